@@ -1,0 +1,42 @@
+"""Time as the store keeps it: integer milliseconds UTC, and ids that sort by it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from .errors import BadInput
+
+Clock = Callable[[], datetime]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+def utc_now() -> datetime:
+    """The default clock."""
+    return datetime.now(UTC)
+
+
+def to_ms(at: datetime) -> int:
+    """
+    Milliseconds since 1970 UTC.
+
+    Raises:
+        BadInput: *at* has no time zone, so nobody can say when it was.
+    """
+    if at.tzinfo is None:
+        raise BadInput("a time must have a time zone", hint="use datetime.now(timezone.utc), or .replace(tzinfo=…)")
+    return (at - _EPOCH) // timedelta(milliseconds=1)
+
+
+def from_ms(ms: int) -> datetime:
+    """The inverse of `to_ms`, in UTC."""
+    return _EPOCH + timedelta(milliseconds=ms)
+
+
+def new_id(prefix: str, now_ms: int) -> str:
+    """A short unique id, ``prefix_`` and 20 characters that sort by time: 50 bits of it, 50 random."""
+    value = (max(0, now_ms) & ((1 << 50) - 1)) << 50 | int.from_bytes(os.urandom(8), "big") >> 14
+    return prefix + "_" + "".join(_ALPHABET[value >> shift & 31] for shift in range(95, -1, -5))

@@ -1,0 +1,63 @@
+"""
+Every setting, in one frozen value: the name carries the unit, the default is what most want.
+
+Nothing here is read from the environment or from a file; pass a ``Config`` to ``Memory``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from .errors import ConfigError
+
+
+def setting(default: Any, doc: str, *, least: float | None = None, most: float | None = None) -> Any:
+    """A dataclass field with the sentence and the bounds that docs and checks read."""
+    return field(default=default, metadata={"doc": doc, "least": least, "most": most})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """
+    How one ``Memory`` behaves.  Raises ``ConfigError`` when a value is out of its bounds.
+    """
+
+    chunk_messages: int = setting(10, "Messages after which a chunk may close, at the next exchange.", least=10)
+    chunk_exchanges: int = setting(10, "Exchanges after which a chunk closes in any case.", least=5)
+    chunk_gap_minutes: int = setting(360, "A silence this long closes a chunk early and opens a new session.", least=1)
+    rollup_summaries: int = setting(3, "Summaries of level n that make one of level n+1.", least=2)
+    recent_messages: int = setting(20, "Messages kept verbatim in a layered context, the last two turns in any case.", least=2)
+    recall_limit: int = setting(10, "Recalled items in a context, at most.", least=0)
+    recall_min_score: float | None = setting(
+        None, "Score below which nothing is recalled; None takes the value calibrated for the embedder."
+    )
+    min_confidence: float = setting(0.7, "Extractions below this confidence are rejected.", least=0, most=1)
+    budget_tokens: int = setting(4000, "Tokens that a context may use when the call names no budget.", least=1)
+    max_message_chars: int = setting(4_000_000, "Longest message that is stored; a longer one is refused.", least=1)
+    language: str | None = setting(None, "Language of the words (ISO 639-1) when detection should not decide.")
+    job_lease_ms: int = setting(60_000, "How long a worker holds a job before others may take it over.", least=100)
+    job_attempts: int = setting(5, "Failures after which a job is put aside as dead.", least=1)
+    job_backoff_ms: int = setting(2_000, "Wait after a job's first failure; doubles with each further one.", least=0)
+    workers: int = setting(2, "Background threads when Memory(background=True).", least=1)
+    busy_timeout_ms: int = setting(30_000, "How long a write waits for another process on the same file.", least=0)
+    durable: bool = setting(
+        True, "Sync the disk before a write is acknowledged; False may lose the last writes at a power cut."
+    )
+    index_cache_mb: int = setting(64, "Memory for cached search indexes of people; 0 switches the cache off.", least=0)
+    categories: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict,
+        metadata={"doc": "Further fact categories, in the shape of the registry file.", "least": None, "most": None},
+    )
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value, least, most = getattr(self, item.name), item.metadata["least"], item.metadata["most"]
+            if value is None or least is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise ConfigError(f"Config.{item.name} must be a number, not {type(value).__name__}")
+            if value < least or (most is not None and value > most):
+                bounds = f"at least {least}" if most is None else f"from {least} to {most}"
+                raise ConfigError(f"Config.{item.name} is {value}; it must be {bounds}")

@@ -1,0 +1,108 @@
+"""
+Every error this library raises on purpose.
+
+    HoldfastError
+    ├── BadInput            the caller's value cannot be used; the message says which and why
+    │   └── TooLarge        one message is longer than the configured limit
+    ├── NotFound            the id is not there, or the scope cannot see it
+    ├── Conflict            the same key was used before with another body, or someone was first
+    ├── ConfigError         a setting or an option cannot be used
+    └── StoreError          the database could not do what was asked
+        ├── StoreBusy       another process held the file for longer than the wait
+        ├── StoreFull       no room left on the disk; nothing was half written
+        ├── StoreReadOnly   the file or its folder cannot be written
+        ├── StoreTooNew     a newer Holdfast wrote this file; it was left untouched
+        ├── StoreCorrupt    the file is not a database, or is damaged
+        └── StoreClosed     the memory was closed before this call
+
+Catch ``HoldfastError`` at the edge of your program.  Each one carries the ids that you need to
+act; none carries message text.
+"""
+
+from __future__ import annotations
+
+
+class HoldfastError(Exception):
+    """The root of the tree.  ``code`` is stable and fit for logs; ``hint`` says what to do next."""
+
+    code = "error"
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class BadInput(HoldfastError, ValueError):
+    """The caller's value cannot be used."""
+
+    code = "bad-input"
+
+
+class TooLarge(BadInput):
+    """One message is longer than ``Config.max_message_chars``."""
+
+    code = "too-large"
+
+
+class NotFound(HoldfastError, LookupError):
+    """The id is not there, or the scope cannot see it; which of the two is not told."""
+
+    code = "not-found"
+
+
+class Conflict(HoldfastError):
+    """The same key was used before with another body, or someone else was first."""
+
+    code = "conflict"
+
+
+class ConfigError(HoldfastError, ValueError):
+    """A setting or an option cannot be used."""
+
+    code = "bad-config"
+
+
+class StoreError(HoldfastError):
+    """The database could not do what was asked."""
+
+    code = "store"
+
+
+class StoreBusy(StoreError):
+    """Another process held the file for longer than ``Config.busy_timeout_ms``."""
+
+    code = "store-busy"
+
+
+class StoreFull(StoreError):
+    """No room left on the disk; nothing was half written, the same call works once there is room."""
+
+    code = "store-full"
+
+
+class StoreReadOnly(StoreError):
+    """The file or its folder cannot be written."""
+
+    code = "store-read-only"
+
+
+class StoreTooNew(StoreError):
+    """A newer Holdfast wrote this file; it was left untouched."""
+
+    code = "store-too-new"
+
+
+class StoreCorrupt(StoreError):
+    """The file is not a database, or is damaged."""
+
+    code = "store-corrupt"
+
+
+class StoreClosed(StoreError):
+    """The memory was closed before this call."""
+
+    code = "store-closed"

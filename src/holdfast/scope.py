@@ -1,0 +1,70 @@
+"""
+Whose memory a call may touch.
+
+A ``Scope`` is minted by the front door (or by authentication) and handed down.  Nothing below
+reads one from a model's output, and nothing joins its parts into one string: storage keys are
+tuples of columns, so ``("a", "bc")`` and ``("ab", "c")`` can never meet.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass, replace
+
+from .errors import BadInput
+
+SELF = "self"
+MAX_NAME_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """
+    org › bot › user › subject › conversation.
+
+    ``org``, ``bot`` and ``user`` name one person's memory, which is one key range in every table.
+    ``subject`` is whom or what a conversation is about: ``"self"`` unless the caller named a pet,
+    a patient, a project.  ``None`` stands for all of the person's subjects; only a `Person` has
+    such a scope, a conversation never.  ``conversation`` is ``None`` for calls about a person.
+    """
+
+    org: str
+    bot: str
+    user: str
+    subject: str | None = SELF
+    conversation: str | None = None
+
+    @property
+    def person(self) -> tuple[str, str, str]:
+        """The key of one person's memory, in the order of the columns: org, user, bot."""
+        return (self.org, self.user, self.bot)
+
+    def about(self, subject: str | None) -> Scope:
+        """The same person, seen for *subject* alone."""
+        return replace(self, subject=subject)
+
+    def within(self, conversation: str) -> Scope:
+        """The same person and subject, in *conversation*."""
+        return replace(self, conversation=conversation)
+
+
+def checked_name(what: str, value: object) -> str:
+    """
+    Return *value* when it can name an org, bot, user, subject or conversation.
+
+    Any text is a name as it stands: nothing is stripped, folded or normalised, so two names that
+    differ in one code point are two people.
+
+    Raises:
+        BadInput: not a string, empty, longer than 200 characters, or holding a NUL, a control
+            character or a lone surrogate, which no database key can hold.
+    """
+    if not isinstance(value, str):
+        raise BadInput(f"{what} must be a string, not {type(value).__name__}")
+    if not value:
+        raise BadInput(f"{what} must not be empty")
+    if len(value) > MAX_NAME_CHARS:
+        raise BadInput(f"{what} is {len(value)} characters long; at most {MAX_NAME_CHARS} are allowed")
+    if any(unicodedata.category(ch) in ("Cc", "Cs") for ch in value):
+        raise BadInput(f"{what} holds a control character or a lone surrogate; use printable text")
+    return value

@@ -1,0 +1,317 @@
+"""
+The narrow waist: what the stages ask of a database, and all that a new store must offer.
+
+There are two doors to memory, ``read`` and ``write``.  Both take a `Scope` first and hand the
+caller's function a view of that one person: a `ReadView` over one consistent snapshot, or a
+`WriteView` inside one transaction that is on disk when ``write`` returns.  A view cannot name
+anybody else.  The third door, the job calls, looks across people and returns ids, never text.
+
+The function given to ``write`` may run on another thread, together with others in one commit, and
+again from the start after a conflict: it must touch nothing but the view.  If it raises, what it
+wrote is undone and the error reaches the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from ..scope import Scope
+from ..types import Candidate, Evidence, Fact, Finding, Job, Message, Rejected, Summary
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PersonRow:
+    """The counters of one person's range; see the columns of ``person``."""
+
+    next_doc: int = 1
+    version: int = 0
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationRow:
+    """Where one conversation stands; see the columns of ``conversation``."""
+
+    subject: str
+    conversation: str
+    next_seq: int
+    chunk_start: int
+    ended_seq: int
+    extracted_seq: int
+    session: int
+    last_at: int
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRow:
+    """A message on its way in: ``message`` has its ``seq``, ``at`` and ``tokens`` set."""
+
+    message: Message
+    session: int
+    doc: int
+    recorded_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class DocRow:
+    """One searchable thing; see the columns of ``doc``."""
+
+    subject: str
+    kind: str
+    doc: int
+    conversation: str
+    seq: int
+    ref: str
+    session: int
+    speaker: str
+    role: str
+    at: int
+    terms: int
+    chars: int
+    signals: int
+    unscoped: bool = True
+    embedded: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """
+    One stretch of the index that a scope may search.
+
+    ``shared_only`` restricts facts to those said in a conversation about no subject in particular.
+    """
+
+    subject: str
+    kind: str
+    shared_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FactRow:
+    """A fact with what only the store needs: its address, its place in time, its document."""
+
+    fact: Fact
+    slot_key: str
+    slot_value: str
+    unscoped: bool
+    stated_at: int
+    stated_seq: int
+    doc: int
+    ended_at: int | None = None
+    expires_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """``child`` rests on a range of messages, or on another derived row named by ``source``."""
+
+    child_kind: str
+    child: str
+    source_kind: str
+    subject: str
+    conversation: str
+    start_seq: int = 0
+    end_seq: int = 0
+    source: str = ""
+
+
+class ReadView(Protocol):
+    """One person's memory as of one moment.  Lists come oldest first unless said otherwise."""
+
+    scope: Scope
+
+    def person(self) -> PersonRow:
+        """The counters; zeros for somebody who has no memory yet."""
+
+    def conversation(self) -> ConversationRow | None:
+        """The scope's conversation, or ``None`` before its first message."""
+
+    def conversations(self) -> list[ConversationRow]:
+        """All of the person's conversations the scope can see (its subject, or all), by name."""
+
+    def messages(self, *, start_seq: int = 1, end_seq: int | None = None, limit: int | None = None) -> list[Message]:
+        """Messages ``start_seq`` to ``end_seq`` of the scope's conversation, at most *limit* from the start."""
+
+    def idempotency(self, key: str) -> tuple[str, int, int] | None:
+        """``(digest, first_seq, last_seq)`` stored under *key* in this conversation."""
+
+    def facts(self, *, category: str | None = None, kind: str | None = None) -> list[FactRow]:
+        """
+        The live facts that the scope may see, by (subject, category, key, value).
+
+        A scope without a subject sees all.  ``self`` sees facts about the user and those about
+        others that were said in a conversation about no subject in particular.  Any other subject
+        sees its own facts and the user's.
+        """
+
+    def facts_ever(self, *, category: str | None = None, key: str | None = None) -> list[FactRow]:
+        """Live and past facts that the scope may see, by (valid_from, recorded_at)."""
+
+    def fact(self, fact_id: str) -> FactRow | None:
+        """One fact that the scope may see, live or past."""
+
+    def rejected(self, *, limit: int = 100) -> list[Rejected]:
+        """The newest refused candidates of the scope's conversation, or of all it can see."""
+
+    def summaries(self, *, level: int | None = None, live: bool = True) -> list[Summary]:
+        """Summaries of the scope's conversation by (start_seq, level)."""
+
+    def covered(self, start_seq: int, end_seq: int) -> dict[int, str]:
+        """``{seq: summary id}`` for covered messages of a range of the scope's conversation."""
+
+    def partitions(self, kinds: Sequence[str]) -> list[Partition]:
+        """Where a search in this scope may look; messages and summaries never cross subjects."""
+
+    def docs(self, partition: Partition) -> list[DocRow]:
+        """Every document of a partition, by number."""
+
+    def postings(self, partition: Partition, terms: Sequence[str]) -> list[tuple[str, int, int]]:
+        """``(term, doc, tf)`` for the given terms, by (term, doc)."""
+
+    def vectors(self, partition: Partition, embedder: str) -> list[tuple[int, float, bytes]]:
+        """``(doc, scale, int8 bytes)`` made by *embedder*, by number."""
+
+    def texts(self, docs: Iterable[DocRow]) -> dict[tuple[str, int], str]:
+        """``{(kind, doc): text}`` of documents: a message's content, a fact's or summary's text."""
+
+    def unembedded(self, embedder: str, *, limit: int) -> list[DocRow]:
+        """Documents of any subject whose current vector is not by *embedder*, oldest first."""
+
+    def prefix(self, variant: str) -> tuple[str, str] | None:
+        """``(sha256, manifest)`` of the last context of this conversation and shape."""
+
+
+class WriteView(ReadView, Protocol):
+    """The same person, inside one transaction."""
+
+    def save_person(self, row: PersonRow, now_ms: int) -> None:
+        """Insert or update the counters."""
+
+    def save_conversation(self, row: ConversationRow) -> None:
+        """Insert or update the scope's conversation."""
+
+    def add_messages(self, rows: Sequence[MessageRow]) -> None:
+        """Insert messages into the scope's conversation."""
+
+    def add_idempotency(self, key: str, digest: str, first_seq: int, last_seq: int, now_ms: int) -> None:
+        """Remember a caller's key."""
+
+    def add_docs(self, rows: Sequence[DocRow]) -> None:
+        """Insert documents."""
+
+    def add_postings(self, rows: Iterable[tuple[str, str, str, int, int]]) -> None:
+        """Insert ``(subject, kind, term, doc, tf)``."""
+
+    def add_vectors(self, rows: Iterable[tuple[DocRow, str, float, bytes]]) -> None:
+        """Insert or replace ``(document, embedder, scale, int8 bytes)`` and mark the documents embedded."""
+
+    def remove_docs(self, subject: str, kind: str, docs: Sequence[int]) -> None:
+        """Delete documents with their postings and vectors."""
+
+    def fact_at(self, subject: str, category: str, slot_key: str, slot_value: str) -> FactRow | None:
+        """The live fact at an address, whatever the scope's subject is."""
+
+    def facts_in(self, subject: str, category: str) -> list[FactRow]:
+        """The live facts of one subject and category, whatever the scope's subject is, by (key, value)."""
+
+    def history_in(self, subject: str, category: str) -> list[FactRow]:
+        """Live and past facts of one subject and category, whatever the scope's subject is."""
+
+    def add_fact(self, row: FactRow) -> None:
+        """Insert a fact with its evidence; raises ``Conflict`` when its live address is taken."""
+
+    def update_fact(self, row: FactRow) -> None:
+        """Write every changeable column of an existing fact; evidence is left as it is."""
+
+    def add_evidence(self, subject: str, fact_id: str, home: str, evidence: Evidence, now_ms: int) -> bool:
+        """Attach one more quote; ``False`` when that very quote was there already."""
+
+    def add_rejected(self, candidate: Candidate, reason: str, now_ms: int) -> None:
+        """Keep a refused candidate of the scope's conversation; the same one twice is kept once."""
+
+    def add_summary(self, row: Summary, doc: int, covered: Sequence[int]) -> None:
+        """Insert a summary and cover messages with it; raises ``Conflict`` when one is covered already."""
+
+    def set_parent(self, children: Sequence[str], parent: str) -> None:
+        """Let *parent* stand in for summaries of the scope's conversation."""
+
+    def add_derivations(self, rows: Iterable[Derivation]) -> None:
+        """Insert edges; the same edge twice is kept once."""
+
+    def save_prefix(self, variant: str, sha256: str, manifest: str) -> None:
+        """Remember the stable part of a context."""
+
+    def want(self, kind: str, key: str, *, wanted: int, run_at_ms: int, now_ms: int) -> None:
+        """
+        Order work for the scope's conversation (or person): one row per (kind, key), made or moved.
+
+        ``wanted`` only rises, ``run_at`` is set as given while the row waits in its first attempt.
+        A running job keeps its lease and sees the new mark when it finishes; a dead or cancelled
+        one stays as it is, with the new mark.
+        """
+
+    def holds(self, job: Job) -> bool:
+        """Whether *job*'s fence is still the current one; a worker must ask before it writes."""
+
+    def renew(self, job: Job, lease_until_ms: int) -> bool:
+        """Extend the lease; ``False`` when the fence was lost."""
+
+    def finish(self, job: Job, now_ms: int) -> bool:
+        """
+        Delete the job, or make it ready again when more was wanted meanwhile.
+
+        ``False`` (and nothing done) when the fence was lost.
+        """
+
+
+class Store(Protocol):
+    """A database that holds memory.  Safe to call from any thread."""
+
+    def read(self, scope: Scope, work: Callable[[ReadView], T]) -> T:
+        """Run *work* over one snapshot of the scope's person."""
+
+    def write(self, scope: Scope, work: Callable[[WriteView], T]) -> T:
+        """Run *work* in one transaction; durable when this returns."""
+
+    def claim(self, *, now_ms: int, worker: str, lease_ms: int, kinds: Sequence[str] = (), person: Scope | None = None) -> Job | None:
+        """
+        Take one due job: ready and ``run_at <= now``, or running with an expired lease.
+
+        The returned job carries its new fence; *attempt* has risen by one.  *person* limits the
+        look to one person's jobs (and to one conversation's, when the scope names it).
+        """
+
+    def fail(self, job: Job, *, reason: str, run_at_ms: int, dead: bool) -> bool:
+        """Put a claimed job back for *run_at_ms*, or aside as dead; ``False`` when the fence was lost."""
+
+    def jobs(self, *, state: str | None = None, limit: int = 1000) -> list[Job]:
+        """Jobs of all people, oldest first."""
+
+    def retry(self, job_id: str, now_ms: int) -> bool:
+        """Make a dead or cancelled job ready, its attempts forgotten; ``False`` when there is none."""
+
+    def cancel(self, job_id: str) -> bool:
+        """Stop a job from running (again); ``False`` when there is none that waits."""
+
+    def next_due_ms(self) -> int | None:
+        """When the earliest job is due or the earliest lease ends; ``None`` when nothing waits."""
+
+    def people(self, *, limit: int = 1000, after: tuple[str, str, str] | None = None) -> list[tuple[str, str, str]]:
+        """``(org, user, bot)`` of everybody with a memory, by key, for operators and checks."""
+
+    def check(self) -> list[Finding]:
+        """Every broken invariant; an empty list means that the store is sound."""
+
+    def stats(self) -> Mapping[str, int]:
+        """Rows per table and bytes on disk."""
+
+    def backup(self, path: str) -> None:
+        """Copy the whole store to *path* while it is in use."""
+
+    def close(self) -> None:
+        """Finish what was accepted and let go of the file; calls after it raise ``StoreClosed``."""

@@ -1,0 +1,296 @@
+"""
+The values that pass between the stages and out of the front door.
+
+All are frozen.  Times are aware ``datetime`` values at the front door and integer milliseconds
+UTC below it (names that end in ``_ms``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+FactKind = Literal["attribute", "statement", "episode"]
+Cardinality = Literal["exclusive", "single", "multi"]
+Lifetime = Literal["permanent", "state", "event", "transient"]
+Modality = Literal["asserted", "negated", "hypothetical", "reported", "question"]
+ChangeOp = Literal["new", "confirmed", "replaced", "joined", "retracted", "rejected"]
+HitKind = Literal["fact", "message", "summary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """
+    One verbatim message.
+
+    ``role`` is ``user``, ``assistant``, ``system`` or ``tool``.  ``meta`` holds what else the
+    caller gave and JSON can hold: ``tool_calls`` and ``tool_call_id`` among it, in OpenAI's shape.
+    ``seq`` counts from 1 within the conversation; ``seq``, ``conversation`` and ``tokens`` are set
+    by the store and ignored on the way in.
+    """
+
+    role: str
+    content: str
+    name: str | None = None
+    at: datetime | None = None
+    seq: int = 0
+    conversation: str = ""
+    tokens: int = 0
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def speaker(self) -> str:
+        """Who spoke: the name where there is one, the role otherwise."""
+        return self.name or self.role
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The words a fact rests on: ``quote == message.content[start:end]``, always."""
+
+    conversation: str
+    seq: int
+    role: str
+    quote: str
+    start: int
+    end: int
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """
+    Something believed about a subject.
+
+    ``category``, ``key`` and ``value`` address an attribute; ``text`` says the same as one
+    sentence and is what search reads.  ``valid_from``/``valid_to`` bound when it held, ``recorded_at``
+    is when it was learned; a live fact has no ``valid_to``.  ``evidence`` lists every message that
+    stated it, oldest first.  ``source`` is ``"rules 1"`` or a model with the digest of its prompt.
+    ``ended_because`` is empty for a live fact, else ``replaced``, ``retracted`` or ``expired``.
+    """
+
+    id: str
+    kind: FactKind
+    subject: str
+    category: str
+    key: str
+    value: str
+    text: str
+    confidence: float
+    cardinality: Cardinality
+    lifetime: Lifetime
+    valid_from: datetime
+    valid_to: datetime | None
+    recorded_at: datetime
+    superseded_by: str | None
+    evidence: tuple[Evidence, ...]
+    strength: float
+    last_used_at: datetime | None
+    uses: int
+    source: str
+    ended_because: str = ""
+
+    @property
+    def live(self) -> bool:
+        """Whether it is believed now."""
+        return self.valid_to is None
+
+    @property
+    def confirmations(self) -> int:
+        """In how many further messages the user said it again."""
+        return max(0, len({(e.conversation, e.seq) for e in self.evidence}) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """
+    What an extractor (rules or a model) claims to have read, before anything is believed.
+
+    ``op`` is ``assert`` or ``retract`` (the value, or whatever the address holds when the value is
+    empty, no longer holds).  ``join`` overrides the registry for an unknown category: ``replace``
+    or ``add``.  ``quote`` must stand verbatim in message ``seq`` at ``start``; grounding checks it.
+    ``valid_from_ms``/``valid_to_ms`` are set when the words themselves name a time.
+    """
+
+    kind: FactKind
+    subject: str
+    category: str
+    key: str
+    value: str
+    text: str
+    confidence: float
+    seq: int
+    quote: str
+    start: int
+    op: Literal["assert", "retract"] = "assert"
+    join: Literal["replace", "add", ""] = ""
+    modality: Modality = "asserted"
+    lifetime: Lifetime = "state"
+    valid_from_ms: int | None = None
+    valid_to_ms: int | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A candidate that was not believed, with the reason; kept so that people can ask why."""
+
+    candidate: Candidate
+    reason: str
+    conversation: str = ""
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FactChange:
+    """What one statement did: ``previous`` is the value it replaced, ``reason`` why it was rejected."""
+
+    op: ChangeOp
+    fact: Fact | None
+    previous: Fact | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """
+    The story of messages ``start_seq`` to ``end_seq``, both included.
+
+    Level 1 covers one chunk of messages, level n+1 covers ``children`` of level n.  ``exchanges``
+    counts the turns inside, ``block`` is the summary's place in its level (from 0), ``version``
+    counts how often this range was summarised.  ``stale`` says that a source has changed since.
+    """
+
+    id: str
+    level: int
+    start_seq: int
+    end_seq: int
+    exchanges: int
+    text: str
+    themes: tuple[str, ...]
+    concerns: tuple[str, ...]
+    actions: tuple[str, ...]
+    block: int
+    version: int
+    children: tuple[str, ...]
+    created_at: datetime
+    source: str
+    stale: bool = False
+    conversation: str = ""
+    parent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One search result.  ``parts`` holds the components whose sum is ``score``, when asked for."""
+
+    kind: HitKind
+    id: str
+    text: str
+    score: float
+    at: datetime | None
+    conversation: str
+    seq: int
+    parts: Mapping[str, float] = field(default_factory=dict)
+    speaker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """
+    One part of a context.
+
+    ``items`` are the rendered lines (or messages) in order; ``stable`` says that it stands above
+    the cache breakpoint.
+    """
+
+    name: str
+    text: str
+    tokens: int
+    stable: bool
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """``append`` has the messages on disk.  ``duplicate``: this key had stored them before."""
+
+    seqs: tuple[int, ...]
+    changes: tuple[FactChange, ...] = ()
+    duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """
+    One standing piece of background work.
+
+    ``key`` is unique within the person: ``kind`` and the lane it keeps in order.  ``state`` is
+    ``ready``, ``running``, ``dead`` or ``cancelled``; finished work leaves no row.  ``wanted`` is
+    how far the work should reach (a message number); it rises while the job waits or runs.
+    ``fence`` rises with each claim: a worker whose fence is old can write nothing.
+    """
+
+    org: str
+    user: str
+    bot: str
+    id: str
+    kind: str
+    key: str
+    subject: str
+    conversation: str
+    state: str
+    wanted: int
+    attempt: int
+    fence: int
+    run_at_ms: int
+    lease_until_ms: int
+    worker: str
+    reason: str
+    created_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DigestReport:
+    """What one ``digest()`` did.  ``failed`` counts jobs that will be retried or were put aside."""
+
+    jobs: int = 0
+    summaries: int = 0
+    facts: int = 0
+    rejected: int = 0
+    failed: int = 0
+    tokens: int = 0
+    changes: tuple[FactChange, ...] = ()
+
+    def __add__(self, other: DigestReport) -> DigestReport:
+        return DigestReport(
+            self.jobs + other.jobs,
+            self.summaries + other.summaries,
+            self.facts + other.facts,
+            self.rejected + other.rejected,
+            self.failed + other.failed,
+            self.tokens + other.tokens,
+            self.changes + other.changes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One broken invariant: which rule, where (ids only), and what to do."""
+
+    rule: str
+    where: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What ``doctor`` found; ``checked`` names every rule that was looked at."""
+
+    ok: bool
+    findings: tuple[Finding, ...]
+    checked: tuple[str, ...] = ()
+
+
