@@ -1,0 +1,193 @@
+"""
+Where a chunk of a conversation ends: a pure function of the messages, however often it is asked.
+
+The messages are walked once, oldest first, and each boundary is decided by the message that comes
+right after it and by nothing later.  So a boundary that was reported stays where it is when more
+messages arrive, and the walk can be taken up again at the first message that no chunk holds yet.
+
+An *exchange* is what somebody says and the replies to it.  It starts at a message of role ``user``
+whose speaker (the name) differs from the speaker before, once the running exchange has had a reply.
+With a user and an assistant that is every user message after an answer; between Ana and Bo it is
+each time the turn comes back (Ana, Bo | Ana, Bo); in a group, whoever speaks after a reply opens
+the next one.  Several messages in a row by one speaker are one turn.  ``system`` messages are
+nobody's turn, and what an assistant says before the first user message opens nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..clock import to_ms
+from ..config import Config
+from ..types import Message
+
+# An exchange this many times longer than a chunk (an agent at work) is cut at the next safe place.
+LONG_EXCHANGE = 4
+# A tool call that is not answered within this many other messages will not be answered.
+RESULT_PATIENCE_MESSAGES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Messages ``start_seq`` to ``end_seq``, both included; ``exchanges`` is how many start inside."""
+
+    start_seq: int
+    end_seq: int
+    exchanges: int
+
+
+def closed(
+    messages: Sequence[Message], config: Config, *, ended_seq: int = 0, now_ms: int | None = None
+) -> list[Chunk]:
+    """
+    The chunks that are complete, oldest first; what follows the last one is still open.
+
+    A chunk closes before an exchange once it holds ``chunk_messages`` messages or
+    ``chunk_exchanges`` exchanges; before any message that comes after a silence of
+    ``chunk_gap_minutes``, once it holds half of ``chunk_messages``; and before any message once it
+    holds four times ``chunk_messages``.  None of these parts a tool call from its results, as long
+    as those come within four other messages.
+
+    Args:
+        messages: consecutive messages of one conversation, from the first that no chunk covers.
+        config: the four ``chunk_*`` settings are read.
+        ended_seq: the conversation was said to be over after this message: everything up to it is
+            closed, however little it is.
+        now_ms: the time now.  With it the silence after the last message counts as well: what it
+            closes, any message that is dated later would have closed too.
+    """
+    chunks: list[Chunk] = []
+    open_ = _Open(config)
+    previous: Message | None = None
+    for message in messages:
+        gap = previous is not None and _silent(previous, to_ms(message.at) if message.at else None, config)
+        open_.consider(message, gap)
+        if previous is not None and open_.size:
+            ended = previous.seq <= ended_seq < message.seq
+            if ended or open_.closes_before(message, gap):
+                chunks.append(open_.chunk())
+                open_ = _Open(config)
+        open_.add(message)
+        previous = message
+    if previous is not None and open_.size:
+        over = open_.half_full and not open_.waiting and _silent(previous, now_ms, config)
+        if previous.seq <= ended_seq or over:
+            chunks.append(open_.chunk())
+    return chunks
+
+
+def _silent(last: Message, until_ms: int | None, config: Config) -> bool:
+    """Whether nothing was said for the configured time after *last*; never so for undated messages."""
+    if last.at is None or until_ms is None:
+        return False
+    return until_ms - to_ms(last.at) >= config.chunk_gap_minutes * 60_000
+
+
+@dataclass(slots=True)
+class _Open:
+    """The chunk that is being filled: what it holds, who has the turn, which calls wait for results."""
+
+    config: Config
+    size: int = 0
+    exchanges: int = 0
+    start_seq: int = 0
+    end_seq: int = 0
+    speaker: tuple[str, str] | None = None
+    opener: tuple[str, str] | None = None
+    replied: bool = False
+    waiting: list[str] = field(default_factory=list)  # ids, "" for a call without one
+    patience: list[int] = field(default_factory=list)  # how many more other messages each may wait
+    unanswered: bool = False
+
+    @property
+    def half_full(self) -> bool:
+        return 2 * self.size >= self.config.chunk_messages
+
+    def chunk(self) -> Chunk:
+        return Chunk(self.start_seq, self.end_seq, self.exchanges)
+
+    def consider(self, message: Message, gap: bool) -> None:
+        """
+        Give up the waiting calls when *message* shows that their results will not come.
+
+        That is so after a long silence, after too many other messages, and in a chunk in which a
+        call went unanswered before: there the results are not being recorded.
+        """
+        if not self.waiting or self._answered_by(message) is not None:
+            return
+        self.patience = [left - 1 for left in self.patience]
+        overlong = self.size >= 2 * LONG_EXCHANGE * self.config.chunk_messages
+        hopeless = gap or overlong or (self.unanswered and message.role == "user")
+        kept = [
+            (call, left) for call, left in zip(self.waiting, self.patience, strict=True) if left >= 0 and not hopeless
+        ]
+        self.unanswered = self.unanswered or len(kept) < len(self.waiting)
+        self.waiting, self.patience = [call for call, _ in kept], [left for _, left in kept]
+
+    def opens_exchange(self, message: Message) -> bool:
+        if message.role != "user" or _answers(message) is not None:
+            return False
+        return self.opener is None or (self.replied and _turn(message) != self.speaker)
+
+    def closes_before(self, message: Message, gap: bool) -> bool:
+        if self.waiting:
+            return False
+        if self.size >= LONG_EXCHANGE * self.config.chunk_messages or (gap and self.half_full):
+            return True
+        full = self.size >= self.config.chunk_messages or self.exchanges >= self.config.chunk_exchanges
+        return full and self.opens_exchange(message)
+
+    def add(self, message: Message) -> None:
+        if not self.size:
+            self.start_seq = message.seq
+        if self.opens_exchange(message):
+            self.exchanges += 1
+            self.opener, self.replied = _turn(message), False
+        elif self.opener is not None and message.role != "system" and _turn(message) != self.opener:
+            self.replied = True
+        if message.role != "system":
+            self.speaker = _turn(message)
+        self.size += 1
+        self.end_seq = message.seq
+        self._pair(message)
+
+    def _answered_by(self, message: Message) -> str | None:
+        """The waiting call whose result *message* is; where one side has no id, the oldest call that fits."""
+        ident = _answers(message)
+        if ident is None or not self.waiting:
+            return None
+        if ident in self.waiting:
+            return ident
+        return self.waiting[0] if not ident else "" if "" in self.waiting else None
+
+    def _pair(self, message: Message) -> None:
+        """Keep the list of calls that have no result yet."""
+        answered = self._answered_by(message)
+        if answered is not None:
+            self.patience.pop(self.waiting.index(answered))
+            self.waiting.remove(answered)
+        asked = _calls(message)
+        self.waiting.extend(asked)
+        self.patience.extend([RESULT_PATIENCE_MESSAGES] * len(asked))
+
+
+def _turn(message: Message) -> tuple[str, str]:
+    """Who holds the turn: a user by name, everyone else by role."""
+    return (message.role, (message.name or "") if message.role == "user" else "")
+
+
+def _calls(message: Message) -> list[str]:
+    """Ids of the tool calls a message makes; ``""`` for one without an id."""
+    calls = message.meta.get("tool_calls")
+    if not isinstance(calls, Sequence) or isinstance(calls, str):
+        return []
+    return [str(call.get("id") or "") for call in calls if isinstance(call, Mapping)]
+
+
+def _answers(message: Message) -> str | None:
+    """The id of the call that a message answers, ``""`` when it names none; ``None`` for no result."""
+    ident = message.meta.get("tool_call_id")
+    if message.role != "tool" and not ident:
+        return None
+    return str(ident or "")
