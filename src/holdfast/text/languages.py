@@ -1,0 +1,140 @@
+"""What tells languages apart: scripts, letters, and the commonest words of those in Latin letters."""
+
+from __future__ import annotations
+
+import re
+
+# The stop list of the ranking recipe; the order is by kind, the words are given.
+ENGLISH_STOP = frozenset(
+    "a an the and or but if then so of to in on at for from by with about as into like through after over between out "
+    "against during without before under around among is am are was were be been being have has had having do does did "
+    "doing will would shall should can could may might must i me my mine we us our you your he him his she her hers it "
+    "its it they them their theirs this that these those what which who whom whose when where why how not no nor only "
+    "own same than too very just there here s t m re ve d ll".split()
+)
+
+# Snowball's name of each language that is stemmed; all stand in every PyStemmer since 2.2.
+STEMMERS = {
+    "ar": "arabic", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish", "fi": "finnish",
+    "fr": "french", "hi": "hindi", "hu": "hungarian", "id": "indonesian", "it": "italian", "nl": "dutch",
+    "no": "norwegian", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sv": "swedish", "ta": "tamil",
+    "tr": "turkish",
+}  # fmt: skip
+
+# A letter of one of these decides at once; the first that matches wins (Japanese before Chinese).
+SCRIPTS = tuple(
+    (language, re.compile(letters))
+    for language, letters in (
+        ("ko", "[\uac00-\ud7ff\u1100-\u11ff\u3130-\u318f]"),
+        ("ja", "[\u3041-\u30ff]"),
+        ("zh", "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]"),
+        ("uk", "[\u0404\u0406\u0407\u0454\u0456\u0457\u0490\u0491]"),
+        ("ru", "[\u0400-\u04ff]"),
+        ("el", "[\u0370-\u03ff]"),
+        ("fa", "[\u067e\u0686\u0698\u06af]"),
+        ("ar", "[\u0600-\u06ff]"),
+        ("he", "[\u0590-\u05ff]"),
+        ("hi", "[\u0900-\u097f]"),
+        ("ta", "[\u0b80-\u0bff]"),
+        ("th", "[\u0e01-\u0e7f]"),
+        ("hy", "[\u0530-\u058f]"),
+    )
+)
+
+# Letters that speak for a language in Latin letters as strongly as one of its own words.
+MARKS_OF = tuple(
+    (language, re.compile(letters))
+    for language, letters in (
+        ("de", "[\u00df\u1e9e]"),
+        ("es", "[\u00f1\u00d1\u00bf\u00a1]"),
+        ("pt", "[\u00e3\u00f5\u00c3\u00d5]"),
+        ("pl", "[\u0105\u0119\u0142\u017c\u015b\u017a\u0107\u0144]"),
+        ("tr", "[\u011f\u0131\u015f\u0130]"),
+        ("hu", "[\u0151\u0171]"),
+        ("ro", "[\u0219\u021b\u0103]"),
+        ("cs", "[\u011b\u0159\u016f]"),
+    )
+)
+
+# The commonest words of each: what decides a language is also its stop list.
+STOP = {
+    language: frozenset(words.split())
+    for language, words in {
+        "es": "el la los las un una unos unas de del al y o que dos en por para con sin es son era fue ser estar "
+        "estoy está esta este esto soy eres somos yo tú él ella nosotros ellos ellas mi mis tu tus su sus me te se "
+        "nos lo le les no sí muy más pero como cuando donde dónde qué quién cuándo cómo cuál hay ha he también ya "
+        "porque desde hasta",
+        "fr": "le la les un une des de du à au aux et ou que qui en dans pour par avec sans sur est sont était être "
+        "suis es sommes je tu il elle nous vous ils elles mon ma mes ton ta tes son sa ses me te se ne pas plus très "
+        "mais comme quand où quoi quel quelle ce cette ces cet ai as avons avez ont aussi parce depuis oui j c d l n "
+        "qu",
+        "de": "der die das den dem des ein eine einen einem einer und oder dass in im am an auf für mit ohne von vom "
+        "zu zum zur bei nach aus ist sind war bin bist sein ich du er sie es wir ihr mich mir dich dir sich uns mein "
+        "meine dein deine nicht kein keine sehr mehr aber wie wann wo was wer warum habe hat haben hast auch weil "
+        "seit ja nein noch",
+        "it": "il lo la i gli le un uno una di del della dei delle a al alla e o che in nel nella per con senza su "
+        "da dal è sono era essere sei siamo io tu lui lei noi voi loro mio mia miei tuo tua suo sua mi ti si ci ne "
+        "non sì molto più ma come quando dove cosa chi perché ho hai ha abbiamo hanno anche questo questa",
+        "pt": "o a os as um uma uns umas de do da dos das ao à e ou que em no na nos nas por para com sem é são era "
+        "foi ser estar estou está sou somos eu tu você ele ela nós eles elas meu minha meus minhas seu sua me te se "
+        "lhe não sim muito mais mas como quando onde qual quem também já porque desde até isso este esta",
+        "nl": "de die het een en of dat in op voor met zonder van naar bij uit aan is zijn was ben bent ik jij je "
+        "hij zij ze wij we jullie mij me mijn jouw zich ons niet geen wel zeer meer maar hoe wanneer waar wat wie "
+        "waarom heb heeft hebben hebt ook omdat sinds ja nee er nog",
+        "sv": "en ett och eller att i på för med utan av till från är var vara jag du han hon den det vi ni de mig "
+        "dig sig oss min mitt mina din ditt dina inte ingen mycket mer men hur när vad vem varför har hade också "
+        "eftersom sedan ja nej om som",
+        "da": "en et og eller at i på for med uden af til fra er var være jeg du han hun den det vi de mig dig sig "
+        "os min mit mine din dit dine ikke ingen meget mere men hvordan hvornår hvor hvad hvem hvorfor har havde "
+        "også fordi siden ja nej om som",
+        "no": "en et ei og eller å i på for med uten av til fra er var være jeg du han hun den det vi dere de meg "
+        "deg seg oss min mitt mine din ditt dine ikke ingen veldig mer men hvordan når hvor hva hvem hvorfor har "
+        "hadde også fordi siden ja nei om som",
+        "fi": "ja tai että on ovat oli olla olen olet minä sinä hän me te he minun sinun hänen ei en et eivät myös "
+        "mutta kun missä mitä mikä kuka miksi miten koska kanssa hyvin tämä se ne",
+        "hu": "a az egy és vagy hogy nem is van vagyok volt én te ő mi ti ők nekem neked igen de mint amikor hol mit "
+        "ki miért mert nagyon ez ezt",
+        "ro": "un o și sau că în pe pentru cu fără de la din este sunt era fi eu tu el ea noi voi ei ele meu mea mei "
+        "tău ta său sa nu da foarte mai dar cum când unde ce cine am ai are avem au",
+        "tr": "bir ve veya ki için ile ben sen o biz siz onlar benim senin onun bu şu değil evet hayır çok daha ama "
+        "gibi ne zaman nerede kim neden nasıl var yok da de mi",
+        "id": "yang dan atau di ke dari untuk dengan tanpa adalah saya kamu anda dia kami kita mereka ini itu tidak "
+        "bukan ya sangat lebih tetapi tapi seperti kapan dimana apa siapa mengapa bagaimana ada sudah juga karena aku",
+        "pl": "i lub że w na do z ze dla od przez jest są był być jestem ja ty on ona my wy oni mój moja moje twój "
+        "nie tak bardzo więcej ale jak kiedy gdzie co kto dlaczego mam masz ma też bo się to ten ta",
+        "cs": "a nebo že v na do z pro od je jsou byl být jsem já ty on ona my vy oni můj moje tvůj ne ano velmi "
+        "více ale jak kdy kde co kdo proč mám máš má také protože se to ten ta",
+    }.items()
+}
+
+# Words that give a language away and still carry meaning, so they are indexed.
+_TELLING = {
+    "es": "hola gracias vivo vive tengo tiene tienes quiero gusta trabajo",
+    "fr": "bonjour merci habite travaille voudrais",
+    "de": "hallo danke gerne möchte wohne wohnt arbeite mag",
+    "it": "ciao grazie vivo abito lavoro sto",
+    "pt": "olá obrigado obrigada tenho tem moro gosto trabalho",
+    "nl": "hallo bedankt dank graag woon werk",
+    "sv": "hej tack gärna bor",
+    "da": "hej tak gerne bor",
+    "no": "hei takk gjerne bor",
+    "fi": "kiitos hei asun",
+    "hu": "szia köszönöm lakom",
+    "ro": "mulțumesc salut locuiesc",
+    "tr": "merhaba teşekkürler",
+    "id": "terima kasih tinggal",
+    "pl": "cześć dziękuję",
+    "cs": "ahoj děkuji",
+}
+
+
+def _words_of() -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for language, words in (("en", ENGLISH_STOP), *STOP.items()):
+        for word in words.union(_TELLING.get(language, "").split()):
+            found.setdefault(word, []).append(language)
+    return {word: tuple(languages) for word, languages in found.items()}
+
+
+# In which languages each common word is common.
+WORDS_OF = _words_of()

@@ -1,0 +1,213 @@
+"""
+Words as the lexical index holds them: lower-cased and stemmed by their language.
+
+Which words meet which: a text in a language written in Latin letters is indexed under its own stems
+and under the English ones, and a question looks for both.  So a Spanish text is found by a Spanish
+inflection ("vivimos" and "vivir"), by an English question that shares a word with it ("Madrid"), and
+still when the language of a short message was guessed wrong.  Scripts that leave no such doubt
+(Cyrillic, Greek, Arabic, …) are indexed under one stem.  Scripts written without spaces, and Korean
+with its attached particles, become pairs of neighbouring characters.
+
+The English stop list is part of the ranking recipe; the others drop what decides a language here.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import date, datetime
+from functools import cache, lru_cache
+
+try:
+    import Stemmer as _native  # type: ignore[import-not-found]
+except ImportError:  # no wheel for this platform: the same algorithms in Python, same stems
+    _native = None
+    import snowballstemmer  # type: ignore[import-untyped]
+
+from .languages import ENGLISH_STOP, MARKS_OF, SCRIPTS, STEMMERS, STOP, WORDS_OF
+
+MAX_TERM_CHARS = 64
+_DECIDING_CHARS = 400
+_DECIDING_WORDS = 80
+_KEPT_STEMS = 50_000
+
+_MONTHS = (
+    "January February March April May June July August September October November December"  # the words of the index
+).split()
+# Kana, Han, Hangul; then Thai, Lao, Myanmar and Khmer, which put no spaces between words either.
+_WIDE = (
+    "\u3005\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+    "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
+    "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff"
+)
+_HAS_WIDE = re.compile(f"[{_WIDE}]")
+_RUN = re.compile(f"[{_WIDE}]+|[^{_WIDE}]+")
+_ASCII_WORD = re.compile("[a-z0-9]+")
+
+
+class _Stems(dict[str, str]):
+    """
+    The stem of each word of one language, found once; '' for a stop word.
+
+    A native stemmer must not be used by two threads at a time, hence the lock; a word that is
+    known is read without it.
+    """
+
+    def __init__(self, language: str) -> None:
+        super().__init__()
+        self._stop = ENGLISH_STOP if language == "en" else STOP.get(language, frozenset())
+        self._stem = _stemmer(STEMMERS[language]) if language in STEMMERS else str
+        self._lock = threading.Lock()
+
+    def __missing__(self, word: str) -> str:
+        if word in self._stop:
+            stem = ""
+        else:
+            with self._lock:
+                stem = self._stem(word[:MAX_TERM_CHARS])[:MAX_TERM_CHARS]
+        if len(word) <= MAX_TERM_CHARS:
+            if len(self) >= _KEPT_STEMS:
+                self.clear()
+            self[word] = stem
+        return stem
+
+
+def _stemmer(algorithm: str) -> Callable[[str], str]:
+    if _native is not None:
+        stem: Callable[[str], str] = _native.Stemmer(algorithm).stemWord
+        return stem
+    portable: Callable[[str], str] = snowballstemmer.stemmer(algorithm).stemWord
+    return portable
+
+
+@cache
+def _stems(language: str) -> _Stems:
+    return _Stems(language)
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    """Letters and digits with the combining marks that belong to them (vowel signs of Hindi, say)."""
+    marks = "".join(chr(code) for code in range(0x300, 0x2000) if unicodedata.category(chr(code)) in ("Mn", "Mc"))
+    return re.compile(f"(?:[^\\W_][{marks}]*)+")
+
+
+def _words(text: str) -> list[str]:
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
+    words: list[str] = _word().findall(unicodedata.normalize("NFKC", text).lower())
+    return words
+
+
+def _language(text: str, words: Iterable[str]) -> str:
+    score: Counter[str] = Counter()
+    if not text.isascii():
+        for language, letters in SCRIPTS:
+            if letters.search(text):
+                return language
+        for language, letters in MARKS_OF:
+            if letters.search(text):
+                score[language] += 2
+    for word in WORDS_OF.keys() & set(words):
+        speakers = WORDS_OF[word]
+        for language in speakers:
+            score[language] += 2 if len(speakers) == 1 else 1
+    if not score:
+        return "en"
+    best = max(score, key=lambda language: (score[language], language == "en", language))
+    return best if score[best] >= 2 and score[best] > score["en"] else "en"
+
+
+def language_of(text: str) -> str:
+    """
+    The language of *text* (ISO 639-1): by its script, or by the commonest words of Latin languages.
+
+    Looks at the first 400 characters, at most 80 words.  ``"en"`` when nothing speaks for another one.
+    """
+    head = text[:_DECIDING_CHARS]
+    return _language(head, _words(head)[:_DECIDING_WORDS])
+
+
+def _wide_terms(word: str) -> list[list[str]]:
+    """*word* cut into its runs: pairs of characters for the wide ones, the run itself for others."""
+    out = []
+    for run in _RUN.findall(word):
+        if not _HAS_WIDE.match(run):
+            out.append([_stems("en")[run]])
+        elif len(run) == 1:
+            out.append([run])
+        else:
+            out.append([run[i : i + 2] for i in range(len(run) - 1)])
+    return out
+
+
+def _groups(text: str, language: str | None) -> list[tuple[str, ...]]:
+    """For each word of *text* the terms that stand for it, stop words left out."""
+    words = _words(text)
+    spoken = language or _language(text[:_DECIDING_CHARS], words[:_DECIDING_WORDS])
+    english = _stems("en")
+    if spoken == "en" and text.isascii():
+        return [(stem,) for word in words if (stem := english[word])]
+    own = _stems(spoken)
+    groups: list[tuple[str, ...]] = []
+    for word in words:
+        if _HAS_WIDE.search(word):
+            groups += [(term,) for run in _wide_terms(word) for term in run if term]
+            continue
+        stem = own[word]
+        if spoken == "en" or not stem:
+            kept: tuple[str, ...] = (stem,)
+        elif spoken in STOP:
+            kept = (stem, english[word]) if english[word] not in ("", stem) else (stem,)
+        else:
+            kept = (english[word] if word.isascii() else stem,)
+        if kept[0]:
+            groups.append(kept)
+    return groups
+
+
+def terms(text: str, language: str | None = None) -> list[str]:
+    """
+    The terms that *text* is indexed under, in reading order, repeated as often as they occur.
+
+    Words are runs of letters and digits, lower-cased, stemmed, at most 64 characters of each.
+    *language* is ISO 639-1; ``None`` lets `language_of` decide.  A language without a stemmer
+    keeps its words as they are.
+    """
+    if text.isascii():
+        words = _ASCII_WORD.findall(text.lower())
+        if (language or _language(text[:_DECIDING_CHARS], words[:_DECIDING_WORDS])) == "en":
+            table = _stems("en")
+            return [stem for word in words if (stem := table[word])]
+    return [term for group in _groups(text, language) for term in group]
+
+
+def query_terms(text: str, language: str | None = None) -> list[tuple[str, ...]]:
+    """
+    For each word of a question the terms under which a text may hold it, the likeliest first.
+
+    The alternatives of one word count as one word: a search takes the larger of their counts.
+    """
+    return _groups(text, language)
+
+
+@lru_cache(maxsize=4096)
+def _date_terms(day: date) -> tuple[str, ...]:
+    table = _stems("en")
+    words = (str(day.day), _MONTHS[day.month - 1].lower(), str(day.year))
+    return tuple(stem for word in words if (stem := table[word]))
+
+
+def dated_terms(text: str, at: datetime, language: str | None = None) -> Counter[str]:
+    """
+    The terms of *text* and of the day it was said, "7 June 2023", with their counts.
+
+    The day makes "what did we talk about in June?" a question about words.  Its month is English,
+    whatever the language of the text.
+    """
+    counts = Counter(terms(text, language))
+    counts.update(_date_terms(at.date()))
+    return counts
