@@ -1,1 +1,81 @@
+"""
+Embedders: texts in, unit vectors out.
 
+The default one comes with the package and needs no network.  Without any, recall works by words.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from ..errors import ConfigError
+from . import model_files
+from .minilm import MiniLM
+from .model_files import ModelState, Progress, state
+from .protocol import Embedder, Thresholds
+from .quantize import dequantize, quantize
+
+__all__ = [
+    "Embedder",
+    "ModelState",
+    "Thresholds",
+    "default_embedder",
+    "dequantize",
+    "fetch",
+    "quantize",
+    "resolve",
+    "state",
+]
+
+
+def default_embedder() -> Embedder | None:
+    """The built-in embedder, one a process, which reads its file at the first text; None where it is missing."""
+    found = state()
+    return _shared(str(found.folder)) if found.present else None
+
+
+def resolve(embedder: Embedder | Literal["default"] | None = "default") -> Embedder | None:
+    """
+    What ``Memory(embedder=…)`` means: ``"default"`` is the built-in one if it is there, ``None`` no embedder.
+
+    Raises:
+        ConfigError: it is neither of these nor an embedder.
+    """
+    if embedder is None:
+        return None
+    if isinstance(embedder, str):
+        if embedder == "default":
+            return default_embedder()
+        raise ConfigError(
+            f"there is no embedder named {embedder!r}",
+            hint='pass "default", None to search by words alone, or an object with id, dim, thresholds and embed()',
+        )
+    if isinstance(embedder, Embedder) and not isinstance(embedder, type):
+        return embedder
+    raise ConfigError(
+        f"a {type(embedder).__name__} is not an embedder",
+        hint="it needs id, dim, thresholds and embed(texts); see holdfast.embed.Embedder",
+    )
+
+
+def fetch(progress: Progress | None = None) -> ModelState:
+    """
+    Make sure that the built-in embedder's files are here: 83 MB are downloaded if they are nowhere yet.
+
+    Args:
+        progress: called with (bytes so far, bytes in all).
+
+    Raises:
+        ConfigError: they could not be had; the message says why.
+    """
+    try:
+        return model_files.fetch(progress)
+    except model_files.FetchError as error:
+        raise ConfigError(str(error), hint="until then recall works by words alone") from error
+
+
+@cache
+def _shared(folder: str) -> Embedder:
+    return MiniLM(Path(folder))
