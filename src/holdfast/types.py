@@ -48,7 +48,12 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The words a fact rests on: ``quote == message.content[start:end]``, always."""
+    """
+    The words a fact rests on: ``quote == message.content[start:end]``, always.
+
+    ``home`` is the subject of the conversation that holds the message; it may differ from the
+    subject of the fact.
+    """
 
     conversation: str
     seq: int
@@ -57,6 +62,7 @@ class Evidence:
     start: int
     end: int
     at: datetime | None = None
+    home: str = "self"
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,5 +298,3 @@ class Report:
     ok: bool
     findings: tuple[Finding, ...]
     checked: tuple[str, ...] = ()
-
-

@@ -1,0 +1,164 @@
+"""
+Store a batch of messages with their index entries and the work they cause, in one transaction.
+
+When it returns, the messages are on disk: acknowledged means stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ..clock import to_ms
+from ..config import Config
+from ..errors import Conflict
+from ..store.protocol import ConversationRow, DocRow, MessageRow, PersonRow, WriteView
+from ..types import Message
+from .prepare import Prepared
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The numbers that the messages got; ``duplicate``: an earlier call with this key had stored them."""
+
+    first_seq: int
+    last_seq: int
+    duplicate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """Which background work exists in this memory: embedding needs an embedder."""
+
+    embed: bool
+
+
+def append(
+    view: WriteView,
+    prepared: Sequence[Prepared],
+    config: Config,
+    orders: Orders,
+    *,
+    key: str | None,
+    digest: str,
+    now_ms: int,
+) -> Appended:
+    """
+    Insert *prepared* at the end of the view's conversation.
+
+    Args:
+        key: the caller's idempotency key; the same key with the same *digest* stores nothing.
+        digest: SHA-256 of the body.
+
+    Raises:
+        Conflict: *key* was used in this conversation with another body.
+    """
+    if key is not None and (before := view.idempotency(key)) is not None:
+        if before[0] != digest:
+            raise Conflict(
+                f"idempotency key {key!r} was used in this conversation with another body",
+                hint="use a new key for a new message",
+            )
+        return Appended(before[1], before[2], duplicate=True)
+    person = view.person()
+    row = view.conversation() or _fresh(view, prepared, now_ms)
+    rows, docs, after = _number(prepared, row, person, config, now_ms)
+    view.save_person(replace(person, next_doc=person.next_doc + len(rows), version=person.version + 1), now_ms)
+    view.save_conversation(after)
+    view.add_messages(rows)
+    view.add_docs(docs)
+    view.add_postings(_postings(prepared, docs))
+    if key is not None:
+        view.add_idempotency(key, digest, rows[0].message.seq, rows[-1].message.seq, now_ms)
+    _order_work(view, rows, row, after, config, orders, now_ms)
+    return Appended(rows[0].message.seq, rows[-1].message.seq, duplicate=False)
+
+
+def _fresh(view: WriteView, prepared: Sequence[Prepared], now_ms: int) -> ConversationRow:
+    subject, conversation = view.scope.subject, view.scope.conversation
+    assert subject is not None
+    assert conversation is not None
+    return ConversationRow(
+        subject=subject,
+        conversation=conversation,
+        next_seq=1,
+        chunk_start=1,
+        ended_seq=0,
+        extracted_seq=0,
+        session=1,
+        last_at=_at(prepared[0].message),
+        created_at=now_ms,
+    )
+
+
+def _number(
+    prepared: Sequence[Prepared], row: ConversationRow, person: PersonRow, config: Config, now_ms: int
+) -> tuple[list[MessageRow], list[DocRow], ConversationRow]:
+    """Give each message its number, its sitting (a long silence opens the next) and its document."""
+    gap_ms = config.chunk_gap_minutes * 60_000
+    rows: list[MessageRow] = []
+    docs: list[DocRow] = []
+    session, last_at = row.session, row.last_at
+    for offset, item in enumerate(prepared):
+        at, seq, doc = _at(item.message), row.next_seq + offset, person.next_doc + offset
+        if at - last_at >= gap_ms:
+            session += 1
+        last_at = at
+        message = replace(item.message, seq=seq, conversation=row.conversation)
+        rows.append(MessageRow(message, session, doc, now_ms))
+        docs.append(
+            DocRow(
+                subject=row.subject,
+                kind="message",
+                doc=doc,
+                conversation=row.conversation,
+                seq=seq,
+                ref="",
+                session=session,
+                speaker=message.speaker,
+                role=message.role,
+                at=at,
+                terms=item.terms.total(),
+                chars=len(message.content),
+                signals=item.signals,
+            )
+        )
+    return rows, docs, replace(row, next_seq=row.next_seq + len(rows), session=session, last_at=last_at)
+
+
+def _postings(prepared: Sequence[Prepared], docs: Sequence[DocRow]) -> Iterator[tuple[str, str, str, int, int]]:
+    for item, doc in zip(prepared, docs, strict=True):
+        for term, count in item.terms.items():
+            yield doc.subject, "message", term, doc.doc, count
+
+
+def _order_work(
+    view: WriteView,
+    rows: Sequence[MessageRow],
+    before: ConversationRow,
+    after: ConversationRow,
+    config: Config,
+    orders: Orders,
+    now_ms: int,
+) -> None:
+    """
+    Order what these messages call for: reading facts, closing chunks, embedding.
+
+    A chunk can close once it is full and the next message is there; before that only a silence
+    closes it, so the work waits until the silence is long enough.
+    """
+    last_seq = after.next_seq - 1
+    if any(row.message.role == "user" for row in rows):
+        view.want("extract", "", wanted=last_seq, run_at_ms=now_ms, now_ms=now_ms)
+    waiting = after.next_seq - after.chunk_start
+    silence_ms = config.chunk_gap_minutes * 60_000
+    closable = waiting > config.chunk_messages or after.session != before.session
+    due = now_ms if closable else max(now_ms, after.last_at + silence_ms)
+    view.want("chunk", "", wanted=last_seq, run_at_ms=due, now_ms=now_ms)
+    if orders.embed:
+        view.want("embed", "", wanted=last_seq, run_at_ms=now_ms, now_ms=now_ms)
+
+
+def _at(message: Message) -> int:
+    assert message.at is not None
+    return to_ms(message.at)

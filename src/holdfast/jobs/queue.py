@@ -1,0 +1,69 @@
+"""
+Claim a job, run it, settle it.
+
+A handler may be killed at any moment and run again from the start elsewhere: it works out what is
+left to do from the store, and every write of it asks first whether its claim still holds.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..scope import Scope
+from ..store.protocol import Store
+from ..types import DigestReport, Job
+
+
+class FenceLost(Exception):
+    """Somebody else has taken the job over, or it was cancelled: what was not yet written is discarded."""
+
+
+Handler = Callable[[Job], DigestReport]
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """
+    The jobs of one store, seen by one worker.
+
+    ``kinds`` are claimed in the order of their due times; ``now_ms`` is the memory's clock.
+    """
+
+    store: Store
+    handlers: Mapping[str, Handler]
+    now_ms: Callable[[], int]
+    worker: str
+    lease_ms: int
+    attempts: int
+    backoff_ms: int
+    wake: threading.Event = field(default_factory=threading.Event)
+
+    def claim(self, *, kinds: Sequence[str] = (), person: Scope | None = None) -> Job | None:
+        """One due job, leased to this worker; ``None`` when nothing is due."""
+        return self.store.claim(
+            now_ms=self.now_ms(),
+            worker=self.worker,
+            lease_ms=self.lease_ms,
+            kinds=tuple(kinds) or tuple(self.handlers),
+            person=person,
+        )
+
+    def run(self, job: Job) -> DigestReport:
+        """
+        Run one claimed job.
+
+        A lost fence is no failure: whoever holds the job now does the work.
+        """
+        try:
+            return self.handlers[job.kind](job) + DigestReport(jobs=1)
+        except FenceLost:
+            return DigestReport()
+
+    def put_back(self, job: Job, reason: str) -> DigestReport:
+        """Settle a failed attempt: again later, twice as late each time; aside as dead after the last."""
+        dead = job.attempt >= self.attempts
+        wait_ms = self.backoff_ms * 2 ** max(0, job.attempt - 1)
+        self.store.fail(job, reason=reason, run_at_ms=self.now_ms() + wait_ms, dead=dead)
+        return DigestReport(failed=1)

@@ -1,0 +1,190 @@
+"""Close chunks, summarise them, and roll summaries up, level by level; one transaction a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ..clock import from_ms, new_id, to_ms
+from ..config import Config
+from ..digest.chunk import Chunk, closed
+from ..digest.summarize import SummaryDraft, summarize_chunk, summarize_level
+from ..scope import SELF
+from ..store.protocol import ConversationRow, Derivation, DocRow, ReadView, Store, WriteView
+from ..text.signals import signals
+from ..text.terms import terms
+from ..types import DigestReport, Job, Message, Summary
+from .guard import scope_of, still_mine
+from .queue import FenceLost
+
+WINDOW_MESSAGES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """What follows the last chunk, as of one moment; ``missing``: summaries that wait for their parent."""
+
+    epoch: int
+    row: ConversationRow | None
+    messages: list[Message]
+    summaries: list[Summary]
+
+
+@dataclass(frozen=True, slots=True)
+class CloseChunks:
+    """The handler of ``chunk`` jobs."""
+
+    store: Store
+    config: Config
+    now_ms: Callable[[], int]
+    embeds: bool
+
+    def __call__(self, job: Job) -> DigestReport:
+        scope, report = scope_of(job), DigestReport()
+        while True:
+            seen = self.store.read(scope, self._snapshot)
+            children = self._due_rollup(seen.summaries)
+            chunks = self._due_chunks(seen) if not children else []
+            if children:
+                draft = summarize_level(children)
+                self.store.write(scope, lambda view, s=seen, c=children, d=draft: self._roll_up(view, job, s, c, d))
+            elif chunks:
+                inside = [m for m in seen.messages if m.seq <= chunks[0].end_seq]
+                draft = summarize_chunk(inside)
+                self.store.write(scope, lambda view, s=seen, c=chunks[0], d=draft: self._cover(view, job, s, c, d))
+            elif self.store.write(scope, lambda view, s=seen: self._settle(view, job, s)):
+                return report
+            else:
+                continue
+            report += DigestReport(summaries=1)
+
+    def _snapshot(self, view: ReadView) -> _Open:
+        row = view.conversation()
+        if row is None:
+            return _Open(view.person().epoch, None, [], [])
+        messages = view.messages(start_seq=row.chunk_start, limit=WINDOW_MESSAGES)
+        return _Open(view.person().epoch, row, messages, view.summaries())
+
+    def _due_chunks(self, seen: _Open) -> list[Chunk]:
+        if seen.row is None or not seen.messages:
+            return []
+        whole = seen.messages[-1].seq == seen.row.next_seq - 1
+        return closed(seen.messages, self.config, ended_seq=seen.row.ended_seq, now_ms=self.now_ms() if whole else None)
+
+    def _due_rollup(self, summaries: Sequence[Summary]) -> list[Summary]:
+        """The oldest summaries of the lowest level that has enough of them without a parent."""
+        for level in sorted({summary.level for summary in summaries}):
+            orphans = [s for s in summaries if s.level == level and s.parent is None]
+            if len(orphans) >= self.config.rollup_summaries:
+                return orphans[: self.config.rollup_summaries]
+        return []
+
+    def _cover(self, view: WriteView, job: Job, seen: _Open, chunk: Chunk, draft: SummaryDraft) -> None:
+        still_mine(view, job, seen.epoch)
+        row = view.conversation()
+        if row is None or row.chunk_start != chunk.start_seq:
+            raise FenceLost
+        last = next(m for m in seen.messages if m.seq == chunk.end_seq)
+        summary = self._summary(draft, chunk.start_seq, chunk.end_seq, 1, chunk.exchanges, (), seen)
+        doc = self._index(view, summary, row, to_ms(last.at) if last.at else row.last_at)
+        view.add_summary(summary, doc, range(chunk.start_seq, chunk.end_seq + 1))
+        view.add_derivations(
+            [
+                Derivation(
+                    "summary", summary.id, "message", row.subject, row.conversation, chunk.start_seq, chunk.end_seq
+                )
+            ]
+        )
+        view.save_conversation(replace(row, chunk_start=chunk.end_seq + 1))
+
+    def _roll_up(
+        self, view: WriteView, job: Job, seen: _Open, children: Sequence[Summary], draft: SummaryDraft
+    ) -> None:
+        still_mine(view, job, seen.epoch)
+        row = view.conversation()
+        orphans = {s.id for s in view.summaries(level=children[0].level) if s.parent is None}
+        if row is None or not orphans.issuperset(s.id for s in children):
+            raise FenceLost
+        ids = tuple(s.id for s in children)
+        exchanges = sum(s.exchanges for s in children)
+        summary = self._summary(
+            draft, children[0].start_seq, children[-1].end_seq, children[0].level + 1, exchanges, ids, seen
+        )
+        last = view.messages(start_seq=summary.end_seq, end_seq=summary.end_seq)
+        at = to_ms(last[0].at) if last and last[0].at else row.last_at
+        doc = self._index(view, summary, row, at)
+        view.add_summary(summary, doc, ())
+        view.set_parent(ids, summary.id)
+        view.add_derivations(
+            Derivation("summary", summary.id, "summary", row.subject, row.conversation, source=child) for child in ids
+        )
+
+    def _settle(self, view: WriteView, job: Job, seen: _Open) -> bool:
+        """Nothing is due now: finish, and come back when the silence will have closed what is open."""
+        still_mine(view, job, seen.epoch)
+        now_ms, row = self.now_ms(), view.conversation()
+        if row is not None and seen.row is not None and row.next_seq != seen.row.next_seq:
+            return False
+        view.finish(job, now_ms)
+        if row is not None and 2 * (row.next_seq - row.chunk_start) >= self.config.chunk_messages:
+            silent_at = row.last_at + self.config.chunk_gap_minutes * 60_000
+            if silent_at > now_ms:
+                view.want("chunk", "", wanted=row.next_seq - 1, run_at_ms=silent_at, now_ms=now_ms)
+        return True
+
+    def _summary(
+        self,
+        draft: SummaryDraft,
+        start_seq: int,
+        end_seq: int,
+        level: int,
+        exchanges: int,
+        children: tuple[str, ...],
+        seen: _Open,
+    ) -> Summary:
+        now_ms = self.now_ms()
+        return Summary(
+            id=new_id("sum", now_ms),
+            level=level,
+            start_seq=start_seq,
+            end_seq=end_seq,
+            exchanges=exchanges,
+            text=draft.text,
+            themes=draft.themes,
+            concerns=draft.concerns,
+            actions=draft.actions,
+            block=sum(s.level == level for s in seen.summaries),
+            version=1,
+            children=children,
+            created_at=from_ms(now_ms),
+            source=draft.source,
+            conversation=seen.row.conversation if seen.row else "",
+        )
+
+    def _index(self, view: WriteView, summary: Summary, row: ConversationRow, at_ms: int) -> int:
+        """Make the summary searchable; returns the number of its document."""
+        person, now_ms = view.person(), self.now_ms()
+        counts: dict[str, int] = {}
+        for term in terms(" ".join((summary.text, *summary.themes))):
+            counts[term] = counts.get(term, 0) + 1
+        doc = DocRow(
+            subject=row.subject,
+            kind="summary",
+            doc=person.next_doc,
+            conversation=row.conversation,
+            seq=summary.end_seq,
+            ref=summary.id,
+            session=0,
+            speaker=SELF,
+            role="summary",
+            at=at_ms,
+            terms=sum(counts.values()),
+            chars=len(summary.text),
+            signals=signals(summary.text),
+        )
+        view.save_person(replace(person, next_doc=person.next_doc + 1, version=person.version + 1), now_ms)
+        view.add_docs([doc])
+        view.add_postings((row.subject, "summary", term, doc.doc, count) for term, count in counts.items())
+        if self.embeds:
+            view.want("embed", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
+        return doc.doc

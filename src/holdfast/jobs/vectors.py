@@ -1,0 +1,53 @@
+"""Give every searchable document of a person its vector, in batches, outside any transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ..embed.protocol import Embedder
+from ..embed.quantize import quantize
+from ..store.protocol import DocRow, ReadView, Store, WriteView
+from ..types import DigestReport, Job
+from .guard import scope_of, still_mine
+
+BATCH_DOCS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedDocs:
+    """The handler of ``embed`` jobs."""
+
+    store: Store
+    embedder: Embedder
+    now_ms: Callable[[], int]
+    lease_ms: int
+
+    def __call__(self, job: Job) -> DigestReport:
+        scope = scope_of(job).about(None)
+        while True:
+            epoch, docs, texts = self.store.read(scope, self._snapshot)
+            vectors = self.embedder.embed([texts.get((doc.kind, doc.doc), "") for doc in docs]) if docs else None
+            pairs = quantize(vectors) if vectors is not None else []
+            rows = [(doc, scale, data) for doc, (scale, data) in zip(docs, pairs, strict=True)]
+            if self.store.write(scope, lambda view, e=epoch, r=rows: self._write(view, job, e, r)):
+                return DigestReport()
+
+    def _snapshot(self, view: ReadView) -> tuple[int, list[DocRow], dict[tuple[str, int], str]]:
+        docs = view.unembedded(self.embedder.id, limit=BATCH_DOCS)
+        return view.person().epoch, docs, view.texts(docs)
+
+    def _write(self, view: WriteView, job: Job, epoch: int, rows: list[tuple[DocRow, float, bytes]]) -> bool:
+        """Store a batch; a document that went away meanwhile is left out.  True when none is left."""
+        still_mine(view, job, epoch)
+        now_ms = self.now_ms()
+        waiting = {(d.kind, d.doc) for d in view.unembedded(self.embedder.id, limit=2 * BATCH_DOCS)}
+        live = [row for row in rows if (row[0].kind, row[0].doc) in waiting]
+        if live:
+            view.add_vectors((doc, self.embedder.id, scale, data) for doc, scale, data in live)
+            person = view.person()
+            view.save_person(replace(person, version=person.version + 1), now_ms)
+            view.renew(job, now_ms + self.lease_ms)
+        if len(waiting) > len(live):
+            return False
+        return view.finish(job, now_ms)

@@ -1,0 +1,116 @@
+"""
+Run due jobs until none is left, inline or in background threads.
+
+This is the one place that catches every error of a handler: whatever went wrong becomes a job
+state with a reason and a retry, never a lost job and never an empty result.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+
+from ..errors import HoldfastError, StoreClosed, StoreError
+from ..scope import Scope
+from ..types import DigestReport, Job
+from .queue import Queue
+
+log = logging.getLogger("holdfast")
+
+_IDLE_SECONDS = 1.0
+
+
+def attempt(queue: Queue, job: Job) -> DigestReport:
+    """
+    Run one claimed job and settle it, whatever happens.
+
+    Raises:
+        StoreError: the store itself fails; the lease runs out and the job is taken up again.
+    """
+    try:
+        return queue.run(job)
+    except StoreError:
+        raise
+    except Exception as error:
+        reason = reason_of(error)
+        log.warning("job %s (%s) failed in attempt %d: %s", job.id, job.kind, job.attempt, reason)
+        return queue.put_back(job, reason)
+
+
+def reason_of(error: Exception) -> str:
+    """What to tell about an error: our own text as it is, else the kind alone (it may quote a message)."""
+    return f"{error.code}: {error}" if isinstance(error, HoldfastError) else type(error).__name__
+
+
+def drain(
+    queue: Queue, *, kinds: Sequence[str] = (), person: Scope | None = None, deadline: float | None = None
+) -> DigestReport:
+    """Run due jobs until none is due or *deadline* (``time.monotonic``) has passed."""
+    report = DigestReport()
+    while deadline is None or time.monotonic() < deadline:
+        job = queue.claim(kinds=kinds, person=person)
+        if job is None:
+            break
+        report += attempt(queue, job)
+    return report
+
+
+class Workers:
+    """Background threads over one queue; they sleep until woken or until something falls due."""
+
+    def __init__(self, queue: Queue, count: int) -> None:
+        self._queue = queue
+        self._stop = threading.Event()
+        self._busy = 0
+        self._idle = threading.Condition()
+        self._threads = [
+            threading.Thread(target=self._run, name=f"holdfast-worker-{number}", daemon=True) for number in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def wake(self) -> None:
+        """There may be something to do."""
+        self._queue.wake.set()
+
+    def join_idle(self, deadline: float | None) -> None:
+        """Wait until no thread is inside a job."""
+        with self._idle:
+            while self._busy and (deadline is None or time.monotonic() < deadline):
+                self._idle.wait(0.05 if deadline is None else max(0.0, min(0.05, deadline - time.monotonic())))
+
+    def stop(self) -> None:
+        """Let each thread finish the job it is in, then end it; what is pending stays in the store."""
+        self._stop.set()
+        self._queue.wake.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                worked = self._one()
+            except StoreClosed:
+                return
+            except StoreError as error:
+                log.warning("background work waits for the store: %s", error)
+                worked = False
+            if not worked:
+                self._queue.wake.wait(_IDLE_SECONDS)
+                self._queue.wake.clear()
+
+    def _one(self) -> bool:
+        with self._idle:
+            self._busy += 1
+        try:
+            job = self._queue.claim()
+            if job is None:
+                return False
+            attempt(self._queue, job)
+            return True
+        finally:
+            with self._idle:
+                self._busy -= 1
+                self._idle.notify_all()

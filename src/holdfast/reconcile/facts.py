@@ -1,0 +1,213 @@
+"""
+New knowledge meets old: who wins, what joins, what becomes history.
+
+Facts are addressed, not matched: a claim names (subject, category, key), the registry says how many
+live facts that address may hold, and similarity has no say.  Later evidence wins by the order in
+which things were *said*, not by which worker finished first; a late claim becomes history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from ..clock import from_ms, to_ms
+from ..store.protocol import FactRow
+from ..types import Candidate, Evidence, Fact, FactChange
+from .registry import Registry, Slot, same
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A grounded candidate: its evidence, and the moment and place in which it was said."""
+
+    candidate: Candidate
+    evidence: Evidence
+    said_at_ms: int
+    unscoped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """
+    What to write.
+
+    ``add`` is a new row (live or already history), ``updates`` are existing rows with new columns,
+    ``support`` names the existing fact that the evidence joins.  ``refused`` is set instead of all
+    of these when nothing is to be believed.
+    """
+
+    change: FactChange | None = None
+    add: FactRow | None = None
+    updates: tuple[FactRow, ...] = ()
+    support: str = ""
+    refused: str = ""
+
+
+def decide(
+    claim: Claim, live: Sequence[FactRow], past: Sequence[FactRow], registry: Registry, *, fact_id: str, now_ms: int
+) -> Decision:
+    """
+    What one claim does to the facts of its subject and category.
+
+    Args:
+        claim: what was said.
+        live: the live facts of the claim's subject and category.
+        past: those that no longer hold.
+        registry: how addresses join.
+        fact_id: the id of a new fact, should there be one.
+        now_ms: when we learn it.
+    """
+    refusal = registry.refusal(claim.candidate) if claim.candidate.kind == "attribute" else ""
+    if refusal:
+        return Decision(refused=refusal)
+    if claim.candidate.op == "retract":
+        return _retract(claim, live, now_ms)
+    slot = _slot(claim.candidate, registry)
+    if any(_rests_on(row, claim.evidence) and _says(row, claim.candidate) for row in (*live, *past)):
+        return Decision()
+    holder = next((row for row in live if (row.slot_key, row.slot_value) == (slot.key, slot.value)), None)
+    new = _row(claim, slot, fact_id, now_ms)
+    if holder is None:
+        return _into_empty_slot(claim, new, slot, live, past, now_ms)
+    if _says(holder, claim.candidate):
+        return _confirm(claim, holder)
+    if _later(claim, holder):
+        closed = _closed(holder, new.fact.valid_from, now_ms, "replaced", fact_id)
+        return Decision(FactChange("replaced", new.fact, closed.fact), add=new, updates=(closed,))
+    return _late(
+        new, [holder, *(row for row in past if (row.slot_key, row.slot_value) == (slot.key, slot.value))], now_ms
+    )
+
+
+def _slot(candidate: Candidate, registry: Registry) -> Slot:
+    if candidate.kind == "attribute":
+        return registry.slot(candidate.category, candidate.key, candidate.value, candidate.join)
+    return Slot("multi", candidate.key, same(candidate.text))
+
+
+def _row(claim: Claim, slot: Slot, fact_id: str, now_ms: int) -> FactRow:
+    candidate = claim.candidate
+    fact = Fact(
+        id=fact_id,
+        kind=candidate.kind,
+        subject=candidate.subject,
+        category=candidate.category,
+        key=candidate.key,
+        value=candidate.value,
+        text=candidate.text,
+        confidence=candidate.confidence,
+        cardinality=slot.cardinality,
+        lifetime=candidate.lifetime,
+        valid_from=from_ms(claim.said_at_ms if candidate.valid_from_ms is None else candidate.valid_from_ms),
+        valid_to=None,
+        recorded_at=from_ms(now_ms),
+        superseded_by=None,
+        evidence=(claim.evidence,),
+        strength=1.0,
+        last_used_at=None,
+        uses=0,
+        source=candidate.source,
+    )
+    return FactRow(
+        fact=fact,
+        slot_key=slot.key,
+        slot_value=slot.value,
+        unscoped=claim.unscoped,
+        stated_at=claim.said_at_ms,
+        stated_seq=claim.evidence.seq,
+        doc=0,
+        expires_at=candidate.valid_to_ms,
+    )
+
+
+def _into_empty_slot(
+    claim: Claim, new: FactRow, slot: Slot, live: Sequence[FactRow], past: Sequence[FactRow], now_ms: int
+) -> Decision:
+    """Nothing live stands at the address; a claim older than a retraction there goes to history."""
+    ended = [row for row in past if (row.slot_key, row.slot_value) == (slot.key, slot.value) and row.fact.valid_to]
+    after = [row for row in ended if row.fact.valid_to and to_ms(row.fact.valid_to) > claim.said_at_ms]
+    if after:
+        return _late(new, after, now_ms)
+    joins = slot.cardinality == "multi" and any(row.slot_key == slot.key for row in live)
+    return Decision(FactChange("joined" if joins else "new", new.fact), add=new)
+
+
+def _confirm(claim: Claim, holder: FactRow) -> Decision:
+    fact = replace(
+        holder.fact,
+        confidence=max(holder.fact.confidence, claim.candidate.confidence),
+        valid_from=min(holder.fact.valid_from, from_ms(claim.said_at_ms)),
+        evidence=tuple(sorted((*holder.fact.evidence, claim.evidence), key=_order)),
+    )
+    later = _later(claim, holder)
+    row = replace(
+        holder,
+        fact=fact,
+        unscoped=holder.unscoped or claim.unscoped,
+        stated_at=claim.said_at_ms if later else holder.stated_at,
+        stated_seq=claim.evidence.seq if later else holder.stated_seq,
+        expires_at=claim.candidate.valid_to_ms if later else holder.expires_at,
+    )
+    return Decision(FactChange("confirmed", fact), updates=(row,), support=fact.id)
+
+
+def _late(new: FactRow, others: Sequence[FactRow], now_ms: int) -> Decision:
+    """An older statement arrives after a newer one: it held until the next one began, and is history."""
+    begin = new.fact.valid_from
+    following = sorted((row for row in others if row.fact.valid_from >= begin), key=lambda row: row.fact.valid_from)
+    if following:
+        next_row = following[0]
+        until = next_row.fact.valid_from
+    else:
+        next_row = max(others, key=lambda row: row.fact.valid_from)
+        until = max(begin, next_row.fact.valid_from)
+    closed = _closed(new, until, now_ms, "replaced", next_row.fact.id)
+    change = FactChange("replaced", next_row.fact, closed.fact) if next_row.fact.live else None
+    return Decision(change, add=closed)
+
+
+def _retract(claim: Claim, live: Sequence[FactRow], now_ms: int) -> Decision:
+    candidate = claim.candidate
+    hit = [
+        row
+        for row in live
+        if (not candidate.key or row.fact.key == candidate.key)
+        and (not candidate.value or same(row.fact.value) == same(candidate.value))
+        and _later(claim, row)
+    ]
+    if not hit:
+        return Decision(refused="nothing-to-end: no such fact is believed")
+    at = from_ms(claim.said_at_ms if candidate.valid_from_ms is None else candidate.valid_from_ms)
+    rows = tuple(_closed(row, max(at, row.fact.valid_from), now_ms, "retracted", None) for row in hit)
+    return Decision(FactChange("retracted", rows[0].fact, rows[0].fact), updates=rows)
+
+
+def _closed(row: FactRow, valid_to: datetime, now_ms: int, because: str, successor: str | None) -> FactRow:
+    fact = replace(row.fact, valid_to=valid_to, superseded_by=successor, ended_because=because)
+    return replace(row, fact=fact, ended_at=now_ms)
+
+
+def _says(row: FactRow, candidate: Candidate) -> bool:
+    if candidate.kind != "attribute":
+        return same(row.fact.text) == same(candidate.text)
+    return row.fact.key == candidate.key and same(row.fact.value) == same(candidate.value)
+
+
+def _rests_on(row: FactRow, evidence: Evidence) -> bool:
+    here = (evidence.home, evidence.conversation, evidence.seq, evidence.start)
+    return any((e.home, e.conversation, e.seq, e.start) == here for e in row.fact.evidence)
+
+
+def _later(claim: Claim, row: FactRow) -> bool:
+    """Whether the claim was said after the fact's latest statement: by number in one conversation, else by time."""
+    mine = claim.evidence
+    here = [e.seq for e in row.fact.evidence if (e.home, e.conversation) == (mine.home, mine.conversation)]
+    if here and row.stated_seq in here:
+        return (mine.seq, mine.start) >= (row.stated_seq, 0)
+    return (claim.said_at_ms, mine.seq) >= (row.stated_at, row.stated_seq)
+
+
+def _order(evidence: Evidence) -> tuple[int, str, int, int]:
+    return (to_ms(evidence.at) if evidence.at else 0, evidence.conversation, evidence.seq, evidence.start)

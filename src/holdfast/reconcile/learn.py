@@ -1,0 +1,105 @@
+"""Write what the decisions say: facts, evidence, index documents, edges; inside the caller's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ..clock import to_ms
+from ..scope import SELF
+from ..store.protocol import Derivation, DocRow, FactRow, WriteView
+from ..text.signals import signals
+from ..text.terms import terms
+from ..types import Candidate, FactChange
+from .facts import Claim, decide
+from .registry import Registry
+
+
+def learn(
+    view: WriteView,
+    claims: Sequence[Claim],
+    refused: Sequence[tuple[Candidate, str]],
+    registry: Registry,
+    *,
+    new_id: Callable[[], str],
+    now_ms: int,
+) -> list[FactChange]:
+    """
+    Reconcile grounded claims with what is believed, in the order in which they were said.
+
+    Returns one change a claim that changed or confirmed something, and one of op ``rejected`` for
+    everything that was refused.  Running the same claims again changes nothing.
+    """
+    changes: list[FactChange] = []
+    for candidate, reason in refused:
+        view.add_rejected(candidate, reason, now_ms)
+        changes.append(FactChange("rejected", None, reason=reason))
+    for claim in claims:
+        ever = view.history_in(claim.candidate.subject, claim.candidate.category)
+        live = [row for row in ever if row.fact.live]
+        past = [row for row in ever if not row.fact.live]
+        decision = decide(claim, live, past, registry, fact_id=new_id(), now_ms=now_ms)
+        if decision.refused:
+            view.add_rejected(claim.candidate, decision.refused, now_ms)
+            changes.append(FactChange("rejected", None, reason=decision.refused))
+            continue
+        for row in decision.updates:
+            widened = row.unscoped and not all(old.unscoped for old in live if old.fact.id == row.fact.id)
+            if not row.fact.live or widened:
+                _leave_index(view, row)
+            view.update_fact(_into_index(view, row, now_ms) if widened else row)
+        if decision.add is not None:
+            view.add_fact(_into_index(view, decision.add, now_ms))
+            view.add_derivations([_edge(decision.add.fact.id, claim)])
+        if decision.support:
+            view.add_evidence(claim.candidate.subject, decision.support, claim.evidence.home, claim.evidence, now_ms)
+            view.add_derivations([_edge(decision.support, claim)])
+        if decision.change is not None:
+            changes.append(decision.change)
+    return changes
+
+
+def _edge(fact_id: str, claim: Claim) -> Derivation:
+    said = claim.evidence
+    return Derivation("fact", fact_id, "message", said.home, said.conversation, said.seq, said.seq)
+
+
+def _into_index(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
+    """Give a live fact its document: its sentence, its address and its quote can all be searched."""
+    if not row.fact.live:
+        return row
+    fact, person = row.fact, view.person()
+    words = " ".join((fact.text, fact.category, fact.key.replace("_", " "), fact.value, fact.evidence[0].quote))
+    counts: dict[str, int] = {}
+    for term in terms(words):
+        counts[term] = counts.get(term, 0) + 1
+    doc = person.next_doc
+    view.save_person(replace(person, next_doc=doc + 1, version=person.version + 1), now_ms)
+    view.add_docs(
+        [
+            DocRow(
+                subject=fact.subject,
+                kind="fact",
+                doc=doc,
+                conversation="",
+                seq=0,
+                ref=fact.id,
+                session=0,
+                speaker=SELF,
+                role="user",
+                at=to_ms(fact.valid_from),
+                terms=sum(counts.values()),
+                chars=len(fact.text),
+                signals=signals(fact.text),
+                unscoped=row.unscoped,
+            )
+        ]
+    )
+    view.add_postings((fact.subject, "fact", term, doc, count) for term, count in counts.items())
+    return replace(row, doc=doc)
+
+
+def _leave_index(view: WriteView, row: FactRow) -> None:
+    """What no longer holds is history: it can be read, and is never recalled."""
+    if row.doc:
+        view.remove_docs(row.fact.subject, "fact", [row.doc])
