@@ -74,10 +74,11 @@ def decide(
     if _says(holder, claim.candidate):
         return _confirm(claim, holder)
     if _later(claim, holder):
-        closed = _closed(holder, new.fact.valid_from, now_ms, "replaced", fact_id)
+        until = max(holder.fact.valid_from, new.fact.valid_from)
+        closed = _closed(holder, until, now_ms, "replaced", fact_id)
         return Decision(FactChange("replaced", new.fact, closed.fact), add=new, updates=(closed,))
     return _late(
-        new, [holder, *(row for row in past if (row.slot_key, row.slot_value) == (slot.key, slot.value))], now_ms
+        claim, new, [holder, *(row for row in past if (row.slot_key, row.slot_value) == (slot.key, slot.value))], now_ms
     )
 
 
@@ -129,7 +130,7 @@ def _into_empty_slot(
     ended = [row for row in past if (row.slot_key, row.slot_value) == (slot.key, slot.value) and row.fact.valid_to]
     after = [row for row in ended if row.fact.valid_to and to_ms(row.fact.valid_to) > claim.said_at_ms]
     if after:
-        return _late(new, after, now_ms)
+        return _late(claim, new, after, now_ms)
     joins = slot.cardinality == "multi" and any(row.slot_key == slot.key for row in live)
     return Decision(FactChange("joined" if joins else "new", new.fact), add=new)
 
@@ -153,19 +154,27 @@ def _confirm(claim: Claim, holder: FactRow) -> Decision:
     return Decision(FactChange("confirmed", fact), updates=(row,), support=fact.id)
 
 
-def _late(new: FactRow, others: Sequence[FactRow], now_ms: int) -> Decision:
+def _late(claim: Claim, new: FactRow, others: Sequence[FactRow], now_ms: int) -> Decision:
     """An older statement arrives after a newer one: it held until the next one began, and is history."""
     begin = new.fact.valid_from
-    following = sorted((row for row in others if row.fact.valid_from >= begin), key=lambda row: row.fact.valid_from)
-    if following:
-        next_row = following[0]
-        until = next_row.fact.valid_from
-    else:
-        next_row = max(others, key=lambda row: row.fact.valid_from)
-        until = max(begin, next_row.fact.valid_from)
-    closed = _closed(new, until, now_ms, "replaced", next_row.fact.id)
-    change = FactChange("replaced", next_row.fact, closed.fact) if next_row.fact.live else None
-    return Decision(change, add=closed)
+    held = next((row for row in others if row.fact.valid_to and row.fact.valid_from <= begin < row.fact.valid_to), None)
+    if held is not None and _says(held, claim.candidate):
+        return Decision(support=held.fact.id)
+    following = [row for row in others if row.fact.valid_from > begin]
+    after = min(following, key=_begin) if following else max(others, key=_begin)
+    until = max(begin, held.fact.valid_to if held and held.fact.valid_to else after.fact.valid_from)
+    closed = _closed(new, until, now_ms, "replaced", after.fact.id)
+    updates: tuple[FactRow, ...] = ()
+    if held is not None:
+        inherited = held.fact.ended_because, held.fact.superseded_by
+        closed = _closed(new, until, now_ms, *inherited)
+        updates = (_closed(held, begin, now_ms, "replaced", new.fact.id),)
+    change = FactChange("replaced", after.fact, closed.fact) if after.fact.live else None
+    return Decision(change, add=closed, updates=updates)
+
+
+def _begin(row: FactRow) -> datetime:
+    return row.fact.valid_from
 
 
 def _retract(claim: Claim, live: Sequence[FactRow], now_ms: int) -> Decision:

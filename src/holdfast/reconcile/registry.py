@@ -86,7 +86,7 @@ class Registry:
 
     def refusal(self, candidate: Candidate) -> str:
         """Why the candidate's value does not fit its declared type; empty when it does."""
-        if not candidate.category or not candidate.key:
+        if not candidate.category or not (candidate.key or candidate.op == "retract"):
             return "no-address: an attribute needs a category and a key"
         known = self.categories.get(candidate.category)
         key = known.keys.get(candidate.key) if known else None
