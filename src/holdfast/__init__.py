@@ -1,1 +1,77 @@
-"""Conversation memory for chatbots: every turn kept, every fact current, every prompt within budget."""
+"""
+Conversation memory for chatbots: every turn kept, every fact current, every prompt within budget.
+
+    from holdfast import Memory
+
+    memory = Memory("chat.db")
+    chat = memory.conversation("web-42", user="alice")
+
+Names are loaded when first used, so that a program which only asks for ``--help`` stays fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .aio import AsyncConversation, AsyncMemory, AsyncPerson
+    from .config import Config
+    from .context.result import Context
+    from .errors import HoldfastError
+    from .memory import Conversation, Memory, Person
+    from .types import Evidence, Fact, FactChange, Hit, Job, Message, Receipt, Summary
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "AsyncConversation": "aio",
+    "AsyncMemory": "aio",
+    "AsyncPerson": "aio",
+    "Config": "config",
+    "Context": "context.result",
+    "Conversation": "memory",
+    "Evidence": "types",
+    "Fact": "types",
+    "FactChange": "types",
+    "Hit": "types",
+    "HoldfastError": "errors",
+    "Job": "types",
+    "Memory": "memory",
+    "Message": "types",
+    "Person": "memory",
+    "Receipt": "types",
+    "Summary": "types",
+}
+
+__all__ = [
+    "AsyncConversation",
+    "AsyncMemory",
+    "AsyncPerson",
+    "Config",
+    "Context",
+    "Conversation",
+    "Evidence",
+    "Fact",
+    "FactChange",
+    "Hit",
+    "HoldfastError",
+    "Job",
+    "Memory",
+    "Message",
+    "Person",
+    "Receipt",
+    "Summary",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -273,9 +273,10 @@ class Conversation:
 
     def summaries(self, level: int | None = None, *, live: bool = True) -> list[Summary]:
         """
-        Its summaries by range, of one level or of all.
+        Its summaries by range.
 
         Args:
+            level: only this one: 1 for chunks, 2 and up for what stands in for several.
             live: ``False`` adds older versions of ranges that were summarised again.
         """
         return self._pipeline.store.read(self._scope, lambda view: view.summaries(level=level, live=live))

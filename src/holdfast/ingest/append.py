@@ -47,8 +47,13 @@ def append(
     Insert *prepared* at the end of the view's conversation.
 
     Args:
+        view: one open transaction.
+        prepared: checked messages, oldest first.
+        config: the settings that say when a sitting and a chunk end.
+        orders: which background work this memory has.
         key: the caller's idempotency key; the same key with the same *digest* stores nothing.
         digest: SHA-256 of the body.
+        now_ms: the time of storing.
 
     Raises:
         Conflict: *key* was used in this conversation with another body.

@@ -114,7 +114,10 @@ def _prepare(item: object, index: int, now: datetime, max_chars: int, language: 
 def _from_mapping(item: Mapping[str, Any], index: int) -> Message:
     if "role" not in item:
         raise BadInput(f"message {index} has no role", hint='use {"role": "user", "content": "…"}')
-    meta = dict(item.get("meta") or {})
+    extra = item.get("meta") or {}
+    if not isinstance(extra, Mapping):
+        raise BadInput(f"message {index}: meta must be a mapping")
+    meta = dict(extra)
     meta.update((key, value) for key, value in item.items() if key not in _OWN_KEYS)
     content = item.get("content")
     if content is None:

@@ -33,7 +33,7 @@ def attempt(queue: Queue, job: Job) -> DigestReport:
         return queue.run(job)
     except StoreError:
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the one place: every failure becomes a job state
         reason = reason_of(error)
         log.warning("job %s (%s) failed in attempt %d: %s", job.id, job.kind, job.attempt, reason)
         return queue.put_back(job, reason)
