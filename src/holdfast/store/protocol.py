@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ..scope import Scope
 from ..types import Candidate, Evidence, Fact, Finding, Job, Message, Rejected, Summary
@@ -170,6 +170,13 @@ class ReadView(Protocol):
     def docs(self, partition: Partition) -> list[DocRow]:
         """Every document of a partition, by number."""
 
+    def columns(self, partition: Partition) -> dict[str, tuple[Any, ...]]:
+        """
+        The same documents as one tuple per field of `DocRow`, ready for ``numpy.array``.
+
+        Several times faster than `docs` for a long partition.
+        """
+
     def postings(self, partition: Partition, terms: Sequence[str]) -> list[tuple[str, int, int]]:
         """``(term, doc, tf)`` for the given terms, by (term, doc)."""
 
@@ -208,7 +215,11 @@ class WriteView(ReadView, Protocol):
         """Insert ``(subject, kind, term, doc, tf)``."""
 
     def add_vectors(self, rows: Iterable[tuple[DocRow, str, float, bytes]]) -> None:
-        """Insert or replace ``(document, embedder, scale, int8 bytes)`` and mark the documents embedded."""
+        """
+        Insert or replace ``(document, embedder, scale, int8 bytes)`` and mark the documents embedded.
+
+        A document that was removed meanwhile is passed over; its vector by another embedder goes.
+        """
 
     def remove_docs(self, subject: str, kind: str, docs: Sequence[int]) -> None:
         """Delete documents with their postings and vectors."""
@@ -235,7 +246,11 @@ class WriteView(ReadView, Protocol):
         """Keep a refused candidate of the scope's conversation; the same one twice is kept once."""
 
     def add_summary(self, row: Summary, doc: int, covered: Sequence[int]) -> None:
-        """Insert a summary and cover messages with it; raises ``Conflict`` when one is covered already."""
+        """
+        Insert a summary with an edge to each of its children, and cover messages with it.
+
+        Raises ``Conflict`` when one of them is covered already, and writes nothing then.
+        """
 
     def set_parent(self, children: Sequence[str], parent: str) -> None:
         """Let *parent* stand in for summaries of the scope's conversation."""
@@ -278,7 +293,9 @@ class Store(Protocol):
     def write(self, scope: Scope, work: Callable[[WriteView], T]) -> T:
         """Run *work* in one transaction; durable when this returns."""
 
-    def claim(self, *, now_ms: int, worker: str, lease_ms: int, kinds: Sequence[str] = (), person: Scope | None = None) -> Job | None:
+    def claim(
+        self, *, now_ms: int, worker: str, lease_ms: int, kinds: Sequence[str] = (), person: Scope | None = None
+    ) -> Job | None:
         """
         Take one due job: ready and ``run_at <= now``, or running with an expired lease.
 

@@ -1,0 +1,47 @@
+"""
+Load named SQL from ``sql/shared`` and then from the dialect's own folder.
+
+A query is everything between ``-- name: x`` and the next one.  Parameters are written ``:name`` in
+every file.  A dialect file may override a shared query of the same name, and nothing else.
+Migrations are the files whose names begin with a number; they run in the order of their names.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources
+
+_NAME = re.compile(r"^-- name: (\w+)\n", re.M)
+
+
+@cache
+def load(dialect: str) -> dict[str, str]:
+    """
+    Return ``{query name: SQL}`` for ``"sqlite"``; shared and read-only, so do not change it.
+
+    Raises:
+        ValueError: a name is defined twice inside the same folder.
+    """
+    found: dict[str, str] = {}
+    for folder in ("shared", dialect):
+        seen: set[str] = set()
+        root = resources.files(__package__) / "sql" / folder
+        for file in sorted(root.iterdir(), key=lambda f: f.name):
+            if not file.name.endswith(".sql") or file.name[0].isdigit():
+                continue
+            _, *parts = _NAME.split(file.read_text(encoding="utf-8"))
+            for name, body in zip(parts[::2], parts[1::2], strict=True):
+                if name in seen:
+                    raise ValueError(f"{folder}/{file.name}: query {name!r} is defined twice")
+                seen.add(name)
+                found[name] = body.strip().rstrip(";")
+    return found
+
+
+@cache
+def migrations(dialect: str) -> tuple[tuple[str, str], ...]:
+    """Return ``((file name, SQL), ...)`` in the order they must run."""
+    root = resources.files(__package__) / "sql" / dialect
+    files = [f for f in root.iterdir() if f.name[0].isdigit() and f.name.endswith(".sql")]
+    return tuple((f.name, f.read_text(encoding="utf-8")) for f in sorted(files, key=lambda f: f.name))

@@ -1,0 +1,192 @@
+"""
+Between rows of the database and values.
+
+The column orders are those of the SELECT lists in ``sql/``; nothing here knows a database.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ..clock import from_ms, to_ms
+from ..types import Candidate, Evidence, Fact, Job, Message, Rejected, Summary
+from .protocol import DocRow, FactRow, MessageRow
+
+Row = tuple[Any, ...]
+FactKey = tuple[str, str]
+"""(subject, fact id): what names a fact within a person."""
+
+
+def compact_json(value: Any) -> str:
+    """JSON on one line, the same text for the same value, readable in any language."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def message(row: Row, conversation: str) -> Message:
+    """A row of ``messages``."""
+    seq, role, name, content, at, tokens, meta = row
+    values = json.loads(meta) if meta != "{}" else {}
+    return Message(role, content, name, from_ms(at), seq, conversation, tokens, values)
+
+
+def message_columns(row: MessageRow) -> Row:
+    """What ``add_message`` takes after the conversation's key."""
+    m = row.message
+    if m.at is None:
+        raise ValueError("a message on its way into the store must have its time set")
+    meta = compact_json(dict(m.meta)) if m.meta else "{}"
+    return (m.seq, m.role, m.name, m.content, to_ms(m.at), m.tokens, row.session, row.doc, meta, row.recorded_at)
+
+
+def doc(row: Row) -> DocRow:
+    """A row of ``docs`` or ``unembedded``."""
+    return DocRow(*row[:13], unscoped=bool(row[13]), embedded=row[14])
+
+
+def doc_columns(row: DocRow) -> Row:
+    """What ``add_doc`` takes after the person's key."""
+    head = (row.subject, row.kind, row.doc, row.conversation, row.seq, row.ref, row.session, row.speaker)
+    return (*head, row.role, row.at, row.terms, row.chars, row.signals, int(row.unscoped), row.embedded)
+
+
+def evidence_by_fact(rows: Iterable[Row]) -> Mapping[FactKey, tuple[Evidence, ...]]:
+    """Rows of an evidence query, oldest first within each fact."""
+    found: defaultdict[FactKey, list[Evidence]] = defaultdict(list)
+    for subject, fact_id, conversation, seq, role, quote, start, stop, at in rows:
+        found[subject, fact_id].append(Evidence(conversation, seq, role, quote, start, stop, from_ms(at)))
+    return {key: tuple(items) for key, items in found.items()}
+
+
+def fact(row: Row, evidence: Mapping[FactKey, tuple[Evidence, ...]]) -> FactRow:
+    """A row of any query in facts.sql that selects facts."""
+    (subject, fact_id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
+     valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
+     stated_at, stated_seq, strength, last_used_at, uses, doc_number, source) = row  # fmt: skip
+    value_of = Fact(
+        id=fact_id,
+        kind=kind,
+        subject=subject,
+        category=category,
+        key=key,
+        value=value,
+        text=text,
+        confidence=confidence,
+        cardinality=cardinality,
+        lifetime=lifetime,
+        valid_from=from_ms(valid_from),
+        valid_to=None if valid_to is None else from_ms(valid_to),
+        recorded_at=from_ms(recorded_at),
+        superseded_by=superseded_by,
+        evidence=evidence.get((subject, fact_id), ()),
+        strength=strength,
+        last_used_at=None if last_used_at is None else from_ms(last_used_at),
+        uses=uses,
+        source=source,
+        ended_because=ended_because,
+    )
+    return FactRow(
+        value_of, slot_key, slot_value, bool(unscoped), stated_at, stated_seq, doc_number, ended_at, expires_at
+    )
+
+
+def fact_columns(row: FactRow) -> dict[str, Any]:
+    """The parameters of ``add_fact`` and ``update_fact`` beside the person's key."""
+    f = row.fact
+    return {
+        "about": f.subject,
+        "id": f.id,
+        "kind": f.kind,
+        "category": f.category,
+        "key": f.key,
+        "value": f.value,
+        "text": f.text,
+        "slot_key": row.slot_key,
+        "slot_value": row.slot_value,
+        "cardinality": f.cardinality,
+        "confidence": f.confidence,
+        "lifetime": f.lifetime,
+        "valid_from": to_ms(f.valid_from),
+        "valid_to": None if f.valid_to is None else to_ms(f.valid_to),
+        "recorded_at": to_ms(f.recorded_at),
+        "ended_at": row.ended_at,
+        "ended_because": f.ended_because,
+        "superseded_by": f.superseded_by,
+        "expires_at": row.expires_at,
+        "unscoped": int(row.unscoped),
+        "stated_at": row.stated_at,
+        "stated_seq": row.stated_seq,
+        "strength": f.strength,
+        "last_used_at": None if f.last_used_at is None else to_ms(f.last_used_at),
+        "uses": f.uses,
+        "doc": row.doc,
+        "source": f.source,
+    }
+
+
+def summary(row: Row, conversation: str, children: Mapping[str, Sequence[str]]) -> Summary:
+    """A row of ``summaries``."""
+    (summary_id, level, start_seq, end_seq, exchanges, text, themes, concerns, actions, block, version,
+     created_at, source, stale, parent) = row  # fmt: skip
+    return Summary(
+        id=summary_id,
+        level=level,
+        start_seq=start_seq,
+        end_seq=end_seq,
+        exchanges=exchanges,
+        text=text,
+        themes=tuple(json.loads(themes)),
+        concerns=tuple(json.loads(concerns)),
+        actions=tuple(json.loads(actions)),
+        block=block,
+        version=version,
+        children=tuple(children.get(summary_id, ())),
+        created_at=from_ms(created_at),
+        source=source,
+        stale=bool(stale),
+        conversation=conversation,
+        parent=parent,
+    )
+
+
+def summary_columns(row: Summary, doc_number: int) -> dict[str, Any]:
+    """The parameters of ``add_summary`` beside the conversation's key."""
+    return {
+        "id": row.id,
+        "level": row.level,
+        "start_seq": row.start_seq,
+        "end_seq": row.end_seq,
+        "exchanges": row.exchanges,
+        "text": row.text,
+        "themes": compact_json(list(row.themes)),
+        "concerns": compact_json(list(row.concerns)),
+        "actions": compact_json(list(row.actions)),
+        "block": row.block,
+        "version": row.version,
+        "parent": row.parent,
+        "stale": int(row.stale),
+        "doc": doc_number,
+        "source": row.source,
+        "created_at": to_ms(row.created_at),
+    }
+
+
+def rejected(row: Row) -> Rejected:
+    """A row of ``rejected``."""
+    conversation, claim, reason, recorded_at = row
+    return Rejected(Candidate(**json.loads(claim)), reason, conversation, from_ms(recorded_at))
+
+
+def claim_columns(candidate: Candidate) -> dict[str, Any]:
+    """The claim as JSON, and an id that is the same for the same claim."""
+    claim = compact_json(asdict(candidate))
+    return {"seq": candidate.seq, "claim": claim, "id": hashlib.sha256(claim.encode()).hexdigest()[:24]}
+
+
+def job(row: Row) -> Job:
+    """A row of any query in jobs.sql that selects whole jobs."""
+    return Job(*row)

@@ -1,0 +1,135 @@
+-- Facts, the quotes they rest on, and what was refused.
+--
+-- What a scope may see is said by three parameters: :all = 1 for a scope without a subject;
+-- :subject for the subject of the scope ('self' included in any case); :shared = 1 when facts about
+-- others count as well that were said in a conversation about no subject in particular.
+
+-- name: facts
+SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
+       valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source
+  FROM fact
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND valid_to IS NULL
+   AND (:all = 1 OR subject IN (:subject, 'self') OR (:shared = 1 AND unscoped = 1))
+   AND (CAST(:category AS text) IS NULL OR category = :category)
+   AND (CAST(:kind AS text) IS NULL OR kind = :kind)
+ ORDER BY subject, category, key, value, id;
+
+-- name: evidence_of_facts
+SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.stop, e.at
+  FROM evidence e
+  JOIN fact f ON f.org = e.org AND f.user_id = e.user_id AND f.bot = e.bot AND f.subject = e.subject AND f.id = e.fact
+ WHERE e.org = :org AND e.user_id = :user_id AND e.bot = :bot AND f.valid_to IS NULL
+   AND (:all = 1 OR f.subject IN (:subject, 'self') OR (:shared = 1 AND f.unscoped = 1))
+   AND (CAST(:category AS text) IS NULL OR f.category = :category)
+   AND (CAST(:kind AS text) IS NULL OR f.kind = :kind)
+ ORDER BY e.subject, e.fact, e.at, e.seq, e.conversation, e.start;
+
+-- name: facts_ever
+SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
+       valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source
+  FROM fact
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND (:all = 1 OR subject IN (:subject, 'self') OR (:shared = 1 AND unscoped = 1))
+   AND (CAST(:category AS text) IS NULL OR category = :category)
+   AND (CAST(:key AS text) IS NULL OR key = :key)
+ ORDER BY valid_from, recorded_at, id;
+
+-- name: evidence_of_facts_ever
+SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.stop, e.at
+  FROM evidence e
+  JOIN fact f ON f.org = e.org AND f.user_id = e.user_id AND f.bot = e.bot AND f.subject = e.subject AND f.id = e.fact
+ WHERE e.org = :org AND e.user_id = :user_id AND e.bot = :bot
+   AND (:all = 1 OR f.subject IN (:subject, 'self') OR (:shared = 1 AND f.unscoped = 1))
+   AND (CAST(:category AS text) IS NULL OR f.category = :category)
+   AND (CAST(:key AS text) IS NULL OR f.key = :key)
+ ORDER BY e.subject, e.fact, e.at, e.seq, e.conversation, e.start;
+
+-- name: fact
+SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
+       valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source
+  FROM fact
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND id = :id
+   AND (:all = 1 OR subject IN (:subject, 'self') OR (:shared = 1 AND unscoped = 1));
+
+-- name: fact_at
+SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
+       valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source
+  FROM fact
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about
+   AND category = :category AND slot_key = :slot_key AND slot_value = :slot_value AND valid_to IS NULL;
+
+-- name: facts_in
+SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
+       valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source
+  FROM fact
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about AND category = :category AND valid_to IS NULL
+ ORDER BY key, value, id;
+
+-- name: history_in
+SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
+       valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source
+  FROM fact
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about AND category = :category
+ ORDER BY valid_from, recorded_at, id;
+
+-- name: evidence_of
+SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.stop, e.at
+  FROM evidence e
+ WHERE e.org = :org AND e.user_id = :user_id AND e.bot = :bot AND e.subject = :about AND e.fact = :fact
+ ORDER BY e.subject, e.fact, e.at, e.seq, e.conversation, e.start;
+
+-- name: fact_text
+-- The document's number comes back with its text.
+SELECT CAST(:doc AS integer), text
+  FROM fact
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about AND id = :id;
+
+-- name: add_fact
+INSERT INTO fact
+       (org, user_id, bot, subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality,
+        confidence, lifetime, valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by,
+        expires_at, unscoped, stated_at, stated_seq, strength, last_used_at, uses, doc, source)
+VALUES (:org, :user_id, :bot, :about, :id, :kind, :category, :key, :value, :text, :slot_key, :slot_value, :cardinality,
+        :confidence, :lifetime, :valid_from, :valid_to, :recorded_at, :ended_at, :ended_because, :superseded_by,
+        :expires_at, :unscoped, :stated_at, :stated_seq, :strength, :last_used_at, :uses, :doc, :source);
+
+-- name: update_fact
+UPDATE fact
+   SET kind = :kind, category = :category, key = :key, value = :value, text = :text,
+       slot_key = :slot_key, slot_value = :slot_value, cardinality = :cardinality,
+       confidence = :confidence, lifetime = :lifetime, valid_from = :valid_from, valid_to = :valid_to,
+       recorded_at = :recorded_at, ended_at = :ended_at, ended_because = :ended_because,
+       superseded_by = :superseded_by, expires_at = :expires_at, unscoped = :unscoped,
+       stated_at = :stated_at, stated_seq = :stated_seq, strength = :strength,
+       last_used_at = :last_used_at, uses = :uses, doc = :doc, source = :source
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about AND id = :id
+RETURNING id;
+
+-- name: add_evidence
+-- The same quote twice is kept once; no row comes back for the second.
+INSERT INTO evidence
+       (org, user_id, bot, subject, fact, home, conversation, seq, start, stop, role, quote, at, recorded_at)
+VALUES (:org, :user_id, :bot, :about, :fact, :home, :conversation, :seq, :start, :stop, :role, :quote, :at, :recorded_at)
+ON CONFLICT (org, user_id, bot, subject, fact, home, conversation, seq, start) DO NOTHING
+RETURNING seq;
+
+-- name: rejected
+-- A null subject or conversation stands for all of them.
+SELECT conversation, claim, reason, recorded_at
+  FROM rejected
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND (CAST(:subject AS text) IS NULL OR subject = :subject)
+   AND (CAST(:conversation AS text) IS NULL OR conversation = :conversation)
+ ORDER BY recorded_at DESC, conversation, seq DESC, id
+ LIMIT :limit;
+
+-- name: add_rejected
+INSERT INTO rejected (org, user_id, bot, subject, conversation, seq, id, reason, claim, recorded_at)
+VALUES (:org, :user_id, :bot, :subject, :conversation, :seq, :id, :reason, :claim, :recorded_at)
+ON CONFLICT (org, user_id, bot, subject, conversation, seq, id) DO NOTHING;

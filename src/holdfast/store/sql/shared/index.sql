@@ -1,0 +1,108 @@
+-- The search index: documents, their terms, their vectors.  A partition is (subject, kind).
+
+-- name: message_subjects
+SELECT DISTINCT subject
+  FROM conversation
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+ ORDER BY subject;
+
+-- name: fact_subjects
+SELECT DISTINCT subject
+  FROM fact
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND valid_to IS NULL
+ ORDER BY subject;
+
+-- name: docs
+-- :shared = 1 keeps only what was said in a conversation about no subject in particular.
+SELECT subject, kind, doc, conversation, seq, ref, session, speaker, role, at, terms, chars, signals, unscoped, embedded
+  FROM doc
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind
+   AND (:shared = 0 OR unscoped = 1)
+ ORDER BY doc;
+
+-- name: postings
+SELECT term, doc, tf
+  FROM posting
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind AND term = :term
+ ORDER BY doc;
+
+-- name: postings_shared
+SELECT p.term, p.doc, p.tf
+  FROM posting p
+  JOIN doc d ON d.org = p.org AND d.user_id = p.user_id AND d.bot = p.bot
+   AND d.subject = p.subject AND d.kind = p.kind AND d.doc = p.doc
+ WHERE p.org = :org AND p.user_id = :user_id AND p.bot = :bot
+   AND p.subject = :subject AND p.kind = :kind AND p.term = :term AND d.unscoped = 1
+ ORDER BY p.doc;
+
+-- name: vectors
+SELECT doc, scale, data
+  FROM vector
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND subject = :subject AND kind = :kind AND embedder = :embedder
+ ORDER BY doc;
+
+-- name: vectors_shared
+SELECT v.doc, v.scale, v.data
+  FROM vector v
+  JOIN doc d ON d.org = v.org AND d.user_id = v.user_id AND d.bot = v.bot
+   AND d.subject = v.subject AND d.kind = v.kind AND d.doc = v.doc
+ WHERE v.org = :org AND v.user_id = :user_id AND v.bot = :bot
+   AND v.subject = :subject AND v.kind = :kind AND v.embedder = :embedder AND d.unscoped = 1
+ ORDER BY v.doc;
+
+-- name: unembedded
+SELECT subject, kind, doc, conversation, seq, ref, session, speaker, role, at, terms, chars, signals, unscoped, embedded
+  FROM doc
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND embedded <> :embedder
+ ORDER BY doc, subject, kind
+ LIMIT :limit;
+
+-- name: doc_embedded
+SELECT subject, kind, doc, embedded
+  FROM doc
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind AND doc = :doc;
+
+-- name: add_doc
+INSERT INTO doc
+       (org, user_id, bot, subject, kind, doc, conversation, seq, ref, session, speaker, role, at,
+        terms, chars, signals, unscoped, embedded)
+VALUES (:org, :user_id, :bot, :subject, :kind, :doc, :conversation, :seq, :ref, :session, :speaker, :role, :at,
+        :terms, :chars, :signals, :unscoped, :embedded);
+
+-- name: add_posting
+INSERT INTO posting (org, user_id, bot, subject, kind, term, doc, tf)
+VALUES (:org, :user_id, :bot, :subject, :kind, :term, :doc, :tf);
+
+-- name: add_vector
+INSERT INTO vector (org, user_id, bot, subject, kind, embedder, doc, scale, data)
+VALUES (:org, :user_id, :bot, :subject, :kind, :embedder, :doc, :scale, :data)
+ON CONFLICT (org, user_id, bot, subject, kind, embedder, doc) DO UPDATE
+   SET scale = excluded.scale,
+       data  = excluded.data;
+
+-- name: mark_embedded
+UPDATE doc
+   SET embedded = :embedded
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind AND doc = :doc;
+
+-- name: terms_of_docs
+-- The keys of all postings of documents :first to :last, to delete some of them in one pass.
+SELECT term, doc
+  FROM posting
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind
+   AND doc BETWEEN :first AND :last;
+
+-- name: remove_posting
+DELETE FROM posting
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND subject = :subject AND kind = :kind AND term = :term AND doc = :doc;
+
+-- name: remove_vector
+DELETE FROM vector
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND subject = :subject AND kind = :kind AND embedder = :embedder AND doc = :doc;
+
+-- name: remove_doc
+DELETE FROM doc
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind AND doc = :doc;

@@ -1,0 +1,66 @@
+-- The counters of a person and of a conversation, callers' keys, the last stable prefix.
+
+-- name: person
+SELECT next_doc, version, epoch
+  FROM person
+ WHERE org = :org AND user_id = :user_id AND bot = :bot;
+
+-- name: save_person
+INSERT INTO person (org, user_id, bot, next_doc, version, epoch, created_at)
+VALUES (:org, :user_id, :bot, :next_doc, :version, :epoch, :created_at)
+ON CONFLICT (org, user_id, bot) DO UPDATE
+   SET next_doc = excluded.next_doc,
+       version  = excluded.version,
+       epoch    = excluded.epoch;
+
+-- name: conversation
+SELECT subject, conversation, next_seq, chunk_start, ended_seq, extracted_seq, session, last_at, created_at
+  FROM conversation
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND conversation = :conversation;
+
+-- name: conversations
+-- A null subject stands for all of them.
+SELECT subject, conversation, next_seq, chunk_start, ended_seq, extracted_seq, session, last_at, created_at
+  FROM conversation
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND (CAST(:subject AS text) IS NULL OR subject = :subject)
+ ORDER BY conversation, subject;
+
+-- name: save_conversation
+INSERT INTO conversation
+       (org, user_id, bot, subject, conversation,
+        next_seq, chunk_start, ended_seq, extracted_seq, session, last_at, created_at)
+VALUES (:org, :user_id, :bot, :subject, :conversation,
+        :next_seq, :chunk_start, :ended_seq, :extracted_seq, :session, :last_at, :created_at)
+ON CONFLICT (org, user_id, bot, subject, conversation) DO UPDATE
+   SET next_seq      = excluded.next_seq,
+       chunk_start   = excluded.chunk_start,
+       ended_seq     = excluded.ended_seq,
+       extracted_seq = excluded.extracted_seq,
+       session       = excluded.session,
+       last_at       = excluded.last_at,
+       created_at    = excluded.created_at;
+
+-- name: idempotency
+SELECT digest, first_seq, last_seq
+  FROM idempotency
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND subject = :subject AND conversation = :conversation AND key = :key;
+
+-- name: add_idempotency
+INSERT INTO idempotency
+       (org, user_id, bot, subject, conversation, key, digest, first_seq, last_seq, created_at)
+VALUES (:org, :user_id, :bot, :subject, :conversation, :key, :digest, :first_seq, :last_seq, :created_at);
+
+-- name: prefix
+SELECT sha256, manifest
+  FROM prefix
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND subject = :subject AND conversation = :conversation AND variant = :variant;
+
+-- name: save_prefix
+INSERT INTO prefix (org, user_id, bot, subject, conversation, variant, sha256, manifest)
+VALUES (:org, :user_id, :bot, :subject, :conversation, :variant, :sha256, :manifest)
+ON CONFLICT (org, user_id, bot, subject, conversation, variant) DO UPDATE
+   SET sha256   = excluded.sha256,
+       manifest = excluded.manifest;

@@ -1,0 +1,59 @@
+-- Summaries of one conversation, which messages they cover, what derived rows rest on.
+
+-- name: summaries
+-- A null level stands for all; older versions of a range only when :old is 1.
+SELECT id, level, start_seq, end_seq, exchanges, text, themes, concerns, actions, block, version,
+       created_at, source, stale, parent
+  FROM summary
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND conversation = :conversation
+   AND (CAST(:level AS integer) IS NULL OR level = :level)
+   AND (live = 1 OR :old = 1)
+ ORDER BY start_seq, level, version, id;
+
+-- name: summary_children
+-- Which summaries each higher one was made from, in the order of their ranges.
+SELECT DISTINCT d.child, d.source, s.start_seq
+  FROM derivation d
+  JOIN summary s ON s.org = d.org AND s.user_id = d.user_id AND s.bot = d.bot
+   AND s.subject = d.subject AND s.conversation = d.conversation AND s.id = d.source
+ WHERE d.org = :org AND d.user_id = :user_id AND d.bot = :bot
+   AND d.source_kind = 'summary' AND d.subject = :subject AND d.conversation = :conversation
+   AND d.child_kind = 'summary'
+ ORDER BY d.child, s.start_seq, d.source;
+
+-- name: summary_text
+-- The document's number comes back with its text.
+SELECT CAST(:doc AS integer), text
+  FROM summary
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND subject = :subject AND conversation = :conversation AND id = :id;
+
+-- name: covered
+SELECT seq, summary
+  FROM coverage
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND conversation = :conversation
+   AND seq BETWEEN :start_seq AND :end_seq
+ ORDER BY seq;
+
+-- name: add_summary
+INSERT INTO summary
+       (org, user_id, bot, subject, conversation, id, level, start_seq, end_seq, exchanges, text,
+        themes, concerns, actions, block, version, parent, live, stale, doc, source, created_at)
+VALUES (:org, :user_id, :bot, :subject, :conversation, :id, :level, :start_seq, :end_seq, :exchanges, :text,
+        :themes, :concerns, :actions, :block, :version, :parent, 1, :stale, :doc, :source, :created_at);
+
+-- name: add_coverage
+INSERT INTO coverage (org, user_id, bot, subject, conversation, seq, summary)
+VALUES (:org, :user_id, :bot, :subject, :conversation, :seq, :summary);
+
+-- name: set_parent
+UPDATE summary
+   SET parent = :parent
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND subject = :subject AND conversation = :conversation AND id = :id;
+
+-- name: add_derivation
+INSERT INTO derivation
+       (org, user_id, bot, child_kind, child, source_kind, subject, conversation, start_seq, end_seq, source)
+VALUES (:org, :user_id, :bot, :child_kind, :child, :source_kind, :subject, :conversation, :start_seq, :end_seq, :source)
+ON CONFLICT (org, user_id, bot, child_kind, child, source_kind, subject, conversation, start_seq, source) DO NOTHING;

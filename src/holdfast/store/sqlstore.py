@@ -1,0 +1,146 @@
+"""
+What every SQL store shares: the two doors to memory, the job calls, the looks of an operator.
+
+A store for one database adds how a transaction is run, how the whole is measured and copied, and
+how it is closed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from ..scope import Scope
+from ..types import Finding, Job
+from . import doctor, rows
+from .protocol import ReadView, WriteView
+from .readview import Driver, SqlReadView
+from .writeview import SqlWriteView
+
+T = TypeVar("T")
+
+_LOOK_AHEAD = 16  # due jobs looked at in one claim; others may be faster at the first ones
+
+
+class SqlStore(ABC):
+    """A `holdfast.store.protocol.Store` in terms of named queries."""
+
+    @abstractmethod
+    def _reading(self, work: Callable[[Driver], T]) -> T:
+        """Run *work* over one snapshot."""
+
+    @abstractmethod
+    def _writing(self, work: Callable[[Driver], T]) -> T:
+        """Run *work* in one transaction; durable when this returns."""
+
+    @abstractmethod
+    def stats(self) -> Mapping[str, int]:
+        """See the protocol."""
+
+    @abstractmethod
+    def backup(self, path: str) -> None:
+        """See the protocol."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """See the protocol."""
+
+    def _damage(self, driver: Driver) -> list[Finding]:
+        """What the database itself has to say about its health."""
+        return []
+
+    def read(self, scope: Scope, work: Callable[[ReadView], T]) -> T:
+        """See the protocol."""
+        return self._reading(lambda driver: work(SqlReadView(driver, scope)))
+
+    def write(self, scope: Scope, work: Callable[[WriteView], T]) -> T:
+        """See the protocol."""
+        return self._writing(lambda driver: work(SqlWriteView(driver, scope)))
+
+    def claim(
+        self, *, now_ms: int, worker: str, lease_ms: int, kinds: Sequence[str] = (), person: Scope | None = None
+    ) -> Job | None:
+        """See the protocol."""
+        if not self._reading(lambda driver: _due(driver, now_ms, kinds, person)):
+            return None  # nothing is due: no transaction, no disk
+
+        def take(driver: Driver) -> Job | None:
+            for org, user, bot, job_id, state, fence, attempt, *_ in _due(driver, now_ms, kinds, person):
+                was = {"org": org, "user_id": user, "bot": bot, "id": job_id, "was_state": state, "was_fence": fence}
+                lease = {"lease_until": now_ms + lease_ms, "worker": worker}
+                taken = driver.run("take_job", {**was, **lease, "fence": fence + 1, "attempt": attempt + 1})
+                if taken:
+                    return rows.job(taken[0])
+            return None
+
+        return self._writing(take)
+
+    def fail(self, job: Job, *, reason: str, run_at_ms: int, dead: bool) -> bool:
+        """See the protocol."""
+        args = _key_of(job) | {
+            "fence": job.fence,
+            "state": "dead" if dead else "ready",
+            "attempt": job.attempt,
+            "run_at": run_at_ms,
+            "reason": reason,
+        }
+        return bool(self._writing(lambda driver: driver.run("put_back_job", args)))
+
+    def jobs(self, *, state: str | None = None, limit: int = 1000) -> list[Job]:
+        """See the protocol."""
+        args = {"state": state, "limit": max(0, limit)}
+        return [rows.job(row) for row in self._reading(lambda driver: driver.run("jobs", args))]
+
+    def retry(self, job_id: str, now_ms: int) -> bool:
+        """See the protocol."""
+        return self._steer("restart_job", job_id, {"run_at": now_ms})
+
+    def cancel(self, job_id: str) -> bool:
+        """See the protocol."""
+        return self._steer("cancel_job", job_id, {})
+
+    def _steer(self, query: str, job_id: str, args: Mapping[str, Any]) -> bool:
+        def steer(driver: Driver) -> bool:
+            for org, user, bot in driver.run("job_owner", {"id": job_id}):
+                if driver.run(query, {"org": org, "user_id": user, "bot": bot, "id": job_id, **args}):
+                    return True
+            return False
+
+        return self._writing(steer)
+
+    def next_due_ms(self) -> int | None:
+        """See the protocol."""
+
+        def look(driver: Driver) -> int | None:
+            times = [driver.run(name, {})[0][0] for name in ("first_run_at", "first_lease_end")]
+            return min((at for at in times if at is not None), default=None)
+
+        return self._reading(look)
+
+    def people(self, *, limit: int = 1000, after: tuple[str, str, str] | None = None) -> list[tuple[str, str, str]]:
+        """See the protocol."""
+        args: dict[str, Any] = {"limit": max(0, limit)}
+        if after is not None:
+            args |= {"org": after[0], "user_id": after[1], "bot": after[2]}
+        name = "people" if after is None else "people_after"
+        return [(row[0], row[1], row[2]) for row in self._reading(lambda driver: driver.run(name, args))]
+
+    def check(self) -> list[Finding]:
+        """See the protocol."""
+        return self._reading(lambda driver: [*self._damage(driver), *doctor.examine(driver)])
+
+
+def _key_of(job: Job) -> dict[str, Any]:
+    return {"org": job.org, "user_id": job.user, "bot": job.bot, "id": job.id}
+
+
+def _due(driver: Driver, now_ms: int, kinds: Sequence[str], person: Scope | None) -> list[rows.Row]:
+    """Due jobs, the longest overdue first; expired leases count from the end of the lease."""
+    args: dict[str, Any] = {"now": now_ms, "kinds": rows.compact_json(list(kinds)), "limit": _LOOK_AHEAD}
+    if person is not None:
+        key = {"org": person.org, "user_id": person.user, "bot": person.bot}
+        place = {"subject": person.subject, "conversation": person.conversation}
+        return driver.run("due_of_person", args | key | place)
+    found = driver.run("due_ready", args) + driver.run("due_expired", args)
+    return sorted(found, key=lambda row: (row[-2], row[-1], row[3]))
