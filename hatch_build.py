@@ -14,12 +14,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from hatchling.builders.config import BuilderConfig
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 EMBED = Path(__file__).parent / "src" / "holdfast" / "embed"
 
 
-class EmbedderHook(BuildHookInterface):
+class EmbedderHook(BuildHookInterface[BuilderConfig]):
     """Runs before a wheel, ordinary or editable, is put together."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ other company.  A query takes some 10 ms on one core.
 from __future__ import annotations
 
 import threading
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,8 +29,8 @@ Floats = NDArray[np.float32]
 DIM, LAYERS, HEADS, MAX_TOKENS = 384, 6, 12, 256
 HEAD_DIM = DIM // HEADS
 
-# Texts of like length computed together.  More is slower: the numbers no longer fit the cache.
-BATCH = 8
+# Texts of like length computed together.  More is slower: the numbers no longer fit the cache (tried 1 to 16).
+BATCH = 4
 
 
 class _Layer(NamedTuple):
@@ -63,7 +64,9 @@ class MiniLM:
 
     id = "all-MiniLM-L6-v2@1110a243/w8/384"
     dim = DIM
-    thresholds = Thresholds(recall_min=0.2, related=0.28, merge=0.87, bm25_weight=0.3)
+    # related, merge: calibrated on 90 pairs of statements.  recall_min: over a chat of 419 messages, .15 kept
+    # the best message for 95 % of 150 questions and left out 55 % of all messages.
+    thresholds = Thresholds(recall_min=0.15, related=0.28, merge=0.87, bm25_weight=0.3)
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -101,9 +104,9 @@ def _read(folder: Path) -> _Model:
     """Read the files; encoder matrices become float32 and are transposed once, here."""
     try:
         words = WordPiece(folder / VOCABULARY_FILE)
-        with np.load(folder / WEIGHTS_FILE) as arrays:
+        with open(folder / WEIGHTS_FILE, "rb") as file, np.load(file) as arrays:
             stored = {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
         hint = "fetch it again with holdfast.embed.fetch(), or pass embedder=None to search by words alone"
         raise ConfigError(f"the embedding model in {folder} cannot be read: {error}", hint=hint) from error
 
@@ -177,24 +180,24 @@ def _normalize(x: Floats, norm: tuple[Floats, Floats]) -> Floats:
 
 def _gelu(x: Floats) -> Floats:
     """
-    ``x * Φ(x)``; *x* is used up.
+    ``x * Φ(x)``, computed as ``max(x, 0) - |x| * Φ(-|x|)`` with few temporaries; *x* is used up.
 
-    Source: Abramowitz and Stegun 1964, 7.1.26, for the error function: off by 1.5e-7 at most.
+    Source: Abramowitz and Stegun 1964, 7.1.26, for the tail; the result is off by 5e-7 at most.
     """
-    z = x * np.float32(2**-0.5)
-    a = np.abs(z)
-    t = np.float32(1) / (a * np.float32(0.3275911) + np.float32(1))
-    poly = t * np.float32(1.061405429)
+    size = np.abs(x)
+    t = size * np.float32(0.3275911 * 2**-0.5)
+    t += np.float32(1)
+    np.reciprocal(t, out=t)
+    tail = t * np.float32(1.061405429 / 2)
     for term in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
-        poly += np.float32(term)
-        poly *= t
-    np.multiply(a, a, out=a)
-    np.negative(a, out=a)
-    poly *= np.exp(a, out=a)
-    erf = np.copysign(np.float32(1) - poly, z)
-    erf += np.float32(1)
-    x *= np.float32(0.5)
-    x *= erf
+        tail += np.float32(term / 2)
+        tail *= t
+    tail *= size
+    np.multiply(size, size, out=size)
+    size *= np.float32(-0.5)
+    tail *= np.exp(size, out=size)
+    np.maximum(x, np.float32(0), out=x)
+    x -= tail
     return x
 
 

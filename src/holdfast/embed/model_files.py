@@ -128,7 +128,7 @@ def verified(folder: Path) -> bool:
         return False
     digest = hashlib.sha256()
     try:
-        with np.load(weights) as arrays:
+        with open(weights, "rb") as file, np.load(file) as arrays:
             for name in sorted(arrays.files):
                 digest.update(name.encode())
                 digest.update(arrays[name].tobytes())

