@@ -1,0 +1,68 @@
+"""Facts, summaries and hits → the lines that stand for them in a context.  Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..scope import SELF
+from ..types import Fact, Hit, Summary
+from .material import digest
+from .render import line
+from .result import Source
+
+MAX_RECALLED_CHARS = 1_200  # one recalled item; the answer is rarely further in, and ten have to fit
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """
+    One rendered line and where it comes from.
+
+    ``slot`` says which other fact would take its place (a digest of the address); ``label`` names
+    it in a sentence about changes.
+    """
+
+    line: str
+    source: Source
+    label: str = ""
+    slot: str = ""
+
+
+def fact_item(fact: Fact) -> Item:
+    """The fact as one sentence, with since when it holds unless that is for good."""
+    text = fact.text or f"{fact.category} {fact.key}: {fact.value}"
+    if fact.subject != SELF and fact.subject.casefold() not in text.casefold():
+        text = f"{fact.subject}: {text}"
+    if fact.lifetime != "permanent":
+        word = "since " if fact.lifetime == "state" and fact.kind != "episode" else ""
+        text = f"{text} ({word}{fact.valid_from:%Y-%m-%d})"
+    parts = {"exclusive": (), "single": (fact.key,), "multi": (fact.key, fact.value)}[fact.cardinality]
+    slot = digest("\x1f".join((fact.subject, fact.category, *parts)))
+    source = Source("facts", "fact", fact.id, "", 0, 0)
+    return Item(line(text), source, f"{fact.category}/{fact.key}", slot)
+
+
+def address(fact: Fact) -> tuple[str, str, str, str, str]:
+    """What facts are sorted by: nothing that changes when a fact is used or confirmed."""
+    return (fact.subject, fact.category, fact.key, fact.value, fact.id)
+
+
+def summary_item(summary: Summary, conversation: str) -> Item:
+    """The summary's text after the range that it tells."""
+    span = f"messages {summary.start_seq}-{summary.end_seq}"
+    source = Source("summaries", "summary", summary.id, conversation, summary.start_seq, summary.end_seq)
+    return Item(line(f"{span}: {summary.text}"), source, span)
+
+
+def hit_item(hit: Hit, replaced_by: str | None) -> Item:
+    """What was recalled, with its day and speaker, and with what replaced it meanwhile."""
+    text = hit.text
+    if len(text) > MAX_RECALLED_CHARS:
+        text = f"{text[:MAX_RECALLED_CHARS]} […{len(text) - MAX_RECALLED_CHARS} characters left out…]"
+    head = [f"{hit.at:%Y-%m-%d}"] if hit.at and hit.kind != "fact" else []
+    head += [hit.speaker] if hit.speaker and hit.kind == "message" else []
+    head += ["earlier conversation"] if hit.kind == "summary" else []
+    said = f"{' '.join(head)}: {text}" if head else text
+    note = f" (later replaced by: {replaced_by})" if replaced_by else ""
+    seq = 0 if hit.kind == "fact" else hit.seq
+    return Item(line(said + note), Source("recalled", hit.kind, hit.id, hit.conversation, seq, seq))

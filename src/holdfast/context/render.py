@@ -1,0 +1,95 @@
+"""
+Untrusted text → lines that cannot break out of their section.  Pure.
+
+An item is one JSON string on one line.  Everything that could end a line, close a section, open
+a role, form a special token or hide from a reader is written as a ``\\uXXXX`` escape, visibly;
+letters of every language stay as they are.  Nothing is stripped and nothing is folded, so `parse`
+gives back exactly the item that `line` was given.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+# What JSON itself leaves as it is and we do not, by code point so that no Python's Unicode tables matter:
+_ESCAPED = re.compile(
+    "["
+    "<>|&`\\[\\]"  # tags, <|special|> tokens, [INST], Markdown, entities
+    "\u1fef\ufe47\ufe48\ufe60\ufe64\ufe65\uff06\uff1c\uff1e\uff3b\uff3d\uff40\uff5c"  # what compatibility folding turns into those
+    "\x7f-\x9f\u2028\u2029"  # controls and line ends that are not "\n"
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"  # invisible, or turning text round
+    "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"  # tag characters, variation selectors
+    "\ue000-\uf8ff\U000f0000-\U0010ffff"  # private use: nobody knows what it shows
+    "\ud800-\udfff"
+    "]"
+)
+_NAME = re.compile("[a-z][a-z_]{0,40}")
+
+
+def line(item: str) -> str:
+    """
+    *item* as one line that `parse` reads back exactly.
+
+    Lone surrogates, which no store holds, become U+FFFD.
+    """
+    text = json.dumps(item, ensure_ascii=False)
+    return _ESCAPED.sub(_escape, text) if _ESCAPED.search(text) else text
+
+
+def parse(text: str) -> str:
+    """
+    The item that *text* was rendered from.
+
+    Raises:
+        ValueError: `line` never writes such a line.
+    """
+    item = json.loads(text)
+    if not isinstance(item, str) or line(item) != text:
+        raise ValueError("not a rendered line")
+    return item
+
+
+def block(name: str, items: Sequence[str], preamble: str = "") -> str:
+    """A section: *preamble* (our own words), an opening tag, a line for each item, a closing tag."""
+    return "\n".join(block_lines(name, [line(item) for item in items], preamble))
+
+
+def block_lines(name: str, lines: Sequence[str], preamble: str = "") -> list[str]:
+    """`block` for items that were rendered before."""
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"a section is named with a-z and _, not {name!r}")
+    return [*([preamble] if preamble else []), f"<{name}>", *lines, f"</{name}>"]
+
+
+def parse_blocks(text: str) -> list[tuple[str, list[str]]]:
+    """
+    Every section of *text* with its items, in order; what stands between sections is skipped.
+
+    Raises:
+        ValueError: a section is not closed, or holds a line that is no item.
+    """
+    found: list[tuple[str, list[str]]] = []
+    lines = iter(text.split("\n"))
+    for opening in lines:
+        if not (opening.startswith("<") and opening.endswith(">") and _NAME.fullmatch(opening[1:-1])):
+            continue
+        name, items = opening[1:-1], []
+        for item in lines:
+            if item == f"</{name}>":
+                break
+            items.append(parse(item))
+        else:
+            raise ValueError(f"section {name} is not closed")
+        found.append((name, items))
+    return found
+
+
+def _escape(found: re.Match[str]) -> str:
+    point = ord(found.group())
+    if point < 0x10000:
+        return "\ufffd" if 0xD800 <= point <= 0xDFFF else f"\\u{point:04x}"
+    point -= 0x10000
+    return f"\\u{0xD800 + (point >> 10):04x}\\u{0xDC00 + (point & 0x3FF):04x}"

@@ -1,0 +1,119 @@
+"""The answer to "what should the model see now", as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ..types import Section
+from .anthropic import anthropic_request
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """
+    Where one shown item comes from.
+
+    ``kind`` is ``fact``, ``summary``, ``message`` or ``query``; ``id`` names a fact or summary, the
+    range names messages (of ``conversation``), 0 where there is none.
+    """
+
+    section: str
+    kind: Literal["fact", "summary", "message", "query"]
+    id: str
+    conversation: str
+    start_seq: int
+    end_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """
+    What the model does not see, and why.
+
+    ``messages``: ``start_seq`` to ``end_seq`` are neither shown nor summarised here; ``part``: of
+    that message only the beginning and the end are shown; ``query``, ``facts`` and ``recalled``: so
+    many of them did not fit.
+    """
+
+    kind: Literal["messages", "part", "query", "facts", "recalled"]
+    count: int
+    reason: str
+    start_seq: int = 0
+    end_seq: int = 0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Context:
+    """
+    What the model should see for the next reply.
+
+    ``messages`` are in OpenAI's shape; the first ``stable_messages`` of them stand above the cache
+    breakpoint.  ``prefix_changed_because`` is ``None`` when those are byte for byte what the last
+    context of this conversation and shape had.  ``tokens`` is the sum over ``sections`` and never
+    above ``budget_tokens``.
+    """
+
+    messages: tuple[dict[str, Any], ...]
+    sections: tuple[Section, ...]
+    tokens: int
+    budget_tokens: int
+    prefix_sha256: str
+    prefix_changed_because: str | None
+    cache_key: str
+    left_out: tuple[LeftOut, ...]
+    sources: tuple[Source, ...]
+    stable_messages: int = 0
+    system: str | None = None
+
+    def section(self, name: str) -> Section:
+        """
+        The section called *name*.
+
+        Raises:
+            KeyError: this strategy has no such section.
+        """
+        for section in self.sections:
+            if section.name == name:
+                return section
+        raise KeyError(name)
+
+    def to_anthropic(self) -> dict[str, Any]:
+        """
+        ``system`` (when there is any) and ``messages`` as Anthropic's Messages API takes them.
+
+        Roles alternate, tool calls and results are blocks, and ``cache_control`` marks the last
+        block above the breakpoint.
+        """
+        return anthropic_request(self.messages, self.stable_messages)
+
+    def to_text(self) -> str:
+        """The same as plain text with a heading per section, for models without roles and for people."""
+        parts = [f"# {section.name}\n{section.text}" for section in self.sections if section.text]
+        return "\n\n".join(parts)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{s.name} {len(s.items)}" for s in self.sections if s.items)
+        prefix = self.prefix_changed_because or "unchanged"
+        return f"<Context {self.tokens:,} of {self.budget_tokens:,} tokens; {shown or 'empty'}; prefix: {prefix}>"
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """JSON-able data, for logs and other programs."""
+        return {
+            "messages": list(self.messages),
+            "sections": [_fields(section) for section in self.sections],
+            "tokens": self.tokens,
+            "budget_tokens": self.budget_tokens,
+            "prefix_sha256": self.prefix_sha256,
+            "prefix_changed_because": self.prefix_changed_because,
+            "cache_key": self.cache_key,
+            "left_out": [_fields(item) for item in self.left_out],
+            "sources": [_fields(item) for item in self.sources],
+            "stable_messages": self.stable_messages,
+        }
+
+
+def _fields(value: Section | LeftOut | Source) -> dict[str, Any]:
+    named = {name: getattr(value, name) for name in value.__slots__}
+    return {name: list(item) if isinstance(item, tuple) else item for name, item in named.items()}
