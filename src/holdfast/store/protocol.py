@@ -78,6 +78,10 @@ class DocRow:
     embedded: str = ""
 
 
+COLUMNS = ("doc", "conversation", "seq", "ref", "session", "speaker", "role", "at", "terms", "chars", "signals")
+"""The fields of `DocRow` that `ReadView.columns` returns, in this order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Partition:
     """
@@ -172,9 +176,9 @@ class ReadView(Protocol):
 
     def columns(self, partition: Partition) -> dict[str, tuple[Any, ...]]:
         """
-        The same documents as one tuple per field of `DocRow`, ready for ``numpy.array``.
+        The same documents as one tuple per name in ``COLUMNS``, ready for ``numpy.array``.
 
-        Several times faster than `docs` for a long partition.
+        Two to three times faster than `docs`, which makes a value of every row.
         """
 
     def postings(self, partition: Partition, terms: Sequence[str]) -> list[tuple[str, int, int]]:

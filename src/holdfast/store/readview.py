@@ -15,7 +15,7 @@ from ..errors import BadInput
 from ..scope import SELF, Scope
 from ..types import Evidence, Message, Rejected, Summary
 from . import rows
-from .protocol import ConversationRow, DocRow, FactRow, Partition, PersonRow
+from .protocol import COLUMNS, ConversationRow, DocRow, FactRow, Partition, PersonRow
 
 EVERYTHING = 2**62
 """A limit, or the number of a last message, that no conversation reaches."""
@@ -165,17 +165,13 @@ class SqlReadView:
 
     def docs(self, partition: Partition) -> list[DocRow]:
         """See the protocol."""
-        return [rows.doc(row) for row in self._doc_rows(partition)]
+        return [rows.doc(row) for row in self._run("docs", **_where(partition))]
 
     def columns(self, partition: Partition) -> dict[str, tuple[Any, ...]]:
         """See the protocol."""
-        found = self._doc_rows(partition)
-        names = DocRow.__slots__
-        return dict(zip(names, zip(*found, strict=True), strict=True)) if found else {name: () for name in names}
-
-    def _doc_rows(self, partition: Partition) -> list[rows.Row]:
-        shared = int(partition.shared_only)
-        return self._run("docs", subject=partition.subject, kind=partition.kind, shared=shared)
+        found = self._run("doc_columns", **_where(partition))
+        values: Iterable[tuple[Any, ...]] = zip(*found, strict=True) if found else ((),) * len(COLUMNS)
+        return dict(zip(COLUMNS, values, strict=True))
 
     def postings(self, partition: Partition, terms: Sequence[str]) -> list[tuple[str, int, int]]:
         """See the protocol."""
@@ -211,3 +207,7 @@ class SqlReadView:
         self._place()
         found = self._run("prefix", variant=variant)
         return (found[0][0], found[0][1]) if found else None
+
+
+def _where(partition: Partition) -> dict[str, Any]:
+    return {"subject": partition.subject, "kind": partition.kind, "shared": int(partition.shared_only)}

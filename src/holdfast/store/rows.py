@@ -45,7 +45,10 @@ def message_columns(row: MessageRow) -> Row:
 
 def doc(row: Row) -> DocRow:
     """A row of ``docs`` or ``unembedded``."""
-    return DocRow(*row[:13], unscoped=bool(row[13]), embedded=row[14])
+    (subject, kind, number, conversation, seq, ref, session, speaker, role, at,
+     terms, chars, signals, unscoped, embedded) = row  # fmt: skip
+    place = (subject, kind, number, conversation, seq, ref, session, speaker, role, at)
+    return DocRow(*place, terms, chars, signals, bool(unscoped), embedded)
 
 
 def doc_columns(row: DocRow) -> Row:

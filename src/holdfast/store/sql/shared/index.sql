@@ -20,6 +20,14 @@ SELECT subject, kind, doc, conversation, seq, ref, session, speaker, role, at, t
    AND (:shared = 0 OR unscoped = 1)
  ORDER BY doc;
 
+-- name: doc_columns
+-- The same documents without what is equal in all of them; the order is that of protocol.COLUMNS.
+SELECT doc, conversation, seq, ref, session, speaker, role, at, terms, chars, signals
+  FROM doc
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind
+   AND (:shared = 0 OR unscoped = 1)
+ ORDER BY doc;
+
 -- name: postings
 SELECT term, doc, tf
   FROM posting
