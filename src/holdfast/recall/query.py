@@ -1,0 +1,168 @@
+"""
+What a question asks for: its words, whom it names, which days, and what shape the answer has.
+
+Pure: no clock, no store.  The expressions are English; a question in another language loses a few
+small bonuses by that and none of its words.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+from ..clock import to_ms
+from ..text.terms import query_terms
+
+# Speakers that are nobody's name.
+ROLE_NAMES = frozenset(("user", "human", "assistant", "ai", "bot", "system", "tool", "model"))
+
+_WHEN = re.compile(r"^\s*when\b|\b(?:what|which) (?:year|month|date|day|time)\b", re.I)
+_NUMBER = re.compile(r"\bhow (?:many|much|often|old|far|tall|big|large|long)\b|\bnumber of\b", re.I)
+_ASSISTANT = re.compile(
+    r"\b(?:did|have|had) you\b"
+    r"|\byou (?:said|told|suggested|recommended|gave|mentioned|listed|provided|explained)\b"
+    r"|\byour (?:advice|suggestion|recommendation|answer|response|explanation)s?\b",
+    re.I,
+)
+# A question for what holds now, and the words that make it one about the past or about a total.
+_PRESENT = re.compile(
+    r"^\W*(?:what|which|who|where|when|how (?:many|much|long|often|old|far|big|tall))\b"
+    r".*\b(?:is|are|am|do|does|have|has|will|it's|what's)\b",
+    re.I | re.S,
+)
+_NOT_PRESENT = re.compile(
+    r"\b(?:did|was|were|had|first|initial(?:ly)?|original(?:ly)?|before|previous(?:ly)?|earlier|used to|ever|between|across"
+    r"|total|different|ways?|order|should|could|would|can|calculate|you|your|change[ds]?|since|compared?|faster|common|typical)\b",
+    re.I,
+)
+
+_MONTH_OF = {name.lower(): number for number, name in enumerate(calendar.month_name) if name}
+_MONTH_OF |= {name.lower(): number for number, name in enumerate(calendar.month_abbr) if name}
+_DATE = re.compile(
+    r"\b(?:(\d{1,2})(?:st|nd|rd|th)?\s+(?:of\s+)?)?(" + "|".join(_MONTH_OF) + r")\b\.?\s*"
+    r"(?:(\d{1,2})(?:st|nd|rd|th)?\b(?!\d))?,?\s*(\d{4})?"
+)
+_YEAR = re.compile(r"\b(20\d\d)\b")
+_AGO = re.compile(r"\b(a|an|one|two|three|four|five|six|\d{1,3}) (day|week|month|year)s? ago\b")
+_SPAN = re.compile(r"\b(yesterday|last (?:night|week|month|year)|this (?:week|month|year))\b")
+_COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
+_SPAN_DAYS = {"day": 1, "night": 1, "week": 7, "month": 31, "year": 366}
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """
+    The days that a question names: a date with parts left open, or a stretch before now.
+
+    ``year``, ``month`` and ``day`` are ``None`` where the question leaves them open; ``span_ms`` is
+    the stretch of a relative expression ("last week") and rules the others out.
+    """
+
+    year: int | None = None
+    month: int | None = None
+    day: int | None = None
+    span_ms: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """
+    A question, analysed.
+
+    ``text`` is the question without the participants' names: their vector would find whoever is
+    addressed by name instead of what is asked.  ``terms`` holds, for each word, the terms under
+    which a text may hold it.  ``speaker`` is the one participant that it names.
+    """
+
+    text: str
+    terms: tuple[tuple[str, ...], ...]
+    speaker: str | None
+    asks_when: bool
+    asks_number: bool
+    asks_assistant: bool
+    asks_present: bool
+    when: When | None
+
+
+def analyse(question: str, *, names: Collection[str], now: datetime, language: str | None = None) -> Query:
+    """
+    Read *question*, asked *now* of a memory in which *names* have spoken.
+
+    Role names ("user", "assistant") among the names are nobody's.  *language* is the ISO 639-1 code
+    of the question's words; ``None`` lets the words decide.
+    """
+    people = [name for name in names if name.lower() not in ROLE_NAMES]
+    named = [name for name in people if _named(name).search(question)]
+    text = question
+    for name in named:
+        text = _possessive(name).sub("", text)
+    text = " ".join(text.split())
+    terms = query_terms(text, language)
+    if not terms:  # nothing but a name: then the name is what is asked for
+        text, terms = question, query_terms(question, language)
+    return Query(
+        text=text,
+        terms=tuple(terms),
+        speaker=named[0] if len(named) == 1 else None,
+        asks_when=bool(_WHEN.search(question)),
+        asks_number=bool(_NUMBER.search(question)),
+        asks_assistant=bool(_ASSISTANT.search(question)),
+        asks_present=bool(_PRESENT.search(question)) and not _NOT_PRESENT.search(question),
+        when=named_days(question, now),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _named(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.I)
+
+
+@lru_cache(maxsize=1024)
+def _possessive(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(name)}(?:['\u2019]s)?(?!\w)", re.I)
+
+
+def named_days(question: str, now: datetime) -> When | None:
+    """The first date, bare year or relative expression of *question*; ``None`` when it names none."""
+    lowered = question.lower()
+    found = _DATE.search(lowered)
+    if found and not (found[2] == "may" and not (found[1] or found[3] or found[4])):
+        day = found[1] or found[3]
+        return When(_year(found[4]), _MONTH_OF[found[2]], int(day) if day else None)
+    if year := _YEAR.search(lowered):
+        return When(year=int(year[1]))
+    return _relative(lowered, now)
+
+
+def _year(digits: str | None) -> int | None:
+    """A year that the calendar has; others are left open."""
+    return int(digits) if digits and int(digits) > 1 else None
+
+
+def _relative(lowered: str, now: datetime) -> When | None:
+    today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    if found := _AGO.search(lowered):
+        unit = timedelta(days=_SPAN_DAYS[found[2]])
+        count = _COUNTS.get(found[1]) or int(found[1])
+        middle = _back(today, unit * count)
+        return _span(_back(middle, unit / 2), middle + unit / 2 + timedelta(days=1))
+    if found := _SPAN.search(lowered):
+        words = found[1].split()
+        length = timedelta(days=_SPAN_DAYS["day" if words[0] == "yesterday" else words[1]])
+        if words[0] == "this":
+            return _span(_back(today, length), today + timedelta(days=1))
+        return _span(_back(today, length * 2 - timedelta(days=length.days > 1)), today)
+    return None
+
+
+def _back(at: datetime, by: timedelta) -> datetime:
+    """*at* minus *by*, held within the calendar."""
+    return at - min(by, at - datetime.min.replace(tzinfo=UTC))
+
+
+def _span(start: datetime, end: datetime) -> When:
+    return When(span_ms=(to_ms(start), to_ms(end)))

@@ -1,0 +1,319 @@
+"""
+The ranking: recipe H2s, every component apart, so that the parts of a hit add up to its score.
+
+A document's match ``h`` is ``w z(BM25) + (1 - w) z(cosine)``: words and vectors, each measured in
+deviations from the mean over all messages, so that neither scale matters.  A message then gains by
+its neighbours, its session, its day, its speaker and its kind.  Facts and summaries are measured on
+the messages' own scale and get a constant each.  Pure: arrays in, arrays out.
+
+Source: the constants were tuned by hand on four conversations of LoCoMo, then checked on six
+others and on REALTALK and BEAM; docs/decisions say what each is worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from .index import CONTEXT_K1, K1, B, Bools, Floats, Index, Ints
+from .query import Query, When
+
+DAY_MS: Final = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """What each component counts, in deviations of the match."""
+
+    neighbour: float = 0.3  # a turn beside a match is likely about the same thing
+    next_neighbour: float = 0.15  # and so, less, is the one after
+    session: float = 0.25  # a session whose best three turns match is about the question
+    day: float = 1.0  # it was said on the days that the question names
+    speaker: float = 1.0  # a question about X is mostly answered in X's own words
+    echo: float = -0.3  # the other speaker repeats the same words without the fact
+    assistant_echo: float = -0.7  # an assistant does so at length
+    around: float = 0.25  # the words may be spread over neighbouring turns, or over the session
+    answer: float = 0.3  # an answer follows the other's matching question and need not repeat its words
+    rare: float = 0.5  # the rarest word of the question is the one that identifies the event
+    time: float = 0.7  # turns that place something in time report events; small talk does not
+    opens: float = 0.5  # people open a session with their news
+    question: float = -0.5  # a turn that ends in a question is rarely evidence
+    kind: float = 1.0  # "when" wants a time, "how many" wants a number
+    fact: float = 3.0  # a current fact that answers stands before the turn it came from
+    summary: float = 0.5  # a summary that matches stands beside the turns it covers, not before them
+
+
+DEFAULTS: Final = Constants()
+# What a cosine is worth to expect, in deviations, where a document has no vector yet: this share of
+# the deviations of its words, at most so many.
+EXPECTED_SHARE: Final = 0.5
+EXPECTED_MOST: Final = 3.0
+# With fewer messages than this their mean and deviation say little: all documents are measured together.
+FEW_MESSAGES: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One word of the question: how often it occurs in the documents that hold it."""
+
+    times_asked: int
+    places: Ints
+    counts: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Unscaled evidence for the n documents of one kind; ``cosine`` is ``None`` without a question vector."""
+
+    words: Floats
+    cosine: Floats | None
+    present: Bools | None  # which documents have a vector
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Mean and deviation against which words and cosines are measured; a deviation of 0 mutes them."""
+
+    words: tuple[float, float]
+    cosine: tuple[float, float]
+
+
+def idf(holding: int, total: int) -> float:
+    """How telling a word is that *holding* of *total* documents hold."""
+    return float(np.log(1 + (total - holding + 0.5) / (holding + 0.5)))
+
+
+def standardised(values: Floats, mean: float, deviation: float) -> Floats:
+    """*values* in deviations from *mean*; all 0 where nothing deviates."""
+    return (values - mean) / deviation if deviation > 0 else np.zeros(len(values))
+
+
+def z(values: Floats) -> Floats:
+    """*values* in deviations from their own mean."""
+    return standardised(values, float(values.mean()), float(values.std())) if len(values) else values
+
+
+def words_of(index: Index, matches: list[Match], background: Index, holding: list[int]) -> Floats:
+    """
+    BM25 of each document of *index*, shape (n,), with the word statistics of *background*.
+
+    *matches* are the words of the question in *index*; *holding* says of each of them how many
+    documents of *background* hold it.
+    """
+    score = np.zeros(len(index))
+    norm = index.norm if index is background else _norm_against(index, background)
+    for match, count in zip(matches, holding, strict=True):
+        weight = match.times_asked * idf(count, len(background)) * (K1 + 1)
+        score[match.places] += weight * match.counts / (match.counts + norm[match.places])
+    return score
+
+
+def _norm_against(index: Index, background: Index) -> Floats:
+    """Length terms of *index* measured by the mean length of *background*."""
+    constant = K1 * (1 - B)
+    norm: Floats = constant + (index.norm - constant) * index.mean_terms / background.mean_terms
+    return norm
+
+
+def scale_of(raws: list[Raw]) -> Scale:
+    """
+    The scale of a search, from the evidence of each kind, messages first.
+
+    The messages alone set it unless they are few.
+    """
+    base = raws[:1] if raws and len(raws[0].words) >= FEW_MESSAGES else raws
+    words = np.concatenate([raw.words for raw in base]) if base else np.zeros(0)
+    cosines = [
+        raw.cosine[raw.present]
+        for raw in base
+        if raw.cosine is not None and raw.present is not None and raw.present.any()
+    ]
+    cosine = np.concatenate(cosines) if cosines else np.zeros(0)
+    return Scale(_mean_and_deviation(words), _mean_and_deviation(cosine))
+
+
+def _mean_and_deviation(values: Floats) -> tuple[float, float]:
+    return (float(values.mean()), float(values.std())) if len(values) else (0.0, 0.0)
+
+
+def match_of(raw: Raw, scale: Scale, weight: float) -> dict[str, Floats]:
+    """
+    The two parts of the match, ``words`` and ``meaning``; *weight* is the share of the words, 0 to 1.
+    """
+    words = standardised(raw.words, *scale.words)
+    if raw.cosine is None or raw.present is None:
+        return {"words": words, "meaning": np.zeros(len(words))}
+    meaning = standardised(raw.cosine, *scale.cosine)
+    expected = np.minimum(EXPECTED_SHARE * words, EXPECTED_MOST)
+    return {"words": weight * words, "meaning": (1 - weight) * np.where(raw.present, meaning, expected)}
+
+
+def rank_messages(
+    index: Index,
+    query: Query,
+    matches: list[Match],
+    match: Mapping[str, Floats],
+    weight: float,
+    c: Constants = DEFAULTS,
+) -> dict[str, Floats]:
+    """
+    Every component of the score of each message; the score is their sum.
+
+    *matches* are the words of the question in *index*, *match* is what `match_of` made of them, and
+    *weight* the share of the words in it.
+    """
+    layout = index.layout
+    h = match["words"] + match["meaning"]
+    before, after = layout.before(h, 1), layout.after(h, 1)
+    parts = dict(match)
+    parts["neighbours"] = c.neighbour * (before + after)
+    parts["neighbours"] += c.next_neighbour * (layout.before(h, 2) + layout.after(h, 2))
+    parts["session"] = c.session * z(layout.top_mean(h, 3)[layout.session])
+    if query.when is not None:
+        parts["day"] = c.day * days_match(query.when, index.at_ms, index.year)
+    other = _speaker_parts(parts, index, query, h, c)
+    if not index.mixed:
+        parts["around"] = c.around * weight * _around(index, matches)
+    if index.peer:
+        parts["answer"] = c.answer * index.answers * np.maximum(before, 0)
+        parts["rare"] = c.rare * _rarest(index, matches)
+        parts["time"] = c.time * index.time * (1 - other)
+        parts["opens"] = c.opens * index.opens * (1 - other)
+        parts["question"] = c.question * index.question * (1 - other)
+        if query.asks_when:
+            parts["kind"] = c.kind * index.time
+        elif query.asks_number:
+            parts["kind"] = c.kind * index.number
+    return parts
+
+
+def rank_others(
+    index: Index, query: Query, match: Mapping[str, Floats], prior: float, c: Constants = DEFAULTS
+) -> dict[str, Floats]:
+    """The components of facts or summaries: the match, the days named, and the constant of their kind."""
+    parts = dict(match)
+    if query.when is not None:
+        parts["day"] = c.day * days_match(query.when, index.at_ms, index.year)
+    parts["prior"] = np.full(len(index), prior)
+    return parts
+
+
+def total(parts: Mapping[str, Floats]) -> Floats:
+    """The sum of all parts, in their order."""
+    score: Floats = np.sum(list(parts.values()), axis=0)
+    return score
+
+
+def _speaker_parts(parts: dict[str, Floats], index: Index, query: Query, h: Floats, c: Constants) -> Floats:
+    """Add what follows from who spoke; returns 1 for the turns of those who were not asked about."""
+    none = np.zeros(len(index))
+    echo = c.echo if not index.mixed else c.assistant_echo
+    if query.speaker is not None:
+        asked = (
+            (index.speaker == index.names.index(query.speaker)).astype(np.float64)
+            if query.speaker in index.names
+            else none
+        )
+    elif index.mixed and not query.asks_assistant:
+        asked = index.user
+    else:
+        return none
+    other: Floats = 1 - asked
+    parts["speaker"] = c.speaker * asked
+    parts["echo"] = echo * other * np.maximum(h, 0)
+    return other
+
+
+def _around(index: Index, matches: list[Match]) -> Floats:
+    """BM25 of the five turns around each message and of its session, both in deviations."""
+    layout = index.layout
+    near, session = np.zeros(len(index)), np.zeros(len(layout.start))
+    for match in matches:
+        counts = np.zeros(len(index))
+        counts[match.places] = match.counts
+        beside = layout.near(counts)
+        at = np.flatnonzero(beside)
+        weight = match.times_asked * idf(len(at), len(index)) * (CONTEXT_K1 + 1)
+        near[at] += weight * beside[at] / (beside[at] + index.near_norm[at])
+        held = layout.by_session(counts)
+        weight = match.times_asked * idf(int(np.count_nonzero(held)), len(held)) * (CONTEXT_K1 + 1)
+        session += weight * held / (held + index.session_norm)
+    around: Floats = z(near) + z(session[layout.session])
+    return around
+
+
+def _rarest(index: Index, matches: list[Match]) -> Floats:
+    """1 for the messages that hold a word of the question no other word of it is rarer than."""
+    flags = np.zeros(len(index))
+    held = [match for match in matches if len(match.places)]
+    fewest = min((len(match.places) for match in held), default=0)
+    for match in held:
+        if len(match.places) == fewest:
+            flags[match.places] = 1.0
+    return flags
+
+
+def days_match(when: When, at_ms: Ints, year: Ints) -> Floats:
+    """
+    1 for what was said from two days before to ten days after the days that a question names, .4
+    for ten days before to five weeks after, shape (n,).
+
+    A month without a year means the one of the document's year, or of the year before.
+    """
+    if when.span_ms is not None:
+        return _within(at_ms, *when.span_ms)
+    if when.month is None:
+        return np.where(year == when.year, 1.0, 0.0)
+    best = np.zeros(len(at_ms))
+    years = {when.year} if when.year is not None else {*map(int, np.unique(year)), *map(int, np.unique(year - 1))}
+    for candidate in years:
+        if candidate is None:
+            continue
+        month = np.datetime64(f"{candidate:04d}-{when.month:02d}-{min(when.day or 1, 28):02d}")
+        start = int(month.astype("datetime64[ms]").astype(np.int64))
+        found = _within(at_ms, start, start + (1 if when.day else 31) * DAY_MS)
+        if when.year is None:
+            found = found * ((year == candidate) | (year == candidate + 1))
+        best = np.maximum(best, found)
+    return best
+
+
+def _within(at_ms: Ints, start: int, end: int) -> Floats:
+    near = (start - 10 * DAY_MS <= at_ms) & (at_ms <= end + 35 * DAY_MS)
+    inside = (start - 2 * DAY_MS <= at_ms) & (at_ms <= end + 10 * DAY_MS)
+    score: Floats = np.where(inside, 1.0, np.where(near, 0.4, 0.0))
+    return score
+
+
+def newest_first(best: list[int], index: Index, *, top: int = 3, alike: float = 0.5) -> list[int]:
+    """
+    *best* with near-equal turns of one speaker among the first *top* put newest first.
+
+    For questions about a present value ("what is the budget?"), where an older turn words the
+    question better than the newest.  Turns are near equal from cosine *alike* on; without vectors
+    nothing moves.  Each group keeps its places.
+    """
+    vectors = index.vectors
+    if vectors is None:
+        return best
+    head = best[:top]
+    out, used = list(head), set[int]()
+    for place, leader in enumerate(head):
+        if place in used or not vectors.present[leader]:
+            continue
+        cosines = vectors.cosines(vectors.codes[leader].astype(np.float32) * vectors.scale[leader])
+        group = [place] + [
+            later
+            for later in range(place + 1, len(head))
+            if later not in used
+            and index.speaker[head[later]] == index.speaker[leader]
+            and cosines[head[later]] >= alike
+        ]
+        used.update(group)
+        newest = sorted((head[member] for member in group), key=lambda at: (-int(index.at_ms[at]), -at))
+        for slot, member in zip(group, newest, strict=True):
+            out[slot] = member
+    return out + best[top:]

@@ -1,0 +1,322 @@
+"""
+Find what one person's memory holds on a question: exact, in one scope, by words and vectors.
+
+Reads the postings of the question's words and the arrays of the scope's partitions, nothing else,
+so the cost follows the person's own history and not the population.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..clock import from_ms
+from ..embed.protocol import Embedder
+from ..errors import BadInput
+from ..store.protocol import DocRow, Partition, ReadView
+from ..types import Hit, HitKind
+from . import rank
+from .cache import IndexCache
+from .index import Bools, Floats, Index, Ints, build
+from .query import Query, analyse
+
+KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The documents of one kind with their place in the store and the words of the question in them."""
+
+    kind: HitKind
+    partitions: tuple[Partition, ...]
+    index: Index
+    matches: list[rank.Match]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """One candidate: where it stands in its index, and its score."""
+
+    kind: HitKind
+    place: int
+    score: float
+
+
+def search(
+    view: ReadView,
+    question: str,
+    *,
+    now: datetime,
+    kinds: Sequence[HitKind] = KINDS,
+    limit: int = 10,
+    min_score: float | None = None,
+    conversation: str | None = None,
+    embedder: Embedder | None = None,
+    question_vector: NDArray[np.float32] | None = None,
+    cache: IndexCache | None = None,
+    explain: bool = False,
+    window: tuple[int, int] | None = None,
+    before_seq: int | None = None,
+    newest_first: bool = False,
+    language: str | None = None,
+) -> list[Hit]:
+    """
+    The *limit* documents of the view's scope that best answer *question*, best first.
+
+    Facts, messages and summaries stand in one list on one scale.  Without an *embedder*, and for
+    documents that have no vector yet, words alone decide.
+
+    Args:
+        view: one snapshot of one person's memory, and the scope that bounds the search.
+        question: in the words of whoever asks.
+        now: what "yesterday" in the question is measured from.
+        kinds: which of ``fact``, ``message`` and ``summary`` to look for.
+        limit: hits returned at most.
+        min_score: leave out hits below it; ``None`` leaves out nothing.  See `default_min_score`.
+        conversation: only messages and summaries of this conversation; facts belong to none.
+        embedder: whose vectors to compare; ``None`` for words alone.
+        question_vector: the embedding of *question* as it stands, to save embedding it again.  It is
+            not used when the question names a participant, because a name's vector misleads.
+        cache: where indexes are kept between searches; ``None`` reads them anew.
+        explain: fill ``Hit.parts`` with the components whose sum is the score.
+        window: only messages of the scope's conversation with these numbers, both included, and
+            summaries that end among them.
+        before_seq: of the scope's conversation only what ends before this message; other
+            conversations and facts are not affected.
+        newest_first: when the question asks what holds now, put near-equal turns among the first
+            three newest first; scores then need not descend.
+        language: ISO 639-1 of the question's words; ``None`` lets the words decide.
+
+    Raises:
+        BadInput: *window* or *before_seq* is given, and the scope names no conversation.
+    """
+    if (window or before_seq is not None) and view.scope.conversation is None:
+        raise BadInput("window and before_seq need a conversation; the scope names none", hint="use scope.within(...)")
+    if limit <= 0 or not question.strip():
+        return []
+    indexes = {kind: _index(view, kind, embedder, cache) for kind in dict.fromkeys(("message", *kinds))}
+    query = analyse(question, names=indexes["message"][1].names, now=now, language=language)
+    parts = [
+        _Part(kind, places, index, _matches(view, places, index, query)) for kind, (places, index) in indexes.items()
+    ]
+    vector = _vector(query, question, embedder, question_vector)
+    weight = embedder.thresholds.bm25_weight if embedder is not None and vector is not None else 1.0
+    scored = _scores(parts, query, vector, weight)
+    found: list[_Found] = []
+    for part in parts:
+        if part.kind in kinds and len(part.index):
+            score = rank.total(scored[part.kind])
+            allowed = _allowed(part, view, conversation, window, before_seq)
+            if min_score is not None:
+                allowed = allowed & (score >= min_score)
+            found += [_Found(part.kind, place, float(score[place])) for place in _best(score, allowed, limit)]
+    found.sort(key=lambda hit: (-hit.score, KINDS.index(hit.kind)))
+    found = found[:limit]
+    if newest_first and query.asks_present:
+        found = _newest_first(found, indexes["message"][1])
+    return _hits(view, found, indexes, scored, explain)
+
+
+def recent(
+    view: ReadView,
+    question: str,
+    *,
+    now: datetime,
+    last_n: int,
+    k: int,
+    embedder: Embedder | None = None,
+    question_vector: NDArray[np.float32] | None = None,
+    cache: IndexCache | None = None,
+    min_score: float | None = None,
+) -> list[Hit]:
+    """The *k* messages that best answer *question* among the last *last_n* of the scope's conversation, best first."""
+    row = view.conversation()
+    if row is None or last_n <= 0:
+        return []
+    return search(
+        view,
+        question,
+        now=now,
+        kinds=("message",),
+        limit=k,
+        min_score=min_score,
+        embedder=embedder,
+        question_vector=question_vector,
+        cache=cache,
+        window=(row.next_seq - last_n, row.next_seq - 1),
+    )
+
+
+def default_min_score(embedder: Embedder | None) -> float:
+    """The score below which a hit is left out of a context."""
+    return 0.0
+
+
+def _index(
+    view: ReadView, kind: HitKind, embedder: Embedder | None, cache: IndexCache | None
+) -> tuple[tuple[Partition, ...], Index]:
+    """The scope's partitions of one kind and their arrays, from the cache where it has the current ones."""
+    partitions = tuple(view.partitions((kind,)))
+    made_by = embedder.id if embedder is not None else ""
+    key = (view.scope.person, partitions, made_by)
+    stamp = view.person()
+    index = cache.get(key, stamp) if cache is not None else None
+    if index is None:
+        rows: list[DocRow] = []
+        vectors: list[tuple[int, float, bytes]] = []
+        for partition in partitions:
+            rows += view.docs(partition)
+            if embedder is not None:
+                vectors += view.vectors(partition, embedder.id)
+        index = build(rows, vectors, dim=embedder.dim if embedder is not None else 0)
+        if cache is not None:
+            cache.put(key, stamp, index)
+    return partitions, index
+
+
+def _matches(view: ReadView, partitions: Sequence[Partition], index: Index, query: Query) -> list[rank.Match]:
+    """Each distinct word of the question with the documents of *index* that hold it."""
+    words = Counter(query.terms)
+    terms = sorted({term for alternatives in words for term in alternatives})
+    held: dict[str, list[tuple[Ints, Floats]]] = {}
+    for partition in partitions if terms and len(index) else ():
+        found = view.postings(partition, terms)
+        if not found:
+            continue
+        names, docs, counts = zip(*found, strict=True)
+        places, here = index.find(np.array(docs, np.int64))
+        times = np.array(counts, np.float64)
+        start = 0
+        for term, size in Counter(names).items():  # rows come by term, so each is one run
+            run, kept = slice(start, start + size), here[start : start + size]
+            held.setdefault(term, []).append((places[run][kept], times[run][kept]))
+            start += size
+    return [
+        _match(asked, [pair for term in word for pair in held.get(term, ())], len(index))
+        for word, asked in words.items()
+    ]
+
+
+def _match(asked: int, found: list[tuple[Ints, Floats]], size: int) -> rank.Match:
+    """One word from the documents of its alternatives; where two meet in a document the larger count is taken."""
+    if len(found) == 1:
+        return rank.Match(asked, *found[0])
+    counts = np.zeros(size)
+    for places, times in found:
+        counts[places] = np.maximum(counts[places], times)
+    at = np.flatnonzero(counts)
+    return rank.Match(asked, at, counts[at])
+
+
+def _vector(
+    query: Query, question: str, embedder: Embedder | None, given: NDArray[np.float32] | None
+) -> NDArray[np.float32] | None:
+    """The vector of the question without names; ``None`` without an embedder, or when it has no words."""
+    if embedder is None:
+        return None
+    same = query.text == " ".join(question.split())
+    vector = given if given is not None and same else embedder.embed([query.text])[0]
+    return vector if vector.any() else None
+
+
+def _scores(
+    parts: Sequence[_Part], query: Query, vector: NDArray[np.float32] | None, weight: float
+) -> dict[HitKind, dict[str, Floats]]:
+    """The components of every document's score; messages come first in *parts* and set the scale."""
+    background = parts[0] if len(parts[0].index) else max(parts, key=lambda part: len(part.index))
+    holding = [len(match.places) for match in background.matches]
+    raws = []
+    for part in parts:
+        vectors = part.index.vectors if vector is not None else None
+        raws.append(
+            rank.Raw(
+                words=rank.words_of(part.index, part.matches, background.index, holding),
+                cosine=vectors.cosines(vector) if vectors is not None and vector is not None else None,
+                present=vectors.present if vectors is not None else None,
+            )
+        )
+    scale = rank.scale_of(raws)
+    scored: dict[HitKind, dict[str, Floats]] = {}
+    for part, raw in zip(parts, raws, strict=True):
+        match = rank.match_of(raw, scale, weight)
+        if part.kind == "message":
+            scored[part.kind] = rank.rank_messages(part.index, query, part.matches, match, weight)
+        else:
+            prior = rank.DEFAULTS.fact if part.kind == "fact" else rank.DEFAULTS.summary
+            scored[part.kind] = rank.rank_others(part.index, query, match, prior)
+    return scored
+
+
+def _allowed(
+    part: _Part, view: ReadView, conversation: str | None, window: tuple[int, int] | None, before_seq: int | None
+) -> Bools:
+    """Which documents the caller's restrictions leave."""
+    index, scope = part.index, view.scope
+    allowed = np.ones(len(index), np.bool_)
+    if conversation is not None:
+        wanted = [number for number, (_, name) in enumerate(index.conversations) if name == conversation]
+        allowed &= np.isin(index.conversation, wanted) if part.kind != "fact" else False
+    own = np.zeros(len(index), np.bool_)
+    if part.kind != "fact" and (scope.subject, scope.conversation) in index.conversations:
+        own = index.conversation == index.conversations.index((scope.subject, scope.conversation))
+    if window is not None:
+        allowed &= own & (index.seq >= window[0]) & (index.seq <= window[1])
+    if before_seq is not None:
+        allowed &= ~(own & (index.seq >= before_seq))
+    return allowed
+
+
+def _best(score: Floats, allowed: Bools, limit: int) -> list[int]:
+    """Places of the *limit* best allowed documents; earlier ones first among equals."""
+    places = np.flatnonzero(allowed)
+    values = score[places]
+    if len(places) > limit:
+        least = np.partition(values, len(values) - limit)[len(values) - limit]
+        places, values = places[values >= least], values[values >= least]
+    best: list[int] = places[np.argsort(-values, kind="stable")][:limit].tolist()
+    return best
+
+
+def _newest_first(found: list[_Found], messages: Index) -> list[_Found]:
+    """Messages among *found* in their own places, reordered by `rank.newest_first`."""
+    slots = [at for at, hit in enumerate(found) if hit.kind == "message"]
+    by_place = {found[slot].place: found[slot] for slot in slots}
+    out = list(found)
+    for slot, place in zip(slots, rank.newest_first(list(by_place), messages), strict=True):
+        out[slot] = by_place[place]
+    return out
+
+
+def _hits(
+    view: ReadView,
+    found: Sequence[_Found],
+    indexes: dict[HitKind, tuple[tuple[Partition, ...], Index]],
+    scored: dict[HitKind, dict[str, Floats]],
+    explain: bool,
+) -> list[Hit]:
+    rows = [indexes[hit.kind][1].rows[hit.place] for hit in found]
+    texts = view.texts(rows)
+    hits = []
+    for hit, row in zip(found, rows, strict=True):
+        if (row.kind, row.doc) not in texts:
+            continue
+        parts = {name: float(values[hit.place]) for name, values in scored[hit.kind].items()} if explain else {}
+        hits.append(
+            Hit(
+                kind=hit.kind,
+                id=row.ref or f"{row.conversation}/{row.seq}",
+                text=texts[row.kind, row.doc],
+                score=hit.score,
+                at=from_ms(row.at),
+                conversation=row.conversation,
+                seq=row.seq,
+                parts={name: value for name, value in parts.items() if value},
+                speaker=row.speaker,
+            )
+        )
+    return hits
