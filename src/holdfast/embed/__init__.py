@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from ..errors import ConfigError
 from . import model_files
@@ -18,6 +18,8 @@ from .protocol import Embedder, Thresholds
 from .quantize import dequantize, quantize
 
 __all__ = [
+    "BUILT_IN",
+    "BuiltIn",
     "Embedder",
     "ModelState",
     "Thresholds",
@@ -29,6 +31,11 @@ __all__ = [
     "state",
 ]
 
+BuiltIn = Literal["default"]
+
+# What ``Memory(embedder=…)`` is unless given: the embedder in the package.
+BUILT_IN: Final[BuiltIn] = "default"
+
 
 def default_embedder() -> Embedder | None:
     """The built-in embedder, one a process, which reads its file at the first text; None where it is missing."""
@@ -36,7 +43,7 @@ def default_embedder() -> Embedder | None:
     return _shared(str(found.folder)) if found.present else None
 
 
-def resolve(embedder: Embedder | Literal["default"] | None = "default") -> Embedder | None:
+def resolve(embedder: Embedder | BuiltIn | None = BUILT_IN) -> Embedder | None:
     """
     What ``Memory(embedder=…)`` means: ``"default"`` is the built-in one if it is there, ``None`` no embedder.
 
@@ -46,7 +53,7 @@ def resolve(embedder: Embedder | Literal["default"] | None = "default") -> Embed
     if embedder is None:
         return None
     if isinstance(embedder, str):
-        if embedder == "default":
+        if embedder == BUILT_IN:
             return default_embedder()
         raise ConfigError(
             f"there is no embedder named {embedder!r}",

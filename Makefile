@@ -1,0 +1,76 @@
+# Every task of the project.  `make` alone lists them; each does the set-up that it needs.
+
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help demo test test-quick check lint format types generate docs-check bench lock clean
+
+help:  ## list the tasks
+	@echo "Holdfast: conversation memory for chatbots."
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo "New here? Start with 'make demo'. Changing something? 'make test' says whether it still holds."
+
+demo:  ## show Holdfast at work on a bundled conversation
+	@scripts/setup run
+	@$(BIN)/holdfast demo
+
+test: check  ## everything that must hold before a change is merged
+	@echo "tests"
+	@$(PYTEST) -q -n auto
+
+test-quick:  ## the tests without the slow ones
+	@scripts/setup dev
+	@$(PYTEST) -q -n auto -m "not slow"
+
+check: lint types  ## all checks but the tests
+	@scripts/setup dev
+	@echo "generated files"
+	@$(BIN)/python scripts/make_aio.py --check
+	@$(BIN)/python scripts/make_docs.py --check
+
+lint:  ## style and common mistakes
+	@scripts/setup dev
+	@echo "lint"
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check . || { echo "not formatted; run: make format"; exit 1; }
+
+format:  ## lay out the code
+	@scripts/setup dev
+	@$(BIN)/ruff check --quiet --fix .
+	@$(BIN)/ruff format .
+
+types:  ## mypy, strict
+	@scripts/setup dev
+	@echo "types"
+	@$(BIN)/mypy
+
+generate:  ## write aio.py and the reference pages again
+	@scripts/setup dev
+	@$(BIN)/python scripts/make_aio.py
+	@$(BIN)/python scripts/make_docs.py
+
+docs-check:  ## run every example in README.md and docs/
+	@scripts/setup dev
+	@$(BIN)/python scripts/make_docs.py --check
+	@$(PYTEST) -q tests/project/test_docs.py
+
+bench:  ## measure speed, each figure beside a yardstick from the same run
+	@scripts/setup dev
+	@for file in benchmarks/bench_*.py; do echo "$$file"; $(BIN)/python "$$file" || exit 1; done
+
+# --no-emit-index-url and --no-header: where the packages came from is the user's affair, not the lock's.
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes \
+	--no-emit-index-url --no-header --no-annotate
+
+lock:  ## resolve the dependencies again, to the newest that fit
+	@python3 -m venv build/lock
+	@build/lock/bin/pip install --quiet --disable-pip-version-check uv
+	@build/lock/bin/$(LOCK) --group build pyproject.toml -o requirements/run.lock
+	@build/lock/bin/$(LOCK) --group dev pyproject.toml -o requirements/dev.lock
+	@git diff --stat -- requirements
+
+clean:  ## remove what tasks have made, .venv included
+	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
