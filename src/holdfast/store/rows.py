@@ -60,8 +60,8 @@ def doc_columns(row: DocRow) -> Row:
 def evidence_by_fact(rows: Iterable[Row]) -> Mapping[FactKey, tuple[Evidence, ...]]:
     """Rows of an evidence query, oldest first within each fact."""
     found: defaultdict[FactKey, list[Evidence]] = defaultdict(list)
-    for subject, fact_id, conversation, seq, role, quote, start, stop, at in rows:
-        found[subject, fact_id].append(Evidence(conversation, seq, role, quote, start, stop, from_ms(at)))
+    for subject, fact_id, conversation, seq, role, quote, start, stop, at, home in rows:
+        found[subject, fact_id].append(Evidence(conversation, seq, role, quote, start, stop, from_ms(at), home))
     return {key: tuple(items) for key, items in found.items()}
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 
 from ..clock import new_id, to_ms
 from ..errors import Conflict, NotFound
-from ..scope import SELF
 from ..types import Candidate, Evidence, Job, Summary
 from . import rows
 from .protocol import ConversationRow, Derivation, DocRow, FactRow, MessageRow, PersonRow
@@ -106,8 +105,7 @@ class SqlWriteView(SqlReadView):
         self._run("add_fact", **rows.fact_columns(row))
         recorded_at = to_ms(row.fact.recorded_at)
         for evidence in row.fact.evidence:
-            home = self.scope.subject or SELF
-            self.add_evidence(row.fact.subject, row.fact.id, home, evidence, recorded_at)
+            self.add_evidence(row.fact.subject, row.fact.id, evidence.home, evidence, recorded_at)
 
     def update_fact(self, row: FactRow) -> None:
         """See the protocol."""

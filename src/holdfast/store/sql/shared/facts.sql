@@ -16,7 +16,7 @@ SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, card
  ORDER BY subject, category, key, value, id;
 
 -- name: evidence_of_facts
-SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.stop, e.at
+SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.stop, e.at, e.home
   FROM evidence e
   JOIN fact f ON f.org = e.org AND f.user_id = e.user_id AND f.bot = e.bot AND f.subject = e.subject AND f.id = e.fact
  WHERE e.org = :org AND e.user_id = :user_id AND e.bot = :bot AND f.valid_to IS NULL
@@ -37,7 +37,7 @@ SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, card
  ORDER BY valid_from, recorded_at, id;
 
 -- name: evidence_of_facts_ever
-SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.stop, e.at
+SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.stop, e.at, e.home
   FROM evidence e
   JOIN fact f ON f.org = e.org AND f.user_id = e.user_id AND f.bot = e.bot AND f.subject = e.subject AND f.id = e.fact
  WHERE e.org = :org AND e.user_id = :user_id AND e.bot = :bot
@@ -79,7 +79,7 @@ SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, card
  ORDER BY valid_from, recorded_at, id;
 
 -- name: evidence_of
-SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.stop, e.at
+SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.stop, e.at, e.home
   FROM evidence e
  WHERE e.org = :org AND e.user_id = :user_id AND e.bot = :bot AND e.subject = :about AND e.fact = :fact
  ORDER BY e.subject, e.fact, e.at, e.seq, e.conversation, e.start;

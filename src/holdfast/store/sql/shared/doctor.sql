@@ -1,0 +1,302 @@
+-- What must never be: each query finds the rows that break one promise, and returns their keys alone.
+--
+-- They look across people, in one pass a table; both sides of every join agree on the person.
+
+-- name: check_coverage_points_home
+-- A covered message names a live level-1 summary whose range contains it.
+SELECT c.org, c.user_id, c.bot, c.subject, c.conversation, c.seq, c.summary
+  FROM coverage c
+  LEFT JOIN summary s ON s.org = c.org AND s.user_id = c.user_id AND s.bot = c.bot
+   AND s.subject = c.subject AND s.conversation = c.conversation
+   AND s.id = c.summary AND s.live = 1 AND s.level = 1 AND c.seq BETWEEN s.start_seq AND s.end_seq
+ WHERE s.id IS NULL;
+
+-- name: check_coverage_whole
+-- A live level-1 summary covers every message of its range.
+SELECT s.org, s.user_id, s.bot, s.subject, s.conversation, s.id
+  FROM summary s
+  LEFT JOIN coverage c ON c.org = s.org AND c.user_id = s.user_id AND c.bot = s.bot
+   AND c.subject = s.subject AND c.conversation = s.conversation
+   AND c.seq BETWEEN s.start_seq AND s.end_seq AND c.summary = s.id
+ WHERE s.live = 1 AND s.level = 1
+ GROUP BY s.org, s.user_id, s.bot, s.subject, s.conversation, s.id, s.start_seq, s.end_seq
+HAVING COUNT(c.seq) <> s.end_seq - s.start_seq + 1;
+
+-- name: check_level1_contiguous
+-- Live level-1 summaries begin at message 1 and leave neither gaps nor overlaps.
+SELECT ranked.org, ranked.user_id, ranked.bot, ranked.subject, ranked.conversation, ranked.id
+  FROM (SELECT org, user_id, bot, subject, conversation, id, start_seq,
+               LAG(end_seq) OVER (PARTITION BY org, user_id, bot, subject, conversation ORDER BY start_seq) AS before
+          FROM summary
+         WHERE live = 1 AND level = 1) AS ranked
+ WHERE ranked.start_seq <> COALESCE(ranked.before, 0) + 1;
+
+-- name: check_chunk_start
+-- The first message that no chunk covers follows the last live level-1 summary.
+SELECT c.org, c.user_id, c.bot, c.subject, c.conversation, c.chunk_start
+  FROM conversation c
+  LEFT JOIN summary s ON s.org = c.org AND s.user_id = c.user_id AND s.bot = c.bot
+   AND s.subject = c.subject AND s.conversation = c.conversation
+   AND s.live = 1 AND s.level = 1
+ GROUP BY c.org, c.user_id, c.bot, c.subject, c.conversation, c.chunk_start
+HAVING c.chunk_start <> COALESCE(MAX(s.end_seq), 0) + 1;
+
+-- name: check_summary_range
+-- A summary tells of messages that are there.
+SELECT s.org, s.user_id, s.bot, s.subject, s.conversation, s.id
+  FROM summary s
+  LEFT JOIN conversation c ON c.org = s.org AND c.user_id = s.user_id AND c.bot = s.bot
+   AND c.subject = s.subject AND c.conversation = s.conversation
+ WHERE c.next_seq IS NULL OR s.start_seq < 1 OR s.end_seq >= c.next_seq;
+
+-- name: check_parent
+-- What stands in for a live summary is live, one level up, and spans it.
+SELECT s.org, s.user_id, s.bot, s.subject, s.conversation, s.id, s.parent
+  FROM summary s
+  LEFT JOIN summary p ON p.org = s.org AND p.user_id = s.user_id AND p.bot = s.bot
+   AND p.subject = s.subject AND p.conversation = s.conversation
+   AND p.id = s.parent AND p.live = 1 AND p.level = s.level + 1
+   AND p.start_seq <= s.start_seq AND p.end_seq >= s.end_seq
+ WHERE s.live = 1 AND s.parent IS NOT NULL AND p.id IS NULL;
+
+-- name: check_children
+-- The children of a live higher summary fill its range without gap or overlap.
+SELECT s.org, s.user_id, s.bot, s.subject, s.conversation, s.id
+  FROM summary s
+  LEFT JOIN summary k ON k.org = s.org AND k.user_id = s.user_id AND k.bot = s.bot
+   AND k.subject = s.subject AND k.conversation = s.conversation
+   AND k.level = s.level - 1 AND k.live = 1 AND k.parent = s.id
+ WHERE s.live = 1 AND s.level > 1
+ GROUP BY s.org, s.user_id, s.bot, s.subject, s.conversation, s.id, s.start_seq, s.end_seq
+HAVING COUNT(k.id) = 0 OR MIN(k.start_seq) <> s.start_seq OR MAX(k.end_seq) <> s.end_seq
+    OR SUM(k.end_seq - k.start_seq + 1) <> s.end_seq - s.start_seq + 1;
+
+-- name: check_summary_edges
+-- A live summary has an edge to what it was made from.
+SELECT s.org, s.user_id, s.bot, s.subject, s.conversation, s.id
+  FROM summary s
+  LEFT JOIN derivation d ON d.org = s.org AND d.user_id = s.user_id AND d.bot = s.bot
+   AND d.child_kind = 'summary' AND d.child = s.id
+ WHERE s.live = 1 AND d.child IS NULL;
+
+-- name: check_edge_of_summary
+-- An edge of a summary has its summary.
+SELECT d.org, d.user_id, d.bot, d.child_kind, d.child, d.source_kind, d.subject, d.conversation, d.start_seq, d.source
+  FROM derivation d
+  LEFT JOIN summary s ON s.org = d.org AND s.user_id = d.user_id AND s.bot = d.bot
+   AND s.subject = d.subject AND s.conversation = d.conversation AND s.id = d.child
+ WHERE d.child_kind = 'summary' AND s.id IS NULL;
+
+-- name: check_edge_of_fact
+-- An edge of a fact has its fact.
+SELECT d.org, d.user_id, d.bot, d.child_kind, d.child, d.source_kind, d.subject, d.conversation, d.start_seq, d.source
+  FROM derivation d
+  LEFT JOIN fact f ON f.org = d.org AND f.user_id = d.user_id AND f.bot = d.bot AND f.id = d.child
+ WHERE d.child_kind = 'fact' AND f.id IS NULL;
+
+-- name: check_edge_to_summary
+-- What a derived row was made from is still there: summaries.
+SELECT d.org, d.user_id, d.bot, d.child_kind, d.child, d.source_kind, d.subject, d.conversation, d.start_seq, d.source
+  FROM derivation d
+  LEFT JOIN summary s ON s.org = d.org AND s.user_id = d.user_id AND s.bot = d.bot
+   AND s.subject = d.subject AND s.conversation = d.conversation AND s.id = d.source
+ WHERE d.source_kind = 'summary' AND s.id IS NULL;
+
+-- name: check_edge_to_messages
+-- What a derived row was made from is still there: messages.
+SELECT d.org, d.user_id, d.bot, d.child_kind, d.child, d.source_kind, d.subject, d.conversation, d.start_seq, d.source
+  FROM derivation d
+  LEFT JOIN conversation c ON c.org = d.org AND c.user_id = d.user_id AND c.bot = d.bot
+   AND c.subject = d.subject AND c.conversation = d.conversation
+ WHERE d.source_kind = 'message' AND (c.next_seq IS NULL OR d.start_seq < 1 OR d.end_seq >= c.next_seq);
+
+-- name: check_live_address
+-- A live address holds one fact.
+SELECT org, user_id, bot, subject, category, MIN(id), MAX(id)
+  FROM fact
+ WHERE valid_to IS NULL
+ GROUP BY org, user_id, bot, subject, category, slot_key, slot_value
+HAVING COUNT(*) > 1;
+
+-- name: check_fact_evidence
+-- No fact without a quote.
+SELECT f.org, f.user_id, f.bot, f.subject, f.id
+  FROM fact f
+  LEFT JOIN evidence e ON e.org = f.org AND e.user_id = f.user_id AND e.bot = f.bot
+   AND e.subject = f.subject AND e.fact = f.id
+ WHERE e.fact IS NULL;
+
+-- name: check_fact_end
+-- A fact has stopped in every respect or in none.
+SELECT org, user_id, bot, subject, id
+  FROM fact
+ WHERE (valid_to IS NULL AND (ended_at IS NOT NULL OR ended_because <> '' OR superseded_by IS NOT NULL))
+    OR (valid_to IS NOT NULL AND (ended_at IS NULL OR ended_because = ''));
+
+-- name: check_superseded_by
+-- What replaced a fact is there.
+SELECT f.org, f.user_id, f.bot, f.subject, f.id, f.superseded_by
+  FROM fact f
+  LEFT JOIN fact g ON g.org = f.org AND g.user_id = f.user_id AND g.bot = f.bot
+   AND g.subject = f.subject AND g.id = f.superseded_by
+ WHERE f.superseded_by IS NOT NULL AND g.id IS NULL;
+
+-- name: check_evidence_fact
+-- A quote belongs to a fact.
+SELECT e.org, e.user_id, e.bot, e.subject, e.fact, e.home, e.conversation, e.seq, e.start
+  FROM evidence e
+  LEFT JOIN fact f ON f.org = e.org AND f.user_id = e.user_id AND f.bot = e.bot
+   AND f.subject = e.subject AND f.id = e.fact
+ WHERE f.id IS NULL;
+
+-- name: check_quote
+-- A quote is what its message says at that place, to the character.
+SELECT e.org, e.user_id, e.bot, e.subject, e.fact, e.home, e.conversation, e.seq, e.start
+  FROM evidence e
+  LEFT JOIN message m ON m.org = e.org AND m.user_id = e.user_id AND m.bot = e.bot
+   AND m.subject = e.home AND m.conversation = e.conversation AND m.seq = e.seq
+ WHERE m.content IS NULL OR m.role <> e.role OR substr(m.content, e.start + 1, e.stop - e.start) <> e.quote;
+
+-- name: check_message_doc
+-- A message can be searched.
+SELECT m.org, m.user_id, m.bot, m.subject, m.conversation, m.seq, m.doc
+  FROM message m
+  LEFT JOIN doc d ON d.org = m.org AND d.user_id = m.user_id AND d.bot = m.bot
+   AND d.subject = m.subject AND d.kind = 'message' AND d.doc = m.doc
+ WHERE d.doc IS NULL OR d.conversation <> m.conversation OR d.seq <> m.seq;
+
+-- name: check_fact_doc
+-- A live fact can be searched.
+SELECT f.org, f.user_id, f.bot, f.subject, f.id, f.doc
+  FROM fact f
+  LEFT JOIN doc d ON d.org = f.org AND d.user_id = f.user_id AND d.bot = f.bot
+   AND d.subject = f.subject AND d.kind = 'fact' AND d.doc = f.doc
+ WHERE f.valid_to IS NULL AND (d.doc IS NULL OR d.ref <> f.id OR d.unscoped <> f.unscoped);
+
+-- name: check_summary_doc
+-- A live summary can be searched.
+SELECT s.org, s.user_id, s.bot, s.subject, s.conversation, s.id, s.doc
+  FROM summary s
+  LEFT JOIN doc d ON d.org = s.org AND d.user_id = s.user_id AND d.bot = s.bot
+   AND d.subject = s.subject AND d.kind = 'summary' AND d.doc = s.doc
+ WHERE s.live = 1 AND (d.doc IS NULL OR d.ref <> s.id OR d.conversation <> s.conversation);
+
+-- name: check_doc_of_message
+-- A searchable message is there.
+SELECT d.org, d.user_id, d.bot, d.subject, d.kind, d.doc
+  FROM doc d
+  LEFT JOIN message m ON m.org = d.org AND m.user_id = d.user_id AND m.bot = d.bot
+   AND m.subject = d.subject AND m.conversation = d.conversation AND m.seq = d.seq AND m.doc = d.doc
+ WHERE d.kind = 'message' AND m.seq IS NULL;
+
+-- name: check_doc_of_fact
+-- A searchable fact is there, and believed.
+SELECT d.org, d.user_id, d.bot, d.subject, d.kind, d.doc, d.ref
+  FROM doc d
+  LEFT JOIN fact f ON f.org = d.org AND f.user_id = d.user_id AND f.bot = d.bot
+   AND f.subject = d.subject AND f.id = d.ref AND f.doc = d.doc AND f.valid_to IS NULL
+ WHERE d.kind = 'fact' AND f.id IS NULL;
+
+-- name: check_doc_of_summary
+-- A searchable summary is there, and live.
+SELECT d.org, d.user_id, d.bot, d.subject, d.kind, d.doc, d.ref
+  FROM doc d
+  LEFT JOIN summary s ON s.org = d.org AND s.user_id = d.user_id AND s.bot = d.bot
+   AND s.subject = d.subject AND s.conversation = d.conversation AND s.id = d.ref AND s.doc = d.doc AND s.live = 1
+ WHERE d.kind = 'summary' AND s.id IS NULL;
+
+-- name: check_doc_kind
+-- Only messages, facts and summaries can be searched.
+SELECT org, user_id, bot, subject, kind, doc
+  FROM doc
+ WHERE kind NOT IN ('message', 'fact', 'summary');
+
+-- name: check_posting_doc
+-- A term in the index belongs to a document.
+SELECT DISTINCT p.org, p.user_id, p.bot, p.subject, p.kind, p.doc
+  FROM posting p
+  LEFT JOIN doc d ON d.org = p.org AND d.user_id = p.user_id AND d.bot = p.bot
+   AND d.subject = p.subject AND d.kind = p.kind AND d.doc = p.doc
+ WHERE d.doc IS NULL;
+
+-- name: check_doc_terms
+-- The length of a document is the number of its terms in the index.
+SELECT d.org, d.user_id, d.bot, d.subject, d.kind, d.doc
+  FROM doc d
+  LEFT JOIN (SELECT org, user_id, bot, subject, kind, doc, SUM(tf) AS length
+               FROM posting
+              GROUP BY org, user_id, bot, subject, kind, doc) AS p
+    ON p.org = d.org AND p.user_id = d.user_id AND p.bot = d.bot AND p.subject = d.subject AND p.kind = d.kind AND p.doc = d.doc
+ WHERE d.terms <> COALESCE(p.length, 0);
+
+-- name: check_vector_doc
+-- A vector belongs to a document that names its embedder.
+SELECT v.org, v.user_id, v.bot, v.subject, v.kind, v.embedder, v.doc
+  FROM vector v
+  LEFT JOIN doc d ON d.org = v.org AND d.user_id = v.user_id AND d.bot = v.bot
+   AND d.subject = v.subject AND d.kind = v.kind AND d.doc = v.doc AND d.embedded = v.embedder
+ WHERE d.doc IS NULL;
+
+-- name: check_doc_vector
+-- A document that names an embedder has its vector.
+SELECT d.org, d.user_id, d.bot, d.subject, d.kind, d.doc, d.embedded
+  FROM doc d
+  LEFT JOIN vector v ON v.org = d.org AND v.user_id = d.user_id AND v.bot = d.bot
+   AND v.subject = d.subject AND v.kind = d.kind AND v.embedder = d.embedded AND v.doc = d.doc
+ WHERE d.embedded <> '' AND v.doc IS NULL;
+
+-- name: check_next_doc
+-- The next document's number has not been used.
+SELECT d.org, d.user_id, d.bot, MAX(d.doc)
+  FROM doc d
+  LEFT JOIN person p ON p.org = d.org AND p.user_id = d.user_id AND p.bot = d.bot
+ GROUP BY d.org, d.user_id, d.bot, p.next_doc
+HAVING p.next_doc IS NULL OR MAX(d.doc) >= p.next_doc;
+
+-- name: check_next_seq
+-- The messages of a conversation are numbered from 1 without a gap, up to the next one's number.
+SELECT c.org, c.user_id, c.bot, c.subject, c.conversation, c.next_seq
+  FROM conversation c
+  LEFT JOIN message m ON m.org = c.org AND m.user_id = c.user_id AND m.bot = c.bot
+   AND m.subject = c.subject AND m.conversation = c.conversation
+ GROUP BY c.org, c.user_id, c.bot, c.subject, c.conversation, c.next_seq
+HAVING COUNT(m.seq) <> c.next_seq - 1 OR COALESCE(MAX(m.seq), 0) <> c.next_seq - 1;
+
+-- name: check_message_home
+-- A message belongs to a conversation.
+SELECT DISTINCT m.org, m.user_id, m.bot, m.subject, m.conversation
+  FROM message m
+  LEFT JOIN conversation c ON c.org = m.org AND c.user_id = m.user_id AND c.bot = m.bot
+   AND c.subject = m.subject AND c.conversation = m.conversation
+ WHERE c.conversation IS NULL;
+
+-- name: check_conversation_home
+-- A conversation belongs to a person.
+SELECT c.org, c.user_id, c.bot, c.subject, c.conversation
+  FROM conversation c
+  LEFT JOIN person p ON p.org = c.org AND p.user_id = c.user_id AND p.bot = c.bot
+ WHERE p.org IS NULL;
+
+-- name: check_marks
+-- No mark of a conversation lies beyond its messages.
+SELECT org, user_id, bot, subject, conversation
+  FROM conversation
+ WHERE chunk_start < 1 OR chunk_start > next_seq
+    OR extracted_seq < 0 OR extracted_seq >= next_seq OR ended_seq < 0 OR ended_seq >= next_seq;
+
+-- name: check_idempotency
+-- A caller's key names messages that are there.
+SELECT i.org, i.user_id, i.bot, i.subject, i.conversation, i.first_seq, i.last_seq
+  FROM idempotency i
+  LEFT JOIN conversation c ON c.org = i.org AND c.user_id = i.user_id AND c.bot = i.bot
+   AND c.subject = i.subject AND c.conversation = i.conversation
+ WHERE c.next_seq IS NULL OR i.first_seq < 1 OR i.last_seq < i.first_seq OR i.last_seq >= c.next_seq;
+
+-- name: check_job_state
+-- A job that runs has a worker and a lease; one that does not has neither.
+SELECT org, user_id, bot, id
+  FROM job
+ WHERE state NOT IN ('ready', 'running', 'dead', 'cancelled')
+    OR attempt < 0 OR fence < 0
+    OR (state = 'running' AND (worker = '' OR lease_until = 0 OR fence = 0))
+    OR (state <> 'running' AND (worker <> '' OR lease_until <> 0));
