@@ -1,0 +1,289 @@
+"""
+Pattern files become regular expressions: lexicons, slots, macros, triggers.
+
+A pattern's ``find`` is a regular expression in which a space stands for any white space, ``{name}``
+for a macro, a lexicon or an open slot, ``{name+}`` for a list of them ("Spanish, French and Korean")
+and ``{name:group}`` gives the slot another group name.  Nothing is compiled before a text holds one
+of the pattern's trigger words, so loading costs one TOML parse and a text without triggers costs
+one pass over its words.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from importlib import resources
+from typing import Any
+
+_HOLE = re.compile(r"\{([a-z_A-Z]+)(\+?)(?::([a-z_]+))?\}")
+_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
+_SAME_WIDTH = str.maketrans(
+    {"’": "'", "‘": "'", "´": "'", "`": "'", "“": '"', "”": '"', "„": '"', "\u00a0": " ", "＇": "'"}
+)
+
+ANY_DIGIT = "#"
+MAX_TEXT_CHARS = 600  # longer stretches are not one sentence; they are read in pieces of this size
+
+
+class BadPatterns(ValueError):
+    """A pattern file contradicts itself; the message names the pattern and the word."""
+
+
+def folded(text: str) -> str:
+    """*text* with curly quotes straightened and no-break spaces opened, every character in its place."""
+    return text.translate(_SAME_WIDTH)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSlot:
+    """
+    How an open slot's words are cut out of what follows (see `holdfast.digest.slots`).
+
+    ``kind`` names the reader; ``words`` bounds the length; the value ends before a word of ``cut``,
+    is refused when it starts with one of ``refuse`` or holds one of ``never``, and loses leading
+    words of ``drop``.
+    """
+
+    name: str
+    kind: str
+    words: int
+    cut: frozenset[str]
+    refuse: frozenset[str]
+    never: frozenset[str]
+    drop: frozenset[str]
+    raw: str
+    raw_many: str
+
+
+class Lexicon:
+    """Words of one kind with their canonical spelling, e.g. ``veggie`` → ``vegetarian``."""
+
+    def __init__(self, name: str, entries: str, *, spaced: bool) -> None:
+        self.name = name
+        self.canonical: dict[str, str] = {}
+        for entry in re.split(r"[,\n]", entries):
+            words = [word.strip() for word in entry.split("|")]
+            for word in words:
+                if word:
+                    self.canonical.setdefault(_key(word), words[0])
+        self._spaced = spaced
+
+    @cached_property
+    def alternatives(self) -> str:
+        """The regular expression of all its words, longest first."""
+        words = sorted(self.canonical, key=lambda word: (-len(word), word))
+        body = "|".join(re.escape(word).replace(r"\ ", r"[\s-]+").replace(r"\-", r"[\s-]?") for word in words)
+        return rf"(?<!\w)(?:{body})(?!\w)" if self._spaced else f"(?:{body})"
+
+    @cached_property
+    def one(self) -> re.Pattern[str]:
+        """Finds one of its words."""
+        return re.compile(self.alternatives, re.IGNORECASE)
+
+    @cached_property
+    def first_words(self) -> frozenset[str]:
+        """The trigger words: the first word of every phrase."""
+        found = set()
+        for phrase in self.canonical:
+            word = _WORD.match(phrase)
+            found.add(word.group() if word and self._spaced else phrase)
+            found.add(phrase.split("-")[0].split(" ")[0])
+        return frozenset(found)
+
+    def lookup(self, words: str) -> str | None:
+        """The canonical spelling of *words*, or None."""
+        key = _key(words)
+        return (
+            self.canonical.get(key)
+            or self.canonical.get(key.replace("-", " "))
+            or self.canonical.get(key.replace(" ", "-"))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One hole of a pattern: the group that holds it, what fills it, and whether it is a list."""
+
+    group: str
+    name: str
+    many: bool
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One entry of a pattern file; the fields are explained in ``patterns/README.md``."""
+
+    id: str
+    category: str
+    key: str
+    value: str
+    text: str
+    find: tuple[str, ...]
+    triggers: frozenset[str]
+    kind: str = "attribute"
+    op: str = "assert"
+    join: str = ""
+    lifetime: str = "state"
+    confidence: float = 0.9
+    negated: str = "retract"
+    who: str = ""
+    others: bool = True
+    last: bool = False
+    lead: bool = True
+    list: str = ""
+    also: tuple[Mapping[str, str], ...] = ()
+    names: str = ""
+    needs: str = ""
+    examples: tuple[Mapping[str, Any], ...] = ()
+    place: int = 0
+    language: Language = field(repr=False, compare=False, default=None)  # type: ignore[assignment]
+
+    @cached_property
+    def compiled(self) -> tuple[tuple[re.Pattern[str], tuple[Slot, ...]], ...]:
+        """Each ``find`` as a regular expression with its slots."""
+        return tuple(self.language.expression(find, self.id) for find in self.find)
+
+
+class Language:
+    """Everything one pattern file says."""
+
+    def __init__(self, code: str, table: Mapping[str, Any]) -> None:
+        self.code = code
+        settings = table.get("language", {})
+        self.spaced: bool = settings.get("spaced", True)
+        self.modality: Mapping[str, str] = table.get("modality", {})
+        self.people: Mapping[str, Any] = table.get("people", {})
+        self.separators: str = settings.get("separators", r"\s*,\s*")
+        self.numbers = {word: number for number, words in settings.get("numbers", {}).items() for word in words.split()}
+        self.macros: Mapping[str, str] = table.get("macro", {})
+        self.lexicons = {
+            name: Lexicon(name, entries, spaced=self.spaced) for name, entries in table.get("lexicon", {}).items()
+        }
+        self.unions: Mapping[str, tuple[str, ...]] = {n: tuple(v.split()) for n, v in table.get("union", {}).items()}
+        shared = table.get("slots", {})
+        self.slots = {name: _open_slot(name, {**shared, **spec}) for name, spec in table.get("slot", {}).items()}
+        self.patterns = tuple(self._pattern(place, entry) for place, entry in enumerate(table.get("pattern", ())))
+        self.answers = tuple(self._pattern(place, entry) for place, entry in enumerate(table.get("answer", ())))
+        self.triggers: dict[str, list[Pattern]] = {}
+        for pattern in self.patterns:
+            for word in pattern.triggers:
+                self.triggers.setdefault(word, []).append(pattern)
+
+    def triggered(self, text: str) -> list[Pattern]:
+        """The patterns of which *text* holds a trigger, in the order of the file."""
+        found: dict[str, Pattern] = {}
+        for word in self.words(text):
+            for pattern in self.triggers.get(word, ()):
+                found[pattern.id] = pattern
+        return sorted(found.values(), key=lambda pattern: pattern.place)
+
+    def words(self, text: str) -> set[str]:
+        """The words of *text* that can be triggers; `ANY_DIGIT` when it holds a digit."""
+        lowered = text.lower()
+        if not self.spaced:
+            return {trigger for trigger in self.triggers if trigger in lowered or trigger == ANY_DIGIT}
+        found = set()
+        for word in _WORD.findall(lowered):
+            found.add(word)
+            if "'" in word or "-" in word:
+                found.update(re.split("['-]", word))
+        if any(ch.isdigit() for ch in lowered):
+            found.add(ANY_DIGIT)
+        return found
+
+    def lexicons_of(self, name: str) -> tuple[Lexicon, ...]:
+        """The lexicons behind slot *name*: one, or those of a union; none for an open slot."""
+        if name in self.unions:
+            return tuple(self.lexicons[part] for part in self.unions[name])
+        return (self.lexicons[name],) if name in self.lexicons else ()
+
+    def expression(self, find: str, owner: str) -> tuple[re.Pattern[str], tuple[Slot, ...]]:
+        """Compile one ``find``."""
+        slots: list[Slot] = []
+
+        def fill(hole: re.Match[str]) -> str:
+            name, many, group = hole[1], bool(hole[2]), hole[3] or hole[1]
+            if name in self.macros:
+                return _HOLE.sub(fill, _spaces(self.macros[name]))
+            body = self._body(name, many, owner)
+            slots.append(Slot(group, name, many))
+            return f"(?P<{group}>{body})"
+
+        source = _HOLE.sub(fill, _spaces(find))
+        left = r"(?<![\w'])" if self.spaced else ""
+        try:
+            return re.compile(left + source, re.IGNORECASE), tuple(slots)
+        except re.error as error:
+            raise BadPatterns(f"{self.code}: pattern {owner}: {error} in {source}") from error
+
+    def _body(self, name: str, many: bool, owner: str) -> str:
+        lexicons = self.lexicons_of(name)
+        if lexicons:
+            one = "(?:" + "|".join(lexicon.alternatives for lexicon in lexicons) + ")"
+            return f"{one}(?:(?:{self.separators}){one}){{0,9}}" if many else one
+        if name not in self.slots:
+            raise BadPatterns(f"{self.code}: pattern {owner} names {{{name}}}, which is no slot, lexicon or macro")
+        slot = self.slots[name]
+        raw = slot.raw_many if many else slot.raw
+        raw = raw.replace("<numbers>", "|".join(sorted(self.numbers, key=len, reverse=True)))
+        return re.sub(r"<([a-z_]+)>", lambda hole: self.lexicons[hole[1]].alternatives, raw)
+
+    def _pattern(self, place: int, entry: Mapping[str, Any]) -> Pattern:
+        values = dict(entry)
+        owner = values.get("id", "?")
+        find = values.pop("find")
+        values["find"] = (find,) if isinstance(find, str) else tuple(find)
+        triggers: set[str] = set()
+        for word in values.pop("on", "").split():
+            if word.startswith("@"):
+                for lexicon in self.lexicons_of(word[1:]):
+                    triggers |= lexicon.first_words
+            else:
+                triggers.add(word.replace("_", " "))
+        values["triggers"] = frozenset(triggers)
+        values["also"] = tuple(values.get("also", ()))
+        values["examples"] = tuple(values.get("examples", ()))
+        try:
+            return Pattern(language=self, place=place, **values)
+        except TypeError as error:
+            raise BadPatterns(f"{self.code}: pattern {owner}: {error}") from error
+
+
+def _open_slot(name: str, spec: Mapping[str, Any]) -> OpenSlot:
+    def words(field_name: str) -> frozenset[str]:
+        return frozenset(str(spec.get(field_name, "")).split()) | frozenset(
+            str(spec.get(f"{field_name}_too", "")).split()
+        )
+
+    return OpenSlot(
+        name, spec.get("kind", name), int(spec.get("words", 5)), words("cut"), words("refuse"), words("never"),
+        words("drop"), spec.get("raw", r"[^,.;:!?()\"\n]{1,80}"), spec.get("raw_many", r"[^.;:!?()\"\n]{1,140}"),
+    )  # fmt: skip
+
+
+def _spaces(source: str) -> str:
+    return re.sub(r"(?<!\\) ", r"\\s+", source)
+
+
+def _key(words: str) -> str:
+    return re.sub(r"\s+", " ", folded(words).lower().strip())
+
+
+@cache
+def language(code: str) -> Language | None:
+    """The patterns of language *code*, parsed on first use; None when there is no such file."""
+    if not re.fullmatch("[a-z]{2}", code):
+        return None
+    file = resources.files("holdfast.digest.patterns").joinpath(f"{code}.toml")
+    if not file.is_file():
+        return None
+    return Language(code, tomllib.loads(file.read_text(encoding="utf-8")))
+
+
+def languages() -> list[str]:
+    """The codes of the languages that have a pattern file."""
+    folder = resources.files("holdfast.digest.patterns")
+    return sorted(item.name[:2] for item in folder.iterdir() if re.fullmatch(r"[a-z]{2}\.toml", item.name))

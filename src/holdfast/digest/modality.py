@@ -1,0 +1,175 @@
+"""
+Did the writer assert it?  Questions, hypotheses, reports, quotations and code say things that are
+not so.
+
+Two steps.  `masked` blanks what is not the writer's own talk (code, quoted lines, long quotations,
+pasted text), in place, so that offsets stay true.  `judge` looks at the words around a match within
+its sentence.  The cue words of each language stand in its pattern file under ``[modality]``; the
+rules that use them stand here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..types import Modality
+from .grammar import Language, folded
+
+BLANK = "\x00"
+
+_FENCE = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
+_INLINE_CODE = re.compile(r"`[^`\n]{1,300}`")
+_QUOTED_LINE = re.compile(r"^[ \t]*(?:>|\|).*$", re.MULTILINE)
+_LINK = re.compile(r"(?:https?://|www\.)\S+")
+_QUOTATION = re.compile(r"[\"“„«「『]([^\"“”„«»「」『』]{1,2000})[\"”“»」』]")
+_SINGLE_QUOTATION = re.compile(r"(?<![\w'])['‘]([^'‘’\n]{1,400}(?:['’]\w[^'‘’\n]{0,200}){0,6})['’](?!\w)")
+_STAGE = re.compile(r"(?<![\w*])\*[^*\n]{3,300}\*(?![\w*])")
+_TAG = re.compile(r"<(/?[a-zA-Z][^<>\n]{0,200})>")
+_SHORT_QUOTED_WORDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a match amounts to, and by how much the words around it weaken it (1: not at all)."""
+
+    modality: Modality
+    weight: float = 1.0
+
+
+def masked(text: str, language: Language | None = None) -> str:
+    """
+    *text*, as long as before, with everything blanked that the writer does not say as his own.
+
+    Short quoted words stay ("call me “Bo”"): they are names, not quotations.
+    """
+    out = folded(_blank(_FENCE, _without_code(text)))
+    for kind in (_QUOTED_LINE, _LINK, _TAG, _STAGE):
+        out = _blank(kind, out)
+    for kind in (_QUOTATION, _SINGLE_QUOTATION):
+        out = kind.sub(_blank_quotation, out)
+    return _without_pasted(out, language) if language else out
+
+
+def _without_code(text: str) -> str:
+    return _INLINE_CODE.sub(_blanked, _blank(_FENCE, text)) if "`" in text else text
+
+
+def _blank(kind: re.Pattern[str], text: str) -> str:
+    return kind.sub(_blanked, text)
+
+
+def _blanked(found: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", BLANK, found.group())
+
+
+def _blank_quotation(found: re.Match[str]) -> str:
+    words = found[1].split()
+    spaced = found[1].isascii() or " " in found[1]
+    short = len(words) <= _SHORT_QUOTED_WORDS if spaced else len(found[1]) <= 6
+    return found.group() if short and not re.match(r"i\b|i'", found[1], re.IGNORECASE) else _blanked(found)
+
+
+def _without_pasted(text: str, language: Language) -> str:
+    """Blank what follows an order to work on a text: "translate this: …", "fix my essay:\\n…"."""
+    cue = cues(language).get("paste")
+    found = cue.search(text) if cue else None
+    if not found:
+        return text
+    return text[: found.end()] + re.sub(r"[^\n]", BLANK, text[found.end() :])
+
+
+@lru_cache(maxsize=32)
+def cues(language: Language) -> dict[str, re.Pattern[str]]:
+    """The cue expressions of *language*, compiled."""
+    return {
+        name: re.compile(_expanded(source, language.modality), re.IGNORECASE)
+        for name, source in language.modality.items()
+    }
+
+
+def _expanded(source: str, table: Mapping[str, str]) -> str:
+    """Line breaks in a cue are layout, a space is any white space, ``{lead}`` another cue of the table."""
+    whole = re.sub(r"\{([a-z_]+)\}", lambda hole: table[hole[1]], source)
+    return re.sub(r"\s*\n\s*", "", whole.strip()).replace(" ", r"\s+")
+
+
+def judge(language: Language, sentence: str, start: int, end: int, *, lead: bool = True) -> Verdict | None:
+    """
+    What the words of *sentence* around characters *start* to *end* make of a match there.
+
+    None: the match is embedded in words that this cannot read ("the reason I live in …"), so nothing
+    is claimed.  ``lead=False`` skips that test, for patterns that bind to no subject.
+    """
+    cue = cues(language)
+    before, after = sentence[:start], sentence[end:]
+    if lead and not _leads(cue, before):
+        return _embedded(cue, before)
+    scope = before[_last(cue, "resets", before) :]
+    if _search(cue, "hypothetical", scope) and not _search(cue, "courtesy", scope):
+        return Verdict("hypothetical")
+    if _search(cue, "reported", scope):
+        return Verdict("reported")
+    if _search(cue, "undone", after):
+        return Verdict("hypothetical")
+    asked = _asked(cue, sentence, start, end)
+    if asked:
+        return Verdict("question")
+    weight = 0.7 if _search(cue, "hedge_after", after) or _search(cue, "hedge_before", before) else 1.0
+    return Verdict("asserted", weight)
+
+
+def _leads(cue: dict[str, re.Pattern[str]], before: str) -> bool:
+    """Whether a main clause may begin after *before*."""
+    opening = before[_last(cue, "delimiter", before) :].strip(" \t\"'*_~" + BLANK)
+    if not opening:
+        return True
+    lead = cue.get("lead")
+    return bool(lead and len(opening) <= 80 and lead.fullmatch(opening))
+
+
+def _embedded(cue: dict[str, re.Pattern[str]], before: str) -> Verdict | None:
+    scope = before[_last(cue, "resets", before) :]
+    if _search(cue, "reported", scope):
+        return Verdict("reported")
+    if _search(cue, "hypothetical", scope):
+        return Verdict("hypothetical")
+    return None
+
+
+def _asked(cue: dict[str, re.Pattern[str]], sentence: str, start: int, end: int) -> bool:
+    """Whether the match lies in the part of the sentence that asks."""
+    asks = sentence.rstrip(" \t\"')*_" + BLANK).endswith(("?", "？"))
+    opener = cue.get("question")
+    if opener is None:
+        return asks
+    first = opener.search(sentence)
+    if first is None or not (asks or first.start() <= _first_word(cue, sentence)):
+        return asks and not _search(cue, "tail_question", sentence[end:])
+    if start < first.start():
+        return False
+    return _last(cue, "presupposed", sentence[:start]) <= first.end()
+
+
+def _first_word(cue: dict[str, re.Pattern[str]], sentence: str) -> int:
+    """Where the first clause begins after words like "so" and "hi"."""
+    lead = cue.get("lead")
+    found = lead.match(sentence) if lead else None
+    return found.end() if found else len(sentence) - len(sentence.lstrip())
+
+
+def _search(cue: dict[str, re.Pattern[str]], name: str, text: str) -> bool:
+    pattern = cue.get(name)
+    return bool(pattern and pattern.search(text))
+
+
+def _last(cue: dict[str, re.Pattern[str]], name: str, text: str) -> int:
+    """The end of the last occurrence of cue *name* in *text*; 0 when there is none."""
+    pattern = cue.get(name)
+    place = 0
+    if pattern:
+        for found in pattern.finditer(text):
+            place = found.end()
+    return place

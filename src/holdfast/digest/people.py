@@ -1,0 +1,153 @@
+"""
+Who is meant: the writer, a person or animal of theirs, or nobody we can name.
+
+A fact about a third person never becomes the user's.  It goes to that person's own subject when the
+words say who it is: a name already known or just given ("my dog Luna"), a relation ("my wife"), or
+a pronoun right after such a mention.  Anybody else ("my boss", "Sarah") is nobody here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..scope import SELF
+from .grammar import Language
+
+_NAME_CHARS = re.compile(r"[^\w' -]", re.UNICODE)
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A subject and how a sentence calls it; ``relation`` is empty when it goes by its name."""
+
+    subject: str
+    label: str = ""
+    relation: str = ""
+
+    @property
+    def is_self(self) -> bool:
+        """Whether this is the user."""
+        return self.subject == SELF
+
+
+ME = Person(SELF)
+
+
+def subject_name(name: str) -> str:
+    """The subject under which facts about *name* stand: case-folded, words joined by a hyphen."""
+    return "-".join(_NAME_CHARS.sub("", name).casefold().split())[:100]
+
+
+class People:
+    """Who has been mentioned so far while one message is read, in order."""
+
+    def __init__(self, language: Language, subject: str, others: Mapping[str, str]) -> None:
+        table = language.people
+        self._relations = language.lexicons.get("relation")
+        self._unique = frozenset(str(table.get("unique", "")).split())
+        self._pets = frozenset(str(table.get("pets", "")).split())
+        self._me = frozenset(str(table.get("me", "")).split())
+        self._she = frozenset(str(table.get("she", "")).split())
+        self._he = frozenset(str(table.get("he", "")).split())
+        self._it = frozenset(str(table.get("it", "")).split())
+        self._female = frozenset(str(table.get("female", "")).split())
+        self._male = frozenset(str(table.get("male", "")).split())
+        own = str(table.get("own", ""))
+        self._own = re.compile(rf"(?:{own})\s+", re.IGNORECASE) if own else None
+        self._scope = Person(subject, subject[:1].upper() + subject[1:]) if subject != SELF else None
+        self._names: dict[str, Person] = {}
+        self._by_relation: dict[str, Person] = {}
+        self.last: Person | None = self._scope
+        for name, known in others.items():
+            self._know(name, known)
+
+    def _know(self, name: str, subject: str) -> None:
+        relation = self.relation(name)
+        person = Person(subject, name, relation or "")
+        if relation:
+            self._by_relation[relation] = (
+                person if subject == subject_name(relation) else Person(subject, _label(subject))
+            )
+        self._names[name.casefold()] = person
+
+    def relation(self, words: str) -> str | None:
+        """The canonical relation that *words* name: ``mum`` → ``mother``."""
+        return self._relations.lookup(words) if self._relations else None
+
+    def name(self, name: str, relation: str) -> Person:
+        """Somebody was introduced by name: from here on the name, and the relation, mean them."""
+        canonical = self.relation(relation) or relation
+        if canonical in self._unique:
+            person = self._person(subject_name(canonical), name, canonical)
+        else:
+            person = self._person(subject_name(name), name, "")
+        self._names[name.casefold()] = person
+        self._by_relation[canonical] = person
+        self.last = person
+        return person
+
+    def _person(self, subject: str, label: str, relation: str) -> Person:
+        """With the spelling that the conversation's own subject has, when it is that one."""
+        if self._scope and subject_name(self._scope.subject) == subject:
+            subject = self._scope.subject
+        return Person(subject, label, "" if label else relation)
+
+    def whom(self, words: str) -> Person | None:
+        """Whom *words* (a pronoun, "my wife", "my dog Luna", "Luna") mean; None when nobody can say."""
+        words = words.strip(" ,").casefold()
+        if not words or words in self._me:
+            return ME
+        if words in self._she or words in self._he or words in self._it:
+            return self._by_pronoun(words)
+        if words in self._names:
+            return self._names[words]
+        own = self._own.match(words) if self._own else None
+        return self._by_own(words[own.end() :]) if own else None
+
+    def _by_own(self, words: str) -> Person | None:
+        """``wife``, ``little dog luna``, ``dog``: the name decides, else the relation."""
+        parts = words.replace(",", " ").split()
+        for size in (2, 1):
+            name = " ".join(parts[-size:])
+            if len(parts) > size and name in self._names and self.relation(name) is None:
+                return self._names[name]
+        relation = self.relation(" ".join(parts)) or self.relation(parts[-1]) if parts else None
+        if relation is None:
+            return None
+        if relation in self._by_relation:
+            return self._by_relation[relation]
+        if self._scope and relation in self._pets and self._scope.subject != relation:
+            return self._scope
+        return self._person(subject_name(relation), "", relation)
+
+    def _by_pronoun(self, word: str) -> Person | None:
+        person = self.last
+        if person is None or person.is_self:
+            return None
+        relation = person.relation or person.subject
+        if (word in self._she and relation in self._male) or (word in self._he and relation in self._female):
+            return None
+        return person
+
+    def mention(self, sentence: str) -> None:
+        """Remember whom *sentence* speaks of, for the pronouns of the next one."""
+        found: list[tuple[int, Person]] = []
+        lowered = sentence.casefold()
+        for name, person in self._names.items():
+            place = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", lowered)
+            if place:
+                found.append((place.start(), person))
+        if self._own and self._relations:
+            for own in self._own.finditer(sentence):
+                relation = self._relations.one.match(sentence, own.end())
+                meant = self.whom(sentence[own.start() : relation.end()]) if relation else None
+                if meant:
+                    found.append((own.start(), meant))
+        if found:
+            self.last = max(found, key=lambda item: item[0])[1]
+
+
+def _label(subject: str) -> str:
+    return subject[:1].upper() + subject[1:]

@@ -1,0 +1,291 @@
+"""
+What fills a slot: the words that belong to the value, cut out of what follows and normalised.
+
+A lexicon's word becomes its canonical spelling; a number word becomes digits; a name, a place or a
+thing keeps its own words.  A slot that cannot tell where its value ends refuses: no fact is better
+than half a sentence as a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from .grammar import Language, OpenSlot, Slot
+
+_TOKEN = re.compile(r"\S+")
+_EDGE = "'\"*_~,;:-–—/ "
+_VERSION = re.compile(
+    r"\s*v?(\d+(?:\.\d+)*)\b(?!\s*(?:years?|months?|weeks?|days?|hours?|times|people|%))", re.IGNORECASE
+)
+_MONEY_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_LAST_JOINT = re.compile(r"\s(?:and|or|&)\s", re.IGNORECASE)
+_MAX_ITEMS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A slot's value, the kind of its lexicon (empty for open slots), and where it stands in the sentence."""
+
+    value: str
+    kind: str
+    start: int
+    end: int
+
+
+def read_slot(language: Language, slot: Slot, found: re.Match[str], *, lower_case: bool) -> list[Value]:
+    """
+    The values of *slot* in *found*; none when what stands there cannot be one.
+
+    With *lower_case* the writer uses no capitals, so names and places need none.
+    """
+    text, start, end = found.string, found.start(slot.group), found.end(slot.group)
+    if start < 0:
+        return []
+    lexicons = language.lexicons_of(slot.name)
+    if lexicons:
+        values = []
+        for lexicon in lexicons:
+            for item in lexicon.one.finditer(text, start, end):
+                canonical = lexicon.lookup(item.group())
+                if canonical:
+                    values.append(_lexicon_value(text, lexicon.name, canonical, item))
+        return sorted(_outermost(values), key=lambda value: value.start)
+    spec = language.slots[slot.name]
+    reader = _READERS.get(spec.kind, _read_words)
+    if not slot.many:
+        one = reader(language, spec, text, start, end, lower_case)
+        return [one] if one else []
+    values = []
+    for first, last in _parts(language, text, start, end):
+        one = reader(language, spec, text, first, last, lower_case)
+        if one is None or len(values) >= _MAX_ITEMS:
+            break
+        values.append(one)
+        if text[one.end : last].strip(_EDGE):
+            break
+    return values
+
+
+def _lexicon_value(text: str, lexicon: str, canonical: str, item: re.Match[str]) -> Value:
+    """A word of a lexicon; technology keeps the version that follows it: ``PostgreSQL 15``."""
+    prefix, _, kind = lexicon.partition("_")
+    end = item.end()
+    if prefix == "tech":
+        version = _VERSION.match(text, end)
+        if version:
+            return Value(f"{canonical} {version[1]}", kind, item.start(), version.end())
+    return Value(canonical, kind or lexicon, item.start(), end)
+
+
+def _outermost(values: list[Value]) -> list[Value]:
+    """Of values that overlap, the longest: ``gluten-free`` and not ``gluten``."""
+    kept: list[Value] = []
+    for value in sorted(values, key=lambda v: (v.start - v.end, v.start)):
+        if all(value.end <= other.start or value.start >= other.end for other in kept):
+            kept.append(value)
+    return kept
+
+
+def _parts(language: Language, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """
+    The items of a list.
+
+    Commas make a list only when a joint closes it ("a, b and c"); in "a, b" what follows the comma
+    is as likely the next clause.
+    """
+    stretch = text[start:end]
+    if language.spaced and "," in stretch and not _LAST_JOINT.search(stretch, stretch.index(",")):
+        end = start + stretch.index(",")
+    place = start
+    for joint in re.finditer(language.separators, text[start:end], re.IGNORECASE):
+        yield place, start + joint.start()
+        place = start + joint.end()
+    yield place, end
+
+
+def _tokens(text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
+    for token in _TOKEN.finditer(text, start, end):
+        first, last = token.span()
+        while first < last and text[first] in _EDGE:
+            first += 1
+        while last > first and text[last - 1] in _EDGE:
+            last -= 1
+        if last > first:
+            yield text[first:last], first, last
+
+
+def _read_words(language: Language, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool) -> Value | None:
+    """A thing or an action: whole words up to the first that cannot belong to it."""
+    if not language.spaced:
+        return _read_unspaced(spec, text, start, end)
+    words: list[tuple[str, int, int]] = []
+    for token, first, last in _tokens(text, start, end):
+        word = token.lower()
+        if not words and word in spec.drop:
+            continue
+        if not words and (word in spec.refuse or word.partition("'")[0] in spec.refuse):
+            return None
+        if word in spec.cut or word.partition("'")[0] in spec.cut:
+            break
+        if word in spec.never:
+            return None
+        words.append((token, first, last))
+        if len(words) > spec.words:
+            return None
+    while words and words[-1][0].lower() in spec.drop:
+        words.pop()
+    if not words or not any(ch.isalpha() for token, _, _ in words for ch in token):
+        return None
+    first, last = words[0][1], words[-1][2]
+    value = " ".join(token for token, _, _ in words)
+    if len(value) < 2:
+        return None
+    return Value(_plain(value), "", first, last)
+
+
+def _plain(value: str) -> str:
+    """Sentence case is no part of a thing's name: ``Pizza`` alone stays, ``PIZZA`` and ``i`` do not matter here."""
+    return re.sub(r"\s+", " ", value)
+
+
+def _read_unspaced(spec: OpenSlot, text: str, start: int, end: int) -> Value | None:
+    """A value in a script without spaces: all of it, unless it holds a word that no value holds."""
+    value = text[start:end].strip(_EDGE)
+    if not value or any(word in value for word in spec.never) or any(value.startswith(word) for word in spec.refuse):
+        return None
+    for word in spec.cut:
+        head, joint, _ = value.partition(word)
+        value = head if joint and head else value
+    if not 1 <= len(value) <= spec.words * 3:
+        return None
+    first = text.index(value, start)
+    return Value(value, "", first, first + len(value))
+
+
+def _read_capitals(
+    language: Language, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool
+) -> Value | None:
+    """A name, place or company: words in capitals, with the small words that join them."""
+    if not language.spaced:
+        return _read_unspaced(spec, text, start, end)
+    words: list[tuple[str, int, int]] = []
+    for token, first, last in _tokens(text, start, end):
+        word = token.lower()
+        if not words and word in spec.drop:
+            continue
+        if word in spec.never or (not words and (word in spec.refuse or word.partition("'")[0] in spec.refuse)):
+            return None
+        stops = token.endswith(".") and "." not in token[:-1] and word not in _SHORTENED
+        if stops:
+            token, word, last = token[:-1], word[:-1], last - 1
+        capital = token[0].isupper() or token[0].isdigit()
+        joins = bool(words) and word in _JOINING
+        if word in spec.cut or not (capital or joins or (lower_case and token[0].isalpha())):
+            break
+        words.append((token, first, last))
+        if len(words) > spec.words:
+            return None
+        if stops or (text[last : last + 1] == "," and not _region_follows(text, last + 1)):
+            break
+    while words and (words[-1][0].lower() in _JOINING or words[-1][0].isdigit()):
+        words.pop()
+    if not words or not words[0][0][0].isalpha():
+        return None
+    if lower_case and words[0][0][0].islower() and len(words) > 2:
+        return None
+    first, last = words[0][1], words[-1][2]
+    value = re.sub(r"\s+", " ", text[first:last])
+    if value.lower().endswith("'s"):
+        value, last = value[:-2], last - 2
+    if value.islower() and lower_case:
+        value = " ".join(word if word in _JOINING else word[:1].upper() + word[1:] for word in value.split(" "))
+    return Value(value, "", first, last) if len(value) > 1 else None
+
+
+def _read_proper(language: Language, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool) -> Value | None:
+    """A name where only its capital tells it from any other word: "I'm Craig", not "I'm tired"."""
+    return _read_capitals(language, spec, text, start, end, False)
+
+
+_JOINING = frozenset("of the de la del da do dos di du van von der den and & le las los el al bin upon sur".split()) - {
+    "and"
+}
+_SHORTENED = frozenset({"st.", "mt.", "ft.", "dr.", "jr.", "sr.", "mr.", "mrs.", "ms."})
+_REGION = re.compile(
+    r"\s+(?:the\s+)?[A-Z][\w.'-]+(?:\s+[A-Z][\w.'-]+){0,2}(?=\s*(?:$|[,.;:!?)]|\b(?:and|with|but|so|for|now|since|which|where|because)\b))"
+)
+
+
+def _region_follows(text: str, place: int) -> bool:
+    """Whether a comma leads on to a region: ``Portland, Oregon``."""
+    return _REGION.match(text, place) is not None
+
+
+def _read_number(language: Language, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool) -> Value | None:
+    """A number in digits; number words of the language become digits, ``12,500`` becomes ``12500``."""
+    words = text[start:end].strip().lower()
+    if words in language.numbers:
+        return Value(language.numbers[words], "", start, end)
+    digits = re.sub(r"[,\s](?=\d{3}\b)", "", words)
+    if re.fullmatch(r"\d+(?:[.,]\d+)?", digits):
+        return Value(digits.replace(",", "."), "", start, end)
+    return None
+
+
+_CURRENCIES = {
+    "usd": ("$", "usd", "us$", "dollar", "dollars", "bucks", "buck"),
+    "eur": ("€", "eur", "euro", "euros"),
+    "gbp": ("£", "gbp", "pound", "pounds", "quid"),
+    "jpy": ("¥", "jpy", "yen", "円"),
+    "krw": ("₩", "krw", "won", "원"),
+    "cny": ("cny", "rmb", "yuan", "元", "人民币"),
+    "inr": ("₹", "inr", "rupee", "rupees", "rs"),
+    "chf": ("chf", "francs", "franken"),
+    "cad": ("cad", "c$", "ca$"),
+    "aud": ("aud", "a$", "au$"),
+    "brl": ("brl", "r$", "reais"),
+    "mxn": ("mxn", "pesos"),
+    "sek": ("sek", "kronor"),
+    "pln": ("pln", "zł"),
+}
+_CURRENCY_OF = {word: currency for currency, words in _CURRENCIES.items() for word in words}
+_SCALES = {
+    "k": 1_000,
+    "grand": 1_000,
+    "thousand": 1_000,
+    "m": 1_000_000,
+    "million": 1_000_000,
+    "mio": 1_000_000,
+    "万": 10_000,
+    "만": 10_000,
+}
+
+
+def _read_money(language: Language, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool) -> Value | None:
+    """An amount: digits as the value, the currency's ISO code in lower case as the kind."""
+    words = text[start:end].lower()
+    number = _MONEY_NUMBER.search(words)
+    if number is None:
+        return None
+    digits = re.sub(r"[.,](?=\d{3}(?:\D|$))", "", number.group()).replace(",", ".")
+    rest = re.findall(r"[^\W\d_]*[$€£¥₩₹]|[^\W\d_]+", words[: number.start()] + " " + words[number.end() :])
+    amount = float(digits) if digits.count(".") <= 1 else -1.0
+    for word in rest:
+        amount *= _SCALES.get(word, 1)
+    currency = next((_CURRENCY_OF[word] for word in rest if word in _CURRENCY_OF), "")
+    if amount < 0 or not currency:
+        return None
+    return Value(f"{amount:.2f}".rstrip("0").rstrip("."), currency, start, end)
+
+
+Reader = Callable[[Language, OpenSlot, str, int, int, bool], Value | None]
+
+_READERS: dict[str, Reader] = {
+    "words": _read_words,
+    "capitals": _read_capitals,
+    "proper": _read_proper,
+    "number": _read_number,
+    "money": _read_money,
+}

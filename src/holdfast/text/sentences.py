@@ -1,0 +1,102 @@
+"""
+Where sentences begin and end, as character offsets into the text.
+
+Chat is not prose: lines and bullets end sentences too, an emoji may stand where a full stop
+would, and "Dr." or "3.5" or "e.g." must not.  The full stops of Chinese and Japanese need no space
+after them.  Works in one pass over the text; nothing is changed or thrown away except white space
+between sentences.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters ``start`` to ``end`` (excluded) of a text."""
+
+    start: int
+    end: int
+
+    def of(self, text: str) -> str:
+        """The characters themselves."""
+        return text[self.start : self.end]
+
+
+# Words that end in a full stop without ending a sentence, lower case, without the stop itself.
+ABBREVIATIONS = frozenset(
+    "mr mrs ms dr prof st mt ft jr sr vs etc e.g i.e eg ie approx no nos vol fig inc ltd co corp dept est "
+    "jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun a.m p.m u.s u.k ph.d b.a m.a b.sc m.sc "
+    "z.b d.h bzw ca usw u.a hr fr nr str "
+    "sr sra srta ud uds p.ej mme mlle m av bd".split()
+)
+
+_PICTURES = "\u2600-\u27bf\u2b50\u2b55\U0001f000-\U0001faff\ufe0f\u200d"
+# Each run of marks is entered at its first mark only, so a megabyte of dots costs one pass.
+_END = re.compile(
+    r"(?P<line>(?:\r\n|[\n\r\u2028\u2029])\s*+)"
+    r"|(?P<wide>[。！？｡]++[」』”’）)\"']*+)"
+    rf"|(?<![.!?…‽])(?P<stop>[.!?…‽]++)(?P<close>[\"'”’»)\]*_]*+)(?=\s|$|[{_PICTURES}])"
+    rf"|(?<![{_PICTURES}])(?P<picture>[{_PICTURES}]++)(?=\s++[A-ZÀ-Þ\u0400-\u042f]|\s*+$)"
+)
+_BULLET = re.compile(r"[ \t]*(?:[-*•‣▪–]|\(?\d{1,3}[.)]|[a-zA-Z][.)])[ \t]+")
+_WORD_BEFORE = re.compile(r"[^\W\d_](?:[^\W\d_]|\.(?=[^\W\d_]))*\Z")
+_ABBREVIATION_REACH = 12
+
+
+def split(text: str) -> list[Span]:
+    """
+    The sentences of *text* in order, without the white space around them.
+
+    Marks such as bullets and "1." at the start of a line belong to no sentence; a line of marks
+    alone gives none.
+    """
+    spans: list[Span] = []
+    start = _skip_bullet(text, 0)
+    for found in _END.finditer(text):
+        if found.start() < start:
+            continue
+        if found.lastgroup == "line":
+            _add(spans, text, start, found.start())
+            start = _skip_bullet(text, found.end())
+        elif not (found["stop"] and _runs_on(text, found)):
+            _add(spans, text, start, found.end())
+            start = found.end()
+    _add(spans, text, start, len(text))
+    return spans
+
+
+def _skip_bullet(text: str, start: int) -> int:
+    found = _BULLET.match(text, start)
+    return found.end() if found else start
+
+
+def _runs_on(text: str, found: re.Match[str]) -> bool:
+    """Whether a stop at *found* is part of an abbreviation, an initial or a trailing-off."""
+    marks = found["stop"]
+    if "!" in marks or "?" in marks or "‽" in marks:
+        return False
+    after = text[found.end() : found.end() + 2].lstrip()
+    if len(marks) > 1 or "…" in marks:
+        return bool(after) and after[0].islower() and "\n" not in text[found.end() : found.end() + 2]
+    reach = text[max(0, found.start() - _ABBREVIATION_REACH) : found.start()]
+    word = _WORD_BEFORE.search(reach)
+    if word is None:
+        return False
+    before = word.group().lower()
+    if len(before) == 1 and before != "i" and word.group().isupper():
+        return bool(after) and after[0].isalpha()
+    if before in ABBREVIATIONS:
+        return bool(after) and (after[0].isalnum() or after[0] in "($€£\"'“")
+    return False
+
+
+def _add(spans: list[Span], text: str, start: int, end: int) -> None:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    if end > start and any(ch.isalnum() for ch in text[start:end]):
+        spans.append(Span(start, end))

@@ -1,0 +1,77 @@
+"""Every example of every pattern file is a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from holdfast.digest.grammar import language, languages
+from holdfast.digest.ground import ground
+from holdfast.digest.rules import might_state, read
+from holdfast.types import Candidate, Message
+
+AT = datetime(2024, 5, 15, 12, tzinfo=UTC)  # a Wednesday
+
+
+def examples() -> Iterator[Any]:
+    for code in languages():
+        rules = language(code)
+        assert rules is not None
+        for pattern in (*rules.patterns, *rules.answers):
+            for number, example in enumerate(pattern.examples):
+                yield pytest.param(code, example, id=f"{code}-{pattern.id}-{number}")
+
+
+def learned(code: str, example: dict[str, Any]) -> list[Candidate]:
+    message = Message("user", example["say"], seq=2, at=AT)
+    before = Message("assistant", example["asked"], seq=1, at=AT) if "asked" in example else None
+    found = read(
+        message,
+        subject=example.get("about", "self"),
+        others=example.get("know", {}),
+        before=before,
+        language_code=code,
+    )
+    return [candidate for candidate, _ in ground(found, {2: message}, min_confidence=0.7)[0]]
+
+
+def shown(candidate: Candidate) -> str:
+    sign = "- " if candidate.op == "retract" else ""
+    subject = "" if candidate.subject == "self" else f"{candidate.subject}: "
+    return f"{sign}{subject}{candidate.category}/{candidate.key} = {candidate.value}"
+
+
+@pytest.mark.parametrize(("code", "example"), list(examples()))
+def test_example_gives_exactly_these_facts(code: str, example: dict[str, Any]) -> None:
+    """What an example says is what is read from it: no fact less, none more."""
+    assert sorted(example["is"]) == sorted(shown(candidate) for candidate in learned(code, example))
+
+
+@pytest.mark.parametrize(("code", "example"), list(examples()))
+def test_gate_opens_for_every_positive_example(code: str, example: dict[str, Any]) -> None:
+    """The cheap gate never holds back a message that states a fact."""
+    if example["is"] and "asked" not in example:
+        assert might_state(example["say"], code)
+
+
+@pytest.mark.parametrize("code", languages())
+def test_pattern_ids_are_unique_and_every_pattern_has_examples(code: str) -> None:
+    """A pattern without an example is a pattern nobody has seen work."""
+    rules = language(code)
+    assert rules is not None
+    patterns = (*rules.patterns, *rules.answers)
+
+    assert len({pattern.id for pattern in patterns}) == len(patterns)
+    assert [pattern.id for pattern in patterns if not any(example["is"] for example in pattern.examples)] == []
+
+
+@pytest.mark.parametrize("code", languages())
+def test_every_expression_compiles(code: str) -> None:
+    """Expressions compile on first use; here all of them do."""
+    rules = language(code)
+    assert rules is not None
+
+    assert all(pattern.compiled for pattern in (*rules.patterns, *rules.answers))
