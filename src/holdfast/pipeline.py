@@ -25,8 +25,10 @@ from numpy.typing import NDArray
 
 from .clock import Clock, to_ms
 from .config import Config
-from .context.assemble import Material, Prefix, assemble, verbatim_from
+from .context.assemble import assemble
+from .context.material import Material, Prefix
 from .context.result import Context
+from .context.window import verbatim_from
 from .digest import rules
 from .embed.protocol import Embedder
 from .ingest.append import Orders, append
@@ -45,8 +47,6 @@ from .types import DigestReport, Fact, FactChange, Hit, HitKind, Message, Receip
 
 # A longer batch is an import: its facts are read in the background like the rest of its work.
 INLINE_MESSAGES = 20
-# Every message costs this many tokens at least, so a budget bounds how many can be shown verbatim.
-LEAST_MESSAGE_TOKENS = 5
 
 
 class Pipeline:
@@ -174,7 +174,7 @@ class Pipeline:
             previous=previous,
         )
         if previous is None or previous.sha256 != prefix.sha256:
-            self.store.write(scope, lambda view: view.save_prefix(variant, prefix.sha256, prefix.manifest))
+            self.store.write(scope, lambda view: view.save_prefix(variant, prefix.sha256, prefix.dumps()))
         return context
 
     def _material(
@@ -183,8 +183,7 @@ class Pipeline:
         row = view.conversation()
         total = row.next_seq - 1 if row else 0
         summaries = view.summaries() if total else []
-        start = max(1, verbatim_from(summaries, total, self.config.recent_messages))
-        start = max(start, total - budget_tokens // LEAST_MESSAGE_TOKENS)
+        start = verbatim_from(summaries, total, self.config.recent_messages, budget_tokens=budget_tokens)
         messages = view.messages(start_seq=start) if total else []
         question = query or _last_question(messages)
         if question and not query:
@@ -199,9 +198,9 @@ class Pipeline:
             facts=[row.fact for row in view.facts() if believed(row, self.now_ms())],
             hits=hits,
             query=query,
-            notes={},
+            messages_from=start,
         )
-        return material, Prefix(*known) if known else None
+        return material, Prefix.loads(*known) if known else None
 
     def _recall(self, view: ReadView, question: str, vector: NDArray[np.float32] | None, verbatim: int) -> list[Hit]:
         """Hits for a context; some of them will be shown verbatim anyway, so a few more are asked for."""

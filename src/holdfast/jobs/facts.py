@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ..clock import new_id, to_ms
 from ..config import Config
@@ -45,9 +46,8 @@ class ReadFacts:
         while True:
             seen = self.store.read(scope, self._snapshot)
             accepted, refused = self._read(scope, seen)
-            done, batch = self.store.write(
-                scope, lambda view, s=seen, a=accepted, r=refused: self._write(view, job, s, a, r)
-            )
+            work = partial(self._write, job=job, seen=seen, accepted=accepted, refused=refused)
+            done, batch = self.store.write(scope, work)
             changes += batch
             if done:
                 break

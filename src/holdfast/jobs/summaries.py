@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ..clock import from_ms, new_id, to_ms
 from ..config import Config
 from ..digest.chunk import Chunk, closed
-from ..digest.summarize import SummaryDraft, summarize_chunk, summarize_level
+from ..digest.draft import SummaryDraft
+from ..digest.rollup import summarize_level
+from ..digest.summarize import summarize_chunk
 from ..scope import SELF
 from ..store.protocol import ConversationRow, Derivation, DocRow, ReadView, Store, WriteView
 from ..text.signals import signals
@@ -47,12 +50,12 @@ class CloseChunks:
             chunks = self._due_chunks(seen) if not children else []
             if children:
                 draft = summarize_level(children)
-                self.store.write(scope, lambda view, s=seen, c=children, d=draft: self._roll_up(view, job, s, c, d))
+                self.store.write(scope, partial(self._roll_up, job=job, seen=seen, children=children, draft=draft))
             elif chunks:
                 inside = [m for m in seen.messages if m.seq <= chunks[0].end_seq]
                 draft = summarize_chunk(inside)
-                self.store.write(scope, lambda view, s=seen, c=chunks[0], d=draft: self._cover(view, job, s, c, d))
-            elif self.store.write(scope, lambda view, s=seen: self._settle(view, job, s)):
+                self.store.write(scope, partial(self._cover, job=job, seen=seen, chunk=chunks[0], draft=draft))
+            elif self.store.write(scope, partial(self._settle, job=job, seen=seen)):
                 return report
             else:
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ..embed.protocol import Embedder
 from ..embed.quantize import quantize
@@ -30,7 +31,7 @@ class EmbedDocs:
             vectors = self.embedder.embed([texts.get((doc.kind, doc.doc), "") for doc in docs]) if docs else None
             pairs = quantize(vectors) if vectors is not None else []
             rows = [(doc, scale, data) for doc, (scale, data) in zip(docs, pairs, strict=True)]
-            if self.store.write(scope, lambda view, e=epoch, r=rows: self._write(view, job, e, r)):
+            if self.store.write(scope, partial(self._write, job=job, epoch=epoch, rows=rows)):
                 return DigestReport()
 
     def _snapshot(self, view: ReadView) -> tuple[int, list[DocRow], dict[tuple[str, int], str]]:
