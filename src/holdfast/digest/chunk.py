@@ -77,6 +77,14 @@ def closed(
     return chunks
 
 
+def count_exchanges(messages: Sequence[Message]) -> int:
+    """How many exchanges start in *messages*: of a chunk's messages, its ``exchanges``."""
+    open_ = _Open(Config())
+    for message in messages:
+        open_.add(message)
+    return open_.exchanges
+
+
 def _silent(last: Message, until_ms: int | None, config: Config) -> bool:
     """Whether nothing was said for the configured time after *last*; never so for undated messages."""
     if last.at is None or until_ms is None:
