@@ -6,13 +6,14 @@ Built from the store's rows once and kept by the cache; nothing here changes aft
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..store.protocol import DocRow
+from ..store.protocol import COLUMNS, DocRow, Partition
 from ..text.signals import HAS_NUMBER, IS_QUESTION, NAMES_TIME
 from .query import ROLE_NAMES
 
@@ -27,6 +28,10 @@ CONTEXT_K1, CONTEXT_B = 1.2, 0.75
 _PEER_LENGTH_RATIO = 4.0
 # Speakers with a smaller share of the messages do not decide what kind of talk it is.
 _PEER_SHARE = 0.1
+# Vectors widened to float at a time: 768 kB at 384 numbers, which stay in the processor's cache.
+_ROWS_AT_ONCE = 512
+
+Columns = Mapping[str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +49,15 @@ class Vectors:
 
     def cosines(self, question: NDArray[np.float32]) -> Floats:
         """The cosine of each document with a unit vector, shape (n,)."""
-        product: Floats = ((self.codes.astype(np.float32) @ question) * self.scale).astype(np.float64)
-        return product
+        size, dim = self.codes.shape
+        product = np.empty(size, np.float32)
+        wide = np.empty((min(size, _ROWS_AT_ONCE), dim), np.float32)
+        for start in range(0, size, _ROWS_AT_ONCE):
+            rows = wide[: min(_ROWS_AT_ONCE, size - start)]
+            np.copyto(rows, self.codes[start : start + len(rows)])
+            np.dot(rows, question, out=product[start : start + len(rows)])
+        cosines: Floats = (product * self.scale).astype(np.float64)
+        return cosines
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +124,11 @@ class Index:
     k1 (1 - b + b L / mean L), of a document, of five neighbours and of a session.
     """
 
-    rows: tuple[DocRow, ...]
-    docs: Ints  # document numbers, ascending
-    places: Ints  # where each of them stands in the order above
+    kind: str
+    docs: Ints  # document numbers
+    sorted_docs: Ints  # the same, ascending
+    places: Ints  # where each of those stands in the order above
+    refs: tuple[str, ...]
     layout: Layout
     conversations: tuple[tuple[str, str], ...]  # (subject, name)
     conversation: Ints  # index into conversations
@@ -138,105 +152,131 @@ class Index:
     vectors: Vectors | None
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.docs)
 
     @property
     def nbytes(self) -> int:
-        """Roughly what it occupies: some 140 bytes a document in arrays, 600 in its row, and the vector."""
+        """Roughly what it occupies: some 160 bytes a document in arrays, its id, and its vector."""
         vectors = self.vectors.codes.nbytes + self.vectors.scale.nbytes if self.vectors else 0
-        return 4096 + 740 * len(self.rows) + vectors
+        return 4096 + 160 * len(self) + sum(len(ref) + 57 for ref in self.refs if ref) + vectors
+
+    def row(self, place: int) -> DocRow:
+        """The document at *place*, as far as a search knows it."""
+        subject, conversation = self.conversations[self.conversation[place]]
+        return DocRow(
+            subject=subject,
+            kind=self.kind,
+            doc=int(self.docs[place]),
+            conversation=conversation,
+            seq=int(self.seq[place]),
+            ref=self.refs[place],
+            session=int(self.layout.session[place]),
+            speaker=self.names[self.speaker[place]],
+            role="user" if self.user[place] else "",
+            at=int(self.at_ms[place]),
+            terms=0,
+            chars=0,
+            signals=0,
+        )
 
     def find(self, numbers: Ints) -> tuple[Ints, Bools]:
         """Places of document *numbers*, and which of them are here at all."""
-        if not len(self.docs):
+        if not len(self):
             return np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.bool_)
-        slots = np.minimum(np.searchsorted(self.docs, numbers), len(self.docs) - 1)
-        return self.places[slots], self.docs[slots] == numbers
+        slots = np.minimum(np.searchsorted(self.sorted_docs, numbers), len(self) - 1)
+        return self.places[slots], self.sorted_docs[slots] == numbers
 
 
-def build(rows: Sequence[DocRow], vectors: Iterable[tuple[int, float, bytes]] = (), *, dim: int = 0) -> Index:
+def build(
+    kind: str,
+    parts: Sequence[tuple[Partition, Columns]],
+    vectors: Iterable[tuple[int, float, bytes]] = (),
+    *,
+    dim: int = 0,
+) -> Index:
     """
     Lay out the documents of one kind and one person.
 
     Args:
-        rows: in any order.
+        kind: ``message``, ``fact`` or ``summary``.
+        parts: each partition with its documents, a tuple a column of ``COLUMNS``, by document number.
         vectors: ``(doc, scale, int8 bytes)``; one of another width than *dim* is left out.
         dim: the numbers of a vector; 0 says that there is no embedder.
     """
-    ordered = _in_order(rows)
-    docs = np.array([row.doc for row in ordered], np.int64)
-    places = np.argsort(docs, kind="stable")
-    layout = _layout(ordered)
-    people: dict[str, int] = {}
-    speaker = np.array([people.setdefault(row.speaker, len(people)) for row in ordered], np.int64)
-    talks: dict[tuple[str, str], int] = {}
-    talk = np.array([talks.setdefault((row.subject, row.conversation), len(talks)) for row in ordered], np.int64)
-    user = np.array([row.role == "user" for row in ordered], np.float64)
-    equals = not any(name.lower() in ROLE_NAMES for name in people)
-    signals = np.array([row.signals for row in ordered], np.int64)
-    question = _flag(signals, IS_QUESTION)
-    at_ms = np.array([row.at for row in ordered], np.int64)
-    lengths = np.array([row.terms for row in ordered], np.float64)
-    opens = np.zeros(len(ordered))
+    column = {name: [value for _, columns in parts for value in columns[name]] for name in COLUMNS}
+    subjects = [partition.subject for partition, columns in parts for _ in columns["doc"]]
+    talks, talk = _numbered(list(zip(subjects, column["conversation"], strict=True)))
+    order = np.lexsort((np.array(column["seq"], np.int64), talk))
+    ints = {name: np.array(column[name], np.int64)[order] for name in _INTEGERS}
+    talk = talk[order]
+    layout = _layout(talk, ints["session"])
+    names, speaker = _numbered(column["speaker"])
+    speaker = speaker[order]
+    user = (_numbered(["user", *column["role"]])[1][1:][order] == 0).astype(np.float64)
+    equals = not any(name.lower() in ROLE_NAMES for name in names)
+    question = _flag(ints["signals"], IS_QUESTION)
+    lengths = ints["terms"].astype(np.float64)
+    opens = np.zeros(len(order))
     opens[layout.start] = 1.0
+    places = np.argsort(ints["doc"], kind="stable")
     return Index(
-        rows=tuple(ordered),
-        docs=docs[places],
+        kind=kind,
+        docs=ints["doc"],
+        sorted_docs=ints["doc"][places],
         places=places,
+        refs=tuple(column["ref"][at] for at in order),
         layout=layout,
-        conversations=tuple(talks),
+        conversations=talks,
         conversation=talk,
-        seq=np.array([row.seq for row in ordered], np.int64),
-        names=tuple(people),
+        seq=ints["seq"],
+        names=names,
         speaker=speaker,
         user=user,
-        at_ms=at_ms,
-        year=at_ms.astype("datetime64[ms]").astype("datetime64[Y]").astype(np.int64) + 1970,
+        at_ms=ints["at"],
+        year=ints["at"].astype("datetime64[ms]").astype("datetime64[Y]").astype(np.int64) + 1970,
         question=question,
-        time=_flag(signals, NAMES_TIME),
-        number=_flag(signals, HAS_NUMBER),
+        time=_flag(ints["signals"], NAMES_TIME),
+        number=_flag(ints["signals"], HAS_NUMBER),
         opens=opens,
         answers=layout.before(question, 1) * (1 - question) * np.diff(speaker, prepend=-1).astype(bool),
-        peer=equals and _alike(ordered, speaker),
-        mixed=not equals and 0 < user.sum() < len(ordered),
+        peer=equals and _alike(ints["chars"], speaker),
+        mixed=not equals and 0 < user.sum() < len(order),
         mean_terms=_mean(lengths),
         norm=_norm(lengths, K1, B),
         near_norm=_norm(layout.near(lengths), CONTEXT_K1, CONTEXT_B),
         session_norm=_norm(layout.by_session(lengths), CONTEXT_K1, CONTEXT_B),
-        vectors=_matrix(docs, vectors, dim) if dim else None,
+        vectors=_matrix(ints["doc"], vectors, dim) if dim else None,
     )
+
+
+_INTEGERS = ("doc", "seq", "session", "at", "terms", "chars", "signals")
+
+
+def _numbered(values: Sequence[Any]) -> tuple[tuple[Any, ...], Ints]:
+    """The distinct *values* in order of appearance, and the number of each value among them."""
+    number = {value: at for at, value in enumerate(dict.fromkeys(values))}
+    return tuple(number), np.fromiter(map(number.__getitem__, values), np.int64, len(values))
 
 
 def _flag(signals: Ints, bit: int) -> Floats:
     return ((signals & bit) > 0).astype(np.float64)
 
 
-def _in_order(rows: Sequence[DocRow]) -> list[DocRow]:
-    """By conversation (the one that began first, first), then by message number."""
-    began: dict[tuple[str, str], int] = {}
-    for row in rows:
-        key = (row.subject, row.conversation)
-        began[key] = min(row.doc, began.get(key, row.doc))
-    return sorted(rows, key=lambda row: (began[row.subject, row.conversation], row.seq, row.doc))
-
-
-def _layout(ordered: Sequence[DocRow]) -> Layout:
-    """Sessions are runs: one that others interrupt counts as two."""
-    keys = [(row.subject, row.conversation, row.session) for row in ordered]
-    fresh = np.array([at == 0 or keys[at] != keys[at - 1] for at in range(len(keys))], np.bool_)
+def _layout(talk: Ints, sitting: Ints) -> Layout:
+    """Sessions are the runs of one sitting of one conversation."""
+    fresh = np.append(True, (np.diff(talk) != 0) | (np.diff(sitting) != 0))[: len(talk)]
     session = np.cumsum(fresh) - 1
     same = ((session[1:] == session[:-1]).astype(np.float64), (session[2:] == session[:-2]).astype(np.float64))
     return Layout(session.astype(np.int64), np.flatnonzero(fresh), same)
 
 
-def _alike(ordered: Sequence[DocRow], speaker: Ints) -> bool:
+def _alike(chars: Ints, speaker: Ints) -> bool:
     """Whether those who speak at all often write at a like length."""
-    if not len(ordered):
+    if not len(speaker):
         return False
-    chars = np.array([row.chars for row in ordered], np.float64)
     turns = np.bincount(speaker)
     means = np.bincount(speaker, chars) / turns
-    means = means[turns >= _PEER_SHARE * len(ordered)]
+    means = means[turns >= _PEER_SHARE * len(speaker)]
     return not len(means) or bool(means.max() <= _PEER_LENGTH_RATIO * means.min())
 
 
@@ -250,12 +290,13 @@ def _norm(lengths: Floats, k1: float, b: float) -> Floats:
 
 
 def _matrix(docs: Ints, vectors: Iterable[tuple[int, float, bytes]], dim: int) -> Vectors:
-    place = {int(doc): at for at, doc in enumerate(docs)}
     codes = np.zeros((len(docs), dim), np.int8)
     scale = np.zeros(len(docs), np.float32)
+    place = {doc: at for at, doc in enumerate(docs.tolist())}
     known = [(place[doc], weight, blob) for doc, weight, blob in vectors if doc in place and len(blob) == dim]
     if known:
-        at = [item[0] for item in known]
-        codes[at] = np.frombuffer(b"".join(item[2] for item in known), np.int8).reshape(len(known), dim)
-        scale[at] = [item[1] for item in known]
+        places, weights, blobs = zip(*known, strict=True)
+        at = np.array(places, np.int64)
+        codes[at] = np.frombuffer(b"".join(blobs), np.int8).reshape(len(known), dim)
+        scale[at] = weights
     return Vectors(codes, scale)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..clock import from_ms
 from ..embed.protocol import Embedder
 from ..errors import BadInput
-from ..store.protocol import DocRow, Partition, ReadView
+from ..store.protocol import Partition, PersonRow, ReadView
 from ..types import Hit, HitKind
 from . import rank
 from .cache import IndexCache
@@ -30,10 +30,9 @@ KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The documents of one kind with their place in the store and the words of the question in them."""
+    """The documents of one kind, and the words of the question in them."""
 
     kind: HitKind
-    partitions: tuple[Partition, ...]
     index: Index
     matches: list[rank.Match]
 
@@ -99,17 +98,22 @@ def search(
         raise BadInput("window and before_seq need a conversation; the scope names none", hint="use scope.within(...)")
     if limit <= 0 or not question.strip():
         return []
-    indexes = {kind: _index(view, kind, embedder, cache) for kind in dict.fromkeys(("message", *kinds))}
+    stamp = view.person()
+    indexes = {kind: _index(view, kind, stamp, embedder, cache) for kind in dict.fromkeys(("message", *kinds))}
     query = analyse(question, names=indexes["message"][1].names, now=now, language=language)
     parts = [
-        _Part(kind, places, index, _matches(view, places, index, query)) for kind, (places, index) in indexes.items()
+        _Part(kind, index, _matches(view, places, index, query))
+        for kind, (places, index) in indexes.items()
+        if len(index)
     ]
+    if not parts:
+        return []
     vector = _vector(query, question, embedder, question_vector)
     weight = embedder.thresholds.bm25_weight if embedder is not None and vector is not None else 1.0
     scored = _scores(parts, query, vector, weight)
     found: list[_Found] = []
     for part in parts:
-        if part.kind in kinds and len(part.index):
+        if part.kind in kinds:
             score = rank.total(scored[part.kind])
             allowed = _allowed(part, view, conversation, window, before_seq)
             if min_score is not None:
@@ -158,22 +162,17 @@ def default_min_score(embedder: Embedder | None) -> float:
 
 
 def _index(
-    view: ReadView, kind: HitKind, embedder: Embedder | None, cache: IndexCache | None
+    view: ReadView, kind: HitKind, stamp: PersonRow, embedder: Embedder | None, cache: IndexCache | None
 ) -> tuple[tuple[Partition, ...], Index]:
     """The scope's partitions of one kind and their arrays, from the cache where it has the current ones."""
     partitions = tuple(view.partitions((kind,)))
     made_by = embedder.id if embedder is not None else ""
     key = (view.scope.person, partitions, made_by)
-    stamp = view.person()
     index = cache.get(key, stamp) if cache is not None else None
     if index is None:
-        rows: list[DocRow] = []
-        vectors: list[tuple[int, float, bytes]] = []
-        for partition in partitions:
-            rows += view.docs(partition)
-            if embedder is not None:
-                vectors += view.vectors(partition, embedder.id)
-        index = build(rows, vectors, dim=embedder.dim if embedder is not None else 0)
+        parts = [(partition, view.columns(partition)) for partition in partitions]
+        vectors = [row for partition in partitions for row in view.vectors(partition, embedder.id)] if embedder else []
+        index = build(kind, parts, vectors, dim=embedder.dim if embedder is not None else 0)
         if cache is not None:
             cache.put(key, stamp, index)
     return partitions, index
@@ -184,7 +183,7 @@ def _matches(view: ReadView, partitions: Sequence[Partition], index: Index, quer
     words = Counter(query.terms)
     terms = sorted({term for alternatives in words for term in alternatives})
     held: dict[str, list[tuple[Ints, Floats]]] = {}
-    for partition in partitions if terms and len(index) else ():
+    for partition in partitions if terms else ():
         found = view.postings(partition, terms)
         if not found:
             continue
@@ -228,7 +227,7 @@ def _scores(
     parts: Sequence[_Part], query: Query, vector: NDArray[np.float32] | None, weight: float
 ) -> dict[HitKind, dict[str, Floats]]:
     """The components of every document's score; messages come first in *parts* and set the scale."""
-    background = parts[0] if len(parts[0].index) else max(parts, key=lambda part: len(part.index))
+    background = parts[0] if parts[0].kind == "message" else max(parts, key=lambda part: len(part.index))
     holding = [len(match.places) for match in background.matches]
     raws = []
     for part in parts:
@@ -299,7 +298,7 @@ def _hits(
     scored: dict[HitKind, dict[str, Floats]],
     explain: bool,
 ) -> list[Hit]:
-    rows = [indexes[hit.kind][1].rows[hit.place] for hit in found]
+    rows = [indexes[hit.kind][1].row(hit.place) for hit in found]
     texts = view.texts(rows)
     hits = []
     for hit, row in zip(found, rows, strict=True):
