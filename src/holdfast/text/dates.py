@@ -1,0 +1,246 @@
+"""
+When is "last weekend"?  Times named in a text, resolved against the moment it was written.
+
+Absolute ("3 May 2024", "2019") and relative ("two weeks ago", "next Tuesday at 5pm") alike become a
+range in milliseconds UTC, end excluded, with the words as they stand.  Days begin at midnight in
+the time zone of ``at``.  The words themselves are data (`holdfast.text.datewords`).  Where a day or
+month names no year, the tense of the sentence decides between the last one and the next.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cache
+
+from ..clock import to_ms
+from .daterules import RULES, Found, Grain, Parts, Relation, date_of, midnight
+from .datewords import WORDS, DateWords
+from .sentences import split
+
+_HOLE = re.compile(r"\{(\w+)\}")
+_ISO = re.compile(r"(?<![\w/-])(\d{4})-(\d{1,2})-(\d{1,2})(?![\w/])")
+_NUMERIC = re.compile(r"(?<![\w/.])(\d{1,2})([/.])(\d{1,2})\2(\d{4}|\d{2})(?![\w/])")
+_OPENING = re.compile(r"\w+\s+")
+_MAX_COUNT = {
+    "minute": 100_000,
+    "hour": 10_000,
+    "day": 10_000,
+    "week": 2_000,
+    "weekend": 100,
+    "month": 1_000,
+    "year": 120,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSpan:
+    """
+    Characters ``start`` to ``end`` (excluded) name the time from ``from_ms`` to ``to_ms`` (excluded).
+
+    ``grain`` is how exact the words are; ``relation`` is ``since`` or ``until`` when they bound
+    something, ``for`` when they measure how long it has lasted ("for three years").
+    """
+
+    start: int
+    end: int
+    words: str
+    from_ms: int
+    to_ms: int
+    grain: Grain
+    relation: Relation = "at"
+
+
+def find_times(text: str, at: datetime, language: str = "en") -> list[TimeSpan]:
+    """
+    The times that *text* names, in order, none overlapping.
+
+    Args:
+        text: what was written.
+        at: when, with a time zone.
+        language: ISO 639-1; words of a language that is not known are not found.
+    """
+    grammar = _grammar(language)
+    spans: list[TimeSpan] = []
+    for sentence in split(text):
+        piece = text[sentence.start : sentence.end]
+        for span in _in_sentence(piece, at, grammar):
+            spans.append(replace(span, start=span.start + sentence.start, end=span.end + sentence.start))
+    return spans
+
+
+def _in_sentence(text: str, at: datetime, grammar: _Grammar | None) -> list[TimeSpan]:
+    spans: list[TimeSpan] = []
+    for span in _written_out(text, at, grammar.words if grammar else None):
+        _take(spans, span)
+    if grammar and grammar.worth.search(text):
+        past = True if grammar.past.search(text) else None
+        for rule, expression in grammar.phrases:
+            for found in expression.finditer(text):
+                span = _read(rule, found, at, past, grammar.words)
+                if span is not None:
+                    _take(spans, _related(text, span, grammar))
+    return _with_clock(text, sorted(spans, key=lambda span: span.start), at)
+
+
+def _take(spans: list[TimeSpan], span: TimeSpan) -> None:
+    """Keep *span* unless an earlier (and so longer or stronger) rule has its words."""
+    if all(span.end <= other.start or span.start >= other.end for other in spans):
+        spans.append(span)
+
+
+def _written_out(text: str, at: datetime, words: DateWords | None) -> Iterator[TimeSpan]:
+    """``2024-05-03``, ``3.5.2024`` and, month first in English, ``5/3/2024``."""
+    for found in _ISO.finditer(text):
+        written = _day_span(found, at, int(found[1]), int(found[2]), int(found[3]))
+        if written:
+            yield written
+    for found in _NUMERIC.finditer(text):
+        first, second, year = int(found[1]), int(found[3]), int(found[4])
+        day_first = words is None or words.day_first or found[2] == "." or first > 12
+        day, month = (first, second) if day_first and second <= 12 else (second, first)
+        span = _day_span(found, at, year + 2000 if year < 100 else year, month, day)
+        if span:
+            yield span
+
+
+def _day_span(found: re.Match[str], at: datetime, year: int, month: int, day: int) -> TimeSpan | None:
+    start = date_of(at, year, month, day)
+    return _span(found, Found(start, start + timedelta(days=1), "day")) if start else None
+
+
+def _span(found: re.Match[str], time: Found) -> TimeSpan | None:
+    try:
+        return TimeSpan(
+            found.start(), found.end(), found.group(), to_ms(time.start), to_ms(time.end), time.grain, time.relation
+        )
+    except OverflowError:
+        return None
+
+
+def _read(rule: str, found: re.Match[str], at: datetime, past: bool | None, words: DateWords) -> TimeSpan | None:
+    try:
+        parts = _parts(found, at, past, words)
+        time = RULES[rule](parts) if parts else None
+        return _span(found, time) if time else None
+    except (OverflowError, ValueError):  # a date outside the calendar: 31 February, the year 12000
+        return None
+
+
+def _related(text: str, span: TimeSpan, grammar: _Grammar) -> TimeSpan:
+    """``since`` and ``until`` stand before the words or begin them ("until May")."""
+    relations: tuple[tuple[Relation, re.Pattern[str] | None], ...] = (
+        ("since", grammar.since),
+        ("until", grammar.until),
+    )
+    opening = _OPENING.match(text, span.start, span.end)
+    before = text[max(0, span.start - 30) : opening.end() if opening else span.start]
+    for relation, expression in relations:
+        if expression and (expression.search(text[: span.start]) or expression.search(before)):
+            return replace(span, relation=relation)
+    return span
+
+
+def _with_clock(text: str, spans: list[TimeSpan], at: datetime) -> list[TimeSpan]:
+    """Join a day and the time of day beside it: "tomorrow at 5pm", "5pm tomorrow"."""
+    joined: list[TimeSpan] = []
+    for span in spans:
+        previous = joined[-1] if joined else None
+        if previous and span.start - previous.end <= 2 and not text[previous.end : span.start].strip(" ,"):
+            day, clock = (previous, span) if previous.grain == "day" else (span, previous)
+            if day.grain == "day" and clock.grain in ("minute", "hour"):
+                shift = day.from_ms - to_ms(midnight(at))
+                joined[-1] = TimeSpan(
+                    previous.start, span.end, text[previous.start : span.end],
+                    clock.from_ms + shift, clock.to_ms + shift, clock.grain, day.relation,
+                )  # fmt: skip
+                continue
+        joined.append(span)
+    return joined
+
+
+@dataclass(frozen=True, slots=True)
+class _Grammar:
+    words: DateWords
+    phrases: tuple[tuple[str, re.Pattern[str]], ...]
+    worth: re.Pattern[str]
+    past: re.Pattern[str]
+    since: re.Pattern[str] | None
+    until: re.Pattern[str] | None
+
+
+_CLOCK = r"\d{1,2}(?:[:.]\d{2})? ?(?:[ap]\.?m\b\.?)|\d{1,2}:\d{2}|noon|midday|midnight|\d{1,2} ?(?:uhr|h)\b(?:\d{2}\b)?"
+
+
+@cache
+def _grammar(language: str) -> _Grammar | None:
+    """The expressions of *language*, compiled on first use."""
+    words = WORDS.get(language)
+    if words is None:
+        return None
+    holes = {
+        "n": _either([*words.numbers, r"\d{1,5}(?:\.\d)?"], raw=True),
+        "unit": _either(word for names in words.units.values() for word in names.split()),
+        "weekday": _either(word for names in words.weekdays for word in names.split()),
+        "month": _either(word for names in words.months for word in names.split()) + (r"\.?" if words.spaced else ""),
+        "season": _either(word for names in words.seasons for word in names.split()),
+        "year": r"(?:19|20)\d{2}(?!\d)",
+        "day": r"(?:3[01]|[12]\d|0?[1-9])(?!\d)",
+        "clock": _CLOCK,
+        "words": _either(words.days),
+    }
+    phrases: list[tuple[str, re.Pattern[str]]] = []
+    for rule in RULES:
+        for phrase in ("{words}",) if rule == "days" else words.phrases.get(rule, ()):
+            source = _HOLE.sub(lambda hole: _filled_hole(hole[1], holes, words), phrase.replace(" ", r"\s+"))
+            edges = (r"(?<![\w'-])", r"(?![\w'-](?<!-))") if words.spaced else ("", "")
+            phrases.append((rule, re.compile(edges[0] + source + edges[1], re.IGNORECASE)))
+    worth = "|".join([r"\d", *(holes[name] for name in ("unit", "weekday", "month", "season", "words")), "night|noon"])
+    return _Grammar(
+        words,
+        tuple(phrases),
+        re.compile(worth, re.IGNORECASE),
+        re.compile(words.past, re.IGNORECASE),
+        re.compile(words.since, re.IGNORECASE) if words.since else None,
+        re.compile(words.until, re.IGNORECASE) if words.until else None,
+    )
+
+
+def _filled_hole(name: str, holes: Mapping[str, str], words: DateWords) -> str:
+    ordinal = words.ordinal if name == "day" else ""
+    return f"(?P<{name}>{holes[name]}){ordinal}"
+
+
+def _either(words: Iterable[str], *, raw: bool = False) -> str:
+    longest_first = sorted({word for word in words if word}, key=lambda word: (-len(word), word))
+    body = "|".join(word if raw else re.escape(word) for word in longest_first)
+    return "(?:" + body.replace(r"\ ", r"\s+").replace(" ", r"\s+") + ")" if body else "(?!)"
+
+
+def _parts(found: re.Match[str], at: datetime, past: bool | None, words: DateWords) -> Parts | None:
+    """The holes of a match as values; None for a count too large to mean anything."""
+    held = {name: value.lower() for name, value in found.groupdict().items() if value is not None}
+    number = re.sub(r"\s+", " ", held.get("n", "1"))
+    n = words.numbers[number] if number in words.numbers else float(number)
+    unit = next((unit for unit, names in words.units.items() if held.get("unit", "") in names.split()), "")
+    if unit and n > _MAX_COUNT[unit]:
+        return None
+    phrase = re.sub(r"\s+", " ", held.get("words", ""))
+    return Parts(
+        at,
+        past,
+        n=n,
+        unit=unit,
+        weekday=_place(held.get("weekday", ""), words.weekdays),
+        month=_place(held.get("month", "").rstrip("."), words.months) + 1,
+        season=_place(held.get("season", ""), words.seasons),
+        year=int(held.get("year", 0)),
+        day=words.days[phrase] if phrase else int(held.get("day", 0)),
+        clock=held.get("clock", ""),
+    )
+
+
+def _place(word: str, names: tuple[str, ...]) -> int:
+    return next((place for place, group in enumerate(names) if word in group.split()), 0)
