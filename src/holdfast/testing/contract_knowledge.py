@@ -1,0 +1,289 @@
+"""What every store must promise about facts, summaries and the search index."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from operator import methodcaller
+
+import pytest
+
+from ..errors import Conflict, NotFound
+from ..scope import Scope
+from ..store.protocol import COLUMNS, DocRow, Partition, ReadView, Store, WriteView
+from ..types import Candidate, Evidence
+from .rows import ANA, START_MS, end_fact, learn, new_fact, said_at, say, summarise
+
+REX = ANA.about("rex")
+CAT = ANA.about("cat")
+ALL = replace(ANA, subject=None, conversation=None)
+
+
+def values(store: Store, scope: Scope, **limits: str) -> list[str]:
+    """The values of the live facts that *scope* sees."""
+    return [row.fact.value for row in store.read(scope, lambda view: view.facts(**limits))]
+
+
+class FactsContract:
+    """Facts, their evidence, who sees them."""
+
+    def test_a_fact_comes_back_whole(self, store: Store) -> None:
+        row = store.write(ANA, lambda view: learn(view, "Lisbon"))
+
+        assert store.read(ANA, lambda view: view.facts()) == [row]
+        assert store.read(ANA, lambda view: view.fact(row.fact.id)) == row
+        assert store.write(ANA, lambda view: view.fact_at("self", "home", "lives_in", "")) == row
+        assert row.fact.evidence[0].quote == "Lisbon"
+
+    def test_a_live_address_is_taken_once(self, store: Store) -> None:
+        store.write(ANA, lambda view: learn(view, "Lisbon"))
+
+        with pytest.raises(Conflict):
+            store.write(ANA, lambda view: learn(view, "Porto"))
+        assert values(store, ANA) == ["Lisbon"]
+        assert len(store.read(ANA, lambda view: view.messages())) == 1
+
+    def test_an_address_is_literal(self, store: Store) -> None:
+        for key in ("lives_in", "livesXin", "Lives_in", "lives%", "lives_in "):
+            store.write(ANA, partial(learn, value="Lisbon", key=key))
+
+        assert len(values(store, ANA)) == 5
+        found = store.write(ANA, lambda view: view.fact_at("self", "home", "lives%", ""))
+        assert found is not None
+        assert found.fact.key == "lives%"
+        assert store.write(ANA, lambda view: view.fact_at("self", "home", "LIVES_IN", "")) is None
+        assert values(store, ANA, category="HOME") == []
+        assert values(store, ANA, category="hom_") == []
+
+    def test_an_ended_fact_frees_its_address_and_stays_in_history(self, store: Store) -> None:
+        old = store.write(ANA, lambda view: learn(view, "Lisbon"))
+        store.write(ANA, lambda view: end_fact(view, old, at_ms=said_at(9)))
+        new = store.write(ANA, lambda view: learn(view, "Porto"))
+
+        ever = store.read(ANA, lambda view: view.facts_ever())
+        assert values(store, ANA) == ["Porto"]
+        assert [(row.fact.value, row.fact.live, row.fact.ended_because) for row in ever] == [
+            ("Lisbon", False, "retracted"),
+            ("Porto", True, ""),
+        ]
+        assert ever[0].fact.evidence == old.fact.evidence
+        assert store.write(ANA, lambda view: view.facts_in("self", "home")) == [new]
+        assert [r.fact.id for r in store.write(ANA, lambda view: view.history_in("self", "home"))] == [
+            old.fact.id,
+            new.fact.id,
+        ]
+        assert store.read(ANA, lambda view: view.facts_ever(category="home", key="born_in")) == []
+
+    def test_a_fact_cannot_come_back_to_a_taken_address(self, store: Store) -> None:
+        old = store.write(ANA, lambda view: learn(view, "Lisbon"))
+        store.write(ANA, lambda view: end_fact(view, old, at_ms=said_at(9)))
+        store.write(ANA, lambda view: learn(view, "Porto"))
+
+        with pytest.raises(Conflict):
+            store.write(ANA, lambda view: view.update_fact(old))
+
+    def test_an_unknown_fact_cannot_be_updated(self, store: Store) -> None:
+        (said,) = store.write(ANA, lambda view: say(view, "it is Lisbon"))
+
+        with pytest.raises(NotFound):
+            store.write(ANA, lambda view: view.update_fact(new_fact(said, "Lisbon")))
+
+    def test_facts_are_ordered_by_code_point(self, store: Store) -> None:
+        names = ["Zoe", "ana", "Émile", "bo", "Ana", "a b", "ab"]
+        for name in names:
+            store.write(ANA, partial(learn, value=name, category="friends", key="name", multi=True))
+
+        assert values(store, ANA) == sorted(names)
+
+    def test_a_quote_is_attached_once(self, store: Store) -> None:
+        row = store.write(ANA, lambda view: learn(view, "Lisbon"))
+        (again,) = store.write(ANA, lambda view: say(view, "still Lisbon"))
+        quote = Evidence("chat", again.seq, "user", "Lisbon", 6, 12, again.at)
+
+        def attach() -> bool:
+            return store.write(
+                ANA, lambda view: view.add_evidence("self", row.fact.id, "self", quote, said_at(again.seq))
+            )
+
+        assert (attach(), attach()) == (True, False)
+        (found,) = store.read(ANA, lambda view: view.facts())
+        assert [e.seq for e in found.fact.evidence] == [1, 2]
+        assert found.fact.confirmations == 1
+
+    def test_each_scope_sees_its_facts(self, store: Store) -> None:
+        """About the user: everybody; about others: their own scope, and the user's if said without a subject."""
+        store.write(ANA, lambda view: learn(view, "Lisbon"))
+        store.write(ANA, lambda view: learn(view, "salmon", about="rex", key="eats"))
+        store.write(REX, lambda view: learn(view, "chicken", about="rex", key="fears"))
+        store.write(REX, lambda view: learn(view, "cats", key="likes"))
+        store.write(CAT, lambda view: learn(view, "milk", about="cat", key="drinks"))
+        store.write(replace(ANA, user="bo"), lambda view: learn(view, "Oslo"))
+
+        assert sorted(values(store, ALL)) == ["Lisbon", "cats", "chicken", "milk", "salmon"]
+        assert sorted(values(store, ANA)) == ["Lisbon", "cats", "salmon"]
+        assert sorted(values(store, REX)) == ["Lisbon", "cats", "chicken", "salmon"]
+        assert sorted(values(store, CAT)) == ["Lisbon", "cats", "milk"]
+
+    def test_a_fact_out_of_sight_is_not_found(self, store: Store) -> None:
+        row = store.write(REX, lambda view: learn(view, "chicken", about="rex"))
+
+        assert store.read(ANA, lambda view: view.fact(row.fact.id)) is None
+        assert store.read(CAT, lambda view: view.fact(row.fact.id)) is None
+        assert store.read(replace(REX, user="bo"), lambda view: view.fact(row.fact.id)) is None
+        assert store.read(ANA, lambda view: view.facts_ever()) == []
+        assert store.read(REX, lambda view: view.fact(row.fact.id)) == row
+
+    def test_a_refused_claim_is_kept_once_newest_first(self, store: Store) -> None:
+        claim = Candidate("attribute", "self", "home", "lives_in", "Mars", "lives in Mars", 0.9, 3, "Mars", 0)
+        other = replace(claim, value="Venus", seq=4)
+        for now, candidate in enumerate((claim, claim, other)):
+            store.write(ANA, methodcaller("add_rejected", candidate, "quote not found", START_MS + now))
+
+        found = store.read(ANA, lambda view: view.rejected())
+        assert [r.candidate for r in found] == [other, claim]
+        assert found[0].reason == "quote not found"
+        assert found[0].conversation == "chat"
+        assert len(store.read(ALL, lambda view: view.rejected(limit=1))) == 1
+        assert store.read(ANA.within("other"), lambda view: view.rejected()) == []
+        assert store.read(REX, lambda view: view.rejected()) == []
+
+
+class SummariesContract:
+    """Summaries and what they cover."""
+
+    def test_summaries_come_back_with_their_children(self, store: Store) -> None:
+        store.write(ANA, lambda view: say(view, *"abcdef"))
+        low = [store.write(ANA, partial(summarise, start_seq=seq, end_seq=seq + 1)) for seq in (1, 3, 5)]
+        high = store.write(ANA, lambda view: summarise(view, 1, 6, low))
+
+        found = store.read(ANA, lambda view: view.summaries())
+        assert found[1] == high
+        assert found == [replace(low[0], parent=high.id), high, *(replace(s, parent=high.id) for s in low[1:])]
+        assert store.read(ANA, lambda view: view.summaries(level=2)) == [high]
+        assert store.read(ANA.within("other"), lambda view: view.summaries()) == []
+
+    def test_a_message_is_covered_once(self, store: Store) -> None:
+        store.write(ANA, lambda view: say(view, *"abcd"))
+        first = store.write(ANA, lambda view: summarise(view, 1, 2))
+
+        def overlap(view: WriteView) -> None:
+            row = replace(first, id="sum_other", start_seq=2, end_seq=3)
+            with pytest.raises(Conflict):
+                view.add_summary(row, 99, [2, 3])
+
+        store.write(ANA, overlap)
+        assert store.read(ANA, lambda view: view.covered(1, 4)) == {1: first.id, 2: first.id}
+        assert store.read(ANA, lambda view: view.summaries()) == [first]
+
+    def test_coverage_belongs_to_its_conversation(self, store: Store) -> None:
+        for scope in (ANA, ANA.within("other"), REX):
+            store.write(scope, lambda view: say(view, "a", "b"))
+            store.write(scope, lambda view: summarise(view, 1, 2))
+
+        assert len(store.read(ANA, lambda view: view.summaries())) == 1
+
+
+class IndexContract:
+    """Documents, terms, vectors."""
+
+    def test_columns_say_the_same_as_documents(self, store: Store) -> None:
+        store.write(ANA, lambda view: say(view, "one two", "three"))
+        part = Partition("self", "message")
+
+        docs = store.read(ANA, lambda view: view.docs(part))
+        columns = store.read(ANA, lambda view: view.columns(part))
+        empty = store.read(ANA, lambda view: view.columns(Partition("self", "fact")))
+
+        assert [d.doc for d in docs] == [1, 2]
+        assert columns == {name: tuple(getattr(d, name) for d in docs) for name in COLUMNS}
+        assert empty == {name: () for name in COLUMNS}
+
+    def test_postings_are_literal_and_ordered(self, store: Store) -> None:
+        store.write(ANA, lambda view: say(view, "b a a", "a A", "% _"))
+        part = Partition("self", "message")
+
+        def found(*terms: str) -> list[tuple[str, int, int]]:
+            return store.read(ANA, lambda view: view.postings(part, terms))
+
+        assert found("b", "a", "missing", "a") == [("a", 1, 2), ("a", 2, 1), ("b", 1, 1)]
+        assert found("%") == [("%", 3, 1)]
+        assert found() == []
+
+    def test_texts_are_found_by_document(self, store: Store) -> None:
+        store.write(ANA, lambda view: learn(view, "Lisbon"))
+        store.write(ANA, lambda view: summarise(view, 1, 1))
+
+        def texts(view: ReadView) -> dict[tuple[str, int], str]:
+            kinds = ("message", "fact", "summary")
+            docs = [doc for kind in kinds for doc in view.docs(Partition("self", kind))]
+            return view.texts(docs)
+
+        assert store.read(ANA, texts) == {
+            ("message", 1): "it is Lisbon now",
+            ("fact", 2): "lives_in Lisbon",
+            ("summary", 3): "what was said",
+        }
+
+    def test_a_search_looks_where_its_scope_may(self, store: Store) -> None:
+        store.write(ANA, lambda view: learn(view, "salmon", about="rex", key="eats"))
+        store.write(REX, lambda view: learn(view, "chicken", about="rex", key="fears"))
+        kinds = ("message", "fact")
+
+        def parts(scope: Scope) -> set[Partition]:
+            return set(store.read(scope, lambda view: view.partitions(kinds)))
+
+        def facts(scope: Scope, part: Partition) -> int:
+            columns, terms = store.read(scope, lambda view: (view.columns(part), view.postings(part, ["salmon"])))
+            return len(columns["doc"]) * 10 + len(terms)
+
+        shared = Partition("rex", "fact", shared_only=True)
+        assert parts(ANA) == {Partition("self", "message"), Partition("self", "fact"), shared}
+        assert parts(REX) == {Partition("rex", "message"), Partition("rex", "fact"), Partition("self", "fact")}
+        assert parts(ALL) == {Partition("self", "message"), Partition("rex", "message"), Partition("rex", "fact")}
+        assert facts(ANA, shared) == 11
+        assert facts(REX, Partition("rex", "fact")) == 21
+
+    def test_removed_documents_take_their_terms_and_vectors_along(self, store: Store) -> None:
+        row = store.write(ANA, lambda view: learn(view, "Lisbon"))
+        kept = store.write(ANA, lambda view: learn(view, "Lisbon", key="works_in"))
+        embed(store, "e1")
+        store.write(ANA, lambda view: end_fact(view, row, at_ms=said_at(9)))
+        part = Partition("self", "fact")
+
+        assert [d.doc for d in store.read(ANA, lambda view: view.docs(part))] == [kept.doc]
+        assert [d for _, d, _ in store.read(ANA, lambda view: view.postings(part, ["Lisbon"]))] == [kept.doc]
+        assert [v[0] for v in store.read(ANA, lambda view: view.vectors(part, "e1"))] == [kept.doc]
+
+    def test_a_vector_is_of_one_embedder_at_a_time(self, store: Store) -> None:
+        store.write(ANA, lambda view: say(view, "one", "two", "three"))
+        part = Partition("self", "message")
+
+        def waiting(embedder: str) -> list[int]:
+            return [d.doc for d in store.read(ALL, lambda view: view.unembedded(embedder, limit=10))]
+
+        assert waiting("e1") == [1, 2, 3]
+        embed(store, "e1", limit=2)
+        assert (waiting("e1"), waiting("e2")) == ([3], [1, 2, 3])
+        assert store.read(ANA, lambda view: view.vectors(part, "e1")) == [(1, 0.5, b"\x011"), (2, 0.5, b"\x012")]
+        embed(store, "e2")
+        assert store.read(ANA, lambda view: view.vectors(part, "e1")) == []
+        assert len(store.read(ANA, lambda view: view.vectors(part, "e2"))) == 3
+
+    def test_a_vector_for_a_removed_document_is_passed_over(self, store: Store) -> None:
+        row = store.write(ANA, lambda view: learn(view, "Lisbon"))
+        docs = store.read(ANA, lambda view: view.unembedded("e1", limit=10))
+        store.write(ANA, lambda view: end_fact(view, row, at_ms=said_at(9)))
+
+        store.write(ANA, lambda view: view.add_vectors([(doc, "e1", 0.5, b"x") for doc in docs]))
+
+        assert store.read(ANA, lambda view: view.vectors(Partition("self", "fact"), "e1")) == []
+
+
+def embed(store: Store, embedder: str, *, limit: int = 100) -> None:
+    """Give every waiting document of ANA's a vector."""
+
+    def data(doc: DocRow) -> bytes:
+        return b"\x01" + str(doc.doc).encode()
+
+    docs = store.read(ANA, lambda view: view.unembedded(embedder, limit=limit))
+    store.write(ANA, lambda view: view.add_vectors([(doc, embedder, 0.5, data(doc)) for doc in docs]))
