@@ -12,7 +12,7 @@ T = TypeVar("T")
 Count = Callable[[str], int]
 
 MAX_CHARS_A_TOKEN = 16  # more than any tokenizer packs into one on average; bounds the search for a cut
-MISSES = 16
+MISSES = 4
 
 
 class Meter:

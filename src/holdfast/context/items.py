@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from ..scope import SELF
 from ..types import Fact, Hit, Summary
-from .material import digest
 from .render import line
 from .result import Source
 
 MAX_RECALLED_CHARS = 1_200  # one recalled item; the answer is rarely further in, and ten have to fit
+SLOT_PARTS = {"exclusive": 0, "single": 1, "multi": 2}  # key and value
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +18,14 @@ class Item:
     """
     One rendered line and where it comes from.
 
-    ``slot`` says which other fact would take its place (a digest of the address); ``label`` names
-    it in a sentence about changes.
+    ``slot`` says which other fact would take its place (as much of the address as its cardinality
+    needs); ``label`` names it in a sentence about changes.
     """
 
     line: str
     source: Source
     label: str = ""
-    slot: str = ""
+    slot: tuple[str, ...] = ()
 
 
 def fact_item(fact: Fact) -> Item:
@@ -35,11 +35,10 @@ def fact_item(fact: Fact) -> Item:
         text = f"{fact.subject}: {text}"
     if fact.lifetime != "permanent":
         word = "since " if fact.lifetime == "state" and fact.kind != "episode" else ""
-        text = f"{text} ({word}{fact.valid_from:%Y-%m-%d})"
-    parts = {"exclusive": (), "single": (fact.key,), "multi": (fact.key, fact.value)}[fact.cardinality]
-    slot = digest("\x1f".join((fact.subject, fact.category, *parts)))
+        text = f"{text} ({word}{fact.valid_from.date().isoformat()})"
+    parts = (fact.key, fact.value)[: SLOT_PARTS[fact.cardinality]]
     source = Source("facts", "fact", fact.id, "", 0, 0)
-    return Item(line(text), source, f"{fact.category}/{fact.key}", slot)
+    return Item(line(text), source, f"{fact.category}/{fact.key}", (fact.subject, fact.category, *parts))
 
 
 def address(fact: Fact) -> tuple[str, str, str, str, str]:
@@ -59,7 +58,7 @@ def hit_item(hit: Hit, replaced_by: str | None) -> Item:
     text = hit.text
     if len(text) > MAX_RECALLED_CHARS:
         text = f"{text[:MAX_RECALLED_CHARS]} […{len(text) - MAX_RECALLED_CHARS} characters left out…]"
-    head = [f"{hit.at:%Y-%m-%d}"] if hit.at and hit.kind != "fact" else []
+    head = [hit.at.date().isoformat()] if hit.at and hit.kind != "fact" else []
     head += [hit.speaker] if hit.speaker and hit.kind == "message" else []
     head += ["earlier conversation"] if hit.kind == "summary" else []
     said = f"{' '.join(head)}: {text}" if head else text

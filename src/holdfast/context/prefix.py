@@ -28,7 +28,11 @@ def prefix_of(messages: Sequence[Mapping[str, Any]], items: Sequence[Item], syst
             for item in items
             if item.source.kind == "summary"
         ],
-        "facts": [[item.source.id, item.slot, digest(item.line)] for item in items if item.source.kind == "fact"],
+        "facts": [
+            [item.source.id, digest("\x1f".join(item.slot)), digest(item.line)]
+            for item in items
+            if item.source.kind == "fact"
+        ],
     }
     return Prefix(hashlib.sha256(canonical.encode()).hexdigest(), manifest)
 

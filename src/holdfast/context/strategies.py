@@ -225,12 +225,12 @@ def cost_of(parts: Sequence[Part]) -> int:
     return tokens + MESSAGE_OVERHEAD_TOKENS if tokens else 0
 
 
-def _weight(fact: Fact) -> tuple[int, int, int, float, float, tuple[str, str, str, str, str]]:
+def _weight(fact: Fact) -> tuple[int, bool, int, float, float, str]:
     """
     Most wanted first: durable attributes before sentences, then strong, recent, sure ones.
 
     Strength counts in doublings: it rises with every use, and a use must not reshuffle the facts.
     """
+    doublings = int(log2(fact.strength)) if fact.strength >= 2 else 0
     passing = fact.lifetime in ("event", "transient")
-    strength = int(log2(fact.strength)) if fact.strength >= 1 else 0
-    return (KINDS[fact.kind], passing, -strength, -fact.recorded_at.timestamp(), -fact.confidence, address(fact))
+    return (KINDS[fact.kind], passing, -doublings, -fact.recorded_at.timestamp(), -fact.confidence, fact.id)

@@ -33,7 +33,8 @@ _CLASS = bytes(
     else 33
     for byte in range(128)
 ) + bytes([32] * 128)
-_RUNS = (b"aaaaaa", b"aaaaa", b"aaaa", b"aaa", b"aa", b"a", b"000", b"00", b"0")
+_LETTERS = (b"aaaaaa", b"aaaaa", b"aaaa", b"aaa", b"aa", b"a")
+_DIGITS = (b"000", b"00", b"0")
 
 MESSAGE_OVERHEAD_TOKENS = 4
 
@@ -50,7 +51,7 @@ def count_tokens(text: str) -> int:
 def _ascii(text: str) -> int:
     classes = text.encode("ascii").translate(_CLASS)
     total = classes.count(b"!")
-    for run in _RUNS:
+    for run in _LETTERS + _DIGITS if b"0" in classes else _LETTERS:
         found = classes.count(run)
         if found:
             total += found
