@@ -38,15 +38,20 @@ def ended(text: str) -> str:
     return text + ("。" if ord(text[-1]) >= _WIDE_START and not "\uac00" <= text[-1] <= "\ud7af" else ".")
 
 
-def lines_of(statements: Iterable[Statement]) -> list[str]:
-    """A line for each run of statements by one speaker on one day; the date stands where it changes."""
+def lines_of(statements: Iterable[Statement], day: str = "") -> list[str]:
+    """
+    A line for each run of statements by one speaker on one day.
+
+    The date stands where it changes; *day* is the one that was told last.
+    """
     lines: list[str] = []
-    last, day = Statement("", "", ""), ""
+    last = Statement("", "", "")
     for statement in statements:
         if lines and (statement.date, statement.speaker) == (last.date, last.speaker):
             lines[-1] += " " + ended(statement.text)
         else:
             stamp = f"[{statement.date}] " if statement.date and statement.date != day else ""
-            lines.append(f"{stamp}{statement.speaker}: {ended(statement.text)}")
+            who = f"{statement.speaker}: " if statement.speaker else ""
+            lines.append(stamp + who + ended(statement.text))
         last, day = statement, statement.date or day
     return lines

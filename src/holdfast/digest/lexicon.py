@@ -121,7 +121,9 @@ def _lexicon(language: str) -> Lexicon:
     return Lexicon(
         language=language,
         entries=entries,
-        lead=re.compile(rf"(?:{either})(?:[\s]*[,，、!！~…]+|\.{{2,}}|[\s]+-+)\s*", re.IGNORECASE),
+        lead=re.compile(
+            rf"(?:(?:{either})\s+){{0,3}}(?:{either})(?:[\s]*[,，、!！~…]+|\.{{2,}}|[\s]+-+)\s*", re.IGNORECASE
+        ),
         tail=re.compile(rf"[,，、]\s*(?:{either})(?=[\s.!?。！？~]*$)", re.IGNORECASE),
         stop=frozenset(data["stop"].split()) | (ENGLISH_STOP if language == "en" else STOP.get(language, frozenset())),
         particles=tuple(sorted(data.get("particles", ()), key=lambda end: (-len(end), end))),
@@ -132,7 +134,6 @@ def _lexicon(language: str) -> Lexicon:
 
 
 @cache
-def known_labels() -> frozenset[str]:
-    """Every label that starts a line of a roll-up, in any language."""
-    keys = ("recurring", "together", "concern", "first", "later", "now")
+def labels_of(*keys: str) -> frozenset[str]:
+    """The labels of those names in every language: a line that starts with one was written by us."""
     return frozenset(_lexicon(language).labels[key] for language in LANGUAGES for key in keys)

@@ -52,7 +52,7 @@ def themes(said: Sequence[tuple[int, str, float]], words: Lexicon, names: Iterab
     order = 0
     for message, sentence, weight in said:
         for run in _runs(sentence, words, barred):
-            for surface, stems, named in _phrases(run, words):
+            for surface, stems, named in _phrases(run, words, sentence.startswith(run[0])):
                 order += 1
                 entry = found.setdefault(stems, _Candidate(surface, stems, order, set()))
                 entry.messages.add(message)
@@ -71,8 +71,8 @@ def _rank(candidate: _Candidate, spread: dict[str, set[int]], volume: Counter[st
     base *= 0.6 + 0.4 * math.log1p(len(candidate.messages)) + 0.15 * min(3.0, candidate.weight)
     if candidate.named:
         base *= 1.25
-    if len(parts) == 1 and _VERBAL.search(candidate.surface) and not candidate.named:
-        base *= 0.5
+    if len(parts) == 1 and not candidate.named and _VERBAL.search(candidate.surface):
+        base *= 0.5 if len(candidate.messages) == 1 or not candidate.surface.endswith("ing") else 0.9
     return base
 
 
@@ -137,8 +137,8 @@ def _kept(word: str, words: Lexicon, barred: set[str]) -> str:
     return text
 
 
-def _phrases(run: list[str], words: Lexicon) -> list[tuple[str, tuple[str, ...], bool]]:
-    """``(surface, stems, is a name)`` of every phrase of up to three words in *run*."""
+def _phrases(run: list[str], words: Lexicon, opens: bool) -> list[tuple[str, tuple[str, ...], bool]]:
+    """``(surface, stems, is a name)`` of every phrase in *run*; the first word of a sentence tells no name."""
     wide = bool(words.cuts)
     out = []
     stems = [_stem(word, words) for word in run]
@@ -147,7 +147,7 @@ def _phrases(run: list[str], words: Lexicon) -> list[tuple[str, tuple[str, ...],
             surface = ("" if wide and all(_WIDE.search(w) for w in run[start:stop]) else " ").join(run[start:stop])
             inside = tuple(stems[start:stop])
             if len(surface) <= MAX_PHRASE_CHARS and len(set(inside)) == len(inside):
-                named = all(word[:1].isupper() for word in run[start:stop])
+                named = all(word[:1].isupper() for word in run[start:stop]) and not (opens and start == 0)
                 out.append((surface, inside, named))
     return out
 

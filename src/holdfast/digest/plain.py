@@ -16,13 +16,13 @@ from .lexicon import Lexicon
 
 # Of a longer message the beginning and the end are read: what people open and close with.
 HEAD_CHARS, TAIL_CHARS = 12_000, 4_000
-MAX_SENTENCES = 60
+MAX_SENTENCES = 30
 MAX_SENTENCE_CHARS = 1_000
 
 _FENCE = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\]\[]{0,300})\]\((?:[^()\s]|\([^()\s]*\)){0,2000}\)")
-_DROPPED_LINE = re.compile(r"^[ \t]*(?:>|\||[-=*_]{3,}[ \t]*$).*$", re.MULTILINE)
-_HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]+", re.MULTILINE)
+# Quoted lines, rows of tables, headings and rules.
+_DROPPED_LINE = re.compile(r"^[ \t]*(?:>|\||#{1,6}[ \t]|[-=*_]{3,}[ \t]*$).*$", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*(?:[-*+•‣▪]|\d{1,3}[.)])[ \t]+", re.MULTILINE)
 _EMPHASIS = re.compile(r"\*{2,3}|__|`|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
 _CODE_MARKS = frozenset("{}[]();=<>\\|$#@&+`_")
@@ -37,13 +37,12 @@ _LONG_WORD_CHARS = 12
 
 
 def plain(content: str) -> str:
-    """*content* without code blocks, tables, quoted lines and marks of markup; lines are kept."""
+    """*content* without code blocks, tables, headings, quoted lines and marks of markup; lines are kept."""
     if len(content) > HEAD_CHARS + TAIL_CHARS:
         return plain(content[:HEAD_CHARS]) + "\n" + plain(content[-TAIL_CHARS:])
     text = _FENCE.sub("\n", content)
     text = _LINK.sub(r"\1", text)
     text = _DROPPED_LINE.sub("", text)
-    text = _HEADING.sub("", text)
     text = _BULLET.sub("", text)
     return _EMPHASIS.sub("", text)
 
@@ -103,13 +102,15 @@ def shorten(sentence: str, limit: float, words: Lexicon) -> str:
     """
     if size(sentence) <= limit:
         return sentence
+    opened = sentence.startswith("…")
+    sentence = sentence.lstrip("… ")
     cuts = [0, *(found.end() for found in _CLAUSE_END.finditer(sentence)), len(sentence)]
     bounds = [(a, b) for a, b in pairwise(cuts) if sentence[a:b].strip()]
     best, best_worth = (0, 0), -1.0
     worth = [_worth(sentence[a:b], words) for a, b in bounds]
     length = [size(sentence[a:b]) for a, b in bounds]
     for first in range(len(bounds)):
-        total, gain = 0.0, 0.3 if first == 0 else 0.0
+        total, gain = 0.0, 0.6 if first == 0 else 0.0
         for last in range(first, len(bounds)):
             total, gain = total + length[last], gain + worth[last]
             if total > limit:
@@ -119,8 +120,8 @@ def shorten(sentence: str, limit: float, words: Lexicon) -> str:
     start, end = best
     if size(sentence[start:end]) < min(6.0, limit / 3):
         start, end = 0, _cut(sentence, limit)
-    text = sentence[start:end].strip(" ,;:，、；：–—-(")
-    if start and text:
+    text = sentence[start:end].strip(" ,;:，、；：–—-(…")
+    if (start or opened) and text:
         text = "… " + text
     return text + " …" if end < len(sentence) and text else text
 

@@ -1,12 +1,13 @@
 """
 Several summaries of one level made into one of the next: what comes back, and how it went.
 
-The text has a line for each of these, where there is something to say:
+The text says, where there is something to say:
 
     Recurring: raw food (3 of 3), Luna (2 of 3).
     Together: raw food + itching.
     First (1–10): [2026-01-12] Mia: She scratches all night.
-    Later (11–24): …
+    assistant: Try another food for six weeks.
+    Later (11–24): [2026-02-02] Mia: …
     Now (25–36): …
     Concern (2 of 3): She scratches all night.
 
@@ -24,18 +25,19 @@ from dataclasses import dataclass
 from ..text.sentences import split
 from ..text.terms import language_of, terms
 from ..types import Summary
-from .draft import SOURCE, Statement, SummaryDraft, ended
-from .lexicon import Lexicon, known_labels, lexicon
+from .draft import SOURCE, Statement, SummaryDraft, ended, lines_of
+from .lexicon import Lexicon, labels_of, lexicon
+from .phrases import themes
 from .plain import shorten, size, straight
-from .salience import NAME, NUMBER, WORTH, cosine
+from .salience import ASSISTANT, NAME, NUMBER, WORTH, cosine, length_factor
 
 STORY_WORDS, SENTENCE_WORDS, ITEM_WORDS = 120.0, 22.0, 16.0
 MAX_THEMES, MAX_CONCERNS, MAX_ACTIONS, MAX_PAIRS = 5, 3, 4, 2
 MAX_PARTS = 6
 ALIKE = 0.34
 _STAMP = re.compile(r"\[(\d{4}-\d{2}-\d{2})\]\s*")
-_SPEAKER = re.compile(r"([^\n:：.!?]{1,40})[:：]\s+(?=\S)")
-_RANGE = re.compile(r"\s*\((?:\d+–\d+|\d+)\)$")
+_SPEAKER = re.compile(r"([^\n:]{1,60}): (?=\S)")
+_LABEL = re.compile(r"([^\n:()]{1,30}) \(\d+(?:[–/]\d+)?\): ")
 
 
 @dataclass(slots=True)
@@ -81,13 +83,16 @@ def _recurring_themes(
     children: Sequence[Summary], bags: Sequence[Counter[str]], words: Lexicon
 ) -> list[tuple[str, list[int]]]:
     """``(theme, children that speak of it)``, those that come back most first, then as they came up."""
+    lines = [line for index, child in enumerate(children) for line in _offers(child, index, words)]
+    across = themes(
+        [(line.child, line.statement.text, 1.0) for line in lines], words, {line.statement.speaker for line in lines}
+    )
     found: list[tuple[str, frozenset[str], list[int]]] = []
-    for child in children:
-        for theme in child.themes:
-            stems = frozenset(terms(theme, words.language))
-            if not stems or any(stems <= other or other <= stems for _, other, _ in found):
-                continue
-            found.append((theme, stems, [i for i, bag in enumerate(bags) if all(stem in bag for stem in stems)]))
+    for theme in [theme for child in children for theme in child.themes] + list(across):
+        stems = frozenset(terms(theme, words.language))
+        if not stems or any(stems <= other or other <= stems for _, other, _ in found):
+            continue
+        found.append((theme, stems, [i for i, bag in enumerate(bags) if all(stem in bag for stem in stems)]))
     order = sorted(range(len(found)), key=lambda i: (-len(found[i][2]), i))
     return [(found[i][0], found[i][2]) for i in order]
 
@@ -175,14 +180,9 @@ def _story(
             continue
         label = words.labels["first" if number == 0 else "now" if number == len(parts) - 1 else "later"]
         start, end = children[part[0]].start_seq, children[part[-1]].end_seq
-        story, speaker = "", ""
-        for line in chosen:
-            said = line.statement
-            stamp = f"[{said.date}] " if said.date and said.date != day else ""
-            who = f"{said.speaker}: " if said.speaker and (said.speaker != speaker or stamp) else ""
-            story += f" {stamp}{who}{ended(said.text)}"
-            day, speaker = said.date or day, said.speaker
-        lines.append(f"{label} ({start}–{end}):{story}")
+        told = lines_of((line.statement for line in chosen), day)
+        lines += [f"{label} ({start}–{end}): {told[0]}", *told[1:]]
+        day = next((line.statement.date for line in reversed(chosen) if line.statement.date), day)
     return lines
 
 
@@ -202,7 +202,8 @@ def _pick(
         line.score += sum(WORTH.get(sign, 0.0) for sign in words.signs(plain))
         line.score += NUMBER * any(ch.isdigit() for ch in plain)
         line.score += NAME * any(word[:1].isupper() for word in plain.split()[1:] if word != "I")
-        line.score -= 0.4 * plain.endswith(("?", "？"))
+        line.score *= ASSISTANT if line.statement.speaker == "assistant" else 1.0
+        line.score = line.score * length_factor(line.words - 2) - 0.4 * plain.endswith(("?", "？"))
     chosen: list[_Line] = []
     left, total = list(offers), 0.0
     while left:
@@ -219,31 +220,26 @@ def _pick(
 
 
 def _offers(child: Summary, index: int, words: Lexicon) -> list[_Line]:
-    """The sentences of a child's text with who said them and when; its headings are left out."""
+    """The sentences of a child's text with who said them and when; lines that count are left out."""
     offers: list[_Line] = []
-    labels = known_labels()
-    told = {words.labels[key] for key in ("first", "later", "now")}
-    date = ""
+    ours = child.source == SOURCE
+    date, told = "", child.level == 1 or not ours
     for raw in child.text.split("\n"):
         line = raw.strip()
-        found = _SPEAKER.match(line)
-        speaker = ""
-        if found and _RANGE.sub("", found[1]) in labels:
-            if _RANGE.sub("", found[1]) not in told:
-                continue
-            line = line[found.end() :]
-        for piece in re.split(r"(?=\[\d{4}-\d{2}-\d{2}\] )", line):
-            stamp = _STAMP.match(piece)
-            if stamp:
-                date, speaker = stamp[1], ""
-                piece = piece[stamp.end() :]
-            for span in split(piece):
-                text = span.of(piece)
-                named = _SPEAKER.match(text)
-                if named:
-                    speaker, text = named[1], text[named.end() :]
-                text = shorten(text, SENTENCE_WORDS, words)
-                if any(ch.isalnum() for ch in text):
-                    bag = Counter(terms(text, words.language))
-                    offers.append(_Line(index, len(offers), Statement(date, speaker, text), bag, size(text) + 2))
+        label = _LABEL.match(line) if ours and child.level > 1 else None
+        if label and label[1] in labels_of("first", "later", "now"):
+            line, told = line[label.end() :], True
+        elif not told or (label and label[1] in labels_of("concern")):
+            continue
+        stamp = _STAMP.match(line)
+        if stamp:
+            date, line = stamp[1], line[stamp.end() :]
+        named = _SPEAKER.match(line) if ours else None
+        speaker = named[1] if named else ""
+        line = line[named.end() :] if named else line
+        for span in split(line):
+            text = shorten(span.of(line), SENTENCE_WORDS, words)
+            if any(ch.isalnum() for ch in text):
+                bag = Counter(terms(text, words.language))
+                offers.append(_Line(index, len(offers), Statement(date, speaker, text), bag, size(text) + 2))
     return offers

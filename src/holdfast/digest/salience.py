@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..text.terms import language_of, terms
@@ -22,15 +22,18 @@ from .plain import sentences, shorten, size, straight, trim
 SENTENCE_WORDS = 26
 MAX_SPEAKER_CHARS = 40
 # What a sentence gains for what it holds; tuned by reading summaries of real chats.
-WORTH = {"decision": 0.5, "promise": 0.35, "problem": 0.4, "feeling": 0.3, "preference": 0.3, "when": 0.25, "self": 0.3}
+WORTH = {"decision": 0.5, "promise": 0.35, "problem": 0.4, "feeling": 0.3, "preference": 0.4, "when": 0.25, "self": 0.3}
 NUMBER, NAME, ANSWER, RELEVANT, CENTRAL, OPENING = 0.35, 0.25, 0.25, 0.4, 0.8, 0.1
 EMPTY, ASIDE, QUESTION_TO_PERSON, QUESTION_TO_ASSISTANT = -0.9, -0.3, -0.6, -0.1
 ADVICE = 0.35
+# What counts of an assistant's sentence, and what a user's gains that is not about the user.
+ASSISTANT, USERS_MATTER = 0.8, 0.2
 REDUNDANCY = 0.9
+SHORT_ANSWER_WORDS = 6.0
 _QUESTION_MARKS = "?？؟;"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Unit:
     """One sentence on offer: ``text`` is what a summary would say, ``words`` its length."""
 
@@ -43,8 +46,9 @@ class Unit:
     question: bool
     signs: frozenset[str]
     terms: Counter[str]
-    score: float = 0.0
     date: str = ""
+    score: float = 0.0
+    asked: Unit | None = None  # the question without which a short answer says nothing
 
 
 @dataclass(slots=True)
@@ -124,8 +128,6 @@ def _unit(message: Message, index: int, sentence: str, reading: Reading, names: 
         return None
     plain = straight(text)
     signs = set(words.signs(plain))
-    if "empty" in words.signs(straight(sentence)):
-        signs.add("empty")
     if text.startswith("[") and text.endswith("]"):
         signs = {"aside"}
     if any(ch.isdigit() for ch in text):
@@ -158,17 +160,22 @@ def _score(reading: Reading) -> None:
     said: dict[int, Counter[str]] = {}
     for unit in units:
         said.setdefault(unit.message, Counter()).update(unit.terms)
-    asked = {unit.message: unit.speaker for unit in units if unit.question}
+    asked = {unit.message: unit for unit in units if unit.question}
     before = {message: earlier for earlier, message in zip(list(said), list(said)[1:], strict=False)}
     seen: set[int] = set()
     for unit, share in zip(units, central, strict=True):
         score = CENTRAL * share / top + _worth(unit, reading)
-        previous = before.get(unit.message)
-        if previous is not None and asked.get(previous, unit.speaker) != unit.speaker and not unit.question:
-            score += ANSWER * (unit.message not in seen) + RELEVANT * cosine(unit.terms, said[previous])
-        score += OPENING * (unit.message not in seen)
-        seen.add(unit.message)
-        unit.score = score * _length_factor(unit.words)
+        first = unit.message not in seen and "empty" not in unit.signs
+        question = asked.get(before.get(unit.message, -1))
+        if question is not None and question.speaker != unit.speaker and not unit.question:
+            score += ANSWER * first + RELEVANT * cosine(unit.terms, said[question.message])
+            if first and unit.words < SHORT_ANSWER_WORDS:
+                unit.asked = question
+        score += OPENING * first
+        if first:
+            seen.add(unit.message)
+        score *= ASSISTANT if unit.role == "assistant" and score > 0 else 1.0
+        unit.score = score * (1.0 if unit.asked else length_factor(unit.words))
 
 
 def _worth(unit: Unit, reading: Reading) -> float:
@@ -181,6 +188,7 @@ def _worth(unit: Unit, reading: Reading) -> float:
         )
     else:
         score += sum(worth for kind, worth in WORTH.items() if kind in signs)
+        score += USERS_MATTER * (reading.has_assistant and "self" not in signs and not unit.question)
     if "empty" in signs:
         score += EMPTY
     if "aside" in signs:
@@ -190,8 +198,9 @@ def _worth(unit: Unit, reading: Reading) -> float:
     return score
 
 
-def _length_factor(words: float) -> float:
-    return 0.4 if words < 2.5 else 0.75 if words < 4.5 else 1.0
+def length_factor(words: float) -> float:
+    """What is left of the worth of a sentence that may be too short to stand alone."""
+    return 0.4 if words < 2.5 else 0.75 if words < 4.5 else 0.9 if words < 6.5 else 1.0
 
 
 def cosine(a: Counter[str], b: Counter[str]) -> float:
@@ -211,18 +220,18 @@ def select(
     per_message: int,
     least: float,
     enough_words: float,
-    assistant_words: float,
+    shares: Mapping[str, float],
 ) -> list[Unit]:
     """
     The best units within *budget_words*, in the order in which they were said.
 
-    At most *per_message* come from one message, and *assistant_words* from assistants.  Below a
+    At most *per_message* come from one message, and of a role in *shares* that part of the words.  Below a
     score of *least* nothing is taken once there are *enough_words*, and nothing of no worth at all.
     """
     chosen: list[Unit] = []
     alike = [0.0] * len(units)
     left, taken = set(range(len(units))), Counter[int]()
-    total = by_assistant = 0.0
+    total, by_role = 0.0, Counter[str]()
     while left:
         fresh = {
             i: units[i].score - REDUNDANCY * alike[i] + (0.15 if not taken[units[i].message] else 0.0) for i in left
@@ -232,15 +241,16 @@ def select(
             break
         left.remove(best)
         unit = units[best]
-        if taken[unit.message] >= per_message or total + unit.words > budget_words:
+        told = [unit] if unit.asked is None or unit.asked in chosen else [unit.asked, unit]
+        cost = sum(each.words for each in told)
+        room = shares.get(unit.role, 1.0) * budget_words - by_role[unit.role]
+        if taken[unit.message] >= per_message or total + cost > budget_words or unit.words > room:
             continue
-        if unit.role == "assistant":
-            if by_assistant + unit.words > assistant_words:
-                continue
-            by_assistant += unit.words
-        chosen.append(unit)
+        total += cost
+        by_role[unit.role] += math.ceil(unit.words)
         taken[unit.message] += 1
-        total += unit.words
+        chosen += told
+        left -= {each.place for each in told}
         for i in left:
             alike[i] = max(alike[i], cosine(units[i].terms, unit.terms))
     return sorted(chosen, key=lambda unit: unit.place)

@@ -26,8 +26,9 @@ from .salience import Reading, Unit, cosine, read, select, speaker_of
 __all__ = ["SummaryDraft", "summarize_chunk", "summarize_level"]
 
 # Words of a level-1 text: this share of what was said, between the bounds.
-SHARE, LEAST_WORDS, MOST_WORDS = 0.45, 45.0, 105.0
-ASSISTANT_SHARE = 0.5
+SHARE, LEAST_WORDS, MOST_WORDS = 0.62, 60.0, 105.0
+# Of those words, at most so much for one side of a talk with an assistant.
+USER_SHARE, ASSISTANT_SHARE = 0.8, 0.5
 LEAST_SCORE = 0.45
 MAX_CONCERNS, MAX_ACTIONS, ITEM_WORDS = 3, 4, 18.0
 ASSISTANT_THEME_WEIGHT = 0.35
@@ -52,7 +53,7 @@ def summarize_chunk(messages: Sequence[Message]) -> SummaryDraft:
         per_message=max(2, math.ceil(8 / speaking)),
         least=LEAST_SCORE,
         enough_words=LEAST_WORDS,
-        assistant_words=budget * ASSISTANT_SHARE if reading.users else budget,
+        shares={"user": USER_SHARE, "assistant": ASSISTANT_SHARE} if reading.users and reading.has_assistant else {},
     )
     return SummaryDraft(
         text=_text(chosen, reading, messages),
@@ -101,14 +102,17 @@ def _themes(reading: Reading) -> tuple[str, ...]:
 def _concerns(reading: Reading) -> tuple[str, ...]:
     """What users said of troubles and feelings; with a name where more than one user speaks."""
 
+    named = len(reading.users) > 1
+
     def weight(unit: Unit) -> float:
         if unit.role != "user" or "calm" in unit.signs or ("empty" in unit.signs and unit.words < 8):
             return 0.0
+        if not reading.has_assistant and named and "self" not in unit.signs:
+            return 0.0  # people who talk with one another also talk of the world
         found = 0.7 * ("feeling" in unit.signs) + 0.5 * ("problem" in unit.signs)
         own = 0.3 * ("self" in unit.signs) - 0.25 * unit.question
         return found + own + 0.1 * unit.score if found else 0.0
 
-    named = len(reading.users) > 1
     return tuple(f"{unit.speaker}: {text}" if named else text for unit, text in _best(reading, weight, MAX_CONCERNS))
 
 
@@ -119,7 +123,7 @@ def _actions(reading: Reading) -> tuple[str, ...]:
         if unit.question or ("empty" in unit.signs and unit.words < 10):
             return 0.0
         if unit.role == "assistant":
-            return 0.5 + 0.3 * unit.score if "recommend" in unit.signs else 0.0
+            return 0.5 + 0.3 * unit.score if "recommend" in unit.signs and unit.words >= 4 else 0.0
         if "self" not in unit.signs or not {"decision", "promise"} & unit.signs:
             return 0.0
         return 0.6 * ("decision" in unit.signs) + 0.6 * ("promise" in unit.signs) + 0.3 * unit.score

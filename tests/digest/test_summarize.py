@@ -1,0 +1,399 @@
+"""What a summary without a model promises: faithful, in order, bounded, the same every time."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.digest.lexicon import LANGUAGES, lexicon
+from holdfast.digest.summarize import SummaryDraft, summarize_chunk, summarize_level
+from holdfast.types import Message, Summary
+
+MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
+STAMP = re.compile(r"\[\d{4}-\d{2}-\d{2}\] ")
+
+
+def talk(*lines: str) -> list[Message]:
+    """Messages from ``"Priya: text"``, ``"assistant: text"``; a minute passes between them."""
+    messages = []
+    for seq, line in enumerate(lines, 1):
+        speaker, _, content = line.partition(": ")
+        role = speaker if speaker in ("user", "assistant", "tool", "system") else "user"
+        name = None if role == speaker else speaker
+        messages.append(Message(role, content, name=name, at=MONDAY + timedelta(minutes=seq), seq=seq))
+    return messages
+
+
+def summary(draft: SummaryDraft, number: int, start: int, end: int, level: int = 1) -> Summary:
+    return Summary(
+        f"s{level}-{number}",
+        level,
+        start,
+        end,
+        draft.exchanges,
+        draft.text,
+        draft.themes,
+        draft.concerns,
+        draft.actions,
+        number,
+        1,
+        (),
+        MONDAY,
+        draft.source,
+    )
+
+
+LUNA = talk(
+    "Mia: Hi! I adopted a rescue dog last week, her name is Luna.",
+    "assistant: Congratulations! How is she settling in?",
+    "Mia: She is anxious. When I leave she barks for 40 minutes and I'm worried about the neighbours.",
+    "assistant: That sounds stressful. I recommend leaving her alone for 5 minutes at first, then longer every day.",
+    "Mia: Ok, I'll try that from tomorrow. Oh and she can't have chicken, the shelter said she's allergic.",
+    "assistant: Good to know! Look for a fish-based food, for example salmon and rice. Let me know how it goes!",
+    "Mia: The vet also prescribed 10 mg fluoxetine once a day.",
+    "assistant: Give the fluoxetine in the morning with food, and expect four weeks before it works.",
+    "Mia: Thanks!",
+    "assistant: You're welcome! Feel free to ask if you have any other questions.",
+)
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def sentences_of(draft: SummaryDraft) -> list[tuple[str, str]]:
+    """``(speaker, words)`` of each run of the text, without dates."""
+    return [tuple(STAMP.sub("", line).split(": ", 1)) for line in draft.text.split("\n")]  # type: ignore[misc]
+
+
+def letters(text: str) -> str:
+    """*text* without everything that trimming may touch: only letters and digits are left."""
+    return "".join(ch for ch in text.lower() if ch.isalnum())
+
+
+class TestAChunk:
+    def test_keeps_what_matters(self) -> None:
+        text = summarize_chunk(LUNA).text
+
+        assert all(part in text for part in ("adopted a rescue dog", "40 minutes", "allergic", "10 mg fluoxetine"))
+
+    def test_leaves_greetings_and_pleasantries_out(self) -> None:
+        text = summarize_chunk(LUNA).text
+
+        assert not any(part in text for part in ("Thanks", "welcome", "Congratulations", "Feel free", "Let me know"))
+
+    def test_says_who_said_it_and_when(self) -> None:
+        draft = summarize_chunk(LUNA)
+
+        assert draft.text.startswith("[2026-03-02] Mia: ")
+        assert {speaker for speaker, _ in sentences_of(draft)} == {"Mia", "assistant"}
+
+    def test_dates_stand_where_they_change(self) -> None:
+        messages = [
+            Message("user", "I booked the flight to Lisbon for 300 euros.", at=MONDAY, seq=1),
+            Message(
+                "user", "I cancelled the flight to Lisbon and lost 300 euros.", at=MONDAY + timedelta(days=1), seq=2
+            ),
+        ]
+
+        assert STAMP.findall(summarize_chunk(messages).text) == ["[2026-03-02] ", "[2026-03-03] "]
+
+    def test_concerns_are_the_users_own_words(self) -> None:
+        draft = summarize_chunk(LUNA)
+
+        assert "When I leave she barks for 40 minutes and I'm worried about the neighbours." in draft.concerns
+        assert not any("stressful" in concern for concern in draft.concerns)
+
+    def test_actions_say_by_whom(self) -> None:
+        actions = summarize_chunk(LUNA).actions
+
+        assert any(a.startswith("assistant: I recommend leaving her alone") for a in actions)
+        assert "Mia: I'll try that from tomorrow." in actions
+
+    def test_themes_are_phrases_that_were_said(self) -> None:
+        said = " ".join(m.content for m in LUNA).lower()
+        found = summarize_chunk(LUNA).themes
+
+        assert 2 <= len(found) <= 5
+        assert all(theme.lower() in said for theme in found)
+        assert "fluoxetine" in " ".join(found)
+
+    def test_counts_exchanges_and_names_its_source(self) -> None:
+        draft = summarize_chunk(LUNA)
+
+        assert (draft.exchanges, draft.source) == (5, "rules 1")
+
+    def test_is_the_same_every_time(self) -> None:
+        assert summarize_chunk(LUNA) == summarize_chunk(list(LUNA))
+
+    def test_of_small_talk_alone_still_says_something(self) -> None:
+        assert (
+            summarize_chunk(talk("Ana: Hi!", "assistant: Hello there!")).text
+            == "[2026-03-02] Ana: Hi!\nassistant: Hello there!"
+        )
+
+    @pytest.mark.parametrize("contents", [[], [""], ["", "  \n", "…"], ["```\ncode\n```"]])
+    def test_without_words_says_so(self, contents: list[str]) -> None:
+        draft = summarize_chunk([Message("user", content, seq=seq) for seq, content in enumerate(contents, 1)])
+
+        assert draft.text == "(no words)"
+        assert draft.themes == draft.concerns == draft.actions == ()
+
+
+class TestToolsAndCode:
+    CALL = Message(
+        "assistant",
+        "",
+        at=MONDAY,
+        seq=2,
+        meta={
+            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "lookup_order", "arguments": "{}"}}]
+        },
+    )
+    RESULT = Message("tool", '{"order": "A-1", "secret": "' + "x" * 9000, at=MONDAY, seq=3, meta={"tool_call_id": "c1"})
+
+    def test_tools_are_named_and_their_results_are_not_quoted(self) -> None:
+        messages = [Message("user", "Where is order A-1?", at=MONDAY, seq=1), self.CALL, self.RESULT]
+        text = summarize_chunk(messages).text
+
+        assert "assistant used: lookup_order." in text
+        assert "secret" not in text
+
+    def test_code_and_quoted_lines_are_not_told(self) -> None:
+        text = summarize_chunk(
+            talk(
+                "user: My query fails on PostgreSQL 16.\n```sql\nSELECT secret FROM vault\n```\n> I am a quoted line about Rome",
+                "assistant: **Add an index** on `created_at`, that should fix the timeout.",
+            )
+        ).text
+
+        assert "SELECT" not in text
+        assert "Rome" not in text
+        assert "Add an index on created_at, that should fix the timeout." in text
+
+    @pytest.mark.parametrize(
+        "meta", [{"tool_calls": "x"}, {"tool_calls": [1, {"function": 3}, {"function": {"name": 7}}, {}]}]
+    )
+    def test_broken_tool_calls_are_passed_over(self, meta: dict[str, object]) -> None:
+        text = summarize_chunk([Message("assistant", "The order has shipped.", at=MONDAY, seq=1, meta=meta)]).text
+
+        assert text == "[2026-03-02] assistant: The order has shipped."
+
+
+class TestAnySize:
+    @pytest.mark.parametrize(
+        "content",
+        [
+            "I moved to Lisbon in 2019 and I love it. " * 25_000,
+            "x" * 1_000_000,
+            "漢" * 1_000_000,
+            "a " * 500_000,
+            ". " * 500_000,
+            "I, " * 300_000,
+            "(" * 1_000_000,
+            "*" * 1_000_000,
+            "[" * 500_000 + "](" * 200_000,
+            "\n" * 1_000_000,
+        ],
+        ids=["prose", "word", "han", "words", "stops", "commas", "brackets", "stars", "links", "lines"],
+    )
+    def test_a_megabyte_makes_no_long_summary(self, content: str) -> None:
+        draft = summarize_chunk([Message("user", content, at=MONDAY, seq=1)])
+
+        assert words(draft.text) <= 130
+        assert all(len(part) < 1_200 for part in (draft.text, *draft.themes, *draft.concerns, *draft.actions))
+
+    def test_ordinary_chat_is_told_in_some_100_words(self) -> None:
+        messages = talk(
+            *(
+                f"{who}: On day {n} we drove {n * 37} km to town number {n}, and I liked the old harbour of it very much. "
+                f"The hotel there cost {n * 11} euros, which was more than we had planned to spend on a bed."
+                for n, who in enumerate(["Ana", "Bo"] * 5, 1)
+            )
+        )
+
+        assert 60 <= words(summarize_chunk(messages).text) <= 140
+
+
+class TestLanguages:
+    @pytest.mark.parametrize(
+        ("lines", "told", "concern"),
+        [
+            (["user: 안녕하세요! 저는 서울에 살아요. 강아지 이름은 초코예요.", "user: 초코가 어제부터 계속 토해서 걱정돼요."], "서울에 살아요", "걱정돼요"),
+            (["user: 你好！我住在北京。我对花生过敏。", "user: 我很担心下周的手术。"], "我对花生过敏", "担心"),
+            (["user: こんにちは。私は東京に住んでいます。", "user: 犬が昨日から吐いているので心配です。"], "東京に住んでいます", "心配です"),
+            (["user: Hola, vivo en Madrid desde 2019.", "user: Estoy preocupada por mi perro, no come."], "vivo en Madrid", "preocupada"),
+            (["user: Hallo, ich wohne in Berlin.", "user: Ich mache mir Sorgen um meinen Hund, er frisst nicht."], "ich wohne in Berlin", "Sorgen"),
+            (["user: Bonjour, j'habite à Lyon.", "user: Je suis inquiète pour mon chien, il ne mange plus."], "j'habite à Lyon", "inquiète"),
+        ],
+        ids=["ko", "zh", "ja", "es", "de", "fr"],
+    )  # fmt: skip
+    def test_what_was_said_is_told_and_worries_are_seen(self, lines: list[str], told: str, concern: str) -> None:
+        draft = summarize_chunk(talk(*lines))
+
+        assert told in draft.text
+        assert any(concern in each for each in draft.concerns)
+
+    @pytest.mark.parametrize("language", LANGUAGES)
+    def test_every_lexicon_loads_and_lower_case_is_what_it_holds(self, language: str) -> None:
+        entries = lexicon(language).entries
+
+        assert len(entries.words) + len(entries.anywhere) > 20
+        assert all(word == word.lower() for word in entries.words)
+
+    def test_a_language_without_a_lexicon_is_told_all_the_same(self) -> None:
+        draft = summarize_chunk(talk("user: Привет! Я живу в Москве с 2019 года и работаю врачом.", "user: Спасибо."))
+
+        assert "Я живу в Москве с 2019 года" in draft.text
+
+
+PIECES = [
+    "I moved to Lisbon in 2019.", "My budget is $3,000, not more!", "Well, I think so.", "haha", "Is it normal that she limps?",
+    "We switched to MySQL; the old server crashed", "I'm worried about the surgery on Friday…", "안녕하세요. 저는 채식주의자예요.",
+    "我住在北京，喜欢吃辣。", "See https://example.org/a_b?c=1 for more.", "**Bold** and _thin_ `code` here", "- first\n- second point here",
+    "# Heading\ntext", "```\nx = 1\n```", "> quoted words", "No.", "😀", "Dr. Smith prescribed 5.5 mg, twice a day, since the old dose made her ill and tired and sleepy all day long, which nobody wanted to see again.",
+]  # fmt: skip
+TALKS = st.lists(
+    st.tuples(st.sampled_from(["user", "assistant", "Ana", "Bo"]), st.lists(st.sampled_from(PIECES) | st.text(max_size=40), max_size=4)),
+    max_size=14,
+).map(lambda said: [Message(*_role(who), at=MONDAY + timedelta(hours=7 * n), seq=n, content=" ".join(parts)) for n, (who, parts) in enumerate(said, 1)])  # fmt: skip
+
+
+def _role(who: str) -> tuple[str]:
+    return (who if who in ("user", "assistant") else "user",)
+
+
+@given(TALKS)
+@settings(max_examples=100, deadline=None)
+def test_no_sentence_was_never_said(messages: list[Message]) -> None:
+    """Every run of words between attribution and "…" stands, letter for letter, in a message."""
+    draft = summarize_chunk(messages)
+    said = [letters(re.sub(r"```.*?(```|\Z)", "", m.content, flags=re.DOTALL)) for m in messages]
+    if draft.text in {lexicon(language).labels["nothing"] for language in LANGUAGES}:
+        return
+    told = [part for _, text in sentences_of(draft) for part in re.split(r"(?<=[.!?…。])\s+|\s*…\s*", text)]
+    told += [
+        part for each in (*draft.concerns, *(a.split(": ", 1)[1] for a in draft.actions)) for part in each.split("…")
+    ]
+
+    assert [part for part in told if not any(letters(part) in content for content in said)] == []
+
+
+@given(TALKS)
+@settings(max_examples=100, deadline=None)
+def test_sentences_come_in_the_order_in_which_they_were_said(messages: list[Message]) -> None:
+    stamps = STAMP.findall(summarize_chunk(messages).text)
+
+    assert stamps == sorted(stamps)
+
+
+@given(TALKS)
+@settings(max_examples=100, deadline=None)
+def test_a_summary_is_plain_and_bounded(messages: list[Message]) -> None:
+    draft = summarize_chunk(messages)
+
+    assert draft.text.strip()
+    assert words(draft.text) <= 160
+    assert len(draft.themes) <= 5
+    assert len(draft.concerns) <= 3
+    assert len(draft.actions) <= 4
+    assert not any("\n" in part for part in (*draft.themes, *draft.concerns, *draft.actions))
+
+
+class TestARollUp:
+    """Level 2 and above."""
+
+    WEEKS = (
+        talk(
+            "Mia: Luna eats grain-free food since Monday. I'm worried about her itching.",
+            "assistant: I recommend an oatmeal bath twice a week.",
+        ),
+        talk(
+            "Mia: The itching got worse after the oatmeal bath, and I'm worried about her itching at night.",
+            "assistant: Stop the bath and switch to salmon food.",
+        ),
+        talk(
+            "Mia: Luna's itching is gone since we switched to salmon food!",
+            "assistant: Keep the salmon food for six weeks.",
+        ),
+    )
+
+    def children(self) -> list[Summary]:
+        drafts = [summarize_chunk(messages) for messages in self.WEEKS]
+        return [summary(draft, n, 10 * n + 1, 10 * n + 10) for n, draft in enumerate(drafts)]
+
+    def test_says_what_comes_back_and_how_often(self) -> None:
+        text = summarize_level(self.children()).text
+
+        assert re.search(r"^Recurring: .*itching \(3/3\)", text, re.MULTILINE)
+
+    def test_tells_the_story_in_order(self) -> None:
+        text = summarize_level(self.children()).text
+        marks = ["First (1–10):", "grain-free", "Later (11–20):", "got worse", "Now (21–30):", "is gone"]
+        places = [text.find(mark) for mark in marks]
+
+        assert -1 not in places
+        assert places == sorted(places)
+
+    def test_a_concern_that_comes_back_is_named_in_its_latest_words(self) -> None:
+        draft = summarize_level(self.children())
+
+        assert "worried about her itching at night" in draft.concerns[0]
+        assert "Concern (2/3): " in draft.text
+
+    def test_exchanges_add_up(self) -> None:
+        assert summarize_level(self.children()).exchanges == 3
+
+    def test_is_the_same_whatever_order_the_children_are_handed_in(self) -> None:
+        assert summarize_level(self.children()) == summarize_level(self.children()[::-1])
+
+    @pytest.mark.parametrize("count", [3, 7, 40])
+    def test_the_size_does_not_grow_with_level_or_children(self, count: int) -> None:
+        level = [
+            summary(
+                summarize_chunk(
+                    talk(*(f"Ana: In week {n} of {count} I paid {n * m} euros for the flat number {m} in Porto, and I was worried." for m in range(9)))
+                ),
+                n,
+                n * 10 + 1,
+                n * 10 + 10,
+            )
+            for n in range(count * 3)
+        ]  # fmt: skip
+        for height in (2, 3, 4):
+            groups = [level[i : i + count] for i in range(0, len(level), count)]
+            drafts = [summarize_level(group) for group in groups]
+            level = [
+                summary(draft, n, group[0].start_seq, group[-1].end_seq, height)
+                for n, (draft, group) in enumerate(zip(drafts, groups, strict=True))
+            ]
+
+            assert all(words(each.text) <= 220 for each in level)
+
+    def test_sentences_of_a_higher_level_were_said_too(self) -> None:
+        said = letters(" ".join(m.content for week in self.WEEKS for m in week))
+        draft = summarize_level(self.children())
+        story = [line.split("): ", 1)[1] for line in draft.text.split("\n") if re.match(r"(First|Later|Now) ", line)]
+        told = [
+            part
+            for line in story
+            for part in re.split(
+                r"(?<=[.!?])\s+|…", STAMP.sub("", line.replace("Mia: ", "").replace("assistant: ", ""))
+            )
+        ]
+
+        assert [part for part in told if letters(part) not in said] == []
+
+    def test_children_written_as_prose_are_told_as_well(self) -> None:
+        """A model writes paragraphs, not lines with names."""
+        prose = SummaryDraft(
+            "Priya plans a trip to Kyoto in May. She has a budget of $3,000.", ("Kyoto trip",), (), (), 5, "model"
+        )
+        draft = summarize_level([summary(prose, n, n * 10 + 1, n * 10 + 10) for n in range(3)])
+
+        assert "Kyoto trip (3/3)" in draft.text
+        assert "budget of $3,000" in draft.text
