@@ -1,0 +1,181 @@
+"""
+Every example in README.md and docs/ runs.
+
+A page is a story: its blocks run from top to bottom in one folder of their own, the Python ones in
+one namespace.  What follows the opening fence says what a block is:
+
+    python              run; an exception fails the page
+    python no-run       shown only; counted, and few
+    console             every line "$ holdfast …" is run and must succeed; the lines below it, up to
+                        the next "$", must appear in what it prints; "…" stands for any text
+    console fails       the same, but the commands must fail
+    console no-run      shown only; counted, and few
+    jsonl chat.jsonl    any kind with a file name: written to that file
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MAX_SHOWN_ONLY = 6
+
+FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]\n]*\]\((?!https?:|mailto:|#)([^)#\s]+)")
+
+
+class Block(NamedTuple):
+    """One fenced block of a page."""
+
+    line: int
+    kind: str
+    mark: str
+    text: str
+
+
+def blocks(page: str) -> list[Block]:
+    """The fenced blocks of the Markdown text *page*, in order."""
+    found = []
+    for match in FENCE.finditer(page):
+        kind, _, mark = match[1].strip().partition(" ")
+        found.append(Block(page.count("\n", 0, match.start(2)) + 1, kind, mark.strip(), match[2]))
+    return found
+
+
+def commands(text: str) -> list[tuple[str, list[str]]]:
+    """``(command, lines shown below it)`` for each line of a console block that starts with ``$``."""
+    found: list[tuple[str, list[str]]] = []
+    for line in text.splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        elif found:
+            found[-1][1].append(line)
+    return found
+
+
+def missing(shown: list[str], printed: str) -> list[str]:
+    """The lines of *shown* that are not in *printed*; white space does not count, ``…`` is any text."""
+    squeezed = re.sub(r"\s+", " ", printed)
+    wanted = [re.sub(r"\s+", " ", line.strip()) for line in shown]
+    return [line for line in wanted if not re.search(".*?".join(map(re.escape, line.split("…"))), squeezed)]
+
+
+def run_command(command: str, shown: list[str], folder: Path, *, fails: bool) -> None:
+    """Run one shell line as a reader would, and hold what it prints against what the page shows."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    env = {**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(command, shell=True, cwd=folder, env=env, capture_output=True, encoding="utf-8", timeout=300)
+    printed = done.stdout + done.stderr
+
+    assert (done.returncode != 0) == fails, f"$ {command}\n{printed}"
+    assert missing(shown, printed) == [], f"$ {command}\n{printed}"
+
+
+def run_page(path: Path, text: str, folder: Path) -> None:
+    """Run all blocks of a page in *folder*, which is the current one."""
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for block in blocks(text):
+        if block.mark == "no-run":
+            continue
+        if block.kind == "python":
+            # blank lines in front, so that a traceback names the line of the page
+            exec(compile("\n" * (block.line - 1) + block.text, str(path), "exec"), namespace)
+        elif block.kind == "console":
+            for command, shown in commands(block.text):
+                if command.startswith("holdfast "):
+                    run_command(command, shown, folder, fails=block.mark == "fails")
+        elif block.mark:
+            assert Path(block.mark).name == block.mark, f"{path}:{block.line}: a plain file name, please"
+            (folder / block.mark).write_text(block.text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_page_runs(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    run_page(path, path.read_text(encoding="utf-8"), tmp_path)
+
+
+def test_few_examples_are_only_shown():
+    shown_only = [
+        f"{path.relative_to(ROOT)}:{block.line}"
+        for path in PAGES
+        for block in blocks(path.read_text(encoding="utf-8"))
+        if block.mark == "no-run"
+    ]
+
+    assert len(shown_only) <= MAX_SHOWN_ONLY, shown_only
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(path):
+    links = LINK.findall(path.read_text(encoding="utf-8"))
+
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+PAGE = """\
+# A page
+
+```jsonl chat.jsonl
+{"role": "user"}
+```
+
+```python
+from pathlib import Path
+lines = Path("chat.jsonl").read_text().splitlines()
+```
+
+```python
+assert len(lines) == 1
+```
+
+```python no-run
+raise SystemExit("never")
+```
+"""
+
+
+def test_runner_runs_a_page_in_order(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    run_page(Path("page.md"), PAGE, tmp_path)
+
+
+def test_runner_notices_a_failing_block(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(AssertionError):
+        run_page(Path("page.md"), PAGE.replace("== 1", "== 2"), tmp_path)
+
+
+def test_runner_notices_a_failing_command(tmp_path):
+    with pytest.raises(AssertionError, match="no-such-command"):
+        run_page(Path("page.md"), "```console\n$ holdfast no-such-command\n```\n", tmp_path)
+
+
+def test_runner_tells_the_line_of_a_fault(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        run_page(Path("page.md"), "# Title\n\n```python\n1 / 0\n```\n", tmp_path)
+    assert caught.traceback[-1].lineno == 3  # counted from 0
+
+
+@pytest.mark.parametrize(
+    ("shown", "lost"),
+    [
+        (["lives_in   Porto"], []),
+        (["lives_in … (message 2)"], []),
+        (["", "…"], []),
+        (["lives_in Lisbon"], ["lives_in Lisbon"]),
+    ],
+)
+def test_shown_output_is_held_against_the_printed(shown, lost):
+    assert missing(shown, "facts\n  lives_in  Porto   (message 2)\n") == lost

@@ -1,0 +1,272 @@
+"""The rules that we would otherwise have to remember in review."""
+
+import ast
+import graphlib
+import re
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast.config import Config
+
+ROOT = Path(__file__).parent.parent.parent
+PACKAGE = ROOT / "src" / "holdfast"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
+CODE = [*MODULES, *sorted((ROOT / "tests").rglob("*.py")), *sorted((ROOT / "scripts").rglob("*.py"))]
+
+MAX_FILE_LINES, MAX_FUNCTION_LINES = 400, 60
+
+# The path of a message, lowest first: a part imports what stands above it in this list, never what stands on its own
+# line.  Only the parts of BASE may use each other.
+BASE = {"types", "errors", "config", "scope", "clock", "text"}
+LAYERS = [
+    BASE,
+    {"store", "embed"},
+    {"ingest", "digest", "reconcile", "recall", "context"},
+    {"jobs"},
+    {"pipeline"},
+    {"memory"},
+    {"aio"},
+    {"importers", "testing"},
+    {"cli"},
+    {"__main__"},
+]
+
+# Values in, values out: no clock, no database, no model.
+PURE = [
+    "context/budget.py",
+    "context/render.py",
+    "digest/chunk.py",
+    "embed/quantize.py",
+    "recall/query.py",
+    "recall/rank.py",
+    "reconcile/facts.py",
+]
+IMPURE_PARTS = {"embed", "jobs", "pipeline", "memory"}
+IMPURE_NAMES = {"utc_now", "new_id", "open_store", "Store", "ReadView", "WriteView"}
+IMPURE_MODULES = {"apsw", "os", "pathlib", "random", "secrets", "sqlite3", "subprocess", "threading", "time"}
+
+# Where everything is caught, and why that is right there.
+BROAD_EXCEPTS = {
+    "jobs/worker.py": "whatever a job raises becomes the job's state",
+    "store/groupcommit.py": "whatever a write raises is raised again in the thread that waits for it",
+}
+
+# What no file of the project may say: somebody's home folder, a package registry, a secret, half a merge.
+MISPLACED = re.compile(
+    "|".join(
+        [
+            r"/(?:home|Users)/\w+",
+            r"/roo" + r"t/",
+            r"[A-Z]:\\Users\\",
+            r"py" + r"pi\.org",
+            r"python" + r"hosted\.org",
+            r"BEGIN [A-Z ]*PRIVATE KEY",
+            r"\bsk-[A-Za-z0-9]{20,}",
+            r"\bAKIA[0-9A-Z]{16}\b",
+            r"^(?:<{7}|>{7}) ",
+        ]
+    ),
+    re.MULTILINE,
+)
+UNFINISHED = re.compile(r"\b(?:TO" + "DO|FIX" + "ME|XX" + r"X|HA" + r"CK)\b")
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [node for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def imported(path: Path, tree: ast.AST) -> list[tuple[str, ...]]:
+    """The modules and names of ours that *tree*, a part of the module *path*, imports, as dotted parts."""
+    here = path.relative_to(PACKAGE).with_suffix("").parts
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            module = tuple(node.module.split(".")) if node.module else ()
+            base = here[: len(here) - node.level] if node.level else ()
+            if node.level or module[:1] == ("holdfast",):
+                found += [(*base, *(module if node.level else module[1:]), name.name) for name in node.names]
+        elif isinstance(node, ast.Import):
+            found += [tuple(n.name.split(".")[1:]) for n in node.names if n.name.split(".")[0] == "holdfast"]
+    return found
+
+
+def layer(part: str) -> int:
+    for level, parts in enumerate(LAYERS):
+        if part in parts:
+            return level
+    raise AssertionError(f"{part} has no place yet in LAYERS: give it one")
+
+
+@pytest.mark.parametrize("path", CODE, ids=named)
+def test_file_fits_on_a_few_screens(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_FILE_LINES
+
+
+@pytest.mark.parametrize("path", CODE, ids=named)
+def test_functions_are_short(path):
+    long = [f"{node.name}, line {node.lineno}" for node in functions(path) if length(node) > MAX_FUNCTION_LINES]
+
+    assert long == []
+
+
+def length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path != PACKAGE / "__init__.py"], ids=named)
+def test_imports_point_down(path):
+    """Data flows one way, and stages never know of each other."""
+    me = path.relative_to(PACKAGE).with_suffix("").parts[0]
+    others = {target[0] for target in imported(path, parsed(path))} - {me, "__version__"}
+
+    assert [o for o in sorted(others) if layer(o) >= layer(me) and not (me in BASE and o in BASE)] == []
+
+
+def test_no_module_imports_itself_in_a_circle():
+    known = {path.relative_to(PACKAGE).with_suffix("").parts for path in MODULES}
+    known = {module[:-1] if module[-1] == "__init__" else module for module in known} - {()}
+    graph = {}
+    for path in MODULES:
+        me = path.relative_to(PACKAGE).with_suffix("").parts
+        me = me[:-1] if me[-1] == "__init__" else me
+        reached = {target if target in known else target[:-1] for target in imported(path, parsed(path))}
+        graph[me] = (reached & known) - {me}
+    graph.pop((), None)
+
+    list(graphlib.TopologicalSorter(graph).static_order())
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_no_import_of_ours_is_hidden_in_a_function(path):
+    assert [target for node in functions(path) for target in imported(path, node)] == []
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_pure_module_has_no_clock_database_or_model(name):
+    path = PACKAGE / name
+    ours = imported(path, parsed(path))
+    outside = {
+        (node.module or "").split(".")[0] if isinstance(node, ast.ImportFrom) else node.names[0].name.split(".")[0]
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+
+    assert [target for target in ours if target[0] in IMPURE_PARTS - {Path(name).parts[0]}] == []
+    assert {target[-1] for target in ours} & IMPURE_NAMES == set()
+    assert outside & IMPURE_MODULES == set()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_nothing_is_caught_that_cannot_be_named(path):
+    broad = [
+        node.lineno
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.ExceptHandler)
+        and (
+            node.type is None
+            or {"Exception", "BaseException"} & {n.id for n in ast.walk(node.type) if hasattr(n, "id")}
+        )
+        and not (isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None)
+    ]
+
+    assert broad == [] or path.relative_to(PACKAGE).as_posix() in BROAD_EXCEPTS
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_nothing_is_a_stub(path):
+    stubs = [
+        node.name
+        for node in functions(path)
+        if any(isinstance(n, ast.Raise) and "NotImplementedError" in ast.unparse(n) for n in ast.walk(node))
+    ]
+
+    assert stubs == []
+
+
+@pytest.mark.parametrize("path", CODE, ids=named)
+def test_nothing_is_left_for_later(path):
+    assert UNFINISHED.findall(path.read_text(encoding="utf-8")) == []
+
+
+def project_texts() -> list[Path]:
+    folders = [".ci", "benchmarks", "docs", "requirements", "scripts", "src", "tests"]
+    inside = [path for folder in folders for path in (ROOT / folder).rglob("*")]
+    kinds = {
+        "",
+        ".cfg",
+        ".html",
+        ".js",
+        ".json",
+        ".jsonl",
+        ".lock",
+        ".md",
+        ".py",
+        ".sh",
+        ".sql",
+        ".toml",
+        ".txt",
+        ".yml",
+    }
+    return [
+        path
+        for path in sorted([*ROOT.glob("*"), *inside])
+        if path.is_file() and path.suffix in kinds and "__pycache__" not in path.parts and path.parent.name != "data"
+    ]
+
+
+@pytest.mark.parametrize("path", project_texts(), ids=named)
+def test_file_says_nothing_of_where_it_was_written(path):
+    assert MISPLACED.findall(path.read_text(encoding="utf-8")) == []
+
+
+def test_public_names_are_sorted_and_all_there():
+    """Everything that can be had from the package is listed, and everything listed can be had."""
+    assert holdfast.__all__ == sorted(holdfast.__all__)
+    assert sorted(holdfast._HOME) == holdfast.__all__
+    for name in holdfast.__all__:
+        assert getattr(holdfast, name).__name__ == name
+
+
+def test_type_checkers_see_the_same_public_names():
+    guarded = [node for node in parsed(PACKAGE / "__init__.py").body if isinstance(node, ast.If)]
+    seen = [target[-1] for node in guarded for target in imported(PACKAGE / "__init__.py", node)]
+
+    assert sorted(seen) == holdfast.__all__
+
+
+@pytest.mark.parametrize("field", fields(Config), ids=lambda field: field.name)
+def test_setting_is_documented(field):
+    page = (ROOT / "docs" / "reference" / "config.md").read_text(encoding="utf-8")
+
+    assert f"| `{field.name}` |" in page
+    assert field.metadata["doc"].endswith(".")
+
+
+@pytest.mark.parametrize("path", TESTS, ids=named)
+def test_test_file_has_tests(path):
+    """A function of its own, or a class that inherits a contract."""
+    classes = [node for node in parsed(path).body if isinstance(node, ast.ClassDef) and node.name.startswith("Test")]
+
+    assert classes or any(node.name.startswith("test_") for node in functions(path))
+
+
+def test_readme_and_ci_run_the_same_command():
+    """What a reader is told to run is what is run for every change."""
+    commands = (ROOT / ".ci" / "run").read_text(encoding="utf-8").strip().splitlines()
+
+    assert commands[-1] == "exec make test"
+    assert "make test" in (ROOT / "README.md").read_text(encoding="utf-8")
