@@ -102,7 +102,8 @@ class GroupCommit:
             self._commit(batch)
             if self._log_pages >= CHECKPOINT_PAGES:
                 self._checkpoint()
-        self._db.close()
+        with suppress(apsw.Error):  # the log keeps everything until the file is opened again
+            self._db.close()
 
     def _checkpoint(self) -> None:
         """Copy the log into the file after the callers have their answers; readers are not disturbed."""

@@ -18,7 +18,7 @@ from typing import TypeVar
 import apsw
 
 from ..config import Config
-from ..errors import ConfigError, StoreClosed, StoreError
+from ..errors import ConfigError, StoreClosed, StoreCorrupt, StoreError
 from ..types import Finding
 from . import queries
 from .apswdriver import ApswDriver, translated
@@ -116,7 +116,10 @@ class SqliteStore(SqlStore):
             self._inside.a_call = False
 
     def _damage(self, driver: Driver) -> list[Finding]:
-        words = [row[0] for row in driver.run("integrity", {})]
+        try:
+            words = [row[0] for row in driver.run("integrity", {})]
+        except StoreCorrupt as error:
+            words = [error.message]
         hint = "the file is damaged: restore a backup"
         return [] if words == ["ok"] else [Finding("sqlite-integrity", word, hint) for word in words]
 

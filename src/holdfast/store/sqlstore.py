@@ -128,7 +128,7 @@ class SqlStore(ABC):
 
     def check(self) -> list[Finding]:
         """See the protocol."""
-        return self._reading(lambda driver: [*self._damage(driver), *doctor.examine(driver)])
+        return self._reading(lambda driver: self._damage(driver) or doctor.examine(driver))
 
 
 def _key_of(job: Job) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _key_of(job: Job) -> dict[str, Any]:
 
 def _due(driver: Driver, now_ms: int, kinds: Sequence[str], person: Scope | None) -> list[rows.Row]:
     """Due jobs, the longest overdue first; expired leases count from the end of the lease."""
-    args: dict[str, Any] = {"now": now_ms, "kinds": rows.compact_json(list(kinds)), "limit": _LOOK_AHEAD}
+    args: dict[str, Any] = {"now_ms": now_ms, "kinds": rows.compact_json(list(kinds)), "limit": _LOOK_AHEAD}
     if person is not None:
         key = {"org": person.org, "user_id": person.user, "bot": person.bot}
         place = {"subject": person.subject, "conversation": person.conversation}

@@ -21,6 +21,7 @@ ANA = Scope("acme", "support", "ana").within("chat")
 """The conversation that most tests talk in."""
 
 START_MS = 1_767_603_600_000  # 2026-01-05 09:00 UTC
+END_MS = START_MS + 3_600_000
 
 
 def said_at(seq: int) -> int:

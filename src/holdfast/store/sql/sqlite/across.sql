@@ -3,7 +3,7 @@
 -- name: due_ready
 SELECT org, user_id, bot, id, state, fence, attempt, run_at AS due_at, created_at
   FROM job
- WHERE state = 'ready' AND run_at <= :now
+ WHERE state = 'ready' AND run_at <= :now_ms
    AND (:kinds = '[]' OR kind IN (SELECT value FROM json_each(:kinds)))
  ORDER BY run_at, created_at, id
  LIMIT :limit;
@@ -12,7 +12,7 @@ SELECT org, user_id, bot, id, state, fence, attempt, run_at AS due_at, created_a
 -- Running jobs whose worker has not been heard of until its lease ended.
 SELECT org, user_id, bot, id, state, fence, attempt, lease_until AS due_at, created_at
   FROM job
- WHERE state = 'running' AND lease_until <= :now
+ WHERE state = 'running' AND lease_until <= :now_ms
    AND (:kinds = '[]' OR kind IN (SELECT value FROM json_each(:kinds)))
  ORDER BY lease_until, created_at, id
  LIMIT :limit;

@@ -7,7 +7,7 @@ SELECT org, user_id, bot, id, state, fence, attempt,
   FROM job
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND (CAST(:conversation AS text) IS NULL OR (subject = :subject AND conversation = :conversation))
-   AND ((state = 'ready' AND run_at <= :now) OR (state = 'running' AND lease_until <= :now))
+   AND ((state = 'ready' AND run_at <= :now_ms) OR (state = 'running' AND lease_until <= :now_ms))
    AND (:kinds = '[]' OR kind IN (SELECT value FROM json_each(:kinds)))
  ORDER BY due_at, created_at, id
  LIMIT :limit;

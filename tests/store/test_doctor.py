@@ -1,0 +1,137 @@
+"""Each rule of the doctor finds what breaks it: a sound store is damaged from outside, one rule at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import apsw
+import pytest
+
+from holdfast.store import SqliteStore
+from holdfast.store.doctor import HINTS
+from holdfast.store.protocol import WriteView
+from holdfast.store.queries import load
+from holdfast.testing.rows import ANA, END_MS, end_fact, learn, say, summarise
+
+DAMAGE = {
+    "coverage_points_home": "UPDATE coverage SET summary = 'nobody' WHERE seq = 1",
+    "coverage_whole": "DELETE FROM coverage WHERE seq = 2",
+    "level1_contiguous": "UPDATE summary SET end_seq = 1 WHERE level = 1 AND start_seq = 1",
+    "chunk_start": "UPDATE conversation SET chunk_start = 2",
+    "summary_range": "UPDATE summary SET end_seq = 99 WHERE level = 2",
+    "parent": "UPDATE summary SET parent = 'nobody' WHERE level = 1 AND start_seq = 1",
+    "children": "UPDATE summary SET parent = NULL WHERE level = 1 AND start_seq = 3",
+    "summary_edges": "DELETE FROM derivation WHERE child_kind = 'summary'",
+    "edge_of_summary": "UPDATE derivation SET child = 'nobody' WHERE child_kind = 'summary' AND start_seq = 1",
+    "edge_of_fact": "UPDATE derivation SET child = 'nobody' WHERE child_kind = 'fact'",
+    "edge_to_summary": "UPDATE derivation SET source = 'nobody' WHERE source_kind = 'summary' AND source >= "
+    "(SELECT max(source) FROM derivation)",
+    "edge_to_messages": "UPDATE derivation SET end_seq = 99 WHERE child_kind = 'fact'",
+    "live_address": "DROP INDEX fact_live; UPDATE fact SET slot_value = '' WHERE category = 'friends'",
+    "fact_evidence": "DELETE FROM evidence",
+    "fact_end": "UPDATE fact SET ended_because = '' WHERE valid_to IS NOT NULL",
+    "superseded_by": "UPDATE fact SET superseded_by = 'nobody' WHERE valid_to IS NOT NULL",
+    "evidence_fact": "UPDATE evidence SET fact = 'nobody'",
+    "quote": "UPDATE evidence SET quote = 'lisbon' WHERE quote = 'Lisbon'",
+    "message_doc": "UPDATE message SET doc = 99 WHERE seq = 1",
+    "fact_doc": "UPDATE fact SET unscoped = 0",
+    "summary_doc": "UPDATE summary SET doc = 99 WHERE level = 2",
+    "doc_of_message": "UPDATE message SET doc = 99 WHERE seq = 1",
+    "doc_of_fact": "UPDATE fact SET valid_to = 1, ended_at = 1, ended_because = 'expired'",
+    "doc_of_summary": "UPDATE summary SET live = 0 WHERE level = 2",
+    "doc_kind": "UPDATE doc SET kind = 'note' WHERE kind = 'fact'",
+    "posting_doc": "DELETE FROM doc WHERE kind = 'fact'",
+    "doc_terms": "DELETE FROM posting WHERE term = 'Lisbon'",
+    "vector_doc": "UPDATE doc SET embedded = 'other'",
+    "doc_vector": "DELETE FROM vector",
+    "next_doc": "UPDATE person SET next_doc = 2",
+    "next_seq": "DELETE FROM message WHERE seq = 2",
+    "message_home": "DELETE FROM conversation",
+    "conversation_home": "DELETE FROM person",
+    "marks": "UPDATE conversation SET extracted_seq = 99",
+    "idempotency": "UPDATE idempotency SET last_seq = 99",
+    "job_state": "UPDATE job SET worker = 'w'",
+}
+
+
+def fill(view: WriteView) -> None:
+    """A memory in which every rule has something to look at."""
+    say(view, "one two", "three", "four", "five")
+    low = [summarise(view, 1, 2), summarise(view, 3, 4)]
+    summarise(view, 1, 4, low)
+    old = learn(view, "Faro")
+    end_fact(view, old, at_ms=END_MS)
+    new = learn(view, "Lisbon")
+    for name in ("bo", "cy"):
+        learn(view, name, category="friends", key="name", multi=True)
+    ended = view.fact(old.fact.id)
+    assert ended is not None
+    view.update_fact(replace(ended, fact=replace(ended.fact, superseded_by=new.fact.id, ended_because="replaced")))
+    view.add_idempotency("key", "digest", 1, 2, END_MS)
+    view.want("digest", "", wanted=4, run_at_ms=0, now_ms=0)
+    view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "memory.db"
+    store = SqliteStore(path)
+    store.write(ANA, fill)
+    store.close()
+    return path
+
+
+def broken_rules(path: Path) -> set[str]:
+    store = SqliteStore(path)
+    try:
+        return {finding.rule.replace("-", "_") for finding in store.check()}
+    finally:
+        store.close()
+
+
+def test_a_sound_store_has_no_findings(path: Path) -> None:
+    assert broken_rules(path) == set()
+
+
+@pytest.mark.parametrize("rule", HINTS)
+def test_each_rule_finds_what_breaks_it(path: Path, rule: str) -> None:
+    outside = apsw.Connection(str(path))
+    outside.execute(DAMAGE[rule])
+    outside.close()
+
+    assert rule in broken_rules(path)
+
+
+def test_every_rule_has_a_query_a_hint_and_a_test() -> None:
+    queries = {name.removeprefix("check_") for name in load("sqlite") if name.startswith("check_")}
+
+    assert queries == set(HINTS) == set(DAMAGE)
+
+
+def test_a_finding_carries_keys_and_no_text(path: Path) -> None:
+    outside = apsw.Connection(str(path))
+    outside.execute("UPDATE evidence SET quote = 'a secret' WHERE quote = 'Lisbon'")
+    outside.close()
+    store = SqliteStore(path)
+    (finding,) = store.check()
+    store.close()
+
+    assert finding.rule == "quote"
+    assert finding.hint
+    assert finding.where.startswith('["acme","ana","support","self","fact_')
+    assert "Lisbon" not in finding.where
+    assert "secret" not in finding.where
+
+
+def test_a_damaged_page_is_found(path: Path) -> None:
+    """SQLite's own check is part of ours."""
+    data = bytearray(path.read_bytes())
+    outside = apsw.Connection(str(path))
+    root = outside.execute("SELECT rootpage FROM sqlite_master WHERE name = 'derivation_source'").get
+    outside.close()
+    page = int.from_bytes(data[16:18], "big")
+    data[(root - 1) * page + 8 : root * page] = bytes(page - 8)
+    path.write_bytes(data)
+
+    assert "sqlite_integrity" in broken_rules(path)

@@ -1,0 +1,154 @@
+"""The rules that keep one SQL text legal on SQLite, PostgreSQL and Citus, read off the files."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+import apsw
+import pytest
+
+from holdfast.store import queries
+
+ROOT = resources.files("holdfast.store") / "sql"
+ACROSS = {"across.sql", "doctor.sql"}  # looks of operators and workers: keys and states, no one's text
+
+KEYS = {
+    "person": "org, user_id, bot",
+    "conversation": "org, user_id, bot, subject, conversation",
+    "idempotency": "org, user_id, bot, subject, conversation, key",
+    "prefix": "org, user_id, bot, subject, conversation, variant",
+    "derivation": "org, user_id, bot, child_kind, child, source_kind, subject, conversation, start_seq, source",
+    "vector": "org, user_id, bot, subject, kind, embedder, doc",
+    "evidence": "org, user_id, bot, subject, fact, home, conversation, seq, start",
+    "rejected": "org, user_id, bot, subject, conversation, seq, id",
+}
+
+
+def statements(folder: str) -> list[tuple[str, str, str]]:
+    """``(file, query name, SQL without comments)`` of one folder, migrations aside."""
+    found = []
+    for file in sorted((ROOT / folder).iterdir(), key=lambda f: f.name):
+        if file.name.endswith(".sql") and not file.name[0].isdigit():
+            _, *parts = re.split(r"^-- name: (\w+)\n", file.read_text(encoding="utf-8"), flags=re.M)
+            for name, body in zip(parts[::2], parts[1::2], strict=True):
+                found.append((file.name, name, re.sub(r"--.*", "", body).strip()))
+    return found
+
+
+SHARED = statements("shared")
+EVERY = SHARED + statements("sqlite")
+OF_A_PERSON = [entry for entry in EVERY if entry[0] not in ACROSS]
+
+
+def ids(entries: list[tuple[str, str, str]]) -> list[str]:
+    return [name for _, name, _ in entries]
+
+
+def fault(sql: str) -> str | None:
+    """What is wrong with one statement about a person's memory, or ``None``."""
+    words = " ".join(sql.split())
+    verb = words.split()[0]
+    bound = [rf"(\w+\.)?{column} = :{column}\b" for column in ("org", "user_id", "bot")]
+    if verb == "INSERT":
+        columns = re.search(r"INSERT INTO \w+ \(([^)]*)\)", words)
+        values = re.search(r"VALUES \((.*?)\)(?: ON CONFLICT| RETURNING|;|$)", words)
+        if not columns or not values:
+            return "INSERT without columns or VALUES"
+        if not columns[1].startswith("org, user_id, bot,") or not values[1].startswith(":org, :user_id, :bot,"):
+            return "does not begin with the person"
+        if any(not re.fullmatch(r":\w+|\d+|'\w*'", value.strip()) for value in values[1].split(",")):
+            return "computes a value"
+    elif not all(re.search(pattern, words) for pattern in bound):
+        return "does not name org, user_id and bot as bound parameters"
+    setting = re.search(r" SET (.*?)(?: WHERE | RETURNING |;|$)", words)
+    if setting and any(
+        not re.fullmatch(r"\w+ = (:\w+|excluded\.\w+|\d+|'\w*')", part.strip()) for part in setting[1].split(",")
+    ):
+        return "computes in SET"
+    target = re.search(r"INSERT INTO (\w+).*ON CONFLICT \(([^)]*)\)", words)
+    if target and target[2] != KEYS[target[1]]:
+        return "conflict target is not the whole key"
+    if "ON CONFLICT" in words and not target:
+        return "ON CONFLICT without a target"
+    return None
+
+
+@pytest.mark.parametrize("entry", OF_A_PERSON, ids=ids(OF_A_PERSON))
+def test_a_statement_about_memory_names_its_person_and_computes_nothing(entry: tuple[str, str, str]) -> None:
+    assert fault(entry[2]) is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ("SELECT content FROM message WHERE org = :org AND user_id = :user_id", "does not name"),
+        ("SELECT content FROM message WHERE org = :org AND user_id = :user_id AND bot = 'b'", "does not name"),
+        ("DELETE FROM doc WHERE doc = :doc", "does not name"),
+        ("INSERT INTO doc (org, user_id, bot, n) VALUES (:org, :user_id, :bot, (SELECT 1))", "computes"),
+        ("INSERT INTO doc (org, user_id, bot, n) VALUES (:org, :user_id, :bot, :n + 1)", "computes"),
+        ("INSERT INTO doc (user_id, org, bot, n) VALUES (:user_id, :org, :bot, :n)", "does not begin"),
+        ("UPDATE doc SET n = n + 1 WHERE org = :org AND user_id = :user_id AND bot = :bot", "computes in SET"),
+        ("UPDATE doc SET n = max(1, :n) WHERE org = :org AND user_id = :user_id AND bot = :bot", "computes in SET"),
+        (
+            "INSERT INTO person (org, user_id, bot, n) VALUES (:org, :user_id, :bot, :n) ON CONFLICT (org) DO NOTHING",
+            "whole key",
+        ),
+    ],
+)
+def test_the_rules_catch_what_breaks_them(sql: str, found: str) -> None:
+    assert found in (fault(sql) or "")
+
+
+@pytest.mark.parametrize("entry", EVERY, ids=ids(EVERY))
+def test_time_is_a_parameter_and_no_lock_is_taken(entry: tuple[str, str, str]) -> None:
+    forbidden = r"\b(now|datetime|date|strftime|julianday|unixepoch|current_\w+|random\w*|for update|merge|glob|like)\b"
+    assert re.search(forbidden, entry[2], re.I) is None
+
+
+@pytest.mark.parametrize("entry", SHARED, ids=ids(SHARED))
+def test_shared_sql_uses_no_words_of_one_database(entry: tuple[str, str, str]) -> None:
+    of_sqlite = r"\b(pragma|json_\w+|ifnull|rowid|replace into|insert or|group_concat|glob|collate|instr|printf)\b"
+    assert re.search(of_sqlite, entry[2], re.I) is None
+
+
+@pytest.mark.parametrize("entry", [e for e in SHARED if e[0] == "doctor.sql"], ids=lambda e: e[1])
+def test_both_sides_of_an_operators_join_agree_on_the_person(entry: tuple[str, str, str]) -> None:
+    for join in entry[2].split("LEFT JOIN")[1:]:
+        for column in ("org", "user_id", "bot"):
+            assert re.search(rf"\w+\.{column} = \w+\.{column}\b", join)
+
+
+def test_looks_across_people_return_no_text() -> None:
+    texts = {"content", "text", "value", "quote", "claim", "meta", "manifest", "themes", "slot_value", "name"}
+    for file, name, sql in EVERY:
+        if file in ACROSS and sql.startswith("SELECT"):
+            selected = sql[: sql.index("FROM")]
+            assert not texts & set(re.findall(r"\w+", selected)), f"{file}: {name}"
+
+
+def test_every_statement_is_one_that_sqlite_knows() -> None:
+    db = apsw.Connection(":memory:")
+    for _, sql in queries.migrations("sqlite"):
+        db.execute(sql)
+    for name, sql in queries.load("sqlite").items():
+        args = dict.fromkeys(re.findall(r":([a-z_0-9]+)", sql))
+        assert db.execute(f"EXPLAIN {sql}", args).fetchall() or name == "integrity"
+
+
+def test_a_scan_of_one_person_never_reads_a_whole_table() -> None:
+    """Each query about a person is answered from an index, whatever the number of people."""
+    db = apsw.Connection(":memory:")
+    for _, sql in queries.migrations("sqlite"):
+        db.execute(sql)
+    for _, name, sql in OF_A_PERSON:
+        args = dict.fromkeys(re.findall(r":([a-z_0-9]+)", sql))
+        plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", args)]
+        scans = [step for step in plan if step.startswith("SCAN") and "json_each" not in step]
+        assert scans == [], name
+
+
+def test_names_are_given_once() -> None:
+    for folder in ("shared", "sqlite"):
+        names = [name for _, name, _ in statements(folder)]
+        assert len(names) == len(set(names))
