@@ -95,5 +95,7 @@ def anthropic_accepts(request):
     for turn, after in pairwise(request["messages"]):
         calls = {block["id"] for block in turn["content"] if block["type"] == "tool_use"}
         results = [block["type"] == "tool_result" for block in after["content"]]
-        assert calls == {block["tool_use_id"] for block in after["content"] if block["type"] == "tool_result"}
+        answered = {block["tool_use_id"] for block in after["content"] if block["type"] == "tool_result"}
+        still_open = after is request["messages"][-1] and answered < calls and len(results) == len(answered) > 0
+        assert calls == answered or still_open
         assert results == sorted(results, reverse=True)

@@ -98,7 +98,7 @@ class Layered:
     recalled_share: float = 0.10
     recalled_most: float = 0.25
     small_budget_tokens: int = 500
-    small_facts_share: float = 0.40
+    small_facts_share: float = 0.50
 
     def lay_out(self, material: Material, room: int, recent_messages: int, meter: Meter) -> Layout:
         """See `Strategy.lay_out`."""
