@@ -1,5 +1,5 @@
 """
-Every example in README.md and docs/ runs.
+Every example in README.md, CONTRIBUTING.md and docs/ runs.
 
 A page is a story: its blocks run from top to bottom in one folder of their own, the Python ones in
 one namespace.  What follows the opening fence says what a block is:
@@ -23,7 +23,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MAX_SHOWN_ONLY = 6
 
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)

@@ -224,7 +224,10 @@ def project_texts() -> list[Path]:
     return [
         path
         for path in sorted([*ROOT.glob("*"), *inside])
-        if path.is_file() and path.suffix in kinds and "__pycache__" not in path.parts and path.parent.name != "data"
+        if path.is_file()
+        and path.suffix in kinds
+        and "__pycache__" not in path.parts
+        and path.parent != PACKAGE / "embed" / "data"
     ]
 
 

@@ -22,10 +22,10 @@ from datetime import date, datetime
 from functools import cache, lru_cache
 
 try:
-    import Stemmer as _native  # type: ignore[import-not-found]
+    import Stemmer as _native
 except ImportError:  # no wheel for this platform: the same algorithms in Python, same stems
     _native = None
-    import snowballstemmer  # type: ignore[import-untyped]
+    import snowballstemmer
 
 from .languages import ENGLISH_STOP, MARKS_OF, SCRIPTS, STEMMERS, STOP, WORDS_OF
 
