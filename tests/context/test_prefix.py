@@ -106,6 +106,15 @@ def test_facts_that_make_room_for_others_are_named():
     assert "made room for others" in said
 
 
+def test_using_a_fact_does_not_reshuffle_the_facts():
+    facts = [
+        fact(f"k{i:02}", text=f"A fact of some ten words, number {i}, that needs quite some room.") for i in range(80)
+    ]
+    used = replace(facts[-1], strength=1.9, uses=5, last_used_at=DAY)
+
+    assert reason(material(5, 0, facts), material(5, 0, [*facts[:-1], used]), 2000) is None
+
+
 def test_the_manifest_holds_no_text():
     facts = [fact("oysters", "never", text="The user fears oysters.")]
     _, prefix = assemble(material(60, 50, facts), budget_tokens=4000, recent_messages=20, system="Be discreet.")

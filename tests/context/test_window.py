@@ -78,5 +78,9 @@ def test_ranges(seqs, expected):
     assert ranges(seqs) == expected
 
 
+def test_a_summary_that_reaches_into_the_window_is_not_shown():
+    assert frontier([summary(1, 10), summary(1, 11, 2)], 11) == [summary(1, 10)]
+
+
 def test_rolling_summaries_of_other_strategies_are_no_part_of_the_story():
     assert frontier([summary(1, 30, 0), summary(1, 10)], 31) == [summary(1, 10)]
