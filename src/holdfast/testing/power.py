@@ -42,8 +42,7 @@ class _File(apsw.VFSFile):
 
     def xSync(self, flags: int) -> None:
         self._disk.before(self._name, "sync")
-        super().xSync(flags)
-        self._disk.synced(self._name)
+        self._disk.synced(self._name)  # the real disk is not asked: no real power is cut
 
 
 class _Disk(apsw.VFS):
@@ -143,6 +142,10 @@ class FaultyDisk(_Disk):
     def heal(self) -> None:
         """There is room again; the disk is well."""
         self._fail_at = 0
+
+    def break_from_now(self) -> None:
+        """The next operation fails."""
+        self._fail_at = self.operations + 1
 
     def before(self, file: str, operation: str) -> None:
         """See the base."""
