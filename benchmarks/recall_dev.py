@@ -21,8 +21,8 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -91,7 +91,9 @@ def as_message(turn: Record, first_speaker: str) -> Record:
     return {"role": role, "name": speaker, "content": turn["text"], "at": moment(turn["time"]).isoformat()}
 
 
-def fill(store: SqliteStore, scope: Scope, turns: list[Record], embedder: Remembered | None) -> None:
+def fill(
+    store: SqliteStore, scope: Scope, turns: list[Record], embedder: Remembered | None, config: Config = CONFIG
+) -> None:
     """Store one conversation with its vectors."""
     now = moment(turns[-1]["time"])
     prepared = prepare(
@@ -99,7 +101,7 @@ def fill(store: SqliteStore, scope: Scope, turns: list[Record], embedder: Rememb
     )
     store.write(
         scope,
-        lambda view: append(view, prepared, CONFIG, Orders(embed=False), key=None, digest="", now_ms=to_ms(now)),
+        lambda view: append(view, prepared, config, Orders(embed=False), key=None, digest="", now_ms=to_ms(now)),
     )
     if embedder is None:
         return
@@ -111,6 +113,16 @@ def fill(store: SqliteStore, scope: Scope, turns: list[Record], embedder: Rememb
         view.add_vectors((doc, embedder.id, *row) for doc, row in zip(docs, rows, strict=True))
 
     store.write(scope, add)
+
+
+def spread(corpus: list[Record]) -> list[Record]:
+    """A minute of silence wherever the corpus begins a session, for corpora that give days but no times."""
+    out, minutes = [], 0
+    for before, turn in zip([None, *corpus], corpus, strict=False):
+        same = before is not None and before["conv"] == turn["conv"]
+        minutes = minutes + (before["session"] != turn["session"]) if before and same else 0
+        out.append(turn | {"time": (moment(turn["time"]) + timedelta(minutes=minutes)).isoformat()})
+    return out
 
 
 def measures(question: Record, ids: list[str], turns: dict[str, Record]) -> list[float]:
@@ -132,6 +144,9 @@ def run(args: argparse.Namespace) -> None:
     corpus, gold = read(args.corpus), read(args.gold)
     if args.users_only:
         corpus = [turn for turn in corpus if turn["speaker"] == "user"]
+    config = replace(CONFIG, chunk_gap_minutes=1) if args.given_sessions else CONFIG
+    if args.given_sessions:
+        corpus = spread(corpus)
     embedder = None if args.embedder == "none" else default_embedder()
     if embedder is None and args.embedder != "none":
         sys.exit("the default embedder is not installed")
@@ -141,7 +156,7 @@ def run(args: argparse.Namespace) -> None:
         talks[turn["conv"]].append(turn)
     store, cache = SqliteStore(":memory:", CONFIG), IndexCache(1_000_000_000)
     for name, turns in talks.items():
-        fill(store, Scope("bench", "bench", name, conversation=name), turns, remembered)
+        fill(store, Scope("bench", "bench", name, conversation=name), turns, remembered, config)
     by_id = {turn["id"]: turn for turn in corpus}
     results: dict[str, list[list[float]]] = defaultdict(list)
     spent_ms, runs = [], []
@@ -203,6 +218,7 @@ def main() -> None:
     parser.add_argument("--embedder", choices=("default", "none"), default="default")
     parser.add_argument("--exclude", action="append", default=[], help="category left out of the last line")
     parser.add_argument("--users-only", action="store_true", help="store only what users said")
+    parser.add_argument("--given-sessions", action="store_true", help="sessions as in the corpus, not by silence")
     parser.add_argument("--newest-first", action="store_true", help="present the newest of near-equal turns first")
     parser.add_argument("--vectors", type=Path, help="file that keeps embeddings between runs")
     parser.add_argument("--runs", type=Path, help="where to write the ranked ids, a line a question")

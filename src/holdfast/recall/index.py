@@ -30,8 +30,13 @@ _PEER_LENGTH_RATIO = 4.0
 _PEER_SHARE = 0.1
 # Vectors widened to float at a time: 768 kB at 384 numbers, which stay in the processor's cache.
 _ROWS_AT_ONCE = 512
+# More messages than a conversation has.
+_SEQ_SPAN = 1 << 40
 
 Columns = Mapping[str, tuple[Any, ...]]
+SourceKey = tuple[str, str, int]
+"""The subject, conversation and number of a message."""
+NO_SOURCES: Mapping[str, Sequence[SourceKey]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,20 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
+class Sources:
+    """
+    The messages that facts rest on, k pairs of a fact's place and a message's key.
+
+    ``talk`` indexes ``talks``, the (subject, name) of the conversations they stand in.
+    """
+
+    place: Ints
+    talks: tuple[tuple[str, str], ...]
+    talk: Ints
+    seq: Ints
+
+
+@dataclass(frozen=True, slots=True)
 class Index:
     """
     n documents in the order of (conversation, seq), so that neighbours and sessions lie together.
@@ -150,6 +169,7 @@ class Index:
     near_norm: Floats
     session_norm: Floats
     vectors: Vectors | None
+    sources: Sources
 
     def __len__(self) -> int:
         return len(self.docs)
@@ -179,6 +199,16 @@ class Index:
             signals=0,
         )
 
+    def of_sources(self, sources: Sources) -> tuple[Ints, Ints]:
+        """Of those *sources* that are messages of this index: the facts' places and the messages'."""
+        known = {talk: number for number, talk in enumerate(self.conversations)}
+        talk = np.array([known.get(name, -1) for name in sources.talks], np.int64)[sources.talk]
+        here = self.conversation * _SEQ_SPAN + self.seq  # ascending, as the order is by these two
+        wanted = talk * _SEQ_SPAN + sources.seq
+        at = np.minimum(np.searchsorted(here, wanted), max(len(self) - 1, 0))
+        found = (talk >= 0) & (here[at] == wanted) if len(self) else np.zeros(len(wanted), np.bool_)
+        return sources.place[found], at[found]
+
     def find(self, numbers: Ints) -> tuple[Ints, Bools]:
         """Places of document *numbers*, and which of them are here at all."""
         if not len(self):
@@ -193,6 +223,7 @@ def build(
     vectors: Iterable[tuple[int, float, bytes]] = (),
     *,
     dim: int = 0,
+    sources: Mapping[str, Sequence[SourceKey]] = NO_SOURCES,
 ) -> Index:
     """
     Lay out the documents of one kind and one person.
@@ -202,6 +233,7 @@ def build(
         parts: each partition with its documents, a tuple a column of ``COLUMNS``, by document number.
         vectors: ``(doc, scale, int8 bytes)``; one of another width than *dim* is left out.
         dim: the numbers of a vector; 0 says that there is no embedder.
+        sources: for the id of each fact, the messages it rests on.
     """
     column = {name: [value for _, columns in parts for value in columns[name]] for name in COLUMNS}
     subjects = [partition.subject for partition, columns in parts for _ in columns["doc"]]
@@ -219,12 +251,13 @@ def build(
     opens = np.zeros(len(order))
     opens[layout.start] = 1.0
     places = np.argsort(ints["doc"], kind="stable")
+    refs = tuple(column["ref"][at] for at in order)
     return Index(
         kind=kind,
         docs=ints["doc"],
         sorted_docs=ints["doc"][places],
         places=places,
-        refs=tuple(column["ref"][at] for at in order),
+        refs=refs,
         layout=layout,
         conversations=talks,
         conversation=talk,
@@ -246,6 +279,7 @@ def build(
         near_norm=_norm(layout.near(lengths), CONTEXT_K1, CONTEXT_B),
         session_norm=_norm(layout.by_session(lengths), CONTEXT_K1, CONTEXT_B),
         vectors=_matrix(ints["doc"], vectors, dim) if dim else None,
+        sources=_sources(refs, sources),
     )
 
 
@@ -287,6 +321,13 @@ def _mean(lengths: Floats) -> float:
 def _norm(lengths: Floats, k1: float, b: float) -> Floats:
     norm: Floats = k1 * (1 - b + b * lengths / _mean(lengths))
     return norm
+
+
+def _sources(refs: Sequence[str], sources: Mapping[str, Sequence[SourceKey]]) -> Sources:
+    pairs = [(place, key) for place, ref in enumerate(refs) for key in sources.get(ref, ())]
+    talks, talk = _numbered([key[:2] for _, key in pairs])
+    place, seq = [place for place, _ in pairs], [key[2] for _, key in pairs]
+    return Sources(np.array(place, np.int64), talks, talk, np.array(seq, np.int64))
 
 
 def _matrix(docs: Ints, vectors: Iterable[tuple[int, float, bytes]], dim: int) -> Vectors:

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..clock import from_ms
-from ..embed.protocol import Embedder
+from ..embed.protocol import Embedder, Thresholds
 from ..errors import BadInput
 from ..store.protocol import Partition, PersonRow, ReadView
 from ..types import Hit, HitKind
 from . import rank
 from .cache import IndexCache
-from .index import Bools, Floats, Index, Ints, build
+from .index import NO_SOURCES, Bools, Floats, Index, Ints, SourceKey, build
 from .query import Query, analyse
 
 KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
@@ -109,8 +109,7 @@ def search(
     if not parts:
         return []
     vector = _vector(query, question, embedder, question_vector)
-    weight = embedder.thresholds.bm25_weight if embedder is not None and vector is not None else 1.0
-    scored = _scores(parts, query, vector, weight)
+    scored = _scores(parts, query, vector, embedder.thresholds if embedder is not None else None)
     found: list[_Found] = []
     for part in parts:
         if part.kind in kinds:
@@ -157,7 +156,13 @@ def recent(
 
 
 def default_min_score(embedder: Embedder | None) -> float:
-    """The score below which a hit is left out of a context."""
+    """
+    The score below which a hit is left out of a context: 0, whatever the *embedder*.
+
+    Scores are placed so that 19 in 20 of the turns that answer a question stand above 0; see
+    `rank.Bearing` for the figures.
+    """
+    del embedder
     return 0.0
 
 
@@ -172,10 +177,16 @@ def _index(
     if index is None:
         parts = [(partition, view.columns(partition)) for partition in partitions]
         vectors = [row for partition in partitions for row in view.vectors(partition, embedder.id)] if embedder else []
-        index = build(kind, parts, vectors, dim=embedder.dim if embedder is not None else 0)
+        sources = _sources(view) if kind == "fact" and any(columns["doc"] for _, columns in parts) else NO_SOURCES
+        index = build(kind, parts, vectors, dim=embedder.dim if embedder is not None else 0, sources=sources)
         if cache is not None:
             cache.put(key, stamp, index)
     return partitions, index
+
+
+def _sources(view: ReadView) -> dict[str, list[SourceKey]]:
+    """For the id of each fact in sight, the messages that stated it."""
+    return {row.fact.id: [(e.home, e.conversation, e.seq) for e in row.fact.evidence] for row in view.facts()}
 
 
 def _matches(view: ReadView, partitions: Sequence[Partition], index: Index, query: Query) -> list[rank.Match]:
@@ -224,7 +235,7 @@ def _vector(
 
 
 def _scores(
-    parts: Sequence[_Part], query: Query, vector: NDArray[np.float32] | None, weight: float
+    parts: Sequence[_Part], query: Query, vector: NDArray[np.float32] | None, thresholds: Thresholds | None
 ) -> dict[HitKind, dict[str, Floats]]:
     """The components of every document's score; messages come first in *parts* and set the scale."""
     background = parts[0] if parts[0].kind == "message" else max(parts, key=lambda part: len(part.index))
@@ -239,16 +250,33 @@ def _scores(
                 present=vectors.present if vectors is not None else None,
             )
         )
-    scale = rank.scale_of(raws)
+    seen = thresholds if any(raw.present is not None and raw.present.any() for raw in raws) else None
+    weight = seen.bm25_weight if seen else 1.0
+    scale = rank.scale_of(raws, seen.recall_min if seen else 0.0)
+    covered = max(rank.coverage(part.matches, holding, len(background.index), len(part.index)) for part in parts)
+    bearing = _bearing(raws, covered, seen)
     scored: dict[HitKind, dict[str, Floats]] = {}
     for part, raw in zip(parts, raws, strict=True):
-        match = rank.match_of(raw, scale, weight)
+        match = rank.match_of(raw if seen else replace(raw, cosine=None), scale, weight)
         if part.kind == "message":
-            scored[part.kind] = rank.rank_messages(part.index, query, part.matches, match, weight)
+            found = rank.rank_messages(part.index, query, part.matches, match, weight)
+        elif part.kind == "fact":
+            messages = background.index if "message" in scored else None
+            found = rank.rank_facts(part.index, query, match, messages, scored.get("message", {}))
         else:
-            prior = rank.DEFAULTS.fact if part.kind == "fact" else rank.DEFAULTS.summary
-            scored[part.kind] = rank.rank_others(part.index, query, match, prior)
-    return scored
+            found = rank.rank_summaries(part.index, query, match)
+        scored[part.kind] = found
+    return {kind: {**found, "bearing": np.full(len(found["words"]), bearing)} for kind, found in scored.items()}
+
+
+def _bearing(raws: Sequence[rank.Raw], covered: float, thresholds: Thresholds | None) -> float:
+    """How far all scores are moved; see `rank.Bearing`."""
+    if thresholds is None:
+        return rank.BEARING_OF_WORDS.coverage * covered + rank.BEARING_OF_WORDS.offset
+    cosine = max(float(raw.cosine.max()) for raw in raws if raw.cosine is not None and len(raw.cosine))
+    span = max(thresholds.merge - thresholds.recall_min, 1e-6)
+    nearness = min(max((cosine - thresholds.recall_min) / span, 0.0), 1.0)
+    return rank.BEARING.nearness * nearness + rank.BEARING.coverage * covered + rank.BEARING.offset
 
 
 def _allowed(
