@@ -68,6 +68,8 @@ class ReadFacts:
 
     def _read(self, scope: Scope, seen: _Snapshot) -> tuple[list[Claim], list[tuple[Candidate, str]]]:
         others = {row.fact.subject: row.fact.subject for row in seen.facts if row.fact.subject != SELF}
+        if scope.subject is not None and scope.subject != SELF:
+            others[scope.subject] = scope.subject
         accepted: list[Claim] = []
         refused: list[tuple[Candidate, str]] = []
         before = seen.before

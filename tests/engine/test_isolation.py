@@ -1,0 +1,309 @@
+"""
+Nobody reads another: a random walk over every public call, checked against a plain dict.
+
+Every message carries a word that occurs nowhere else.  Whatever a call in one scope returns may
+hold only words that were said where this scope may look, and must hold what the model says it does.
+The same walk is run over stores with a planted leak; it has to find every one of them.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+import apsw
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from holdfast import Config, Memory, memory
+from holdfast.errors import HoldfastError
+from holdfast.recall.cache import IndexCache
+from holdfast.store import queries
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.embedder import HashEmbedder
+
+# Names that collide when they are joined, folded, stripped, normalised or used as patterns.
+NAMES = ["a", "ab", "b", "bc", "c", "A", "a ", " a", "a/b", "%", "_", "\u00e9", "e\u0301", "self", "default"]
+TWINS = {
+    "a": "A",
+    "A": "a",
+    "ab": "a",
+    "b": "bc",
+    "a ": "a",
+    " a": "a",
+    "\u00e9": "e\u0301",
+    "e\u0301": "\u00e9",
+    "%": "a",
+    "_": "b",
+}
+SOMEBODY = st.integers(0, 3)
+SUBJECTS = st.sampled_from([None, "b", "ab", "self"])
+CONVERSATIONS = st.sampled_from(["a", "ab"])
+WORD = re.compile(r"zq\d+x", re.I)
+
+
+@st.composite
+def casts(draw: st.DrawFn) -> list[tuple[str, str, str]]:
+    """Four people that are easily taken for one another: each differs from the first in little."""
+    first = [draw(st.sampled_from(NAMES)) for _ in range(3)]
+    cast = [tuple(first)]
+    place = draw(st.integers(0, 2))
+    changed = list(first)
+    changed[place] = TWINS.get(first[place], "c")
+    cast.append(tuple(changed))
+    other = list(first)
+    other[(place + 1) % 3] = draw(st.sampled_from(NAMES))
+    cast.append(tuple(other))
+    glued = "".join(first)  # the same letters, cut elsewhere
+    cut = draw(st.integers(1, max(1, len(glued) - 2)))
+    cast.append((glued[:cut], glued[cut : cut + 1] or "x", glued[cut + 1 :] or "x"))
+    return cast
+
+
+def words(value: object) -> set[str]:
+    return {word.lower() for word in WORD.findall(str(value))}
+
+
+class Walk(RuleBasedStateMachine):
+    """Random calls by random people."""
+
+    @initialize(cast=casts())
+    def open(self, cast) -> None:
+        self.cast = cast
+        self.clock = FakeClock(datetime(2026, 1, 1, tzinfo=UTC))
+        self.memory = Memory(embedder=HashEmbedder(dim=16), clock=self.clock, config=Config(index_cache_mb=1))
+        self.said: dict[tuple, list[str]] = defaultdict(list)
+        self.home: dict[tuple, list[str]] = defaultdict(list)
+        self.keys: dict[tuple, tuple[str, tuple[int, ...]]] = {}
+        self.serial = 0
+
+    def teardown(self) -> None:
+        if hasattr(self, "memory"):
+            self.memory.close()
+
+    def chat(self, person, subject, conversation):
+        org, user, bot = person
+        return self.memory.conversation(conversation, user=user, org=org, bot=bot, subject=subject)
+
+    def somebody(self, person, subject):
+        org, user, bot = person
+        return self.memory.person(user, org=org, bot=bot, subject=subject)
+
+    def own(self, person, subject) -> set[str]:
+        """The words said by a person: in conversations about one subject, or everywhere."""
+        return {
+            word
+            for (who, about, _), texts in self.said.items()
+            if who == person and subject in (None, about)
+            for text in texts
+            for word in words(text)
+        }
+
+    def allergies(self, person, subject) -> set[str]:
+        """Facts about one subject are seen there, and by the person as a whole."""
+        return {
+            word
+            for (who, about, _), texts in self.said.items()
+            if who == person and about != "self" and (subject is None or subject == about)
+            for text in texts
+            if text.startswith("She is")
+            for word in words(text)
+        }
+
+    def lived(self, person) -> set[str]:
+        """Facts about oneself reach all of one's subjects, with their history."""
+        return {word for text in self.home[person] for word in words(text)}
+
+    @rule(
+        who=SOMEBODY,
+        subject=SUBJECTS,
+        conversation=CONVERSATIONS,
+        kind=st.sampled_from(["home", "allergy", "small talk"]),
+        reply=st.booleans(),
+    )
+    def says(self, who, subject, conversation, kind, reply):
+        person = self.cast[who]
+        self.serial += 1
+        self.clock.advance(seconds=60)
+        word = f"Zq{self.serial}x"
+        text = {"home": f"I live in {word}.", "allergy": f"She is allergic to {word}."}.get(
+            kind, f"The {word} was lovely."
+        )
+        receipt = self.chat(person, subject, conversation).record(text, f"Ah, {word}." if reply else None)
+        said = self.said[person, subject or "self", conversation]
+        assert receipt.seqs[0] == len(said) + 1
+        said += [text, f"Ah, {word}."] if reply else [text]
+        if kind == "home":
+            self.home[person].append(word)
+
+    @rule(who=SOMEBODY, subject=SUBJECTS, conversation=CONVERSATIONS, key=st.sampled_from(["k", "l"]))
+    def says_once(self, who, subject, conversation, key):
+        """A key belongs to one conversation; elsewhere it is free."""
+        person = self.cast[who]
+        self.clock.advance(seconds=60)
+        scope = (person, subject or "self", conversation)
+        text, before = self.keys.get((*scope, key), (f"Key Zq9{self.serial}0{len(self.keys)}x.", None))
+        receipt = self.chat(person, subject, conversation).append(
+            {"role": "user", "content": text}, idempotency_key=key
+        )
+        assert receipt.duplicate is (before is not None)
+        if before is None:
+            self.said[scope].append(text)
+            self.keys[*scope, key] = (text, receipt.seqs)
+        else:
+            assert receipt.seqs == before
+
+    @rule(who=SOMEBODY, subject=SUBJECTS, conversation=CONVERSATIONS, ends=st.booleans())
+    def works(self, who, subject, conversation, ends):
+        person = self.cast[who]
+        if ends:
+            self.chat(person, subject, conversation).end()
+        self.memory.digest()
+
+    @rule(who=SOMEBODY, subject=SUBJECTS, conversation=CONVERSATIONS)
+    def loads(self, who, subject, conversation):
+        person = self.cast[who]
+        loaded = [m.content for m in self.chat(person, subject, conversation).load()]
+        assert loaded == self.said.get((person, subject or "self", conversation), [])
+
+    @rule(who=SOMEBODY, subject=SUBJECTS, conversation=CONVERSATIONS, budget=st.sampled_from([200, 4000]))
+    def asks(self, who, subject, conversation, budget):
+        person = self.cast[who]
+        chat = self.chat(person, subject, conversation)
+        context = chat.context("Where do I live, what was lovely?", budget_tokens=budget)
+        allowed = self.own(person, subject or "self") | set(self.lived(person))
+        assert words(context.messages) | words(context.sections) <= allowed
+        assert words(chat.summaries()) <= self.own(person, subject or "self")
+        assert words(chat.episodes()) <= allowed
+
+    @rule(who=SOMEBODY, subject=SUBJECTS, pick=st.integers(0, 99))
+    def searches(self, who, subject, pick):
+        """A word that was said here is found, whatever else was indexed meanwhile; no other is."""
+        person = self.cast[who]
+        somebody, heard = self.somebody(person, subject), self.heard(person, subject)
+        hits = somebody.search("Where do I live, what was lovely?", limit=50)
+        assert {word for hit in hits for word in words(hit.text)} <= self.own(person, subject) | self.lived(person)
+        if heard:
+            (word,) = words(heard[pick % len(heard)])
+            assert any(hit.kind == "message" and word in words(hit.text) for hit in somebody.search(word, limit=50))
+
+    def heard(self, person, subject) -> list[str]:
+        return [
+            t
+            for (who, about, _), texts in self.said.items()
+            if who == person and subject in (None, about)
+            for t in texts
+        ]
+
+    @rule(who=SOMEBODY, subject=SUBJECTS)
+    def reads(self, who, subject):
+        person = self.cast[who]
+        self.memory.digest()
+        somebody = self.somebody(person, subject)
+        now = [fact.value for fact in somebody.facts() if fact.key == "lives_in" and fact.subject == "self"]
+        assert [value.lower() for value in now] == [w.lower() for w in self.home[person][-1:]]
+        ever = (
+            {word for fact in somebody.history(somebody.facts()[0].category) for word in words(fact)} if now else set()
+        )
+        assert ever <= self.lived(person)
+        assert words(somebody.rejected()) <= self.own(person, subject)
+        about_others = {word for fact in somebody.facts("allergy") for word in words(fact)}
+        assert about_others == self.allergies(person, subject)
+        mine = sorted({c for (who, about, c) in self.said if who == person and subject in (None, about)})
+        assert sorted(set(somebody.conversations())) == mine
+
+    @invariant()
+    def knows_everybody(self):
+        if hasattr(self, "memory"):
+            assert set(self.memory.people()) == {(org, user, bot) for ((org, user, bot), _, _) in self.said}
+
+
+WALK = settings(
+    max_examples=50,
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.generate,),
+    database=None,
+    print_blob=False,
+)
+
+
+def test_nobody_reads_another():
+    run_state_machine_as_test(Walk, settings=WALK)
+
+
+def without(query: str, *conditions: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """A store whose *query* forgets conditions of its WHERE."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        sql = dict(queries.load("sqlite"))
+        for condition in conditions:
+            assert condition in sql[query], f"{query} has no {condition!r}: the planted bug is no bug"
+            sql[query] = sql[query].replace(condition, "1 = 1")
+        patch.setattr(queries, "load", lambda dialect: sql)
+
+    return plant
+
+
+def folding(fold: Callable[[str], str]) -> Callable[[pytest.MonkeyPatch], None]:
+    """A front door that takes names for equal which are not."""
+    return lambda patch: patch.setattr(memory, "checked_name", lambda what, value: fold(value))
+
+
+def joined_cache_key(patch: pytest.MonkeyPatch) -> None:
+    """A search cache whose key glues the parts of a scope together."""
+    get, put = IndexCache.get, IndexCache.put
+    patch.setattr(IndexCache, "get", lambda self, key, stamp: get(self, "".join(map(str, _flat(key))), None))
+    patch.setattr(
+        IndexCache, "put", lambda self, key, stamp, index: put(self, "".join(map(str, _flat(key))), None, index)
+    )
+
+
+def _flat(key: object) -> Iterator[object]:
+    if isinstance(key, tuple):
+        for part in key:
+            yield from _flat(part)
+    else:
+        yield key
+
+
+PLANTED = {
+    "messages of another bot": without("messages", "bot = :bot"),
+    "messages of another subject": without("messages", "subject = :subject"),
+    "messages of another conversation": without("messages", "conversation = :conversation"),
+    "message text of another user": without("message_text", "user_id = :user_id"),
+    "facts of another user": without("facts", "user_id = :user_id"),
+    "facts of another org": without("facts", "org = :org"),
+    "facts of another subject": without(
+        "facts", "(:all = 1 OR subject IN (:subject, 'self') OR (:shared = 1 AND unscoped = 1))"
+    ),
+    "history of another bot": without("facts_ever", "bot = :bot"),
+    "new facts meet another user's": without("history_in", "user_id = :user_id"),
+    "new facts meet another org's": without("history_in", "org = :org"),
+    "summaries of another user": without("summaries", "user_id = :user_id"),
+    "summaries of another conversation": without("summaries", "conversation = :conversation", "subject = :subject"),
+    "conversations of another org": without("conversations", "org = :org"),
+    "refusals of another subject": without("rejected", "(CAST(:subject AS text) IS NULL OR subject = :subject)"),
+    "keys of another conversation": without("idempotency", "conversation = :conversation"),
+    "keys of another user": without("idempotency", "user_id = :user_id"),
+    "case folded": folding(str.casefold),
+    "blanks stripped": folding(str.strip),
+    "normalised": folding(lambda name: unicodedata.normalize("NFC", name)),
+    "index cache key joined": joined_cache_key,
+}
+
+
+@pytest.mark.parametrize("leak", PLANTED)
+def test_every_planted_leak_is_found(leak, monkeypatch):
+    """The walk is worth as much as the bugs that it finds."""
+    PLANTED[leak](monkeypatch)
+    patient = settings(WALK, max_examples=250, report_multiple_bugs=False)
+
+    with pytest.raises((AssertionError, HoldfastError, apsw.Error, IndexError)):
+        run_state_machine_as_test(Walk, settings=patient)

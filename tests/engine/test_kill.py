@@ -1,0 +1,112 @@
+"""kill -9 at random moments and at every step that writes: nothing acknowledged is lost, nothing happens twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from holdfast.jobs import facts, summaries, vectors
+from holdfast.store import writeview
+from holdfast.store.sqlite import SqliteStore
+
+from .crowd import assert_sound, digest, dying_at, ended, kill, open_memory, settle, spawn, talk, told
+
+# Forking a process that has threads is safe here: the children open the file for themselves.
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
+FILES, ROUNDS_PER_FILE = 10, 20
+
+LINES = ("I'm vegetarian.", "I live in Porto.", "I eat fish now.", "I'm not allergic to nuts.", "Lovely day.")
+VIEW_STEPS = [
+    "add_messages",
+    "add_docs",
+    "add_postings",
+    "save_person",
+    "save_conversation",
+    "add_idempotency",
+    "want",
+    "add_fact",
+    "update_fact",
+    "add_evidence",
+    "add_rejected",
+    "add_derivations",
+    "add_summary",
+    "set_parent",
+    "add_vectors",
+    "finish",
+    "renew",
+]
+FAILPOINTS = [
+    *((writeview.SqlWriteView, step) for step in VIEW_STEPS),
+    (SqliteStore, "write"),
+    (SqliteStore, "read"),
+    (SqliteStore, "claim"),
+    (facts, "learn"),
+    (facts, "ground"),
+    (summaries, "summarize_chunk"),
+    (summaries, "summarize_level"),
+    (vectors, "quantize"),
+]
+
+
+@pytest.mark.parametrize("file", range(FILES))
+def test_random_kills_lose_and_double_nothing(tmp_path, file):
+    """Two workers and two writers share one file; each round kills all of them at a random moment."""
+    path, rng = str(tmp_path / "chat.db"), random.Random(file)
+    open_memory(path).close()
+    acknowledged: dict[str, list[str]] = {"a": [], "b": []}
+    for round_number in range(ROUNDS_PER_FILE):
+        seed = 1000 * file + round_number
+        crowd = [(name, *spawn(talk(path, 10 * seed + n, name))) for n, name in enumerate(acknowledged)]
+        crowd += [("", *spawn(digest(path))) for _ in range(2)]
+        time.sleep(rng.uniform(0.08, 0.23))
+        for _, pid, _ in rng.sample(crowd, len(crowd)):
+            kill(pid)
+        for name, _, reader in crowd:
+            lines = told(reader)
+            if name:
+                acknowledged[name] += lines
+        memory = settle(path)
+        assert_sound(memory, acknowledged)
+        memory.close()
+    assert all(acknowledged.values())
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(("target", "step"), FAILPOINTS, ids=lambda value: getattr(value, "__name__", value))
+def test_a_kill_at_any_step_loses_and_doubles_nothing(tmp_path, target, step, after):
+    """A writer and a worker that die at the same named step, in its first, third and ninth call."""
+    path = str(tmp_path / "chat.db")
+    open_memory(path).close()
+    acknowledged: list[str] = []
+
+    def story(pipe: int) -> None:
+        memory = open_memory(path)
+        chat = memory.conversation("a", user="ana")
+        start = len(chat.load())
+        for number in range(start, start + 40):
+            text = LINES[number % len(LINES)] + f" ({number})"
+            receipt = chat.record(text, "Noted.", idempotency_key=str(number))
+            spoken = f"{receipt.seqs[0]} {text}\n".encode()
+            os.write(pipe, spoken)
+            if number % 8 == 7:
+                memory.digest()
+        memory.digest()
+
+    for countdown in (1, 3, 9):
+
+        def doomed(pipe: int, countdown: int = countdown) -> None:
+            with dying_at(target, step, countdown, after=after):
+                story(pipe)
+
+        pid, reader = spawn(doomed)
+        acknowledged += told(reader)
+        signalled = ended(pid)
+        assert signalled == signal.SIGKILL if countdown == 1 else signalled in (0, signal.SIGKILL)
+        memory = settle(path)
+        assert_sound(memory, {"a": acknowledged})
+        memory.close()
