@@ -20,7 +20,19 @@ from ..text.languages import ENGLISH_STOP, STOP
 
 LANGUAGES = ("de", "en", "es", "fr", "ja", "ko", "zh")
 _UNSPACED = ("ja", "ko", "zh")
-KINDS = ("self", "decision", "promise", "recommend", "problem", "feeling", "calm", "preference", "when", "empty")
+KINDS = (
+    "self",
+    "supposed",
+    "decision",
+    "promise",
+    "recommend",
+    "problem",
+    "feeling",
+    "calm",
+    "preference",
+    "when",
+    "empty",
+)
 _TOKEN = re.compile(r"[\w']+(?:-[\w']+)*")
 _MARKS = " \t.,!?…。，、！？~:;\"'()"
 _NOTHING: frozenset[str] = frozenset()
@@ -79,7 +91,7 @@ class Lexicon:
     """
     One language's expressions and its word lists.
 
-    ``lead`` matches fillers that open a sentence, ``tail`` one that closes it.  ``particles`` are
+    ``lead`` matches fillers (before a comma) and joiners that open a sentence, ``tail`` one that closes it.  ``particles`` are
     endings that do not belong to a noun, longest first; ``cuts`` are characters that part words.
     """
 
@@ -117,12 +129,15 @@ def _lexicon(language: str) -> Lexicon:
         for entry in data.get(kind, ()):
             entries.add(entry, kind, spaced)
     fillers = sorted(data["filler"], key=lambda word: (-len(word), word))
+    joiners = "|".join(re.escape(word) for word in sorted(data.get("joiner", ()), key=lambda word: (-len(word), word)))
     either = "|".join(re.escape(word) for word in fillers)
     return Lexicon(
         language=language,
         entries=entries,
         lead=re.compile(
-            rf"(?:(?:{either})\s+){{0,3}}(?:{either})(?:[\s]*[,，、!！~…]+|\.{{2,}}|[\s]+-+)\s*", re.IGNORECASE
+            rf"(?:(?:{either})\s+){{0,3}}(?:{either})(?:\s*[,，、!！~…]+|\.{{2,}}|\s+-+)\s*"
+            + (rf"|(?:{joiners})\s+(?=\w)" if joiners else ""),
+            re.IGNORECASE,
         ),
         tail=re.compile(rf"[,，、]\s*(?:{either})(?=[\s.!?。！？~]*$)", re.IGNORECASE),
         stop=frozenset(data["stop"].split()) | (ENGLISH_STOP if language == "en" else STOP.get(language, frozenset())),

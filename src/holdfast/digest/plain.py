@@ -18,6 +18,7 @@ from .lexicon import Lexicon
 HEAD_CHARS, TAIL_CHARS = 12_000, 4_000
 MAX_SENTENCES = 30
 MAX_SENTENCE_CHARS = 1_000
+QUOTE_REACH_CHARS = 2_000
 
 _FENCE = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\]\[]{0,300})\]\((?:[^()\s]|\([^()\s]*\)){0,2000}\)")
@@ -32,6 +33,8 @@ _WIDE = re.compile(
     r"[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e01-\u0eff]"
 )
 _CLAUSE_END = re.compile(r"(?<=[,;:，、；：])\s*|\s+(?=[–—-]+\s)|\s+(?=\()")
+_QUOTES = ("“”", "„“", "«»", "「」", "『』")
+_MARKS = frozenset('"“„«「『')
 _STRAIGHT = str.maketrans("’‘´`", "''''")
 _LONG_WORD_CHARS = 12
 
@@ -53,8 +56,18 @@ def sentences(content: str) -> list[str]:
     spans = split(text)
     if len(spans) > MAX_SENTENCES:
         spans = spans[: MAX_SENTENCES * 2 // 3] + spans[-MAX_SENTENCES // 3 :]
-    found = (" ".join(span.of(text)[:MAX_SENTENCE_CHARS].split()) for span in spans)
+    found = (" ".join(span.of(text)[:MAX_SENTENCE_CHARS].split()) for span in spans if not _in_quotes(text, span.start))
     return [sentence for sentence in found if sentence and not is_code(sentence)]
+
+
+def _in_quotes(text: str, at: int) -> bool:
+    """Whether quotation marks that were opened earlier on the line are still open at *at*: others' words."""
+    line = text[max(text.rfind("\n", 0, at) + 1, at - QUOTE_REACH_CHARS) : at]
+    open_ = False
+    for place, ch in enumerate(line):
+        if ch == '"' and (open_ or not line[place - 1 : place].isdigit()):  # 27" is no quotation
+            open_ = not open_
+    return open_ or any(line.count(left) > line.count(right) for left, right in _QUOTES)
 
 
 def is_code(sentence: str) -> bool:
@@ -91,7 +104,7 @@ def trim(sentence: str, words: Lexicon, names: Iterable[str] = ()) -> str:
     for ending in (words.tail, closing):
         if ending is not None:
             text = ending.sub("", text)
-    return text.strip(' \t"“”')
+    return text.strip()
 
 
 def shorten(sentence: str, limit: float, words: Lexicon) -> str:
@@ -102,9 +115,15 @@ def shorten(sentence: str, limit: float, words: Lexicon) -> str:
     """
     if size(sentence) <= limit:
         return sentence
-    opened = sentence.startswith("…")
-    sentence = sentence.lstrip("… ")
-    cuts = [0, *(found.end() for found in _CLAUSE_END.finditer(sentence)), len(sentence)]
+    opened, closed = sentence.startswith("…"), sentence.endswith("…")
+    sentence = sentence.strip("… ")
+    inner = (found.end() for found in _CLAUSE_END.finditer(sentence))
+    # Who is quoted, and that somebody is, stays with the quotation: no clause begins at or in one.
+    cuts = [
+        0,
+        *(at for at in inner if sentence[at : at + 1] not in _MARKS and not _in_quotes(sentence, at)),
+        len(sentence),
+    ]
     bounds = [(a, b) for a, b in pairwise(cuts) if sentence[a:b].strip()]
     best, best_worth = (0, 0), -1.0
     worth = [_worth(sentence[a:b], words) for a, b in bounds]
@@ -123,7 +142,7 @@ def shorten(sentence: str, limit: float, words: Lexicon) -> str:
     text = sentence[start:end].strip(" ,;:，、；：–—-(…")
     if (start or opened) and text:
         text = "… " + text
-    return text + " …" if end < len(sentence) and text else text
+    return text + " …" if (closed or end < len(sentence)) and text else text
 
 
 def _worth(clause: str, words: Lexicon) -> float:

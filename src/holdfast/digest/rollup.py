@@ -29,12 +29,13 @@ from .draft import SOURCE, Statement, SummaryDraft, ended, lines_of
 from .lexicon import Lexicon, labels_of, lexicon
 from .phrases import themes
 from .plain import shorten, size, straight
-from .salience import ASSISTANT, NAME, NUMBER, WORTH, cosine, length_factor
+from .salience import ASSISTANT, NAME, NUMBER, SENTENCE_WORDS, SUPPOSED, WORTH, cosine, length_factor
 
-STORY_WORDS, SENTENCE_WORDS, ITEM_WORDS = 120.0, 22.0, 16.0
+STORY_WORDS, ITEM_WORDS = 120.0, 20.0
 MAX_THEMES, MAX_CONCERNS, MAX_ACTIONS, MAX_PAIRS = 5, 3, 4, 2
 MAX_PARTS = 6
 ALIKE = 0.34
+LEAST_SCORE = 0.4
 _STAMP = re.compile(r"\[(\d{4}-\d{2}-\d{2})\]\s*")
 _SPEAKER = re.compile(r"([^\n:]{1,60}): (?=\S)")
 _LABEL = re.compile(r"([^\n:()]{1,30}) \(\d+(?:[–/]\d+)?\): ")
@@ -101,7 +102,7 @@ def _recurring_concerns(children: Sequence[Summary], words: Lexicon) -> list[tup
     """``(concern in its latest words, how many children hold it)``: what comes back, then what came last."""
     groups: list[tuple[str, Counter[str], set[int]]] = []
     for index, child in enumerate(children):
-        for concern in child.concerns:
+        for concern in (_item(each, child, words) for each in child.concerns):
             bag = Counter(terms(concern, words.language))
             near = max(range(len(groups)), key=lambda i: cosine(bag, groups[i][1]), default=None)
             if near is not None and cosine(bag, groups[near][1]) >= ALIKE:
@@ -109,7 +110,12 @@ def _recurring_concerns(children: Sequence[Summary], words: Lexicon) -> list[tup
             else:
                 groups.append((concern, bag, {index}))
     order = sorted(range(len(groups)), key=lambda i: (-len(groups[i][2]), -max(groups[i][2]), i))
-    return [(ended(shorten(groups[i][0], ITEM_WORDS, words)), len(groups[i][2])) for i in order[:MAX_CONCERNS]]
+    return [(groups[i][0], len(groups[i][2])) for i in order[:MAX_CONCERNS]]
+
+
+def _item(text: str, child: Summary, words: Lexicon) -> str:
+    """A concern or an action of *child*; our own are short enough as they are."""
+    return text if child.source == SOURCE else ended(shorten(text, ITEM_WORDS, words))
 
 
 def _latest_actions(children: Sequence[Summary], words: Lexicon) -> tuple[str, ...]:
@@ -119,7 +125,7 @@ def _latest_actions(children: Sequence[Summary], words: Lexicon) -> tuple[str, .
         for action in reversed(child.actions):
             bag = Counter(terms(action, words.language))
             if len(kept) < MAX_ACTIONS and all(cosine(bag, other) < 0.6 for _, other in kept):
-                kept.append((ended(shorten(action, ITEM_WORDS, words)), bag))
+                kept.append((_item(action, child, words), bag))
     return tuple(action for action, _ in reversed(kept))
 
 
@@ -148,14 +154,14 @@ def _text(
 def _pairs(
     children: Sequence[Summary], again: Sequence[tuple[str, list[int]]], words: Lexicon
 ) -> list[tuple[str, str]]:
-    """Recurring themes that are spoken of in one sentence, or twice in the same children and nowhere else."""
+    """Recurring themes that are spoken of in the same sentence more than once."""
     said = [set(terms(span.of(child.text), words.language)) for child in children for span in split(child.text)]
     found = []
     for i, (a, _) in enumerate(again):
         for b, _ in again[i + 1 :]:
             both = set(terms(a, words.language)) | set(terms(b, words.language))
             times = sum(both <= sentence for sentence in said)
-            if times:
+            if times > 1:
                 found.append((times, a, b))
     found.sort(key=lambda pair: -pair[0])
     return [(a, b) for _, a, b in found[:MAX_PAIRS]]
@@ -203,6 +209,7 @@ def _pick(
         line.score += NUMBER * any(ch.isdigit() for ch in plain)
         line.score += NAME * any(word[:1].isupper() for word in plain.split()[1:] if word != "I")
         line.score *= ASSISTANT if line.statement.speaker == "assistant" else 1.0
+        line.score += SUPPOSED * ("supposed" in words.signs(plain))
         line.score = line.score * length_factor(line.words - 2) - 0.4 * plain.endswith(("?", "？"))
     chosen: list[_Line] = []
     left, total = list(offers), 0.0
@@ -211,7 +218,7 @@ def _pick(
             left, key=lambda line: (line.score - max((cosine(line.terms, t) for t in taken), default=0.0), -line.place)
         )
         left.remove(best)
-        if chosen and total + best.words > budget:
+        if chosen and (total + best.words > budget or best.score < LEAST_SCORE):
             continue
         chosen.append(best)
         taken.append(best.terms)

@@ -24,7 +24,8 @@ MAX_SPEAKER_CHARS = 40
 # What a sentence gains for what it holds; tuned by reading summaries of real chats.
 WORTH = {"decision": 0.5, "promise": 0.35, "problem": 0.4, "feeling": 0.3, "preference": 0.4, "when": 0.25, "self": 0.3}
 NUMBER, NAME, ANSWER, RELEVANT, CENTRAL, OPENING = 0.35, 0.25, 0.25, 0.4, 0.8, 0.1
-EMPTY, ASIDE, QUESTION_TO_PERSON, QUESTION_TO_ASSISTANT = -0.9, -0.3, -0.6, -0.1
+EMPTY, ASIDE, SUPPOSED = -0.9, -0.3, -0.6
+QUESTION_TO_PERSON, QUESTION_TO_ASSISTANT = -0.6, -0.1
 ADVICE = 0.35
 # What counts of an assistant's sentence, and what a user's gains that is not about the user.
 ASSISTANT, USERS_MATTER = 0.8, 0.2
@@ -191,8 +192,7 @@ def _worth(unit: Unit, reading: Reading) -> float:
         score += USERS_MATTER * (reading.has_assistant and "self" not in signs and not unit.question)
     if "empty" in signs:
         score += EMPTY
-    if "aside" in signs:
-        score += ASIDE
+    score += ASIDE * ("aside" in signs) + SUPPOSED * ("supposed" in signs)
     if unit.question:
         score += QUESTION_TO_ASSISTANT if reading.has_assistant and unit.role == "user" else QUESTION_TO_PERSON
     return score

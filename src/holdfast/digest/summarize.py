@@ -30,7 +30,7 @@ SHARE, LEAST_WORDS, MOST_WORDS = 0.62, 60.0, 105.0
 # Of those words, at most so much for one side of a talk with an assistant.
 USER_SHARE, ASSISTANT_SHARE = 0.8, 0.5
 LEAST_SCORE = 0.45
-MAX_CONCERNS, MAX_ACTIONS, ITEM_WORDS = 3, 4, 18.0
+MAX_CONCERNS, MAX_ACTIONS, ITEM_WORDS, LEAST_ITEM_WORDS = 3, 4, 18.0, 3.5
 ASSISTANT_THEME_WEIGHT = 0.35
 SAME = 0.6
 FALLBACK_SENTENCES = 2
@@ -105,7 +105,9 @@ def _concerns(reading: Reading) -> tuple[str, ...]:
     named = len(reading.users) > 1
 
     def weight(unit: Unit) -> float:
-        if unit.role != "user" or "calm" in unit.signs or ("empty" in unit.signs and unit.words < 8):
+        if unit.role != "user" or unit.signs & {"calm", "supposed"} or ("empty" in unit.signs and unit.words < 14):
+            return 0.0
+        if unit.words < LEAST_ITEM_WORDS + 2 * unit.question and "feeling" not in unit.signs:
             return 0.0
         if not reading.has_assistant and named and "self" not in unit.signs:
             return 0.0  # people who talk with one another also talk of the world
@@ -120,10 +122,10 @@ def _actions(reading: Reading) -> tuple[str, ...]:
     """Plans, promises and decisions of users, advice of the assistant: by whom."""
 
     def weight(unit: Unit) -> float:
-        if unit.question or ("empty" in unit.signs and unit.words < 10):
+        if unit.question or "supposed" in unit.signs or ("empty" in unit.signs and unit.words < 10):
             return 0.0
         if unit.role == "assistant":
-            return 0.5 + 0.3 * unit.score if "recommend" in unit.signs and unit.words >= 4 else 0.0
+            return 0.5 + 0.3 * unit.score if "recommend" in unit.signs and unit.words >= LEAST_ITEM_WORDS else 0.0
         if "self" not in unit.signs or not {"decision", "promise"} & unit.signs:
             return 0.0
         return 0.6 * ("decision" in unit.signs) + 0.6 * ("promise" in unit.signs) + 0.3 * unit.score
