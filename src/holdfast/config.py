@@ -28,7 +28,9 @@ class Config:
     chunk_exchanges: int = setting(10, "Exchanges after which a chunk closes in any case.", least=5)
     chunk_gap_minutes: int = setting(360, "A silence this long closes a chunk early and opens a new session.", least=1)
     rollup_summaries: int = setting(3, "Summaries of level n that make one of level n+1.", least=2)
-    recent_messages: int = setting(20, "Messages kept verbatim in a layered context, the last two turns in any case.", least=2)
+    recent_messages: int = setting(
+        20, "Messages kept verbatim in a layered context, the last two turns in any case.", least=2
+    )
     recall_limit: int = setting(10, "Recalled items in a context, at most.", least=0)
     recall_min_score: float | None = setting(
         None, "Score below which nothing is recalled; None takes the value calibrated for the embedder."
