@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, log2
+from math import ceil
 from typing import Literal, Protocol
 
 from ..text.tokens import MESSAGE_OVERHEAD_TOKENS
@@ -33,6 +33,7 @@ PREAMBLES = {
 LINE_TOKENS = 6  # no useful line is shorter
 RESERVE_STEPS = 8
 KINDS = {"attribute": 0, "statement": 1, "episode": 2}
+PASSING = frozenset(("event", "transient"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +232,11 @@ def _weight(fact: Fact) -> tuple[int, bool, int, float, float, str]:
 
     Strength counts in doublings: it rises with every use, and a use must not reshuffle the facts.
     """
-    doublings = int(log2(fact.strength)) if fact.strength >= 2 else 0
-    passing = fact.lifetime in ("event", "transient")
-    return (KINDS[fact.kind], passing, -doublings, -fact.recorded_at.timestamp(), -fact.confidence, fact.id)
+    return (
+        KINDS[fact.kind],
+        fact.lifetime in PASSING,
+        -int(fact.strength).bit_length(),
+        -fact.recorded_at.timestamp(),
+        -fact.confidence,
+        fact.id,
+    )
