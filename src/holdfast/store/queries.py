@@ -13,6 +13,7 @@ from functools import cache
 from importlib import resources
 
 _NAME = re.compile(r"^-- name: (\w+)\n", re.M)
+_COMMENT = re.compile(r"^--.*\n?", re.M)
 
 
 @cache
@@ -35,7 +36,7 @@ def load(dialect: str) -> dict[str, str]:
                 if name in seen:
                     raise ValueError(f"{folder}/{file.name}: query {name!r} is defined twice")
                 seen.add(name)
-                found[name] = body.strip().rstrip(";")
+                found[name] = _COMMENT.sub("", body).strip().rstrip(";")
     return found
 
 

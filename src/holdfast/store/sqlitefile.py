@@ -39,7 +39,8 @@ def open_file(path: str, config: Config, vfs: str | None) -> apsw.Connection:
     connection = None
     try:
         connection = _connect(path, config, vfs)
-        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        if _has_log(path):  # copying it into a file that turns out to be refused would touch that file
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         _inspect(connection, path)
         if path != MEMORY:
             if connection.readonly("main"):
@@ -104,6 +105,13 @@ def _create(path: str) -> None:
             hint = "make the folder writable, or choose another path"
             raise StoreReadOnly(f"{path} cannot be created in {folder}", hint=hint) from error
         raise StoreError(f"{path} cannot be created: {error.strerror}", hint="choose another path") from error
+
+
+def _has_log(path: str) -> bool:
+    try:
+        return os.path.getsize(path + "-wal") > 0
+    except OSError:
+        return False
 
 
 def _inspect(connection: apsw.Connection, path: str) -> None:

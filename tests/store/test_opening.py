@@ -1,0 +1,297 @@
+"""What happens when a file is opened: created, brought up to date, or refused untouched."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import apsw
+import pytest
+
+from holdfast.config import Config
+from holdfast.errors import (
+    ConfigError,
+    StoreBusy,
+    StoreCorrupt,
+    StoreError,
+    StoreTooNew,
+)
+from holdfast.store import SqliteStore, open_store
+from holdfast.store.sqlitefile import open_file
+from holdfast.testing.rows import ANA, learn, say
+
+
+def fingerprint(folder: Path) -> dict[str, str]:
+    return {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in folder.iterdir() if f.suffix != ".db-shm"}
+
+
+def made(path: Path) -> Path:
+    """A closed store with one message."""
+    store = SqliteStore(path)
+    store.write(ANA, lambda view: say(view, "one"))
+    store.close()
+    return path
+
+
+def test_a_new_file_belongs_to_its_owner_alone(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "memory.db")
+    store.write(ANA, lambda view: say(view, "one"))
+
+    modes = {f.name: stat.S_IMODE(f.stat().st_mode) for f in tmp_path.iterdir()}
+    store.close()
+    assert modes == {"memory.db": 0o600, "memory.db-wal": 0o600, "memory.db-shm": 0o600}
+
+
+def test_a_closed_store_is_one_file(tmp_path: Path) -> None:
+    made(tmp_path / "memory.db")
+
+    assert [f.name for f in tmp_path.iterdir()] == ["memory.db"]
+
+
+def test_what_was_written_is_there_after_opening_again(tmp_path: Path) -> None:
+    path = made(tmp_path / "memory.db")
+    store = SqliteStore(str(path))
+
+    assert [m.content for m in store.read(ANA, lambda view: view.messages())] == ["one"]
+    store.close()
+
+
+def test_the_file_is_synced_logged_and_wiped_as_promised(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "memory.db")
+    fast = SqliteStore(tmp_path / "fast.db", Config(durable=False))
+
+    assert store._db.pragma("journal_mode") == "wal"
+    assert store._db.pragma("synchronous") == 2
+    assert fast._db.pragma("synchronous") == 1
+    assert store._db.pragma("secure_delete") == 1
+    assert store._db.pragma("mmap_size") == 0
+    store.close()
+    fast.close()
+
+
+def test_deleted_text_leaves_no_bytes_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    store = SqliteStore(path)
+    store.write(ANA, lambda view: learn(view, "Zanzibarnia"))
+    facts = [row.doc for row in store.read(ANA, lambda view: view.facts())]
+    store.write(ANA, lambda view: view.remove_docs("self", "fact", facts))
+    store.close()
+    assert b"Zanzibarnia" in path.read_bytes()
+    again = open_file(str(path), Config(), None)
+    for table in ("message", "fact", "evidence", "posting"):
+        again.execute(f"DELETE FROM {table}")
+    again.close()
+
+    assert b"Zanzibarnia" not in path.read_bytes()
+
+
+def test_a_file_of_a_newer_version_is_refused_untouched(tmp_path: Path) -> None:
+    path = made(tmp_path / "memory.db")
+    raw = apsw.Connection(str(path))
+    raw.execute("INSERT INTO holdfast_migration (name, applied_at) VALUES ('9999_future.sql', 0)")
+    raw.close()
+    before = fingerprint(tmp_path)
+
+    with pytest.raises(StoreTooNew, match="upgrade holdfast"):
+        SqliteStore(path)
+    assert fingerprint(tmp_path) == before
+
+
+def test_a_newer_file_with_a_log_left_behind_is_refused_untouched(tmp_path: Path) -> None:
+    path = made(tmp_path / "memory.db")
+    code = (
+        "import sys, os, apsw; db = apsw.Connection(sys.argv[1]);"
+        "db.execute(\"INSERT INTO holdfast_migration (name, applied_at) VALUES ('9999_future.sql', 0)\");"
+        "os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", code, path], check=True)
+    before = fingerprint(tmp_path)
+    assert set(before) == {"memory.db", "memory.db-wal"}
+
+    with pytest.raises(StoreTooNew):
+        SqliteStore(path)
+    assert fingerprint(tmp_path) == before
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_another_programs_database_is_refused_untouched(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / "other.db"
+    raw = apsw.Connection(str(path))
+    raw.pragma("journal_mode", mode)
+    raw.execute("CREATE TABLE message (id INTEGER); INSERT INTO message VALUES (1)")
+    raw.close()
+    before = fingerprint(tmp_path)
+
+    with pytest.raises(StoreError, match="another program"):
+        SqliteStore(path)
+    assert fingerprint(tmp_path) == before
+
+
+def test_a_file_that_is_no_database_is_refused_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("dear diary, " * 500)
+    before = fingerprint(tmp_path)
+
+    with pytest.raises(StoreCorrupt, match="not a SQLite database"):
+        SqliteStore(path)
+    assert fingerprint(tmp_path) == before
+
+
+def test_a_damaged_file_is_reported(tmp_path: Path) -> None:
+    path = made(tmp_path / "memory.db")
+    data = bytearray(path.read_bytes())
+    data[100:200] = b"\xff" * 100
+    path.write_bytes(data)
+
+    with pytest.raises(StoreCorrupt):
+        SqliteStore(path)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"no/such does not exist.*create it first"):
+        SqliteStore(tmp_path / "no" / "such" / "memory.db")
+
+
+def test_a_folder_is_no_store(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="is a folder"):
+        SqliteStore(tmp_path)
+
+
+AS_NOBODY = """
+import os, sys
+from holdfast.errors import HoldfastError
+from holdfast.store import SqliteStore
+SqliteStore(":memory:").close()
+if os.getuid() == 0:
+    os.setgid(65534)
+    os.setuid(65534)
+try:
+    SqliteStore(sys.argv[1])
+except HoldfastError as error:
+    print(type(error).__name__, "|", error)
+"""
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_what_cannot_be_written_is_said(tmp_path: Path, what: str) -> None:
+    """Run as a user without rights, because root may write anything."""
+    path = made(tmp_path / "memory.db")
+    path.chmod(0o444)
+    target = path if what == "file" else tmp_path / "new.db"
+    tmp_path.chmod(0o555)
+    for folder in tmp_path.parents:
+        if folder.stat().st_uid == os.getuid() and folder != Path("/"):
+            folder.chmod(folder.stat().st_mode | 0o011)
+    done = subprocess.run([sys.executable, "-c", AS_NOBODY, target], capture_output=True, text=True, check=False)
+    tmp_path.chmod(0o755)
+
+    assert done.stdout.startswith("StoreReadOnly | "), done.stdout + done.stderr
+    assert "permissions" in done.stdout or "writable" in done.stdout
+
+
+def test_an_empty_path_is_refused() -> None:
+    with pytest.raises(ConfigError):
+        SqliteStore("")
+
+
+def test_a_database_address_of_a_later_version_is_refused() -> None:
+    with pytest.raises(ConfigError, match="later version"):
+        open_store("postgresql://localhost/memory", Config())
+
+
+def test_a_location_decides_the_store(tmp_path: Path) -> None:
+    for location in (":memory:", tmp_path / "a.db", str(tmp_path / "b.db")):
+        open_store(location, Config()).close()
+
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["a.db", "b.db"]
+
+
+def test_two_stores_in_memory_are_two(tmp_path: Path) -> None:
+    one, two = SqliteStore(":memory:"), SqliteStore(":memory:")
+    one.write(ANA, lambda view: say(view, "one"))
+
+    assert two.people() == []
+    one.close()
+    two.close()
+
+
+def test_a_relative_path_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = SqliteStore("memory.db")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    store.write(ANA, lambda view: say(view, "one"))
+
+    assert store.people() == [ANA.person]
+    store.close()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_many_threads_may_open_one_new_file(tmp_path: Path) -> None:
+    errors: list[BaseException] = []
+    start = threading.Barrier(8)
+
+    def work() -> None:
+        start.wait()
+        try:
+            store = SqliteStore(tmp_path / "memory.db")
+            store.write(ANA, lambda view: say(view, "one"))
+            store.close()
+        except StoreError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert errors == []
+
+
+def test_a_new_file_that_somebody_holds_is_busy(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    holder = apsw.Connection(str(path))
+    holder.execute("BEGIN EXCLUSIVE")
+
+    with pytest.raises(StoreBusy):
+        SqliteStore(path, Config(busy_timeout_ms=50))
+    holder.execute("ROLLBACK")
+    holder.close()
+
+
+def test_a_migration_that_was_cut_off_is_done_again(tmp_path: Path) -> None:
+    """Killed at any statement of the first migration, the next start finds an empty file and begins anew."""
+    path = tmp_path / "memory.db"
+    code = """
+import os, sys, apsw
+from holdfast.store import SqliteStore, sqlitefile
+def trace(cursor, sql, bindings):
+    global seen
+    seen += 1
+    if seen == int(sys.argv[2]):
+        os._exit(9)
+    return True
+seen = 0
+connect = sqlitefile._connect
+def traced(*args):
+    db = connect(*args)
+    db.exec_trace = trace
+    return db
+sqlitefile._connect = traced
+SqliteStore(sys.argv[1])
+"""
+    died = 0
+    for cut in (4, 8, 13, 20, 30):
+        died += subprocess.run([sys.executable, "-c", code, path, str(cut)], check=False).returncode == 9
+    made(path)
+
+    assert died == 5
+    store = SqliteStore(path)
+    assert store.check() == []
+    store.close()
