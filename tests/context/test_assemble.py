@@ -125,6 +125,7 @@ def test_summaries_that_do_not_fit_lose_detail_first(covered, shown_starts, left
         ([("user", "Hi")], "Hi", False),
         ([("user", "Hi")], "Another", True),
         ([("user", "Hi"), ("assistant", "Hello")], None, False),
+        ([("user", "Hi"), ("assistant", "Hello")], "", False),
     ],
 )
 def test_the_question_closes_the_context_unless_it_is_there(last, query, added):
@@ -133,7 +134,7 @@ def test_the_question_closes_the_context_unless_it_is_there(last, query, added):
     context = show(messages, query=query)
 
     assert len(context.messages) == len(last) + added
-    assert query is None or context.messages[-1] == {"role": "user", "content": query}
+    assert not query or context.messages[-1] == {"role": "user", "content": query}
 
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Lisbon"}'}}
@@ -193,6 +194,15 @@ def test_what_is_shown_anyway_is_not_recalled():
     context = show(talk(65, 41), summaries=summaries, facts=[DIET], hits=hits)
 
     assert shown(context, "recalled") == ["2025-03-01 user: once", "2025-03-01 user: same number elsewhere"]
+
+
+def test_no_more_is_recalled_than_asked_for():
+    """What is shown anyway does not count."""
+    hits = [hit(64, "verbatim"), *(hit(seq, f"thing {seq}") for seq in range(1, 9))]
+    context = show(talk(65, 41), summaries=tree(60), hits=hits, recall_limit=2)
+
+    assert shown(context, "recalled") == ["2025-03-01 user: thing 1", "2025-03-01 user: thing 2"]
+    assert context.left_out == ()
 
 
 def test_a_recalled_message_says_what_replaced_it():

@@ -19,7 +19,8 @@ class Material:
     ``messages`` are those that may be shown verbatim: all from ``messages_from`` (see
     `verbatim_from`) to the last, in order.  ``total_messages`` is the number of the last message.
     ``summaries``: the live ones of the conversation, of every level.  ``facts``: live and visible
-    here.  ``hits``: recalled for this question, best first.  ``query`` is the user's next message.
+    here.  ``hits``: recalled for this question, best first; at most ``recall_limit`` of those that
+    are not shown anyway are taken.  ``query`` is the user's next message.
     ``notes`` says of a message (conversation, seq) what replaced it.
     """
 
@@ -32,6 +33,7 @@ class Material:
     query: str | None = None
     notes: Mapping[tuple[str, int], str] = field(default_factory=dict)
     messages_from: int = 0
+    recall_limit: int | None = None
 
     @property
     def first_given(self) -> int:

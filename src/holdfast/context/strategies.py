@@ -198,6 +198,8 @@ class Layered:
         facts = {item.source.id for p in stable for item in p.items if item.source.kind == "fact"}
         wanted: list[Item] = []
         for hit in story.unseen(facts):
+            if len(wanted) == story.material.recall_limit:
+                break
             item = hit_item(
                 hit, story.material.notes.get((hit.conversation, hit.seq)) if hit.kind == "message" else None
             )

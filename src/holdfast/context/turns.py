@@ -42,7 +42,7 @@ class Turn:
 
 def turns_of(messages: Sequence[Message], query: str | None, meter: Meter) -> list[Turn]:
     """*messages* in order as turns, and *query* as the last one unless the user's last message is it."""
-    asked = None if query is None or _already_asked(messages, query) else query
+    asked = None if not query or _already_asked(messages, query) else query
     found: list[Turn] = []
     index = 0
     while index < len(messages):
