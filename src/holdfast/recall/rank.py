@@ -12,6 +12,7 @@ others and on REALTALK and BEAM; docs/decisions say what each is worth.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -61,16 +62,23 @@ class Bearing:
     document, plus ``offset``.  The offset puts 19 in 20 of the turns that answered, among the first
     ten, above 0 (866 questions of LoCoMo and REALTALK); questions about somebody else's life lose
     91 % of their first ten on LoCoMo and 67 % on REALTALK, where people overlap, and small talk 95
-    and 79 %.  By words alone: 84, 66, 81 and 70 %.
+    and 79 %.  By words alone: 84, 66, 81 and 70 %.  The best of few is less than the best of many,
+    so below 500 documents ``fewer`` is added for each factor of e that there are less.
     """
 
     nearness: float
     coverage: float
     offset: float
+    fewer: float
+
+    def of(self, nearness: float, coverage: float, documents: int) -> float:
+        """How far all scores of a search move."""
+        fewer = self.fewer * max(0.0, math.log(500 / max(documents, 1)))
+        return self.nearness * nearness + self.coverage * coverage + self.offset + fewer
 
 
-BEARING: Final = Bearing(nearness=7.2, coverage=5.0, offset=-9.9)
-BEARING_OF_WORDS: Final = Bearing(nearness=0.0, coverage=15.0, offset=-14.4)
+BEARING: Final = Bearing(nearness=7.2, coverage=5.0, offset=-9.9, fewer=0.9)
+BEARING_OF_WORDS: Final = Bearing(nearness=0.0, coverage=15.0, offset=-14.4, fewer=1.8)
 # What a cosine is worth to expect, in deviations, where a document has no vector yet: this share of
 # the deviations of its words, at most so many.
 EXPECTED_SHARE: Final = 0.5

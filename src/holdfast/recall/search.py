@@ -254,7 +254,7 @@ def _scores(
     weight = seen.bm25_weight if seen else 1.0
     scale = rank.scale_of(raws, seen.recall_min if seen else 0.0)
     covered = max(rank.coverage(part.matches, holding, len(background.index), len(part.index)) for part in parts)
-    bearing = _bearing(raws, covered, seen)
+    bearing = _bearing(raws, covered, len(background.index), seen)
     scored: dict[HitKind, dict[str, Floats]] = {}
     for part, raw in zip(parts, raws, strict=True):
         match = rank.match_of(raw if seen else replace(raw, cosine=None), scale, weight)
@@ -269,14 +269,14 @@ def _scores(
     return {kind: {**found, "bearing": np.full(len(found["words"]), bearing)} for kind, found in scored.items()}
 
 
-def _bearing(raws: Sequence[rank.Raw], covered: float, thresholds: Thresholds | None) -> float:
+def _bearing(raws: Sequence[rank.Raw], covered: float, documents: int, thresholds: Thresholds | None) -> float:
     """How far all scores are moved; see `rank.Bearing`."""
     if thresholds is None:
-        return rank.BEARING_OF_WORDS.coverage * covered + rank.BEARING_OF_WORDS.offset
+        return rank.BEARING_OF_WORDS.of(0.0, covered, documents)
     cosine = max(float(raw.cosine.max()) for raw in raws if raw.cosine is not None and len(raw.cosine))
     span = max(thresholds.merge - thresholds.recall_min, 1e-6)
     nearness = min(max((cosine - thresholds.recall_min) / span, 0.0), 1.0)
-    return rank.BEARING.nearness * nearness + rank.BEARING.coverage * covered + rank.BEARING.offset
+    return rank.BEARING.of(nearness, covered, documents)
 
 
 def _allowed(
