@@ -19,11 +19,13 @@ from importlib import resources
 from typing import Any
 
 _HOLE = re.compile(r"\{([a-z_A-Z]+)(\+?)(?::([a-z_]+))?\}")
+_WORDS_OF = re.compile(r"(?<!P)<([a-z_]+)>")
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _SAME_WIDTH = str.maketrans(
     {"’": "'", "‘": "'", "´": "'", "`": "'", "“": '"', "”": '"', "„": '"', "\u00a0": " ", "＇": "'"}
 )
 
+TECH_VERSION = r"(?:\s*v?\d+(?:\.\d+)*(?![\w%]))?"
 ANY_DIGIT = "#"
 MAX_TEXT_CHARS = 600  # longer stretches are not one sentence; they are read in pieces of this size
 
@@ -56,6 +58,7 @@ class OpenSlot:
     drop: frozenset[str]
     raw: str
     raw_many: str
+    refuse_lexicons: tuple[str, ...] = ()
 
 
 class Lexicon:
@@ -133,13 +136,22 @@ class Pattern:
     others: bool = True
     last: bool = False
     lead: bool = True
+    asked: bool = False
     list: str = ""
     also: tuple[Mapping[str, str], ...] = ()
     names: str = ""
     needs: str = ""
+    empty: str = ""
+    when: str = ""
+    ask: str = ""
     examples: tuple[Mapping[str, Any], ...] = ()
     place: int = 0
     language: Language = field(repr=False, compare=False, default=None)  # type: ignore[assignment]
+
+    @cached_property
+    def question(self) -> re.Pattern[str]:
+        """The question that an answer pattern answers."""
+        return re.compile(_spaces(self.ask), re.IGNORECASE)
 
     @cached_property
     def compiled(self) -> tuple[tuple[re.Pattern[str], tuple[Slot, ...]], ...]:
@@ -212,7 +224,7 @@ class Language:
             slots.append(Slot(group, name, many))
             return f"(?P<{group}>{body})"
 
-        source = _HOLE.sub(fill, _spaces(find))
+        source = _HOLE.sub(fill, self._named(_spaces(find)))
         left = r"(?<![\w'])" if self.spaced else ""
         try:
             return re.compile(left + source, re.IGNORECASE), tuple(slots)
@@ -223,13 +235,18 @@ class Language:
         lexicons = self.lexicons_of(name)
         if lexicons:
             one = "(?:" + "|".join(lexicon.alternatives for lexicon in lexicons) + ")"
+            one += TECH_VERSION if lexicons[0].name.startswith("tech") else ""
             return f"{one}(?:(?:{self.separators}){one}){{0,9}}" if many else one
         if name not in self.slots:
             raise BadPatterns(f"{self.code}: pattern {owner} names {{{name}}}, which is no slot, lexicon or macro")
         slot = self.slots[name]
         raw = slot.raw_many if many else slot.raw
         raw = raw.replace("<numbers>", "|".join(sorted(self.numbers, key=len, reverse=True)))
-        return re.sub(r"<([a-z_]+)>", lambda hole: self.lexicons[hole[1]].alternatives, raw)
+        return self._named(raw)
+
+    def _named(self, source: str) -> str:
+        """*source* with ``<name>`` replaced by the words of that lexicon."""
+        return _WORDS_OF.sub(lambda hole: self.lexicons[hole[1]].alternatives, source)
 
     def _pattern(self, place: int, entry: Mapping[str, Any]) -> Pattern:
         values = dict(entry)
@@ -259,13 +276,21 @@ def _open_slot(name: str, spec: Mapping[str, Any]) -> OpenSlot:
         )
 
     return OpenSlot(
-        name, spec.get("kind", name), int(spec.get("words", 5)), words("cut"), words("refuse"), words("never"),
-        words("drop"), spec.get("raw", r"[^,.;:!?()\"\n]{1,80}"), spec.get("raw_many", r"[^.;:!?()\"\n]{1,140}"),
-    )  # fmt: skip
+        name,
+        spec.get("kind", name),
+        int(spec.get("words", 5)),
+        words("cut"),
+        words("refuse"),
+        words("never"),
+        words("drop"),
+        spec.get("raw", r"[^,.;:!?()\"\n]{1,80}"),
+        spec.get("raw_many", r"[^.;:!?()\"\n]{1,140}"),
+        tuple(spec.get("refuse_lexicons", "").split()),
+    )
 
 
 def _spaces(source: str) -> str:
-    return re.sub(r"(?<!\\) ", r"\\s+", source)
+    return re.sub(r"(?<!\\) ([?*+]?)", lambda found: r"\s*" if found[1] in ("?", "*") and found[1] else r"\s+", source)
 
 
 def _key(words: str) -> str:

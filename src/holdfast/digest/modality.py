@@ -96,12 +96,15 @@ def _expanded(source: str, table: Mapping[str, str]) -> str:
     return re.sub(r"\s*\n\s*", "", whole.strip()).replace(" ", r"\s+")
 
 
-def judge(language: Language, sentence: str, start: int, end: int, *, lead: bool = True) -> Verdict | None:
+def judge(
+    language: Language, sentence: str, start: int, end: int, *, lead: bool = True, asked: bool = False
+) -> Verdict | None:
     """
     What the words of *sentence* around characters *start* to *end* make of a match there.
 
     None: the match is embedded in words that this cannot read ("the reason I live in …"), so nothing
-    is claimed.  ``lead=False`` skips that test, for patterns that bind to no subject.
+    is claimed.  ``lead=False`` skips that test, for patterns that bind to no subject; ``asked=True`` takes words for true even inside a question
+    ("where is my order #123?").
     """
     cue = cues(language)
     before, after = sentence[:start], sentence[end:]
@@ -114,8 +117,7 @@ def judge(language: Language, sentence: str, start: int, end: int, *, lead: bool
         return Verdict("reported")
     if _search(cue, "undone", after):
         return Verdict("hypothetical")
-    asked = _asked(cue, sentence, start, end)
-    if asked:
+    if not asked and _asked(cue, sentence, start, end):
         return Verdict("question")
     weight = 0.7 if _search(cue, "hedge_after", after) or _search(cue, "hedge_before", before) else 1.0
     return Verdict("asserted", weight)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..scope import SELF
+from ..text.dates import TimeSpan
 from ..text.sentences import split
 from ..text.terms import language_of
 from ..types import Candidate, Message
@@ -22,13 +23,14 @@ from .grammar import MAX_TEXT_CHARS, Language, Pattern, folded, language
 from .modality import BLANK, Verdict, cues, judge, masked
 from .people import ME, People, Person
 from .slots import Value, read_slot
+from .timing import Held, times_of, when
 
 SOURCE = "rules 1"
 MAX_READ_CHARS = 20_000  # what is longer is a document, not talk; its beginning is read
 FALLBACK = "en"
 UNMISTAKABLE = frozenset({"ko", "ja", "zh", "ru", "uk", "el", "ar", "he", "hi", "th"})  # told by their script
 
-_TEMPLATE = re.compile(r"\{([a-z_]+)(?:\.(kind))?\}")
+_TEMPLATE = re.compile(r"\{([a-z_]+)(?:\.(kind|version)|\*(\d+))?\}")
 _CAPITAL = re.compile(r"[A-ZÀ-Þ]")
 _RANGE = re.compile(r"([a-z_]+) (\d+)\.\.(\d+)")
 
@@ -42,6 +44,10 @@ class _Piece:
     text: str
     offset: int
     lower_case: bool
+
+    def times(self) -> list[TimeSpan]:
+        """The times that the sentence names."""
+        return times_of(self.text, self.message.at, self.language.code)
 
 
 def read(
@@ -157,33 +163,36 @@ def _claims(
     if not _in_range(pattern.needs, values):
         return
     person, start = _who(piece, people, pattern, found)
-    if person is None:
+    if person is None or (pattern.needs == "other" and person.is_self):
         return
     end = _end(found, values)
-    verdict = judge(piece.language, piece.text, start, end, lead=pattern.lead)
+    verdict = judge(piece.language, piece.text, start, end, lead=pattern.lead, asked=pattern.asked)
     if verdict is None:
         return
-    if pattern.names:
-        person_named = people.name(values["name"][0].value, _relation(values))
-        if pattern.names == "subject":
-            person = person_named
+    named = people.name(values["name"][0].value, _relation(values)) if pattern.names else None
     negated = any(value for group, value in found.groupdict().items() if group.startswith("neg"))
     if negated and pattern.negated == "drop":
         return
     more = cues(piece.language).get("extends")
     tail = more.match(piece.text, end) if more else None
     end = tail.end() if tail else end
-    quote_start = min(start, found.start())
+    start = min(start, found.start())
+    held = Held(end=end)
+    if piece.message.at is not None:
+        held = when(piece.times(), piece.text, start, end, mode=pattern.when, at=piece.message.at)
+    if pattern.when == "event" and not held.words:
+        return
     for fields in _fields(pattern, values):
-        candidate = _candidate(piece, pattern, person, verdict, fields, (quote_start, end), negated)
-        if BLANK in candidate.quote or not candidate.value:
+        fields["when"] = Value(held.words, "", start, held.end)
+        candidate = _candidate(piece, pattern, person, verdict, fields, (start, held), negated)
+        if BLANK in candidate.quote or not (candidate.value or candidate.op == "retract"):
             continue
         yield candidate
-        yield from _also(piece.language, pattern, candidate, fields)
+        yield from _also(piece.language, pattern, candidate, fields, named)
 
 
 def _relation(values: dict[str, list[Value]]) -> str:
-    for group in ("relation", "species"):
+    for group in ("human", "relation", "species"):
         if values.get(group):
             return values[group][0].value
     return ""
@@ -241,7 +250,9 @@ def _filled(template: str, fields: Mapping[str, Value]) -> str:
         value = fields.get(hole[1])
         if value is None:
             return ""
-        return value.kind if hole[2] else value.value
+        if hole[3]:
+            return f"{float(value.value) * int(hole[3]):g}"
+        return getattr(value, hole[2] or "value")  # type: ignore[no-any-return]
 
     return re.sub(r"\s+([.,])", r"\1", re.sub(r"\s{2,}", " ", _TEMPLATE.sub(fill, template))).strip()
 
@@ -252,10 +263,11 @@ def _candidate(
     person: Person,
     verdict: Verdict,
     fields: Mapping[str, Value],
-    span: tuple[int, int],
+    span: tuple[int, Held],
     negated: bool,
 ) -> Candidate:
-    start, end = piece.offset + span[0], piece.offset + span[1]
+    held = span[1]
+    start, end = piece.offset + span[0], piece.offset + held.end
     op: Literal["assert", "retract"] = "retract" if negated != (pattern.op == "retract") else "assert"
     text = _about(piece.language, person, _filled(pattern.text, fields))
     if op == "retract":
@@ -265,7 +277,7 @@ def _candidate(
         subject=person.subject,
         category=pattern.category,
         key=_filled(pattern.key, fields).replace(" ", "_").lower(),
-        value=_filled(pattern.value, fields),
+        value=_filled(pattern.value, fields) or pattern.empty,
         text=text,
         confidence=round(pattern.confidence * verdict.weight, 3),
         seq=piece.message.seq,
@@ -275,6 +287,8 @@ def _candidate(
         join=pattern.join,  # type: ignore[arg-type]
         modality=verdict.modality,
         lifetime=pattern.lifetime,  # type: ignore[arg-type]
+        valid_from_ms=held.from_ms if op == "assert" else None,
+        valid_to_ms=held.to_ms if op == "assert" else None,
         source=SOURCE,
     )
 
@@ -289,14 +303,28 @@ def _about(rules: Language, person: Person, text: str) -> str:
     return str(rules.people.get(template, "{label} {text}")).replace("{label}", label).replace("{text}", rest)
 
 
-def _also(rules: Language, pattern: Pattern, first: Candidate, fields: Mapping[str, Value]) -> Iterator[Candidate]:
-    """What follows from the same words: liking coffee takes back that one disliked it."""
-    if first.op == "retract":
+def _also(
+    rules: Language, pattern: Pattern, first: Candidate, fields: Mapping[str, Value], named: Person | None
+) -> Iterator[Candidate]:
+    """
+    What follows from the same words: liking coffee ends disliking it, a named dog is a dog.
+
+    Such an implied retraction carries the modality ``negated``: it ends what it finds and means
+    nothing when there is nothing to end.
+    """
+    if first.op == "retract" and pattern.op != "retract":
         return
     for entry in pattern.also:
         values = {name: _filled(entry[name], fields) for name in ("category", "key", "value") if name in entry}
+        op: Literal["assert", "retract"] = "retract" if entry.get("op") == "retract" else "assert"
+        if op == "assert" and not values.get("value", "x"):
+            continue
+        implied = "negated" if op == "retract" and first.modality == "asserted" else first.modality
+        values["key"] = values.get("key", first.key).replace(" ", "_").lower()
         text = _filled(entry["text"], fields) if "text" in entry else first.text
-        yield replace(first, op=entry.get("op", "assert"), text=text, **values)  # type: ignore[arg-type]
+        if named is not None and entry.get("subject") == "name":
+            values["subject"], text = named.subject, _about(rules, named, text)
+        yield replace(first, op=op, text=text, modality=implied, **values)  # type: ignore[arg-type]
 
 
 def _settled(rules: Language, found: list[Candidate]) -> list[Candidate]:

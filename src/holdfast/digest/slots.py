@@ -26,12 +26,17 @@ _MAX_ITEMS = 10
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A slot's value, the kind of its lexicon (empty for open slots), and where it stands in the sentence."""
+    """
+    A slot's value and where it stands in the sentence.
+
+    ``kind`` is the kind of its lexicon or its currency, ``version`` the number behind a technology.
+    """
 
     value: str
     kind: str
     start: int
     end: int
+    version: str = ""
 
 
 def read_slot(language: Language, slot: Slot, found: re.Match[str], *, lower_case: bool) -> list[Value]:
@@ -56,11 +61,11 @@ def read_slot(language: Language, slot: Slot, found: re.Match[str], *, lower_cas
     reader = _READERS.get(spec.kind, _read_words)
     if not slot.many:
         one = reader(language, spec, text, start, end, lower_case)
-        return [one] if one else []
+        return [one] if one and not _belongs_elsewhere(language, spec, one) else []
     values = []
     for first, last in _parts(language, text, start, end):
         one = reader(language, spec, text, first, last, lower_case)
-        if one is None or len(values) >= _MAX_ITEMS:
+        if one is None or len(values) >= _MAX_ITEMS or _belongs_elsewhere(language, spec, one):
             break
         values.append(one)
         if text[one.end : last].strip(_EDGE):
@@ -68,14 +73,24 @@ def read_slot(language: Language, slot: Slot, found: re.Match[str], *, lower_cas
     return values
 
 
+def _belongs_elsewhere(language: Language, spec: OpenSlot, value: Value) -> bool:
+    """Whether the words are known as something else: "moved to Kubernetes" names no place."""
+    first = value.value.split(",")[0]
+    return any(
+        lexicon.lookup(first) or lexicon.lookup(first.split(" ")[0])
+        for name in spec.refuse_lexicons
+        for lexicon in language.lexicons_of(name)
+    )
+
+
 def _lexicon_value(text: str, lexicon: str, canonical: str, item: re.Match[str]) -> Value:
-    """A word of a lexicon; technology keeps the version that follows it: ``PostgreSQL 15``."""
+    """A word of a lexicon; with technology, the version that follows it."""
     prefix, _, kind = lexicon.partition("_")
     end = item.end()
     if prefix == "tech":
         version = _VERSION.match(text, end)
         if version:
-            return Value(f"{canonical} {version[1]}", kind, item.start(), version.end())
+            return Value(canonical, kind, item.start(), version.end(), version[1])
     return Value(canonical, kind or lexicon, item.start(), end)
 
 
@@ -173,17 +188,19 @@ def _read_capitals(
     words: list[tuple[str, int, int]] = []
     for token, first, last in _tokens(text, start, end):
         word = token.lower()
-        if not words and word in spec.drop:
-            continue
-        if word in spec.never or (not words and (word in spec.refuse or word.partition("'")[0] in spec.refuse)):
-            return None
         stops = token.endswith(".") and "." not in token[:-1] and word not in _SHORTENED
         if stops:
             token, word, last = token[:-1], word[:-1], last - 1
+        if not words and word in spec.drop and not stops:
+            continue
+        if not words and (word in spec.refuse or word.partition("'")[0] in spec.refuse):
+            return None
         capital = token[0].isupper() or token[0].isdigit()
         joins = bool(words) and word in _JOINING
         if word in spec.cut or not (capital or joins or (lower_case and token[0].isalpha())):
             break
+        if word in spec.never:
+            return None
         words.append((token, first, last))
         if len(words) > spec.words:
             return None
@@ -232,6 +249,12 @@ def _read_number(language: Language, spec: OpenSlot, text: str, start: int, end:
     if re.fullmatch(r"\d+(?:[.,]\d+)?", digits):
         return Value(digits.replace(",", "."), "", start, end)
     return None
+
+
+def _read_raw(language: Language, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool) -> Value | None:
+    """The words as they stand: the slot's own expression has said what they are."""
+    value = re.sub(r"\s+", " ", text[start:end].strip(_EDGE))
+    return Value(value, "", start, end) if value else None
 
 
 _CURRENCIES = {
@@ -288,4 +311,5 @@ _READERS: dict[str, Reader] = {
     "proper": _read_proper,
     "number": _read_number,
     "money": _read_money,
+    "raw": _read_raw,
 }

@@ -79,9 +79,9 @@ def _in_sentence(text: str, at: datetime, grammar: _Grammar | None) -> list[Time
         past = True if grammar.past.search(text) else None
         for rule, expression in grammar.phrases:
             for found in expression.finditer(text):
-                span = _read(rule, found, at, past, grammar.words)
-                if span is not None:
-                    _take(spans, _related(text, span, grammar))
+                named = _read(rule, found, at, past, grammar.words)
+                if named is not None:
+                    _take(spans, _related(text, named, grammar))
     return _with_clock(text, sorted(spans, key=lambda span: span.start), at)
 
 
@@ -171,7 +171,7 @@ class _Grammar:
     until: re.Pattern[str] | None
 
 
-_CLOCK = r"\d{1,2}(?:[:.]\d{2})? ?(?:[ap]\.?m\b\.?)|\d{1,2}:\d{2}|noon|midday|midnight|\d{1,2} ?(?:uhr|h)\b(?:\d{2}\b)?"
+_CLOCK = r"\d{1,2}(?:[:.]\d{2})? ?[ap](?:\.m\.|m\b)|\d{1,2}:\d{2}|noon|midday|midnight|\d{1,2} ?(?:uhr|h)\b(?:\d{2}\b)?"
 
 
 @cache

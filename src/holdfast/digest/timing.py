@@ -1,0 +1,83 @@
+"""
+When a stated fact holds: the times named beside it, resolved against the message's own time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from ..clock import from_ms
+from ..text.dates import TimeSpan, find_times
+
+_REACH_CHARS = 60  # a time further from the statement belongs to something else
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """From when to when (milliseconds UTC, None: not said), where its words end, and the words with the date."""
+
+    from_ms: int | None = None
+    to_ms: int | None = None
+    end: int = 0
+    words: str = ""
+
+
+def when(times: list[TimeSpan], text: str, start: int, end: int, *, mode: str, at: datetime) -> Held:
+    """
+    What the times of a sentence say of the statement at characters *start* to *end*.
+
+    Args:
+        times: all times that the sentence names.
+        text: the sentence.
+        start: where the statement begins.
+        end: where it ends; a time may follow within 60 characters of the same clause.
+        mode: ``""`` (only "since", "for" and "until" bound it), ``"change"`` (it began at the time named:
+            "we moved last week") or ``"event"`` (it happens at the time named and is over after it).
+        at: when the message was written; its zone is used to show dates.
+    """
+    held = Held(end=end)
+    for span in times:
+        if span.start < start or span.start > end + _REACH_CHARS or _parted(text, end, span.start):
+            continue
+        last = max(end, span.end)
+        if mode == "event" and span.relation in ("at", "until"):
+            return Held(span.from_ms if span.relation == "at" else None, span.to_ms, last, _dated(span, at))
+        if span.relation in ("since", "for") or (
+            mode == "change" and span.relation == "at" and span.from_ms <= _ms(at)
+        ):
+            return Held(span.from_ms, None, last, _dated(span, at))
+        if span.relation == "until" and mode != "change":
+            held = Held(None, span.to_ms, last, _dated(span, at))
+    return held
+
+
+def times_of(text: str, at: datetime | None, language: str) -> list[TimeSpan]:
+    """The times of a sentence; none when nobody knows when it was said."""
+    return find_times(text, at, language) if at is not None and at.tzinfo is not None else []
+
+
+def _parted(text: str, end: int, start: int) -> bool:
+    """Whether another clause begins between the statement and the time."""
+    return any(mark in text[end:start] for mark in ",;:.!?()") if start > end else False
+
+
+def _ms(at: datetime) -> float:
+    return at.timestamp() * 1000
+
+
+def _dated(span: TimeSpan, at: datetime) -> str:
+    """The words as they stand and the date they mean: ``next Tuesday (2024-05-21)``."""
+    zone = at.tzinfo
+    first, last = from_ms(span.from_ms).astimezone(zone), from_ms(span.to_ms - 1).astimezone(zone)
+    if span.relation == "for":
+        return span.words
+    if span.grain == "year":
+        date = f"{first:%Y}"
+    elif span.grain == "month":
+        date = f"{first:%Y-%m}"
+    elif span.grain in ("minute", "hour"):
+        date = f"{first:%Y-%m-%d %H:%M}"
+    else:
+        date = f"{first:%Y-%m-%d}" if first.date() == last.date() else f"{first:%Y-%m-%d} to {last:%Y-%m-%d}"
+    return span.words if date in span.words else f"{span.words} ({date})"
