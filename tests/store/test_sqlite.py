@@ -17,6 +17,7 @@ from holdfast.errors import Conflict, StoreClosed, StoreError
 from holdfast.scope import Scope
 from holdfast.store import SqliteStore
 from holdfast.store.protocol import ReadView, WriteView
+from holdfast.testing.power import FaultyDisk
 from holdfast.testing.rows import ANA, learn, say
 
 
@@ -61,6 +62,40 @@ def test_writes_that_wait_are_committed_together(tmp_path: Path) -> None:
 
     assert len(commits) == 2
     assert len(store.read(ANA, lambda view: view.messages())) == 21
+    store.close()
+
+
+def test_writes_committed_together_survive_a_fault_each_by_itself(tmp_path: Path) -> None:
+    """The disk fails once under a whole group: each is tried again alone, and none is lost or doubled."""
+    disk = FaultyDisk("grouped", error=apsw.IOError)
+    store = SqliteStore(tmp_path / "memory.db", vfs=disk.name)
+    hold, started = threading.Event(), threading.Event()
+
+    def slow(view: WriteView) -> None:
+        say(view, "slow")
+        started.set()
+        hold.wait(5)
+
+    def break_the_disk(view: WriteView) -> None:
+        say(view, "careless")
+        if disk.failed == 0:
+            disk.break_from_now()
+
+    threads = [threading.Thread(target=store.write, args=(ANA, slow))]
+    threads[0].start()
+    started.wait(5)
+    for work in (break_the_disk, *[lambda view: say(view, "quick")] * 9):
+        threads.append(threading.Thread(target=store.write, args=(ANA, work)))
+        threads[-1].start()
+    while store._writer._waiting.qsize() < 10:
+        time.sleep(0.001)
+    hold.set()
+    for thread in threads:
+        thread.join()
+
+    assert disk.failed == 1
+    assert [m.seq for m in store.read(ANA, lambda view: view.messages())] == list(range(1, 12))
+    assert store.check() == []
     store.close()
 
 
@@ -113,10 +148,14 @@ def test_closing_finishes_what_was_accepted(tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_dropped_lets_go_of_its_file(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "memory.db")
-    store.write(ANA, lambda view: say(view, "one"))
-    thread = store._writer._thread
-    del store
+    """Nobody closed it; not even a function that mentions the store keeps it alive."""
+
+    def use_and_forget() -> threading.Thread:
+        store = SqliteStore(tmp_path / "memory.db")
+        store.write(ANA, lambda view: say(view, type(store).__name__))
+        return store._writer._thread
+
+    thread = use_and_forget()
     gc.collect()
 
     assert not thread.is_alive()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from copy import copy
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -100,6 +101,7 @@ class GroupCommit:
                     break
             stopping = request is None
             self._commit(batch)
+            del request, batch  # an idle writer keeps nothing of its callers alive
             if self._log_pages >= CHECKPOINT_PAGES:
                 self._checkpoint()
         with suppress(apsw.Error):  # the log keeps everything until the file is opened again
@@ -175,6 +177,6 @@ class GroupCommit:
 
 
 def _refuse(batch: list[_Request], error: HoldfastError) -> None:
-    """Answer all of *batch* with *error*; one that failed by itself keeps its own."""
+    """Answer all of *batch* with *error*, each with its own copy; one that failed by itself keeps its own."""
     for request in batch:
-        request.error = request.error or error
+        request.error = request.error or copy(error)

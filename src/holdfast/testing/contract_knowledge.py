@@ -95,6 +95,15 @@ class FactsContract:
 
         assert values(store, ANA) == sorted(names)
 
+    def test_facts_can_be_limited_to_a_category_or_a_kind(self, store: Store) -> None:
+        store.write(ANA, lambda view: learn(view, "Lisbon"))
+        store.write(ANA, lambda view: learn(view, "tea", category="diet", key="drinks"))
+
+        assert values(store, ANA, category="diet") == ["tea"]
+        assert values(store, ANA, kind="attribute") == ["tea", "Lisbon"]
+        assert values(store, ANA, kind="episode") == []
+        assert values(store, ANA, kind="attribute", category="home") == ["Lisbon"]
+
     def test_a_quote_is_attached_once(self, store: Store) -> None:
         row = store.write(ANA, lambda view: learn(view, "Lisbon"))
         (again,) = store.write(ANA, lambda view: say(view, "still Lisbon"))
