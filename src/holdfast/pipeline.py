@@ -199,6 +199,7 @@ class Pipeline:
             hits=hits,
             query=query,
             messages_from=start,
+            recall_limit=self.config.recall_limit,
         )
         return material, Prefix.loads(*known) if known else None
 

@@ -92,6 +92,18 @@ def test_window_that_is_too_long_gives_way_to_summaries_first():
     assert context.left_out == ()
 
 
+def test_window_does_not_give_way_to_a_summary_that_has_no_room():
+    """Rather a part of the messages than neither them nor what tells them."""
+    long = [message(seq, "word " * 60) for seq in range(41, 66)]
+    summaries = [replace(s, text="word " * 900) if s.start_seq == 41 else s for s in tree(60)[:6]]
+    context = show(long, 1500, summaries=summaries)
+
+    (left,) = context.left_out
+    assert [s.start_seq for s in context.sources if s.section == "summaries"] == [1, 11, 21, 31]
+    assert (left.start_seq, left.end_seq, left.reason) == (41, left.end_seq, "no room in the budget")
+    assert left.end_seq < 50
+
+
 def test_without_summaries_the_oldest_are_left_out_as_a_range():
     context = show([message(seq, "word " * 60) for seq in range(1, 66)], 2000)
 

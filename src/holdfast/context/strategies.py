@@ -161,27 +161,31 @@ class Layered:
         needs is rounded up to an eighth of the budget, so that a new fact seldom moves the window.
         """
         second_last = turns[first].seqs[0] if turns else 0
-        starts = [s for s in window_starts(material.summaries, recent) if not second_last or s <= second_last]
-        starts = starts or [window_starts(material.summaries, recent)[0]]
+        starts = window_starts(material.summaries, recent)
+        starts = [start for start in starts if not second_last or start <= second_last] or starts[:1]
         step = max(1, room // RESERVE_STEPS)
+        best = (starts[0], part("summaries", (), meter))
         for start in starts:
-            told = self._told(frontier(material.summaries, start), material.conversation, room, meter)
+            before = frontier(material.summaries, start)
+            told = self._told(before, material.conversation, room, meter)
+            shown = {item.source.id for item in told.items}
+            if start > starts[0] and any(s.end_seq >= starts[0] and s.id not in shown for s in before):
+                break  # better a part of these messages than neither them nor their summary
+            best = (start, told)
             reserve = ceil(cost_of((told, facts)) / step) * step + int(room * self.recalled_share)
             tail = sum(turn.tokens for turn in turns if turn.seqs[0] == 0 or turn.seqs[0] >= start)
             if start >= material.first_given and tail <= room - reserve:
                 break
-        return start, told
+        return best
 
     def _told(self, summaries: list[Summary], conversation: str, room: int, meter: Meter) -> Part:
         """*summaries* within their share: detail goes first (the lowest level), its oldest first."""
         share = int(room * self.summaries_share) - MESSAGE_OVERHEAD_TOKENS - frame_tokens("summaries", meter)
         items = {summary.id: summary_item(summary, conversation) for summary in summaries}
-        spent = meter.lines(item.line for item in items.values())
-        for summary in sorted(summaries, key=lambda s: (s.level, s.start_seq)):
-            if spent <= share:
-                break
-            spent -= meter.line(items.pop(summary.id).line)
-        return part("summaries", list(items.values()), meter)
+        wanted = sorted(summaries, key=lambda s: (-s.level, -s.start_seq))
+        chosen, _ = affordable(wanted, lambda summary: meter.line(items[summary.id].line), share, least=LINE_TOKENS)
+        kept = {summary.id for summary in chosen}
+        return part("summaries", [items[summary.id] for summary in summaries if summary.id in kept], meter)
 
     def _stable(self, told: Part, facts: Part, needed: int, asked: int, room: int, meter: Meter) -> tuple[Part, ...]:
         """What stands above the breakpoint so that the last exchanges still fit, or at least the last question."""
