@@ -155,6 +155,11 @@ class TestToolCalls:
 
         assert chunks == [Chunk(1, 41, 1), Chunk(42, 81, 0)]
 
+    def test_calls_that_always_overlap_cannot_keep_a_chunk_open(self) -> None:
+        chain = " ".join(f"a!c{n} t!c{n - 1}" for n in range(1, 200))
+
+        assert ends(script("u a!c0 " + chain))[0] <= 2 * LONG_EXCHANGE * 10 + 1
+
     def test_orphan_results_cannot_keep_a_chunk_open(self) -> None:
         assert ends(script("u a!x " + "t!other " * 100))[0] <= LONG_EXCHANGE * 10 + RESULT_PATIENCE_MESSAGES
 

@@ -83,6 +83,12 @@ class TestAChunk:
 
         assert STAMP.findall(summarize_chunk(messages).text) == ["[2026-03-02] ", "[2026-03-03] "]
 
+    def test_sentences_of_one_message_keep_their_order(self) -> None:
+        weighty = "Luna has a new toy. I was worried, so on March 3 we decided to book Dr. Wu for 80 euros."
+        text = summarize_chunk(talk(f"Mia: {weighty}", "assistant: Ok.")).text
+
+        assert text.startswith(f"[2026-03-02] Mia: {weighty}")
+
     def test_concerns_are_the_users_own_words(self) -> None:
         draft = summarize_chunk(LUNA)
 
@@ -138,6 +144,13 @@ class TestOthersWords:
 
         assert text.startswith("[2026-03-02] Mia: My sister wrote me this: \"I can't sleep")
         assert "hot springs" not in text
+
+    def test_a_quoted_worry_is_not_the_speakers(self) -> None:
+        draft = summarize_chunk(
+            talk('Mia: Her mail said "I am worried and terrified of the surgery on Friday".', "assistant: Ok.")
+        )
+
+        assert draft.concerns == ()
 
     def test_what_is_imagined_is_no_concern_and_no_plan(self) -> None:
         draft = summarize_chunk(
@@ -250,6 +263,13 @@ class TestLanguages:
 
         assert told in draft.text
         assert any(concern in each for each in draft.concerns)
+
+    def test_themes_stand_in_the_text_where_words_are_not_set_apart(self) -> None:
+        content = "我的狗豆豆最近一直在吐。兽医说豆豆对鸡肉过敏，我们换成了三文鱼狗粮。豆豆喜欢三文鱼狗粮。"
+        found = summarize_chunk(talk(f"user: {content}")).themes
+
+        assert any("豆豆" in theme for theme in found)
+        assert all(theme in content for theme in found)
 
     @pytest.mark.parametrize("language", LANGUAGES)
     def test_every_lexicon_loads_and_lower_case_is_what_it_holds(self, language: str) -> None:

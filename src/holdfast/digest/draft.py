@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 SOURCE = "rules 1"
-_ENDINGS = '.!?…。！？؟:;"”’)]'
+_ENDINGS = (".", "!", "?", "…", "。", "！", "？", "؟", ":", ";")
+_CLOSING = "\"'”’»」』)]"
 _WIDE_START = 0x3000
 
 
@@ -33,7 +34,7 @@ class Statement:
 
 def ended(text: str) -> str:
     """*text* with a full stop where it has no ending of its own."""
-    if not text or text[-1] in _ENDINGS:
+    if not text or text.rstrip(_CLOSING).endswith(_ENDINGS):
         return text
     return text + ("。" if ord(text[-1]) >= _WIDE_START and not "\uac00" <= text[-1] <= "\ud7af" else ".")
 

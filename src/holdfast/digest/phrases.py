@@ -102,7 +102,7 @@ def _runs(sentence: str, words: Lexicon, barred: set[str]) -> list[list[str]]:
             kept = _kept(word, words, barred)
             if kept:
                 runs[-1].append(kept)
-            if kept != word:
+            if not kept or kept != word:
                 runs.append([])
     return [run for run in runs if run]
 

@@ -33,7 +33,8 @@ _WIDE = re.compile(
     r"[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e01-\u0eff]"
 )
 _CLAUSE_END = re.compile(r"(?<=[,;:，、；：])\s*|\s+(?=[–—-]+\s)|\s+(?=\()")
-_QUOTES = ("“”", "„“", "«»", "「」", "『』")
+_QUOTES = (("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"), ("『", "』"))
+_QUOTED = re.compile(r"\"[^\"]*+(?:\"|$)|“[^”]*+(?:”|$)|„[^“]*+(?:“|$)|«[^»]*+(?:»|$)|「[^」]*+(?:」|$)")
 _MARKS = frozenset('"“„«「『')
 _STRAIGHT = str.maketrans("’‘´`", "''''")
 _LONG_WORD_CHARS = 12
@@ -80,6 +81,11 @@ def is_code(sentence: str) -> bool:
 def straight(text: str) -> str:
     """*text* with typewriter apostrophes, as the lexicons write them; the same length."""
     return text.translate(_STRAIGHT)
+
+
+def own(text: str) -> str:
+    """*text* in straight apostrophes without what it quotes: only that speaks for the speaker."""
+    return straight(_QUOTED.sub(" ", text))
 
 
 def size(text: str) -> float:

@@ -28,7 +28,7 @@ from ..types import Summary
 from .draft import SOURCE, Statement, SummaryDraft, ended, lines_of
 from .lexicon import Lexicon, labels_of, lexicon
 from .phrases import themes
-from .plain import shorten, size, straight
+from .plain import own, shorten, size
 from .salience import ASSISTANT, NAME, NUMBER, SENTENCE_WORDS, SUPPOSED, WORTH, cosine, length_factor
 
 STORY_WORDS, ITEM_WORDS = 120.0, 20.0
@@ -203,7 +203,7 @@ def _pick(
 ) -> list[_Line]:
     """The sentences of one part that say most of what comes back and least of what was told before."""
     for line in offers:
-        plain = straight(line.statement.text)
+        plain = own(line.statement.text)
         line.score = sum(min(weight[term], 4.0) for term in line.terms) / (len(line.terms) + 4)
         line.score += sum(WORTH.get(sign, 0.0) for sign in words.signs(plain))
         line.score += NUMBER * any(ch.isdigit() for ch in plain)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from ..text.terms import language_of, terms
 from ..types import Message
 from .lexicon import Lexicon, lexicon
-from .plain import sentences, shorten, size, straight, trim
+from .plain import own, sentences, shorten, size, trim
 
 SENTENCE_WORDS = 26
 MAX_SPEAKER_CHARS = 40
@@ -31,7 +31,9 @@ ADVICE = 0.35
 ASSISTANT, USERS_MATTER = 0.8, 0.2
 REDUNDANCY = 0.9
 SHORT_ANSWER_WORDS = 6.0
-_QUESTION_MARKS = "?？؟;"
+FRAGMENT_WORDS = 6.0
+_STOPS = ".!?…。！？"
+_QUESTION_MARKS = ("?", "？", "؟")
 
 
 @dataclass(slots=True, eq=False)
@@ -127,10 +129,12 @@ def _unit(message: Message, index: int, sentence: str, reading: Reading, names: 
     text = shorten(text, SENTENCE_WORDS, words)
     if not any(ch.isalnum() for ch in text):
         return None
-    plain = straight(text)
+    plain = own(text)
     signs = set(words.signs(plain))
     if text.startswith("[") and text.endswith("]"):
         signs = {"aside"}
+    if message.role == "assistant" and size(text) < FRAGMENT_WORDS and text[-1] not in _STOPS:
+        signs.add("aside")  # an item of a list or a heading, seldom a statement
     if any(ch.isdigit() for ch in text):
         signs.add("number")
     if any(word[:1].isupper() and word not in ("I", "I'm", "I've", "I'll", "I'd") for word in plain.split()[1:]):
@@ -142,7 +146,7 @@ def _unit(message: Message, index: int, sentence: str, reading: Reading, names: 
         speaker=speaker_of(message),
         text=text,
         words=size(text),
-        question=sentence.rstrip(" \"'”’)").endswith(tuple(_QUESTION_MARKS[:3])),
+        question=sentence.rstrip(" \"'”’)").endswith(_QUESTION_MARKS),
         signs=frozenset(signs),
         terms=Counter(terms(text, words.language)),
         date=message.at.date().isoformat() if message.at else "",
