@@ -41,7 +41,7 @@ _NOT_PRESENT = re.compile(
 )
 
 _MONTH_OF = {name.lower(): number for number, name in enumerate(calendar.month_name) if name}
-_MONTH_OF |= {name.lower(): number for number, name in enumerate(calendar.month_abbr) if name}
+_MONTH_OF |= {name.lower(): number for number, name in enumerate(calendar.month_abbr) if name} | {"sept": 9}
 _DATE = re.compile(
     r"\b(?:(\d{1,2})(?:st|nd|rd|th)?\s+(?:of\s+)?)?(" + "|".join(_MONTH_OF) + r")\b\.?\s*"
     r"(?:(\d{1,2})(?:st|nd|rd|th)?\b(?!\d))?,?\s*(\d{4})?"

@@ -1,0 +1,113 @@
+"""What a question is taken to ask for."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.clock import from_ms
+from holdfast.recall.query import When, analyse, named_days
+
+NOW = datetime(2024, 3, 15, 18, 0, tzinfo=UTC)  # a Friday
+PEOPLE = ("Ana", "Ben", "Mary Jane")
+
+
+def ask(question, names=PEOPLE):
+    return analyse(question, names=names, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "speaker"),
+    [
+        ("Where does Ana live?", "Where does live?", "Ana"),
+        ("What is ana's dog called?", "What is dog called?", "Ana"),
+        ("What is Ana’s dog called?", "What is dog called?", "Ana"),
+        ("When did Mary Jane move?", "When did move?", "Mary Jane"),
+        ("What did Ana tell Ben?", "What did tell ?", None),
+        ("Who likes bananas?", "Who likes bananas?", None),
+        ("Ana?", "Ana?", "Ana"),
+    ],
+)
+def test_names_are_taken_out_and_one_of_them_is_the_speaker(question, text, speaker):
+    query = ask(question)
+
+    assert (query.text, query.speaker) == (text, speaker)
+
+
+@pytest.mark.parametrize("name", ["user", "Assistant", "AI"])
+def test_a_role_is_nobodys_name(name):
+    assert ask(f"What did the {name} say?", names=(name,)).speaker is None
+
+
+@pytest.mark.parametrize(
+    ("question", "flags"),
+    [
+        ("When did she move?", "when"),
+        ("In which year did they marry?", "when"),
+        ("How many cats does she have?", "number present"),
+        ("How old is he?", "number present"),
+        ("What did you recommend?", "assistant"),
+        ("Your advice about the trip?", "assistant"),
+        ("What is my budget?", "present"),
+        ("What was my budget?", ""),
+        ("Tell me about the trip", ""),
+    ],
+)
+def test_the_shape_of_the_answer(question, flags):
+    query = ask(question)
+    found = {
+        "when": query.asks_when,
+        "number": query.asks_number,
+        "assistant": query.asks_assistant,
+        "present": query.asks_present,
+    }
+
+    assert " ".join(name for name, yes in found.items() if yes) == flags
+
+
+@pytest.mark.parametrize(
+    ("question", "when"),
+    [
+        ("What happened on 7 May 2023?", When(2023, 5, 7)),
+        ("What happened on May 7th, 2023?", When(2023, 5, 7)),
+        ("on the 3rd of june", When(None, 6, 3)),
+        ("in Sept. 2022", When(2022, 9, None)),
+        ("since Sep 2022", When(2022, 9, None)),
+        ("in June", When(None, 6, None)),
+        ("What may I eat?", None),
+        ("in May 2024", When(2024, 5, None)),
+        ("back in 2019", When(2019)),
+        ("January 0000", When(None, 1, None)),
+        ("room 1984", None),
+        ("nothing", None),
+    ],
+)
+def test_dates_that_a_question_names(question, when):
+    assert named_days(question, NOW) == when
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "last"),
+    [
+        ("What did I eat yesterday?", "2024-03-14", "2024-03-15"),
+        ("Whom did I meet last week?", "2024-03-02", "2024-03-15"),
+        ("this month", "2024-02-13", "2024-03-16"),
+        ("two weeks ago", "2024-02-26", "2024-03-05"),
+    ],
+)
+def test_relative_days_are_counted_back_from_now(question, first, last):
+    when = named_days(question, NOW)
+
+    assert when is not None
+    assert when.span_ms is not None
+    start, end = (from_ms(ms) for ms in when.span_ms)
+    assert abs(start - datetime.fromisoformat(first).replace(tzinfo=UTC)) <= timedelta(days=1)
+    assert abs(end - datetime.fromisoformat(last).replace(tzinfo=UTC)) <= timedelta(days=1)
+
+
+@given(st.text(max_size=120), st.lists(st.text(min_size=1, max_size=12), max_size=4))
+def test_any_question_can_be_read(question, names):
+    query = analyse(question, names=names, now=datetime.min.replace(tzinfo=UTC))
+
+    assert query.speaker is None or query.speaker in names

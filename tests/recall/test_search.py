@@ -1,0 +1,305 @@
+"""A question finds what one scope holds, and nothing of any other."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from holdfast.errors import BadInput
+from holdfast.recall.cache import IndexCache
+from holdfast.recall.search import KINDS, default_min_score, recent, search
+from holdfast.scope import Scope
+from holdfast.testing.embedder import HashEmbedder
+
+from .conftest import ANA, MONDAY
+
+TALK = ANA.within("talk")
+SMALL_TALK = ["Hi there", "How are you?", "The weather is fine", "I am tired", "See you later", "Good morning"]
+
+
+def seqs(hits):
+    return [hit.seq for hit in hits]
+
+
+def test_an_empty_memory_has_no_answer(desk):
+    assert desk.find(ANA, "Where do I live?") == []
+
+
+def test_one_message_is_found(desk):
+    desk.say(TALK, ["I live in Lisbon"])
+
+    (hit,) = desk.find(ANA, "Where do I live?")
+    assert (hit.kind, hit.id, hit.text, hit.conversation, hit.seq) == (
+        "message",
+        "talk/1",
+        "I live in Lisbon",
+        "talk",
+        1,
+    )
+    assert (hit.at, hit.speaker) == (MONDAY, "user")
+
+
+def test_the_answer_stands_first_among_small_talk(desk):
+    desk.say(TALK, [*SMALL_TALK, "My dentist is called Dr Okafor", *SMALL_TALK])
+
+    assert desk.find(ANA, "Who is my dentist?")[0].seq == 7
+
+
+def test_nobody_finds_what_others_said(desk):
+    """Names that become equal when joined are still two people."""
+    others = [
+        Scope("acme", "guide", "ben"),
+        Scope("acme", "guid", "eana"),
+        Scope("acm", "eguide", "ana"),
+        Scope("acme", "guide2", "ana"),
+    ]
+    for other in others:
+        desk.say(other.within("talk"), ["My secret word is xylophone"])
+    desk.say(TALK, SMALL_TALK)
+
+    hits = desk.find(ANA, "What is the secret word xylophone?", limit=100)
+    assert {hit.text for hit in hits} == set(SMALL_TALK)
+
+
+def test_subjects_do_not_meet(desk):
+    rex, milo = ANA.about("rex"), ANA.about("milo")
+    desk.say(rex.within("vet"), ["Rex eats chicken"])
+    desk.say(milo.within("vet"), ["Milo eats salmon"])
+    desk.say(TALK, ["I eat lentils"])
+
+    assert [hit.text for hit in desk.find(rex, "Who eats what?")] == ["Rex eats chicken"]
+    assert [hit.text for hit in desk.find(ANA, "Who eats what?")] == ["I eat lentils"]
+    assert len(desk.find(ANA.about(None), "Who eats what?")) == 3
+
+
+def test_a_fact_that_answers_stands_before_the_turn_it_came_from(desk):
+    desk.say(
+        TALK, [*SMALL_TALK, "So anyway, after all these years we finally moved, I live in Lisbon now", *SMALL_TALK]
+    )
+    fact = desk.believe(TALK, 7, "Lisbon", "lives in Lisbon")
+
+    first, *others = desk.find(ANA, "Where do I live?", limit=100)
+    assert (first.kind, first.id) == ("fact", fact)
+    assert ("message", 7) in [(hit.kind, hit.seq) for hit in others]
+
+
+def test_a_fact_that_does_not_answer_stays_behind_the_turn_that_does(desk):
+    desk.say(TALK, [*SMALL_TALK, "I live in Lisbon and work as a nurse", "My car is a red Fiat", *SMALL_TALK])
+    desk.believe(TALK, 7, "nurse", "works as a nurse")
+
+    assert desk.find(ANA, "What car do I drive?")[0].seq == 8
+
+
+def test_facts_can_be_searched_alone(desk):
+    desk.say(TALK, ["I live in Lisbon", "I have a dog, Rex"])
+    lives, dog = (
+        desk.believe(TALK, 1, "Lisbon", "lives in Lisbon"),
+        desk.believe(TALK, 2, "Rex", "has a dog called Rex"),
+    )
+
+    assert [hit.id for hit in desk.find(ANA, "Which city, Lisbon?", kinds=("fact",))] == [lives, dog]
+    assert [hit.id for hit in desk.find(ANA, "What is the dog's name?", kinds=("fact",))] == [dog, lives]
+
+
+def test_kinds_are_measured_on_one_scale(desk):
+    """Leaving a kind out takes its hits away and leaves the others' scores as they are."""
+    desk.say(TALK, [*SMALL_TALK * 4, "I live in Lisbon"])
+    desk.believe(TALK, 25, "Lisbon", "lives in Lisbon")
+
+    every = {
+        (hit.kind, hit.id): hit.parts | {"bearing": 0}
+        for hit in desk.find(ANA, "Where do I live?", limit=99, explain=True)
+    }
+    messages = desk.find(ANA, "Where do I live?", limit=99, kinds=("message",), explain=True)
+    assert all(every[hit.kind, hit.id] == pytest.approx(hit.parts | {"bearing": 0}) for hit in messages)
+    assert len(messages) == len(every) - 1
+
+
+def test_a_message_without_a_vector_is_found_by_its_words(embedding):
+    embedding.say(TALK, SMALL_TALK)
+    embedding.say(TALK, ["My dentist is called Dr Okafor"], at=MONDAY + timedelta(hours=1), embed=False)
+
+    assert embedding.find(ANA, "Who is my dentist, Okafor?")[0].seq == 7
+
+
+def test_vectors_of_another_embedder_are_not_compared(embedding):
+    embedding.say(TALK, [*SMALL_TALK, "My dentist is called Dr Okafor"])
+
+    hits = embedding.find(ANA, "dentist", embedder=HashEmbedder(name="other"), explain=True)
+    assert hits[0].seq == 7
+    assert all("meaning" not in hit.parts for hit in hits)
+
+
+def test_a_name_is_left_out_of_the_vector_of_the_question(embedding):
+    """The vector that the caller made of the whole question would find whoever greets Ana."""
+    embedding.say(TALK, [("Ana", "hello"), ("Ben", "Hi Ana Ana Ana"), ("Ana", "my piano is old"), ("Ben", "ok")])
+    embedding.embedder.calls.clear()
+    whole = embedding.embedder.embed(["Where is Ana's piano?"])[0]
+
+    hits = embedding.find(ANA, "Where is Ana's piano?", question_vector=whole)
+    assert hits[0].seq == 3
+    assert embedding.embedder.calls[-1] == ("Where is piano?",)
+
+
+def test_the_vector_of_a_question_without_names_is_not_made_twice(embedding):
+    embedding.say(TALK, SMALL_TALK)
+    vector = embedding.embedder.embed(["How is the weather?"])[0]
+    embedding.embedder.calls.clear()
+
+    embedding.find(ANA, "How is the weather?", question_vector=vector)
+    assert embedding.embedder.calls == []
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3, 6, 50])
+def test_the_first_of_many_are_the_same_as_of_all(desk, limit):
+    desk.say(TALK, SMALL_TALK)
+
+    assert (
+        seqs(desk.find(ANA, "weather tired", limit=limit)) == seqs(desk.find(ANA, "weather tired", limit=100))[:limit]
+    )
+
+
+def test_equal_messages_come_in_the_order_they_were_said(desk):
+    desk.say(TALK, ["same words"] * 5)
+
+    scores = {hit.seq: hit.score for hit in desk.find(ANA, "same words")}
+    ordered = seqs(desk.find(ANA, "same words"))
+    assert all(a < b for a, b in zip(ordered, ordered[1:], strict=False) if scores[a] == scores[b])
+    assert ordered == seqs(desk.find(ANA, "same words"))
+
+
+def test_hits_below_the_least_score_are_left_out(desk):
+    desk.say(TALK, [*SMALL_TALK, "I live in Lisbon"])
+    scores = [hit.score for hit in desk.find(ANA, "Where is Lisbon?", limit=100)]
+
+    kept = desk.find(ANA, "Where is Lisbon?", limit=100, min_score=scores[1])
+    assert [hit.score for hit in kept] == scores[:2]
+    assert desk.find(ANA, "Explain quantum chromodynamics", min_score=default_min_score(desk.embedder)) == []
+
+
+def test_one_conversation_can_be_asked_for(desk):
+    desk.say(TALK, ["I like tea"])
+    desk.say(ANA.within("other"), ["I like coffee"])
+    desk.believe(TALK, 1, "tea", "likes tea")
+
+    assert [hit.text for hit in desk.find(ANA, "What do I like?", conversation="other")] == ["I like coffee"]
+    assert len(desk.find(ANA, "What do I like?")) == 3
+
+
+def test_before_seq_hides_only_the_end_of_the_own_conversation(desk):
+    desk.say(TALK, ["tea one", "tea two", "tea three"])
+    desk.say(ANA.within("other"), ["tea four"])
+
+    hits = desk.find(TALK, "tea", before_seq=2)
+    assert {hit.text for hit in hits} == {"tea one", "tea four"}
+
+
+def test_a_window_of_the_conversation(desk):
+    desk.say(TALK, ["tea one", "tea two", "tea three", "tea four"])
+    desk.say(ANA.within("other"), ["tea five"])
+
+    assert {hit.text for hit in desk.find(TALK, "tea", window=(2, 3))} == {"tea two", "tea three"}
+    with pytest.raises(BadInput):
+        desk.find(ANA, "tea", window=(2, 3))
+
+
+def test_recent_looks_at_the_last_messages_only(desk):
+    desk.say(TALK, ["tea is good", "coffee is better", "water too", "juice"])
+
+    def look(last_n):
+        return desk.store.read(
+            TALK,
+            lambda view: recent(view, "coffee or tea?", now=MONDAY, last_n=last_n, k=1, embedder=desk.embedder),
+        )
+
+    assert seqs(look(3)) == [2]
+    assert look(0) == []
+
+
+def test_the_words_of_an_assistant_count_less_unless_they_are_asked_for(desk):
+    desk.say(
+        TALK,
+        [
+            *SMALL_TALK,
+            ("user", "My budget for the bike is 900"),
+            ("assistant", "For a bike budget of 900 I recommend the bike brand Cube, a budget bike"),
+            *SMALL_TALK,
+        ],
+    )
+
+    assert desk.find(ANA, "What is the bike budget?")[0].seq == 7
+    assert desk.find(ANA, "Which bike brand did you recommend?")[0].seq == 8
+
+
+def test_a_named_person_is_believed_in_their_own_words(desk):
+    talk = [("Ana", "hello again"), ("Ben", "hello to you")] * 4
+    desk.say(TALK, [*talk, ("Ana", "I adopted a cat"), ("Ben", "I adopted a cat"), *talk])
+
+    assert desk.find(ANA, "What did Ben adopt?")[0].seq == 10
+    assert desk.find(ANA, "What did Ana adopt?")[0].seq == 9
+
+
+def test_days_that_are_named_count(desk):
+    for week in range(6):
+        desk.say(TALK, [f"we had a walk number {'abcdef'[week]}"], at=MONDAY + timedelta(weeks=8 * week))
+
+    assert desk.find(ANA, "Which walk did we have in June 2024?")[0].seq == 3
+
+
+def test_the_newest_of_like_turns_can_be_shown_first(embedding):
+    embedding.say(
+        TALK, [*SMALL_TALK, "my budget is 900 euros", *SMALL_TALK, "my budget is 1200 euros now", *SMALL_TALK]
+    )
+    plain = embedding.find(ANA, "What is my budget?", kinds=("message",))
+    newest = embedding.find(ANA, "What is my budget?", kinds=("message",), newest_first=True)
+
+    assert set(seqs(plain)[:2]) == {7, 14}
+    assert seqs(newest)[:2] == [14, 7]
+    assert seqs(newest)[2:] == seqs(plain)[2:]
+
+
+def test_the_cache_changes_no_answer(desk):
+    cache = IndexCache(10_000_000)
+    desk.say(TALK, SMALL_TALK)
+
+    for _ in range(3):
+        assert desk.find(ANA, "weather", cache=cache, explain=True) == desk.find(ANA, "weather", explain=True)
+        desk.say(TALK, ["more weather"])
+    assert len(cache) == 3  # one a kind
+
+
+def test_a_cached_index_is_not_used_after_a_change(desk):
+    cache = IndexCache(10_000_000)
+    desk.say(TALK, SMALL_TALK)
+    desk.find(ANA, "xylophone", cache=cache)
+    desk.say(TALK, ["a xylophone"])
+
+    assert desk.find(ANA, "xylophone", cache=cache)[0].text == "a xylophone"
+
+
+def test_searches_read_only_postings_of_the_words_asked_for(desk):
+    desk.say(TALK, SMALL_TALK)
+    asked = []
+
+    def look(view):
+        read = view.postings
+        view.postings = lambda partition, terms: asked.extend(terms) or read(partition, terms)
+        return search(view, "How is the weather?", now=MONDAY, kinds=KINDS, embedder=desk.embedder)
+
+    desk.store.read(ANA, look)
+    assert set(asked) == {"weather"}
+
+
+def test_a_broken_vector_hides_no_message(embedding):
+    """A vector of another width counts as none."""
+    embedding.say(TALK, SMALL_TALK)
+    embedding.say(TALK, ["the xylophone"], embed=False)
+
+    def work(view):
+        (doc,) = view.unembedded(embedding.embedder.id, limit=5)
+        view.add_vectors([(doc, embedding.embedder.id, 1.0, np.ones(3, np.int8).tobytes())])
+
+    embedding.store.write(TALK, work)
+    assert embedding.find(ANA, "xylophone")[0].seq == 7
