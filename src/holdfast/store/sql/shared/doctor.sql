@@ -220,14 +220,16 @@ SELECT DISTINCT p.org, p.user_id, p.bot, p.subject, p.kind, p.doc
  WHERE d.doc IS NULL;
 
 -- name: check_doc_terms
--- The length of a document is the number of its terms in the index.
-SELECT d.org, d.user_id, d.bot, d.subject, d.kind, d.doc
-  FROM doc d
-  LEFT JOIN (SELECT org, user_id, bot, subject, kind, doc, SUM(tf) AS length
+-- The lengths of the documents that are searched together add up to their terms in the index.
+SELECT d.org, d.user_id, d.bot, d.subject, d.kind
+  FROM (SELECT org, user_id, bot, subject, kind, SUM(terms) AS length
+          FROM doc
+         GROUP BY org, user_id, bot, subject, kind) AS d
+  LEFT JOIN (SELECT org, user_id, bot, subject, kind, SUM(tf) AS length
                FROM posting
-              GROUP BY org, user_id, bot, subject, kind, doc) AS p
-    ON p.org = d.org AND p.user_id = d.user_id AND p.bot = d.bot AND p.subject = d.subject AND p.kind = d.kind AND p.doc = d.doc
- WHERE d.terms <> COALESCE(p.length, 0);
+              GROUP BY org, user_id, bot, subject, kind) AS p
+    ON p.org = d.org AND p.user_id = d.user_id AND p.bot = d.bot AND p.subject = d.subject AND p.kind = d.kind
+ WHERE d.length <> COALESCE(p.length, 0);
 
 -- name: check_vector_doc
 -- A vector belongs to a document that names its embedder.
