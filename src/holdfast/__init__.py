@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from .aio import AsyncConversation, AsyncMemory, AsyncPerson
     from .config import Config
     from .context.result import Context
+    from .conversation import Conversation
     from .errors import HoldfastError
-    from .memory import Conversation, Memory, Person
+    from .memory import Memory
+    from .person import Person
     from .types import Evidence, Fact, FactChange, Hit, Job, Message, Receipt, Summary
 
 __version__ = "0.1.0"
@@ -30,7 +32,7 @@ _HOME = {
     "AsyncPerson": "aio",
     "Config": "config",
     "Context": "context.result",
-    "Conversation": "memory",
+    "Conversation": "conversation",
     "Evidence": "types",
     "Fact": "types",
     "FactChange": "types",
@@ -39,7 +41,7 @@ _HOME = {
     "Job": "types",
     "Memory": "memory",
     "Message": "types",
-    "Person": "memory",
+    "Person": "person",
     "Receipt": "types",
     "Summary": "types",
 }

@@ -1,5 +1,5 @@
 """
-The front door: `Memory`, `Conversation`, `Person`.
+The front door: `Memory`, with a `Conversation` and a `Person` behind it.
 
 It mints scopes, checks what callers give, and hands over to the pipeline; it holds no logic of its
 own.  ``aio.py`` is generated from this file.
@@ -9,23 +9,19 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Sequence
-from datetime import datetime
 from types import TracebackType
 
-from .clock import Clock, to_ms, utc_now
+from .clock import Clock, utc_now
 from .config import Config
-from .context.result import Context
+from .conversation import Conversation
 from .embed import BUILT_IN, BuiltIn, resolve
 from .embed.protocol import Embedder
 from .errors import BadInput, ConfigError, NotFound
-from .ingest.prepare import MessageLike
-from .pipeline import Pipeline, believed, facts_at
+from .person import Person
+from .pipeline import Pipeline
 from .scope import SELF, Scope, checked_name
 from .store import open_store
-from .types import DigestReport, Fact, FactKind, Hit, HitKind, Job, Message, Receipt, Rejected, Report, Summary
-
-HIT_KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
+from .types import DigestReport, Job, Report
 
 
 class Memory:
@@ -186,202 +182,6 @@ class Memory:
         self._pipeline.close()
 
 
-class Conversation:
-    """One conversation; made by `Memory.conversation`."""
-
-    def __init__(self, pipeline: Pipeline, scope: Scope) -> None:
-        self._pipeline = pipeline
-        self._scope = scope
-
-    def __repr__(self) -> str:
-        return f"Conversation({self.id!r}, user={self._scope.user!r})"
-
-    @property
-    def id(self) -> str:
-        """Its name, given or made."""
-        return self._scope.conversation or ""
-
-    def append(
-        self, message_or_messages: MessageLike | Sequence[MessageLike], *, idempotency_key: str | None = None
-    ) -> Receipt:
-        """
-        Store one message or a list of them, durably and in order.
-
-        Args:
-            message_or_messages: a `Message`, a mapping in OpenAI's shape, or a list of either.
-            idempotency_key: the same key with the same messages stores them once.
-
-        Returns:
-            The numbers they got, and what they changed in what is believed.
-
-        Raises:
-            BadInput: a message cannot be used; nothing was stored.
-            Conflict: the key was used with other messages.
-            StoreError: the disk is full, the file is locked…; nothing was stored.
-        """
-        key = None if idempotency_key is None else checked_name("idempotency_key", idempotency_key)
-        return self._pipeline.append(self._scope, message_or_messages, key)
-
-    def record(
-        self,
-        user_text: str,
-        assistant_text: str | None = None,
-        *,
-        at: datetime | None = None,
-        idempotency_key: str | None = None,
-    ) -> Receipt:
-        """
-        Store one exchange: what the user said and, if there is one, the reply.
-
-        Raises:
-            BadInput, Conflict, StoreError: as `append`.
-        """
-        messages = [Message("user", user_text, at=at)]
-        if assistant_text is not None:
-            messages.append(Message("assistant", assistant_text, at=at))
-        return self.append(messages, idempotency_key=idempotency_key)
-
-    def load(self, *, start_seq: int | None = None, limit: int | None = None) -> list[Message]:
-        """
-        The messages as they were stored, oldest first.
-
-        Args:
-            start_seq: the first message wanted, from 1.
-            limit: at most so many.
-        """
-        start = 1 if start_seq is None else max(1, start_seq)
-        return self._pipeline.store.read(self._scope, lambda view: view.messages(start_seq=start, limit=limit))
-
-    def context(
-        self, query: str | None = None, *, budget_tokens: int | None = None, system: str | None = None
-    ) -> Context:
-        """
-        What the model should see now: summaries, facts, what is recalled for *query*, recent messages.
-
-        Args:
-            query: what the user just said, when it is not stored yet; it closes the messages.
-            budget_tokens: never exceeded; ``Config.budget_tokens`` when not given.
-            system: your own system prompt, put first and counted.
-
-        Raises:
-            BadInput: the budget is below 1, or the query is not text.
-        """
-        budget = self._pipeline.config.budget_tokens if budget_tokens is None else budget_tokens
-        if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
-            raise BadInput(f"budget_tokens must be a whole number of at least 1, not {budget!r}")
-        return self._pipeline.context(self._scope, _query(query, optional=True), budget, system)
-
-    def summaries(self, level: int | None = None, *, live: bool = True) -> list[Summary]:
-        """
-        Its summaries by range.
-
-        Args:
-            level: only this one: 1 for chunks, 2 and up for what stands in for several.
-            live: ``False`` adds older versions of ranges that were summarised again.
-        """
-        return self._pipeline.store.read(self._scope, lambda view: view.summaries(level=level, live=live))
-
-    def episodes(self) -> list[Fact]:
-        """Facts of kind episode that rest on this conversation, by range."""
-        rows = self._pipeline.store.read(self._scope, lambda view: view.facts(kind="episode"))
-        here = [row.fact for row in rows if any(e.conversation == self.id for e in row.fact.evidence)]
-        return sorted(here, key=lambda fact: (fact.evidence[0].seq, fact.id))
-
-    def end(self) -> None:
-        """Close the open chunk: the conversation is over for now, and its rest can be summarised."""
-        self._pipeline.end(self._scope)
-
-
-class Person:
-    """What is held about one user; made by `Memory.person`."""
-
-    def __init__(self, pipeline: Pipeline, scope: Scope) -> None:
-        self._pipeline = pipeline
-        self._scope = scope
-
-    def __repr__(self) -> str:
-        return f"Person({self._scope.user!r})"
-
-    def facts(
-        self,
-        category: str | None = None,
-        *,
-        kind: FactKind | None = None,
-        as_of: datetime | None = None,
-        known_at: datetime | None = None,
-    ) -> list[Fact]:
-        """
-        What is believed, by subject, category, key and value.
-
-        Args:
-            category: only this one.
-            kind: only attributes, statements or episodes.
-            as_of: what held at that time instead of now.
-            known_at: as it was known at that time instead of now.
-        """
-        now_ms = self._pipeline.now_ms()
-        if as_of is None and known_at is None:
-            rows = self._pipeline.store.read(self._scope, lambda view: view.facts(category=category, kind=kind))
-            return [row.fact for row in rows if believed(row, now_ms)]
-        ever = self._pipeline.store.read(self._scope, lambda view: view.facts_ever(category=category))
-        as_of_ms = now_ms if as_of is None else to_ms(as_of)
-        held = facts_at(ever, as_of_ms, now_ms if known_at is None else to_ms(known_at))
-        return [fact for fact in held if kind in (None, fact.kind)]
-
-    def history(self, category: str, key: str | None = None) -> list[Fact]:
-        """Every value that a category (or one of its keys) had, oldest first, with when each held."""
-        rows = self._pipeline.store.read(self._scope, lambda view: view.facts_ever(category=category, key=key))
-        return [row.fact for row in rows]
-
-    def search(
-        self,
-        query: str,
-        *,
-        limit: int = 10,
-        kinds: Sequence[HitKind] = HIT_KINDS,
-        min_score: float | None = None,
-        conversation: str | None = None,
-        explain: bool = False,
-    ) -> list[Hit]:
-        """
-        Find facts, messages and summaries, best first.
-
-        Args:
-            query: words or a question.
-            limit: at most so many.
-            kinds: which of ``fact``, ``message``, ``summary``.
-            min_score: leave out what scores below; scores compare within one search only.
-            conversation: only messages and summaries of this one.
-            explain: give every hit the components of its score; they sum to it.
-
-        Raises:
-            BadInput: the query is empty or not text, or a kind is unknown.
-        """
-        if unknown := [kind for kind in kinds if kind not in HIT_KINDS]:
-            raise BadInput(f"there is no kind {unknown[0]!r}", hint=f"use {', '.join(HIT_KINDS)}")
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise BadInput(f"limit must be a whole number of at least 1, not {limit!r}")
-        text = _query(query, optional=False)
-        return self._pipeline.search(
-            self._scope,
-            text or "",
-            limit=limit,
-            kinds=tuple(kinds),
-            min_score=min_score,
-            conversation=conversation,
-            explain=explain,
-        )
-
-    def rejected(self, *, limit: int = 100) -> list[Rejected]:
-        """What was read but not believed, newest first, each with its reason."""
-        return self._pipeline.store.read(self._scope, lambda view: view.rejected(limit=limit))
-
-    def conversations(self) -> list[str]:
-        """The ids of the user's conversations, by name."""
-        rows = self._pipeline.store.read(self._scope, lambda view: view.conversations())
-        return [row.conversation for row in rows]
-
-
 def _scope(org: str, bot: str, user: str, subject: str | None) -> Scope:
     return Scope(
         org=checked_name("org", org),
@@ -389,13 +189,3 @@ def _scope(org: str, bot: str, user: str, subject: str | None) -> Scope:
         user=checked_name("user", user),
         subject=None if subject is None else checked_name("subject", subject),
     )
-
-
-def _query(query: object, *, optional: bool) -> str | None:
-    if query is None and optional:
-        return None
-    if not isinstance(query, str):
-        raise BadInput(f"the query must be text, not {type(query).__name__}")
-    if not query.strip() and not optional:
-        raise BadInput("the query is empty", hint="give a few words or a question")
-    return query or None

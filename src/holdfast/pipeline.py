@@ -39,12 +39,13 @@ from .jobs.summaries import CloseChunks
 from .jobs.vectors import EmbedDocs
 from .jobs.worker import Workers, drain
 from .recall.cache import IndexCache
-from .recall.search import default_min_score, search
+from .recall.search import default_min_score, recent, search
 from .reconcile.registry import registry
 from .scope import Scope
 from .store.protocol import FactRow, ReadView, Store, WriteView
 from .types import DigestReport, Fact, FactChange, Hit, HitKind, Message, Receipt
 
+HIT_KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
 # A longer batch is an import: its facts are read in the background like the rest of its work.
 INLINE_MESSAGES = 20
 
@@ -156,6 +157,15 @@ class Pipeline:
                 question_vector=vector,
                 cache=self.cache,
                 explain=explain,
+            ),
+        )
+
+    def recall(self, scope: Scope, query: str, last: int, limit: int) -> list[Hit]:
+        """The nearest of the last messages; see `Conversation.recall`."""
+        return self.store.read(
+            scope,
+            lambda view: recent(
+                view, query, last_n=last, k=limit, now=self.clock(), embedder=self.embedder, cache=self.cache
             ),
         )
 

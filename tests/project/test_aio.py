@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+import holdfast
 from holdfast import aio, memory
 
 SCRIPTS = Path(__file__).parent.parent.parent / "scripts"
@@ -40,7 +41,7 @@ def test_file_is_what_the_script_writes(make_aio):
 
 @pytest.mark.parametrize("name", DOORS)
 def test_names_and_signatures_agree(name):
-    sync, awaited = public(getattr(memory, name)), public(getattr(aio, f"Async{name}"))
+    sync, awaited = public(getattr(holdfast, name)), public(getattr(aio, f"Async{name}"))
 
     assert list(awaited) == list(sync)
     for member, value in sync.items():
@@ -128,7 +129,7 @@ def generated(make_aio, tmp_path, monkeypatch):
     folder.mkdir()
     (folder / "__init__.py").touch()
     (folder / "memory.py").write_text(FIXTURE, encoding="utf-8")
-    (folder / "aio.py").write_text(make_aio.render(FIXTURE), encoding="utf-8")
+    (folder / "aio.py").write_text(make_aio.render({"memory": FIXTURE}), encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     return importlib.import_module("doors.aio")
 
@@ -175,4 +176,4 @@ def test_docstrings_come_along(generated):
 )
 def test_what_cannot_be_carried_over_is_refused(make_aio, change, complaint):
     with pytest.raises(SystemExit, match=complaint):
-        make_aio.render(FIXTURE + change)
+        make_aio.render({"memory": FIXTURE + change})

@@ -22,13 +22,14 @@ MAX_FILE_LINES, MAX_FUNCTION_LINES = 400, 60
 
 # The path of a message, lowest first: a part imports what stands above it in this list, never what stands on its own
 # line.  Only the parts of BASE may use each other.
-BASE = {"types", "errors", "config", "scope", "clock", "text"}
+BASE = {"types", "errors", "config", "scope", "clock", "checks", "text"}
 LAYERS = [
     BASE,
     {"store", "embed"},
     {"ingest", "digest", "reconcile", "recall", "context"},
     {"jobs"},
     {"pipeline"},
+    {"conversation", "person"},
     {"memory"},
     {"aio"},
     {"importers", "testing"},
@@ -46,7 +47,7 @@ PURE = [
     "recall/rank.py",
     "reconcile/facts.py",
 ]
-IMPURE_PARTS = {"embed", "jobs", "pipeline", "memory"}
+IMPURE_PARTS = {"embed", "jobs", "pipeline", "conversation", "person", "memory"}
 IMPURE_NAMES = {"utc_now", "new_id", "open_store", "Store", "ReadView", "WriteView"}
 IMPURE_MODULES = {"apsw", "os", "pathlib", "random", "secrets", "sqlite3", "subprocess", "threading", "time"}
 

@@ -1,0 +1,136 @@
+"""The door to one conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from .checks import checked_count, checked_query
+from .context.result import Context
+from .ingest.prepare import MessageLike
+from .pipeline import Pipeline
+from .scope import Scope, checked_name
+from .types import Fact, Hit, Message, Receipt, Summary
+
+
+class Conversation:
+    """One conversation; made by `Memory.conversation`."""
+
+    def __init__(self, pipeline: Pipeline, scope: Scope) -> None:
+        self._pipeline = pipeline
+        self._scope = scope
+
+    def __repr__(self) -> str:
+        return f"Conversation({self.id!r}, user={self._scope.user!r})"
+
+    @property
+    def id(self) -> str:
+        """Its name, given or made."""
+        return self._scope.conversation or ""
+
+    def append(
+        self, message_or_messages: MessageLike | Sequence[MessageLike], *, idempotency_key: str | None = None
+    ) -> Receipt:
+        """
+        Store one message or a list of them, durably and in order.
+
+        Args:
+            message_or_messages: a `Message`, a mapping in OpenAI's shape, or a list of either.
+            idempotency_key: the same key with the same messages stores them once.
+
+        Returns:
+            The numbers they got, and what they changed in what is believed.
+
+        Raises:
+            BadInput: a message cannot be used; nothing was stored.
+            Conflict: the key was used with other messages.
+            StoreError: the disk is full, the file is locked…; nothing was stored.
+        """
+        key = None if idempotency_key is None else checked_name("idempotency_key", idempotency_key)
+        return self._pipeline.append(self._scope, message_or_messages, key)
+
+    def record(
+        self,
+        user_text: str,
+        assistant_text: str | None = None,
+        *,
+        at: datetime | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """
+        Store one exchange: what the user said and, if there is one, the reply.
+
+        Raises:
+            BadInput, Conflict, StoreError: as `append`.
+        """
+        messages = [Message("user", user_text, at=at)]
+        if assistant_text is not None:
+            messages.append(Message("assistant", assistant_text, at=at))
+        return self.append(messages, idempotency_key=idempotency_key)
+
+    def load(self, *, start_seq: int | None = None, limit: int | None = None) -> list[Message]:
+        """
+        The messages as they were stored, oldest first.
+
+        Args:
+            start_seq: the first message wanted, from 1.
+            limit: at most so many.
+        """
+        start = 1 if start_seq is None else max(1, start_seq)
+        return self._pipeline.store.read(self._scope, lambda view: view.messages(start_seq=start, limit=limit))
+
+    def context(
+        self, query: str | None = None, *, budget_tokens: int | None = None, system: str | None = None
+    ) -> Context:
+        """
+        What the model should see now: summaries, facts, what is recalled for *query*, recent messages.
+
+        Args:
+            query: what the user just said, when it is not stored yet; it closes the messages.
+            budget_tokens: never exceeded; ``Config.budget_tokens`` when not given.
+            system: your own system prompt, put first and counted.
+
+        Raises:
+            BadInput: the budget is below 1, or the query is not text.
+        """
+        budget = self._pipeline.config.budget_tokens if budget_tokens is None else budget_tokens
+        question = checked_query(query) if query else None
+        return self._pipeline.context(self._scope, question, checked_count("budget_tokens", budget), system)
+
+    def recall(self, query: str, *, last: int = 50, limit: int = 5) -> list[Hit]:
+        """
+        The messages among the last ones that are nearest to *query*, best first.
+
+        It answers "what was it about a minute ago"; `Person.search` looks through everything.
+
+        Args:
+            query: words or a question.
+            last: how many messages back it may look.
+            limit: hits returned at most.
+
+        Raises:
+            BadInput: the query is empty or not text, or a number is below 1.
+        """
+        return self._pipeline.recall(
+            self._scope, checked_query(query), checked_count("last", last), checked_count("limit", limit)
+        )
+
+    def summaries(self, level: int | None = None, *, live: bool = True) -> list[Summary]:
+        """
+        Its summaries by range.
+
+        Args:
+            level: only this one: 1 for chunks, 2 and up for what stands in for several.
+            live: ``False`` adds older versions of ranges that were summarised again.
+        """
+        return self._pipeline.store.read(self._scope, lambda view: view.summaries(level=level, live=live))
+
+    def episodes(self) -> list[Fact]:
+        """Facts of kind episode that rest on this conversation, by range."""
+        rows = self._pipeline.store.read(self._scope, lambda view: view.facts(kind="episode"))
+        here = [row.fact for row in rows if any(e.conversation == self.id for e in row.fact.evidence)]
+        return sorted(here, key=lambda fact: (fact.evidence[0].seq, fact.id))
+
+    def end(self) -> None:
+        """Close the open chunk: the conversation is over for now, and its rest can be summarised."""
+        self._pipeline.end(self._scope)
