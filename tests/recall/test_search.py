@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -166,7 +167,7 @@ def test_equal_messages_come_in_the_order_they_were_said(desk):
 
     scores = {hit.seq: hit.score for hit in desk.find(ANA, "same words")}
     ordered = seqs(desk.find(ANA, "same words"))
-    assert all(a < b for a, b in zip(ordered, ordered[1:], strict=False) if scores[a] == scores[b])
+    assert all(a < b for a, b in pairwise(ordered) if scores[a] == scores[b])
     assert ordered == seqs(desk.find(ANA, "same words"))
 
 

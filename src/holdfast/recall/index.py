@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -235,9 +236,8 @@ def build(
         dim: the numbers of a vector; 0 says that there is no embedder.
         sources: for the id of each fact, the messages it rests on.
     """
-    column = {name: [value for _, columns in parts for value in columns[name]] for name in COLUMNS}
-    subjects = [partition.subject for partition, columns in parts for _ in columns["doc"]]
-    talks, talk = _numbered(list(zip(subjects, column["conversation"], strict=True)))
+    column = {name: _joined([columns[name] for _, columns in parts]) for name in COLUMNS}
+    talks, talk = _talks(parts)
     order = np.lexsort((np.array(column["seq"], np.int64), talk))
     ints = {name: np.array(column[name], np.int64)[order] for name in _INTEGERS}
     talk = talk[order]
@@ -246,12 +246,8 @@ def build(
     speaker = speaker[order]
     user = (_numbered(["user", *column["role"]])[1][1:][order] == 0).astype(np.float64)
     equals = not any(name.lower() in ROLE_NAMES for name in names)
-    question = _flag(ints["signals"], IS_QUESTION)
-    lengths = ints["terms"].astype(np.float64)
-    opens = np.zeros(len(order))
-    opens[layout.start] = 1.0
-    places = np.argsort(ints["doc"], kind="stable")
-    refs = tuple(column["ref"][at] for at in order)
+    question, lengths = _flag(ints["signals"], IS_QUESTION), ints["terms"].astype(np.float64)
+    places, refs = np.argsort(ints["doc"], kind="stable"), tuple(map(column["ref"].__getitem__, order.tolist()))
     return Index(
         kind=kind,
         docs=ints["doc"],
@@ -270,7 +266,7 @@ def build(
         question=question,
         time=_flag(ints["signals"], NAMES_TIME),
         number=_flag(ints["signals"], HAS_NUMBER),
-        opens=opens,
+        opens=np.isin(np.arange(len(order)), layout.start).astype(np.float64),
         answers=layout.before(question, 1) * (1 - question) * np.diff(speaker, prepend=-1).astype(bool),
         peer=equals and _alike(ints["chars"], speaker),
         mixed=not equals and 0 < user.sum() < len(order),
@@ -278,12 +274,27 @@ def build(
         norm=_norm(lengths, K1, B),
         near_norm=_norm(layout.near(lengths), CONTEXT_K1, CONTEXT_B),
         session_norm=_norm(layout.by_session(lengths), CONTEXT_K1, CONTEXT_B),
-        vectors=_matrix(ints["doc"], vectors, dim) if dim else None,
+        vectors=_matrix(ints["doc"][places], places, list(vectors), dim) if dim else None,
         sources=_sources(refs, sources),
     )
 
 
 _INTEGERS = ("doc", "seq", "session", "at", "terms", "chars", "signals")
+
+
+def _joined(columns: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    return columns[0] if len(columns) == 1 else tuple(chain.from_iterable(columns))
+
+
+def _talks(parts: Sequence[tuple[Partition, Columns]]) -> tuple[tuple[tuple[str, str], ...], Ints]:
+    """The (subject, name) of each conversation, in the order of their first documents, and each document's."""
+    talks: list[tuple[str, str]] = []
+    numbers = [np.zeros(0, np.int64)]
+    for partition, columns in parts:
+        names, talk = _numbered(columns["conversation"])
+        numbers.append(talk + len(talks))
+        talks += [(partition.subject, name) for name in names]
+    return tuple(talks), np.concatenate(numbers)
 
 
 def _numbered(values: Sequence[Any]) -> tuple[tuple[Any, ...], Ints]:
@@ -324,20 +335,24 @@ def _norm(lengths: Floats, k1: float, b: float) -> Floats:
 
 
 def _sources(refs: Sequence[str], sources: Mapping[str, Sequence[SourceKey]]) -> Sources:
+    if not sources:
+        return Sources(np.zeros(0, np.int64), (), np.zeros(0, np.int64), np.zeros(0, np.int64))
     pairs = [(place, key) for place, ref in enumerate(refs) for key in sources.get(ref, ())]
     talks, talk = _numbered([key[:2] for _, key in pairs])
     place, seq = [place for place, _ in pairs], [key[2] for _, key in pairs]
     return Sources(np.array(place, np.int64), talks, talk, np.array(seq, np.int64))
 
 
-def _matrix(docs: Ints, vectors: Iterable[tuple[int, float, bytes]], dim: int) -> Vectors:
-    codes = np.zeros((len(docs), dim), np.int8)
-    scale = np.zeros(len(docs), np.float32)
-    place = {doc: at for at, doc in enumerate(docs.tolist())}
-    known = [(place[doc], weight, blob) for doc, weight, blob in vectors if doc in place and len(blob) == dim]
-    if known:
-        places, weights, blobs = zip(*known, strict=True)
-        at = np.array(places, np.int64)
-        codes[at] = np.frombuffer(b"".join(blobs), np.int8).reshape(len(known), dim)
-        scale[at] = weights
+def _matrix(docs: Ints, places: Ints, vectors: list[tuple[int, float, bytes]], dim: int) -> Vectors:
+    """One row a document, in their order; *docs* ascends and *places* says where each of them stands."""
+    codes, scale = np.zeros((len(docs), dim), np.int8), np.zeros(len(docs), np.float32)
+    if any(len(blob) != dim for _, _, blob in vectors):
+        vectors = [vector for vector in vectors if len(vector[2]) == dim]
+    if vectors and len(docs):
+        numbers, weights, blobs = zip(*vectors, strict=True)
+        wanted = np.array(numbers, np.int64)
+        slots = np.minimum(np.searchsorted(docs, wanted), len(docs) - 1)
+        here = docs[slots] == wanted
+        codes[places[slots][here]] = np.frombuffer(b"".join(blobs), np.int8).reshape(len(blobs), dim)[here]
+        scale[places[slots][here]] = np.array(weights, np.float32)[here]
     return Vectors(codes, scale)

@@ -38,6 +38,17 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
+class _Bounds:
+    """What the caller leaves of a scope; see `search`."""
+
+    conversation: str | None
+    window: tuple[int, int] | None
+    before_seq: int | None
+    min_score: float | None
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Found:
     """One candidate: where it stands in its index, and its score."""
 
@@ -67,8 +78,7 @@ def search(
     """
     The *limit* documents of the view's scope that best answer *question*, best first.
 
-    Facts, messages and summaries stand in one list on one scale.  Without an *embedder*, and for
-    documents that have no vector yet, words alone decide.
+    Without an *embedder*, and for documents that have no vector yet, words alone decide.
 
     Args:
         view: one snapshot of one person's memory, and the scope that bounds the search.
@@ -79,16 +89,12 @@ def search(
         min_score: leave out hits below it; ``None`` leaves out nothing.  See `default_min_score`.
         conversation: only messages and summaries of this conversation; facts belong to none.
         embedder: whose vectors to compare; ``None`` for words alone.
-        question_vector: the embedding of *question* as it stands, to save embedding it again.  It is
-            not used when the question names a participant, because a name's vector misleads.
+        question_vector: of *question* as it stands; not used when it names a participant, whose name misleads.
         cache: where indexes are kept between searches; ``None`` reads them anew.
         explain: fill ``Hit.parts`` with the components whose sum is the score.
-        window: only messages of the scope's conversation with these numbers, both included, and
-            summaries that end among them.
-        before_seq: of the scope's conversation only what ends before this message; other
-            conversations and facts are not affected.
-        newest_first: when the question asks what holds now, put near-equal turns among the first
-            three newest first; scores then need not descend.
+        window: only what ends at these messages of the scope's conversation, first and last included; no facts.
+        before_seq: of the scope's conversation only what ends before this message; all of the others.
+        newest_first: for a question about what holds now, near-equal turns among the first three newest first.
         language: ISO 639-1 of the question's words; ``None`` lets the words decide.
 
     Raises:
@@ -102,24 +108,12 @@ def search(
     indexes = {kind: _index(view, kind, stamp, embedder, cache) for kind in dict.fromkeys(("message", *kinds))}
     query = analyse(question, names=indexes["message"][1].names, now=now, language=language)
     parts = [
-        _Part(kind, index, _matches(view, places, index, query))
-        for kind, (places, index) in indexes.items()
-        if len(index)
+        _Part(kind, index, _matches(view, at, index, query)) for kind, (at, index) in indexes.items() if len(index)
     ]
-    if not parts:
-        return []
-    vector = _vector(query, question, embedder, question_vector)
+    vector = _vector(query, question, embedder, question_vector) if parts else None
     scored = _scores(parts, query, vector, embedder.thresholds if embedder is not None else None)
-    found: list[_Found] = []
-    for part in parts:
-        if part.kind in kinds:
-            score = rank.total(scored[part.kind])
-            allowed = _allowed(part, view, conversation, window, before_seq)
-            if min_score is not None:
-                allowed = allowed & (score >= min_score)
-            found += [_Found(part.kind, place, float(score[place])) for place in _best(score, allowed, limit)]
-    found.sort(key=lambda hit: (-hit.score, KINDS.index(hit.kind)))
-    found = found[:limit]
+    bounds = _Bounds(conversation, window, before_seq, min_score, limit)
+    found = _best_of([part for part in parts if part.kind in kinds], scored, view, bounds)
     if newest_first and query.asks_present:
         found = _newest_first(found, indexes["message"][1])
     return _hits(view, found, indexes, scored, explain)
@@ -238,6 +232,8 @@ def _scores(
     parts: Sequence[_Part], query: Query, vector: NDArray[np.float32] | None, thresholds: Thresholds | None
 ) -> dict[HitKind, dict[str, Floats]]:
     """The components of every document's score; messages come first in *parts* and set the scale."""
+    if not parts:
+        return {}
     background = parts[0] if parts[0].kind == "message" else max(parts, key=lambda part: len(part.index))
     holding = [len(match.places) for match in background.matches]
     raws = []
@@ -279,22 +275,35 @@ def _bearing(raws: Sequence[rank.Raw], covered: float, documents: int, threshold
     return rank.BEARING.of(nearness, covered, documents)
 
 
-def _allowed(
-    part: _Part, view: ReadView, conversation: str | None, window: tuple[int, int] | None, before_seq: int | None
-) -> Bools:
-    """Which documents the caller's restrictions leave."""
-    index, scope = part.index, view.scope
+def _best_of(
+    parts: Sequence[_Part], scored: dict[HitKind, dict[str, Floats]], view: ReadView, bounds: _Bounds
+) -> list[_Found]:
+    """The best documents of all kinds in one list; a fact before a message before a summary among equals."""
+    found: list[_Found] = []
+    for part in parts:
+        score = rank.total(scored[part.kind])
+        allowed = _allowed(part, view, bounds)
+        if bounds.min_score is not None:
+            allowed = allowed & (score >= bounds.min_score)
+        found += [_Found(part.kind, place, float(score[place])) for place in _best(score, allowed, bounds.limit)]
+    found.sort(key=lambda hit: (-hit.score, KINDS.index(hit.kind)))
+    return found[: bounds.limit]
+
+
+def _allowed(part: _Part, view: ReadView, bounds: _Bounds) -> Bools:
+    """Which documents the caller's bounds leave."""
+    index, scope, window = part.index, view.scope, bounds.window
     allowed = np.ones(len(index), np.bool_)
-    if conversation is not None:
-        wanted = [number for number, (_, name) in enumerate(index.conversations) if name == conversation]
+    if bounds.conversation is not None:
+        wanted = [number for number, (_, name) in enumerate(index.conversations) if name == bounds.conversation]
         allowed &= np.isin(index.conversation, wanted) if part.kind != "fact" else False
     own = np.zeros(len(index), np.bool_)
     if part.kind != "fact" and (scope.subject, scope.conversation) in index.conversations:
         own = index.conversation == index.conversations.index((scope.subject, scope.conversation))
     if window is not None:
         allowed &= own & (index.seq >= window[0]) & (index.seq <= window[1])
-    if before_seq is not None:
-        allowed &= ~(own & (index.seq >= before_seq))
+    if bounds.before_seq is not None:
+        allowed &= ~(own & (index.seq >= bounds.before_seq))
     return allowed
 
 
