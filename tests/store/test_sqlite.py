@@ -21,6 +21,9 @@ from holdfast.testing.power import FaultyDisk
 from holdfast.testing.rows import ANA, learn, say
 
 
+forks = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # Python 3.12 warns of forking with threads
+
+
 @pytest.mark.parametrize("location", [":memory:", "memory.db"])
 def test_a_store_is_not_called_from_within_itself(tmp_path: Path, location: str) -> None:
     """It could only wait for itself; the view that was given is the way."""
@@ -162,6 +165,7 @@ def test_a_store_that_is_dropped_lets_go_of_its_file(tmp_path: Path) -> None:
     assert [f.name for f in tmp_path.iterdir()] == ["memory.db"]
 
 
+@forks
 def test_a_forked_process_is_told_to_open_its_own(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "memory.db")
     child = os.fork()
@@ -175,6 +179,77 @@ def test_a_forked_process_is_told_to_open_its_own(tmp_path: Path) -> None:
     store.write(ANA, lambda view: say(view, "one"))
 
     assert os.waitstatus_to_exitcode(status) == 7
+    store.close()
+
+
+@forks
+def test_a_forked_process_that_opens_its_own_loses_nothing_when_the_parent_closes(tmp_path: Path) -> None:
+    """SQLite's locks belong to a process: the child must not believe that it holds its parent's."""
+    path = tmp_path / "memory.db"
+    store = SqliteStore(path)
+    store.write(ANA, lambda view: say(view, "parent"))
+    store.people()
+    to_child, to_parent = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        own = SqliteStore(path)
+        own.write(ANA, lambda view: say(view, "child"))
+        os.write(to_parent[1], b"!")
+        os.read(to_child[0], 1)
+        own.write(ANA, lambda view: say(view, "child again"))
+        os._exit(0)
+    os.read(to_parent[0], 1)
+    store.close()
+    SqliteStore(path).close()
+    os.write(to_child[1], b"!")
+    _, status = os.waitpid(child, 0)
+    for end in (*to_child, *to_parent):
+        os.close(end)
+    again = SqliteStore(path)
+
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert [m.content for m in again.read(ANA, lambda view: view.messages())] == ["parent", "child", "child again"]
+    assert again.check() == []
+    again.close()
+
+
+@forks
+def test_a_file_in_use_at_the_fork_is_refused_in_the_child(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    store = SqliteStore(path)
+
+    def fork_while_reading(view: ReadView) -> int:
+        view.person()
+        child = os.fork()
+        if child == 0:
+            try:
+                SqliteStore(path)
+            except StoreError as error:
+                os._exit(7 if "moment of the fork" in str(error) else 1)
+            os._exit(2)
+        return os.waitpid(child, 0)[1]
+
+    assert os.waitstatus_to_exitcode(store.read(ANA, fork_while_reading)) == 7
+    store.close()
+
+
+@forks
+def test_a_fork_right_after_a_write_finds_the_writer_at_rest(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    store = SqliteStore(path)
+    codes = []
+    for _ in range(20):
+        store.write(ANA, lambda view: say(view, "parent"))
+        child = os.fork()
+        if child == 0:
+            own = SqliteStore(path)
+            own.write(ANA, lambda view: say(view, "child"))
+            own.close()
+            os._exit(0)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    assert codes == [0] * 20
+    assert len(store.read(ANA, lambda view: view.messages())) == 40
     store.close()
 
 

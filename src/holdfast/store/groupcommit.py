@@ -52,6 +52,7 @@ class GroupCommit:
         self._gate = threading.Lock()
         self._closed = False
         self._log_pages = 0
+        self.busy = False  # whether the connection is being used; an idle one may be closed after a fork
         connection.set_wal_hook(self._count_pages)
         self._thread = threading.Thread(target=self._serve, name="holdfast-writer", daemon=True)
         self._thread.start()
@@ -100,10 +101,13 @@ class GroupCommit:
                 except Empty:
                     break
             stopping = request is None
+            self.busy = True
             self._commit(batch)
             del request, batch  # an idle writer keeps nothing of its callers alive
             if self._log_pages >= CHECKPOINT_PAGES:
                 self._checkpoint()
+            self.busy = False
+        self.busy = True
         with suppress(apsw.Error):  # the log keeps everything until the file is opened again
             self._db.close()
 

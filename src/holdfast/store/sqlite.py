@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -20,7 +21,7 @@ import apsw
 from ..config import Config
 from ..errors import ConfigError, StoreClosed, StoreCorrupt, StoreError
 from ..types import Finding
-from . import queries
+from . import forks, queries
 from .apswdriver import ApswDriver, translated
 from .groupcommit import GroupCommit
 from .readview import Driver
@@ -31,6 +32,7 @@ T = TypeVar("T")
 
 _DEFAULTS = Config()
 _IDLE_READERS = 8  # connections kept for the next read; more are opened when more read at once
+_FORK_WAIT_S = 2.0
 
 
 class SqliteStore(SqlStore):
@@ -51,11 +53,13 @@ class SqliteStore(SqlStore):
         self._process = os.getpid()
         self._closed = False
         self._idle: list[apsw.Connection] = []
+        self._reading_now: set[apsw.Connection] = set()
         self._inside = threading.local()
         self._turn = threading.Lock() if path == MEMORY else None
         self._db = open_file(self._path, config, vfs)
         self._writer = GroupCommit(self._db, self._sql, self._turn)
         self._finalizer = weakref.finalize(self, _let_go, self._writer, self._idle, self._process)
+        forks.watch(self)
 
     def _checked(self) -> None:
         """
@@ -103,9 +107,11 @@ class SqliteStore(SqlStore):
                 db = self._idle.pop()
             except IndexError:
                 db = open_reader(self._path, self._config, self._vfs)
+            self._reading_now.add(db)
             try:
                 return work(db)
             finally:
+                self._reading_now.discard(db)
                 if self._closed or len(self._idle) >= _IDLE_READERS:
                     db.close()
                 else:
@@ -149,6 +155,23 @@ class SqliteStore(SqlStore):
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(part)
+
+    def settle(self) -> None:
+        """Let the writer come to rest before a fork; one that is busy for long is not waited for."""
+        deadline = time.monotonic() + _FORK_WAIT_S
+        inside = getattr(self._inside, "a_call", False) or self._writer.is_me()
+        while self._writer.busy and not inside and not self._closed and time.monotonic() < deadline:
+            time.sleep(0.0005)
+
+    def let_go_in_child(self) -> str | None:
+        """Close idle connections in a forked process; the path when one was in use, see `forks`."""
+        if self._closed or self._path == MEMORY:
+            return None
+        if self._writer.busy or self._reading_now:
+            return self._path
+        for db in (*self._idle, self._db):
+            db.close()
+        return None
 
     def close(self) -> None:
         """See the protocol."""

@@ -18,6 +18,7 @@ from ..config import Config
 from ..errors import StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreTooNew
 from . import queries
 from .apswdriver import translated
+from .forks import refuse_inherited
 
 MEMORY = ":memory:"
 _BOOK = "holdfast_migration"
@@ -35,6 +36,7 @@ def open_file(path: str, config: Config, vfs: str | None) -> apsw.Connection:
         StoreError: it belongs to another program, or its folder is missing.
     """
     if path != MEMORY:
+        refuse_inherited(path)
         _create(path)
     connection = None
     try:
