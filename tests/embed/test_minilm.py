@@ -101,10 +101,50 @@ def test_threads_do_not_disturb_each_other(minilm):
     alone = minilm.embed(CHAT)
 
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: minilm.embed(CHAT), range(16)))
+        found = list(pool.map(lambda _: minilm.embed(CHAT), range(8)))
 
     for rows in found:
         np.testing.assert_allclose(rows, alone, atol=1e-5)
+
+
+def test_threads_cost_no_more_than_one_after_the_other(minilm):
+    """Whichever thread asks, BLAS uses one core: with more, its threads burn 30 times the CPU in waiting."""
+
+    def cpu_seconds(threads: int) -> float:
+        began = time.process_time()
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(minilm.embed, [CHAT] * 6))
+        return time.process_time() - began
+
+    minilm.embed(CHAT)
+    alone = min(cpu_seconds(1) for _ in range(2))
+
+    assert min(cpu_seconds(4) for _ in range(2)) < 3 * alone
+
+
+def test_question_does_not_wait_for_the_background(minilm):
+    """A reply waits for recall; hundreds of vectors of old messages do not go first."""
+    done = threading.Event()
+
+    def background() -> None:
+        while not done.is_set():
+            minilm.embed(["I moved to Porto last week and it rains every day."] * 200)
+
+    worker = threading.Thread(target=background)
+    worker.start()
+    time.sleep(0.05)
+    waited = []
+    for _ in range(3):
+        began = time.perf_counter()
+        minilm.embed(["Where does she live now?"])
+        waited.append(time.perf_counter() - began)
+    done.set()
+    began = time.perf_counter()
+    worker.join(timeout=60)
+    minilm.embed(["I moved to Porto last week and it rains every day."] * 200)
+    whole = time.perf_counter() - began
+
+    assert min(waited) < whole / 4
 
 
 def test_other_numpy_work_has_its_threads_back_afterwards(minilm):

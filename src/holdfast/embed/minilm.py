@@ -12,8 +12,9 @@ import threading
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -201,42 +202,31 @@ def _gelu(x: Floats) -> Floats:
     return x
 
 
-class _BlasLimit:
-    """
-    One BLAS thread for as long as any thread of this process embeds.
-
-    With the default of one per core, matrices this small spend their time waiting: 284 ms instead
-    of 8 for a query on 4 cores.  The limit holds for the whole process, so the first to enter sets it and
-    the last to leave lifts it; overlapping limits would otherwise restore each other's.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._controller: ThreadpoolController | None = None
-        self._limit: Any = None
-
-    def enter(self) -> None:
-        with self._lock:
-            if self._inside == 0:
-                self._controller = self._controller or ThreadpoolController()
-                self._limit = self._controller.limit(limits=1, user_api="blas")
-            self._inside += 1
-
-    def leave(self) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._limit.restore_original_limits()
-
-
-_BLAS = _BlasLimit()
+# Who waits for its turn holds _NEXT, so that who has just had one cannot take the next as well.
+_TURN, _NEXT = threading.Lock(), threading.Lock()
 
 
 @contextmanager
 def _one_blas_thread() -> Iterator[None]:
-    _BLAS.enter()
+    """
+    One BLAS thread, and one text batch at a time in the whole process.
+
+    With the default of one BLAS thread per core, matrices this small spend their time waiting: 284 ms
+    instead of 8 for a query on 4 cores.  The limit belongs to the process and to the thread that set
+    it; another's request is passed over, and is lifted under it when the first is done.  So batches
+    take turns.  That costs nothing, several at once were not faster, and a question waits for one
+    batch of each background thread at most.
+    """
+    with _NEXT:
+        _TURN.acquire()
     try:
-        yield
+        with _threadpools().limit(limits=1, user_api="blas"):
+            yield
     finally:
-        _BLAS.leave()
+        _TURN.release()
+
+
+@cache
+def _threadpools() -> ThreadpoolController:
+    """Made once, when numpy has loaded its BLAS: looking for the libraries takes milliseconds."""
+    return ThreadpoolController()
