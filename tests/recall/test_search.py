@@ -293,6 +293,14 @@ def test_searches_read_only_postings_of_the_words_asked_for(desk):
     assert set(asked) == {"weather"}
 
 
+def test_of_a_very_long_question_both_ends_are_read(desk):
+    desk.say(TALK, [*SMALL_TALK, "the xylophone is in the attic"])
+    page = "lorem ipsum " * 50_000
+
+    assert desk.find(ANA, f"{page} where is the xylophone?")[0].seq == 7
+    assert desk.find(ANA, f"where is the xylophone? {page}")[0].seq == 7
+
+
 def test_a_broken_vector_hides_no_message(embedding):
     """A vector of another width counts as none."""
     embedding.say(TALK, SMALL_TALK)

@@ -26,6 +26,8 @@ from .index import NO_SOURCES, Bools, Floats, Index, Ints, SourceKey, build
 from .query import Query, analyse
 
 KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
+# Of a longer question (somebody pasted a page) the two ends are read: what is wanted stands there.
+_END_CHARS = 1_500
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def search(
         question: in the words of whoever asks.
         now: what "yesterday" in the question is measured from.
         kinds: which of ``fact``, ``message`` and ``summary`` to look for.
-        limit: hits returned at most.
+        limit: hits at most.
         min_score: leave out hits below it; ``None`` leaves out nothing.  See `default_min_score`.
         conversation: only messages and summaries of this conversation; facts belong to none.
         embedder: whose vectors to compare; ``None`` for words alone.
@@ -101,10 +103,10 @@ def search(
         BadInput: *window* or *before_seq* is given, and the scope names no conversation.
     """
     if (window or before_seq is not None) and view.scope.conversation is None:
-        raise BadInput("window and before_seq need a conversation; the scope names none", hint="use scope.within(...)")
+        raise BadInput("window and before_seq need a conversation, the scope names none", hint="use scope.within(…)")
     if limit <= 0 or not question.strip():
         return []
-    stamp = view.person()
+    question, stamp = _ends(question), view.person()
     indexes = {kind: _index(view, kind, stamp, embedder, cache) for kind in dict.fromkeys(("message", *kinds))}
     query = analyse(question, names=indexes["message"][1].names, now=now, language=language)
     parts = [
@@ -158,6 +160,11 @@ def default_min_score(embedder: Embedder | None) -> float:
     """
     del embedder
     return 0.0
+
+
+def _ends(question: str) -> str:
+    """*question*, or its two ends where it is very long."""
+    return question if len(question) <= 2 * _END_CHARS else f"{question[:_END_CHARS]} {question[-_END_CHARS:]}"
 
 
 def _index(
