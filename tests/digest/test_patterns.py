@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -11,8 +12,10 @@ import pytest
 from holdfast.digest.grammar import language, languages
 from holdfast.digest.ground import ground
 from holdfast.digest.rules import might_state, read
+from holdfast.reconcile.registry import registry
 from holdfast.types import Candidate, Message
 
+OPEN = {"dietary", "medication", "favourite", "family", "budget", "appointment", "pets", "tech"}  # keyed by a word
 AT = datetime(2024, 5, 15, 12, tzinfo=UTC)  # a Wednesday
 
 
@@ -75,3 +78,36 @@ def test_every_expression_compiles(code: str) -> None:
     assert rules is not None
 
     assert all(pattern.compiled for pattern in (*rules.patterns, *rules.answers))
+
+
+@pytest.mark.parametrize("code", languages())
+def test_every_category_and_key_is_declared(code: str) -> None:
+    """A pattern can only write where the registry says how facts join."""
+    rules, known = language(code), registry().categories
+    assert rules is not None
+    undeclared = [
+        f"{pattern.id}: {pattern.category}/{pattern.key}"
+        for pattern in (*rules.patterns, *rules.answers)
+        if pattern.category not in known
+        or not (
+            re.search(r"[{]", pattern.key) or pattern.category in OPEN or pattern.key in known[pattern.category].keys
+        )
+    ]
+
+    assert undeclared == []
+
+
+@pytest.mark.parametrize("code", languages())
+def test_every_value_in_an_example_has_the_declared_type(code: str) -> None:
+    """What the examples give is what the registry would accept."""
+    rules, known = language(code), registry()
+    assert rules is not None
+    refused = [
+        (candidate.category, candidate.key, candidate.value, known.refusal(candidate))
+        for pattern in (*rules.patterns, *rules.answers)
+        for example in pattern.examples
+        for candidate in learned(code, example)
+        if known.refusal(candidate)
+    ]
+
+    assert refused == []

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import resources
@@ -26,8 +26,12 @@ _SAME_WIDTH = str.maketrans(
 )
 
 TECH_VERSION = r"(?:\s*v?\d+(?:\.\d+)*(?![\w%]))?"
+_DIGIT = re.compile(r"\d")
 ANY_DIGIT = "#"
 MAX_TEXT_CHARS = 600  # longer stretches are not one sentence; they are read in pieces of this size
+
+
+_BORROWED = re.compile(r"@([a-z]{2})\b")
 
 
 class BadPatterns(ValueError):
@@ -46,7 +50,9 @@ class OpenSlot:
 
     ``kind`` names the reader; ``words`` bounds the length; the value ends before a word of ``cut``,
     is refused when it starts with one of ``refuse`` or holds one of ``never``, and loses leading
-    words of ``drop``.
+    words of ``drop``.  A value that begins with an activity ("going for walks in the park") reaches
+    further: to a word of ``cut_doing``.  ``alone`` says too little by itself; a value that ends with
+    one of ``dangling`` was cut in the wrong place and is refused.  ``commas``: it may hold commas.
     """
 
     name: str
@@ -59,6 +65,11 @@ class OpenSlot:
     raw: str
     raw_many: str
     refuse_lexicons: tuple[str, ...] = ()
+    cut_doing: frozenset[str] = frozenset()
+    alone: frozenset[str] = frozenset()
+    dangling: frozenset[str] = frozenset()
+    commas: bool = False
+    joints: frozenset[str] = frozenset()
 
 
 class Lexicon:
@@ -78,8 +89,9 @@ class Lexicon:
     def alternatives(self) -> str:
         """The regular expression of all its words, longest first."""
         words = sorted(self.canonical, key=lambda word: (-len(word), word))
-        body = "|".join(re.escape(word).replace(r"\ ", r"[\s-]+").replace(r"\-", r"[\s-]?") for word in words)
-        return rf"(?<!\w)(?:{body})(?!\w)" if self._spaced else f"(?:{body})"
+        if self._spaced:
+            return rf"(?<!\w)(?:{'|'.join(map(_loose, words))})(?!\w)"
+        return "(?:" + "|".join(_loose(word) if not word.isascii() else _latin(word) for word in words) + ")"
 
     @cached_property
     def one(self) -> re.Pattern[str]:
@@ -87,13 +99,14 @@ class Lexicon:
         return re.compile(self.alternatives, re.IGNORECASE)
 
     @cached_property
-    def first_words(self) -> frozenset[str]:
-        """The trigger words: the first word of every phrase."""
+    def triggers(self) -> frozenset[str]:
+        """One word of every phrase, the last that is not too short to be rare: ``back`` of "a bad back"."""
+        if not self._spaced:
+            return frozenset(self.canonical)
         found = set()
         for phrase in self.canonical:
-            word = _WORD.match(phrase)
-            found.add(word.group() if word and self._spaced else phrase)
-            found.add(phrase.split("-")[0].split(" ")[0])
+            words = _WORD.findall(phrase) or [phrase]
+            found.add(next((word for word in reversed(words) if len(word) > 3), max(words, key=len)))
         return frozenset(found)
 
     def lookup(self, words: str) -> str | None:
@@ -113,6 +126,27 @@ class Slot:
     group: str
     name: str
     many: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """One compiled ``find``; ``anchored`` when it begins with whom it is about."""
+
+    regex: re.Pattern[str]
+    slots: tuple[Slot, ...]
+    anchored: bool
+
+    def matches(self, text: str, anchors: Sequence[int]) -> Iterator[re.Match[str]]:
+        """Its matches in *text*; an anchored one is tried at *anchors* only, which is most of the speed."""
+        if not self.anchored:
+            yield from self.regex.finditer(text)
+            return
+        free = 0
+        for place in anchors:
+            found = self.regex.match(text, place) if place >= free else None
+            if found:
+                free = found.end()
+                yield found
 
 
 @dataclass(frozen=True)
@@ -154,8 +188,8 @@ class Pattern:
         return re.compile(_spaces(self.ask), re.IGNORECASE)
 
     @cached_property
-    def compiled(self) -> tuple[tuple[re.Pattern[str], tuple[Slot, ...]], ...]:
-        """Each ``find`` as a regular expression with its slots."""
+    def compiled(self) -> tuple[Expression, ...]:
+        """Each ``find``, compiled."""
         return tuple(self.language.expression(find, self.id) for find in self.find)
 
 
@@ -169,10 +203,12 @@ class Language:
         self.modality: Mapping[str, str] = table.get("modality", {})
         self.people: Mapping[str, Any] = table.get("people", {})
         self.separators: str = settings.get("separators", r"\s*,\s*")
+        self.joint = re.compile(settings.get("joint", r"\s(?:and|or|&)\s"), re.IGNORECASE)
         self.numbers = {word: number for number, words in settings.get("numbers", {}).items() for word in words.split()}
         self.macros: Mapping[str, str] = table.get("macro", {})
         self.lexicons = {
-            name: Lexicon(name, entries, spaced=self.spaced) for name, entries in table.get("lexicon", {}).items()
+            name: Lexicon(name, _borrowed(name, entries), spaced=self.spaced)
+            for name, entries in table.get("lexicon", {}).items()
         }
         self.unions: Mapping[str, tuple[str, ...]] = {n: tuple(v.split()) for n, v in table.get("union", {}).items()}
         shared = table.get("slots", {})
@@ -202,7 +238,7 @@ class Language:
             found.add(word)
             if "'" in word or "-" in word:
                 found.update(re.split("['-]", word))
-        if any(ch.isdigit() for ch in lowered):
+        if _DIGIT.search(lowered):
             found.add(ANY_DIGIT)
         return found
 
@@ -212,7 +248,18 @@ class Language:
             return tuple(self.lexicons[part] for part in self.unions[name])
         return (self.lexicons[name],) if name in self.lexicons else ()
 
-    def expression(self, find: str, owner: str) -> tuple[re.Pattern[str], tuple[Slot, ...]]:
+    def anchors(self, text: str) -> list[int]:
+        """Where in *text* a word stands that can begin a statement about somebody."""
+        return [found.start() for found in self._anchor.finditer(text)] if self._anchor else []
+
+    @cached_property
+    def _anchor(self) -> re.Pattern[str] | None:
+        words = str(self.people.get("anchors", "")).split()
+        if not words:
+            return None
+        return re.compile(rf"(?<![\w'])(?:(?:{'|'.join(words)})(?:m|ve|re|s)?(?!\w)|(?-i:[A-ZÀ-Þ]))", re.IGNORECASE)
+
+    def expression(self, find: str, owner: str) -> Expression:
         """Compile one ``find``."""
         slots: list[Slot] = []
 
@@ -227,7 +274,8 @@ class Language:
         source = _HOLE.sub(fill, self._named(_spaces(find)))
         left = r"(?<![\w'])" if self.spaced else ""
         try:
-            return re.compile(left + source, re.IGNORECASE), tuple(slots)
+            regex = re.compile(left + source, re.IGNORECASE)
+            return Expression(regex, tuple(slots), self._anchor is not None and source.startswith("(?P<who>"))
         except re.error as error:
             raise BadPatterns(f"{self.code}: pattern {owner}: {error} in {source}") from error
 
@@ -257,7 +305,7 @@ class Language:
         for word in values.pop("on", "").split():
             if word.startswith("@"):
                 for lexicon in self.lexicons_of(word[1:]):
-                    triggers |= lexicon.first_words
+                    triggers |= lexicon.triggers
             else:
                 triggers.add(word.replace("_", " "))
         values["triggers"] = frozenset(triggers)
@@ -286,7 +334,27 @@ def _open_slot(name: str, spec: Mapping[str, Any]) -> OpenSlot:
         spec.get("raw", r"[^,.;:!?()\"\n]{1,80}"),
         spec.get("raw_many", r"[^.;:!?()\"\n]{1,140}"),
         tuple(spec.get("refuse_lexicons", "").split()),
+        words("cut_doing"),
+        words("alone"),
+        words("dangling"),
+        bool(spec.get("commas", False)),
+        words("joints"),
     )
+
+
+def _loose(word: str) -> str:
+    """The expression of a lexicon's word: hyphens and spaces may stand for each other."""
+    return re.escape(word).replace(r"\ ", r"[\s-]+").replace(r"\-", r"[\s-]?")
+
+
+def _latin(word: str) -> str:
+    """A word in Latin letters keeps its edges even where other words have none."""
+    return rf"(?<![A-Za-z0-9]){_loose(word)}(?![A-Za-z])"
+
+
+def _borrowed(name: str, entries: str) -> str:
+    """*entries* of lexicon *name* with ``@en`` replaced by the entries that it has in that language's file."""
+    return _BORROWED.sub(lambda found: str((_table(found[1]) or {})["lexicon"][name]), entries)
 
 
 def _spaces(source: str) -> str:
@@ -300,12 +368,16 @@ def _key(words: str) -> str:
 @cache
 def language(code: str) -> Language | None:
     """The patterns of language *code*, parsed on first use; None when there is no such file."""
+    table = _table(code)
+    return Language(code, table) if table is not None else None
+
+
+@cache
+def _table(code: str) -> Mapping[str, Any] | None:
     if not re.fullmatch("[a-z]{2}", code):
         return None
     file = resources.files("holdfast.digest.patterns").joinpath(f"{code}.toml")
-    if not file.is_file():
-        return None
-    return Language(code, tomllib.loads(file.read_text(encoding="utf-8")))
+    return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
 
 
 def languages() -> list[str]:

@@ -55,11 +55,13 @@ class People:
         self._female = frozenset(str(table.get("female", "")).split())
         self._male = frozenset(str(table.get("male", "")).split())
         own = str(table.get("own", ""))
-        self._own = re.compile(rf"(?:{own})\s+", re.IGNORECASE) if own else None
+        self._edge = r"\w" if language.spaced else r"[^\W\u0250-\U0003ffff]"
+        self._own = re.compile(rf"(?:{own})\s{'+' if language.spaced else '*'}", re.IGNORECASE) if own else None
         self._scope = Person(subject, subject[:1].upper() + subject[1:]) if subject != SELF else None
         self._names: dict[str, Person] = {}
         self._by_relation: dict[str, Person] = {}
         self.last: Person | None = self._scope
+        self._topic: Person | None = self._scope or ME
         for name, known in others.items():
             self._know(name, known)
 
@@ -131,12 +133,23 @@ class People:
             return None
         return person
 
+    def topic(self, words: str, cue: re.Pattern[str] | None) -> Person | None:
+        """
+        Whom a clause without a subject means, in languages that may leave it out.
+
+        That is the last topic that *words*, the sentence up to there, name (*cue* finds them); else the
+        one of the sentences before, at first the user.  None when it is somebody we cannot name.
+        """
+        for found in cue.finditer(words) if cue else ():
+            self._topic = self.whom(found["who"])
+        return self._topic
+
     def mention(self, sentence: str) -> None:
         """Remember whom *sentence* speaks of, for the pronouns of the next one."""
         found: list[tuple[int, Person]] = []
         lowered = sentence.casefold()
         for name, person in self._names.items():
-            place = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", lowered)
+            place = re.search(rf"(?<!{self._edge}){re.escape(name)}(?!{self._edge})", lowered)
             if place:
                 found.append((place.start(), person))
         if self._own and self._relations:

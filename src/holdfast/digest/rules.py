@@ -10,7 +10,7 @@ the summaries and to search.  Pure: no clock, no store.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -19,7 +19,7 @@ from ..text.dates import TimeSpan
 from ..text.sentences import split
 from ..text.terms import language_of
 from ..types import Candidate, Message
-from .grammar import MAX_TEXT_CHARS, Language, Pattern, folded, language
+from .grammar import MAX_TEXT_CHARS, Expression, Language, Pattern, folded, language
 from .modality import BLANK, Verdict, cues, judge, masked
 from .people import ME, People, Person
 from .slots import Value, read_slot
@@ -30,7 +30,7 @@ MAX_READ_CHARS = 20_000  # what is longer is a document, not talk; its beginning
 FALLBACK = "en"
 UNMISTAKABLE = frozenset({"ko", "ja", "zh", "ru", "uk", "el", "ar", "he", "hi", "th"})  # told by their script
 
-_TEMPLATE = re.compile(r"\{([a-z_]+)(?:\.(kind|version)|\*(\d+))?\}")
+_TEMPLATE = re.compile(r"\{([a-z_]+)(?:\.(kind|version|said)|\*(\d+))?\}")
 _CAPITAL = re.compile(r"[A-ZÀ-Þ]")
 _RANGE = re.compile(r"([a-z_]+) (\d+)\.\.(\d+)")
 
@@ -45,9 +45,9 @@ class _Piece:
     offset: int
     lower_case: bool
 
-    def times(self) -> list[TimeSpan]:
-        """The times that the sentence names."""
-        return times_of(self.text, self.message.at, self.language.code)
+    def times(self, *, ahead: bool) -> Sequence[TimeSpan]:
+        """The times that the sentence names; with *ahead*, days without a year lie in the future."""
+        return times_of(self.text, self.message.at, self.language.code, ahead=ahead)
 
 
 def read(
@@ -96,6 +96,7 @@ def _read_in(
             continue
         found.append(list(_read_piece(piece, people)))
         people.mention(piece.text)
+        people.topic(piece.text, cues(rules).get("topic"))
     return _settled(rules, [candidate for claims in found for candidate in claims])
 
 
@@ -146,14 +147,23 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
 
 def _read_piece(piece: _Piece, people: People) -> Iterator[Candidate]:
     patterns = piece.language.triggered(piece.text)
+    anchors = piece.language.anchors(piece.text) if patterns else []
     for pattern in sorted(patterns, key=lambda pattern: not pattern.names):
-        for expression, slots in pattern.compiled:
-            for found in expression.finditer(piece.text):
-                values = {
-                    slot.group: read_slot(piece.language, slot, found, lower_case=piece.lower_case) for slot in slots
-                }
-                if all(values[slot.group] for slot in slots if found[slot.group] is not None):
+        for expression in pattern.compiled:
+            for found in expression.matches(piece.text, anchors):
+                values = _values(piece, expression, found)
+                if values is not None:
                     yield from _claims(piece, people, pattern, found, values)
+
+
+def _values(piece: _Piece, expression: Expression, found: re.Match[str]) -> dict[str, list[Value]] | None:
+    """What fills the slots; None when one of them was refused."""
+    values = {}
+    for slot in expression.slots:
+        values[slot.group] = read_slot(piece.language, slot, found, lower_case=piece.lower_case)
+        if not values[slot.group] and found[slot.group] is not None:
+            return None
+    return values
 
 
 def _claims(
@@ -179,7 +189,15 @@ def _claims(
     start = min(start, found.start())
     held = Held(end=end)
     if piece.message.at is not None:
-        held = when(piece.times(), piece.text, start, end, mode=pattern.when, at=piece.message.at)
+        held = when(
+            piece.times(ahead=pattern.when == "event"),
+            piece.text,
+            start,
+            end,
+            mode=pattern.when,
+            at=piece.message.at,
+            gap=cues(piece.language).get("event_gap"),
+        )
     if pattern.when == "event" and not held.words:
         return
     for fields in _fields(pattern, values):
@@ -211,14 +229,17 @@ def _in_range(needs: str, values: dict[str, list[Value]]) -> bool:
 def _who(piece: _Piece, people: People, pattern: Pattern, found: re.Match[str]) -> tuple[Person | None, int]:
     """Whom the match is about, and where the words begin on which the judgement rests."""
     words = found.groupdict().get("who")
-    if words is None:
+    if words is None and "who" not in found.re.groupindex:
         return ME, found.start()
+    if words is None:
+        person = people.topic(piece.text[: found.start()], cues(piece.language).get("topic"))
+        return (None if person and not person.is_self and not pattern.others else person), found.start()
     if words.strip(" ,").lower() in str(piece.language.people.get("and", "")).split():
-        opening = cues(piece.language)["main_clause"].match(piece.text)
-        between = piece.text[opening.end() : found.start()] if opening else ""
-        if opening is None or _search(piece.language, "other_subject", between):
+        openings = [o for o in cues(piece.language)["main_clause"].finditer(piece.text) if o.end() <= found.start()]
+        between = piece.text[openings[-1].end() : found.start()] if openings else ""
+        if not openings or _search(piece.language, "other_subject", between):
             return None, found.start()
-        return ME, opening.start("who")
+        return ME, openings[-1].start("who")
     person = people.whom(words)
     if person is not None and not person.is_self and not pattern.others:
         return None, found.start()
@@ -252,7 +273,7 @@ def _filled(template: str, fields: Mapping[str, Value]) -> str:
             return ""
         if hole[3]:
             return f"{float(value.value) * int(hole[3]):g}"
-        return getattr(value, hole[2] or "value")  # type: ignore[no-any-return]
+        return str(getattr(value, hole[2] or "value"))
 
     return re.sub(r"\s+([.,])", r"\1", re.sub(r"\s{2,}", " ", _TEMPLATE.sub(fill, template))).strip()
 
@@ -298,7 +319,7 @@ def _about(rules: Language, person: Person, text: str) -> str:
     if person.is_self:
         return text
     template = "named" if person.label else "related"
-    label = person.label or person.relation
+    label = person.label or rules.people.get("labels", {}).get(person.relation, person.relation)
     rest = text[:1].lower() + text[1:]
     return str(rules.people.get(template, "{label} {text}")).replace("{label}", label).replace("{text}", rest)
 

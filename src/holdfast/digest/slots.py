@@ -19,8 +19,7 @@ _EDGE = "'\"*_~,;:-–—/ "
 _VERSION = re.compile(
     r"\s*v?(\d+(?:\.\d+)*)\b(?!\s*(?:years?|months?|weeks?|days?|hours?|times|people|%))", re.IGNORECASE
 )
-_MONEY_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_LAST_JOINT = re.compile(r"\s(?:and|or|&)\s", re.IGNORECASE)
+_MONEY_NUMBER = re.compile(r"\d{1,3}(?:[ .,']\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)*")
 _MAX_ITEMS = 10
 
 
@@ -29,7 +28,8 @@ class Value:
     """
     A slot's value and where it stands in the sentence.
 
-    ``kind`` is the kind of its lexicon or its currency, ``version`` the number behind a technology.
+    ``kind`` is the kind of its lexicon or its currency, ``version`` the number behind a technology,
+    ``said`` the words of a lexicon's entry as they stand ("vegetariana", not "vegetarian").
     """
 
     value: str
@@ -37,6 +37,7 @@ class Value:
     start: int
     end: int
     version: str = ""
+    said: str = ""
 
 
 def read_slot(language: Language, slot: Slot, found: re.Match[str], *, lower_case: bool) -> list[Value]:
@@ -67,6 +68,8 @@ def read_slot(language: Language, slot: Slot, found: re.Match[str], *, lower_cas
         one = reader(language, spec, text, first, last, lower_case)
         if one is None or len(values) >= _MAX_ITEMS or _belongs_elsewhere(language, spec, one):
             break
+        if values and _is_doing(values[0]) and not _is_doing(one):
+            break  # "preparing meals for friends and family": the joint stands inside the activity
         values.append(one)
         if text[one.end : last].strip(_EDGE):
             break
@@ -83,6 +86,10 @@ def _belongs_elsewhere(language: Language, spec: OpenSlot, value: Value) -> bool
     )
 
 
+def _is_doing(value: Value) -> bool:
+    return value.value.partition(" ")[0].endswith("ing")
+
+
 def _lexicon_value(text: str, lexicon: str, canonical: str, item: re.Match[str]) -> Value:
     """A word of a lexicon; with technology, the version that follows it."""
     prefix, _, kind = lexicon.partition("_")
@@ -90,8 +97,8 @@ def _lexicon_value(text: str, lexicon: str, canonical: str, item: re.Match[str])
     if prefix == "tech":
         version = _VERSION.match(text, end)
         if version:
-            return Value(canonical, kind, item.start(), version.end(), version[1])
-    return Value(canonical, kind or lexicon, item.start(), end)
+            return Value(canonical, kind, item.start(), version.end(), version[1], item.group())
+    return Value(canonical, kind or lexicon, item.start(), end, "", item.group())
 
 
 def _outermost(values: list[Value]) -> list[Value]:
@@ -111,7 +118,7 @@ def _parts(language: Language, text: str, start: int, end: int) -> Iterator[tupl
     is as likely the next clause.
     """
     stretch = text[start:end]
-    if language.spaced and "," in stretch and not _LAST_JOINT.search(stretch, stretch.index(",")):
+    if language.spaced and "," in stretch and not language.joint.search(stretch, stretch.index(",")):
         end = start + stretch.index(",")
     place = start
     for joint in re.finditer(language.separators, text[start:end], re.IGNORECASE):
@@ -127,8 +134,11 @@ def _tokens(text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
             first += 1
         while last > first and text[last - 1] in _EDGE:
             last -= 1
-        if last > first:
-            yield text[first:last], first, last
+        if last == first:
+            if token.group()[0] in "-–—":
+                return
+            continue
+        yield text[first:last], first, last
 
 
 def _read_words(language: Language, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool) -> Value | None:
@@ -136,33 +146,51 @@ def _read_words(language: Language, spec: OpenSlot, text: str, start: int, end: 
     if not language.spaced:
         return _read_unspaced(spec, text, start, end)
     words: list[tuple[str, int, int]] = []
+    cut, most = spec.cut, spec.words
     for token, first, last in _tokens(text, start, end):
         word = token.lower()
-        if not words and word in spec.drop:
-            continue
-        if not words and (word in spec.refuse or word.partition("'")[0] in spec.refuse):
-            return None
-        if word in spec.cut or word.partition("'")[0] in spec.cut:
+        stem = word.partition("'")[0]
+        if not words:
+            if word in spec.drop:
+                continue
+            if word in spec.refuse or stem in spec.refuse:
+                return None
+            if spec.cut_doing and len(word) > 4 and word.endswith("ing"):
+                cut, most = spec.cut_doing, spec.words + 4
+        elif word in cut or stem in cut or (word in spec.joints and _clause_follows(spec, text, last)):
             break
         if word in spec.never:
             return None
         words.append((token, first, last))
-        if len(words) > spec.words:
+        if len(words) > most:
             return None
+        if text[last : last + 1] == "," and (not spec.commas or _clause_follows(spec, text, last + 1)):
+            break
+    return _whole(spec, text, words)
+
+
+def _clause_follows(spec: OpenSlot, text: str, start: int) -> bool:
+    following = _TOKEN.search(text, start)
+    word = following.group().lower().strip(_EDGE) if following else ""
+    return not word or word in spec.cut or word in spec.refuse or word.partition("'")[0] in spec.cut
+
+
+def _whole(spec: OpenSlot, text: str, words: list[tuple[str, int, int]]) -> Value | None:
+    """The words as a value; None when they are none, say too little, or were cut in the wrong place."""
     while words and words[-1][0].lower() in spec.drop:
         words.pop()
     if not words or not any(ch.isalpha() for token, _, _ in words for ch in token):
         return None
+    lowered = [token.lower() for token, _, _ in words]
     first, last = words[0][1], words[-1][2]
-    value = " ".join(token for token, _, _ in words)
-    if len(value) < 2:
+    if lowered[-1] in spec.dangling or (len(lowered) == 1 and lowered[0] in spec.alone):
         return None
-    return Value(_plain(value), "", first, last)
-
-
-def _plain(value: str) -> str:
-    """Sentence case is no part of a thing's name: ``Pizza`` alone stays, ``PIZZA`` and ``i`` do not matter here."""
-    return re.sub(r"\s+", " ", value)
+    if text[last : last + 1] == "," and len(lowered) > 2 and lowered[-2] in ("a", "an"):
+        return None  # "a safe, …": the noun stands behind the comma
+    value = re.sub(r"\s+", " ", text[first:last]) if spec.commas else " ".join(token for token, _, _ in words)
+    if value.endswith("'s"):
+        value, last = value[:-2], last - 2
+    return Value(value, "", first, last) if len(value) > 1 else None
 
 
 def _read_unspaced(spec: OpenSlot, text: str, start: int, end: int) -> Value | None:
@@ -258,32 +286,38 @@ def _read_raw(language: Language, spec: OpenSlot, text: str, start: int, end: in
 
 
 _CURRENCIES = {
-    "usd": ("$", "usd", "us$", "dollar", "dollars", "bucks", "buck"),
-    "eur": ("€", "eur", "euro", "euros"),
-    "gbp": ("£", "gbp", "pound", "pounds", "quid"),
-    "jpy": ("¥", "jpy", "yen", "円"),
-    "krw": ("₩", "krw", "won", "원"),
-    "cny": ("cny", "rmb", "yuan", "元", "人民币"),
-    "inr": ("₹", "inr", "rupee", "rupees", "rs"),
-    "chf": ("chf", "francs", "franken"),
-    "cad": ("cad", "c$", "ca$"),
-    "aud": ("aud", "a$", "au$"),
-    "brl": ("brl", "r$", "reais"),
-    "mxn": ("mxn", "pesos"),
-    "sek": ("sek", "kronor"),
-    "pln": ("pln", "zł"),
+    "usd": "$ usd us$ dollar dollars bucks buck dólar dólares dolares dólars 달러 불 美元 美金 美刀 刀",
+    "eur": "€ eur euro euros 유로 欧元 歐元",
+    "gbp": "£ gbp pound pounds quid libra libras livre livres pfund 파운드 英镑 英鎊",
+    "jpy": "¥ jpy yen 円 엔 日元 日圓",
+    "krw": "₩ krw won 원 韩元 韓元 韩币",
+    "cny": "cny rmb yuan 元 人民币 人民幣 块 块钱 위안",
+    "twd": "twd nt$ 台币 台幣 新台币 新台幣",
+    "inr": "₹ inr rupee rupees rs",
+    "chf": "chf francs franken",
+    "cad": "cad c$ ca$",
+    "aud": "aud a$ au$",
+    "brl": "brl r$ reais",
+    "mxn": "mxn mx$ pesos",
+    "sek": "sek kronor",
+    "pln": "pln zł",
 }
-_CURRENCY_OF = {word: currency for currency, words in _CURRENCIES.items() for word in words}
+_CURRENCY_OF = {word: currency for currency, words in _CURRENCIES.items() for word in words.split()}
 _SCALES = {
-    "k": 1_000,
-    "grand": 1_000,
-    "thousand": 1_000,
-    "m": 1_000_000,
-    "million": 1_000_000,
-    "mio": 1_000_000,
-    "万": 10_000,
-    "만": 10_000,
+    **dict.fromkeys(("k", "grand", "thousand", "mil", "mille", "tausend", "천", "千"), 1_000),
+    **dict.fromkeys(("만", "万", "萬", "w"), 10_000),
+    **dict.fromkeys(("m", "million", "millions", "mio", "millionen", "millón", "millones", "백만", "百万"), 1_000_000),
+    **dict.fromkeys(("억", "亿", "億"), 100_000_000),
 }
+_JOINED_UNITS = re.compile(
+    "|".join(sorted((word for word in (*_SCALES, *_CURRENCY_OF) if not word.isascii()), key=lambda word: -len(word)))
+)
+
+
+def _units(word: str) -> list[str]:
+    """The units that *word* holds: itself, or its parts where they are written together (``만원``: 만, 원)."""
+    known = word in _SCALES or word in _CURRENCY_OF
+    return [word] if known else _JOINED_UNITS.findall(word)
 
 
 def _read_money(language: Language, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool) -> Value | None:
@@ -292,12 +326,13 @@ def _read_money(language: Language, spec: OpenSlot, text: str, start: int, end: 
     number = _MONEY_NUMBER.search(words)
     if number is None:
         return None
-    digits = re.sub(r"[.,](?=\d{3}(?:\D|$))", "", number.group()).replace(",", ".")
+    digits = re.sub(r"[ .,'](?=\d{3}(?:\D|$))", "", number.group()).replace(",", ".")
     rest = re.findall(r"[^\W\d_]*[$€£¥₩₹]|[^\W\d_]+", words[: number.start()] + " " + words[number.end() :])
     amount = float(digits) if digits.count(".") <= 1 else -1.0
-    for word in rest:
-        amount *= _SCALES.get(word, 1)
-    currency = next((_CURRENCY_OF[word] for word in rest if word in _CURRENCY_OF), "")
+    units = [unit for word in rest for unit in _units(word)]
+    for unit in units:
+        amount *= _SCALES.get(unit, 1)
+    currency = next((_CURRENCY_OF[unit] for unit in units if unit in _CURRENCY_OF), "")
     if amount < 0 or not currency:
         return None
     return Value(f"{amount:.2f}".rstrip("0").rstrip("."), currency, start, end)

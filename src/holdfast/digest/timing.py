@@ -4,8 +4,11 @@ When a stated fact holds: the times named beside it, resolved against the messag
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from ..clock import from_ms
 from ..text.dates import TimeSpan, find_times
@@ -23,7 +26,16 @@ class Held:
     words: str = ""
 
 
-def when(times: list[TimeSpan], text: str, start: int, end: int, *, mode: str, at: datetime) -> Held:
+def when(
+    times: Sequence[TimeSpan],
+    text: str,
+    start: int,
+    end: int,
+    *,
+    mode: str,
+    at: datetime,
+    gap: re.Pattern[str] | None = None,
+) -> Held:
     """
     What the times of a sentence say of the statement at characters *start* to *end*.
 
@@ -35,12 +47,15 @@ def when(times: list[TimeSpan], text: str, start: int, end: int, *, mode: str, a
         mode: ``""`` (only "since", "for" and "until" bound it), ``"change"`` (it began at the time named:
             "we moved last week") or ``"event"`` (it happens at the time named and is over after it).
         at: when the message was written; its zone is used to show dates.
+        gap: what may stand between an event and its time, as a whole.
     """
     held = Held(end=end)
     for span in times:
         if span.start < start or span.start > end + _REACH_CHARS or _parted(text, end, span.start):
             continue
         last = max(end, span.end)
+        if mode == "event" and gap and not gap.fullmatch(text[end : max(end, span.start)]):
+            continue
         if mode == "event" and span.relation in ("at", "until"):
             return Held(span.from_ms if span.relation == "at" else None, span.to_ms, last, _dated(span, at))
         if span.relation in ("since", "for") or (
@@ -52,9 +67,12 @@ def when(times: list[TimeSpan], text: str, start: int, end: int, *, mode: str, a
     return held
 
 
-def times_of(text: str, at: datetime | None, language: str) -> list[TimeSpan]:
+@lru_cache(maxsize=32)  # the facts of one sentence share its times
+def times_of(text: str, at: datetime | None, language: str, *, ahead: bool = False) -> tuple[TimeSpan, ...]:
     """The times of a sentence; none when nobody knows when it was said."""
-    return find_times(text, at, language) if at is not None and at.tzinfo is not None else []
+    if at is None or at.tzinfo is None:
+        return ()
+    return tuple(find_times(text, at, language, ahead=ahead))
 
 
 def _parted(text: str, end: int, start: int) -> bool:

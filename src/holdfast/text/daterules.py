@@ -35,7 +35,7 @@ class Parts:
     """What the holes of a phrase held."""
 
     at: datetime
-    past: bool | None
+    past: bool | None  # the tense of the sentence: True past, False future, None silent
     n: float = 1
     unit: str = ""
     weekday: int = 0
@@ -177,6 +177,8 @@ def _nearest(parts: Parts, choices: list[datetime | None]) -> datetime | None:
     today = midnight(parts.at)
     if parts.past:
         return max((choice for choice in known if choice <= today), default=known[0])
+    if parts.past is False:
+        return min((choice for choice in known if choice >= today), default=known[-1])
     return min(known, key=lambda choice: (abs((choice - today).days), choice < today))
 
 

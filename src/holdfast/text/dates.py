@@ -53,7 +53,7 @@ class TimeSpan:
     relation: Relation = "at"
 
 
-def find_times(text: str, at: datetime, language: str = "en") -> list[TimeSpan]:
+def find_times(text: str, at: datetime, language: str = "en", *, ahead: bool = False) -> list[TimeSpan]:
     """
     The times that *text* names, in order, none overlapping.
 
@@ -61,22 +61,23 @@ def find_times(text: str, at: datetime, language: str = "en") -> list[TimeSpan]:
         text: what was written.
         at: when, with a time zone.
         language: ISO 639-1; words of a language that is not known are not found.
+        ahead: the text speaks of what is to come, so a day or month without a year is the next one.
     """
     grammar = _grammar(language)
     spans: list[TimeSpan] = []
     for sentence in split(text):
         piece = text[sentence.start : sentence.end]
-        for span in _in_sentence(piece, at, grammar):
+        for span in _in_sentence(piece, at, grammar, ahead):
             spans.append(replace(span, start=span.start + sentence.start, end=span.end + sentence.start))
     return spans
 
 
-def _in_sentence(text: str, at: datetime, grammar: _Grammar | None) -> list[TimeSpan]:
+def _in_sentence(text: str, at: datetime, grammar: _Grammar | None, ahead: bool) -> list[TimeSpan]:
     spans: list[TimeSpan] = []
     for span in _written_out(text, at, grammar.words if grammar else None):
         _take(spans, span)
     if grammar and grammar.worth.search(text):
-        past = True if grammar.past.search(text) else None
+        past = False if ahead else True if grammar.past.search(text) else None
         for rule, expression in grammar.phrases:
             for found in expression.finditer(text):
                 named = _read(rule, found, at, past, grammar.words)
