@@ -208,6 +208,7 @@ class Pipeline:
             facts=[row.fact for row in view.facts() if believed(row, self.now_ms())],
             hits=hits,
             query=query,
+            notes=_notes(view, hits),
             messages_from=start,
             recall_limit=self.config.recall_limit,
         )
@@ -257,6 +258,21 @@ def facts_at(rows: Sequence[FactRow], as_of_ms: int, known_at_ms: int) -> list[F
         if end is None or end > as_of_ms:
             held.append(fact)
     return sorted(held, key=lambda fact: (fact.subject, fact.category, fact.key, fact.value))
+
+
+def _notes(view: ReadView, hits: Sequence[Hit]) -> dict[tuple[str, int], str]:
+    """What replaced the facts that recalled turns once stated, so that none of them reads as current."""
+    notes: dict[tuple[str, int], str] = {}
+    for hit in hits:
+        if hit.kind != "message" or view.scope.subject is None:
+            continue
+        for row in view.facts_of_message(hit.conversation, hit.seq):
+            newest = row.fact
+            while newest.superseded_by and (after := view.fact(newest.superseded_by)):
+                newest = after.fact
+            if newest.id != row.fact.id:
+                notes[hit.conversation, hit.seq] = newest.text
+    return notes
 
 
 def _last_question(messages: Sequence[Message]) -> str:

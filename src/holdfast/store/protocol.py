@@ -159,6 +159,9 @@ class ReadView(Protocol):
     def fact(self, fact_id: str) -> FactRow | None:
         """One fact that the scope may see, live or past."""
 
+    def facts_of_message(self, conversation: str, seq: int) -> list[FactRow]:
+        """Live and past facts the scope may see that rest on one message of its subject, by id."""
+
     def rejected(self, *, limit: int = 100) -> list[Rejected]:
         """The newest refused candidates of the scope's conversation, or of all it can see."""
 

@@ -127,6 +127,12 @@ class SqlReadView:
         found = self._facts_with_evidence(self._run("fact", id=fact_id, **self._sight()))
         return found[0] if found else None
 
+    def facts_of_message(self, conversation: str, seq: int) -> list[FactRow]:
+        """See the protocol."""
+        found = self._run("fact_ids_of_message", conversation=conversation, seq=seq)
+        rows = [self.fact(fact_id) for (fact_id,) in found]
+        return [row for row in rows if row is not None]
+
     def rejected(self, *, limit: int = 100) -> list[Rejected]:
         """See the protocol."""
         return [rows.rejected(row) for row in self._run("rejected", limit=max(0, limit))]

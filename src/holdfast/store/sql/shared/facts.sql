@@ -78,6 +78,14 @@ SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, card
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about AND category = :category
  ORDER BY valid_from, recorded_at, id;
 
+-- name: fact_ids_of_message
+-- What rests on one message of the scope's conversations.
+SELECT child
+  FROM derivation
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND source_kind = 'message'
+   AND subject = :subject AND conversation = :conversation AND start_seq = :seq AND child_kind = 'fact'
+ ORDER BY child;
+
 -- name: evidence_of
 SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.stop, e.at, e.home
   FROM evidence e

@@ -1,0 +1,319 @@
+"""The main path through the front door: what is said is kept, believed, summarised, found and shown."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from holdfast import Config, Memory
+from holdfast.errors import BadInput, ConfigError, Conflict, NotFound, StoreClosed
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.embedder import HashEmbedder
+
+START = datetime(2026, 1, 1, 9, tzinfo=UTC)
+
+
+@pytest.fixture
+def clock():
+    return FakeClock(START)
+
+
+@pytest.fixture
+def memory(clock):
+    with Memory(embedder=HashEmbedder(), clock=clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def chat(memory):
+    return memory.conversation("web-42", user="ana")
+
+
+def small_talk(chat, clock, exchanges):
+    for number in range(exchanges):
+        clock.advance(seconds=30)
+        chat.record(f"The weather is item {number} on the list.", f"Noted, item {number}.")
+
+
+def test_a_statement_is_believed_before_the_next_reply(memory, chat):
+    """No digest is needed for what the rules can read at once."""
+    receipt = chat.record("I'm vegetarian.", "Noted!")
+
+    assert [(c.op, c.fact.category, c.fact.key) for c in receipt.changes] == [("new", "dietary", "vegetarian")]
+    assert [f.key for f in memory.person("ana").facts()] == ["vegetarian"]
+
+
+def test_a_contradiction_leaves_one_belief_and_a_history(memory, chat, clock):
+    """ "I'm vegetarian", later "I eat fish now": one dietary row, the old one history, the context current."""
+    chat.record("I'm vegetarian.", "Noted!")
+    small_talk(chat, clock, 12)
+    (change,) = chat.record("Actually, I eat fish now.", "Good to know.").changes
+    memory.digest()
+
+    assert (change.op, change.previous.key, change.fact.key) == ("replaced", "vegetarian", "pescatarian")
+    ana = memory.person("ana")
+    assert [(f.key, f.value) for f in ana.facts("dietary")] == [("pescatarian", "true")]
+    assert [(f.key, f.ended_because) for f in ana.history("dietary")] == [
+        ("vegetarian", "replaced"),
+        ("pescatarian", ""),
+    ]
+    shown = chat.context("What should I cook?").section("facts").text
+    assert "pescatarian" in shown
+    assert "vegetarian" not in shown
+
+
+def test_what_held_then_and_what_was_known_then_can_both_be_asked(memory, chat, clock):
+    chat.record("I live in Lisbon.")
+    clock.advance(days=10)
+    chat.record("I live in Porto now.")
+    ana = memory.person("ana")
+
+    assert [f.value for f in ana.facts("home", as_of=START + timedelta(days=1))] == ["Lisbon"]
+    assert [f.value for f in ana.facts("home", as_of=START + timedelta(days=11))] == ["Porto"]
+    assert [f.value for f in ana.facts("home", known_at=START + timedelta(days=1))] == ["Lisbon"]
+    assert ana.facts("home", as_of=START - timedelta(days=1)) == []
+
+
+def test_every_fact_quotes_the_message_it_rests_on(memory, chat):
+    chat.record("Hello there! I live in Lisbon, and I speak Spanish and Korean.")
+    messages = {m.seq: m.content for m in chat.load()}
+    facts = memory.person("ana").facts()
+
+    assert {f.value for f in facts} >= {"Lisbon", "Spanish", "Korean"}
+    for fact in facts:
+        for said in fact.evidence:
+            assert messages[said.seq][said.start : said.end] == said.quote
+            assert said.role == "user"
+
+
+@pytest.mark.parametrize("role", ["assistant", "system", "tool"])
+def test_only_the_users_own_words_become_beliefs(memory, chat, role):
+    extra = {"tool_call_id": "c1"} if role == "tool" else {}
+    chat.append({"role": role, "content": "I'm vegetarian and I live in Lisbon.", **extra})
+    memory.digest()
+
+    assert memory.person("ana").facts() == []
+
+
+def test_another_speaker_in_the_same_chat_is_another_subject(memory, chat):
+    """Two people with the role of a user: the facts of one never become the other's."""
+    chat.append({"role": "user", "name": "Ana", "content": "I live in Lisbon."})
+    chat.append({"role": "user", "name": "Bo", "content": "I live in Oslo."})
+    memory.digest()
+
+    assert [(f.subject, f.value) for f in memory.person("ana").facts("home")] == [("bo", "Oslo"), ("self", "Lisbon")]
+
+
+def test_facts_about_one_subject_never_reach_another(memory):
+    """Each pet of a household has its own memory; what the owner says of themself reaches all."""
+    luna = memory.conversation("luna-1", user="ana", subject="luna")
+    max_ = memory.conversation("max-1", user="ana", subject="max")
+    luna.record("She is allergic to chicken. I live in Lisbon.")
+    max_.record("He is allergic to beef.")
+    memory.digest()
+
+    def known(subject):
+        return {f.value for f in memory.person("ana", subject=subject).facts()}
+
+    assert known("luna") == {"chicken", "Lisbon"}
+    assert known("max") == {"beef", "Lisbon"}
+    assert known("self") == {"Lisbon"}
+    assert known(None) == {"chicken", "beef", "Lisbon"}
+    assert "chicken" not in str(max_.context("What is he allergic to?").messages)
+
+
+def test_summaries_cover_each_message_once_and_grow_levels(memory, chat, clock):
+    small_talk(chat, clock, 60)
+    memory.digest()
+    summaries = chat.summaries()
+    level1 = [s for s in summaries if s.level == 1]
+
+    covered = [seq for s in level1 for seq in range(s.start_seq, s.end_seq + 1)]
+    assert covered == list(range(1, covered[-1] + 1))
+    assert covered[-1] >= 100
+    assert [s.block for s in level1] == list(range(len(level1)))
+    for parent in (s for s in summaries if s.level > 1):
+        children = [s for s in summaries if s.id in parent.children]
+        assert [s.level for s in children] == [parent.level - 1] * 3
+        assert (children[0].start_seq, children[-1].end_seq) == (parent.start_seq, parent.end_seq)
+    assert {s.level for s in summaries} == {1, 2, 3}
+
+
+def test_end_closes_what_is_open(memory, chat):
+    chat.record("We talked about the garden.", "Yes, about the roses.")
+    chat.end()
+    memory.digest()
+
+    assert [(s.start_seq, s.end_seq) for s in chat.summaries()] == [(1, 2)]
+
+
+def test_a_silence_closes_a_chunk_when_it_has_lasted(memory, chat, clock):
+    small_talk(chat, clock, 4)
+    memory.digest()
+    assert chat.summaries() == []
+
+    clock.advance(hours=7)
+    memory.digest()
+    assert [(s.start_seq, s.end_seq) for s in chat.summaries()] == [(1, 8)]
+
+
+def test_the_same_key_stores_once_and_says_so(chat):
+    first = chat.record("Hello.", idempotency_key="k1")
+    again = chat.record("Hello.", idempotency_key="k1")
+
+    assert (again.seqs, again.duplicate) == (first.seqs, True)
+    assert len(chat.load()) == 1
+    with pytest.raises(Conflict, match="'k1'"):
+        chat.record("Another body.", idempotency_key="k1")
+    assert len(chat.load()) == 1
+
+
+def test_what_was_just_said_is_found_among_the_last_turns(memory, chat, clock):
+    chat.record("The blue notebook is in the attic.")
+    small_talk(chat, clock, 40)
+    chat.record("The red notebook is in the cellar.")
+    memory.digest()
+
+    assert "cellar" in chat.recall("Where is the notebook?", last=20, limit=1)[0].text
+    assert "attic" not in str(chat.recall("Where is the notebook?", last=20, limit=20))
+
+
+def test_a_recalled_turn_that_no_longer_holds_says_what_replaced_it(memory, chat, clock):
+    chat.record("I live in Lisbon near the castle.")
+    small_talk(chat, clock, 30)
+    chat.record("I live in Porto now.")
+    small_talk(chat, clock, 30)
+    memory.digest()
+
+    recalled = chat.context("Which castle is near where I live in Lisbon?").section("recalled").text
+    (line,) = [line for line in recalled.splitlines() if "castle" in line]
+    assert "later replaced by: Lives in Porto" in line
+
+
+def test_request_n_plus_1_extends_the_stable_part_unless_it_says_why(memory, chat, clock):
+    """Over a growing conversation with digests and new facts, bytes above the breakpoint move only with a reason."""
+    before = None
+    for number in range(60):
+        clock.advance(seconds=60)
+        chat.record(f"I have a cat named Tom{number}." if number % 13 == 5 else f"Chat about thing {number}.", "Sure.")
+        if number % 3 == 0:
+            memory.digest()
+        context = chat.context("And now?")
+        stable = context.messages[: context.stable_messages]
+        assert context.tokens <= context.budget_tokens
+        if before is not None and context.prefix_changed_because is None:
+            assert stable == before
+        elif before is not None:
+            assert stable != before
+        before = stable
+
+
+def test_a_budget_of_one_token_still_holds(chat):
+    chat.record("I'm vegetarian.", "Noted!")
+
+    for budget in (1, 2, 10, 40, 100):
+        assert chat.context("What now?", budget_tokens=budget).tokens <= budget
+
+
+def test_history_returns_after_closing(tmp_path, clock):
+    """No cold start: weeks later another process knows what was said."""
+    path = tmp_path / "chat.db"
+    with Memory(path, embedder=None, clock=clock) as first:
+        first.conversation("c", user="ana").record("I'm allergic to peanuts.", "I'll remember.")
+    clock.advance(days=30)
+    with Memory(path, embedder=None, clock=clock) as second:
+        context = second.conversation("another", user="ana").context("Suggest a snack.")
+        assert "peanuts" in context.section("facts").text
+
+
+def test_background_threads_do_the_work_by_themselves(tmp_path):
+    with Memory(tmp_path / "chat.db", embedder=HashEmbedder(), background=True) as memory:
+        chat = memory.conversation("c", user="ana")
+        for number in range(40):
+            chat.record(f"Line {number}.", "Yes.")
+        memory.digest()
+        assert [s.start_seq for s in chat.summaries(level=1)][:2] == [1, 11]
+        assert all(job.run_at_ms > memory._pipeline.now_ms() for job in memory.jobs())
+
+
+class Flaky(HashEmbedder):
+    """An embedder that can be out of order."""
+
+    down = True
+
+    def embed(self, texts):
+        if self.down:
+            raise RuntimeError("secret words of a message")
+        return super().embed(texts)
+
+
+def test_a_failing_job_is_a_state_with_a_reason_then_a_dead_letter(clock):
+    """Never an empty result: it is retried later each time, then put aside, and can be taken up again."""
+    embedder = Flaky()
+    with Memory(embedder=embedder, clock=clock, config=Config(job_attempts=3)) as memory:
+        memory.conversation("c", user="ana").record("Hello there.")
+        assert [memory.digest().failed, memory.digest().failed] == [1, 0]
+        for _ in range(2):
+            clock.advance(hours=1)
+            memory.digest()
+        (dead,) = memory.jobs("dead")
+        assert (dead.kind, dead.attempt, dead.reason) == ("embed", 3, "RuntimeError")
+        memory.retry(dead.id)
+        embedder.down = False
+        assert memory.digest().failed == 0
+        assert memory.jobs("dead") == []
+        with pytest.raises(NotFound):
+            memory.retry(dead.id)
+
+
+def test_a_cancelled_job_stays_away_until_it_is_wanted_back(memory, chat):
+    chat.record("Hello there.")
+    (job,) = [job for job in memory.jobs() if job.kind == "embed"]
+    memory.cancel(job.id)
+    memory.digest()
+    assert [job.state for job in memory.jobs("cancelled")] == ["cancelled"]
+
+    memory.retry(job.id)
+    memory.digest()
+    assert memory.jobs("cancelled") == []
+
+
+def test_a_closed_memory_says_so(clock):
+    memory = Memory(embedder=None, clock=clock)
+    chat = memory.conversation("c", user="ana")
+    memory.close()
+    memory.close()
+
+    with pytest.raises(StoreClosed):
+        chat.record("Too late.")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m: m.conversation("c", user=""),
+        lambda m: m.conversation("c", user=7),
+        lambda m: m.conversation("c\x00", user="ana"),
+        lambda m: m.conversation("c", user="ana", org="x" * 201),
+        lambda m: m.conversation("", user="ana"),
+        lambda m: m.person("a\ud800"),
+        lambda m: m.conversation("c", user="ana").context("q", budget_tokens=0),
+        lambda m: m.conversation("c", user="ana").context("q", budget_tokens=True),
+        lambda m: m.person("ana").search(""),
+        lambda m: m.person("ana").search(None),
+        lambda m: m.person("ana").search("x", limit=0),
+        lambda m: m.person("ana").search("x", kinds=("dream",)),
+        lambda m: m.jobs("lost"),
+    ],
+)
+def test_bad_arguments_are_refused_with_a_sentence(memory, call):
+    with pytest.raises(BadInput, match=r".{15,}"):
+        call(memory)
+
+
+def test_options_that_do_not_exist_are_refused():
+    with pytest.raises(ConfigError):
+        Memory(llm="openai:gpt")
+    with pytest.raises(ConfigError):
+        Memory(embedder="word2vec")
+    with pytest.raises(ConfigError, match="chunk_messages is 3"):
+        Config(chunk_messages=3)
