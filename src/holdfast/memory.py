@@ -21,6 +21,7 @@ from .person import Person
 from .pipeline import Pipeline
 from .scope import SELF, Scope, checked_name
 from .store import open_store
+from .store.doctor import RULES
 from .types import DigestReport, Job, Report
 
 
@@ -162,7 +163,7 @@ class Memory:
     def doctor(self) -> Report:
         """Check every invariant of the store; reads all of it, changes nothing."""
         findings = tuple(self._pipeline.store.check())
-        return Report(ok=not findings, findings=findings)
+        return Report(ok=not findings, findings=findings, checked=RULES)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """

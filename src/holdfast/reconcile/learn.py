@@ -54,6 +54,8 @@ def learn(
         if decision.support:
             view.add_evidence(claim.candidate.subject, decision.support, claim.evidence.home, claim.evidence, now_ms)
             view.add_derivations([_edge(decision.support, claim)])
+            person = view.person()  # what a fact rests on is part of what search knows of it
+            view.save_person(replace(person, version=person.version + 1), now_ms)
         if decision.change is not None:
             changes.append(decision.change)
     return changes

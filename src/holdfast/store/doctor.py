@@ -56,6 +56,8 @@ HINTS = {
 }
 """Each rule, in the order in which they are looked at, and what to do when it is broken."""
 
+RULES = tuple(rule.replace("_", "-") for rule in HINTS)
+
 
 def examine(driver: Driver) -> list[Finding]:
     """Every broken invariant in one snapshot of the whole store; ``where`` is a JSON list of keys."""
