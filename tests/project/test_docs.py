@@ -6,6 +6,7 @@ one namespace.  What follows the opening fence says what a block is:
 
     python              run; an exception fails the page
     python no-run       shown only; counted, and few
+    text output         must appear in what the last Python block printed; "…" stands for any text
     console             every line "$ holdfast …" is run and must succeed; the lines below it, up to
                         the next "$", must appear in what it prints; "…" stands for any text
     console fails       the same, but the commands must fail
@@ -13,10 +14,12 @@ one namespace.  What follows the opening fence says what a block is:
     jsonl chat.jsonl    any kind with a file name: written to that file
 """
 
+import io
 import os
 import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
@@ -80,12 +83,17 @@ def run_command(command: str, shown: list[str], folder: Path, *, fails: bool) ->
 def run_page(path: Path, text: str, folder: Path) -> None:
     """Run all blocks of a page in *folder*, which is the current one."""
     namespace: dict[str, object] = {"__name__": "__main__"}
+    printed = io.StringIO()
     for block in blocks(text):
         if block.mark == "no-run":
             continue
         if block.kind == "python":
             # blank lines in front, so that a traceback names the line of the page
-            exec(compile("\n" * (block.line - 1) + block.text, str(path), "exec"), namespace)
+            with redirect_stdout(printed := io.StringIO()):
+                exec(compile("\n" * (block.line - 1) + block.text, str(path), "exec"), namespace)
+        elif block.mark == "output":
+            shown = block.text.splitlines()
+            assert missing(shown, printed.getvalue()) == [], f"{path}:{block.line}\n{printed.getvalue()}"
         elif block.kind == "console":
             for command, shown in commands(block.text):
                 if command.startswith("holdfast "):
@@ -153,6 +161,14 @@ def test_runner_notices_a_failing_block(tmp_path, monkeypatch):
 
     with pytest.raises(AssertionError):
         run_page(Path("page.md"), PAGE.replace("== 1", "== 2"), tmp_path)
+
+
+def test_runner_notices_output_that_nobody_printed(tmp_path):
+    page = "```python\nprint('Porto')\n```\n\n```text output\nLisbon\n```\n"
+
+    run_page(Path("page.md"), page.replace("Lisbon", "Porto"), tmp_path)
+    with pytest.raises(AssertionError, match="Porto"):
+        run_page(Path("page.md"), page, tmp_path)
 
 
 def test_runner_notices_a_failing_command(tmp_path):
