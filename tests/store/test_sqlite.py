@@ -15,11 +15,10 @@ import pytest
 from holdfast.config import Config
 from holdfast.errors import Conflict, StoreClosed, StoreError
 from holdfast.scope import Scope
-from holdfast.store import SqliteStore
+from holdfast.store import SqliteStore, groupcommit
 from holdfast.store.protocol import ReadView, WriteView
 from holdfast.testing.power import FaultyDisk
 from holdfast.testing.rows import ANA, learn, say
-
 
 forks = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # Python 3.12 warns of forking with threads
 
@@ -234,7 +233,9 @@ def test_a_file_in_use_at_the_fork_is_refused_in_the_child(tmp_path: Path) -> No
 
 
 @forks
-def test_a_fork_right_after_a_write_finds_the_writer_at_rest(tmp_path: Path) -> None:
+def test_a_fork_right_after_a_write_finds_the_writer_at_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The writer copies its log after the answer was given; the fork waits for that."""
+    monkeypatch.setattr(groupcommit, "CHECKPOINT_PAGES", 1)
     path = tmp_path / "memory.db"
     store = SqliteStore(path)
     codes = []
