@@ -303,7 +303,7 @@ PLANTED = {
 def test_every_planted_leak_is_found(leak, monkeypatch):
     """The walk is worth as much as the bugs that it finds."""
     PLANTED[leak](monkeypatch)
-    patient = settings(WALK, max_examples=250, report_multiple_bugs=False)
+    patient = settings(WALK, max_examples=500, report_multiple_bugs=False, derandomize=True)
 
     with pytest.raises((AssertionError, HoldfastError, apsw.Error, IndexError)):
         run_state_machine_as_test(Walk, settings=patient)
