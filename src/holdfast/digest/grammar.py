@@ -183,6 +183,11 @@ class Pattern:
     language: Language = field(repr=False, compare=False, default=None)  # type: ignore[assignment]
 
     @cached_property
+    def joined(self) -> frozenset[str]:
+        """The kinds of which a list becomes one value: ``list = "join:database"``."""
+        return frozenset(self.list.removeprefix("join:").split()) if self.list.startswith("join:") else frozenset()
+
+    @cached_property
     def question(self) -> re.Pattern[str]:
         """The question that an answer pattern answers."""
         return re.compile(_spaces(self.ask), re.IGNORECASE)
@@ -202,6 +207,9 @@ class Language:
         self.spaced: bool = settings.get("spaced", True)
         self.modality: Mapping[str, str] = table.get("modality", {})
         self.people: Mapping[str, Any] = table.get("people", {})
+        self.glue: str = settings.get("glue", ", ")
+        self.filler: str = settings.get("filler", "")
+        self.versioned = frozenset(settings.get("versioned", "").split())
         self.separators: str = settings.get("separators", r"\s*,\s*")
         self.joint = re.compile(settings.get("joint", r"\s(?:and|or|&)\s"), re.IGNORECASE)
         self.numbers = {word: number for number, words in settings.get("numbers", {}).items() for word in words.split()}
@@ -284,13 +292,15 @@ class Language:
         if lexicons:
             one = "(?:" + "|".join(lexicon.alternatives for lexicon in lexicons) + ")"
             one += TECH_VERSION if lexicons[0].name.startswith("tech") else ""
-            return f"{one}(?:(?:{self.separators}){one}){{0,9}}" if many else one
+            return f"{one}(?:(?:{self.separators}){self.filler}{one}){{0,9}}" if many else one
         if name not in self.slots:
             raise BadPatterns(f"{self.code}: pattern {owner} names {{{name}}}, which is no slot, lexicon or macro")
-        slot = self.slots[name]
-        raw = slot.raw_many if many else slot.raw
-        raw = raw.replace("<numbers>", "|".join(sorted(self.numbers, key=len, reverse=True)))
-        return self._named(raw)
+        return self.raw(self.slots[name], many=many)
+
+    def raw(self, slot: OpenSlot, *, many: bool = False) -> str:
+        """The expression of the stretch in which *slot* looks for its value."""
+        source = slot.raw_many if many else slot.raw
+        return self._named(source.replace("<numbers>", "|".join(sorted(self.numbers, key=len, reverse=True))))
 
     def _named(self, source: str) -> str:
         """*source* with ``<name>`` replaced by the words of that lexicon."""

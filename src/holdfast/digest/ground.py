@@ -76,9 +76,8 @@ def _unfit(candidate: Candidate, message: Message | None, min_confidence: float)
         return NOT_SAID_BY_USER.format(role=message.role)
     if not candidate.quote.strip():
         return NO_QUOTE
-    attribute = candidate.kind == "attribute"
-    valued = bool(candidate.value) or candidate.op == "retract" or not attribute
-    if not candidate.subject or not candidate.category or (attribute and not candidate.key) or not valued:
+    addressed = candidate.kind != "attribute" or candidate.op == "retract" or (candidate.key and candidate.value)
+    if not candidate.subject or not candidate.category or not addressed:
         return INCOMPLETE
     if candidate.modality != "asserted" and not (candidate.modality == "negated" and candidate.op == "retract"):
         return NOT_ASSERTED.format(modality=candidate.modality)

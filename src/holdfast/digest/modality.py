@@ -113,7 +113,7 @@ def judge(
     scope = before[_last(cue, "resets", before) :]
     if _search(cue, "hypothetical", scope) and not _search(cue, "courtesy", scope):
         return Verdict("hypothetical")
-    if _search(cue, "reported", scope):
+    if _search(cue, "reported", scope) and not _search(cue, "trusted", scope):
         return Verdict("reported")
     if _search(cue, "undone", after):
         return Verdict("hypothetical")

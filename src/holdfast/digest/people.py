@@ -34,6 +34,9 @@ class Person:
 
 ME = Person(SELF)
 
+# Relations of which one has one: their facts stand under the relation, whatever the name.
+UNIQUE = frozenset({"wife", "husband", "partner", "girlfriend", "boyfriend", "fiancé", "fiancée", "mother", "father"})
+
 
 def subject_name(name: str) -> str:
     """The subject under which facts about *name* stand: case-folded, words joined by a hyphen."""
@@ -46,7 +49,6 @@ class People:
     def __init__(self, language: Language, subject: str, others: Mapping[str, str]) -> None:
         table = language.people
         self._relations = language.lexicons.get("relation")
-        self._unique = frozenset(str(table.get("unique", "")).split())
         self._pets = frozenset(str(table.get("pets", "")).split())
         self._me = frozenset(str(table.get("me", "")).split())
         self._she = frozenset(str(table.get("she", "")).split())
@@ -67,7 +69,8 @@ class People:
 
     def _know(self, name: str, subject: str) -> None:
         relation = self.relation(name)
-        person = Person(subject, name, relation or "")
+        label = _label(name) if name.islower() else name
+        person = Person(subject, label, relation or "")
         if relation:
             self._by_relation[relation] = (
                 person if subject == subject_name(relation) else Person(subject, _label(subject))
@@ -81,7 +84,7 @@ class People:
     def name(self, name: str, relation: str) -> Person:
         """Somebody was introduced by name: from here on the name, and the relation, mean them."""
         canonical = self.relation(relation) or relation
-        if canonical in self._unique:
+        if canonical in UNIQUE:
             person = self._person(subject_name(canonical), name, canonical)
         else:
             person = self._person(subject_name(name), name, "")

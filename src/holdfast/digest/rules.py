@@ -10,44 +10,25 @@ the summaries and to search.  Pure: no clock, no store.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..scope import SELF
-from ..text.dates import TimeSpan
 from ..text.sentences import split
 from ..text.terms import language_of
-from ..types import Candidate, Message
-from .grammar import MAX_TEXT_CHARS, Expression, Language, Pattern, folded, language
-from .modality import BLANK, Verdict, cues, judge, masked
-from .people import ME, People, Person
-from .slots import Value, read_slot
-from .timing import Held, times_of, when
+from ..types import Candidate, Fact, Message
+from .claims import SOURCE, Piece, claims, end_of, filled
+from .grammar import MAX_TEXT_CHARS, Language, folded, language
+from .modality import cues, masked
+from .people import UNIQUE, People, subject_name
 
-SOURCE = "rules 1"
+__all__ = ["SOURCE", "known_others", "might_state", "read"]
+
+MAX_ANSWER_CHARS = 80
 MAX_READ_CHARS = 20_000  # what is longer is a document, not talk; its beginning is read
 FALLBACK = "en"
 UNMISTAKABLE = frozenset({"ko", "ja", "zh", "ru", "uk", "el", "ar", "he", "hi", "th"})  # told by their script
 
-_TEMPLATE = re.compile(r"\{([a-z_]+)(?:\.(kind|version|said)|\*(\d+))?\}")
 _CAPITAL = re.compile(r"[A-ZÀ-Þ]")
-_RANGE = re.compile(r"([a-z_]+) (\d+)\.\.(\d+)")
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """One sentence of a message: its text, where it begins, and what holds for the whole message."""
-
-    language: Language
-    message: Message
-    text: str
-    offset: int
-    lower_case: bool
-
-    def times(self, *, ahead: bool) -> Sequence[TimeSpan]:
-        """The times that the sentence names; with *ahead*, days without a year lie in the future."""
-        return times_of(self.text, self.message.at, self.language.code, ahead=ahead)
 
 
 def read(
@@ -90,14 +71,62 @@ def _read_in(
         people.mention(masked(before.content[-MAX_TEXT_CHARS:], rules))
     found: list[list[Candidate]] = [[]]
     for start, end in _pieces(text):
-        piece = _Piece(rules, message, text[start:end], start, lower_case)
+        piece = Piece(rules, message, text[start:end], start, lower_case)
         if _search(rules, "kidding", piece.text):
             found[-1] = []
             continue
         found.append(list(_read_piece(piece, people)))
         people.mention(piece.text)
         people.topic(piece.text, cues(rules).get("topic"))
-    return _settled(rules, [candidate for claims in found for candidate in claims])
+    told = [candidate for claimed in found for candidate in claimed]
+    if not told and before is not None:
+        told = list(_answer(rules, message, text, before, people, lower_case))
+    return _settled(rules, told)
+
+
+def _answer(
+    rules: Language, message: Message, text: str, before: Message, people: People, lower_case: bool
+) -> Iterator[Candidate]:
+    """A short reply read with the question that it answers: "Where do you live?", "Lisbon."."""
+    asked = [span.of(before.content) for span in split(before.content[-MAX_TEXT_CHARS:]) if span.end]
+    question = folded(asked[-1]) if asked else ""
+    reply = text.strip()
+    if not question.rstrip().endswith(("?", "？")) or not reply or len(reply) > MAX_ANSWER_CHARS or "?" in reply:
+        return
+    start = text.index(reply)
+    piece = Piece(rules, message, reply, start, lower_case)
+    for pattern in rules.answers:
+        if pattern.question.search(question):
+            for expression in pattern.compiled:
+                found = expression.regex.match(reply)
+                match = filled(piece, pattern, expression, found) if found else None
+                if match and not reply[end_of(match.found, match.values) :].strip(" .!,"):
+                    yield from claims(piece, people, match)
+                    return
+
+
+def known_others(facts: Iterable[Fact]) -> dict[str, str]:
+    """
+    The ``others`` of `read` from what is believed: names, and relations that mean one of them alone.
+
+    Args:
+        facts: the live facts of one user, of all subjects.
+    """
+    found: dict[str, str] = {}
+    animals: dict[str, list[str]] = {}
+    for fact in facts:
+        if fact.subject != SELF:
+            found.setdefault(fact.subject, fact.subject)
+            if (fact.category, fact.key) == ("identity", "species"):
+                animals.setdefault(fact.value, []).append(fact.subject)
+        elif fact.category == "family" and not fact.key.startswith(("how_many", "has")):
+            found[fact.value] = subject_name(fact.key if fact.key in UNIQUE else fact.value)
+        elif (fact.category, fact.key) == ("pets", "pet_named"):
+            found[fact.value] = subject_name(fact.value)
+    for species, subjects in animals.items():
+        if len(subjects) == 1:
+            found.setdefault(species, subjects[0])
+    return found
 
 
 def might_state(text: str, language_code: str | None = None) -> bool:
@@ -145,207 +174,15 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
         yield start, span.end
 
 
-def _read_piece(piece: _Piece, people: People) -> Iterator[Candidate]:
+def _read_piece(piece: Piece, people: People) -> Iterator[Candidate]:
     patterns = piece.language.triggered(piece.text)
     anchors = piece.language.anchors(piece.text) if patterns else []
     for pattern in sorted(patterns, key=lambda pattern: not pattern.names):
         for expression in pattern.compiled:
             for found in expression.matches(piece.text, anchors):
-                values = _values(piece, expression, found)
-                if values is not None:
-                    yield from _claims(piece, people, pattern, found, values)
-
-
-def _values(piece: _Piece, expression: Expression, found: re.Match[str]) -> dict[str, list[Value]] | None:
-    """What fills the slots; None when one of them was refused."""
-    values = {}
-    for slot in expression.slots:
-        values[slot.group] = read_slot(piece.language, slot, found, lower_case=piece.lower_case)
-        if not values[slot.group] and found[slot.group] is not None:
-            return None
-    return values
-
-
-def _claims(
-    piece: _Piece, people: People, pattern: Pattern, found: re.Match[str], values: dict[str, list[Value]]
-) -> Iterator[Candidate]:
-    """What one match of one pattern claims, once for each item of its list."""
-    if not _in_range(pattern.needs, values):
-        return
-    person, start = _who(piece, people, pattern, found)
-    if person is None or (pattern.needs == "other" and person.is_self):
-        return
-    end = _end(found, values)
-    verdict = judge(piece.language, piece.text, start, end, lead=pattern.lead, asked=pattern.asked)
-    if verdict is None:
-        return
-    named = people.name(values["name"][0].value, _relation(values)) if pattern.names else None
-    negated = any(value for group, value in found.groupdict().items() if group.startswith("neg"))
-    if negated and pattern.negated == "drop":
-        return
-    more = cues(piece.language).get("extends")
-    tail = more.match(piece.text, end) if more else None
-    end = tail.end() if tail else end
-    start = min(start, found.start())
-    held = Held(end=end)
-    if piece.message.at is not None:
-        held = when(
-            piece.times(ahead=pattern.when == "event"),
-            piece.text,
-            start,
-            end,
-            mode=pattern.when,
-            at=piece.message.at,
-            gap=cues(piece.language).get("event_gap"),
-        )
-    if pattern.when == "event" and not held.words:
-        return
-    for fields in _fields(pattern, values):
-        fields["when"] = Value(held.words, "", start, held.end)
-        candidate = _candidate(piece, pattern, person, verdict, fields, (start, held), negated)
-        if BLANK in candidate.quote or not (candidate.value or candidate.op == "retract"):
-            continue
-        yield candidate
-        yield from _also(piece.language, pattern, candidate, fields, named)
-
-
-def _relation(values: dict[str, list[Value]]) -> str:
-    for group in ("human", "relation", "species"):
-        if values.get(group):
-            return values[group][0].value
-    return ""
-
-
-def _in_range(needs: str, values: dict[str, list[Value]]) -> bool:
-    bounds = _RANGE.fullmatch(needs)
-    if bounds is None:
-        return True
-    try:
-        return int(bounds[2]) <= float(values[bounds[1]][0].value) <= int(bounds[3])
-    except (ValueError, IndexError, KeyError):
-        return False
-
-
-def _who(piece: _Piece, people: People, pattern: Pattern, found: re.Match[str]) -> tuple[Person | None, int]:
-    """Whom the match is about, and where the words begin on which the judgement rests."""
-    words = found.groupdict().get("who")
-    if words is None and "who" not in found.re.groupindex:
-        return ME, found.start()
-    if words is None:
-        person = people.topic(piece.text[: found.start()], cues(piece.language).get("topic"))
-        return (None if person and not person.is_self and not pattern.others else person), found.start()
-    if words.strip(" ,").lower() in str(piece.language.people.get("and", "")).split():
-        openings = [o for o in cues(piece.language)["main_clause"].finditer(piece.text) if o.end() <= found.start()]
-        between = piece.text[openings[-1].end() : found.start()] if openings else ""
-        if not openings or _search(piece.language, "other_subject", between):
-            return None, found.start()
-        return ME, openings[-1].start("who")
-    person = people.whom(words)
-    if person is not None and not person.is_self and not pattern.others:
-        return None, found.start()
-    return person, found.start("who")
-
-
-def _end(found: re.Match[str], values: dict[str, list[Value]]) -> int:
-    """Where the quote ends: at the last value when a slot closes the match, else at its end."""
-    closing = [group for group in values if found.end(group) == found.end() and values[group]]
-    return values[closing[-1]][-1].end if closing else found.end()
-
-
-def _fields(pattern: Pattern, values: dict[str, list[Value]]) -> Iterator[dict[str, Value]]:
-    single = {group: items[0] for group, items in values.items() if items}
-    many = next((group for group, items in values.items() if len(items) > 1), None)
-    if many is None:
-        yield single
-    elif pattern.list == "join":
-        items = values[many]
-        joined = " and ".join(item.value for item in items)
-        yield {**single, many: replace(items[0], value=joined, end=items[-1].end)}
-    else:
-        for item in values[many]:
-            yield {**single, many: item}
-
-
-def _filled(template: str, fields: Mapping[str, Value]) -> str:
-    def fill(hole: re.Match[str]) -> str:
-        value = fields.get(hole[1])
-        if value is None:
-            return ""
-        if hole[3]:
-            return f"{float(value.value) * int(hole[3]):g}"
-        return str(getattr(value, hole[2] or "value"))
-
-    return re.sub(r"\s+([.,])", r"\1", re.sub(r"\s{2,}", " ", _TEMPLATE.sub(fill, template))).strip()
-
-
-def _candidate(
-    piece: _Piece,
-    pattern: Pattern,
-    person: Person,
-    verdict: Verdict,
-    fields: Mapping[str, Value],
-    span: tuple[int, Held],
-    negated: bool,
-) -> Candidate:
-    held = span[1]
-    start, end = piece.offset + span[0], piece.offset + held.end
-    op: Literal["assert", "retract"] = "retract" if negated != (pattern.op == "retract") else "assert"
-    text = _about(piece.language, person, _filled(pattern.text, fields))
-    if op == "retract":
-        text = str(piece.language.people.get("not", "No longer: {text}")).replace("{text}", text[:1].lower() + text[1:])
-    return Candidate(
-        kind=pattern.kind,  # type: ignore[arg-type]
-        subject=person.subject,
-        category=pattern.category,
-        key=_filled(pattern.key, fields).replace(" ", "_").lower(),
-        value=_filled(pattern.value, fields) or pattern.empty,
-        text=text,
-        confidence=round(pattern.confidence * verdict.weight, 3),
-        seq=piece.message.seq,
-        quote=piece.message.content[start:end],
-        start=start,
-        op=op,
-        join=pattern.join,  # type: ignore[arg-type]
-        modality=verdict.modality,
-        lifetime=pattern.lifetime,  # type: ignore[arg-type]
-        valid_from_ms=held.from_ms if op == "assert" else None,
-        valid_to_ms=held.to_ms if op == "assert" else None,
-        source=SOURCE,
-    )
-
-
-def _about(rules: Language, person: Person, text: str) -> str:
-    """The sentence, with its subject in front when that is not the user: "Luna is allergic to …"."""
-    if person.is_self:
-        return text
-    template = "named" if person.label else "related"
-    label = person.label or rules.people.get("labels", {}).get(person.relation, person.relation)
-    rest = text[:1].lower() + text[1:]
-    return str(rules.people.get(template, "{label} {text}")).replace("{label}", label).replace("{text}", rest)
-
-
-def _also(
-    rules: Language, pattern: Pattern, first: Candidate, fields: Mapping[str, Value], named: Person | None
-) -> Iterator[Candidate]:
-    """
-    What follows from the same words: liking coffee ends disliking it, a named dog is a dog.
-
-    Such an implied retraction carries the modality ``negated``: it ends what it finds and means
-    nothing when there is nothing to end.
-    """
-    if first.op == "retract" and pattern.op != "retract":
-        return
-    for entry in pattern.also:
-        values = {name: _filled(entry[name], fields) for name in ("category", "key", "value") if name in entry}
-        op: Literal["assert", "retract"] = "retract" if entry.get("op") == "retract" else "assert"
-        if op == "assert" and not values.get("value", "x"):
-            continue
-        implied = "negated" if op == "retract" and first.modality == "asserted" else first.modality
-        values["key"] = values.get("key", first.key).replace(" ", "_").lower()
-        text = _filled(entry["text"], fields) if "text" in entry else first.text
-        if named is not None and entry.get("subject") == "name":
-            values["subject"], text = named.subject, _about(rules, named, text)
-        yield replace(first, op=op, text=text, modality=implied, **values)  # type: ignore[arg-type]
+                match = filled(piece, pattern, expression, found)
+                if match is not None:
+                    yield from claims(piece, people, match)
 
 
 def _settled(rules: Language, found: list[Candidate]) -> list[Candidate]:

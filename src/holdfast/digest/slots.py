@@ -56,7 +56,7 @@ def read_slot(language: Language, slot: Slot, found: re.Match[str], *, lower_cas
             for item in lexicon.one.finditer(text, start, end):
                 canonical = lexicon.lookup(item.group())
                 if canonical:
-                    values.append(_lexicon_value(text, lexicon.name, canonical, item))
+                    values.append(_lexicon_value(language, text, lexicon.name, canonical, item))
         return sorted(_outermost(values), key=lambda value: value.start)
     spec = language.slots[slot.name]
     reader = _READERS.get(spec.kind, _read_words)
@@ -76,6 +76,21 @@ def read_slot(language: Language, slot: Slot, found: re.Match[str], *, lower_cas
     return values
 
 
+def read_at(language: Language, slot: Slot, text: str, start: int, *, lower_case: bool) -> Value | None:
+    """One value of the kind of *slot* that stands in *text* right at *start*; None when there is none."""
+    for lexicon in language.lexicons_of(slot.name):
+        item = lexicon.one.match(text, start)
+        canonical = lexicon.lookup(item.group()) if item else None
+        if item and canonical:
+            return _lexicon_value(language, text, lexicon.name, canonical, item)
+    spec = language.slots.get(slot.name)
+    found = re.compile(language.raw(spec), re.IGNORECASE).match(text, start) if spec else None
+    if spec is None or found is None:
+        return None
+    value = _READERS.get(spec.kind, _read_words)(language, spec, text, start, found.end(), lower_case)
+    return None if value is None or _belongs_elsewhere(language, spec, value) else value
+
+
 def _belongs_elsewhere(language: Language, spec: OpenSlot, value: Value) -> bool:
     """Whether the words are known as something else: "moved to Kubernetes" names no place."""
     first = value.value.split(",")[0]
@@ -90,12 +105,14 @@ def _is_doing(value: Value) -> bool:
     return value.value.partition(" ")[0].endswith("ing")
 
 
-def _lexicon_value(text: str, lexicon: str, canonical: str, item: re.Match[str]) -> Value:
+def _lexicon_value(language: Language, text: str, lexicon: str, canonical: str, item: re.Match[str]) -> Value:
     """A word of a lexicon; with technology, the version that follows it."""
     prefix, _, kind = lexicon.partition("_")
     end = item.end()
     if prefix == "tech":
         version = _VERSION.match(text, end)
+        if version and kind in language.versioned:
+            return Value(f"{canonical} {version[1]}", kind, item.start(), version.end())
         if version:
             return Value(canonical, kind, item.start(), version.end(), version[1], item.group())
     return Value(canonical, kind or lexicon, item.start(), end, "", item.group())
