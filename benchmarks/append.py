@@ -22,7 +22,9 @@ import apsw
 
 from holdfast import Config, Memory
 
-WORDS = [a + b for a in ("lo", "mar", "ten", "vi", "sol", "qua", "ber", "nor") for b in ("ka", "li", "do", "ra", "ne", "tum")]
+WORDS = [
+    a + b for a in ("lo", "mar", "ten", "vi", "sol", "qua", "ber", "nor") for b in ("ka", "li", "do", "ra", "ne", "tum")
+]
 
 
 def sentence(rng: random.Random) -> str:
@@ -81,7 +83,11 @@ def crowd(path: Path, threads: int, seconds: float) -> float:
     memory, counts = Memory(path, embedder=None), [0] * threads
 
     def run(number: int) -> None:
-        chat, rng, end = memory.conversation(f"c{number}", user=f"u{number}"), random.Random(number), time.perf_counter() + seconds
+        chat, rng, end = (
+            memory.conversation(f"c{number}", user=f"u{number}"),
+            random.Random(number),
+            time.perf_counter() + seconds,
+        )
         while time.perf_counter() < end:
             chat.append({"role": "user", "content": sentence(rng)})
             counts[number] += 1

@@ -22,7 +22,22 @@ if TYPE_CHECKING:
     from .errors import HoldfastError
     from .memory import Memory
     from .person import Person
-    from .types import Evidence, Fact, FactChange, Hit, Job, Message, Receipt, Summary
+    from .types import (
+        Candidate,
+        DigestReport,
+        Evidence,
+        Fact,
+        FactChange,
+        Finding,
+        Hit,
+        Job,
+        Message,
+        Receipt,
+        Rejected,
+        Report,
+        Section,
+        Summary,
+    )
 
 __version__ = "0.1.0"
 
@@ -30,12 +45,15 @@ _HOME = {
     "AsyncConversation": "aio",
     "AsyncMemory": "aio",
     "AsyncPerson": "aio",
+    "Candidate": "types",
     "Config": "config",
     "Context": "context.result",
     "Conversation": "conversation",
+    "DigestReport": "types",
     "Evidence": "types",
     "Fact": "types",
     "FactChange": "types",
+    "Finding": "types",
     "Hit": "types",
     "HoldfastError": "errors",
     "Job": "types",
@@ -43,6 +61,9 @@ _HOME = {
     "Message": "types",
     "Person": "person",
     "Receipt": "types",
+    "Rejected": "types",
+    "Report": "types",
+    "Section": "types",
     "Summary": "types",
 }
 
@@ -50,12 +71,15 @@ __all__ = [
     "AsyncConversation",
     "AsyncMemory",
     "AsyncPerson",
+    "Candidate",
     "Config",
     "Context",
     "Conversation",
+    "DigestReport",
     "Evidence",
     "Fact",
     "FactChange",
+    "Finding",
     "Hit",
     "HoldfastError",
     "Job",
@@ -63,6 +87,9 @@ __all__ = [
     "Message",
     "Person",
     "Receipt",
+    "Rejected",
+    "Report",
+    "Section",
     "Summary",
 ]
 

@@ -54,24 +54,26 @@ def standard(values: list[float]) -> list[float]:
     return [(value - mean) / deviation if deviation else 0.0 for value in values]
 
 
-def by_loops(turns, sessions, question, embedder):
+class ByLoops:
     """
     Every turn's score as the recipe tells it, message by message, without an array.
 
     *turns* are (speaker, text, time); written from the description, not from the code.
     """
-    n = len(turns)
-    names = sorted({speaker for speaker, _, _ in turns})
-    named = [name for name in names if re.search(rf"\b{name}\b", question, re.I)]
-    stripped = " ".join(re.sub(r"\b(?:Ana|Ben)(?:'s)?\b", "", question).split())
-    asked = Counter(terms(stripped) or terms(question))
-    text = stripped if terms(stripped) else question
-    docs = [dated_terms(words, at) for _, words, at in turns]
-    lengths = [doc.total() for doc in docs]
 
-    def bm25(counts, lengths, k1, b):
+    def __init__(self, turns, sessions, question):
+        self.turns, self.sessions, self.question, self.n = turns, sessions, question, len(turns)
+        names = sorted({speaker for speaker, _, _ in turns})
+        self.named = [name for name in names if re.search(rf"\b{name}\b", question, re.I)]
+        stripped = " ".join(re.sub(r"\b(?:Ana|Ben)(?:'s)?\b", "", question).split())
+        self.asked = Counter(terms(stripped) or terms(question))
+        self.text = stripped if terms(stripped) else question
+        self.docs = [dated_terms(words, at) for _, words, at in turns]
+        self.lengths = [doc.total() for doc in self.docs]
+
+    def bm25(self, counts, lengths, k1, b):
         mean, scores = sum(lengths) / len(lengths), [0.0] * len(lengths)
-        for word, times in asked.items():
+        for word, times in self.asked.items():
             holding = sum(1 for count in counts if count[word])
             weight = math.log(1 + (len(lengths) - holding + 0.5) / (holding + 0.5))
             for at, count in enumerate(counts):
@@ -79,59 +81,73 @@ def by_loops(turns, sessions, question, embedder):
                 scores[at] += times * weight * tf * (k1 + 1) / (tf + k1 * (1 - b + b * lengths[at] / mean))
         return scores
 
-    words = standard(bm25(docs, lengths, 0.9, 0.4))
-    share, meaning = 1.0, [0.0] * n
-    if embedder is not None:
+    def fused(self, embedder):
+        """Words and meaning; the share of the words comes with it."""
+        words = standard(self.bm25(self.docs, self.lengths, 0.9, 0.4))
+        if embedder is None:
+            return words, 1.0
         share = embedder.thresholds.bm25_weight
-        pairs = embedder.stored([words for _, words, _ in turns])
-        cosines = [float(row @ embedder.embed([text])[0]) for row in pairs]
-        meaning = standard(cosines)
-    h = [share * a + (1 - share) * b for a, b in zip(words, meaning, strict=True)]
+        pairs = embedder.stored([words for _, words, _ in self.turns])
+        meaning = standard([float(row @ embedder.embed([self.text])[0]) for row in pairs])
+        return [share * a + (1 - share) * b for a, b in zip(words, meaning, strict=True)], share
 
-    def beside(values, at, step):
-        other = at + step
-        return values[other] if 0 <= other < n and sessions[other] == sessions[at] else 0.0
+    def near(self, at, reach):
+        """The places within *reach* turns in the same session."""
+        around = range(at - reach, at + reach + 1)
+        return [i for i in around if 0 <= i < self.n and self.sessions[i] == self.sessions[at]]
 
-    members = {session: [at for at in range(n) if sessions[at] == session] for session in sessions}
-    top = {s: sum(sorted((h[at] for at in m), reverse=True)[:3]) / min(3, len(m)) for s, m in members.items()}
-    tops = standard([top[sessions[at]] for at in range(n)])
-    near = [[i for i in range(at - 2, at + 3) if 0 <= i < n and sessions[i] == sessions[at]] for at in range(n)]
-    windows = [sum((docs[i] for i in group), Counter()) for group in near]
-    around = standard(bm25(windows, [sum(lengths[i] for i in group) for group in near], 1.2, 0.75))
-    order = sorted(members)
-    whole = bm25(
-        [sum((docs[i] for i in members[s]), Counter()) for s in order],
-        [sum(lengths[i] for i in members[s]) for s in order],
-        1.2,
-        0.75,
-    )
-    spread = standard([whole[order.index(sessions[at])] for at in range(n)])
-    present = {word: sum(1 for doc in docs if doc[word]) for word in asked}
-    rarest = min((count for count in present.values() if count), default=0)
-    scores = []
-    for at, (speaker, said, moment) in enumerate(turns):
-        bits = signals(said)
-        me = 1.0 if len(named) == 1 and speaker == named[0] else 0.0
-        other = 1.0 if len(named) == 1 and speaker != named[0] else 0.0
-        score = h[at] + 0.3 * (beside(h, at, -1) + beside(h, at, 1)) + 0.15 * (beside(h, at, -2) + beside(h, at, 2))
-        score += 0.25 * tops[at] + 1.0 * me - 0.3 * other * max(h[at], 0)
-        score += 0.25 * share * (around[at] + spread[at])
-        asked_before = at > 0 and sessions[at - 1] == sessions[at] and signals(turns[at - 1][1]) & IS_QUESTION
-        if asked_before and not bits & IS_QUESTION and turns[at - 1][0] != speaker:
-            score += 0.3 * max(h[at - 1], 0)
-        if any(docs[at][word] and present[word] == rarest for word in asked):
-            score += 0.5
-        score += (0.7 if bits & NAMES_TIME else 0.0) * (1 - other)
-        score += (0.5 if at == 0 or sessions[at - 1] != sessions[at] else 0.0) * (1 - other)
-        score -= (0.5 if bits & IS_QUESTION else 0.0) * (1 - other)
-        if question.startswith("When"):
+    def surroundings(self, h, share):
+        """The session's best turns, and the words of the window and of the whole session."""
+        members = {s: [at for at in range(self.n) if self.sessions[at] == s] for s in self.sessions}
+        top = {s: sum(sorted((h[at] for at in m), reverse=True)[:3]) / min(3, len(m)) for s, m in members.items()}
+        tops = standard([top[self.sessions[at]] for at in range(self.n)])
+        groups = [self.near(at, 2) for at in range(self.n)]
+        around = standard(self.bm25(*self.joined(groups), 1.2, 0.75))
+        order = sorted(members)
+        whole = self.bm25(*self.joined([members[s] for s in order]), 1.2, 0.75)
+        spread = standard([whole[order.index(self.sessions[at])] for at in range(self.n)])
+        return [0.25 * t + 0.25 * share * (a + s) for t, a, s in zip(tops, around, spread, strict=True)]
+
+    def joined(self, groups):
+        counts = [sum((self.docs[i] for i in group), Counter()) for group in groups]
+        return counts, [sum(self.lengths[i] for i in group) for group in groups]
+
+    def priors(self, at, h, other):
+        """What a turn is worth by its place and its form."""
+        _, said, moment = self.turns[at]
+        bits, opens = signals(said), at == 0 or self.sessions[at - 1] != self.sessions[at]
+        score = (1 - other) * (
+            (0.7 if bits & NAMES_TIME else 0.0) + (0.5 if opens else 0.0) - (0.5 if bits & IS_QUESTION else 0.0)
+        )
+        if not opens and signals(self.turns[at - 1][1]) & IS_QUESTION and not bits & IS_QUESTION:
+            score += 0.3 * max(h[at - 1], 0) if self.turns[at - 1][0] != self.turns[at][0] else 0.0
+        present = {word: sum(1 for doc in self.docs if doc[word]) for word in self.asked}
+        rarest = min((count for count in present.values() if count), default=0)
+        score += 0.5 if any(self.docs[at][word] and present[word] == rarest for word in self.asked) else 0.0
+        if self.question.startswith("When"):
             score += 1.0 if bits & NAMES_TIME else 0.0
-        elif "How many" in question:
+        elif "How many" in self.question:
             score += 1.0 if bits & HAS_NUMBER else 0.0
-        if "March 2024" in question:
+        if "March 2024" in self.question:
             score += 1.0 if moment < MONDAY + timedelta(days=28 + 10) else 0.4
-        scores.append(score)
-    return scores
+        return score
+
+    def scores(self, embedder):
+        h, share = self.fused(embedder)
+        context = self.surroundings(h, share)
+        out = []
+        for at, (speaker, _, _) in enumerate(self.turns):
+            one = len(self.named) == 1
+            me, other = float(one and speaker == self.named[0]), float(one and speaker != self.named[0])
+            smooth = {0: 1.0, 1: 0.3, 2: 0.15}
+            score = sum(smooth[abs(i - at)] * h[i] for i in self.near(at, 2))
+            score += context[at] + 1.0 * me - 0.3 * other * max(h[at], 0)
+            out.append(score + self.priors(at, h, other))
+        return out
+
+
+def by_loops(turns, sessions, question, embedder):
+    return ByLoops(turns, sessions, question).scores(embedder)
 
 
 class Stored(HashEmbedder):
