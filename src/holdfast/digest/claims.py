@@ -19,7 +19,7 @@ from .timing import Held, times_of, when
 
 SOURCE = "rules 1"
 
-_TEMPLATE = re.compile(r"\{([a-z_]+)(?:\.(kind|version)|\*(\d+))?\}")
+_TEMPLATE = re.compile(r"\{([a-z_]+)(?:\.(kind|version|said)|\*(\d+))?\}")
 _RANGE = re.compile(r"([a-z_]+) (\d+)\.\.(\d+)")
 
 

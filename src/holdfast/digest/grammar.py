@@ -27,11 +27,9 @@ _SAME_WIDTH = str.maketrans(
 
 TECH_VERSION = r"(?:\s*v?\d+(?:\.\d+)*(?![\w%]))?"
 _DIGIT = re.compile(r"\d")
+_BORROWED = re.compile(r"@([a-z]{2})\b")
 ANY_DIGIT = "#"
 MAX_TEXT_CHARS = 600  # longer stretches are not one sentence; they are read in pieces of this size
-
-
-_BORROWED = re.compile(r"@([a-z]{2})\b")
 
 
 class BadPatterns(ValueError):
@@ -144,8 +142,17 @@ class Expression:
         free = 0
         for place in anchors:
             found = self.regex.match(text, place) if place >= free else None
+        found = None if self.anchored else self.regex.search(text)
+        while found:
+            yield found
+            found = self.regex.search(text, self._after(found))
+
+    def _after(self, found: re.Match[str]) -> int:
+        """Where the next match may begin: a slot that closes this one may have swallowed the next statement."""
+        closing = (found.start(slot.group) for slot in self.slots if found.end(slot.group) == found.end())
+        return max(found.start() + 1, min(closing, default=found.end()))
             if found:
-                free = found.end()
+                free = self._after(found)
                 yield found
 
 
