@@ -136,12 +136,12 @@ class Expression:
 
     def matches(self, text: str, anchors: Sequence[int]) -> Iterator[re.Match[str]]:
         """Its matches in *text*; an anchored one is tried at *anchors* only, which is most of the speed."""
-        if not self.anchored:
-            yield from self.regex.finditer(text)
-            return
         free = 0
-        for place in anchors:
+        for place in anchors if self.anchored else ():
             found = self.regex.match(text, place) if place >= free else None
+            if found:
+                free = self._after(found)
+                yield found
         found = None if self.anchored else self.regex.search(text)
         while found:
             yield found
@@ -151,9 +151,6 @@ class Expression:
         """Where the next match may begin: a slot that closes this one may have swallowed the next statement."""
         closing = (found.start(slot.group) for slot in self.slots if found.end(slot.group) == found.end())
         return max(found.start() + 1, min(closing, default=found.end()))
-            if found:
-                free = self._after(found)
-                yield found
 
 
 @dataclass(frozen=True)
@@ -216,6 +213,7 @@ class Language:
         self.people: Mapping[str, Any] = table.get("people", {})
         self.glue: str = settings.get("glue", ", ")
         self.filler: str = settings.get("filler", "")
+        self.weak = frozenset(settings.get("weak", "").split())
         self.versioned = frozenset(settings.get("versioned", "").split())
         self.separators: str = settings.get("separators", r"\s*,\s*")
         self.joint = re.compile(settings.get("joint", r"\s(?:and|or|&)\s"), re.IGNORECASE)
