@@ -20,7 +20,7 @@ from .context.result import Context
 from .conversation import Conversation
 from .embed import BUILT_IN, BuiltIn
 from .embed.protocol import Embedder
-from .ingest.prepare import MessageLike
+from .incoming import MessageLike
 from .memory import Memory
 from .person import Person
 from .pipeline import HIT_KINDS

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from .checks import checked_count, checked_query
 from .context.result import Context
-from .ingest.prepare import MessageLike
+from .incoming import MessageLike
 from .pipeline import Pipeline
 from .scope import Scope, checked_name
 from .types import Fact, Hit, Message, Receipt, Summary

@@ -31,8 +31,9 @@ from .context.result import Context
 from .context.window import verbatim_from
 from .digest import rules
 from .embed.protocol import Embedder
+from .incoming import MessageLike
 from .ingest.append import Orders, append
-from .ingest.prepare import MessageLike, body_digest, prepare
+from .ingest.prepare import body_digest, prepare
 from .jobs.facts import ReadFacts
 from .jobs.queue import Handler, Queue
 from .jobs.summaries import CloseChunks

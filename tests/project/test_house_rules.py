@@ -22,7 +22,7 @@ MAX_FILE_LINES, MAX_FUNCTION_LINES = 400, 60
 
 # The path of a message, lowest first: a part imports what stands above it in this list, never what stands on its own
 # line.  Only the parts of BASE may use each other.
-BASE = {"types", "errors", "config", "scope", "clock", "checks", "text"}
+BASE = {"types", "errors", "config", "scope", "clock", "checks", "incoming", "text"}
 LAYERS = [
     BASE,
     {"store", "embed"},

@@ -5,32 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
-from ..clock import from_ms, to_ms
-from ..errors import BadInput, TooLarge
-from ..text.clean import storable
+from ..clock import to_ms
+from ..incoming import MessageLike, checked_messages
 from ..text.signals import signals
 from ..text.terms import dated_terms
-from ..text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from ..types import Message
-
-ROLES = ("user", "assistant", "system", "tool")
-_ALIASES = {
-    "human": "user",
-    "ai": "assistant",
-    "bot": "assistant",
-    "model": "assistant",
-    "developer": "system",
-    "function": "tool",
-}
-_OWN_KEYS = frozenset(("role", "content", "name", "at", "seq", "conversation", "tokens", "meta"))
-MAX_META_CHARS = 1_000_000
-
-MessageLike = Message | Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,24 +32,16 @@ def prepare(
     """
     Check and clean one message or a list of them.
 
-    A message is a `Message` or a mapping in OpenAI's shape: ``role``, ``content`` (text, parts, or
-    None beside tool calls), and optionally ``name``, ``at`` (an aware datetime or ISO 8601 text),
-    ``tool_calls``, ``tool_call_id`` and anything else that JSON can hold, which is kept in ``meta``.
+    What a message may be: see `checked_messages`.
 
     Raises:
         BadInput: says which message (from 0) and what is wrong with it.
         TooLarge: its content is longer than *max_chars*.
     """
-    if isinstance(given, Message | Mapping):
-        given = [given]
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise BadInput(
-            f"append takes a message or a list of them, not {type(given).__name__}",
-            hint='try {"role": "user", "content": "…"} or record("…")',
-        )
-    if not given:
-        raise BadInput("append was given an empty list", hint="pass at least one message")
-    return [_prepare(item, index, now, max_chars, language) for index, item in enumerate(given)]
+    return [
+        Prepared(message, dated_terms(message.content, message.at or now, language), signals(message.content), dated)
+        for message, dated in checked_messages(given, now=now, max_chars=max_chars)
+    ]
 
 
 def body_digest(prepared: Sequence[Prepared]) -> str:
@@ -80,112 +55,3 @@ def body_digest(prepared: Sequence[Prepared]) -> str:
 
 def _ms(message: Message) -> int | None:
     return to_ms(message.at) if message.at else None
-
-
-def _prepare(item: object, index: int, now: datetime, max_chars: int, language: str | None) -> Prepared:
-    message = _from_mapping(item, index) if isinstance(item, Mapping) else item
-    if not isinstance(message, Message):
-        raise BadInput(f"message {index} is a {type(item).__name__}; it must be a Message or a mapping")
-    role = _ALIASES.get(message.role, message.role) if isinstance(message.role, str) else message.role
-    if role not in ROLES:
-        raise BadInput(f"message {index} has role {message.role!r}; use one of {', '.join(ROLES)}")
-    if not isinstance(message.content, str):
-        raise BadInput(f"message {index}: content must be text, not {type(message.content).__name__}")
-    if len(message.content) > max_chars:
-        raise TooLarge(
-            f"message {index} is {len(message.content)} characters long; at most {max_chars} are stored",
-            hint="shorten it, split it, or raise Config.max_message_chars",
-        )
-    content = storable(message.content)
-    at = _moment(message.at, index)
-    said_at = from_ms(to_ms(at if at is not None else now))
-    message = replace(
-        message,
-        role=role,
-        content=content,
-        name=_name(message.name, index),
-        at=said_at,
-        meta=_meta(message.meta, role, index),
-        tokens=count_tokens(content) + MESSAGE_OVERHEAD_TOKENS,
-    )
-    return Prepared(message, dated_terms(content, said_at, language), signals(content), at is not None)
-
-
-def _from_mapping(item: Mapping[str, Any], index: int) -> Message:
-    if "role" not in item:
-        raise BadInput(f"message {index} has no role", hint='use {"role": "user", "content": "…"}')
-    extra = item.get("meta") or {}
-    if not isinstance(extra, Mapping):
-        raise BadInput(f"message {index}: meta must be a mapping")
-    meta = dict(extra)
-    meta.update((key, value) for key, value in item.items() if key not in _OWN_KEYS)
-    content = item.get("content")
-    if content is None:
-        if not meta.get("tool_calls"):
-            raise BadInput(f"message {index} has no content")
-        content = ""
-    elif isinstance(content, list):
-        meta["parts"] = content
-        content = "\n".join(
-            part["text"] for part in content if isinstance(part, Mapping) and isinstance(part.get("text"), str)
-        )
-    return Message(item["role"], content, item.get("name"), item.get("at"), meta=meta)
-
-
-def _name(name: object, index: int) -> str | None:
-    if name is None or name == "":
-        return None
-    if not isinstance(name, str) or len(name) > 200:
-        raise BadInput(f"message {index}: name must be text of at most 200 characters")
-    return storable(name)
-
-
-def _moment(at: object, index: int) -> datetime | None:
-    if at is None:
-        return None
-    if isinstance(at, str):
-        try:
-            at = datetime.fromisoformat(at)
-        except ValueError:
-            raise BadInput(
-                f"message {index}: at is not ISO 8601 time", hint='write it as "2026-03-14T19:02:00+00:00"'
-            ) from None
-        if at.tzinfo is None:
-            at = at.replace(tzinfo=UTC)
-    if not isinstance(at, datetime):
-        raise BadInput(f"message {index}: at must be a datetime or ISO 8601 text, not {type(at).__name__}")
-    if at.tzinfo is None:
-        raise BadInput(
-            f"message {index}: at has no time zone", hint="use datetime.now(timezone.utc), or .replace(tzinfo=…)"
-        )
-    return at
-
-
-def _meta(meta: object, role: str, index: int) -> dict[str, Any]:
-    if not isinstance(meta, Mapping):
-        raise BadInput(f"message {index}: meta must be a mapping")
-    try:
-        text = json.dumps(dict(meta), ensure_ascii=True, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        raise BadInput(f"message {index}: meta holds what JSON cannot") from None
-    if len(text) > MAX_META_CHARS:
-        raise TooLarge(f"message {index}: meta is longer than {MAX_META_CHARS} characters of JSON")
-    if role == "tool" and not meta.get("tool_call_id"):
-        raise BadInput(f"message {index} is a tool result without tool_call_id", hint="name the call that it answers")
-    loaded: dict[str, Any] = json.loads(_storable_json(text))
-    return loaded
-
-
-def _storable_json(text: str) -> str:
-    """JSON escapes can smuggle NUL and lone surrogates past a check of the text; write them as U+FFFD."""
-    return json.dumps(_clean(json.loads(text)), ensure_ascii=True) if "\\u" in text else text
-
-
-def _clean(value: Any) -> Any:
-    if isinstance(value, str):
-        return storable(value)
-    if isinstance(value, list):
-        return [_clean(item) for item in value]
-    if isinstance(value, dict):
-        return {storable(key): _clean(item) for key, item in value.items()}
-    return value
