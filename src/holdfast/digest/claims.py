@@ -79,7 +79,7 @@ def claims(piece: Piece, people: People, match: Match) -> Iterator[Candidate]:
     held = Held(end=end)
     if piece.message.at is not None:
         held = when(
-            piece.times(ahead=pattern.when == "event"),
+            piece.times(ahead=pattern.when in ("event", "plan")),
             piece.text,
             start,
             end,
@@ -92,7 +92,7 @@ def claims(piece: Piece, people: People, match: Match) -> Iterator[Candidate]:
     for fields in _fields(pattern, values, piece.language.glue):
         fields["when"] = Value(held.words, "", start, held.end)
         candidate = _candidate(piece, pattern, person, verdict, fields, (start, held), negated)
-        if BLANK in candidate.quote or not (candidate.value or candidate.op == "retract"):
+        if BLANK in piece.text[start : held.end] or not (candidate.value or candidate.op == "retract"):
             continue
         yield candidate
         whose = next((somebody for somebody in named if somebody.label == fields["name"].value), None)
@@ -100,7 +100,7 @@ def claims(piece: Piece, people: People, match: Match) -> Iterator[Candidate]:
 
 
 def _relation(values: dict[str, list[Value]]) -> str:
-    for group in ("human", "relation", "species"):
+    for group in ("human", "relation", "animal", "species"):
         if values.get(group):
             return values[group][0].value
     return ""

@@ -50,6 +50,7 @@ class People:
         table = language.people
         self._relations = language.lexicons.get("relation")
         self._pets = frozenset(str(table.get("pets", "")).split())
+        self._vague = frozenset(str(table.get("vague", "")).split())
         self._me = frozenset(str(table.get("me", "")).split())
         self._she = frozenset(str(table.get("she", "")).split())
         self._he = frozenset(str(table.get("he", "")).split())
@@ -123,6 +124,8 @@ class People:
             return None
         if relation in self._by_relation:
             return self._by_relation[relation]
+        if relation in self._vague:
+            return None  # one has many friends: without a name nobody knows which
         if self._scope and relation in self._pets and self._scope.subject != relation:
             return self._scope
         return self._person(subject_name(relation), "", relation)

@@ -146,7 +146,9 @@ def _might_state_in(rules: Language, text: str) -> bool:
         return True
     if "first_person" in rules.modality and not _search(rules, "first_person", text):
         return False
-    return _search(rules, "change", text) or any(word in rules.triggers for word in rules.words(text))
+    return _search(rules, "change", text) or any(
+        word in rules.triggers and word not in rules.weak for word in rules.words(text)
+    )
 
 
 def _rules_for(text: str, code: str | None) -> list[Language]:

@@ -45,24 +45,29 @@ def when(
         start: where the statement begins.
         end: where it ends; a time may follow within 60 characters of the same clause.
         mode: ``""`` (only "since", "for" and "until" bound it), ``"change"`` (it began at the time named:
-            "we moved last week") or ``"event"`` (it happens at the time named and is over after it).
+            "we moved last week"), ``"event"`` (it happens at the time named and is over after it) or
+            ``"plan"`` (it begins at a time to come, and nobody says when it ends).
         at: when the message was written; its zone is used to show dates.
         gap: what may stand between an event and its time, as a whole.
     """
     held = Held(end=end)
     for span in times:
-        if span.start < start or span.start > end + _REACH_CHARS or _parted(text, end, span.start):
+        between = text[end : max(end, span.start)]
+        fits = mode == "event" and gap is not None and gap.fullmatch(between) is not None
+        if span.start < start or len(between) > _REACH_CHARS or not (fits or _one_clause(between)):
             continue
         last = max(end, span.end)
-        if mode == "event" and gap and not gap.fullmatch(text[end : max(end, span.start)]):
-            continue
         if mode == "event" and span.relation in ("at", "until"):
-            return Held(span.from_ms if span.relation == "at" else None, span.to_ms, last, _dated(span, at))
+            if fits or gap is None:
+                return Held(span.from_ms if span.relation == "at" else None, span.to_ms, last, _dated(span, at))
+            continue
+        if mode == "plan" and span.to_ms > _ms(at):
+            return Held(None, None, last, _dated(span, at))
         if span.relation in ("since", "for") or (
             mode == "change" and span.relation == "at" and span.from_ms <= _ms(at)
         ):
             return Held(span.from_ms, None, last, _dated(span, at))
-        if span.relation == "until" and mode != "change":
+        if span.relation == "until" and not mode:
             held = Held(None, span.to_ms, last, _dated(span, at))
     return held
 
@@ -75,9 +80,9 @@ def times_of(text: str, at: datetime | None, language: str, *, ahead: bool = Fal
     return tuple(find_times(text, at, language, ahead=ahead))
 
 
-def _parted(text: str, end: int, start: int) -> bool:
-    """Whether another clause begins between the statement and the time."""
-    return any(mark in text[end:start] for mark in ",;:.!?()") if start > end else False
+def _one_clause(between: str) -> bool:
+    """Whether no other clause begins between the statement and the time."""
+    return not any(mark in between for mark in ",;:.!?()")
 
 
 def _ms(at: datetime) -> float:

@@ -185,7 +185,8 @@ def _grammar(language: str) -> _Grammar | None:
         "n": _either([*words.numbers, r"\d{1,5}(?:\.\d)?"], raw=True),
         "unit": _either(word for names in words.units.values() for word in names.split()),
         "weekday": _either(word for names in words.weekdays for word in names.split()),
-        "month": _either(word for names in words.months for word in names.split()) + (r"\.?" if words.spaced else ""),
+        "month": _either(word for names in words.months for word in names.split())
+        + (r"(?:\.(?=\s*\d))?" if words.spaced else ""),
         "season": _either(word for names in words.seasons for word in names.split()),
         "year": r"(?:19|20)\d{2}(?!\d)",
         "day": r"(?:3[01]|[12]\d|0?[1-9])(?!\d)",
