@@ -1,0 +1,125 @@
+"""
+The table of commands, and the group that imports a command's module when it is called.
+
+The one-line descriptions stand here rather than in the modules, so that ``holdfast --help`` needs
+none of them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from .. import __version__
+from .plain import CommandError
+
+# heading → command → (module in this package, description)
+COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
+    "Try it": {
+        "demo": ("show", "Read bundled conversations and show what is remembered."),
+    },
+    "Put conversations in": {
+        "say": ("say", "Say something as the user, and see what it changes."),
+        "import": ("load", "Import conversations from JSONL files, resumably."),
+        "digest": ("digest", "Do the background work that is due: facts, summaries, vectors."),
+    },
+    "See what is remembered": {
+        "facts": ("facts", "List what is believed about the user, with the quotes."),
+        "history": ("facts", "Show every value that a fact had, and when each held."),
+        "summaries": ("summaries", "Show the summaries of a conversation, level by level."),
+        "search": ("search", "Find facts, messages and summaries."),
+        "context": ("context", "Show exactly what a model would get for the next reply."),
+    },
+    "Keep it well": {
+        "jobs": ("jobs", "List background work; retry or cancel it."),
+        "doctor": ("doctor", "Check the store and everything that Holdfast needs."),
+    },
+}
+_WHERE = {name: module for commands in COMMANDS.values() for name, (module, _) in commands.items()}
+
+
+class LazyGroup(TyperGroup):
+    """The commands of `COMMANDS`; asking for one imports its module, listing them imports nothing."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names, in the order of the table."""
+        return list(_WHERE)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name, or ``None``."""
+        return _load(cmd_name) if cmd_name in _WHERE else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As typer does it, with our words for a name that does not exist."""
+        name = args[0]
+        if name not in _WHERE and not name.startswith("-"):
+            near = difflib.get_close_matches(name, _WHERE, n=1, cutoff=0.5)
+            hint = f"did you mean `holdfast {near[0]}`?" if near else "`holdfast --help` lists the commands"
+            raise CommandError("unknown-command", f"there is no command {name!r}", hint=hint, exit_code=2)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The commands under their headings."""
+        for heading, commands in COMMANDS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(9), text) for name, (_, text) in commands.items()])
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+)
+
+
+@app.callback(invoke_without_command=True)
+def holdfast(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """
+    Conversation memory for chatbots: every turn kept, every fact current, every prompt within budget.
+
+    Needs no account, no key and no network. The memory is one SQLite file: ./holdfast.db, unless
+    --store PATH (or HOLDFAST_STORE) names another.
+
+    \b
+    Examples:
+      holdfast demo
+      holdfast say "I'm vegetarian, and I live in Lisbon."
+      holdfast say "I eat fish now."
+      holdfast facts
+      holdfast context "What should I cook tonight?"
+
+    `holdfast COMMAND --help` explains a command and shows an example. Every command takes --json.
+    """
+    if version:
+        typer.echo(f"holdfast {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@cache
+def command() -> Any:
+    """The whole command, ready to be called with arguments."""
+    return typer.main.get_command(app)
+
+
+def _load(name: str) -> Any:
+    try:
+        module = import_module(f".{_WHERE[name]}", __package__)
+    except ImportError as error:
+        raise CommandError(
+            "not-installed",
+            f"`holdfast {name}` needs {error.name or 'a module'}, which cannot be imported: {error}",
+            hint="install it again: `pip install --force-reinstall holdfast`",
+            exit_code=3,
+        ) from error
+    return typer.main.get_group(module.app).commands[name]

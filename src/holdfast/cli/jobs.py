@@ -1,0 +1,87 @@
+"""``holdfast jobs``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..clock import from_ms
+from ..types import Job
+from .options import STORE, Json, Store, commands, reading
+from .screen import BAD, CHANGED, GOOD, QUIET, STRONG, Screen, print_json
+from .values import plain
+from .words import minute
+from .work import DOING, due
+
+app = commands()
+
+_STYLES = {"ready": QUIET, "running": GOOD, "dead": BAD, "cancelled": CHANGED}
+
+
+@app.command()
+def jobs(
+    state: Annotated[
+        str | None, typer.Option("--state", metavar="STATE", help="Only ready, running, dead or cancelled ones.")
+    ] = None,
+    retry: Annotated[
+        str | None, typer.Option("--retry", metavar="ID", help="Make a dead or cancelled job ready again.")
+    ] = None,
+    cancel: Annotated[str | None, typer.Option("--cancel", metavar="ID", help="Keep a job from running.")] = None,
+    store: Store = STORE,
+    as_json: Json = False,
+) -> int:
+    """
+    List background work that is not finished; retry or cancel a job.
+
+    A job that failed too often is dead: it stays, with its reason, until it is retried.
+
+    \b
+    Examples:
+      holdfast jobs
+      holdfast jobs --state dead
+      holdfast jobs --retry job_0123456789abcdefghjk
+    """
+    with reading(store) as memory:
+        if retry:
+            memory.retry(retry)
+        if cancel:
+            memory.cancel(cancel)
+        found = memory.jobs(state)
+    if as_json:
+        print_json({"retried": retry, "cancelled": cancel, "jobs": plain(found)})
+        return 0
+    screen = Screen()
+    if retry:
+        screen.line(f"{retry} is ready again; `holdfast digest` runs it")
+    if cancel:
+        screen.line(f"{cancel} will not run; `holdfast jobs --retry {cancel}` takes that back")
+    if not found:
+        screen.line("no job waits" if state is None else f"no job is {state}")
+    screen.columns(
+        [
+            [
+                (job.id, STRONG),
+                (job.state, _STYLES[job.state]),
+                DOING.get(job.kind, job.kind),
+                _where(job),
+                (_when(job), QUIET),
+            ]
+            for job in found
+        ]
+    )
+    return 0
+
+
+def _where(job: Job) -> str:
+    who = f"{job.user} · {job.conversation}" if job.conversation else job.user
+    return who if job.subject in ("", "self") else f"{who} · about {job.subject}"
+
+
+def _when(job: Job) -> str:
+    if job.state == "running":
+        return f"held by {job.worker} until {minute(from_ms(job.lease_until_ms))}"
+    reason = f"attempt {job.attempt} failed: {job.reason}" if job.reason else ""
+    if job.state == "ready" and not due(job):
+        return f"due {minute(from_ms(job.run_at_ms))}" + (f"; {reason}" if reason else "")
+    return reason or ("due now" if job.state == "ready" else "")

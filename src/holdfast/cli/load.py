@@ -1,0 +1,230 @@
+"""``holdfast import``."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import typer
+
+from ..importers.append import Appender, Outcome, RefusedLine
+from ..importers.jsonl import BadLine, Survey, blocks, survey
+from ..memory import Memory
+from ..types import DigestReport
+from .changes import digest_words, print_changes
+from .options import BOT, ORG, STORE, USER, Bot, Json, Org, Store, Subject, User, commands, same_options, writing
+from .plain import CommandError, safe
+from .progress import Progress
+from .screen import QUIET, STRONG, Screen, print_json
+from .values import plain
+from .words import count, seconds
+from .work import digest_all
+
+app = commands()
+
+BAD_LINES_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file to import: its name for people, its open bytes, what the first reading found."""
+
+    name: str
+    stream: BinaryIO
+    conversation: str
+    seen: Survey
+
+
+@app.command("import")
+def import_(
+    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="JSONL files; - for standard input.")],
+    conversation: Annotated[
+        str | None,
+        typer.Option(
+            "--conversation",
+            "-c",
+            metavar="NAME",
+            help="For lines that name no conversation (default: the file's name).",
+        ),
+    ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out lines that cannot be used, and count them.")
+    ] = False,
+    digest: Annotated[bool, typer.Option(help="Learn from the messages right away.")] = True,
+    store: Store = STORE,
+    user: User = USER,
+    org: Org = ORG,
+    bot: Bot = BOT,
+    subject: Subject = None,
+    as_json: Json = False,
+) -> int:
+    """
+    Import conversations from JSONL: one message a line, oldest first.
+
+    \b
+    A line is {"role": "user", "content": "…"} and may hold
+      "name"          who speaks
+      "at"            when, ISO 8601; a line without takes the time of the line before it
+      "conversation"  in which conversation
+    and whatever else should be kept with the message.
+
+    Every line is checked before anything is stored. Stop it with Ctrl-C and run it again: it goes
+    on where it stopped, and nothing is stored twice. A file that has grown adds what is new.
+
+    \b
+    Examples:
+      holdfast import chat.jsonl
+      holdfast import 2025/*.jsonl --user ana --skip-bad
+      jq -c '.messages[]' export.json | holdfast import - -c export
+    """
+    began = time.monotonic()
+    with ExitStack() as stack:
+        sources = [_source(stack, name, conversation) for name in files]
+        skipped = _judge(sources, skip_bad, as_json)
+        outcome = Outcome()
+        report = DigestReport()
+        who = {"user": user, "org": org, "bot": bot, "subject": subject}
+        total = sum(source.seen.messages for source in sources)
+        with writing(store) as memory, _resumable(outcome, total):
+            stored_s = _append(memory, sources, outcome, who, skip_bad, show=not as_json)
+            if digest:
+                report = digest_all(memory, show=not as_json)
+    if as_json:
+        print_json(_as_data(sources, outcome, skipped, report if digest else None))
+        return 0
+    screen = Screen()
+    _tell(screen, sources, outcome, skipped, stored_s)
+    if digest and (report.jobs or report.failed):
+        screen.line(*digest_words(report), (f"   {seconds(time.monotonic() - began - stored_s)}", QUIET))
+        print_changes(screen, report.changes, most=10)
+    options = same_options(store, user, org=org, bot=bot)
+    screen.line()
+    screen.line("Next:  " + (f"holdfast facts{options}" if digest else f"holdfast digest{same_options(store, USER)}"))
+    return 0
+
+
+def _tell(screen: Screen, sources: list[Source], outcome: Outcome, skipped: int, stored_s: float) -> None:
+    names = {name for source in sources for name in source.seen.conversations}
+    rate = f", {outcome.stored / stored_s:,.0f} messages/s" if outcome.stored >= 1000 else ""
+    if outcome.stored:
+        screen.line(
+            (f"{count(outcome.stored, 'message')} stored", STRONG),
+            f" in {count(len(names), 'conversation')}",
+            (f"   {seconds(stored_s)}{rate}", QUIET),
+        )
+    if outcome.known:
+        here = f"{count(outcome.known, 'message')} {'was' if outcome.known == 1 else 'were'} here already"
+        screen.line(here if outcome.stored else f"nothing new: {here}")
+    if left_out := skipped + len(outcome.refused):
+        screen.line(f"{count(left_out, 'line')} left out")
+
+
+def _append(
+    memory: Memory, sources: list[Source], outcome: Outcome, who: dict[str, Any], skip_bad: bool, *, show: bool
+) -> float:
+    """Store every source's messages; returns the seconds it took."""
+    began = time.monotonic()
+    total = sum(source.seen.messages for source in sources)
+    with Progress("Importing", total=total, unit="messages", show=show) as progress:
+
+        def on_block(so_far: Outcome) -> None:
+            progress.done = so_far.done
+
+        for source in sources:
+            source.stream.seek(0)
+            appender = Appender(lambda name: memory.conversation(name, **who), skip_bad, outcome)
+            try:
+                appender.run(blocks(source.stream, source.conversation, source.seen), on_block)
+            except RefusedLine as error:
+                raise _bad_lines(source.name, [error.bad], 1, stored=outcome.done) from error
+    return max(time.monotonic() - began, 1e-9)
+
+
+@contextmanager
+def _resumable(outcome: Outcome, total: int) -> Iterator[None]:
+    """Ctrl-C ends the import with how far it came and how it goes on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if outcome.done < total:
+            where = f"{outcome.done:,} of {total:,} messages are stored"
+        else:
+            where = "all messages are stored; some of them are not learned from yet"
+        raise CommandError(
+            "interrupted", f"stopped: {where}", hint="run the same command again; it goes on from here", exit_code=130
+        ) from None
+
+
+def _source(stack: ExitStack, name: str, conversation: str | None) -> Source:
+    if name == "-":
+        # Standard input cannot be read twice; what comes is kept in memory, on disk when it is large.
+        stream: Any = stack.enter_context(tempfile.SpooledTemporaryFile(max_size=50_000_000))
+        shutil.copyfileobj(sys.stdin.buffer, stream)
+        stream.seek(0)
+    else:
+        path = Path(name)
+        try:
+            stream = stack.enter_context(path.open("rb"))
+        except FileNotFoundError:
+            raise CommandError(
+                "no-file", f"there is no file {name}", hint="check the path; - reads standard input"
+            ) from None
+        except OSError as error:
+            raise CommandError(
+                "no-file", f"{name} cannot be read: {error.strerror}", hint="name a JSONL file"
+            ) from None
+    into = conversation or ("stdin" if name == "-" else Path(name).stem)
+    shown = "standard input" if name == "-" else name
+    seen = survey(stream, into)
+    if not seen.messages and not seen.bad:
+        raise CommandError(
+            "empty-file", f"{shown} holds no messages", hint='a line is {"role": "user", "content": "…"}'
+        )
+    return Source(shown, stream, into, seen)
+
+
+def _judge(sources: list[Source], skip_bad: bool, as_json: bool) -> int:
+    """Stop before anything is stored when lines are bad, unless they are to be skipped; returns how many are."""
+    bad = sum(len(source.seen.bad) for source in sources)
+    if bad and not as_json:
+        for source in sources:
+            for line in source.seen.bad[:BAD_LINES_SHOWN]:
+                print(f"{safe(source.name)}:{line.number}: {safe(line.problem)}", file=sys.stderr)
+                print(f"  help: {safe(line.fix)}", file=sys.stderr)
+            if len(source.seen.bad) > BAD_LINES_SHOWN:
+                print(f"{safe(source.name)}: … and {len(source.seen.bad) - BAD_LINES_SHOWN:,} more", file=sys.stderr)
+    if bad and not skip_bad:
+        first = next(source for source in sources if source.seen.bad)
+        raise _bad_lines(first.name, first.seen.bad, bad, stored=0)
+    return bad
+
+
+def _bad_lines(name: str, lines: list[BadLine], number: int, *, stored: int) -> CommandError:
+    first = lines[0]
+    what = (
+        f"{name}:{first.number}: {first.problem}"
+        if number == 1
+        else f"{count(number, 'line')} cannot be used, the first is {name}:{first.number}: {first.problem}"
+    )
+    kept = f"{stored:,} messages before it are stored" if stored else "nothing was stored"
+    return CommandError("bad-line", f"{what}; {kept}", hint=f"{first.fix}; or add --skip-bad to leave such lines out")
+
+
+def _as_data(sources: list[Source], outcome: Outcome, skipped: int, report: DigestReport | None) -> dict[str, Any]:
+    names = sorted({name for source in sources for name in source.seen.conversations})
+    bad = [{"file": source.name, **plain(line)} for source in sources for line in source.seen.bad]
+    return {
+        "stored": outcome.stored,
+        "known": outcome.known,
+        "skipped": skipped + len(outcome.refused),
+        "bad_lines": bad + plain(outcome.refused),
+        "conversations": names,
+        "digest": plain(report),
+    }

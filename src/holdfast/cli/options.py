@@ -1,0 +1,124 @@
+"""The options that most commands share, and what they open."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..memory import Memory
+from .plain import CommandError
+
+STORE, USER, ORG, BOT, CONVERSATION = "holdfast.db", "me", "default", "default", "main"
+
+Store = Annotated[
+    str, typer.Option("--store", "-s", envvar="HOLDFAST_STORE", metavar="PATH", help="The memory: one SQLite file.")
+]
+User = Annotated[str, typer.Option("--user", "-u", envvar="HOLDFAST_USER", metavar="NAME", help="Whose memory it is.")]
+Org = Annotated[str, typer.Option("--org", envvar="HOLDFAST_ORG", metavar="NAME", help="The tenant of the user.")]
+Bot = Annotated[str, typer.Option("--bot", envvar="HOLDFAST_BOT", metavar="NAME", help="The assistant that remembers.")]
+Subject = Annotated[
+    str | None,
+    typer.Option("--subject", metavar="NAME", help="Whom or what it is about, when not the user: a pet, a project."),
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document instead of text; errors as JSON, too.")]
+
+
+def commands() -> typer.Typer:
+    """An empty set of commands whose help looks like that of the whole."""
+    return typer.Typer(
+        add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]}
+    )
+
+
+@contextmanager
+def writing(store: str) -> Iterator[Memory]:
+    """Open *store*, creating it on first use."""
+    if store == ":memory:":
+        raise CommandError(
+            "bad-store",
+            "a memory in RAM would be gone when the command ends",
+            hint="name a file: --store chat.db",
+            exit_code=2,
+        )
+    with Memory(store) as memory:
+        yield memory
+
+
+@contextmanager
+def reading(store: str) -> Iterator[Memory]:
+    """
+    Open *store*, which must be there: a command that reads never leaves an empty file behind.
+
+    Raises:
+        CommandError: there is no such file.
+    """
+    if "://" not in store and store != ":memory:" and not Path(store).exists():
+        raise CommandError(
+            "no-store",
+            f"there is no memory at {store}",
+            hint='start one with `holdfast say "…"`, `holdfast import FILE` or `holdfast demo`, or name another with --store PATH',
+        )
+    with writing(store) as memory:
+        yield memory
+
+
+def moment(text: str, option: str) -> datetime:
+    """
+    A time as typed: ISO 8601, in UTC when it names no zone; a date alone stands for the end of that day.
+
+    Raises:
+        CommandError: it is not a time.
+    """
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise CommandError(
+            "usage",
+            f"{option} {text!r} is not a time",
+            hint=f"write {option} 2026-03-14 or 2026-03-14T19:02",
+            exit_code=2,
+        ) from None
+    if len(text) <= 10:
+        at += timedelta(days=1, milliseconds=-1)
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+
+
+def who_is_there(memory: Memory, org: str, bot: str, user: str) -> str:
+    """What to try when nothing is held about *user*: the names that this store does hold."""
+    people = memory.people(limit=200)
+    near = [name for o, name, b in people if (o, b) == (org, bot) and name != user]
+    if near:
+        return f"this store holds {_some(near)}: add --user NAME"
+    others = [f"--org {o} --bot {b} --user {name}" for o, name, b in people if name != user or (o, b) != (org, bot)]
+    if others:
+        return f"this store holds others: {_some(others)}"
+    return 'say something first: holdfast say "I live in Lisbon."'
+
+
+def _some(names: list[str], most: int = 6) -> str:
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+def same_options(store: str, user: str, *, org: str = ORG, bot: str = BOT, subject: str | None = None) -> str:
+    """The options to type again so that the next command means the same memory; those at their default left out."""
+    parts = []
+    if store != os.environ.get("HOLDFAST_STORE", STORE):
+        parts.append(f"-s {shlex.quote(store)}")
+    if user != os.environ.get("HOLDFAST_USER", USER):
+        parts.append(f"-u {shlex.quote(user)}")
+    parts += [
+        f"--{name} {shlex.quote(value)}"
+        for name, value, usual in (("org", org, ORG), ("bot", bot, BOT))
+        if value != usual
+    ]
+    if subject is not None:
+        parts.append(f"--subject {shlex.quote(subject)}")
+    return "".join(f" {part}" for part in parts)

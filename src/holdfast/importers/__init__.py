@@ -1,0 +1,1 @@
+"""Other programs' conversations, read into Holdfast's messages and appended through the front door."""

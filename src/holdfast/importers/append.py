@@ -1,0 +1,137 @@
+"""
+Append blocks of messages so that doing it again stores nothing twice.
+
+What a conversation already begins with is not appended again: so a repeated, a resumed and a grown
+file all go on where the store stands.  Past that point every block carries an idempotency key made
+of its place and content, which also holds when something else was said in between.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ..clock import to_ms
+from ..conversation import Conversation
+from ..errors import BadInput
+from ..text.clean import storable
+from ..types import Message
+from .jsonl import BadLine, Block
+
+_WHICH = re.compile(r"message (\d+)")
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What an import has done so far; ``known`` messages had been stored before."""
+
+    stored: int = 0
+    known: int = 0
+    refused: list[BadLine] = field(default_factory=list)
+
+    @property
+    def done(self) -> int:
+        """Messages that have been looked at."""
+        return self.stored + self.known + len(self.refused)
+
+
+@dataclass(slots=True)
+class Appender:
+    """
+    Feeds blocks to conversations.
+
+    ``open`` gives the conversation of a name.  With ``skip_bad``, messages that the store refuses
+    are counted in ``outcome.refused`` and left out.
+    """
+
+    open: Callable[[str], Conversation]
+    skip_bad: bool = False
+    outcome: Outcome = field(default_factory=Outcome)
+    _known: dict[str, bool] = field(default_factory=dict)
+
+    def run(self, blocks: Iterable[Block], on_block: Callable[[Outcome], None]) -> Outcome:
+        """
+        Append every block; *on_block* hears of the outcome after each, when it is on disk.
+
+        Raises:
+            RefusedLine: the store cannot hold a message, and bad ones are not to be skipped.
+        """
+        for block in blocks:
+            self._feed(block)
+            on_block(self.outcome)
+        return self.outcome
+
+    def _feed(self, block: Block) -> None:
+        chat = self.open(block.conversation)
+        known = self._already_there(chat, block)
+        self.outcome.known += known
+        numbers, messages, start = block.numbers[known:], block.messages[known:], block.start + known
+        while messages:
+            try:
+                receipt = chat.append(list(messages), idempotency_key=block_key(start, messages))
+            except BadInput as error:
+                index = _index(error, len(messages))
+                bad = BadLine(numbers[index], _WHICH.sub("it", error.message, count=1), error.hint)
+                if not self.skip_bad:
+                    raise RefusedLine(bad) from error
+                self.outcome.refused.append(bad)
+                numbers, messages = numbers[:index] + numbers[index + 1 :], messages[:index] + messages[index + 1 :]
+                continue
+            if receipt.duplicate:
+                self.outcome.known += len(messages)
+            else:
+                self.outcome.stored += len(messages)
+            return
+
+    def _already_there(self, chat: Conversation, block: Block) -> int:
+        """With how many of the block's messages the conversation goes on from where it agreed so far."""
+        if not self._known.get(block.conversation, True):
+            return 0
+        stored = chat.load(start_seq=block.start + 1, limit=len(block.messages))
+        same = 0
+        for message, given in zip(stored, block.messages, strict=False):
+            if not _same(message, given):
+                break
+            same += 1
+        self._known[block.conversation] = same == len(block.messages)
+        return same
+
+
+class RefusedLine(Exception):
+    """The store cannot hold the message of this line."""
+
+    def __init__(self, bad: BadLine) -> None:
+        super().__init__(bad.problem)
+        self.bad = bad
+
+
+def block_key(start: int, messages: Iterable[Mapping[str, Any]]) -> str:
+    """A key that only the same messages at the same place have."""
+    body = json.dumps([start, list(messages)], sort_keys=True, default=str, ensure_ascii=True)
+    return "jsonl-" + hashlib.sha256(body.encode()).hexdigest()[:40]
+
+
+def _same(stored: Message, given: Mapping[str, Any]) -> bool:
+    content = given.get("content") or ""
+    if isinstance(content, list):
+        if stored.meta.get("parts") != content:
+            return False
+    elif storable(content) != stored.content:
+        return False
+    at = given.get("at")
+    return storable(given.get("name") or "") == (stored.name or "") and (at is None or _ms(at) == _ms(stored.at))
+
+
+def _ms(at: datetime | None) -> int:
+    return to_ms(at) if at is not None else 0
+
+
+def _index(error: BadInput, count: int) -> int:
+    found = _WHICH.search(error.message)
+    index = int(found.group(1)) if found else 0
+    return index if index < count else 0
