@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..scope import SELF
-from ..text.sentences import split
+from ..text.sentences import pieces, split
 from ..text.terms import language_of
 from ..types import Candidate, Fact, Message
 from .claims import SOURCE, Piece, claims, end_of, filled
@@ -70,8 +70,8 @@ def _read_in(
     if before is not None and before.role != "user":
         people.mention(masked(before.content[-MAX_TEXT_CHARS:], rules))
     found: list[list[Candidate]] = [[]]
-    for start, end in _pieces(text):
-        piece = Piece(rules, message, text[start:end], start, lower_case)
+    for span in pieces(text, MAX_TEXT_CHARS):
+        piece = Piece(rules, message, span.of(text), span.start, lower_case)
         if _search(rules, "kidding", piece.text):
             found[-1] = []
             continue
@@ -162,18 +162,6 @@ def _rules_for(text: str, code: str | None) -> list[Language]:
 def _search(rules: Language, cue: str, text: str) -> bool:
     pattern = cues(rules).get(cue)
     return bool(pattern and pattern.search(text))
-
-
-def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    """Sentences, the overlong ones cut at a space: the work on each is bounded."""
-    for span in split(text):
-        start = span.start
-        while span.end - start > MAX_TEXT_CHARS:
-            cut = text.rfind(" ", start, start + MAX_TEXT_CHARS)
-            end = cut if cut > start else start + MAX_TEXT_CHARS
-            yield start, end
-            start = end
-        yield start, span.end
 
 
 def _read_piece(piece: Piece, people: People) -> Iterator[Candidate]:

@@ -18,11 +18,12 @@ from functools import cache
 from ..clock import to_ms
 from .daterules import RULES, Found, Grain, Parts, Relation, date_of, midnight
 from .datewords import WORDS, DateWords
-from .sentences import split
+from .sentences import pieces
 
 _HOLE = re.compile(r"\{(\w+)\}")
 _ISO = re.compile(r"(?<![\w/-])(\d{4})-(\d{1,2})-(\d{1,2})(?![\w/])")
 _NUMERIC = re.compile(r"(?<![\w/.])(\d{1,2})([/.])(\d{1,2})\2(\d{4}|\d{2})(?![\w/])")
+_MAX_PIECE_CHARS = 600
 _OPENING = re.compile(r"\w+\s+")
 _MAX_COUNT = {
     "minute": 100_000,
@@ -65,7 +66,7 @@ def find_times(text: str, at: datetime, language: str = "en", *, ahead: bool = F
     """
     grammar = _grammar(language)
     spans: list[TimeSpan] = []
-    for sentence in split(text):
+    for sentence in pieces(text, _MAX_PIECE_CHARS):
         piece = text[sentence.start : sentence.end]
         for span in _in_sentence(piece, at, grammar, ahead):
             spans.append(replace(span, start=span.start + sentence.start, end=span.end + sentence.start))
@@ -184,6 +185,7 @@ def _grammar(language: str) -> _Grammar | None:
     holes = {
         "n": _either([*words.numbers, r"\d{1,5}(?:\.\d)?"], raw=True),
         "unit": _either(word for names in words.units.values() for word in names.split()),
+        "dayname": _either(names.split(" ")[0] for names in words.weekdays),
         "weekday": _either(word for names in words.weekdays for word in names.split()),
         "month": _either(word for names in words.months for word in names.split())
         + (r"(?:\.(?=\s*\d))?" if words.spaced else ""),
@@ -235,7 +237,7 @@ def _parts(found: re.Match[str], at: datetime, past: bool | None, words: DateWor
         past,
         n=n,
         unit=unit,
-        weekday=_place(held.get("weekday", ""), words.weekdays),
+        weekday=_place(held.get("weekday") or held.get("dayname", ""), words.weekdays),
         month=_place(held.get("month", "").rstrip("."), words.months) + 1,
         season=_place(held.get("season", ""), words.seasons),
         year=int(held.get("year", 0)),

@@ -3,7 +3,7 @@ The words with which each language names times.
 
 ``WORDS[code]`` is one `DateWords`.  A language is added by adding an entry: the vocabularies are
 given as ``word word …`` strings, the phrases as expressions in which ``{n}`` stands for a number,
-``{unit}``, ``{weekday}``, ``{month}``, ``{season}``, ``{year}``, ``{day}`` (1 to 31, with its ordinal
+``{unit}``, ``{weekday}`` (``{dayname}``: only the first word of each), ``{month}``, ``{season}``, ``{year}``, ``{day}`` (1 to 31, with its ordinal
 ending) and ``{clock}`` for what their names say, and a space for any white space.
 """
 
@@ -81,7 +81,10 @@ ENGLISH = DateWords(
         "last_night": ("last night|last evening",),
         "last_weekday": ("(?:last|this past) {weekday}",),
         "next_weekday": ("(?:next) {weekday}",),
-        "weekday": ("(?:on |this |coming |this coming |by )?{weekday}(?: morning| afternoon| evening| night)?",),
+        "weekday": (
+            "(?:on |this |coming |this coming |by ){weekday}(?: morning| afternoon| evening| night)?",
+            "{dayname}(?: morning| afternoon| evening| night)?",
+        ),
         "last_season": ("last {season}",),
         "this_season": ("this {season}",),
         "next_season": ("next {season}",),

@@ -10,6 +10,7 @@ between sentences.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 
@@ -41,7 +42,7 @@ _END = re.compile(
     rf"|(?<![.!?…‽])(?P<stop>[.!?…‽]++)(?P<close>[\"'”’»)\]*_]*+)(?=\s|$|[{_PICTURES}])"
     rf"|(?<![{_PICTURES}])(?P<picture>[{_PICTURES}]++)(?=\s++[A-ZÀ-Þ\u0400-\u042f]|\s*+$)"
 )
-_BULLET = re.compile(r"[ \t]*(?:[-*•‣▪–]|\(?\d{1,3}[.)]|[a-zA-Z][.)])[ \t]+")
+_BULLET = re.compile(r"[ \t]*(?:[-*•‣▪–]|\(?\d{1,3}[.)]|[a-zA-Z]\))[ \t]+")
 _WORD_BEFORE = re.compile(r"[^\W\d_](?:[^\W\d_]|\.(?=[^\W\d_]))*\Z")
 _ABBREVIATION_REACH = 12
 
@@ -66,6 +67,18 @@ def split(text: str) -> list[Span]:
             start = found.end()
     _add(spans, text, start, len(text))
     return spans
+
+
+def pieces(text: str, most_chars: int) -> Iterator[Span]:
+    """The sentences of *text*, those longer than *most_chars* cut at a space, so that work on each is bounded."""
+    for span in split(text):
+        start = span.start
+        while span.end - start > most_chars:
+            cut = text.rfind(" ", start, start + most_chars)
+            end = cut if cut > start else start + most_chars
+            yield Span(start, end)
+            start = end
+        yield Span(start, span.end)
 
 
 def _skip_bullet(text: str, start: int) -> int:

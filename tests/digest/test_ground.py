@@ -1,0 +1,133 @@
+"""Nothing is believed without a quote that the user said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from holdfast.digest.ground import ground
+from holdfast.types import Candidate, Message
+
+TEXT = "Well, I live in Lisbon.\nAnd I'm vegan."
+SAID = Message("user", TEXT, seq=3, conversation="c1")
+LISBON = Candidate(
+    kind="attribute",
+    subject="self",
+    category="home",
+    key="lives_in",
+    value="Lisbon",
+    text="Lives in Lisbon.",
+    confidence=0.9,
+    seq=3,
+    quote="I live in Lisbon",
+    start=6,
+)
+
+
+def reason(candidate: Candidate, message: Message = SAID, injected: tuple[str, ...] = ()) -> str:
+    """The code of the refusal; empty when the candidate stands."""
+    good, bad = ground([candidate], {3: message}, min_confidence=0.7, injected=injected)
+
+    assert len(good) + len(bad) == 1
+    return bad[0][1].split(":")[0] if bad else ""
+
+
+def test_evidence_gives_the_very_words() -> None:
+    """The quote stands in the message at the place that the evidence names."""
+    [(candidate, evidence)], refused = ground([LISBON], {3: SAID}, min_confidence=0.7)
+
+    assert refused == []
+    assert candidate == LISBON
+    assert (evidence.conversation, evidence.seq, evidence.role) == ("c1", 3, "user")
+    assert TEXT[evidence.start : evidence.end] == evidence.quote == "I live in Lisbon"
+
+
+def test_wrong_place_is_mended_when_the_quote_stands_there_once() -> None:
+    """Models count characters badly; one occurrence leaves no doubt."""
+    [(candidate, evidence)], _ = ground([replace(LISBON, start=0)], {3: SAID}, min_confidence=0.7)
+
+    assert candidate.start == evidence.start == 6
+
+
+@pytest.mark.parametrize("role", ["assistant", "tool", "system", "developer"])
+def test_only_the_user_is_believed(role: str) -> None:
+    """The same words from anybody else are no evidence."""
+    assert reason(LISBON, replace(SAID, role=role)) == "not-said-by-user"
+
+
+@pytest.mark.parametrize(
+    ("candidate", "code"),
+    [
+        (replace(LISBON, seq=4), "not-in-window"),
+        (replace(LISBON, quote=""), "no-quote"),
+        (replace(LISBON, quote=" \n"), "no-quote"),
+        (replace(LISBON, quote="I live in Porto"), "quote-not-found"),
+        (replace(LISBON, quote="i live in lisbon"), "quote-not-found"),
+        (replace(LISBON, quote="I", start=99), "quote-ambiguous"),
+        (replace(LISBON, confidence=0.69), "low-confidence"),
+        (replace(LISBON, confidence=float("nan")), "low-confidence"),
+        (replace(LISBON, modality="hypothetical"), "not-asserted"),
+        (replace(LISBON, modality="reported"), "not-asserted"),
+        (replace(LISBON, modality="question"), "not-asserted"),
+        (replace(LISBON, modality="negated"), "not-asserted"),
+        (replace(LISBON, value=""), "incomplete"),
+        (replace(LISBON, key=""), "incomplete"),
+        (replace(LISBON, subject=""), "incomplete"),
+        (replace(LISBON, category=""), "incomplete"),
+    ],
+)
+def test_refusals_have_stable_codes(candidate: Candidate, code: str) -> None:
+    """Each way to fail says which it is."""
+    assert reason(candidate) == code
+
+
+def test_retraction_needs_no_value_and_may_be_negated() -> None:
+    """ "Forget my job" names an address, not what stands there."""
+    assert reason(replace(LISBON, op="retract", value="", key="", modality="negated")) == ""
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "> I live in Lisbon",
+        "```\nI live in Lisbon\n```",
+        "```python\nx = 'I live in Lisbon'",
+        "`I live in Lisbon`",
+        'She wrote: "I live in Lisbon and I love it".',
+        "Sie schrieb: „I live in Lisbon und bin froh“.",
+        "*I live in Lisbon*",
+    ],
+)
+def test_words_that_are_not_the_users_own_are_no_evidence(content: str) -> None:
+    """Quotations, code, quoted lines and stage directions say nothing about who pastes them."""
+    quote = "I live in Lisbon"
+
+    assert reason(replace(LISBON, start=content.index(quote)), replace(SAID, content=content)) == "not-own-words"
+
+
+def test_short_quoted_name_is_the_users_own() -> None:
+    """ "Call me “Bo”" is no quotation."""
+    content = 'Please call me "Bo".'
+    candidate = replace(LISBON, quote='call me "Bo"', start=content.index("call"))
+
+    assert reason(candidate, replace(SAID, content=content)) == ""
+
+
+@pytest.mark.parametrize("line", ["Well, I live in Lisbon.", "- well, i live in  Lisbon", '"Well, I live in Lisbon."'])
+def test_what_the_memory_put_into_the_prompt_is_not_learned_again(line: str) -> None:
+    """A line of ours that comes back as a message is no evidence, however it is marked."""
+    assert reason(LISBON, injected=(line,)) == "injected"
+
+
+def test_short_injected_lines_block_nothing() -> None:
+    """A remembered "ok" must not make the user's own words disappear."""
+    assert reason(LISBON, injected=("ok", "Lisbon")) == ""
+
+
+def test_order_is_kept() -> None:
+    """Later claims win by their order, so grounding never changes it."""
+    vegan = replace(LISBON, category="dietary", key="vegan", value="true", quote="I'm vegan", start=TEXT.index("I'm"))
+    good, _ = ground([vegan, LISBON], {3: SAID}, min_confidence=0.7)
+
+    assert [candidate for candidate, _ in good] == [vegan, LISBON]
