@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
+from ..clock import from_ms
 from ..memory import Memory
 from ..types import DigestReport, Job
 from .progress import Progress
@@ -19,10 +20,14 @@ def digest_all(memory: Memory, *, show: bool) -> DigestReport:
     A worker that was killed holds its job until its lease ends, at most a minute later; then the
     job is done here.
     """
-    with Progress("Learning", show=show, watch=lambda: _doing(memory)):
+    waiting: list[Job] = []
+    with Progress("Learning", show=show, watch=lambda: _held(waiting) or _doing(memory)):
         report = memory.digest()
         held = {(job.id, job.fence) for job in memory.jobs("running")}
-        while held & {(job.id, job.fence) for job in memory.jobs("running")}:
+        while held:
+            waiting = [job for job in memory.jobs("running") if (job.id, job.fence) in held]
+            if not waiting:
+                break
             time.sleep(0.2)
             report += memory.digest()
     return report
@@ -39,3 +44,10 @@ def _doing(memory: Memory) -> str:
     waiting = sum(due(job) for job in jobs)
     words = ", ".join(running) or "waiting"
     return f"{words}, {waiting:,} jobs to go" if waiting else words
+
+
+def _held(jobs: list[Job]) -> str:
+    if not jobs:
+        return ""
+    until = from_ms(max(job.lease_until_ms for job in jobs))
+    return f"waiting for what process {jobs[0].worker.split('-')[0]} holds until {until:%H:%M:%S} UTC at most"

@@ -9,7 +9,6 @@ of its place and content, which also holds when something else was said in betwe
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -70,22 +69,23 @@ class Appender:
         chat = self.open(block.conversation)
         known = self._already_there(chat, block)
         self.outcome.known += known
-        numbers, messages, start = block.numbers[known:], block.messages[known:], block.start + known
-        while messages:
+        rest, start = list(range(known, len(block.messages))), block.start + known
+        while rest:
+            key = block_key(start, [block.raws[i] for i in rest])
             try:
-                receipt = chat.append(list(messages), idempotency_key=block_key(start, messages))
+                receipt = chat.append([block.messages[i] for i in rest], idempotency_key=key)
             except BadInput as error:
-                index = _index(error, len(messages))
-                bad = BadLine(numbers[index], _WHICH.sub("it", error.message, count=1), error.hint)
+                index = rest[_index(error, len(rest))]
+                bad = BadLine(block.numbers[index], _WHICH.sub("it", error.message, count=1), error.hint)
                 if not self.skip_bad:
                     raise RefusedLine(bad) from error
                 self.outcome.refused.append(bad)
-                numbers, messages = numbers[:index] + numbers[index + 1 :], messages[:index] + messages[index + 1 :]
+                rest.remove(index)
                 continue
             if receipt.duplicate:
-                self.outcome.known += len(messages)
+                self.outcome.known += len(rest)
             else:
-                self.outcome.stored += len(messages)
+                self.outcome.stored += len(rest)
             return
 
     def _already_there(self, chat: Conversation, block: Block) -> int:
@@ -110,10 +110,12 @@ class RefusedLine(Exception):
         self.bad = bad
 
 
-def block_key(start: int, messages: Iterable[Mapping[str, Any]]) -> str:
-    """A key that only the same messages at the same place have."""
-    body = json.dumps([start, list(messages)], sort_keys=True, default=str, ensure_ascii=True)
-    return "jsonl-" + hashlib.sha256(body.encode()).hexdigest()[:40]
+def block_key(start: int, raws: Iterable[bytes]) -> str:
+    """A key that only the same lines at the same place have."""
+    digest = hashlib.sha256(str(start).encode())
+    for raw in raws:
+        digest.update(b"\n" + raw.strip())
+    return "jsonl-" + digest.hexdigest()[:40]
 
 
 def _same(stored: Message, given: Mapping[str, Any]) -> bool:

@@ -27,9 +27,10 @@ _MEANT = {
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One message; ``at`` is ``None`` when the line names no time."""
+    """One message; ``at`` is ``None`` when the line names no time, ``raw`` is the line as it was read."""
 
     number: int
+    raw: bytes
     conversation: str
     message: dict[str, Any]
     at: datetime | None
@@ -61,12 +62,13 @@ class Block:
     Consecutive messages of one conversation.
 
     ``start`` is the place of the first among the conversation's messages in this file, from 0.
-    Blocks end at the same lines whenever the same file is read.
+    Blocks end at the same lines whenever the same file is read; ``raws`` are those lines.
     """
 
     conversation: str
     start: int
     numbers: tuple[int, ...]
+    raws: tuple[bytes, ...]
     messages: tuple[dict[str, Any], ...]
 
 
@@ -144,7 +146,7 @@ def _line(raw: bytes, number: int, conversation: str) -> Line:
         if not isinstance(named, str) or not named or len(named) > MAX_NAME_CHARS or not named.isprintable():
             _refuse("its conversation is no name", f"a name is printable text of at most {MAX_NAME_CHARS} characters")
         conversation = named
-    return Line(number, conversation, message, at)
+    return Line(number, raw, conversation, message, at)
 
 
 def _object(raw: bytes, number: int) -> dict[str, Any]:
@@ -225,4 +227,10 @@ def _cut(pending: dict[str, list[Line]], counted: dict[str, int]) -> Iterator[Bl
     for name, waiting in pending.items():
         start = counted.get(name, 0)
         counted[name] = start + len(waiting)
-        yield Block(name, start, tuple(line.number for line in waiting), tuple(line.message for line in waiting))
+        yield Block(
+            name,
+            start,
+            tuple(line.number for line in waiting),
+            tuple(line.raw for line in waiting),
+            tuple(line.message for line in waiting),
+        )
