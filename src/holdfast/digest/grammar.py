@@ -18,14 +18,11 @@ from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
+from .vocabulary import WORD, Lexicon, OpenSlot, open_slot
+
 _HOLE = re.compile(r"\{([a-z_A-Z]+)(\+?)(?::([a-z_]+))?\}")
 _WORDS_OF = re.compile(r"(?<!P)<([a-z_]+)>")
-_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
-_SAME_WIDTH = str.maketrans(
-    {"’": "'", "‘": "'", "´": "'", "`": "'", "“": '"', "”": '"', "„": '"', "\u00a0": " ", "＇": "'"}
-)
-
-TECH_VERSION = r"(?:\s*v?\d+(?:\.\d+)*(?![\w%]))?"
+TECH_VERSION = r"(?:\s*v?\d+(?:\.\d+)*(?![A-Za-z0-9_%]))?"
 _DIGIT = re.compile(r"\d")
 _BORROWED = re.compile(r"@([a-z]{2})\b")
 ANY_DIGIT = "#"
@@ -279,7 +276,7 @@ class Language:
         def fill(hole: re.Match[str]) -> str:
             name, many, group = hole[1], bool(hole[2]), hole[3] or hole[1]
             if name in self.macros:
-                return _HOLE.sub(fill, _spaces(self.macros[name]))
+                return _HOLE.sub(fill, self._named(_spaces(self.macros[name])))
             body = self._body(name, many, owner)
             slots.append(Slot(group, name, many))
             return f"(?P<{group}>{body})"

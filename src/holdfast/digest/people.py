@@ -91,7 +91,7 @@ class People:
             person = self._person(subject_name(name), name, "")
         self._names[name.casefold()] = person
         self._by_relation[canonical] = person
-        self.last = person
+        self.last = self._topic = person
         return person
 
     def _person(self, subject: str, label: str, relation: str) -> Person:

@@ -12,12 +12,13 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from .grammar import Language, OpenSlot, Slot
+from .grammar import Language, Slot
+from .vocabulary import OpenSlot
 
 _TOKEN = re.compile(r"\S+")
 _EDGE = "'\"*_~,;:-–—/ "
 _VERSION = re.compile(
-    r"\s*v?(\d+(?:\.\d+)*)\b(?!\s*(?:years?|months?|weeks?|days?|hours?|times|people|%))", re.IGNORECASE
+    r"\s*v?(\d+(?:\.\d+)*)(?![A-Za-z0-9_])(?!\s*(?:years?|months?|weeks?|days?|hours?|times|people|%))", re.IGNORECASE
 )
 _MONEY_NUMBER = re.compile(r"\d{1,3}(?:[ .,']\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)*")
 _MAX_ITEMS = 10
