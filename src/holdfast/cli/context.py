@@ -17,7 +17,7 @@ from .words import count
 
 app = commands()
 
-OUTPUTS = ("text", "messages", "json", "anthropic")
+FORMATS = ("text", "messages", "json", "anthropic")
 
 
 @app.command()
@@ -27,10 +27,10 @@ def context(
         int | None,
         typer.Option("--budget", "-b", min=1, metavar="TOKENS", help="Tokens that are never exceeded (default 4000)."),
     ] = None,
-    output: Annotated[
+    form: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", metavar="FORMAT", help="The context itself: text, messages (OpenAI), anthropic or json."
+            "--format", "-o", metavar="FORMAT", help="The context itself: text, messages (OpenAI), anthropic or json."
         ),
     ] = None,
     conversation: Annotated[
@@ -61,13 +61,13 @@ def context(
       holdfast context "What should I cook tonight?" --budget 1200
       holdfast context -o messages
     """
-    if output not in (None, *OUTPUTS):
-        raise CommandError("usage", f"there is no output {output!r}", hint=f"use -o {', '.join(OUTPUTS)}", exit_code=2)
+    if form not in (None, *FORMATS):
+        raise CommandError("usage", f"there is no format {form!r}", hint=f"use -o {', '.join(FORMATS)}", exit_code=2)
     with reading(store) as memory:
         chat = chats.one(memory, conversation, user=user, org=org, bot=bot, subject=subject)
         made = chat.context(query, budget_tokens=budget)
-        if as_json or output is not None:
-            _print_as(made, output or "json")
+        if as_json or form is not None:
+            _print_as(made, form or "json")
             return 0
         show_context(Screen(), chat, made)
     return 0
@@ -76,7 +76,7 @@ def context(
 def show_context(screen: Screen, chat: Conversation, made: Context) -> None:
     """What each section holds and costs, what is left out, and what the whole history would cost."""
     screen.line(
-        ("Context for the next reply", STRONG), f" of {chat.id}   {made.tokens:,} of {made.budget_tokens:,} tokens"
+        ("Context for the next reply", STRONG), f" in {chat.id}   {made.tokens:,} of {made.budget_tokens:,} tokens"
     )
     for stable in (True, False):
         part = [section for section in made.sections if section.stable is stable and section.tokens]
@@ -135,12 +135,12 @@ def _noun(item: LeftOut) -> str:
     return f"{words} {item.start_seq}–{item.end_seq}" if item.kind == "messages" and item.start_seq else words
 
 
-def _print_as(made: Context, output: str) -> None:
-    if output == "text":
+def _print_as(made: Context, form: str) -> None:
+    if form == "text":
         Screen().raw(made.to_text())
-    elif output == "messages":
+    elif form == "messages":
         print_json(list(made.messages))
-    elif output == "anthropic":
+    elif form == "anthropic":
         print_json(made.to_anthropic())
     else:
         print_json(made.to_dict())

@@ -31,9 +31,11 @@ from .options import (
 from .plain import CommandError
 from .screen import BAD, CHANGED, GOOD, NAME, QUIET, STRONG, Piece, Screen, print_json
 from .values import plain
-from .words import address, count, day, label, value
+from .words import address, count, day, held, label, value
 
 app = commands()
+
+PAST_SHOWN = 5
 
 
 @app.command()
@@ -78,11 +80,7 @@ def facts(
             _show_rejected(screen, refused, seen)
             return 0
         for fact in found:
-            past = (
-                [old for old in person.history(fact.category) if old.superseded_by == fact.id]
-                if quotes and fact.category
-                else []
-            )
+            past = earlier(fact, person.history(fact.category)) if quotes and fact.category else []
             show_fact(screen, fact, past, seen if quotes else None)
         if found:
             screen.line()
@@ -129,6 +127,14 @@ def history(
     return 0
 
 
+def earlier(fact: Fact, ever: list[Fact]) -> list[Fact]:
+    """What *fact* replaced, what that had replaced, and so on, the latest first."""
+    found = [old for old in ever if old.superseded_by == fact.id]
+    for newer in found:  # grows while it is walked
+        found += [old for old in ever if old.superseded_by == newer.id and old not in found]
+    return sorted(found, key=lambda old: old.valid_from, reverse=True)
+
+
 def show_fact(screen: Screen, fact: Fact, past: list[Fact], seen: Quotes | None) -> None:
     """One fact; with *seen*, the latest words that it rests on, and what it replaced."""
     if seen is None:
@@ -139,13 +145,15 @@ def show_fact(screen: Screen, fact: Fact, past: list[Fact], seen: Quotes | None)
     if fact.evidence:
         said = fact.evidence[-1]
         frame(screen, said, seen.message(said))
-    for old in past:
+    for old in past[:PAST_SHOWN]:
         replaced_line(screen, fact, old)
+    if len(past) > PAST_SHOWN:
+        screen.line((f"    and {count(len(past) - PAST_SHOWN, 'value')} before", QUIET))
 
 
 def _note(fact: Fact, past: list[Fact]) -> Piece:
     if not fact.live:
-        return (f"{day(fact.valid_from)} → {day(fact.valid_to)}", QUIET)
+        return (held(fact), QUIET)
     if any(old.ended_because == "replaced" for old in past):
         return (f"replaced on {day(fact.valid_from)}", CHANGED)
     if fact.confirmations:
@@ -164,13 +172,12 @@ def _timeline(screen: Screen, found: list[Fact]) -> None:
         for fact in facts:
             said = fact.evidence[-1] if fact.evidence else None
             quote = f'message {said.seq} of {said.conversation}: "{said.quote}"' if said else ""
-            end = "now" if fact.live else day(fact.valid_to)
             mark = ("●", GOOD) if fact.live else ("○", QUIET)
             why = f"{fact.ended_because}; " if fact.ended_because not in ("", "replaced") else ""
             rows.append(
                 [
                     mark,
-                    f"{day(fact.valid_from)} → {end}",
+                    held(fact),
                     (value(fact), STRONG if fact.live else CHANGED),
                     (why + quote, QUIET),
                 ]

@@ -16,7 +16,7 @@ from ..scope import SELF
 from ..types import Evidence, Fact, Message, Rejected
 from .plain import safe
 from .screen import CHANGED, GOOD, NAME, QUIET, STRONG, Piece, Screen, cells
-from .words import days, label, minute, value
+from .words import held, label, minute, value
 
 
 class Quotes:
@@ -79,8 +79,7 @@ def replaced_line(screen: Screen, fact: Fact, old: Fact) -> None:
     margin = " " * len(str(fact.evidence[-1].seq if fact.evidence else ""))
     said = old.evidence[-1] if old.evidence else None
     quote = f'   (message {said.seq}: "{_short(said.quote)}")' if said else ""
-    held = days(old.valid_from, old.valid_to)
-    screen.line((f"{margin} = was: ", QUIET), (value(old), CHANGED), f"   {held}", (quote, QUIET))
+    screen.line((f"{margin} = was: ", QUIET), (value(old), CHANGED), f"   {held(old)}", (quote, QUIET))
 
 
 def change_words(change_op: str) -> tuple[str, str]:

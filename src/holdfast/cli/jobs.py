@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from ..clock import from_ms
+from ..errors import NotFound
 from ..types import Job
 from .options import STORE, Json, Store, commands, reading
+from .plain import CommandError
 from .screen import BAD, CHANGED, GOOD, QUIET, STRONG, Screen, print_json
 from .values import plain
 from .words import minute
@@ -43,10 +45,13 @@ def jobs(
       holdfast jobs --retry job_0123456789abcdefghjk
     """
     with reading(store) as memory:
-        if retry:
-            memory.retry(retry)
-        if cancel:
-            memory.cancel(cancel)
+        try:
+            if retry:
+                memory.retry(retry)
+            if cancel:
+                memory.cancel(cancel)
+        except NotFound as error:
+            raise CommandError(error.code, error.message, hint="`holdfast jobs` lists them") from error
         found = memory.jobs(state)
     if as_json:
         print_json({"retried": retry, "cancelled": cancel, "jobs": plain(found)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 from collections.abc import Iterator
@@ -14,6 +15,9 @@ import typer
 
 from ..memory import Memory
 from .plain import CommandError
+
+# What fails in the background is told by the commands in their own words, with what to do.
+logging.getLogger("holdfast").addHandler(logging.NullHandler())
 
 STORE, USER, ORG, BOT, CONVERSATION = "holdfast.db", "me", "default", "default", "main"
 

@@ -24,6 +24,7 @@ from .options import (
     same_options,
     writing,
 )
+from .plain import CommandError
 from .screen import QUIET, Screen, print_json
 from .values import plain
 from .work import digest_all
@@ -59,6 +60,10 @@ def say(
       holdfast say "I eat fish now." --reply "Noted!"
       holdfast say "She eats at seven." --subject luna
     """
+    if not text.strip():
+        raise CommandError(
+            "usage", "there is nothing in what is said", hint='write holdfast say "I live in Lisbon."', exit_code=2
+        )
     with writing(store) as memory:
         chat = memory.conversation(conversation, user=user, org=org, bot=bot, subject=subject)
         receipt = chat.record(text, reply)

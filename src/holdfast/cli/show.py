@@ -18,7 +18,7 @@ from ..memory import Memory
 from ..types import DigestReport, Fact, FactChange, Rejected
 from .changes import digest_words
 from .context import show_context
-from .facts import show_fact
+from .facts import earlier, show_fact
 from .frames import Quotes
 from .options import Json, commands, same_options
 from .plain import CommandError
@@ -53,7 +53,9 @@ class Story:
 
 @app.command()
 def demo(
-    keep: Annotated[str, typer.Option("--keep", metavar="PATH", help="Where to put the demo's memory.")] = DEMO_STORE,
+    store: Annotated[
+        str, typer.Option("--store", "-s", metavar="PATH", help="Where to put the demo's memory.")
+    ] = DEMO_STORE,
     as_json: Json = False,
 ) -> int:
     """
@@ -65,12 +67,12 @@ def demo(
     \b
     Examples:
       holdfast demo
-      holdfast demo --keep /tmp/demo.db
+      holdfast demo --store /tmp/demo.db
     """
     stories = bundled()
-    _begin_anew(keep, stories)
+    _begin_anew(store, stories)
     began = time.monotonic()
-    with Memory(keep) as memory:
+    with Memory(store) as memory:
         at_once: tuple[FactChange, ...] = ()
         for story in stories:
             at_once += story.chat(memory).append(story.messages).changes
@@ -79,16 +81,16 @@ def demo(
         report = DigestReport(changes=at_once) + digest_all(memory, show=not as_json)
         spent_s = time.monotonic() - began
         if as_json:
-            print_json(_as_data(memory, stories, keep, report))
+            print_json(_as_data(memory, stories, store, report))
             return 0
         screen = Screen()
-        _opening(screen, keep, memory, stories, report, spent_s)
+        _opening(screen, store, memory, stories, report, spent_s)
         for user in dict.fromkeys(story.user for story in stories):
             _person(screen, memory, user)
         _summaries(screen, memory, stories)
         _isolation(screen, memory, stories)
         _context(screen, memory, stories[0])
-        _next(screen, keep, stories[0])
+        _next(screen, store, stories[0])
     return 0
 
 
@@ -114,30 +116,39 @@ def bundled() -> list[Story]:
     return found
 
 
-def _begin_anew(keep: str, stories: list[Story]) -> None:
+def _begin_anew(store: str, stories: list[Story]) -> None:
     """Remove an earlier demo's file; a file that holds anything else is left alone."""
-    path = Path(keep)
+    path = Path(store)
     if not path.exists():
         return
-    with Memory(keep) as memory:
-        people = memory.people()
-    if {user for _, user, _ in people} - {story.user for story in stories}:
+    with Memory(store) as memory:
+        ours = _is_a_demo(memory, stories)
+    if not ours:
         raise CommandError(
             "not-a-demo",
-            f"{keep} holds more than the demo; it was left alone",
-            hint="name another file: holdfast demo --keep PATH",
+            f"{store} holds more than the demo; it was left alone",
+            hint="name another file: holdfast demo --store PATH",
         )
     for ending in ("", "-wal", "-shm"):
-        Path(keep + ending).unlink(missing_ok=True)
+        Path(store + ending).unlink(missing_ok=True)
+
+
+def _is_a_demo(memory: Memory, stories: list[Story]) -> bool:
+    """Whether nobody but the bundled people is in it, and every bundled conversation begins as it should."""
+    if {user for _, user, _ in memory.people()} - {story.user for story in stories}:
+        return False
+    begun = [(story.chat(memory).load(limit=1), story.messages[0]["content"]) for story in stories]
+    there = [(stored[0].content, first) for stored, first in begun if stored]
+    return all(content == first for content, first in there) and bool(there or not memory.people())
 
 
 def _opening(
-    screen: Screen, keep: str, memory: Memory, stories: list[Story], report: DigestReport, spent_s: float
+    screen: Screen, store: str, memory: Memory, stories: list[Story], report: DigestReport, spent_s: float
 ) -> None:
     screen.line((f"Holdfast {__version__}", STRONG), "   no account, no key; nothing leaves this machine")
     screen.columns(
         [
-            [("store", QUIET), str(keep), ("delete this file to undo everything", QUIET)],
+            [("store", QUIET), store, ("delete this file to undo everything", QUIET)],
             [("reader", QUIET), "built-in rules", ("the same patterns that work on your own chats", QUIET)],
         ]
     )
@@ -163,12 +174,9 @@ def _person(screen: Screen, memory: Memory, user: str) -> None:
     person = memory.person(user)
     facts = person.facts()
     screen.heading(f"What is believed about {user.capitalize()}", f"{count(len(facts), 'fact')}; first what changed")
-    past: dict[str, list[Fact]] = {}
-    for category in {fact.category for fact in facts if fact.category}:
-        for old in person.history(category):
-            if old.superseded_by:
-                past.setdefault(old.superseded_by, []).append(old)
-    changed = sorted((fact for fact in facts if fact.id in past), key=lambda fact: fact.valid_from)
+    ever = {category: person.history(category) for category in {fact.category for fact in facts if fact.category}}
+    past = {fact.id: earlier(fact, ever.get(fact.category, [])) for fact in facts}
+    changed = sorted((fact for fact in facts if past[fact.id]), key=lambda fact: fact.valid_from)
     seen = Quotes(memory, user=user, org="default", bot="default")
     for fact in changed[:FRAMES_SHOWN]:
         show_fact(screen, fact, past[fact.id], seen)
@@ -244,8 +252,8 @@ def _context(screen: Screen, memory: Memory, story: Story) -> None:
     show_context(screen, chat, chat.context(story.question, budget_tokens=CONTEXT_TOKENS))
 
 
-def _next(screen: Screen, keep: str, story: Story) -> None:
-    options = same_options(keep, story.user)
+def _next(screen: Screen, store: str, story: Story) -> None:
+    options = same_options(store, story.user)
     screen.heading("Next")
     screen.columns(
         [
@@ -260,10 +268,10 @@ def _next(screen: Screen, keep: str, story: Story) -> None:
     )
 
 
-def _as_data(memory: Memory, stories: list[Story], keep: str, report: DigestReport) -> dict[str, Any]:
+def _as_data(memory: Memory, stories: list[Story], store: str, report: DigestReport) -> dict[str, Any]:
     users = list(dict.fromkeys(story.user for story in stories))
     return {
-        "store": str(Path(keep).resolve()),
+        "store": str(Path(store).resolve()),
         "conversations": [
             {
                 "id": story.id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -41,12 +41,12 @@ def summaries(
       holdfast summaries --conversation japan --level 2
     """
     with reading(store) as memory:
-        who = {"user": user, "org": org, "bot": bot}
+        who: dict[str, Any] = {"user": user, "org": org, "bot": bot}
         if conversation is not None:
             found = [chats.one(memory, conversation, subject=subject, **who)]
         else:
             known = chats.names(memory, subject=subject, **who)
-            found = [memory.conversation(name, subject=subject, **who) for name in known]
+            found = [memory.conversation(name, user=user, org=org, bot=bot, subject=subject) for name in known]
         if as_json:
             print_json([plain(summary) for chat in found for summary in chat.summaries(level)])
             return 0

@@ -31,6 +31,15 @@ def days(first: datetime | None, last: datetime | None) -> str:
     return f"{start[:-5] if first.year == last.year else start} – {day(last)}"
 
 
+def held(fact: Fact) -> str:
+    """When it was believed: ``14 Mar 2026 → now``, with the time of day where both ends are the same day."""
+    if fact.valid_to is None:
+        return f"{day(fact.valid_from)} → now"
+    if day(fact.valid_from) == day(fact.valid_to):
+        return f"{minute(fact.valid_from)[:-4]} → {fact.valid_to.astimezone(UTC):%H:%M} UTC"
+    return f"{day(fact.valid_from)} → {day(fact.valid_to)}"
+
+
 def count(number: int, noun: str, plural: str = "") -> str:
     """``1 fact``, ``1,204 facts``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
