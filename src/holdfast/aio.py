@@ -16,7 +16,9 @@ from types import TracebackType
 
 from .clock import Clock
 from .config import Config
+from .context.budget import Count
 from .context.result import Context
+from .context.strategies import Strategy
 from .conversation import Conversation
 from .embed import BUILT_IN, BuiltIn
 from .embed.protocol import Embedder
@@ -78,6 +80,7 @@ class AsyncMemory:
         org: str = "default",
         bot: str = "default",
         subject: str | None = None,
+        strategy: Strategy | None = None,
     ) -> AsyncConversation:
         """
         One conversation of one user; nothing is stored before the first message.
@@ -89,11 +92,14 @@ class AsyncMemory:
             bot: the assistant; each has its own memory of the user.
             subject: whom or what it is about when that is not the user: a pet, a patient, a project.
                 Nothing said about one subject reaches a conversation about another.
+            strategy: what its contexts hold; the layered strategy when not given. See `holdfast.strategies`.
 
         Raises:
             BadInput: a name is empty, too long, or holds control characters.
         """
-        return AsyncConversation(self._sync.conversation(id, user=user, org=org, bot=bot, subject=subject))
+        return AsyncConversation(
+            self._sync.conversation(id, user=user, org=org, bot=bot, subject=subject, strategy=strategy)
+        )
 
     def person(
         self, user: str, *, org: str = "default", bot: str = "default", subject: str | None = None
@@ -218,31 +224,44 @@ class AsyncConversation:
             self._sync.record, user_text, assistant_text, at=at, idempotency_key=idempotency_key
         )
 
-    async def load(self, *, start_seq: int | None = None, limit: int | None = None) -> list[Message]:
+    async def load(
+        self, *, start_seq: int | None = None, limit: int | None = None, last: int | None = None
+    ) -> list[Message]:
         """
         The messages as they were stored, oldest first.
 
         Args:
             start_seq: the first message wanted, from 1.
             limit: at most so many.
+            last: none that stands further from the end of the conversation.
         """
-        return await asyncio.to_thread(self._sync.load, start_seq=start_seq, limit=limit)
+        return await asyncio.to_thread(self._sync.load, start_seq=start_seq, limit=limit, last=last)
 
     async def context(
-        self, query: str | None = None, *, budget_tokens: int | None = None, system: str | None = None
+        self,
+        query: str | None = None,
+        *,
+        budget_tokens: int | None = None,
+        strategy: Strategy | None = None,
+        system: str | None = None,
+        count: Count | None = None,
     ) -> Context:
         """
-        What the model should see now: summaries, facts, what is recalled for *query*, recent messages.
+        What the model should see now; with the layered strategy: summaries, facts, what is recalled, recent messages.
 
         Args:
             query: what the user just said, when it is not stored yet; it closes the messages.
             budget_tokens: never exceeded; ``Config.budget_tokens`` when not given.
+            strategy: what to choose; that of the conversation when not given. See `holdfast.strategies`.
             system: your own system prompt, put first and counted.
+            count: how many tokens a text has; an estimate that errs upwards when not given.
 
         Raises:
             BadInput: the budget is below 1, or the query is not text.
         """
-        return await asyncio.to_thread(self._sync.context, query, budget_tokens=budget_tokens, system=system)
+        return await asyncio.to_thread(
+            self._sync.context, query, budget_tokens=budget_tokens, strategy=strategy, system=system, count=count
+        )
 
     async def recall(self, query: str, *, last: int = 50, limit: int = 5) -> list[Hit]:
         """

@@ -6,19 +6,23 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from .checks import checked_count, checked_query
+from .context.budget import Count
 from .context.result import Context
+from .context.strategies import Strategy
 from .incoming import MessageLike
 from .pipeline import Pipeline
 from .scope import Scope, checked_name
+from .text.tokens import count_tokens
 from .types import Fact, Hit, Message, Receipt, Summary
 
 
 class Conversation:
     """One conversation; made by `Memory.conversation`."""
 
-    def __init__(self, pipeline: Pipeline, scope: Scope) -> None:
+    def __init__(self, pipeline: Pipeline, scope: Scope, strategy: Strategy | None = None) -> None:
         self._pipeline = pipeline
         self._scope = scope
+        self._strategy = strategy
 
     def __repr__(self) -> str:
         return f"Conversation({self.id!r}, user={self._scope.user!r})"
@@ -68,34 +72,49 @@ class Conversation:
             messages.append(Message("assistant", assistant_text, at=at))
         return self.append(messages, idempotency_key=idempotency_key)
 
-    def load(self, *, start_seq: int | None = None, limit: int | None = None) -> list[Message]:
+    def load(self, *, start_seq: int | None = None, limit: int | None = None, last: int | None = None) -> list[Message]:
         """
         The messages as they were stored, oldest first.
 
         Args:
             start_seq: the first message wanted, from 1.
             limit: at most so many.
+            last: none that stands further from the end of the conversation.
         """
         start = 1 if start_seq is None else max(1, start_seq)
-        return self._pipeline.store.read(self._scope, lambda view: view.messages(start_seq=start, limit=limit))
+        return self._pipeline.load(self._scope, start, limit, None if last is None else checked_count("last", last))
 
     def context(
-        self, query: str | None = None, *, budget_tokens: int | None = None, system: str | None = None
+        self,
+        query: str | None = None,
+        *,
+        budget_tokens: int | None = None,
+        strategy: Strategy | None = None,
+        system: str | None = None,
+        count: Count | None = None,
     ) -> Context:
         """
-        What the model should see now: summaries, facts, what is recalled for *query*, recent messages.
+        What the model should see now; with the layered strategy: summaries, facts, what is recalled, recent messages.
 
         Args:
             query: what the user just said, when it is not stored yet; it closes the messages.
             budget_tokens: never exceeded; ``Config.budget_tokens`` when not given.
+            strategy: what to choose; that of the conversation when not given. See `holdfast.strategies`.
             system: your own system prompt, put first and counted.
+            count: how many tokens a text has; an estimate that errs upwards when not given.
 
         Raises:
             BadInput: the budget is below 1, or the query is not text.
         """
         budget = self._pipeline.config.budget_tokens if budget_tokens is None else budget_tokens
-        question = checked_query(query) if query else None
-        return self._pipeline.context(self._scope, question, checked_count("budget_tokens", budget), system)
+        return self._pipeline.context(
+            self._scope,
+            checked_query(query) if query else None,
+            checked_count("budget_tokens", budget),
+            system,
+            strategy if strategy is not None else self._strategy,
+            count or count_tokens,
+        )
 
     def recall(self, query: str, *, last: int = 50, limit: int = 5) -> list[Hit]:
         """

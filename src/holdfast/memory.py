@@ -13,6 +13,7 @@ from types import TracebackType
 
 from .clock import Clock, utc_now
 from .config import Config
+from .context.strategies import Strategy
 from .conversation import Conversation
 from .embed import BUILT_IN, BuiltIn, resolve
 from .embed.protocol import Embedder
@@ -92,6 +93,7 @@ class Memory:
         org: str = "default",
         bot: str = "default",
         subject: str | None = None,
+        strategy: Strategy | None = None,
     ) -> Conversation:
         """
         One conversation of one user; nothing is stored before the first message.
@@ -103,13 +105,14 @@ class Memory:
             bot: the assistant; each has its own memory of the user.
             subject: whom or what it is about when that is not the user: a pet, a patient, a project.
                 Nothing said about one subject reaches a conversation about another.
+            strategy: what its contexts hold; the layered strategy when not given. See `holdfast.strategies`.
 
         Raises:
             BadInput: a name is empty, too long, or holds control characters.
         """
         scope = _scope(org, bot, user, subject if subject is not None else SELF)
         name = secrets.token_hex(8) if id is None else checked_name("conversation id", id)
-        return Conversation(self._pipeline, scope.within(name))
+        return Conversation(self._pipeline, scope.within(name), strategy)
 
     def person(self, user: str, *, org: str = "default", bot: str = "default", subject: str | None = None) -> Person:
         """

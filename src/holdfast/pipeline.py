@@ -25,11 +25,14 @@ from numpy.typing import NDArray
 
 from .clock import Clock, to_ms
 from .config import Config
-from .context.assemble import assemble
+from .context.assemble import LAYERED, assemble
+from .context.budget import Count
 from .context.material import Material, Prefix
 from .context.result import Context
-from .context.window import verbatim_from
+from .context.strategies import Strategy
+from .context.talk import opening
 from .digest import rules
+from .digest.rolling import roll
 from .embed.protocol import Embedder
 from .incoming import MessageLike
 from .ingest.append import Orders, append
@@ -44,11 +47,13 @@ from .recall.search import default_min_score, recent, search
 from .reconcile.registry import registry
 from .scope import Scope
 from .store.protocol import FactRow, ReadView, Store, WriteView
+from .text.tokens import count_tokens
 from .types import DigestReport, Fact, FactChange, Hit, HitKind, Message, Receipt
 
 HIT_KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
 # A longer batch is an import: its facts are read in the background like the rest of its work.
 INLINE_MESSAGES = 20
+MAX_OPENING = 8  # system messages at the head of a conversation that the classic strategies keep
 
 
 class Pipeline:
@@ -109,6 +114,16 @@ class Pipeline:
             self._workers.wake()
         return Receipt(seqs, tuple(change for change in changes if change.op != "rejected"))
 
+    def load(self, scope: Scope, start_seq: int, limit: int | None, last: int | None) -> list[Message]:
+        """Stored messages; see `Conversation.load`."""
+
+        def work(view: ReadView) -> list[Message]:
+            row = view.conversation()
+            start = max(start_seq, row.next_seq - last) if row and last is not None else start_seq
+            return view.messages(start_seq=start, limit=limit)
+
+        return self.store.read(scope, work)
+
     def end(self, scope: Scope) -> None:
         """Mark that the conversation is over for now: what is open may be summarised at once."""
 
@@ -118,6 +133,9 @@ class Pipeline:
                 view.save_conversation(replace(row, ended_seq=row.next_seq - 1))
                 view.want("chunk", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
 
+        before = self.store.read(scope, lambda view: view.conversation())
+        if before is not None and before.chunk_start <= before.ended_seq < before.next_seq - 1:
+            drain(self.queue, kinds=("chunk",), person=scope)  # an earlier end is still waiting to be one
         self.store.write(scope, work)
         if self._workers is not None:
             self._workers.wake()
@@ -170,12 +188,21 @@ class Pipeline:
             ),
         )
 
-    def context(self, scope: Scope, query: str | None, budget_tokens: int, system: str | None) -> Context:
+    def context(
+        self,
+        scope: Scope,
+        query: str | None,
+        budget_tokens: int,
+        system: str | None,
+        strategy: Strategy | None = None,
+        count: Count = count_tokens,
+    ) -> Context:
         """What the model should see next in the scope's conversation."""
-        vector = self._vector(query) if query else None
-        variant = f"layered/{budget_tokens}"
+        strategy = strategy or LAYERED
+        vector = self._vector(query) if query and strategy.recalls else None
+        variant = f"{strategy.name}/{budget_tokens}"
         material, previous = self.store.read(
-            scope, lambda view: self._material(view, query, vector, budget_tokens, variant)
+            scope, lambda view: self._material(view, query, vector, budget_tokens, strategy, variant)
         )
         context, prefix = assemble(
             material,
@@ -183,35 +210,46 @@ class Pipeline:
             recent_messages=self.config.recent_messages,
             system=system,
             previous=previous,
+            count=count,
+            strategy=strategy,
         )
         if previous is None or previous.sha256 != prefix.sha256:
             self.store.write(scope, lambda view: view.save_prefix(variant, prefix.sha256, prefix.dumps()))
         return context
 
     def _material(
-        self, view: ReadView, query: str | None, vector: NDArray[np.float32] | None, budget_tokens: int, variant: str
+        self,
+        view: ReadView,
+        query: str | None,
+        vector: NDArray[np.float32] | None,
+        budget_tokens: int,
+        strategy: Strategy,
+        variant: str,
     ) -> tuple[Material, Prefix | None]:
         row = view.conversation()
         total = row.next_seq - 1 if row else 0
         summaries = view.summaries() if total else []
-        start = verbatim_from(summaries, total, self.config.recent_messages, budget_tokens=budget_tokens)
+        start = strategy.first_wanted(summaries, total, self.config.recent_messages, budget_tokens)
         messages = view.messages(start_seq=start) if total else []
-        question = query or _last_question(messages)
+        question = (query or _last_question(messages)) if strategy.recalls and self.config.recall_limit else ""
         if question and not query:
             vector = self._vector(question)
-        hits = self._recall(view, question, vector, len(messages)) if question and self.config.recall_limit else []
+        hits = self._recall(view, question, vector, len(messages)) if question else []
+        facts = view.facts() if strategy.recalls else []
         known = view.prefix(variant)
         material = Material(
             conversation=view.scope.conversation or "",
             messages=messages,
             total_messages=total,
             summaries=summaries,
-            facts=[row.fact for row in view.facts() if believed(row, self.now_ms())],
+            facts=[row.fact for row in facts if believed(row, self.now_ms())],
             hits=hits,
             query=query,
             notes=_notes(view, hits),
             messages_from=start,
             recall_limit=self.config.recall_limit,
+            opening=opening(view.messages(end_seq=start - 1, limit=MAX_OPENING)) if start > 1 else (),
+            roll=roll,
         )
         return material, Prefix.loads(*known) if known else None
 

@@ -189,6 +189,21 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
+class RollingSummary:
+    """
+    What the first ``through`` messages of a conversation came to, in one text.
+
+    ``source`` says who wrote it.  ``parts`` is what the built-in summariser needs to go on from
+    here, as JSON can hold it; a summariser of the caller's own has only the text.
+    """
+
+    text: str = ""
+    through: int = 0
+    source: str = ""
+    parts: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One search result.  ``parts`` holds the components whose sum is ``score``, when asked for."""
 

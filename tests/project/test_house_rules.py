@@ -27,7 +27,7 @@ LAYERS = [
     BASE,
     {"store", "embed"},
     {"ingest", "digest", "reconcile", "recall", "context"},
-    {"jobs"},
+    {"jobs", "strategies"},
     {"pipeline"},
     {"conversation", "person"},
     {"memory"},

@@ -2,6 +2,7 @@
 The next prompt: stable sections first, volatile last.  Pure.
 
     system           the caller's own, whole and first
+    opening          system messages of the conversation itself (classic strategies)
     summaries        ┐ one message, the same bytes until a fact or a summary changes
     facts            ┘
     ──────────────── cache breakpoint
@@ -13,6 +14,7 @@ Knows no store, clock or model: what other stages found comes in as `Material`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..errors import BadInput
@@ -63,6 +65,7 @@ def assemble(
         )
     layout = strategy.lay_out(material, budget_tokens - system_tokens, recent_messages, meter)
     messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if system is not None else []
+    messages += [dict(message) for turn in layout.opening for message in turn.messages]
     messages += _memory(layout.stable, strategy.memory_role)
     stable = len(messages)
     items = [item for part in layout.stable for item in part.items]
@@ -94,14 +97,20 @@ def _memory(parts: tuple[Part, ...], role: str) -> list[dict[str, Any]]:
 def _sections(layout: Layout, system: str | None, system_tokens: int) -> tuple[Section, ...]:
     """Every part with its tokens; a message's overhead is counted with the first part that it holds."""
     found = [] if system is None else [Section("system", system, system_tokens, True, (system,))]
+    if layout.opening:
+        found.append(_said("opening", layout.opening, True))
     overhead = cost_of(layout.stable) - sum(part.tokens for part in layout.stable)
     for part in layout.stable:
         found.append(_section(part, overhead if part.items else 0, True))
         overhead = 0 if part.items else overhead
     found.append(_section(layout.recalled, cost_of((layout.recalled,)) - layout.recalled.tokens, False))
-    lines = tuple(_spoken(message) for turn in layout.turns for message in turn.messages)
-    found.append(Section("recent", "\n".join(lines), sum(turn.tokens for turn in layout.turns), False, lines))
+    found.append(_said("recent", layout.turns, False))
     return tuple(found)
+
+
+def _said(name: str, turns: Sequence[Turn], stable: bool) -> Section:
+    lines = tuple(_spoken(message) for turn in turns for message in turn.messages)
+    return Section(name, "\n".join(lines), sum(turn.tokens for turn in turns), stable, lines)
 
 
 def _section(part: Part, overhead: int, stable: bool) -> Section:
@@ -117,8 +126,9 @@ def _spoken(message: Any) -> str:
 
 def _sources(layout: Layout, conversation: str) -> tuple[Source, ...]:
     found = [item.source for part in (*layout.stable, layout.recalled) for item in part.items]
-    return (*found, *(_verbatim(turn, seq, conversation) for turn in layout.turns for seq in turn.seqs))
+    opening = [Source("opening", "message", "", conversation, seq, seq) for turn in layout.opening for seq in turn.seqs]
+    return (*opening, *found, *(_verbatim(seq, conversation) for turn in layout.turns for seq in turn.seqs))
 
 
-def _verbatim(turn: Turn, seq: int, conversation: str) -> Source:
+def _verbatim(seq: int, conversation: str) -> Source:
     return Source("recent", "query" if seq == QUERY_SEQ else "message", "", conversation, seq, seq)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..types import Fact, Hit, Message, Summary
+
+Roll = Callable[[Sequence[Summary], Sequence[Message]], tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,10 @@ class Material:
     here.  ``hits``: recalled for this question, best first; at most ``recall_limit`` of those that
     are not shown anyway are taken.  ``query`` is the user's next message.
     ``notes`` says of a message (conversation, seq) what replaced it.
+
+    ``opening``: system messages before ``messages`` that open the conversation.  ``roll`` makes one
+    text of summaries and of the messages after them, and says who wrote it; without it, what no
+    summary tells is not summarised on the spot.
     """
 
     conversation: str
@@ -34,6 +40,8 @@ class Material:
     notes: Mapping[tuple[str, int], str] = field(default_factory=dict)
     messages_from: int = 0
     recall_limit: int | None = None
+    opening: Sequence[Message] = ()
+    roll: Roll | None = None
 
     @property
     def first_given(self) -> int:

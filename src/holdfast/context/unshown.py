@@ -20,13 +20,18 @@ NO_SUMMARY = "no summary covers them yet"
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """One context's narrative: summaries that are shown and not, where verbatim starts, the turns."""
+    """
+    One context's narrative: summaries that are shown and not, where verbatim starts, the turns.
+
+    ``older``: why the strategy does not tell what stands before the start and is in no summary.
+    """
 
     material: Material
     told: Sequence[Summary]
     untold: Sequence[Summary]
     start: int
     verbatim: Verbatim
+    older: str = ""
 
     @property
     def verbatim_ranges(self) -> list[Range]:
@@ -99,6 +104,8 @@ def _reasons(gap: Range, story: Story) -> Iterator[tuple[int, int, str]]:
     for start, after in zip(inside, [*inside[1:], gap[1] + 1], strict=True):
         if any(s.start_seq <= start <= s.end_seq for s in story.untold):
             reason = NO_ROOM_FOR_SUMMARY
+        elif story.older and start < story.start:
+            reason = story.older
         else:
             reason = NO_ROOM if start >= min(story.start, story.material.first_given) else NO_SUMMARY
         yield start, after - 1, reason

@@ -1,0 +1,167 @@
+"""
+What goes into a context: six strategies to choose from.
+
+                   what it keeps                     tokens           lost                  extra calls
+    Buffer         everything                        grow for ever    nothing               none
+    Window         the last exchanges                fixed            older messages        none
+    TokenBuffer    what fits into so many tokens     fixed            older messages        none
+    Summary        a summary and the last exchanges  near constant    details               one an exchange
+    SummaryBuffer  a summary, then recent messages   bounded          details of old ones   one an overflow
+    Layered        summaries, facts, what is         the budget       nothing for good:     none for the reply
+                   recalled, recent messages                          it can be recalled
+
+With a memory: ``memory.conversation(…, strategy=Window(5))`` or ``chat.context(strategy=Window(5))``.
+Over messages alone, all but the layered one: ``Window(5).apply(store.load("s1"))``.
+
+The extra calls are those of ``summarize``.  Without one a built-in summariser picks sentences that
+were said and says so (its source is ``rules 1``); it calls nobody.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from .context import classic
+from .context.budget import Count, Meter
+from .context.classic import Buffer, TokenBuffer, Window
+from .context.plain import checked, choose
+from .context.strategies import Layered, Strategy
+from .context.talk import opening
+from .digest import rolling
+from .errors import BadInput
+from .incoming import MessageLike
+from .text.tokens import count_tokens
+from .types import Message, RollingSummary
+
+__all__ = ["Buffer", "Layered", "Strategy", "Summary", "SummaryBuffer", "TokenBuffer", "Window"]
+
+Summarize = Callable[[str, list[Message]], str]
+"""The summary so far (empty at first) and the messages after it → the new summary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary(classic.Summarized):
+    """
+    A summary of everything but the last *exchanges* exchanges, and these verbatim.
+
+    ``summarize`` writes the summary over messages alone: it is given the summary so far and the
+    messages that are to go into it, once an exchange.  A memory uses its own summaries instead.
+    """
+
+    summarize: Summarize | None = field(default=None, kw_only=True)
+
+    def fold(
+        self,
+        messages: Sequence[MessageLike],
+        summary: RollingSummary | None = None,
+        *,
+        budget_tokens: int | None = None,
+        count: Count | None = None,
+    ) -> RollingSummary:
+        """
+        *summary* brought up to date: what is no longer among the last exchanges goes into it.
+
+        Args:
+            messages: the whole conversation, oldest first.
+            summary: what the last call returned for this conversation.
+            budget_tokens: what `apply` will be called with.
+            count: how tokens are counted; by an estimate when not given.
+
+        Raises:
+            BadInput: a message cannot be used, or ``summarize`` returned no text.
+        """
+        return _fold(self, self.summarize, messages, summary, budget_tokens, count)
+
+    def apply(
+        self,
+        messages: Sequence[MessageLike],
+        *,
+        budget_tokens: int | None = None,
+        summary: RollingSummary | None = None,
+        count: Count | None = None,
+    ) -> list[Message]:
+        """
+        What a model should see of *messages*: the summary as one message, and those that it does not tell.
+
+        Args:
+            messages: the whole conversation, oldest first.
+            budget_tokens: never exceeded; no bound when not given.
+            summary: what `fold` returned; it is shown as it stands.  Without it one is made here.
+            count: how tokens are counted; by an estimate when not given.
+
+        Raises:
+            BadInput: the budget is below 1, or a message cannot be used.
+        """
+        return _apply(self, self.summarize, messages, summary, budget_tokens, count)
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryBuffer(classic.SummaryBuffered):
+    """
+    Recent messages verbatim while they stay within *tokens*; what overflows goes into a summary.
+
+    An overflow moves so many messages into the summary that half of the room is free again, so
+    that ``summarize`` (see `Summary`) is seldom called.  A memory uses its own summaries instead.
+    """
+
+    summarize: Summarize | None = field(default=None, kw_only=True)
+
+    def fold(
+        self,
+        messages: Sequence[MessageLike],
+        summary: RollingSummary | None = None,
+        *,
+        budget_tokens: int | None = None,
+        count: Count | None = None,
+    ) -> RollingSummary:
+        """*summary* brought up to date when the messages after it overflow; see `Summary.fold`."""
+        return _fold(self, self.summarize, messages, summary, budget_tokens, count)
+
+    def apply(
+        self,
+        messages: Sequence[MessageLike],
+        *,
+        budget_tokens: int | None = None,
+        summary: RollingSummary | None = None,
+        count: Count | None = None,
+    ) -> list[Message]:
+        """What a model should see of *messages*; see `Summary.apply`."""
+        return _apply(self, self.summarize, messages, summary, budget_tokens, count)
+
+
+def _fold(
+    strategy: Summary | SummaryBuffer,
+    summarize: Summarize | None,
+    given: Sequence[MessageLike],
+    summary: RollingSummary | None,
+    budget_tokens: int | None,
+    count: Count | None,
+) -> RollingSummary:
+    messages = [replace(message, seq=seq) for seq, message in enumerate(checked(given), 1)]
+    room = sys.maxsize if budget_tokens is None else budget_tokens
+    before = summary if summary is not None and summary.through <= len(messages) else RollingSummary()
+    through = strategy.summary_through(messages, before.through, room, Meter(count or count_tokens))
+    if through == before.through:
+        return before
+    if summarize is None:
+        return rolling.extend(before, messages, through)
+    text = summarize(before.text, messages[max(before.through, len(opening(messages))) : through])
+    if not isinstance(text, str):
+        raise BadInput(f"summarize must return text, not {type(text).__name__}")
+    return RollingSummary(text, through, getattr(summarize, "__qualname__", type(summarize).__name__))
+
+
+def _apply(
+    strategy: Summary | SummaryBuffer,
+    summarize: Summarize | None,
+    given: Sequence[MessageLike],
+    summary: RollingSummary | None,
+    budget_tokens: int | None,
+    count: Count | None,
+) -> list[Message]:
+    messages = checked(given)
+    if summary is None:
+        summary = _fold(strategy, summarize, messages, None, budget_tokens, count)
+    return choose(strategy, messages, budget_tokens=budget_tokens, summary=summary, count=count)
