@@ -146,6 +146,15 @@ def test_end_closes_what_is_open(memory, chat):
     assert [(s.start_seq, s.end_seq) for s in chat.summaries()] == [(1, 2)]
 
 
+def test_two_ends_close_two_chunks_even_when_nothing_was_digested_between(memory, chat):
+    for topic in ("garden", "kitchen"):
+        chat.record(f"We talked about the {topic}.", "Yes.")
+        chat.end()
+    memory.digest()
+
+    assert [(s.start_seq, s.end_seq) for s in chat.summaries()] == [(1, 2), (3, 4)]
+
+
 def test_a_silence_closes_a_chunk_when_it_has_lasted(memory, chat, clock):
     small_talk(chat, clock, 4)
     memory.digest()

@@ -149,15 +149,16 @@ def _order_work(
     """
     Order what these messages call for: reading facts, closing chunks, embedding.
 
-    A chunk can close once it is full and the next message is there; before that only a silence
-    closes it, so the work waits until the silence is long enough.
+    A chunk can close once it is full and the next message is there, or when the conversation was
+    said to be over; before that only a silence closes it, so the work waits until it is long enough.
     """
     last_seq = after.next_seq - 1
     if any(row.message.role == "user" for row in rows):
         view.want("extract", "", wanted=last_seq, run_at_ms=now_ms, now_ms=now_ms)
     waiting = after.next_seq - after.chunk_start
     silence_ms = config.chunk_gap_minutes * 60_000
-    closable = waiting > config.chunk_messages or after.session != before.session
+    ended = after.ended_seq >= after.chunk_start
+    closable = ended or waiting > config.chunk_messages or after.session != before.session
     due = now_ms if closable else max(now_ms, after.last_at + silence_ms)
     view.want("chunk", "", wanted=last_seq, run_at_ms=due, now_ms=now_ms)
     if orders.embed:
