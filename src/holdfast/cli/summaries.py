@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -41,11 +41,10 @@ def summaries(
       holdfast summaries --conversation japan --level 2
     """
     with reading(store) as memory:
-        who: dict[str, Any] = {"user": user, "org": org, "bot": bot}
         if conversation is not None:
-            found = [chats.one(memory, conversation, subject=subject, **who)]
+            found = [chats.one(memory, conversation, user=user, org=org, bot=bot, subject=subject)]
         else:
-            known = chats.names(memory, subject=subject, **who)
+            known = chats.names(memory, user=user, org=org, bot=bot, subject=subject)
             found = [memory.conversation(name, user=user, org=org, bot=bot, subject=subject) for name in known]
         if as_json:
             print_json([plain(summary) for chat in found for summary in chat.summaries(level)])
