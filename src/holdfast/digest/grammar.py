@@ -33,87 +33,6 @@ class BadPatterns(ValueError):
     """A pattern file contradicts itself; the message names the pattern and the word."""
 
 
-def folded(text: str) -> str:
-    """*text* with curly quotes straightened and no-break spaces opened, every character in its place."""
-    return text.translate(_SAME_WIDTH)
-
-
-@dataclass(frozen=True, slots=True)
-class OpenSlot:
-    """
-    How an open slot's words are cut out of what follows (see `holdfast.digest.slots`).
-
-    ``kind`` names the reader; ``words`` bounds the length; the value ends before a word of ``cut``,
-    is refused when it starts with one of ``refuse`` or holds one of ``never``, and loses leading
-    words of ``drop``.  A value that begins with an activity ("going for walks in the park") reaches
-    further: to a word of ``cut_doing``.  ``alone`` says too little by itself; a value that ends with
-    one of ``dangling`` was cut in the wrong place and is refused.  ``commas``: it may hold commas.
-    """
-
-    name: str
-    kind: str
-    words: int
-    cut: frozenset[str]
-    refuse: frozenset[str]
-    never: frozenset[str]
-    drop: frozenset[str]
-    raw: str
-    raw_many: str
-    refuse_lexicons: tuple[str, ...] = ()
-    cut_doing: frozenset[str] = frozenset()
-    alone: frozenset[str] = frozenset()
-    dangling: frozenset[str] = frozenset()
-    commas: bool = False
-    joints: frozenset[str] = frozenset()
-
-
-class Lexicon:
-    """Words of one kind with their canonical spelling, e.g. ``veggie`` → ``vegetarian``."""
-
-    def __init__(self, name: str, entries: str, *, spaced: bool) -> None:
-        self.name = name
-        self.canonical: dict[str, str] = {}
-        for entry in re.split(r"[,\n]", entries):
-            words = [word.strip() for word in entry.split("|")]
-            for word in words:
-                if word:
-                    self.canonical.setdefault(_key(word), words[0])
-        self._spaced = spaced
-
-    @cached_property
-    def alternatives(self) -> str:
-        """The regular expression of all its words, longest first."""
-        words = sorted(self.canonical, key=lambda word: (-len(word), word))
-        if self._spaced:
-            return rf"(?<!\w)(?:{'|'.join(map(_loose, words))})(?!\w)"
-        return "(?:" + "|".join(_loose(word) if not word.isascii() else _latin(word) for word in words) + ")"
-
-    @cached_property
-    def one(self) -> re.Pattern[str]:
-        """Finds one of its words."""
-        return re.compile(self.alternatives, re.IGNORECASE)
-
-    @cached_property
-    def triggers(self) -> frozenset[str]:
-        """One word of every phrase, the last that is not too short to be rare: ``back`` of "a bad back"."""
-        if not self._spaced:
-            return frozenset(self.canonical)
-        found = set()
-        for phrase in self.canonical:
-            words = _WORD.findall(phrase) or [phrase]
-            found.add(next((word for word in reversed(words) if len(word) > 3), max(words, key=len)))
-        return frozenset(found)
-
-    def lookup(self, words: str) -> str | None:
-        """The canonical spelling of *words*, or None."""
-        key = _key(words)
-        return (
-            self.canonical.get(key)
-            or self.canonical.get(key.replace("-", " "))
-            or self.canonical.get(key.replace(" ", "-"))
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class Slot:
     """One hole of a pattern: the group that holds it, what fills it, and whether it is a list."""
@@ -222,7 +141,7 @@ class Language:
         }
         self.unions: Mapping[str, tuple[str, ...]] = {n: tuple(v.split()) for n, v in table.get("union", {}).items()}
         shared = table.get("slots", {})
-        self.slots = {name: _open_slot(name, {**shared, **spec}) for name, spec in table.get("slot", {}).items()}
+        self.slots = {name: open_slot(name, {**shared, **spec}) for name, spec in table.get("slot", {}).items()}
         self.patterns = tuple(self._pattern(place, entry) for place, entry in enumerate(table.get("pattern", ())))
         self.answers = tuple(self._pattern(place, entry) for place, entry in enumerate(table.get("answer", ())))
         self.triggers: dict[str, list[Pattern]] = {}
@@ -244,7 +163,7 @@ class Language:
         if not self.spaced:
             return {trigger for trigger in self.triggers if trigger in lowered or trigger == ANY_DIGIT}
         found = set()
-        for word in _WORD.findall(lowered):
+        for word in WORD.findall(lowered):
             found.add(word)
             if "'" in word or "-" in word:
                 found.update(re.split("['-]", word))
@@ -329,41 +248,6 @@ class Language:
             raise BadPatterns(f"{self.code}: pattern {owner}: {error}") from error
 
 
-def _open_slot(name: str, spec: Mapping[str, Any]) -> OpenSlot:
-    def words(field_name: str) -> frozenset[str]:
-        return frozenset(str(spec.get(field_name, "")).split()) | frozenset(
-            str(spec.get(f"{field_name}_too", "")).split()
-        )
-
-    return OpenSlot(
-        name,
-        spec.get("kind", name),
-        int(spec.get("words", 5)),
-        words("cut"),
-        words("refuse"),
-        words("never"),
-        words("drop"),
-        spec.get("raw", r"[^,.;:!?()\"\n]{1,80}"),
-        spec.get("raw_many", r"[^.;:!?()\"\n]{1,140}"),
-        tuple(spec.get("refuse_lexicons", "").split()),
-        words("cut_doing"),
-        words("alone"),
-        words("dangling"),
-        bool(spec.get("commas", False)),
-        words("joints"),
-    )
-
-
-def _loose(word: str) -> str:
-    """The expression of a lexicon's word: hyphens and spaces may stand for each other."""
-    return re.escape(word).replace(r"\ ", r"[\s-]+").replace(r"\-", r"[\s-]?")
-
-
-def _latin(word: str) -> str:
-    """A word in Latin letters keeps its edges even where other words have none."""
-    return rf"(?<![A-Za-z0-9]){_loose(word)}(?![A-Za-z])"
-
-
 def _borrowed(name: str, entries: str) -> str:
     """*entries* of lexicon *name* with ``@en`` replaced by the entries that it has in that language's file."""
     return _BORROWED.sub(lambda found: str((_table(found[1]) or {})["lexicon"][name]), entries)
@@ -371,10 +255,6 @@ def _borrowed(name: str, entries: str) -> str:
 
 def _spaces(source: str) -> str:
     return re.sub(r"(?<!\\) ([?*+]?)", lambda found: r"\s*" if found[1] in ("?", "*") and found[1] else r"\s+", source)
-
-
-def _key(words: str) -> str:
-    return re.sub(r"\s+", " ", folded(words).lower().strip())
 
 
 @cache

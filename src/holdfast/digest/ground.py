@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from ..types import Candidate, Evidence, Message
-from .grammar import folded
 from .modality import BLANK, masked
+from .vocabulary import folded
 
 NO_QUOTE = "no-quote: the candidate gives no words that it rests on"
 NOT_IN_WINDOW = "not-in-window: the message it names was not among those read"

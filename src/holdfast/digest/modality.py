@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..types import Modality
-from .grammar import Language, folded
+from .grammar import Language
+from .vocabulary import folded
 
 BLANK = "\x00"
 

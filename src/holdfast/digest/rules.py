@@ -17,9 +17,10 @@ from ..text.sentences import pieces, split
 from ..text.terms import language_of
 from ..types import Candidate, Fact, Message
 from .claims import SOURCE, Piece, claims, end_of, filled
-from .grammar import MAX_TEXT_CHARS, Language, folded, language
+from .grammar import MAX_TEXT_CHARS, Language, language
 from .modality import cues, masked
 from .people import UNIQUE, People, subject_name
+from .vocabulary import folded
 
 __all__ = ["SOURCE", "known_others", "might_state", "read"]
 
