@@ -1,0 +1,329 @@
+"""Each command, as a person uses it: on a store with a story in it, on none, and as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import apsw
+import pytest
+
+from holdfast import Memory
+
+from .conftest import Holdfast, said, write_jsonl
+
+READING = [
+    ("facts",),
+    ("history", "dietary"),
+    ("search", "fish"),
+    ("context",),
+    ("summaries",),
+    ("digest",),
+    ("jobs",),
+]
+
+
+@pytest.fixture
+def diet(holdfast: Holdfast) -> Holdfast:
+    """A store in which somebody's diet has changed."""
+    assert holdfast("say", "I'm vegetarian, and I live in Lisbon.", "--reply", "Noted!").code == 0
+    assert holdfast("say", "I eat fish now.").code == 0
+    return holdfast
+
+
+def test_say_tells_what_it_learned(holdfast: Holdfast) -> None:
+    run = holdfast("say", "I'm vegetarian, and I live in Lisbon.", "--no-digest")
+
+    assert [line.split() for line in run.out.splitlines()] == [
+        ["dietary", "vegetarian", "new"],
+        ["home,", "lives", "in", "Lisbon", "new"],
+    ]
+
+
+def test_say_tells_what_replaced_what(holdfast: Holdfast) -> None:
+    holdfast("say", "I'm vegetarian.", "--no-digest")
+    run = holdfast("say", "I eat fish now.", "--no-digest")
+
+    assert run.out.splitlines()[0].split() == ["dietary", "vegetarian", "→", "pescatarian", "replaced"]
+
+
+def test_say_says_when_there_is_nothing_to_learn(holdfast: Holdfast) -> None:
+    run = holdfast("say", "What a lovely morning!", "--no-digest")
+
+    assert run.out == "nothing to learn from that; kept as message 1 of main\n"
+
+
+def test_say_stores_the_reply(diet: Holdfast) -> None:
+    with Memory("holdfast.db", embedder=None) as memory:
+        stored = [(m.role, m.content) for m in memory.conversation("main", user="me").load()]
+
+    assert stored == [
+        ("user", "I'm vegetarian, and I live in Lisbon."),
+        ("assistant", "Noted!"),
+        ("user", "I eat fish now."),
+    ]
+
+
+def test_facts_show_the_quote_under_its_message(diet: Holdfast) -> None:
+    lines = diet("facts", "dietary").out.splitlines()
+
+    start = next(i for i, line in enumerate(lines) if line.startswith("dietary: pescatarian"))
+    assert "replaced on" in lines[start]
+    assert "--> message 3 of main" in lines[start + 1]
+    assert lines[start + 3] == "3 |  I eat fish now."
+    assert lines[start + 4] == "  |  ^^^^^^^^^^" + "^" * (len(lines[start + 4]) - 15)
+    assert "= was: vegetarian" in lines[start + 5]
+    assert '(message 1: "I\'m vegetarian")' in lines[start + 5]
+
+
+def test_facts_without_quotes_are_one_line_each(diet: Holdfast) -> None:
+    lines = [line for line in diet("facts", "--no-quotes").out.splitlines() if line and "about me" not in line]
+
+    assert [line.split("  ")[0] for line in lines] == ["dietary: pescatarian", "home, lives in: Lisbon"]
+
+
+def test_facts_as_of_a_time_before_are_what_held_then(holdfast: Holdfast, tmp_path: Path) -> None:
+    chat = [
+        said("I'm vegetarian.", at="2026-01-12T19:00:00Z"),
+        said("I eat fish now.", at="2026-03-14T19:02:00Z"),
+    ]
+    holdfast("import", str(write_jsonl(tmp_path / "chat.jsonl", chat)))
+
+    then = holdfast("facts", "--as-of", "2026-03-13", "--json").data
+    that_day = holdfast("facts", "--as-of", "2026-03-14", "--json").data
+
+    assert [fact["key"] for fact in then] == ["vegetarian"]
+    assert [fact["key"] for fact in that_day] == ["pescatarian"]
+
+
+def test_rejected_candidates_are_shown_with_their_reason(holdfast: Holdfast) -> None:
+    holdfast("say", "I'm thinking of a 10 day trip.")
+    run = holdfast("facts", "--rejected")
+
+    assert "not believed: not-asserted" in run.out
+    assert "1 |  I'm thinking of a 10 day trip." in run.out
+
+
+def test_history_is_a_timeline_of_every_value(diet: Holdfast) -> None:
+    lines = diet("history", "dietary").out.splitlines()
+
+    assert [line.split()[0] for line in lines if line.startswith("  ")] == ["○", "●"]
+    assert "vegetarian" in lines[-2]
+    assert "→ now" in lines[-1]
+
+
+def test_history_of_an_unknown_category_names_the_nearest(diet: Holdfast) -> None:
+    run = diet("history", "dietery")
+
+    assert (run.code, run.out) == (1, "")
+    assert "help: did you mean 'dietary'?" in run.err
+
+
+def test_search_finds_the_fact_and_the_message(diet: Holdfast) -> None:
+    hits = diet("search", "fish", "--json").data
+
+    assert {"fact", "message"} <= {hit["kind"] for hit in hits}
+    assert "fish" in hits[0]["text"]
+
+
+def test_explained_scores_are_the_sum_of_their_parts(diet: Holdfast) -> None:
+    hits = diet("search", "fish", "--explain", "--kind", "fact", "--json").data
+
+    assert hits
+    for hit in hits:
+        assert sum(hit["parts"].values()) == pytest.approx(hit["score"])
+
+
+def test_context_counts_every_section_within_the_budget(diet: Holdfast) -> None:
+    run = diet("context", "What should I cook?", "--budget", "300")
+    data = diet("context", "What should I cook?", "--budget", "300", "--json").data
+
+    assert data["tokens"] == sum(section["tokens"] for section in data["sections"]) <= 300
+    assert f"{data['tokens']} of 300 tokens" in run.out
+    assert data["prefix_sha256"][:12] in run.out
+
+
+def test_context_says_that_the_prefix_is_the_same_as_last_time(diet: Holdfast) -> None:
+    first, again = diet("context"), diet("context")
+
+    assert "first context of this conversation" in first.out
+    assert "same as last time" in again.out
+
+
+@pytest.mark.parametrize("output", ["messages", "anthropic", "json", "text"])
+def test_context_prints_what_a_model_is_given(diet: Holdfast, output: str) -> None:
+    run = diet("context", "What should I cook?", "-o", output)
+
+    assert "pescatarian" in run.out
+    if output == "messages":
+        assert run.data[-1] == {"role": "user", "content": "What should I cook?"}
+    elif output != "text":
+        assert "messages" in run.data
+
+
+def test_a_long_conversation_is_summarised_and_its_saving_counted(holdfast: Holdfast, tmp_path: Path) -> None:
+    rows = [
+        {
+            "role": ("user", "assistant")[n % 2],
+            "content": f"Point {n}: " + "the garden needs water and the roof a nail. " * 8,
+        }
+        for n in range(60)
+    ]
+    holdfast("import", str(write_jsonl(tmp_path / "garden.jsonl", rows)))
+
+    tree = holdfast("summaries")
+    assert "L2 #1" in tree.out
+    assert "messages 1–" in tree.out
+    assert "% less" in holdfast("context").out
+    assert {summary["level"] for summary in holdfast("summaries", "--json", "--level", "1").data} == {1}
+
+
+def test_of_several_conversations_one_has_to_be_named(diet: Holdfast) -> None:
+    diet("say", "Hello there.", "-c", "other", "--no-digest")
+    run = diet("context")
+
+    assert run.code == 2
+    assert "main, other" in run.err
+    assert diet("context", "-c", "other").code == 0
+
+
+def test_digest_reports_what_it_did_and_then_that_nothing_is_due(holdfast: Holdfast, tmp_path: Path) -> None:
+    rows = [said(f"My friend {name} called, and I live in Lisbon.") for name in ("Ana", "Ben", "Cleo")] * 10
+    holdfast("import", str(write_jsonl(tmp_path / "chat.jsonl", rows)), "--no-digest")
+
+    assert "learned" in holdfast("digest").out
+    assert holdfast("digest").out == "nothing was due\n"
+
+
+def test_a_job_can_be_cancelled_and_retried(holdfast: Holdfast, tmp_path: Path) -> None:
+    rows = [said("I live in Lisbon.")] * 30
+    holdfast("import", str(write_jsonl(tmp_path / "chat.jsonl", rows)), "--no-digest")
+    job = holdfast("jobs", "--json").data["jobs"][0]["id"]
+
+    assert "will not run" in holdfast("jobs", "--cancel", job).out
+    assert [row["id"] for row in holdfast("jobs", "--state", "cancelled", "--json").data["jobs"]] == [job]
+    assert "is ready again" in holdfast("jobs", "--retry", job).out
+    assert holdfast("jobs", "--state", "cancelled").out == "no job is cancelled\n"
+
+
+def test_an_unknown_job_is_an_error_with_a_way_on(diet: Holdfast) -> None:
+    run = diet("jobs", "--retry", "job_nobody", "--json")
+
+    assert (run.code, run.error["code"]) == (1, "not-found")
+    assert run.error["hint"]
+
+
+def test_doctor_finds_a_sound_store_sound(diet: Holdfast) -> None:
+    run, data = diet("doctor"), diet("doctor", "--json").data
+
+    assert run.code == 0
+    assert "none broken" in run.out
+    assert data["ok"] is True
+    assert len(data["checked"]) > 10
+    assert data["store"]["people"] == 1
+
+
+def test_doctor_works_before_there_is_a_store(holdfast: Holdfast, tmp_path: Path) -> None:
+    run = holdfast("doctor")
+
+    assert run.code == 0
+    assert "there is none at holdfast.db yet" in run.out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_doctor_fails_on_a_broken_rule(diet: Holdfast, tmp_path: Path) -> None:
+    """A message is taken away behind the store's back."""
+    connection = apsw.Connection(str(tmp_path / "holdfast.db"))
+    connection.execute("DELETE FROM message WHERE seq = 1")
+    connection.close()
+
+    run = diet("doctor")
+    assert run.code == 1
+    assert "help: " in run.out
+    assert diet("doctor", "--json").data["ok"] is False
+
+
+def test_doctor_says_what_is_wrong_with_a_file_that_is_no_store(holdfast: Holdfast, tmp_path: Path) -> None:
+    (tmp_path / "notes.db").write_text("these are notes\n" * 100)
+    run = holdfast("doctor", "--store", "notes.db", "--json")
+
+    assert (run.code, run.error["code"]) == (1, "store-corrupt")
+
+
+@pytest.mark.parametrize("args", READING, ids=lambda args: args[0])
+def test_reading_never_makes_a_store(holdfast: Holdfast, tmp_path: Path, args: tuple[str, ...]) -> None:
+    run = holdfast(*args)
+
+    assert (run.code, run.out) == (1, "")
+    assert run.err.startswith("error[no-store]: there is no memory at holdfast.db\n  help: start one with")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("args", READING, ids=lambda args: args[0])
+def test_every_command_speaks_json_in_success_and_in_failure(diet: Holdfast, args: tuple[str, ...]) -> None:
+    good, bad = diet(*args, "--json"), diet(*args, "--json", "--store", "nowhere.db")
+
+    assert good.code == 0
+    assert good.err == ""
+    assert isinstance(good.data, dict | list)
+    assert (bad.code, bad.out, bad.error["code"]) == (1, "", "no-store")
+
+
+def test_an_unknown_user_is_told_who_is_there(diet: Holdfast) -> None:
+    run = diet("facts", "--user", "bo")
+
+    assert (run.code, run.out) == (0, "")
+    assert "this store holds me: add --user NAME" in run.err
+
+
+def test_people_are_kept_apart(diet: Holdfast) -> None:
+    diet("say", "I'm vegan.", "--user", "bo", "--no-digest")
+    diet("say", "I eat everything, I love meat.", "--org", "other", "--no-digest")
+
+    assert [fact["key"] for fact in diet("facts", "dietary", "--user", "bo", "--json").data] == ["vegan"]
+    assert [fact["key"] for fact in diet("facts", "dietary", "--json").data] == ["pescatarian"]
+
+
+def test_one_subject_is_not_told_of_another(holdfast: Holdfast) -> None:
+    holdfast("say", "She is allergic to chicken.", "--subject", "luna", "-c", "vet")
+    holdfast("say", "He takes 5 mg amlodipine once a day.", "--subject", "max", "-c", "vet")
+
+    about_max = holdfast("context", "May I give chicken?", "--subject", "max", "-o", "text").out
+    assert "allergic to chicken" not in about_max
+
+
+def test_the_store_and_the_user_may_come_from_the_environment(
+    holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOLDFAST_STORE", "chat.db")
+    monkeypatch.setenv("HOLDFAST_USER", "ana")
+    holdfast("say", "I live in Lisbon.", "--no-digest")
+
+    assert (tmp_path / "chat.db").exists()
+    assert [fact["value"] for fact in holdfast("facts", "--json", "--user", "ana").data] == ["Lisbon"]
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "says"),
+    [
+        (("contxt",), 2, "did you mean `holdfast context`?"),
+        (("facts", "--usr", "ana"), 2, "`holdfast facts --help`"),
+        (("facts", "--as-of", "yesterday"), 2, "write --as-of 2026-03-14"),
+        (("say",), 2, "missing argument"),
+        (("say", "hello", "--user", ""), 2, "must not be empty"),
+        (("say", "hello", "--store", ":memory:"), 2, "--store chat.db"),
+        (("context", "-o", "yaml"), 2, "text, messages, json, anthropic"),
+        (("import", "nothing.jsonl"), 1, "there is no file nothing.jsonl"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_a_wrong_call_is_answered_with_the_right_one(
+    holdfast: Holdfast, args: tuple[str, ...], code: int, says: str
+) -> None:
+    plain, as_json = holdfast(*args), holdfast(*args, "--json")
+
+    assert (plain.code, as_json.code, plain.out, as_json.out) == (code, code, "", "")
+    assert says in plain.err
+    assert plain.err.startswith("error[")
+    assert as_json.error["code"] == plain.err[6 : plain.err.index("]")]
+    assert says in json.dumps(as_json.error, ensure_ascii=False)

@@ -1,0 +1,76 @@
+"""Help that teaches and starts fast."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from holdfast import __version__
+from holdfast.cli.app import COMMANDS, command
+
+from .conftest import Holdfast
+
+NAMES = [name for commands in COMMANDS.values() for name in commands]
+# What costs time to import, and is not needed to print help.
+HEAVY = {"numpy", "apsw", "rich", "Stemmer", "threadpoolctl", "holdfast.memory", "holdfast.pipeline"}
+
+
+def test_every_command_is_listed_with_a_description(holdfast: Holdfast) -> None:
+    for args in (("--help",), ("-h",), ()):
+        run = holdfast(*args)
+        listed = dict(re.findall(r"^  (\w+) {2,}(\S.*)$", run.out, re.M))
+
+        assert run.code == 0
+        assert set(NAMES) <= set(listed)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_explains_itself_with_an_example(holdfast: Holdfast, name: str) -> None:
+    help_text = holdfast(name, "--help").out
+
+    assert f"Usage: holdfast {name}" in help_text
+    examples = [line for line in help_text.split("Examples:")[1].splitlines() if f"holdfast {name}" in line]
+    assert examples
+    assert "--json" in help_text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_example_can_be_parsed(holdfast: Holdfast, name: str) -> None:
+    """The options in an example exist."""
+    group = command()
+    loaded = group.get_command(None, name)
+    known = {option for parameter in loaded.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    for line in holdfast(name, "--help").out.split("Examples:")[1].splitlines():
+        call = line.strip().rpartition("| ")[2]
+        if call.startswith(f"holdfast {name}"):
+            used = [word for word in shlex.split(call) if re.fullmatch(r"--?[a-z][a-z-]*", word)]
+            assert set(used) <= known
+
+
+def test_version_is_the_packages(holdfast: Holdfast) -> None:
+    assert holdfast("--version").out == f"holdfast {__version__}\n"
+
+
+@pytest.mark.parametrize("args", [["--help"], ["--version"], ["contxt"]])
+def test_help_imports_neither_the_engine_nor_rich(args: list[str]) -> None:
+    """Counted by module, not by time: a clock says more about the machine."""
+    script = (
+        "import sys; from holdfast.cli import main; main(sys.argv[1:]); "
+        "print('MODULES', *sorted(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, *args], capture_output=True, text=True, check=True)
+    loaded = set(done.stderr.split("MODULES ")[1].split())
+
+    assert "holdfast.cli.app" in loaded
+    assert not loaded & HEAVY
+
+
+def test_the_commands_in_the_general_help_exist(holdfast: Holdfast) -> None:
+    used = re.findall(r"^ +holdfast (\w+)", holdfast("--help").out, re.M)
+
+    assert used
+    assert set(used) <= set(NAMES)

@@ -1,0 +1,226 @@
+"""Importing JSONL: what a line may hold, what is said about a bad one, and that nothing is stored twice."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast import Memory, Message
+from holdfast.importers.jsonl import BadLine, Line, lines
+
+from .conftest import Holdfast, said, write_jsonl
+
+ANSWER = {"role": "assistant", "content": "Noted."}
+
+
+def stored(conversation: str, **who: Any) -> list[Message]:
+    with Memory("holdfast.db", embedder=None) as memory:
+        return memory.conversation(conversation, user=who.pop("user", "me"), **who).load()
+
+
+def contents(conversation: str, **who: Any) -> list[str]:
+    return [message.content for message in stored(conversation, **who)]
+
+
+def numbered(count: int, start: int = 0) -> list[dict[str, Any]]:
+    return [{"role": ("user", "assistant")[n % 2], "content": f"message {n}"} for n in range(start, start + count)]
+
+
+def test_messages_are_stored_as_they_stand_in_the_conversation_of_the_files_name(
+    holdfast: Holdfast, tmp_path: Path
+) -> None:
+    rows = [said("I live in Lisbon.", name="Ana", at="2026-01-12T19:00:00+01:00", channel="web"), ANSWER]
+    holdfast("import", str(write_jsonl(tmp_path / "chat.jsonl", rows)))
+
+    first, second = stored("chat")
+    assert (first.role, first.name, first.content) == ("user", "Ana", "I live in Lisbon.")
+    assert first.at is not None
+    assert first.at.isoformat() == "2026-01-12T18:00:00+00:00"
+    assert first.meta == {"channel": "web"}
+    assert (second.role, second.at) == ("assistant", first.at)
+
+
+def test_lines_go_to_the_conversation_that_they_name(holdfast: Holdfast, tmp_path: Path) -> None:
+    rows = [said("a", conversation="one"), said("b"), said("c", conversation="one"), said("d", conversation="two")]
+    run = holdfast("import", str(write_jsonl(tmp_path / "chat.jsonl", rows)), "-c", "rest", "--json")
+
+    assert run.data["conversations"] == ["one", "rest", "two"]
+    assert [contents(name) for name in run.data["conversations"]] == [["a", "c"], ["b"], ["d"]]
+
+
+def test_a_line_without_a_time_takes_its_neighbours(holdfast: Holdfast, tmp_path: Path) -> None:
+    rows = [said("a"), said("b", at="2026-01-12"), said("c"), said("d", at="2026-01-14"), said("e")]
+    holdfast("import", str(write_jsonl(tmp_path / "chat.jsonl", rows)))
+
+    assert [message.at.day for message in stored("chat") if message.at] == [12, 12, 12, 14, 14]
+
+
+def test_what_was_learned_is_shown(holdfast: Holdfast, tmp_path: Path) -> None:
+    rows = [said("I'm vegetarian."), ANSWER, said("I eat fish now."), ANSWER, *numbered(30)]
+    run = holdfast("import", str(write_jsonl(tmp_path / "chat.jsonl", rows)))
+
+    assert run.code == 0
+    assert "34 messages stored in 1 conversation" in run.out
+    assert "2 facts learned, 1 of them replaced an older value" in run.out
+    assert ["dietary", "vegetarian", "→", "pescatarian", "replaced"] in [line.split() for line in run.out.splitlines()]
+
+
+def test_repeating_an_import_stores_nothing_twice(holdfast: Holdfast, tmp_path: Path) -> None:
+    file = str(write_jsonl(tmp_path / "chat.jsonl", numbered(1200)))
+    holdfast("import", file, "--no-digest")
+    again = holdfast("import", file, "--no-digest", "--json").data
+
+    assert (again["stored"], again["known"]) == (0, 1200)
+    assert contents("chat") == [row["content"] for row in numbered(1200)]
+
+
+def test_a_file_that_has_grown_adds_what_is_new(holdfast: Holdfast, tmp_path: Path) -> None:
+    file = tmp_path / "chat.jsonl"
+    holdfast("import", str(write_jsonl(file, numbered(700))), "--no-digest")
+    again = holdfast("import", str(write_jsonl(file, numbered(1300))), "--no-digest", "--json").data
+
+    assert (again["stored"], again["known"]) == (600, 700)
+    assert contents("chat") == [row["content"] for row in numbered(1300)]
+
+
+def test_an_import_is_repeatable_though_something_was_said_before_and_after(holdfast: Holdfast, tmp_path: Path) -> None:
+    file = str(write_jsonl(tmp_path / "chat.jsonl", numbered(600)))
+    holdfast("say", "Before.", "-c", "chat", "--no-digest")
+    holdfast("import", file, "--no-digest")
+    holdfast("say", "After.", "-c", "chat", "--no-digest")
+    again = holdfast("import", file, "--no-digest", "--json").data
+
+    assert (again["stored"], again["known"]) == (0, 600)
+    assert contents("chat") == ["Before.", *(row["content"] for row in numbered(600)), "After."]
+
+
+def test_equal_messages_of_one_file_are_all_stored(holdfast: Holdfast, tmp_path: Path) -> None:
+    file = str(write_jsonl(tmp_path / "chat.jsonl", [said("ok")] * 1100))
+    holdfast("import", file, "--no-digest")
+    holdfast("import", file, "--no-digest")
+
+    assert contents("chat") == ["ok"] * 1100
+
+
+BAD = [
+    ("hello", "is not JSON", "one object a line"),
+    ('["a"]', "it is a list", "jq -c '.[]'"),
+    ('"hello"', "it is a text, not an object", "one object a line"),
+    ('{"content": "hi"}', 'no "role"', '"role": "user"'),
+    ('{"content": "hi", "from": "human"}', 'no "role"', '"from" may be it: rename it'),
+    ('{"role": "user"}', 'no "content"', '"content": "…"'),
+    ('{"role": "user", "text": "hi"}', 'no "content"', '"text" may be it: rename it'),
+    ('{"role": "Ana", "content": "hi"}', 'its role is "Ana"', "goes into name"),
+    ('{"role": "user", "content": 7}', "a number, not text", '"content": "…"'),
+    ('{"role": "user", "content": null}', "its content is null", '"content": "…"'),
+    ('{"role": "user", "content": "hi", "at": "yesterday"}', "not ISO 8601", '"at": "2026-03-14T19:02:00Z"'),
+    ('{"role": "user", "content": "hi", "at": 1700000000}', "its time is a number", '"at": "2026-03-14T19:02:00Z"'),
+    ('{"role": "user", "content": "hi", "name": 7}', "its name is not text", '"name": "Ana"'),
+    ('{"role": "user", "content": "hi", "conversation": ""}', "its conversation is no name", "printable text"),
+    ('{"role": "user", "content": "hi", "score": NaN}', "NaN is no JSON number", "one object a line"),
+    ('{"role": "tool", "content": "12"}', "without tool_call_id", "name the call"),
+    ('{"messages": [{"role": "user", "content": "hi"}]}', "a whole conversation", "jq -c '.messages[]'"),
+    ("[" * 100_000, "nested too deeply", "one object a line"),
+]
+
+
+@pytest.mark.parametrize(("line", "problem", "fix"), BAD, ids=[problem for _, problem, _ in BAD])
+def test_a_bad_line_is_named_with_what_is_wrong_and_the_fix(
+    holdfast: Holdfast, tmp_path: Path, line: str, problem: str, fix: str
+) -> None:
+    file = write_jsonl(tmp_path / "chat.jsonl", [said("one"), line, said("three")])
+    run = holdfast("import", str(file))
+
+    assert (run.code, run.out) == (1, "")
+    assert f"{file}:2: " in run.err
+    assert problem in run.err
+    assert fix in run.err
+    assert "nothing was stored" in run.err
+    assert not (tmp_path / "holdfast.db").exists()
+
+
+def test_a_file_in_the_wrong_encoding_is_told_so(holdfast: Holdfast, tmp_path: Path) -> None:
+    (tmp_path / "latin.jsonl").write_bytes('{"role": "user", "content": "caf\xe9"}\n'.encode("latin-1"))
+    (tmp_path / "wide.jsonl").write_bytes('{"role": "user", "content": "hi"}\n'.encode("utf-16"))
+
+    assert "it is not UTF-8" in holdfast("import", "latin.jsonl").err
+    assert "the file is UTF-16" in holdfast("import", "wide.jsonl").err
+
+
+def test_a_json_document_over_several_lines_is_told_how_to_become_jsonl(holdfast: Holdfast, tmp_path: Path) -> None:
+    (tmp_path / "chat.json").write_text(json.dumps([said("hi")], indent=2))
+    run = holdfast("import", "chat.json")
+
+    assert "one JSON document over several lines" in run.err
+    assert "jq -c '.[]'" in run.err
+
+
+def test_bad_lines_can_be_left_out_and_are_counted(holdfast: Holdfast, tmp_path: Path) -> None:
+    file = write_jsonl(tmp_path / "chat.jsonl", [said("one"), "oops", said("three"), "{", said("five")])
+    run = holdfast("import", str(file), "--skip-bad", "--json")
+
+    assert run.code == 0
+    assert (run.data["stored"], run.data["skipped"]) == (3, 2)
+    assert [bad["number"] for bad in run.data["bad_lines"]] == [2, 4]
+    assert contents("chat") == ["one", "three", "five"]
+
+
+def test_a_message_that_only_the_store_refuses_is_named_by_its_line(holdfast: Holdfast, tmp_path: Path) -> None:
+    """Four million characters are the most that one message may have."""
+    file = write_jsonl(tmp_path / "chat.jsonl", [said("one"), said("x" * 4_000_001), said("three")])
+
+    run = holdfast("import", str(file))
+    assert run.code == 1
+    assert f"{file}:2: it is 4000001 characters long" in run.err
+
+    again = holdfast("import", str(file), "--skip-bad", "--json").data
+    assert [bad["number"] for bad in again["bad_lines"]] == [2]
+    assert contents("chat") == ["one", "three"]
+
+
+def test_nul_and_lone_surrogates_cost_no_message(holdfast: Holdfast, tmp_path: Path) -> None:
+    file = tmp_path / "chat.jsonl"
+    file.write_text('{"role": "user", "content": "a\\u0000b"}\n{"role": "user", "content": "c\\ud800d"}\n')
+    holdfast("import", str(file))
+    again = holdfast("import", str(file), "--json").data
+
+    assert contents("chat") == ["a\ufffdb", "c\ufffdd"]
+    assert (again["stored"], again["known"]) == (0, 2)
+
+
+def test_a_byte_order_mark_and_blank_lines_are_no_matter(holdfast: Holdfast, tmp_path: Path) -> None:
+    (tmp_path / "chat.jsonl").write_bytes(b'\xef\xbb\xbf{"role": "user", "content": "hi"}\r\n\r\n  \n')
+
+    assert holdfast("import", "chat.jsonl", "--json").data["stored"] == 1
+
+
+def test_an_empty_file_is_an_error(holdfast: Holdfast, tmp_path: Path) -> None:
+    (tmp_path / "chat.jsonl").write_text("\n")
+
+    assert holdfast("import", "chat.jsonl", "--json").error["code"] == "empty-file"
+
+
+@given(st.lists(st.binary(max_size=60), max_size=6))
+def test_reading_never_fails_whatever_the_bytes(raws: list[bytes]) -> None:
+    """Every line becomes a message or a bad line with a problem and a fix."""
+    for line in lines(io.BytesIO(b"\n".join(raws)), "chat"):
+        assert isinstance(line, Line) or (isinstance(line, BadLine) and line.problem and line.fix)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.fixed_dictionaries({}, optional={key: _JSON for key in ("role", "content", "name", "at", "conversation")}))
+def test_reading_never_fails_whatever_the_values(row: dict[str, Any]) -> None:
+    for line in lines(io.BytesIO(json.dumps(row).encode()), "chat"):
+        assert isinstance(line, Line | BadLine)
