@@ -31,6 +31,14 @@ app = commands()
 
 BAD_LINES_SHOWN = 10
 
+Into = Annotated[
+    str | None,
+    typer.Option(
+        "--conversation", "-c", metavar="NAME", help="For lines that name no conversation (default: the file's name)."
+    ),
+]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that cannot be used, and count them.")]
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -45,18 +53,8 @@ class Source:
 @app.command("import")
 def import_(
     files: Annotated[list[str], typer.Argument(metavar="FILE…", help="JSONL files; - for standard input.")],
-    conversation: Annotated[
-        str | None,
-        typer.Option(
-            "--conversation",
-            "-c",
-            metavar="NAME",
-            help="For lines that name no conversation (default: the file's name).",
-        ),
-    ] = None,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave out lines that cannot be used, and count them.")
-    ] = False,
+    conversation: Into = None,
+    skip_bad: SkipBad = False,
     digest: Annotated[bool, typer.Option(help="Learn from the messages right away.")] = True,
     store: Store = STORE,
     user: User = USER,
@@ -87,25 +85,23 @@ def import_(
     began = time.monotonic()
     with ExitStack() as stack:
         sources = [_source(stack, name, conversation) for name in files]
-        skipped = _judge(sources, skip_bad, as_json)
-        outcome = Outcome()
-        report = DigestReport()
+        skipped, outcome, report = _judge(sources, skip_bad, as_json), Outcome(), DigestReport()
         who = {"user": user, "org": org, "bot": bot, "subject": subject}
-        total = sum(source.seen.messages for source in sources)
-        with writing(store) as memory, _resumable(outcome, total):
+        with writing(store) as memory, _resumable(outcome, sources):
             stored_s = _append(memory, sources, outcome, who, skip_bad, show=not as_json)
             if digest:
                 report = digest_all(memory, show=not as_json)
+    learn_s = time.monotonic() - began - stored_s
     if as_json:
         print_json(_as_data(sources, outcome, skipped, report if digest else None))
         return 0
     screen = Screen()
     _tell(screen, sources, outcome, skipped, stored_s)
     if digest and (report.jobs or report.failed):
-        screen.line(*digest_words(report), (f"   {seconds(time.monotonic() - began - stored_s)}", QUIET))
+        screen.line(*digest_words(report), (f"   {seconds(learn_s)}", QUIET))
         print_changes(screen, report.changes, most=10)
-    options = same_options(store, user, org=org, bot=bot)
     screen.line()
+    options = same_options(store, user, org=org, bot=bot)
     screen.line("Next:  " + (f"holdfast facts{options}" if digest else f"holdfast digest{same_options(store, USER)}"))
     return 0
 
@@ -148,11 +144,12 @@ def _append(
 
 
 @contextmanager
-def _resumable(outcome: Outcome, total: int) -> Iterator[None]:
+def _resumable(outcome: Outcome, sources: list[Source]) -> Iterator[None]:
     """Ctrl-C ends the import with how far it came and how it goes on."""
     try:
         yield
     except KeyboardInterrupt:
+        total = sum(source.seen.messages for source in sources)
         if outcome.done < total:
             where = f"{outcome.done:,} of {total:,} messages are stored"
         else:
