@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..scope import Scope
 from ..store.protocol import Store
@@ -60,6 +60,10 @@ class Queue:
             return self.handlers[job.kind](job) + DigestReport(jobs=1)
         except FenceLost:
             return DigestReport()
+
+    def let_go(self, job: Job) -> None:
+        """Make a claimed job ready as if it had not been taken up."""
+        self.store.fail(replace(job, attempt=job.attempt - 1), reason=job.reason, run_at_ms=self.now_ms(), dead=False)
 
     def put_back(self, job: Job, reason: str) -> DigestReport:
         """Settle a failed attempt: again later, twice as late each time; aside as dead after the last."""

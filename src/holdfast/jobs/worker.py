@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from ..errors import HoldfastError, StoreClosed, StoreError
 from ..scope import Scope
@@ -28,10 +29,16 @@ def attempt(queue: Queue, job: Job) -> DigestReport:
 
     Raises:
         StoreError: the store itself fails; the lease runs out and the job is taken up again.
+        KeyboardInterrupt: somebody stopped the program; the job is ready for whoever comes next.
     """
     try:
         return queue.run(job)
     except StoreError:
+        raise
+    except KeyboardInterrupt:
+        # The program may be started again at once: nobody has to wait until the lease ends.
+        with suppress(StoreError):
+            queue.let_go(job)
         raise
     except Exception as error:  # noqa: BLE001 - the one place: every failure becomes a job state
         reason = reason_of(error)
