@@ -45,6 +45,9 @@ _END = re.compile(
 _BULLET = re.compile(r"[ \t]*(?:[-*•‣▪–]|\(?\d{1,3}[.)]|[a-zA-Z]\))[ \t]+")
 _WORD_BEFORE = re.compile(r"[^\W\d_](?:[^\W\d_]|\.(?=[^\W\d_]))*\Z")
 _ABBREVIATION_REACH = 12
+_MONTH_AFTER = re.compile(
+    r"\s(?:januar|jänner|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember)\b", re.IGNORECASE
+)
 
 
 def split(text: str) -> list[Span]:
@@ -95,6 +98,8 @@ def _runs_on(text: str, found: re.Match[str]) -> bool:
     if len(marks) > 1 or "…" in marks:
         return bool(after) and after[0].islower() and "\n" not in text[found.end() : found.end() + 2]
     reach = text[max(0, found.start() - _ABBREVIATION_REACH) : found.start()]
+    if reach[-1:].isdigit() and _MONTH_AFTER.match(text, found.end()):
+        return True  # a German ordinal: "am 3. März"
     word = _WORD_BEFORE.search(reach)
     if word is None:
         return False
