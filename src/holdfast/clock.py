@@ -28,12 +28,13 @@ def to_ms(at: datetime) -> int:
     """
     if at.tzinfo is None:
         raise BadInput("a time must have a time zone", hint="use datetime.now(timezone.utc), or .replace(tzinfo=…)")
-    return (at - _EPOCH) // timedelta(milliseconds=1)
+    since = at - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
 
 
 def from_ms(ms: int) -> datetime:
     """The inverse of `to_ms`, in UTC."""
-    return _EPOCH + timedelta(milliseconds=ms)
+    return _EPOCH + timedelta(0, ms // 1000, ms % 1000 * 1000)
 
 
 def new_id(prefix: str, now_ms: int) -> str:

@@ -134,6 +134,8 @@ def _moment(at: object, index: int) -> datetime | None:
 def _meta(meta: object, role: str, index: int) -> dict[str, Any]:
     if not isinstance(meta, Mapping):
         raise BadInput(f"message {index}: meta must be a mapping")
+    if not meta and role != "tool":
+        return {}
     try:
         text = json.dumps(dict(meta), ensure_ascii=True, allow_nan=False)
     except (TypeError, ValueError, RecursionError):

@@ -235,7 +235,7 @@ class Pipeline:
         if question and not query:
             vector = self._vector(question)
         hits = self._recall(view, question, vector, len(messages)) if question else []
-        facts = view.facts() if strategy.recalls else []
+        facts = view.facts(evidence=False) if strategy.recalls else []
         known = view.prefix(variant)
         material = Material(
             conversation=view.scope.conversation or "",

@@ -144,13 +144,14 @@ class ReadView(Protocol):
     def idempotency(self, key: str) -> tuple[str, int, int] | None:
         """``(digest, first_seq, last_seq)`` stored under *key* in this conversation."""
 
-    def facts(self, *, category: str | None = None, kind: str | None = None) -> list[FactRow]:
+    def facts(self, *, category: str | None = None, kind: str | None = None, evidence: bool = True) -> list[FactRow]:
         """
         The live facts that the scope may see, by (subject, category, key, value).
 
         A scope without a subject sees all.  ``self`` sees facts about the user and those about
         others that were said in a conversation about no subject in particular.  Any other subject
-        sees its own facts and the user's.
+        sees its own facts and the user's.  With ``evidence=False`` the facts come without their
+        quotes, which is half the work.
         """
 
     def facts_ever(self, *, category: str | None = None, key: str | None = None) -> list[FactRow]:

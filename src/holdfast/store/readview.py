@@ -108,12 +108,12 @@ class SqlReadView:
         evidence = self._evidence_of(found)
         return [rows.fact(row, evidence) for row in found]
 
-    def facts(self, *, category: str | None = None, kind: str | None = None) -> list[FactRow]:
+    def facts(self, *, category: str | None = None, kind: str | None = None, evidence: bool = True) -> list[FactRow]:
         """See the protocol."""
         args = self._sight() | {"category": category, "kind": kind}
         found = self._run("facts", **args)
-        evidence = rows.evidence_by_fact(self._run("evidence_of_facts", **args)) if found else {}
-        return [rows.fact(row, evidence) for row in found]
+        quotes = rows.evidence_by_fact(self._run("evidence_of_facts", **args)) if found and evidence else {}
+        return [rows.fact(row, quotes) for row in found]
 
     def facts_ever(self, *, category: str | None = None, key: str | None = None) -> list[FactRow]:
         """See the protocol."""

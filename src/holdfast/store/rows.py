@@ -135,6 +135,7 @@ def summary(row: Row, conversation: str, children: Mapping[str, Sequence[str]]) 
     """A row of ``summaries``."""
     (summary_id, level, start_seq, end_seq, exchanges, text, themes, concerns, actions, block, version,
      created_at, source, stale, parent) = row  # fmt: skip
+    lists = json.loads(f"[{themes},{concerns},{actions}]")
     return Summary(
         id=summary_id,
         level=level,
@@ -142,9 +143,9 @@ def summary(row: Row, conversation: str, children: Mapping[str, Sequence[str]]) 
         end_seq=end_seq,
         exchanges=exchanges,
         text=text,
-        themes=tuple(json.loads(themes)),
-        concerns=tuple(json.loads(concerns)),
-        actions=tuple(json.loads(actions)),
+        themes=tuple(lists[0]),
+        concerns=tuple(lists[1]),
+        actions=tuple(lists[2]),
         block=block,
         version=version,
         children=tuple(children.get(summary_id, ())),

@@ -8,6 +8,7 @@ transaction, so the same statements are legal on SQLite, PostgreSQL and Citus.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from ..clock import new_id, to_ms
 from ..errors import Conflict, NotFound
@@ -56,7 +57,8 @@ class SqlWriteView(SqlReadView):
     def add_postings(self, rows_: Iterable[tuple[str, str, str, int, int]]) -> None:
         """See the protocol."""
         head = self._head
-        self._driver.many("add_posting", [head + row for row in sorted(rows_)])
+        by_term = sorted(rows_, key=itemgetter(2))  # as the table is ordered: neighbours share a page
+        self._driver.many("add_posting", [head + row for row in by_term])
 
     def add_vectors(self, rows_: Iterable[tuple[DocRow, str, float, bytes]]) -> None:
         """See the protocol."""
@@ -189,6 +191,8 @@ class SqlWriteView(SqlReadView):
             "subject": self.scope.subject or "",
             "conversation": self.scope.conversation or "",
         }
+        if self._run("move_waiting_job", wanted=wanted, run_at=run_at_ms, **lane):
+            return
         found = self._run("job_in_lane", **lane)
         if not found:
             self._run("add_job", id=new_id("job", now_ms), wanted=wanted, run_at=run_at_ms, created_at=now_ms, **lane)

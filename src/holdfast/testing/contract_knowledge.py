@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from operator import methodcaller
+from typing import Any
 
 import pytest
 
@@ -19,13 +20,20 @@ CAT = ANA.about("cat")
 ALL = replace(ANA, subject=None, conversation=None)
 
 
-def values(store: Store, scope: Scope, **limits: str) -> list[str]:
+def values(store: Store, scope: Scope, **limits: Any) -> list[str]:
     """The values of the live facts that *scope* sees."""
     return [row.fact.value for row in store.read(scope, lambda view: view.facts(**limits))]
 
 
 class FactsContract:
     """Facts, their evidence, who sees them."""
+
+    def test_facts_can_come_without_their_quotes(self, store: Store) -> None:
+        store.write(ANA, lambda view: learn(view, "Lisbon"))
+        whole, bare = store.read(ANA, lambda view: (view.facts(), view.facts(evidence=False)))
+
+        assert [replace(row, fact=replace(row.fact, evidence=())) for row in whole] == bare
+        assert whole[0].fact.evidence
 
     def test_a_fact_comes_back_whole(self, store: Store) -> None:
         row = store.write(ANA, lambda view: learn(view, "Lisbon"))

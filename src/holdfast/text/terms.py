@@ -208,6 +208,4 @@ def dated_terms(text: str, at: datetime, language: str | None = None) -> Counter
     The day makes "what did we talk about in June?" a question about words.  Its month is English,
     whatever the language of the text.
     """
-    counts = Counter(terms(text, language))
-    counts.update(_date_terms(at.date()))
-    return counts
+    return Counter((*terms(text, language), *_date_terms(at.date())))

@@ -8,6 +8,15 @@ SELECT org, user_id, bot, id, kind, key, subject, conversation, state, wanted, a
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND kind = :kind AND subject = :subject AND conversation = :conversation AND key = :key;
 
+-- name: move_waiting_job
+-- The common case of new work in a lane, in one step: the job waits there in its first attempt.
+UPDATE job
+   SET wanted = :wanted, run_at = :run_at
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND kind = :kind AND subject = :subject AND conversation = :conversation AND key = :key
+   AND state = 'ready' AND attempt = 0 AND wanted <= :wanted
+RETURNING id;
+
 -- name: job
 SELECT org, user_id, bot, id, kind, key, subject, conversation, state, wanted, attempt, fence,
        run_at, lease_until, worker, reason, created_at
