@@ -36,5 +36,5 @@ def test_a_job_that_is_stopped_with_ctrl_c_waits_for_nobody(tmp_path: Path) -> N
 
     with Memory(tmp_path / "chat.db", embedder=embedder) as again:
         again.digest()
-        assert again.jobs() == []
+        assert "embed" not in {job.kind for job in again.jobs()}
         assert again.doctor().ok
