@@ -60,7 +60,7 @@ def test_its_subjects_are_kept_apart(shown: Run) -> None:
 
 
 def test_it_shows_a_context_within_its_budget(shown: Run) -> None:
-    found = re.search(r"Context for the next reply in japan   ([\d,]+) of 2,000 tokens", shown.out)
+    found = re.search(r"Context for the next reply of japan   ([\d,]+) of 2,000 tokens", shown.out)
 
     assert found
     assert int(found[1].replace(",", "")) <= 2000

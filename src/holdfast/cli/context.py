@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..context.result import Context, LeftOut
-from ..conversation import Conversation
 from ..types import Section
 from . import chats
 from .options import BOT, ORG, STORE, USER, Bot, Json, Org, Store, Subject, User, commands, reading
 from .plain import CommandError
 from .screen import CHANGED, GOOD, NAME, QUIET, STRONG, Screen, print_json
 from .words import count
+
+if TYPE_CHECKING:
+    from ..context.result import Context, LeftOut
+    from ..conversation import Conversation
 
 app = commands()
 
@@ -76,7 +78,7 @@ def context(
 def show_context(screen: Screen, chat: Conversation, made: Context) -> None:
     """What each section holds and costs, what is left out, and what the whole history would cost."""
     screen.line(
-        ("Context for the next reply", STRONG), f" in {chat.id}   {made.tokens:,} of {made.budget_tokens:,} tokens"
+        ("Context for the next reply", STRONG), f" of {chat.id}   {made.tokens:,} of {made.budget_tokens:,} tokens"
     )
     for stable in (True, False):
         part = [section for section in made.sections if section.stable is stable and section.tokens]
