@@ -67,15 +67,21 @@ class ReadFacts:
         return _Snapshot(view.person().epoch, messages[:BATCH_MESSAGES], before, view.facts(), names)
 
     def _read(self, scope: Scope, seen: _Snapshot) -> tuple[list[Claim], list[tuple[Candidate, str]]]:
-        others = {row.fact.subject: row.fact.subject for row in seen.facts if row.fact.subject != SELF}
+        others = rules.known_others(row.fact for row in seen.facts)
         if scope.subject is not None and scope.subject != SELF:
-            others[scope.subject] = scope.subject
+            others.setdefault(scope.subject, scope.subject)
         accepted: list[Claim] = []
         refused: list[tuple[Candidate, str]] = []
         before = seen.before
         for message in seen.messages:
             if message.role == "user":
-                found = rules.read(message, subject=scope.subject or SELF, others=others, before=before)
+                found = rules.read(
+                    message,
+                    subject=scope.subject or SELF,
+                    others=others,
+                    before=before,
+                    language_code=self.config.language,
+                )
                 speaker = speaker_subject(message, scope.user, seen.names)
                 found = [_spoken_by(candidate, speaker) for candidate in found]
                 others.update((c.subject, c.subject) for c in found if c.subject != SELF)

@@ -39,6 +39,8 @@ def learn(
         live = [row for row in ever if row.fact.live]
         past = [row for row in ever if not row.fact.live]
         decision = decide(claim, live, past, registry, fact_id=new_id(), now_ms=now_ms)
+        if decision.refused and claim.candidate.modality == "negated":
+            continue  # "not vegan" ends being vegan; where nobody said so there is nothing to tell
         if decision.refused:
             view.add_rejected(claim.candidate, decision.refused, now_ms)
             changes.append(FactChange("rejected", None, reason=decision.refused))
