@@ -288,8 +288,13 @@ def test_one_subject_is_not_told_of_another(holdfast: Holdfast) -> None:
     holdfast("say", "She is allergic to chicken.", "--subject", "luna", "-c", "vet")
     holdfast("say", "He takes 5 mg amlodipine once a day.", "--subject", "max", "-c", "vet")
 
-    about_max = holdfast("context", "May I give chicken?", "--subject", "max", "-o", "text").out
-    assert "allergic to chicken" not in about_max
+    told = {
+        subject: holdfast("context", "May I give chicken?", "--subject", subject, "-o", "text").out
+        for subject in ("luna", "max")
+    }
+
+    assert "allergic to chicken" in told["luna"]
+    assert "allergic to chicken" not in told["max"]
 
 
 def test_the_store_and_the_user_may_come_from_the_environment(

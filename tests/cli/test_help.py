@@ -16,7 +16,7 @@ from .conftest import Holdfast
 
 NAMES = [name for commands in COMMANDS.values() for name in commands]
 # What costs time to import, and is not needed to print help.
-HEAVY = {"numpy", "apsw", "rich", "Stemmer", "threadpoolctl", "holdfast.memory", "holdfast.pipeline"}
+ENGINE = {"numpy", "apsw", "Stemmer", "threadpoolctl", "holdfast.memory", "holdfast.pipeline"}
 
 
 def test_every_command_is_listed_with_a_description(holdfast: Holdfast) -> None:
@@ -55,18 +55,28 @@ def test_version_is_the_packages(holdfast: Holdfast) -> None:
     assert holdfast("--version").out == f"holdfast {__version__}\n"
 
 
-@pytest.mark.parametrize("args", [["--help"], ["--version"], ["contxt"]])
-def test_help_imports_neither_the_engine_nor_rich(args: list[str]) -> None:
-    """Counted by module, not by time: a clock says more about the machine."""
+def imported(args: list[str]) -> set[str]:
+    """The modules that one command line loads."""
     script = (
         "import sys; from holdfast.cli import main; main(sys.argv[1:]); "
         "print('MODULES', *sorted(sys.modules), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", script, *args], capture_output=True, text=True, check=True)
-    loaded = set(done.stderr.split("MODULES ")[1].split())
+    return set(done.stderr.split("MODULES ")[1].split())
+
+
+@pytest.mark.parametrize("args", [["--help"], ["--version"], ["contxt"]])
+def test_help_imports_neither_the_engine_nor_rich(args: list[str]) -> None:
+    """Counted by module, not by time: a clock says more about the machine."""
+    loaded = imported(args)
 
     assert "holdfast.cli.app" in loaded
-    assert not loaded & HEAVY
+    assert not loaded & (ENGINE | {"rich"})
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"doctor"}))
+def test_a_commands_help_imports_no_engine(name: str) -> None:
+    assert not imported([name, "--help"]) & ENGINE
 
 
 def test_the_commands_in_the_general_help_exist(holdfast: Holdfast) -> None:

@@ -42,7 +42,10 @@ def digest_words(report: DigestReport) -> list[Piece]:
     words = count(learned, "fact") + " learned"
     if replaced:
         words += f", {replaced:,} of them replaced an older value"
-    pieces: list[Piece] = [words, f"; {count(report.summaries, 'summary', 'summaries')} written"]
+    if report.summaries:
+        words += f"; {count(report.summaries, 'summary', 'summaries')} written"
+    # Vectors are counted by nobody: a run that had only those to make says so.
+    pieces: list[Piece] = [words if learned or report.summaries else "made ready for search; nothing new was learned"]
     if report.rejected:
         pieces.append((f"; {report.rejected:,} read but not believed", QUIET))
     if report.failed:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from ..conversation import Conversation
-from ..memory import Memory
 from ..scope import SELF
 from ..types import Message
 from .options import who_is_there
 from .plain import CommandError
+
+if TYPE_CHECKING:
+    from ..conversation import Conversation
+    from ..memory import Memory
 
 PAGE_MESSAGES = 1000
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import difflib
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..memory import Memory
 from ..types import Fact, Rejected
 from .frames import Quotes, fact_lines, frame, replaced_line
 from .options import (
@@ -32,6 +31,9 @@ from .plain import CommandError
 from .screen import BAD, CHANGED, GOOD, NAME, QUIET, STRONG, Piece, Screen, print_json
 from .values import plain
 from .words import address, count, day, held, label, value
+
+if TYPE_CHECKING:
+    from ..memory import Memory
 
 app = commands()
 

@@ -10,13 +10,16 @@ A quote shown in its message, as compilers show an error in its line.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from ..memory import Memory
 from ..scope import SELF
 from ..types import Evidence, Fact, Message, Rejected
 from .plain import safe
 from .screen import CHANGED, GOOD, NAME, QUIET, STRONG, Piece, Screen, cells
 from .words import held, label, minute, value
+
+if TYPE_CHECKING:
+    from ..memory import Memory
 
 
 class Quotes:

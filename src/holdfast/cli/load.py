@@ -10,13 +10,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
 from ..importers.append import Appender, Outcome, RefusedLine
 from ..importers.jsonl import BadLine, Survey, blocks, survey
-from ..memory import Memory
 from ..types import DigestReport
 from .changes import digest_words, print_changes
 from .options import BOT, ORG, STORE, USER, Bot, Json, Org, Store, Subject, User, commands, same_options, writing
@@ -26,6 +25,9 @@ from .screen import QUIET, STRONG, Screen, print_json
 from .values import plain
 from .words import count, seconds
 from .work import digest_all
+
+if TYPE_CHECKING:
+    from ..memory import Memory
 
 app = commands()
 

@@ -1,4 +1,9 @@
-"""The options that most commands share, and what they open."""
+"""
+The options that most commands share, and what they open.
+
+The engine is loaded when a store is opened, and commands name its classes for type checkers only: so
+a command's ``--help`` does not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +13,16 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..memory import Memory
 from .plain import CommandError
+
+if TYPE_CHECKING:
+    from ..memory import Memory
 
 # What fails in the background is told by the commands in their own words, with what to do.
 logging.getLogger("holdfast").addHandler(logging.NullHandler())
@@ -41,6 +49,12 @@ def commands() -> typer.Typer:
     )
 
 
+def open_memory(store: str) -> Memory:
+    """``holdfast.Memory(store)``; the first call loads the engine."""
+    memory: Memory = import_module("holdfast").Memory(store)
+    return memory
+
+
 @contextmanager
 def writing(store: str) -> Iterator[Memory]:
     """Open *store*, creating it on first use."""
@@ -51,7 +65,7 @@ def writing(store: str) -> Iterator[Memory]:
             hint="name a file: --store chat.db",
             exit_code=2,
         )
-    with Memory(store) as memory:
+    with open_memory(store) as memory:
         yield memory
 
 

@@ -8,25 +8,27 @@ import tomllib
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .. import __version__
-from ..conversation import Conversation
-from ..memory import Memory
 from ..types import DigestReport, Fact, FactChange, Rejected
 from .changes import digest_words
 from .context import show_context
 from .facts import earlier, show_fact
 from .frames import Quotes
-from .options import Json, commands, same_options
+from .options import Json, commands, open_memory, same_options
 from .plain import CommandError
 from .screen import BAD, GOOD, NAME, QUIET, STRONG, Screen, print_json
 from .summaries import show_summary
 from .values import plain
 from .words import count, days, label, seconds, value
 from .work import digest_all
+
+if TYPE_CHECKING:
+    from ..conversation import Conversation
+    from ..memory import Memory
 
 app = commands()
 
@@ -72,7 +74,7 @@ def demo(
     stories = bundled()
     _begin_anew(store, stories)
     began = time.monotonic()
-    with Memory(store) as memory:
+    with open_memory(store) as memory:
         at_once: tuple[FactChange, ...] = ()
         for story in stories:
             at_once += story.chat(memory).append(story.messages).changes
@@ -121,7 +123,7 @@ def _begin_anew(store: str, stories: list[Story]) -> None:
     path = Path(store)
     if not path.exists():
         return
-    with Memory(store) as memory:
+    with open_memory(store) as memory:
         ours = _is_a_demo(memory, stories)
     if not ours:
         raise CommandError(

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..conversation import Conversation
 from ..types import Summary
 from . import chats
 from .options import BOT, ORG, STORE, USER, Bot, Json, Org, Store, Subject, User, commands, reading
 from .screen import NAME, QUIET, Screen, print_json
 from .values import plain
 from .words import count, days
+
+if TYPE_CHECKING:
+    from ..conversation import Conversation
 
 app = commands()
 

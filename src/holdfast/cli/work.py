@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from ..clock import from_ms
-from ..memory import Memory
 from ..types import DigestReport, Job
 from .progress import Progress
+
+if TYPE_CHECKING:
+    from ..memory import Memory
 
 DOING = {"extract": "reading facts", "chunk": "summarising", "embed": "preparing search"}
 

@@ -13,14 +13,16 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..clock import to_ms
-from ..conversation import Conversation
 from ..errors import BadInput
 from ..text.clean import storable
 from ..types import Message
 from .jsonl import BadLine, Block
+
+if TYPE_CHECKING:
+    from ..conversation import Conversation
 
 _WHICH = re.compile(r"message (\d+)")
 
