@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from .errors import HoldfastError
     from .memory import Memory
     from .person import Person
+    from .store.jsonfiles import JsonFileMessages
+    from .store.messages import InMemoryMessages, MessageStore
+    from .text.counters import CalibratedCounter, TiktokenCounter
     from .types import (
         Candidate,
         DigestReport,
@@ -35,9 +38,11 @@ if TYPE_CHECKING:
         Receipt,
         Rejected,
         Report,
+        RollingSummary,
         Section,
         Summary,
     )
+    from .wrap import PersonMessages, with_memory
 
 __version__ = "0.1.0"
 
@@ -45,6 +50,7 @@ _HOME = {
     "AsyncConversation": "aio",
     "AsyncMemory": "aio",
     "AsyncPerson": "aio",
+    "CalibratedCounter": "text.counters",
     "Candidate": "types",
     "Config": "config",
     "Context": "context.result",
@@ -56,21 +62,29 @@ _HOME = {
     "Finding": "types",
     "Hit": "types",
     "HoldfastError": "errors",
+    "InMemoryMessages": "store.messages",
     "Job": "types",
+    "JsonFileMessages": "store.jsonfiles",
     "Memory": "memory",
     "Message": "types",
+    "MessageStore": "store.messages",
     "Person": "person",
+    "PersonMessages": "wrap",
     "Receipt": "types",
     "Rejected": "types",
     "Report": "types",
+    "RollingSummary": "types",
     "Section": "types",
     "Summary": "types",
+    "TiktokenCounter": "text.counters",
+    "with_memory": "wrap",
 }
 
 __all__ = [
     "AsyncConversation",
     "AsyncMemory",
     "AsyncPerson",
+    "CalibratedCounter",
     "Candidate",
     "Config",
     "Context",
@@ -82,19 +96,28 @@ __all__ = [
     "Finding",
     "Hit",
     "HoldfastError",
+    "InMemoryMessages",
     "Job",
+    "JsonFileMessages",
     "Memory",
     "Message",
+    "MessageStore",
     "Person",
+    "PersonMessages",
     "Receipt",
     "Rejected",
     "Report",
+    "RollingSummary",
     "Section",
     "Summary",
+    "TiktokenCounter",
+    "with_memory",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "strategies":
+        return import_module(f"{__name__}.strategies")
     if name not in _HOME:
         raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -43,7 +43,7 @@ NOT_LOADED = "older than what the budget could hold"
 class Classic:
     """What the five have in common."""
 
-    memory_role: Literal["user", "system", "developer"] = field(default="user", kw_only=True)
+    memory_role: Literal["user", "system", "developer"] = field(default="user", kw_only=True, repr=False)
 
     @property
     def recalls(self) -> bool:

@@ -60,7 +60,7 @@ class JsonFileMessages:
 
     def append(self, session: str, message_or_messages: MessageLike | Sequence[MessageLike]) -> None:
         """
-        See `MessageStore.append`.
+        See `MessageLog.append`.
 
         Raises:
             BadInput: a message cannot be used; nothing was stored.
@@ -76,7 +76,7 @@ class JsonFileMessages:
 
     def load(self, session: str) -> list[Message]:
         """
-        See `MessageStore.load`.
+        See `MessageLog.load`.
 
         Raises:
             StoreCorrupt: the file is not what this store writes; it is left as it is.

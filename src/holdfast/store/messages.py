@@ -20,9 +20,9 @@ from ..types import Message, RollingSummary
 MAX_MESSAGE_CHARS = 4_000_000
 
 
-class MessageStore(Protocol):
+class MessageLog(Protocol):
     """
-    Three operations, keyed by a session.  Safe to call from any thread.
+    What is kept of sessions, and grows.  Safe to call from any thread.
 
     A session is any text but the empty one; two that differ in one code point never meet.
     """
@@ -32,6 +32,10 @@ class MessageStore(Protocol):
 
     def load(self, session: str) -> list[Message]:
         """All messages of the session, oldest first, numbered from 1; none when there is no such session."""
+
+
+class MessageStore(MessageLog, Protocol):
+    """A log that can forget: three operations, keyed by a session."""
 
     def clear(self, session: str) -> None:
         """Forget the session, with its summary; nothing happens when there is none."""
@@ -58,14 +62,14 @@ class InMemoryMessages:
         self._summaries: dict[str, RollingSummary] = {}
 
     def append(self, session: str, message_or_messages: MessageLike | Sequence[MessageLike]) -> None:
-        """See `MessageStore.append`; raises `BadInput` when one cannot be used, and stores none then."""
+        """See `MessageLog.append`; raises `BadInput` when one cannot be used, and stores none then."""
         new = incoming(message_or_messages, self._clock)
         with self._lock:
             there = self._messages.setdefault(checked_session(session), [])
             there += numbered(new, session, len(there) + 1)
 
     def load(self, session: str) -> list[Message]:
-        """See `MessageStore.load`."""
+        """See `MessageLog.load`."""
         with self._lock:
             return list(self._messages.get(checked_session(session), ()))
 
