@@ -207,9 +207,7 @@ class Walk(RuleBasedStateMachine):
         somebody = self.somebody(person, subject)
         now = [fact.value for fact in somebody.facts() if fact.key == "lives_in" and fact.subject == "self"]
         assert [value.lower() for value in now] == [w.lower() for w in self.home[person][-1:]]
-        ever = (
-            {word for fact in somebody.history(somebody.facts()[0].category) for word in words(fact)} if now else set()
-        )
+        ever = {word for fact in somebody.history("home") for word in words(fact)}
         assert ever <= self.lived(person)
         assert words(somebody.rejected()) <= self.own(person, subject)
         about_others = {word for fact in somebody.facts("allergy") for word in words(fact)}

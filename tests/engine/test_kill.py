@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 FILES, ROUNDS_PER_FILE = 10, 20
 
-LINES = ("I'm vegetarian.", "I live in Porto.", "I eat fish now.", "I might become vegan someday.", "Lovely day.")
+LINES = ("I'm vegetarian.", "I live in Porto.", "I eat fish now.", "I think I'm vegan.", "Lovely day.")
 VIEW_STEPS = [
     "add_messages",
     "add_docs",
