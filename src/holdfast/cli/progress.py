@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
 from .plain import safe, wants_colour
@@ -56,8 +56,8 @@ class Progress:
         terminal = sys.stderr.isatty()
         if terminal:
             self._bar = self._new_bar()
+            task = self._bar.add_task(self.title, total=self.total or None, note="")
             self._bar.start()
-            task = self._bar.add_task(self.title, total=self.total or None)
         else:
             self._over.wait(EVERY_S - SHOWN_AFTER_S)
         while not self._over.is_set():
@@ -76,13 +76,11 @@ class Progress:
         console = Console(file=sys.stderr, no_color=not colour, markup=False, highlight=False, emoji=False)
         columns = (
             TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TaskProgressColumn(markup=False),
+            BarColumn(bar_width=16),
             TextColumn("{task.fields[note]}", markup=False),
             TimeElapsedColumn(),
         )
-        bar = Bar(*columns, console=console, transient=True)
-        return bar
+        return Bar(*columns, console=console, transient=True)
 
     def _words(self) -> str:
         spent = time.monotonic() - self._started
