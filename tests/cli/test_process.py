@@ -108,13 +108,12 @@ def test_nothing_is_coloured_in_a_pipe(tmp_path: Path) -> None:
         assert b"\x1b" not in out + err
 
 
-@pytest.mark.parametrize(("env", "coloured"), [({"TERM": "xterm-256color"}, True), ({"NO_COLOR": "1"}, False)])
-def test_a_terminal_gets_colour_unless_it_does_not_want_it(tmp_path: Path, env: dict[str, str], coloured: bool) -> None:
-    started("say", "I'm vegetarian.", cwd=tmp_path).communicate()
+def on_a_terminal(*args: str, cwd: Path, env: dict[str, str]) -> tuple[int, bytes]:
+    """Run ``holdfast`` on a terminal of its own; returns its exit code and what the terminal was sent."""
     terminal, end = pty.openpty()
     clean = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
-    done = subprocess.Popen(
-        [sys.executable, "-m", "holdfast", "facts"], cwd=tmp_path, env=clean | env, stdout=end, stderr=end
+    process = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", *args], cwd=cwd, env=clean | {"TERM": "xterm"} | env, stdout=end, stderr=end
     )
     os.close(end)
     seen = b""
@@ -127,10 +126,27 @@ def test_a_terminal_gets_colour_unless_it_does_not_want_it(tmp_path: Path, env: 
             break
         seen += part
     os.close(terminal)
+    return process.wait(), seen
 
-    assert done.wait() == 0
+
+@pytest.mark.parametrize(("env", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_a_terminal_gets_colour_unless_it_does_not_want_it(tmp_path: Path, env: dict[str, str], coloured: bool) -> None:
+    started("say", "I'm vegetarian.", cwd=tmp_path).communicate()
+    code, seen = on_a_terminal("facts", cwd=tmp_path, env=env)
+
+    assert code == 0
     assert b"vegetarian" in seen
     assert (b"\x1b[" in seen) is coloured
+
+
+def test_a_terminal_gets_a_bar_for_long_work(tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "chat.jsonl", numbered(3 * MESSAGES))
+    code, seen = on_a_terminal("import", "chat.jsonl", "--no-digest", cwd=tmp_path, env={"COLUMNS": "120"})
+
+    assert code == 0
+    assert b"Importing" in seen
+    assert b"of 7,500 messages" in seen
+    assert b"Traceback" not in seen
 
 
 def test_a_reader_that_goes_away_is_no_error_message(tmp_path: Path) -> None:
