@@ -50,7 +50,10 @@ def frames(arguments: list[str], cwd: Path) -> list[str]:
             ["import", "chat.jsonl", "--no-digest"],
             r"Importing [━╺╸]{16} [\d,]+ of 4,000 messages, \d+ %, [\d,]+/s \d:\d\d:\d\d",
         ),
-        (["digest"], r"Learning [━╺╸]{16} (reading facts|summarising|preparing search)(, \d+ jobs to go)? \d:\d\d:\d\d"),
+        (
+            ["digest"],
+            r"Learning [━╺╸]{16} (reading facts|summarising|preparing search)(, \d+ jobs to go)? \d:\d\d:\d\d",
+        ),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
 )
