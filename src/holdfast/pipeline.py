@@ -51,6 +51,8 @@ from .text.tokens import count_tokens
 from .types import DigestReport, Fact, FactChange, Hit, HitKind, Message, Receipt
 
 HIT_KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
+# Asked for beyond a search's limit, in place of facts that turn out to have run out.
+SPARE_HITS = 5
 # A longer batch is an import: its facts are read in the background like the rest of its work.
 INLINE_MESSAGES = 20
 MAX_OPENING = 8  # system messages at the head of a conversation that the classic strategies keep
@@ -162,22 +164,24 @@ class Pipeline:
     ) -> list[Hit]:
         """Search one scope; see `Person.search`."""
         vector = self._vector(query)
-        return self.store.read(
-            scope,
-            lambda view: search(
+
+        def work(view: ReadView) -> list[Hit]:
+            hits = search(
                 view,
                 query,
                 now=self.clock(),
                 kinds=kinds,
-                limit=limit,
+                limit=limit + SPARE_HITS,
                 min_score=min_score,
                 conversation=conversation,
                 embedder=self.embedder,
                 question_vector=vector,
                 cache=self.cache,
                 explain=explain,
-            ),
-        )
+            )
+            return _unexpired(view, hits, self.now_ms())[:limit]
+
+        return self.store.read(scope, work)
 
     def recall(self, scope: Scope, query: str, last: int, limit: int) -> list[Hit]:
         """The nearest of the last messages; see `Conversation.recall`."""
@@ -255,7 +259,7 @@ class Pipeline:
 
     def _recall(self, view: ReadView, question: str, vector: NDArray[np.float32] | None, verbatim: int) -> list[Hit]:
         """Hits for a context; some of them will be shown verbatim anyway, so a few more are asked for."""
-        return search(
+        hits = search(
             view,
             question,
             now=self.clock(),
@@ -270,6 +274,7 @@ class Pipeline:
             cache=self.cache,
             explain=False,
         )
+        return _unexpired(view, hits, self.now_ms())
 
     def _vector(self, text: str) -> NDArray[np.float32] | None:
         return self.embedder.embed([text])[0] if self.embedder is not None else None
@@ -297,6 +302,16 @@ def facts_at(rows: Sequence[FactRow], as_of_ms: int, known_at_ms: int) -> list[F
         if end is None or end > as_of_ms:
             held.append(fact)
     return sorted(held, key=lambda fact: (fact.subject, fact.category, fact.key, fact.value))
+
+
+def _unexpired(view: ReadView, hits: Sequence[Hit], now_ms: int) -> list[Hit]:
+    """*hits* without facts whose own words set an end that has passed."""
+    kept = []
+    for hit in hits:
+        row = view.fact(hit.id) if hit.kind == "fact" else None
+        if row is None or believed(row, now_ms):
+            kept.append(hit)
+    return kept
 
 
 def _notes(view: ReadView, hits: Sequence[Hit]) -> dict[tuple[str, int], str]:

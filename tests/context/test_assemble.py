@@ -113,20 +113,31 @@ def test_without_summaries_the_oldest_are_left_out_as_a_range():
 
 
 @pytest.mark.parametrize(
-    ("covered", "shown_starts", "left_out"),
+    ("covered", "in_full", "in_brief"),
     [
-        (60, [1], (31, 40)),  # the level-1 summary of 31-40 goes before the level-2 one of 1-30
-        (80, [31], (1, 30)),  # of two level-2 summaries the older one
+        (60, [1], [31]),  # the level-1 summary of 31-40 gives way before the level-2 one of 1-30
+        (80, [31], [1]),  # of two level-2 summaries the older one
     ],
 )
-def test_summaries_that_do_not_fit_lose_detail_first(covered, shown_starts, left_out):
-    summaries = [replace(s, text="word " * 100) for s in tree(covered)]
+def test_summaries_that_do_not_fit_are_told_in_brief_first_the_detail(covered, in_full, in_brief):
+    summaries = [replace(s, text="word " * 100, themes=("garden", "roses")) for s in tree(covered)]
 
     context = show(talk(covered + 5, covered - 19), 700, summaries=summaries)
 
+    lines = shown(context, "summaries")
+    brief = [line for line in lines if line.endswith(", in brief: garden; roses")]
+    assert context.left_out == ()
+    assert [int(line.split()[1].split("-")[0]) for line in brief] == in_brief
+    assert [int(line.split()[1].split("-")[0]) for line in lines if line not in brief] == in_full
+
+
+def test_a_summary_without_room_even_in_brief_is_named_as_left_out():
+    summaries = [replace(s, text="word " * 100, themes=("many words " * 40,)) for s in tree(80)]
+
+    context = show(talk(85, 61), 700, summaries=summaries)
+
     (left,) = context.left_out
-    assert [s.start_seq for s in context.sources if s.section == "summaries"] == shown_starts
-    assert (left.start_seq, left.end_seq, left.reason) == (*left_out, "no room in the budget for their summary")
+    assert (left.start_seq, left.end_seq, left.reason) == (1, 30, "no room in the budget for their summary")
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,33 @@ def test_a_recalled_turn_that_no_longer_holds_says_what_replaced_it(memory, chat
     assert "later replaced by: Lives in Porto" in line
 
 
+def test_a_fact_whose_words_set_an_end_is_gone_after_it(memory, chat, clock):
+    """Not listed, not found, not shown; history keeps it."""
+    chat.record("I have a dentist appointment tomorrow at 3pm.")
+    ana = memory.person("ana")
+    (fact,) = [f for f in ana.facts() if f.key == "dentist_appointment"]
+    assert any(hit.kind == "fact" for hit in ana.search("dentist"))
+
+    clock.advance(days=60)
+    memory.digest()
+    assert [f for f in ana.facts() if f.key == "dentist_appointment"] == []
+    assert [hit.kind for hit in ana.search("dentist")] == ["message"]
+    assert "facts" not in {s.name for s in chat.context("Dentist?").sections if s.items}
+    assert [f.id for f in ana.history(fact.category)] == [fact.id]
+
+
+def test_cheap_work_is_done_before_what_takes_long(memory, chat, clock, monkeypatch):
+    order = []
+    for kind, handler in dict(memory._pipeline.queue.handlers).items():
+        monkeypatch.setitem(
+            memory._pipeline.queue.handlers, kind, lambda job, k=kind, h=handler: (order.append(k), h(job))[1]
+        )
+    small_talk(chat, clock, 15)
+    memory.digest()
+
+    assert order == ["extract", "chunk", "embed"]
+
+
 def test_request_n_plus_1_extends_the_stable_part_unless_it_says_why(memory, chat, clock):
     """Over a growing conversation with digests and new facts, bytes above the breakpoint move only with a reason."""
     before = None

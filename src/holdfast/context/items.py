@@ -10,6 +10,7 @@ from .render import line
 from .result import Source
 
 MAX_RECALLED_CHARS = 1_200  # one recalled item; the answer is rarely further in, and ten have to fit
+BRIEF_WORDS = 12
 SLOT_PARTS = {"exclusive": 0, "single": 1, "multi": 2}  # key and value
 
 
@@ -19,13 +20,14 @@ class Item:
     One rendered line and where it comes from.
 
     ``slot`` says which other fact would take its place (as much of the address as its cardinality
-    needs); ``label`` names it in a sentence about changes.
+    needs); ``label`` names it in a sentence about changes; ``brief``: it only names what it was about.
     """
 
     line: str
     source: Source
     label: str = ""
     slot: tuple[str, ...] = ()
+    brief: bool = False
 
 
 def fact_item(fact: Fact) -> Item:
@@ -51,6 +53,14 @@ def summary_item(summary: Summary, conversation: str) -> Item:
     span = f"messages {summary.start_seq}-{summary.end_seq}"
     source = Source("summaries", "summary", summary.id, conversation, summary.start_seq, summary.end_seq)
     return Item(line(f"{span}: {summary.text}"), source, span)
+
+
+def brief_item(summary: Summary, conversation: str) -> Item:
+    """The range and what it was about, in a line, where there is no room for the summary itself."""
+    about = "; ".join(summary.themes) or " ".join(summary.text.split()[:BRIEF_WORDS])
+    full = summary_item(summary, conversation)
+    short = line(f"{full.label}, in brief: {about}")
+    return full if len(full.line) <= len(short) else Item(short, full.source, full.label, brief=True)
 
 
 def hit_item(hit: Hit, replaced_by: str | None) -> Item:

@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 from ..text.tokens import MESSAGE_OVERHEAD_TOKENS
 from ..types import Fact, Summary
 from .budget import Meter, affordable
-from .items import Item, address, fact_item, hit_item, summary_item
+from .items import Item, address, brief_item, fact_item, hit_item, summary_item
 from .material import Material
 from .recent import choose_turns
 from .render import block_lines
@@ -189,7 +189,7 @@ class Layered:
         for start in starts:
             before = frontier(material.summaries, start)
             told = self._told(before, material.conversation, room, meter)
-            shown = {item.source.id for item in told.items}
+            shown = {item.source.id for item in told.items if not item.brief}
             if start > starts[0] and any(s.end_seq >= starts[0] and s.id not in shown for s in before):
                 break  # better a part of these messages than neither them nor their summary
             best = (start, told)
@@ -200,13 +200,23 @@ class Layered:
         return best
 
     def _told(self, summaries: list[Summary], conversation: str, room: int, meter: Meter) -> Part:
-        """*summaries* within their share: detail goes first (the lowest level), its oldest first."""
+        """
+        *summaries* within their share: all in brief before any in full, the highest and newest first.
+
+        What does not even fit in brief goes with the detail: the lowest level first, its oldest first.
+        """
         share = int(room * self.summaries_share) - MESSAGE_OVERHEAD_TOKENS - frame_tokens("summaries", meter)
-        items = {summary.id: summary_item(summary, conversation) for summary in summaries}
+        shown = {summary.id: brief_item(summary, conversation) for summary in summaries}
         wanted = sorted(summaries, key=lambda s: (-s.level, -s.start_seq))
-        chosen, _ = affordable(wanted, lambda summary: meter.line(items[summary.id].line), share, least=LINE_TOKENS)
+        chosen, spent = affordable(wanted, lambda summary: meter.line(shown[summary.id].line), share, least=LINE_TOKENS)
+        for summary in chosen:
+            full = summary_item(summary, conversation)
+            more = meter.line(full.line) - meter.line(shown[summary.id].line)
+            if spent + more <= share:
+                shown[summary.id] = full
+                spent += more
         kept = {summary.id for summary in chosen}
-        return part("summaries", [items[summary.id] for summary in summaries if summary.id in kept], meter)
+        return part("summaries", [shown[summary.id] for summary in summaries if summary.id in kept], meter)
 
     def _stable(self, told: Part, facts: Part, needed: int, asked: int, room: int, meter: Meter) -> tuple[Part, ...]:
         """What stands above the breakpoint so that the last exchanges still fit, or at least the last question."""

@@ -28,7 +28,8 @@ class Queue:
     """
     The jobs of one store, seen by one worker.
 
-    ``kinds`` are claimed in the order of their due times; ``now_ms`` is the memory's clock.
+    ``handlers`` stand in the order of their cost: what is cheap and soon wanted (facts, summaries) is
+    done before what takes long (vectors).  ``now_ms`` is the memory's clock.
     """
 
     store: Store
@@ -42,13 +43,13 @@ class Queue:
 
     def claim(self, *, kinds: Sequence[str] = (), person: Scope | None = None) -> Job | None:
         """One due job, leased to this worker; ``None`` when nothing is due."""
-        return self.store.claim(
-            now_ms=self.now_ms(),
-            worker=self.worker,
-            lease_ms=self.lease_ms,
-            kinds=tuple(kinds) or tuple(self.handlers),
-            person=person,
-        )
+        for kind in kinds or self.handlers:
+            job = self.store.claim(
+                now_ms=self.now_ms(), worker=self.worker, lease_ms=self.lease_ms, kinds=(kind,), person=person
+            )
+            if job is not None:
+                return job
+        return None
 
     def run(self, job: Job) -> DigestReport:
         """
