@@ -90,3 +90,29 @@ def test_it_leaves_a_file_alone_that_holds_anything_else(holdfast: Holdfast, tmp
     assert "error[not-a-demo]" in run.err
     with Memory(tmp_path / "holdfast.db", embedder=None) as memory:
         assert len(memory.conversation("main", user="me").load()) == 1
+
+
+def test_a_second_run_begins_anew_and_speaks_json(holdfast: Holdfast, tmp_path: Path) -> None:
+    """What was said in between is gone; a file that holds only a part of the demo is one of ours, too."""
+    first = bundled()[0]
+    with Memory(tmp_path / "demo.db", embedder=None) as memory:
+        first.chat(memory).append(first.messages[:2])
+        first.chat(memory).record("I'm vegan.")
+
+    run = holdfast("demo", "--store", "demo.db", "--json")
+
+    assert (run.code, run.err) == (0, "")
+    assert [chat["messages"] for chat in run.data["conversations"]] == [len(story.messages) for story in bundled()]
+    assert {person["user"] for person in run.data["people"]} == {story.user for story in bundled()}
+    with Memory(tmp_path / "demo.db", embedder=None) as memory:
+        assert len(first.chat(memory).load()) == len(first.messages)
+
+
+def test_it_spares_a_memory_of_somebody_with_the_same_name(holdfast: Holdfast, tmp_path: Path) -> None:
+    holdfast("say", "I live in Lisbon.", "--user", bundled()[0].user, "--no-digest")
+    run = holdfast("demo", "--store", "holdfast.db", "--json")
+
+    assert (run.code, run.out, run.error["code"]) == (1, "", "not-a-demo")
+    assert "--store PATH" in run.error["hint"]
+    with Memory(tmp_path / "holdfast.db", embedder=None) as memory:
+        assert memory.person(bundled()[0].user).conversations() == ["main"]
