@@ -52,7 +52,7 @@ class PersonMessages:
 
 def person_places(memory: Memory, options: Options) -> Callable[[str, str | None], Place]:
     """Where the turns of a session are: in a conversation of *memory*."""
-    return lambda session, user: _Talk(memory, options, session, user or "default")
+    return lambda session, user: _Talk(memory, options, session, "default" if user is None else user)
 
 
 class _Talk:

@@ -138,7 +138,7 @@ def _call(given: object) -> dict[str, Any]:
     arguments: Any = next(
         (a for a in (_get(function, "arguments"), _get(given, "args"), _get(given, "input")) if a is not None), {}
     )
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, default=str)
     return {"id": _get(given, "id") or "", "type": "function", "function": {"name": name or "", "arguments": text}}
 
 

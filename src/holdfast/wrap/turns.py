@@ -98,7 +98,8 @@ class Turns:
         """
         session, user, key = (_named(more, name) for name in OWN)
         new = _input(given, key)
-        place = self._place(session or self.options.session, user or self.options.user)
+        named = self.options.session if session is None else session  # an empty one is an error, not the default
+        place = self._place(named, self.options.user if user is None else user)
         with self._locks[hash(place.name) % LOCKS]:
             turn = Turn(place, place.take(new, key, self._at_work), key)
             self._at_work[turn.mark] = turn

@@ -1,0 +1,30 @@
+"""Every place where turns can be kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import InMemoryMessages, JsonFileMessages, Memory, PersonMessages
+
+
+class Place:
+    """Where turns are kept, and how to look at them."""
+
+    def __init__(self, kind, where):
+        self.kind, self.where = kind, where
+
+    def said(self, session="default"):
+        if isinstance(self.where, Memory):
+            messages = self.where.conversation(session, user="default").load()
+        else:
+            messages = self.where.load(session)
+        return [(m.role, m.content) + (("incomplete",) if m.meta.get("incomplete") else ()) for m in messages]
+
+
+@pytest.fixture(params=["memory", "in memory", "json files", "person"])
+def place(request, tmp_path):
+    if request.param in ("memory", "person"):
+        with Memory(embedder=None) as memory:
+            yield Place(request.param, memory if request.param == "memory" else PersonMessages(memory, user="ana"))
+    else:
+        yield Place(request.param, InMemoryMessages() if request.param == "in memory" else JsonFileMessages(tmp_path))

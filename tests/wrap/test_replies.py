@@ -1,0 +1,156 @@
+"""What a model said is found in the shapes of the usual providers, whole or in chunks."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from holdfast import Message
+from holdfast.wrap.replies import Spoken, reply_message, reported_usage
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Lisbon"}'}}
+
+
+def objects(value):
+    """The same as the objects that a client library hands out."""
+    if isinstance(value, dict):
+        return SimpleNamespace(
+            **{key: item if key in ("args", "input") else objects(item) for key, item in value.items()}
+        )
+    return [objects(item) for item in value] if isinstance(value, list) else value
+
+
+WHOLE = {
+    "text": ("fine", "fine", []),
+    "message": (Message("assistant", "fine"), "fine", []),
+    "OpenAI chat": ({"choices": [{"message": {"role": "assistant", "content": "fine"}}]}, "fine", []),
+    "OpenAI tools": ({"choices": [{"message": {"content": None, "tool_calls": [CALL]}}]}, "", [CALL]),
+    "OpenAI parts": (
+        {"choices": [{"message": {"content": [{"type": "text", "text": "fi"}, {"text": "ne"}]}}]},
+        "fine",
+        [],
+    ),
+    "OpenAI responses": ({"output_text": "fine", "output": []}, "fine", []),
+    "Anthropic": ({"content": [{"type": "text", "text": "fine"}], "role": "assistant"}, "fine", []),
+    "Anthropic tools": (
+        {
+            "content": [
+                {"type": "text", "text": "wait"},
+                {"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "Lisbon"}},
+            ]
+        },
+        "wait",
+        [CALL],
+    ),
+    "Google": ({"text": "fine", "candidates": []}, "fine", []),
+    "LangChain": ({"content": "fine", "type": "ai", "tool_calls": []}, "fine", []),
+    "LangChain tools": (
+        {"content": "", "tool_calls": [{"id": "c1", "name": "weather", "args": {"city": "Lisbon"}}]},
+        "",
+        [CALL],
+    ),
+    "plain message": ({"role": "assistant", "content": "fine"}, "fine", []),
+    "empty answer": ({"choices": [{"message": {"content": ""}}]}, "", []),
+}
+
+
+@pytest.mark.parametrize("form", [lambda value: value, objects], ids=["mapping", "object"])
+@pytest.mark.parametrize(("reply", "text", "calls"), WHOLE.values(), ids=WHOLE)
+def test_a_whole_reply_is_read(reply, text, calls, form):
+    said = reply_message(form(reply))
+
+    assert (said.role, said.content) == ("assistant", text)
+    assert said.meta.get("tool_calls", []) == calls
+
+
+@pytest.mark.parametrize("reply", [None, 5, b"fine", {}, {"choices": []}, {"content": None}, {"content": 5}, object()])
+def test_what_is_no_reply_is_not_taken_for_an_empty_one(reply):
+    assert reply_message(reply) is None
+
+
+CHUNKS = {
+    "text": (["fi", "ne"], "fine"),
+    "OpenAI chat": (
+        [
+            {"choices": [{"delta": {"role": "assistant", "content": ""}}]},
+            {"choices": [{"delta": {"content": "fi"}}]},
+            {"choices": [{"delta": {"content": "ne"}}]},
+            {"choices": [{"delta": {}, "finish_reason": "stop"}]},
+            {"choices": [], "model": "m", "usage": {"prompt_tokens": 7}},
+        ],
+        "fine",
+    ),
+    "OpenAI responses": (
+        [
+            {"type": "response.created", "response": {"output": []}},
+            {"type": "response.output_text.delta", "delta": "fi"},
+            {"type": "response.output_text.delta", "delta": "ne"},
+            {"type": "response.function_call_arguments.delta", "delta": "{}"},
+            {"type": "response.output_text.done", "text": "fine"},
+            {"type": "response.completed", "response": {"output_text": "fine"}},
+        ],
+        "fine",
+    ),
+    "Anthropic": (
+        [
+            {"type": "message_start", "message": {"content": [], "usage": {"input_tokens": 7}}},
+            {"type": "content_block_start", "content_block": {"type": "text", "text": ""}},
+            {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "fi"}},
+            {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "ne"}},
+            {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+            {"type": "message_stop"},
+        ],
+        "fine",
+    ),
+    "Google": ([{"text": "fi"}, {"text": "ne"}], "fine"),
+    "LangChain": ([{"content": "fi", "type": "AIMessageChunk"}, {"content": "ne", "type": "AIMessageChunk"}], "fine"),
+}
+
+
+@pytest.mark.parametrize("form", [lambda value: value, objects], ids=["mapping", "object"])
+@pytest.mark.parametrize(("chunks", "text"), CHUNKS.values(), ids=CHUNKS)
+def test_chunks_are_put_together_once_each(chunks, text, form):
+    spoken = Spoken()
+    for chunk in chunks:
+        spoken.add(form(chunk))
+
+    assert spoken.message() == Message("assistant", text)
+
+
+def test_tool_calls_in_pieces_are_put_together():
+    pieces = [
+        [{"index": 0, "id": "c1", "function": {"name": "weather", "arguments": ""}}],
+        [{"index": 0, "function": {"arguments": '{"city": '}}],
+        [{"index": 1, "id": "c2", "function": {"name": "clock", "arguments": "{}"}}],
+        [{"index": 0, "function": {"arguments": '"Lisbon"}'}}],
+    ]
+    spoken = Spoken()
+    for piece in pieces:
+        spoken.add({"choices": [{"delta": {"tool_calls": piece}}]})
+
+    other = {"id": "c2", "type": "function", "function": {"name": "clock", "arguments": "{}"}}
+    assert spoken.message().meta == {"tool_calls": [CALL, other]}
+
+
+def test_chunks_that_say_nothing_are_no_message():
+    spoken = Spoken()
+    spoken.add({"type": "ping"})
+
+    assert (spoken.message(), spoken.heard) == (None, 1)
+
+
+@pytest.mark.parametrize(
+    ("reply", "usage"),
+    [
+        ({"model": "m", "usage": {"prompt_tokens": 7}}, ("m", 7)),
+        ({"model": "m", "usage": {"input_tokens": 7, "output_tokens": 1}}, ("m", 7)),
+        ({"usage": {"prompt_tokens": 7}}, ("", 7)),
+        ({"usage": {"prompt_tokens": 0}}, None),
+        ({"usage": None}, None),
+        ("fine", None),
+    ],
+)
+def test_reported_usage_is_read(reply, usage):
+    assert reported_usage(reply) == usage
+    assert reported_usage(objects(reply)) == usage

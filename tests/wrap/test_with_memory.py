@@ -1,0 +1,291 @@
+"""A wrapped callable remembers, whatever it is: function, generator, async or not, over every place."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from holdfast import (
+    AsyncMemory,
+    CalibratedCounter,
+    InMemoryMessages,
+    JsonFileMessages,
+    Memory,
+    Message,
+    PersonMessages,
+    with_memory,
+)
+from holdfast.errors import BadInput, ConfigError
+from holdfast.strategies import Layered, Summary, SummaryBuffer, Window
+
+from .callables import last, later, later_words, words
+
+ANSWERED = [("user", "hi there"), ("assistant", "I heard: hi there")]
+STREAMED = [("user", "hi there"), ("assistant", "I heard: hithere")]
+
+
+# Every kind of callable.
+
+
+def test_a_function_is_given_what_was_said_before(place):
+    seen = []
+
+    def model(messages):
+        seen.append([(m["role"], m["content"]) for m in messages])
+        return f"I heard: {last(messages)}"
+
+    chat = with_memory(model, place.where)
+
+    assert chat("hi there") == "I heard: hi there"
+    assert place.said() == ANSWERED
+    chat("and again")
+    assert seen[1] == [*ANSWERED, ("user", "and again")]
+
+
+def test_an_async_function_stays_one(place):
+    chat = with_memory(later, place.where)
+
+    assert asyncio.iscoroutinefunction(chat)
+    assert asyncio.run(chat("hi there")) == "I heard: hi there"
+    assert place.said() == ANSWERED
+
+
+def test_a_generator_streams_and_is_stored_at_its_end(place):
+    stream = with_memory(words, place.where)("hi there")
+
+    assert next(stream) == "I heard: "
+    assert place.said() == [("user", "hi there")]
+    assert list(stream) == ["hi", "there"]
+    assert place.said() == STREAMED
+
+
+def test_an_async_generator_streams_too(place):
+    async def talk():
+        return [chunk async for chunk in with_memory(later_words, place.where)("hi there")]
+
+    assert asyncio.run(talk()) == ["I heard: ", "hi", "there"]
+    assert place.said() == STREAMED
+
+
+def test_a_function_may_hand_out_a_stream_or_something_to_await():
+    """What a provider's client does with stream=True, and what a lambda hides."""
+    store = InMemoryMessages()
+
+    async def opens_a_stream(messages):
+        return later_words(messages)
+
+    async def talk():
+        kinds = [
+            with_memory(lambda m: later(m), store, session="await"),
+            with_memory(opens_a_stream, store, session="open"),
+        ]
+        assert await kinds[0]("hi there") == "I heard: hi there"
+        assert [chunk async for chunk in await kinds[1]("hi there")] == ["I heard: ", "hi", "there"]
+        hidden = with_memory(lambda m: later_words(m), store, session="stream")
+        assert [chunk async for chunk in hidden("hi there")] == ["I heard: ", "hi", "there"]
+
+    asyncio.run(talk())
+    assert list(with_memory(lambda m: words(m), store, session="sync")("hi there")) == ["I heard: ", "hi", "there"]
+    assert {s: len(store.load(s)) for s in store.sessions()} == {"await": 2, "open": 2, "stream": 2, "sync": 2}
+
+
+def test_an_object_with_invoke_is_called_through_it():
+    class Chain:
+        def invoke(self, messages, config=None):
+            return {"role": "assistant", "content": f"{last(messages)} for {config['tags']}"}
+
+    chat = with_memory(Chain(), InMemoryMessages())
+
+    assert chat("hi", config={"tags": "ana"})["content"] == "hi for ana"
+
+
+def test_arguments_are_passed_on():
+    chat = with_memory(lambda messages, tone, *, size: f"{tone} {size}", InMemoryMessages())
+
+    assert chat("hi", "warm", size=3) == "warm 3"
+
+
+def test_input_may_be_a_message_or_several(place):
+    chat = with_memory(lambda messages: "fine", place.where)
+    chat({"role": "user", "content": "one", "name": "Ana"})
+    chat([Message("user", "two"), {"role": "user", "content": "three"}])
+
+    assert [text for _, text in place.said()] == ["one", "fine", "two", "three", "fine"]
+
+
+def test_tool_calls_are_stored_and_sent_back_with_their_results(place):
+    calls = [{"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}]
+    seen = []
+
+    def model(messages):
+        seen.append(messages)
+        if messages[-1]["role"] == "user":
+            return {"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": calls}}]}
+        return "Sunny."
+
+    chat = with_memory(model, place.where)
+    chat("What's the weather?")
+    chat({"role": "tool", "tool_call_id": "c1", "content": "24 degrees"})
+
+    assert seen[1][-2:] == [
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "c1", "content": "24 degrees"},
+    ]
+    assert place.said()[-1] == ("assistant", "Sunny.")
+
+
+# Which session, whose memory.
+
+
+CONFIGS = [
+    {"session": "s1"},
+    {"config": {"configurable": {"session_id": "s1"}}},
+    {"config": {"metadata": {"session_id": "s1"}}},
+    {"config": {"configurable": {"session_id": "s1"}, "metadata": {"session_id": "other"}}},
+    {"session": "s1", "config": {"configurable": {"session_id": "other"}}},
+]
+
+
+@pytest.mark.parametrize("how", CONFIGS, ids=range(len(CONFIGS)))
+def test_the_session_comes_from_the_call(place, how):
+    with_memory(lambda messages: "fine", place.where, session="unused")("hi", **how)
+
+    assert len(place.said("s1")) == 2
+
+
+@pytest.mark.parametrize("config", [None, {}, {"configurable": None}, {"configurable": {}}, {"metadata": {"x": 1}}])
+def test_without_one_there_is_a_default(place, config):
+    with_memory(lambda messages: "fine", place.where)("hi", config=config)
+    with_memory(lambda messages: "fine", place.where, session="mine")("hi", config=config)
+
+    assert len(place.said("default")) == len(place.said("mine")) == 2
+
+
+def test_users_of_a_memory_are_kept_apart():
+    with Memory(embedder=None) as memory:
+        chat = with_memory(lambda messages: f"{len(messages)}", memory, user="ana")
+        first, other = chat("I'm vegetarian."), chat("hi", config={"configurable": {"user_id": "bo"}})
+        named = chat("hi", user="cy")
+
+        assert (first, other, named) == ("2", "1", "1")  # the fact that she just stated, and her words
+        assert [f.value for f in memory.person("ana").facts()] != []
+        assert memory.person("bo").facts() == []
+
+
+@pytest.mark.parametrize("session", [5, ["a"], ""])
+def test_a_session_that_is_no_name_is_refused_before_anything_is_stored(place, session):
+    called = []
+    chat = with_memory(called.append, place.where)
+    with pytest.raises(BadInput):
+        chat("hi", session=session)
+
+    assert called == place.said() == []
+
+
+def test_a_memory_gives_what_it_knows_and_not_only_what_was_said():
+    with Memory(embedder=None) as memory:
+        memory.conversation("old", user="ana").record("I'm allergic to peanuts.", "Noted.")
+        chat = with_memory(lambda messages: str(messages), memory, user="ana", session="new", system="Be kind.")
+
+        assert "peanut" in chat("Any snack ideas?")
+        assert chat("And?").startswith("[{'role': 'system', 'content': 'Be kind.'}")
+        assert "Be kind." not in [m.content for m in memory.conversation("new", user="ana").load()]
+
+
+def test_an_async_memory_will_do(tmp_path):
+    async def talk():
+        async with AsyncMemory(tmp_path / "chat.db", embedder=None) as memory:
+            await with_memory(later, memory, user="ana")("hi there")
+            return [m.content for m in await memory.conversation("default", user="ana").load()]
+
+    assert asyncio.run(talk()) == ["hi there", "I heard: hi there"]
+
+
+# Strategies over a message store.
+
+
+def test_a_message_store_shows_everything_unless_told_otherwise():
+    store = InMemoryMessages()
+    sizes = with_memory(lambda messages: str(len(messages)), store)
+
+    assert [sizes("hi") for _ in range(3)] == ["1", "3", "5"]
+    assert with_memory(lambda messages: str(len(messages)), store, strategy=Window(1))("hi") == "3"
+
+
+def test_a_system_prompt_counts_and_is_not_stored():
+    store = InMemoryMessages()
+    chat = with_memory(lambda messages: messages[0]["role"], store, system="Be kind.", budget_tokens=40)
+
+    assert chat("word " * 500) == "system"
+    assert [m.role for m in store.load("default")] == ["user", "assistant"]
+    with pytest.raises(BadInput, match="budget"):
+        with_memory(str, store, system="word " * 100, budget_tokens=40)("hi")
+
+
+@pytest.mark.parametrize("kept", ["by the store", "by the wrapper"])
+def test_the_summary_is_made_after_the_reply_and_kept(kept, tmp_path):
+    order = []
+
+    def summarize(before, messages):
+        order.append(f"summary of {len(messages)}")
+        return f"{before} {messages[0].content}".strip()
+
+    def model(messages):
+        order.append("reply")
+        return "fine"
+
+    store = JsonFileMessages(tmp_path)
+    if kept == "by the wrapper":
+        store = PersonMessages(Memory(embedder=None), user="ana")
+    chat = with_memory(model, store, strategy=Summary(1, summarize=summarize))
+    for number in range(4):
+        chat(f"turn {number}")
+    seen = []
+    with_memory(lambda m: seen.extend(m) or "fine", store, strategy=Summary(1, summarize=summarize))("last")
+
+    assert order[:7] == ["reply", "reply", "summary of 2", "reply", "summary of 2", "reply", "summary of 2"]
+    assert kept == "by the wrapper" or "turn 0 turn 1 turn 2" in seen[0]["content"]
+
+
+def test_a_summariser_that_fails_costs_no_reply(caplog):
+    def down(before, messages):
+        raise ConnectionError
+
+    store = InMemoryMessages()
+    chat = with_memory(lambda messages: str(len(messages)), store, strategy=SummaryBuffer(60, summarize=down))
+    replies = [chat(f"turn {number} " + "word " * 20) for number in range(2)]
+
+    assert replies == ["1", "3"]
+    assert len(store.load("default")) == 4
+    assert "not brought up to date" in caplog.text
+    assert "turn 0" not in caplog.messages[0]
+
+
+# What does not go together.
+
+
+@pytest.mark.parametrize("options", [{"strategy": Layered()}, {"user": "ana"}])
+def test_what_needs_a_memory_is_refused_for_a_message_store(options):
+    with pytest.raises(ConfigError, match=r"memory|session"):
+        with_memory(str, InMemoryMessages(), **options)
+
+
+def test_what_cannot_be_called_is_refused():
+    with pytest.raises(ConfigError, match="cannot be called"):
+        with_memory("gpt-5", InMemoryMessages())
+    with pytest.raises(ConfigError, match="neither"):
+        with_memory(str, {})
+
+
+def test_a_counter_learns_from_what_replies_report():
+    count = CalibratedCounter()
+    usage = {"prompt_tokens": 300, "completion_tokens": 1}
+    chat = with_memory(
+        lambda m: {"model": "m1", "usage": usage, "choices": [{"message": {"content": "ok"}}]},
+        InMemoryMessages(),
+        count=count,
+    )
+    chat("word " * 200)
+
+    assert 1.2 < count.factor("m1") < 1.6
