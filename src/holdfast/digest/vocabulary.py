@@ -69,7 +69,9 @@ class Lexicon:
         words = sorted(self.canonical, key=lambda word: (-len(word), word))
         if self._spaced:
             return rf"(?<!\w)(?:{'|'.join(map(_loose, words))})(?!\w)"
-        return "(?:" + "|".join(_loose(word) if not word.isascii() else _latin(word) for word in words) + ")"
+        latin = "|".join(_loose(word) for word in words if word.isascii())  # these keep their edges
+        wide = "|".join(_loose(word) for word in words if not word.isascii())
+        return rf"(?:(?<![A-Za-z0-9])(?:{latin or '(?!)'})(?![A-Za-z])|{wide or '(?!)'})"
 
     @cached_property
     def one(self) -> re.Pattern[str]:
@@ -125,11 +127,6 @@ def open_slot(name: str, spec: Mapping[str, Any]) -> OpenSlot:
 def _loose(word: str) -> str:
     """The expression of a lexicon's word: hyphens and spaces may stand for each other."""
     return re.escape(word).replace(r"\ ", r"[\s-]+").replace(r"\-", r"[\s-]?")
-
-
-def _latin(word: str) -> str:
-    """A word in Latin letters keeps its edges even where other words have none."""
-    return rf"(?<![A-Za-z0-9]){_loose(word)}(?![A-Za-z])"
 
 
 def _key(words: str) -> str:
