@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..scope import SELF
 from ..text.sentences import pieces, split
-from ..text.terms import language_of
+from ..text.terms import likely_languages
 from ..types import Candidate, Fact, Message
 from .claims import SOURCE, Piece, claims, end_of, filled
 from .grammar import MAX_TEXT_CHARS, Language, language
@@ -154,7 +154,7 @@ def _might_state_in(rules: Language, text: str) -> bool:
 
 def _rules_for(text: str, code: str | None) -> list[Language]:
     """The patterns to try in turn: of the text's language, then English, as short texts mislead detection."""
-    codes = [code] if code else [language_of(text), FALLBACK]
+    codes = [code] if code else [*likely_languages(text), FALLBACK]
     if codes[0] in UNMISTAKABLE:
         codes = codes[:1]
     return [rules for rules in map(language, dict.fromkeys(codes)) if rules]

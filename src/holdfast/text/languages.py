@@ -109,9 +109,16 @@ STOP = {
 
 # Words that give a language away and still carry meaning, so they are indexed.
 _TELLING = {
-    "es": "hola gracias vivo vive tengo tiene tienes quiero gusta trabajo",
-    "fr": "bonjour merci habite travaille voudrais",
-    "de": "hallo danke gerne möchte wohne wohnt arbeite mag",
+    "es": "hola gracias vivo vive tengo tiene tienes quiero gusta trabajo ahora nací crecí mudé mudo mudado vivía vivimos "
+    "vivir necesito hablo hablar nuestro nuestra usamos dejé fumo bebo tomo prefiero ayer hace semana año años mes hemos "
+    "vegetariana vegetariano vegana vegano hijos hija hermana hermano perro perra gata gato esposa novio novia jefe jefa "
+    "tenemos estamos vamos voy viajar viaje presupuesto gustaría gustan encanta encantaría odio peso dijo llamo estudio",
+    "fr": "bonjour merci habite travaille voudrais appelle habitons ans prends mange manger végétarien végétarienne "
+    "maintenant aime aimes aimerais adore déteste déménagé utilise utilisons parles veux chien chat fille fils mari copine "
+    "frère sœur semaine dernière voyage jours viens pèse mesure patron dois fume",
+    "de": "hallo danke gerne möchte wohne wohnt arbeite mag heiße esse isst trinke spreche sprichst magst spielst spiele "
+    "nehme benutze nutzen jahre jetzt gern jeden frau tochter sohn kinder hund katze vegetarier vegetarierin bitte wir "
+    "werden stehe gehe normalerweise",
     "it": "ciao grazie vivo abito lavoro sto",
     "pt": "olá obrigado obrigada tenho tem moro gosto trabalho",
     "nl": "hallo bedankt dank graag woon werk",

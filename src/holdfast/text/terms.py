@@ -103,11 +103,21 @@ def _words(text: str) -> list[str]:
 
 
 def _language(text: str, words: Iterable[str]) -> str:
-    score: Counter[str] = Counter()
     if not text.isascii():
         for language, letters in SCRIPTS:
             if letters.search(text):
                 return language
+    score = _scores(text, words)
+    if not score:
+        return "en"
+    best = max(score, key=lambda language: (score[language], language == "en", language))
+    return best if score[best] >= 2 and score[best] > score["en"] else "en"
+
+
+def _scores(text: str, words: Iterable[str]) -> Counter[str]:
+    """How much the words and letters of a text in Latin letters speak for each language."""
+    score: Counter[str] = Counter()
+    if not text.isascii():
         for language, letters in MARKS_OF:
             if letters.search(text):
                 score[language] += 2
@@ -115,10 +125,7 @@ def _language(text: str, words: Iterable[str]) -> str:
         speakers = WORDS_OF[word]
         for language in speakers:
             score[language] += 2 if len(speakers) == 1 else 1
-    if not score:
-        return "en"
-    best = max(score, key=lambda language: (score[language], language == "en", language))
-    return best if score[best] >= 2 and score[best] > score["en"] else "en"
+    return score
 
 
 def language_of(text: str) -> str:
@@ -129,6 +136,18 @@ def language_of(text: str) -> str:
     """
     head = text[:_DECIDING_CHARS]
     return _language(head, _words(head)[:_DECIDING_WORDS])
+
+
+def likely_languages(text: str) -> list[str]:
+    """
+    The languages that *text* may be in, the likeliest first: what `language_of` says, then those that its words speak
+    for at least as much as for English.  A short text ("no como pescado") may be in one of several.
+    """
+    head = text[:_DECIDING_CHARS]
+    words = _words(head)[:_DECIDING_WORDS]
+    score = _scores(head, words)
+    rest = [language for language, points in score.most_common() if points >= max(1, score["en"])]
+    return list(dict.fromkeys([_language(head, words), *rest]))
 
 
 def _wide_terms(word: str) -> list[list[str]]:
