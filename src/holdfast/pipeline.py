@@ -306,12 +306,10 @@ def facts_at(rows: Sequence[FactRow], as_of_ms: int, known_at_ms: int) -> list[F
 
 def _unexpired(view: ReadView, hits: Sequence[Hit], now_ms: int) -> list[Hit]:
     """*hits* without facts whose own words set an end that has passed."""
-    kept = []
-    for hit in hits:
-        row = view.fact(hit.id) if hit.kind == "fact" else None
-        if row is None or believed(row, now_ms):
-            kept.append(hit)
-    return kept
+    if not any(hit.kind == "fact" for hit in hits):
+        return list(hits)
+    expired = view.expired(now_ms)
+    return [hit for hit in hits if hit.kind != "fact" or hit.id not in expired]
 
 
 def _notes(view: ReadView, hits: Sequence[Hit]) -> dict[tuple[str, int], str]:

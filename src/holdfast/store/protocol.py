@@ -160,6 +160,9 @@ class ReadView(Protocol):
     def fact(self, fact_id: str) -> FactRow | None:
         """One fact that the scope may see, live or past."""
 
+    def expired(self, now_ms: int) -> set[str]:
+        """Ids of the person's live facts, of all subjects, whose own words set an end that has passed."""
+
     def facts_of_message(self, conversation: str, seq: int) -> list[FactRow]:
         """Live and past facts the scope may see that rest on one message of its subject, by id."""
 

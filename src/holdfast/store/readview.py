@@ -127,6 +127,10 @@ class SqlReadView:
         found = self._facts_with_evidence(self._run("fact", id=fact_id, **self._sight()))
         return found[0] if found else None
 
+    def expired(self, now_ms: int) -> set[str]:
+        """See the protocol."""
+        return {row[0] for row in self._run("expired", now_ms=now_ms)}
+
     def facts_of_message(self, conversation: str, seq: int) -> list[FactRow]:
         """See the protocol."""
         found = self._run("fact_ids_of_message", conversation=conversation, seq=seq)

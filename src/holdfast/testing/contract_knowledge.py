@@ -43,6 +43,15 @@ class FactsContract:
         assert store.write(ANA, lambda view: view.fact_at("self", "home", "lives_in", "")) == row
         assert row.fact.evidence[0].quote == "Lisbon"
 
+    def test_what_has_run_out_is_named_at_once(self, store: Store) -> None:
+        row = store.write(ANA, lambda view: learn(view, "Lisbon"))
+        store.write(ANA, lambda view: learn(view, "Porto", category="trip"))
+        store.write(ANA, lambda view: view.update_fact(replace(row, expires_at=START_MS)))
+
+        assert store.read(CAT, lambda view: view.expired(START_MS)) == {row.fact.id}
+        assert store.read(ANA, lambda view: view.expired(START_MS - 1)) == set()
+        assert store.read(replace(ANA, user="ben"), lambda view: view.expired(START_MS)) == set()
+
     def test_a_live_address_is_taken_once(self, store: Store) -> None:
         store.write(ANA, lambda view: learn(view, "Lisbon"))
 

@@ -78,6 +78,12 @@ SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, card
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about AND category = :category
  ORDER BY valid_from, recorded_at, id;
 
+-- name: expired
+-- Believed facts, of any subject, whose own words set an end that has passed.
+SELECT id
+  FROM fact
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND valid_to IS NULL AND expires_at <= :now_ms;
+
 -- name: fact_ids_of_message
 -- What rests on one message of the scope's conversations.
 SELECT child
