@@ -239,6 +239,23 @@ def test_results_at_the_head_without_their_call_are_not_shown():
     assert Buffer().apply(with_tools(1)[2:]) == with_tools(1)[3:]
 
 
+def test_a_result_that_is_not_shown_is_left_out_by_name():
+    messages = [replace(m, seq=seq) for seq, m in enumerate(with_tools(2)[2:], 1)]
+    context, _ = assemble(Material(CHAT, messages, 6), budget_tokens=4000, recent_messages=20, strategy=Buffer())
+
+    (left,) = context.left_out
+    assert (left.start_seq, left.end_seq) == (1, 1)
+    assert "without its call" in left.reason
+
+
+def test_a_window_of_tokens_does_not_begin_with_a_result_without_its_call():
+    """The call was never stored, and the result would be the oldest message that fits."""
+    lost = Message("tool", "sunny", meta={"tool_call_id": "gone"})
+    talk = [*exchanges(3), lost, *exchanges(1)]
+
+    assert TokenBuffer(cost([lost, *exchanges(1)]) + 30).apply(talk) == exchanges(1)
+
+
 def test_an_open_question_is_shown_beside_the_exchanges():
     asked = [*exchanges(9), Message("user", "and now?")]
 

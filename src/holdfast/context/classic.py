@@ -36,7 +36,7 @@ from .unshown import NO_SUMMARY
 from .window import verbatim_from
 
 FOLD_TO = 0.5  # of the threshold: a fold makes room for as much again, so few are needed
-NOT_LOADED = "older than what the budget could hold"
+NOT_LOADED = "older than what the budget could hold, or a tool result without its call"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ SUMMARY_SHARE = 0.5
 
 class Talk:
     """
-    The turns of *material*, without tool results at the head whose call is not there.
+    The turns of *material*.
 
     ``opening``: the system messages that the conversation begins with.  ``asked``: the index of the
     last question.  An index of ``len(turns)`` stands for the end.
@@ -36,8 +36,6 @@ class Talk:
         self.opening = tuple(turns_of([*material.opening, *head], None, meter))
         self.opening_tokens = sum(turn.tokens for turn in self.opening)
         turns = turns_of(messages[len(head) :], material.query, meter)
-        while turns and turns[0].role == "tool":
-            del turns[0]
         self.turns = turns
         self.asked = last_exchanges(turns, 1)[1]
         self._after = [*accumulate((turn.tokens for turn in reversed(turns)), initial=0)][::-1]
@@ -81,9 +79,9 @@ def lay_out(talk: Talk, start: int, room: int, older: str, summaries: Sequence[R
     The last question comes first: what would leave it no room is left out.  *older* says why what
     stands before *start* is not told.
     """
+    while start < len(talk.turns) and talk.turns[start].role == "tool":  # its call is not there
+        start += 1
     meter, turns = talk.meter, talk.turns[start:]
-    while turns and turns[0].role == "tool":
-        turns = turns[1:]
     asked = turns[last_exchanges(turns, 1)[1]].tokens if turns else 0
     head = talk.opening if talk.opening_tokens + asked <= room else ()
     left = room - sum(turn.tokens for turn in head)
