@@ -41,9 +41,11 @@ TWINS = {
     "%": "a",
     "_": "b",
 }
-SOMEBODY = st.integers(0, 3)
-SUBJECTS = st.sampled_from([None, "b", "ab", "self"])
-CONVERSATIONS = st.sampled_from(["a", "ab"])
+# Most steps happen to the first two people and in one place, so that they meet.
+SOMEBODY = st.sampled_from([0, 0, 1, 1, 2, 3])
+PLACES = st.sampled_from([(0, 0)] * 5 + [(0, 1), (1, 0), (1, 1), (2, 0)])
+SUBJECTS = [(None, "b", None), ("b", "ab", None), ("self", "b", None)]
+CONVERSATIONS = ("a", "ab")
 WORD = re.compile(r"zq\d+x", re.I)
 
 
@@ -70,11 +72,17 @@ def words(value: object) -> set[str]:
 
 
 class Walk(RuleBasedStateMachine):
-    """Random calls by random people."""
+    """Random calls by random people; ``differs``: in which part of the key the second differs from the first."""
 
-    @initialize(cast=casts())
-    def open(self, cast) -> None:
-        self.cast = cast
+    differs: int | None = None
+
+    @initialize(cast=casts(), subjects=st.sampled_from(SUBJECTS), conversations=st.permutations(CONVERSATIONS))
+    def open(self, cast, subjects, conversations) -> None:
+        if self.differs is not None:
+            twin = list(cast[0])
+            twin[self.differs] = TWINS.get(twin[self.differs], "c")
+            cast[1] = tuple(twin)
+        self.cast, self.subjects, self.conversations = cast, subjects, conversations
         self.clock = FakeClock(datetime(2026, 1, 1, tzinfo=UTC))
         self.memory = Memory(embedder=HashEmbedder(dim=16), clock=self.clock, config=Config(index_cache_mb=1))
         self.said: dict[tuple, list[str]] = defaultdict(list)
@@ -85,6 +93,9 @@ class Walk(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "memory"):
             self.memory.close()
+
+    def at(self, place) -> tuple[str | None, str]:
+        return self.subjects[place[0]], self.conversations[place[1]]
 
     def chat(self, person, subject, conversation):
         org, user, bot = person
@@ -121,19 +132,21 @@ class Walk(RuleBasedStateMachine):
 
     @rule(
         who=SOMEBODY,
-        subject=SUBJECTS,
-        conversation=CONVERSATIONS,
-        kind=st.sampled_from(["home", "allergy", "small talk"]),
+        place=PLACES,
+        kind=st.sampled_from(["home", "home", "allergy", "guess", "small talk"]),
         reply=st.booleans(),
     )
-    def says(self, who, subject, conversation, kind, reply):
+    def says(self, who, place, kind, reply):
         person = self.cast[who]
+        subject, conversation = self.at(place)
         self.serial += 1
         self.clock.advance(seconds=60)
         word = f"Zq{self.serial}x"
-        text = {"home": f"I live in {word}.", "allergy": f"She is allergic to {word}."}.get(
-            kind, f"The {word} was lovely."
-        )
+        text = {
+            "home": f"I live in {word}.",
+            "allergy": f"She is allergic to {word}.",
+            "guess": f"I think I work at {word}.",
+        }.get(kind, f"The {word} was lovely.")
         receipt = self.chat(person, subject, conversation).record(text, f"Ah, {word}." if reply else None)
         said = self.said[person, subject or "self", conversation]
         assert receipt.seqs[0] == len(said) + 1
@@ -141,10 +154,11 @@ class Walk(RuleBasedStateMachine):
         if kind == "home":
             self.home[person].append(word)
 
-    @rule(who=SOMEBODY, subject=SUBJECTS, conversation=CONVERSATIONS, key=st.sampled_from(["k", "l"]))
-    def says_once(self, who, subject, conversation, key):
+    @rule(who=SOMEBODY, place=PLACES, key=st.sampled_from(["k", "l"]))
+    def says_once(self, who, place, key):
         """A key belongs to one conversation; elsewhere it is free."""
         person = self.cast[who]
+        subject, conversation = self.at(place)
         self.clock.advance(seconds=60)
         scope = (person, subject or "self", conversation)
         text, before = self.keys.get((*scope, key), (f"Key Zq9{self.serial}0{len(self.keys)}x.", None))
@@ -158,22 +172,25 @@ class Walk(RuleBasedStateMachine):
         else:
             assert receipt.seqs == before
 
-    @rule(who=SOMEBODY, subject=SUBJECTS, conversation=CONVERSATIONS, ends=st.booleans())
-    def works(self, who, subject, conversation, ends):
+    @rule(who=SOMEBODY, place=PLACES, ends=st.booleans())
+    def works(self, who, place, ends):
         person = self.cast[who]
+        subject, conversation = self.at(place)
         if ends:
             self.chat(person, subject, conversation).end()
         self.memory.digest()
 
-    @rule(who=SOMEBODY, subject=SUBJECTS, conversation=CONVERSATIONS)
-    def loads(self, who, subject, conversation):
+    @rule(who=SOMEBODY, place=PLACES)
+    def loads(self, who, place):
         person = self.cast[who]
+        subject, conversation = self.at(place)
         loaded = [m.content for m in self.chat(person, subject, conversation).load()]
         assert loaded == self.said.get((person, subject or "self", conversation), [])
 
-    @rule(who=SOMEBODY, subject=SUBJECTS, conversation=CONVERSATIONS, budget=st.sampled_from([200, 4000]))
-    def asks(self, who, subject, conversation, budget):
+    @rule(who=SOMEBODY, place=PLACES, budget=st.sampled_from([200, 4000]))
+    def asks(self, who, place, budget):
         person = self.cast[who]
+        subject, conversation = self.at(place)
         chat = self.chat(person, subject, conversation)
         context = chat.context("Where do I live, what was lovely?", budget_tokens=budget)
         allowed = self.own(person, subject or "self") | set(self.lived(person))
@@ -181,10 +198,11 @@ class Walk(RuleBasedStateMachine):
         assert words(chat.summaries()) <= self.own(person, subject or "self")
         assert words(chat.episodes()) <= allowed
 
-    @rule(who=SOMEBODY, subject=SUBJECTS, pick=st.integers(0, 99))
-    def searches(self, who, subject, pick):
+    @rule(who=SOMEBODY, place=PLACES, pick=st.integers(0, 99))
+    def searches(self, who, place, pick):
         """A word that was said here is found, whatever else was indexed meanwhile; no other is."""
         person = self.cast[who]
+        subject, _ = self.at(place)
         somebody, heard = self.somebody(person, subject), self.heard(person, subject)
         hits = somebody.search("Where do I live, what was lovely?", limit=50)
         assert {word for hit in hits for word in words(hit.text)} <= self.own(person, subject) | self.lived(person)
@@ -200,9 +218,10 @@ class Walk(RuleBasedStateMachine):
             for t in texts
         ]
 
-    @rule(who=SOMEBODY, subject=SUBJECTS)
-    def reads(self, who, subject):
+    @rule(who=SOMEBODY, place=PLACES)
+    def reads(self, who, place):
         person = self.cast[who]
+        subject, _ = self.at(place)
         self.memory.digest()
         somebody = self.somebody(person, subject)
         now = [fact.value for fact in somebody.facts() if fact.key == "lives_in" and fact.subject == "self"]
@@ -301,7 +320,9 @@ PLANTED = {
 def test_every_planted_leak_is_found(leak, monkeypatch):
     """The walk is worth as much as the bugs that it finds."""
     PLANTED[leak](monkeypatch)
-    patient = settings(WALK, max_examples=500, report_multiple_bugs=False, derandomize=True)
+    parts = [part for part, name in enumerate(("org", "user", "bot")) if name in leak]
+    walk = type("Walk", (Walk,), {"differs": parts[0] if parts else None})
+    patient = settings(WALK, max_examples=300, report_multiple_bugs=False, derandomize=True)
 
     with pytest.raises((AssertionError, HoldfastError, apsw.Error, IndexError)):
-        run_state_machine_as_test(Walk, settings=patient)
+        run_state_machine_as_test(walk, settings=patient)
