@@ -17,6 +17,7 @@ _WIDE = (
     "\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 )
 _NOT_ASCII = re.compile(rf"[^\x00-\x7f](?:(?<=[^\W\d_])(?<![{_WIDE}])[^\W\d_]+)?")
+_ONE_WIDE = re.compile(f"[{_WIDE}]")
 _OTHER_DIGITS = re.compile(r"[^\x00-\x7f\D]+")
 
 _LETTERS = (b"aaaaaa", b"aaaaa", b"aaaa", b"aaa", b"aa", b"a")
@@ -57,6 +58,6 @@ def _ascii(text: str) -> int:
 def _price(piece: str) -> int:
     """Tokens of one character, or of a run of letters, that is not ASCII."""
     first = piece[0]
-    if len(piece) > 1 or first.isalnum():
+    if len(piece) > 1 or first.isalnum() or _ONE_WIDE.match(first):  # some wide ones are not assigned yet
         return 1 if len(piece) == 1 else -(-2 * len(piece) // 5)
     return 0 if first.isspace() else len(piece.encode("utf-8", "surrogatepass")) // 3 + 1
