@@ -205,7 +205,7 @@ def _year_named(parts: Parts) -> Found:
 
 
 def _clock(parts: Parts) -> Found | None:
-    found = re.match(r"(\d{1,2})(?:[:.h](\d{2}))?\s*([ap])?", parts.clock, re.IGNORECASE)
+    found = re.match(r"(\d{1,2}) ?(?:[:.h] ?(\d{2}))?\s*([ap])?", parts.clock, re.IGNORECASE)
     if parts.clock.lower() in _NAMED_HOURS:
         hour, minute, half = _NAMED_HOURS[parts.clock.lower()], 0, None
     elif found:

@@ -142,6 +142,9 @@ def _related(text: str, span: TimeSpan, grammar: _Grammar) -> TimeSpan:
     for relation, expression in relations:
         if expression and (expression.search(text[: span.start]) or expression.search(before)):
             return replace(span, relation=relation)
+    for relation, expression in (("since", grammar.since_after), ("until", grammar.until_after)):
+        if expression and expression.search(text[span.end : span.end + 10]):
+            return replace(span, relation=relation)
     return span
 
 
@@ -171,9 +174,11 @@ class _Grammar:
     past: re.Pattern[str]
     since: re.Pattern[str] | None
     until: re.Pattern[str] | None
+    since_after: re.Pattern[str] | None
+    until_after: re.Pattern[str] | None
 
 
-_CLOCK = r"\d{1,2}(?:[:.]\d{2})? ?[ap](?:\.m\.|m\b)|\d{1,2}:\d{2}|noon|midday|midnight|\d{1,2} ?(?:uhr|h)\b(?:\d{2}\b)?"
+_CLOCK = r"\d{1,2}(?:[:.]\d{2})? ?[ap](?:\.m\.|m\b)|\d{1,2}:\d{2}|noon|midday|midnight|\d{1,2} ?h ?\d{2}\b|\d{1,2} ?(?:uhr|h)\b"
 
 
 @cache
@@ -197,7 +202,7 @@ def _grammar(language: str) -> _Grammar | None:
     }
     phrases: list[tuple[str, re.Pattern[str]]] = []
     for rule in RULES:
-        for phrase in ("{words}",) if rule == "days" else words.phrases.get(rule, ()):
+        for phrase in words.phrases.get(rule, ("{words}",) if rule == "days" else ()):
             source = _HOLE.sub(lambda hole: _filled_hole(hole[1], holes, words), phrase.replace(" ", r"\s+"))
             edges = (r"(?<![\w'-])", r"(?![\w'-](?<!-))") if words.spaced else ("", "")
             phrases.append((rule, re.compile(edges[0] + source + edges[1], re.IGNORECASE)))
@@ -207,8 +212,10 @@ def _grammar(language: str) -> _Grammar | None:
         tuple(phrases),
         re.compile(worth, re.IGNORECASE),
         re.compile(words.past, re.IGNORECASE),
-        re.compile(words.since, re.IGNORECASE) if words.since else None,
-        re.compile(words.until, re.IGNORECASE) if words.until else None,
+        *(
+            re.compile(source, re.IGNORECASE) if source else None
+            for source in (words.since, words.until, words.since_after, words.until_after)
+        ),
     )
 
 
