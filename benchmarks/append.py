@@ -25,6 +25,7 @@ import apsw
 from support import machine, sentence
 
 from holdfast import Conversation, Memory
+from holdfast.store import queries
 
 TEXTS = [sentence(random.Random(number)) for number in range(2000)]
 BATCH = 500
@@ -55,6 +56,36 @@ def bare(path: Path) -> Step:
                 [(word, seq) for word in text[:-1].lower().split()],
             )
             db.execute("INSERT INTO job VALUES ('o','u','b',?,'extract','ready',?)", (f"job{seq}", seq))
+            db.execute("COMMIT")
+        return 100
+
+    return step
+
+
+def every_row(path: Path) -> Step:
+    """
+    A hundred messages with every row that Holdfast writes for one, in its own tables, all known beforehand:
+    message, document, fifteen postings (the day is indexed too), the counters of person and conversation, two jobs.
+    """
+    Memory(path, embedder=None).conversation("c", user="u").append({"role": "user", "content": TEXTS[0]})
+    sql, db = queries.load("sqlite"), apsw.Connection(str(path))
+    db.execute("PRAGMA synchronous=FULL; PRAGMA secure_delete=ON")
+    who = {"org": "default", "user_id": "u", "bot": "default", "subject": "self", "conversation": "c"}
+    head, numbered = ("default", "u", "default", "self"), enumerate(cycle(TEXTS), 2)
+
+    def step() -> int:
+        for _ in range(100):
+            n, text = next(numbered)
+            counters = {"next_seq": n + 1, "chunk_start": 1, "ended_seq": 0, "extracted_seq": 0, "session": 1}
+            db.execute("BEGIN IMMEDIATE")
+            db.execute(sql["save_person"], who | {"next_doc": n + 1, "version": n, "epoch": 0, "created_at": n})
+            db.execute(sql["save_conversation"], who | counters | {"last_at": n, "created_at": n})
+            db.execute(sql["add_message"], (*head, "c", n, "user", None, text, n, 20, 1, n, "{}", n))
+            db.execute(sql["add_doc"], (*head, "message", n, "c", n, "", 1, "user", "user", n, 15, len(text), 0, 1, ""))
+            terms = sorted([*text[:-1].lower().split(), "7", "june", "2026"])
+            db.executemany(sql["add_posting"], [(*head, "message", term, n, 1) for term in terms])
+            for kind in ("extract", "chunk"):
+                db.execute(sql["move_waiting_job"], who | {"kind": kind, "key": "", "wanted": n, "run_at": n})
             db.execute("COMMIT")
         return 100
 
@@ -114,6 +145,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         cases = {
             "bare apsw loop, 1 writer": bare(Path(folder, "bare.db")),
+            "bare, every row that Holdfast writes": every_row(Path(folder, "every.db")),
             "Conversation.append, 1 thread": single(Path(folder, "one.db")),
             f"Conversation.append, {args.threads} threads": crowd(Path(folder, "many.db"), args.threads),
             f"import in batches of {BATCH}": bulk(Path(folder, "bulk.db")),
