@@ -18,11 +18,11 @@ demo:  ## show Holdfast at work on a bundled conversation
 
 test: check  ## everything that must hold before a change is merged
 	@echo "tests"
-	@$(PYTEST) -q -n auto
+	@$(PYTEST) -q -n auto --dist worksteal
 
 test-quick:  ## the tests without the slow ones
 	@scripts/setup dev
-	@$(PYTEST) -q -n auto -m "not slow"
+	@$(PYTEST) -q -n auto --dist worksteal -m "not slow"
 
 check: lint types  ## all checks but the tests
 	@scripts/setup dev
