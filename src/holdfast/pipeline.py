@@ -55,6 +55,8 @@ HIT_KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
 SPARE_HITS = 5
 # A longer batch is an import: its facts are read in the background like the rest of its work.
 INLINE_MESSAGES = 20
+# So long the background leaves facts to the call that is about to read them itself.
+INLINE_GRACE_MS = 2_000
 MAX_OPENING = 8  # system messages at the head of a conversation that the classic strategies keep
 
 
@@ -101,17 +103,19 @@ class Pipeline:
             given, now=self.clock(), max_chars=self.config.max_message_chars, language=self.config.language
         )
         digest, now_ms = body_digest(prepared) if key is not None else "", self.now_ms()
+        said = [item.message.content for item in prepared if item.message.role == "user"]
+        inline = len(prepared) <= INLINE_MESSAGES and any(rules.might_state(text) for text in said)
+        orders = replace(self._orders, extract_after_ms=INLINE_GRACE_MS) if inline else self._orders
         stored = self.store.write(
             scope,
-            lambda view: append(view, prepared, self.config, self._orders, key=key, digest=digest, now_ms=now_ms),
+            lambda view: append(view, prepared, self.config, orders, key=key, digest=digest, now_ms=now_ms),
         )
         seqs = tuple(range(stored.first_seq, stored.last_seq + 1))
         if stored.duplicate:
             return Receipt(seqs, duplicate=True)
         changes: tuple[FactChange, ...] = ()
-        said = [item.message.content for item in prepared if item.message.role == "user"]
-        if len(prepared) <= INLINE_MESSAGES and any(rules.might_state(text) for text in said):
-            changes = drain(self.queue, kinds=("extract",), person=scope).changes
+        if inline:
+            changes = drain(self.queue, kinds=("extract",), person=scope, ahead_ms=INLINE_GRACE_MS).changes
         if self._workers is not None:
             self._workers.wake()
         return Receipt(seqs, tuple(change for change in changes if change.op != "rejected"))

@@ -261,6 +261,14 @@ def test_history_returns_after_closing(tmp_path, clock):
         assert "peanuts" in context.section("facts").text
 
 
+def test_background_threads_leave_a_statement_to_the_call_that_made_it(tmp_path):
+    """The receipt says what changed, and the next reply knows it, whoever else is at work."""
+    with Memory(tmp_path / "chat.db", embedder=None, background=True) as memory:
+        for number in range(150):
+            receipt = memory.conversation("c", user=f"u{number}").record("I live in Porto.", "ok")
+            assert [change.fact.value for change in receipt.changes] == ["Porto"]
+
+
 def test_background_threads_do_the_work_by_themselves(tmp_path):
     with Memory(tmp_path / "chat.db", embedder=HashEmbedder(), background=True) as memory:
         chat = memory.conversation("c", user="ana")

@@ -28,9 +28,15 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """Which background work exists in this memory: embedding needs an embedder."""
+    """
+    Which background work exists in this memory, and when reading facts is due.
+
+    ``embed``: there is an embedder.  ``extract_after_ms``: how long the background leaves the reading
+    to the caller, who is about to do it.
+    """
 
     embed: bool
+    extract_after_ms: int = 0
 
 
 def append(
@@ -154,7 +160,7 @@ def _order_work(
     """
     last_seq = after.next_seq - 1
     if any(row.message.role == "user" for row in rows):
-        view.want("extract", "", wanted=last_seq, run_at_ms=now_ms, now_ms=now_ms)
+        view.want("extract", "", wanted=last_seq, run_at_ms=now_ms + orders.extract_after_ms, now_ms=now_ms)
     waiting = after.next_seq - after.chunk_start
     silence_ms = config.chunk_gap_minutes * 60_000
     ended = after.ended_seq >= after.chunk_start

@@ -41,11 +41,15 @@ class Queue:
     backoff_ms: int
     wake: threading.Event = field(default_factory=threading.Event)
 
-    def claim(self, *, kinds: Sequence[str] = (), person: Scope | None = None) -> Job | None:
-        """One due job, leased to this worker; ``None`` when nothing is due."""
+    def claim(self, *, kinds: Sequence[str] = (), person: Scope | None = None, ahead_ms: int = 0) -> Job | None:
+        """One job that is due now or within *ahead_ms*, leased to this worker; ``None`` when there is none."""
         for kind in kinds or self.handlers:
             job = self.store.claim(
-                now_ms=self.now_ms(), worker=self.worker, lease_ms=self.lease_ms, kinds=(kind,), person=person
+                now_ms=self.now_ms() + ahead_ms,
+                worker=self.worker,
+                lease_ms=self.lease_ms,
+                kinds=(kind,),
+                person=person,
             )
             if job is not None:
                 return job

@@ -52,12 +52,17 @@ def reason_of(error: Exception) -> str:
 
 
 def drain(
-    queue: Queue, *, kinds: Sequence[str] = (), person: Scope | None = None, deadline: float | None = None
+    queue: Queue,
+    *,
+    kinds: Sequence[str] = (),
+    person: Scope | None = None,
+    deadline: float | None = None,
+    ahead_ms: int = 0,
 ) -> DigestReport:
-    """Run due jobs until none is due or *deadline* (``time.monotonic``) has passed."""
+    """Run jobs that are due (or will be within *ahead_ms*) until none is or *deadline* (``time.monotonic``) has passed."""
     report = DigestReport()
     while deadline is None or time.monotonic() < deadline:
-        job = queue.claim(kinds=kinds, person=person)
+        job = queue.claim(kinds=kinds, person=person, ahead_ms=ahead_ms)
         if job is None:
             break
         report += attempt(queue, job)
