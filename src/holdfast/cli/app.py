@@ -38,6 +38,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Keep it well": {
         "jobs": ("jobs", "List background work; retry or cancel it."),
         "doctor": ("doctor", "Check the store and everything that Holdfast needs."),
+        "bench": ("bench", "Measure recall on public benchmarks, and what is believed."),
     },
 }
 _WHERE = {name: module for commands in COMMANDS.values() for name, (module, _) in commands.items()}
