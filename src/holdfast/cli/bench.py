@@ -13,39 +13,46 @@ from .options import Json, commands
 app = commands()
 
 
+Benchmark = Annotated[str, typer.Argument(help="tiny, locomo, realtalk, beam, longmemeval or beliefs.")]
+Files = Annotated[list[Path] | None, typer.Argument(help="Further files, as after --data.")]
+Data = Annotated[
+    list[Path] | None,
+    typer.Option("--data", metavar="FILE", help="Its public file, as it is distributed; or a folder."),
+]
+Peer = Annotated[
+    list[str] | None, typer.Option("--peer", metavar="NAME", help="bm25, cosine or rrf beside it; may be given again.")
+]
+NoEmbedder = Annotated[bool, typer.Option("--no-embedder", help="Search by words alone.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many questions, at even distances.")]
+Turns = Annotated[int, typer.Option("--turns", min=1, help="beliefs: exchanges of the story.")]
+Seed = Annotated[int, typer.Option("--seed", help="Of the story, and of the resampling for intervals.")]
+Half = Annotated[str, typer.Option("--half", metavar="HALF", help="beliefs: development, held-back or both.")]
+State = Annotated[
+    Path | None, typer.Option("--state", metavar="FOLDER", help="Where a stopped run goes on [holdfast-bench/NAME].")
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Begin again instead of going on.")]
+Report = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write the whole report as JSON.")]
+Runs = Annotated[
+    Path | None,
+    typer.Option("--runs", metavar="FILE", help="Write what was found for each question, a JSON line each."),
+]
+
+
 @app.command()
 def bench(
-    benchmark: Annotated[str, typer.Argument(help="tiny, locomo, realtalk, beam, longmemeval or beliefs.")] = "tiny",
-    files: Annotated[list[Path] | None, typer.Argument(help="Further files, as after --data.")] = None,
-    data: Annotated[
-        list[Path] | None,
-        typer.Option("--data", metavar="FILE", help="Its public file, as it is distributed; or a folder."),
-    ] = None,
-    peer: Annotated[
-        list[str] | None,
-        typer.Option("--peer", metavar="NAME", help="bm25, cosine or rrf beside it; may be given again."),
-    ] = None,
-    no_embedder: Annotated[bool, typer.Option("--no-embedder", help="Search by words alone.")] = False,
-    limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="At most so many questions, at even distances.")
-    ] = None,
-    turns: Annotated[int, typer.Option("--turns", min=1, help="beliefs: exchanges of the story.")] = 400,
-    seed: Annotated[int, typer.Option("--seed", help="Of the story, and of the resampling for intervals.")] = 1,
-    half: Annotated[
-        str, typer.Option("--half", metavar="HALF", help="beliefs: development, held-back or both.")
-    ] = "both",
-    state: Annotated[
-        Path | None,
-        typer.Option("--state", metavar="FOLDER", help="Where a stopped run goes on [holdfast-bench/NAME]."),
-    ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Begin again instead of going on.")] = False,
-    report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Write the whole report as JSON.")
-    ] = None,
-    runs: Annotated[
-        Path | None,
-        typer.Option("--runs", metavar="FILE", help="Write what was found for each question, a JSON line each."),
-    ] = None,
+    benchmark: Benchmark = "tiny",
+    files: Files = None,
+    data: Data = None,
+    peer: Peer = None,
+    no_embedder: NoEmbedder = False,
+    limit: Limit = None,
+    turns: Turns = 400,
+    seed: Seed = 1,
+    half: Half = "both",
+    state: State = None,
+    fresh: Fresh = False,
+    report: Report = None,
+    runs: Runs = None,
     as_json: Json = False,
 ) -> int:
     """
