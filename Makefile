@@ -12,7 +12,7 @@ help:  ## list the tasks
 	@echo
 	@echo "New here? Start with 'make demo'. Changing something? 'make test' says whether it still holds."
 
-demo:  ## show Holdfast at work on a bundled conversation
+demo:  ## show Holdfast at work on bundled conversations
 	@scripts/setup run
 	@$(BIN)/holdfast demo
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 from holdfast.cli import main
 
+SOURCE = Path(__file__).parent.parent.parent / "src"  # this tree's, wherever a process is started
 SETTINGS = ("HOLDFAST_STORE", "HOLDFAST_USER", "HOLDFAST_ORG", "HOLDFAST_BOT", "NO_COLOR", "FORCE_COLOR")
 
 
@@ -57,9 +59,23 @@ def holdfast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     return run
 
 
+Answer = Callable[[str], None]
+
+
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch) -> Answer:
+    """Put lines on standard input for the next command; "" is its end."""
+
+    def put(text: str) -> None:
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+
+    return put
+
+
 def started(*args: str, cwd: Path, **more: Any) -> subprocess.Popen[bytes]:
     """``python -m holdfast`` as a process of its own, its output piped."""
     clean = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    clean["PYTHONPATH"] = str(SOURCE)
     return subprocess.Popen(
         [sys.executable, "-m", "holdfast", *args],
         cwd=cwd,

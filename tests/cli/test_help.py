@@ -22,7 +22,7 @@ ENGINE = {"numpy", "apsw", "Stemmer", "threadpoolctl", "holdfast.memory", "holdf
 def test_every_command_is_listed_with_a_description(holdfast: Holdfast) -> None:
     for args in (("--help",), ("-h",), ()):
         run = holdfast(*args)
-        listed = dict(re.findall(r"^  (\w+) {2,}(\S.*)$", run.out, re.M))
+        listed = dict(re.findall(r"^  ([\w-]+) {2,}(\S.*)$", run.out, re.M))
 
         assert run.code == 0
         assert set(NAMES) <= set(listed)
@@ -80,7 +80,7 @@ def test_a_commands_help_imports_no_engine(name: str) -> None:
 
 
 def test_the_commands_in_the_general_help_exist(holdfast: Holdfast) -> None:
-    used = re.findall(r"^ +holdfast (\w+)", holdfast("--help").out, re.M)
+    used = re.findall(r"^ +holdfast ([\w-]+)", holdfast("--help").out, re.M)
 
     assert used
     assert set(used) <= set(NAMES)

@@ -16,7 +16,7 @@ import pytest
 
 from holdfast import Memory
 
-from .conftest import Holdfast, said, started, write_jsonl
+from .conftest import SOURCE, Holdfast, said, started, write_jsonl
 
 MESSAGES = 2500
 
@@ -113,7 +113,11 @@ def on_a_terminal(*args: str, cwd: Path, env: dict[str, str]) -> tuple[int, byte
     terminal, end = pty.openpty()
     clean = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
     process = subprocess.Popen(
-        [sys.executable, "-m", "holdfast", *args], cwd=cwd, env=clean | {"TERM": "xterm"} | env, stdout=end, stderr=end
+        [sys.executable, "-m", "holdfast", *args],
+        cwd=cwd,
+        env=clean | {"TERM": "xterm", "PYTHONPATH": str(SOURCE)} | env,
+        stdout=end,
+        stderr=end,
     )
     os.close(end)
     seen = b""

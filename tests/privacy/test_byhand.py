@@ -119,6 +119,21 @@ def test_a_corrected_value_was_true_from_the_beginning(memory: Memory, clock: Fa
     assert [f.value for f in person.facts("home", as_of=START + 0.5 * DAY)] == ["Lisbon"]
 
 
+def test_the_one_answer_of_a_category_can_be_corrected(memory: Memory, clock: FakeClock) -> None:
+    """Of "dietary: vegetarian", the key is the answer: a corrected one is read like any other."""
+    say(memory, clock, "I'm vegetarian.")
+    person = memory.person(USER)
+    wrong = person.facts("dietary")[0].id
+    person.correct(wrong, value="vegan")
+    (now,) = person.facts("dietary")
+    say(memory, clock, "I'm vegan.")
+
+    assert (now.key, now.value, now.text) == ("vegan", "true", "Dietary: vegan.")
+    assert [fact.id for fact in person.facts("dietary")] == [now.id]
+    assert person.restore(wrong).op == "new"
+    assert [fact.key for fact in person.facts("dietary")] == ["vegetarian"]
+
+
 def test_what_was_corrected_is_not_learned_again_from_the_same_words(memory: Memory, clock: FakeClock) -> None:
     say(memory, clock, "I live in Prto.")
     person = memory.person(USER)

@@ -72,7 +72,14 @@ def missing(shown: list[str], printed: str) -> list[str]:
 def run_command(command: str, shown: list[str], folder: Path, *, fails: bool) -> None:
     """Run one shell line as a reader would, and hold what it prints against what the page shows."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    env = {**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
+    env = {
+        **os.environ,
+        "PATH": path,
+        "PYTHONPATH": str(ROOT / "src"),
+        "NO_COLOR": "1",
+        "COLUMNS": "100",
+        "PYTHONIOENCODING": "utf-8",
+    }
     done = subprocess.run(command, shell=True, cwd=folder, env=env, capture_output=True, encoding="utf-8", timeout=300)
     printed = done.stdout + done.stderr
 

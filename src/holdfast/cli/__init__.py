@@ -37,6 +37,8 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         code = command().main(args=given, prog_name="holdfast", standalone_mode=False)
         sys.stdout.flush()
+        if code == INTERRUPTED:  # typer has caught it, and says nothing
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except BrokenPipeError:
         _let_go_of_stdout()

@@ -25,7 +25,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Put conversations in": {
         "say": ("say", "Say something as the user, and see what it changes."),
-        "import": ("load", "Import conversations from JSONL files, resumably."),
+        "import": ("load", "Import conversations from JSONL files, or what export wrote."),
         "digest": ("digest", "Do the background work that is due: facts, summaries, vectors."),
     },
     "See what is remembered": {
@@ -35,6 +35,24 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "search": ("search", "Find facts, messages and summaries."),
         "context": ("context", "Show exactly what a model would get for the next reply."),
     },
+    "Mend what is remembered": {
+        "remember": ("remember", "Add a fact by hand, or replace one that has changed."),
+        "correct": ("remember", "Put right a fact that was wrong from the start."),
+        "never-true": ("remember", "Stop believing a fact that never held."),
+        "restore": ("remember", "Believe a past fact again; undoes correct and never-true."),
+        "forget": ("forget", "Erase a fact, a message, a conversation, or all facts."),
+    },
+    "Let people decide": {
+        "status": ("consent", "Show whether memory is in use, and how much is held."),
+        "pause": ("consent", "Keep what is held, use none of it, write nothing."),
+        "resume": ("consent", "End a pause."),
+        "opt-out": ("consent", "Remember nothing from now on, and erase what is held."),
+        "opt-in": ("consent", "Remember again."),
+        "never-remember": ("consent", "Learn no more facts of a topic."),
+        "allow": ("consent", "Learn facts of a topic again."),
+        "export": ("takeaway", "Write down everything that is held, to take along."),
+        "erase": ("forget", "Erase everything that is held, with a receipt."),
+    },
     "Keep it well": {
         "jobs": ("jobs", "List background work; retry or cancel it."),
         "doctor": ("doctor", "Check the store and everything that Holdfast needs."),
@@ -42,6 +60,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 _WHERE = {name: module for commands in COMMANDS.values() for name, (module, _) in commands.items()}
+WIDEST = max(map(len, _WHERE))
 
 
 class LazyGroup(TyperGroup):
@@ -68,7 +87,7 @@ class LazyGroup(TyperGroup):
         """The commands under their headings."""
         for heading, commands in COMMANDS.items():
             with formatter.section(heading):
-                formatter.write_dl([(name.ljust(9), text) for name, (_, text) in commands.items()])
+                formatter.write_dl([(name.ljust(WIDEST), text) for name, (_, text) in commands.items()])
 
 
 app = typer.Typer(

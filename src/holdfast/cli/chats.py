@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..memory import Memory
 
 PAGE_MESSAGES = 1000
+BY_HAND = "(by hand)"  # where `holdfast remember` and `holdfast correct` keep their words
 
 
 def names(memory: Memory, *, user: str, org: str, bot: str, subject: str | None) -> list[str]:
@@ -46,15 +47,16 @@ def one(
         CommandError: there is no such conversation, or several to choose from.
     """
     known = names(memory, user=user, org=org, bot=bot, subject=subject)
-    if conversation is None and len(known) > 1:
-        shown = ", ".join(known[:8]) + (f" and {len(known) - 8} more" if len(known) > 8 else "")
+    talks = [name for name in known if name != BY_HAND] or known
+    if conversation is None and len(talks) > 1:
+        shown = ", ".join(talks[:8]) + (f" and {len(talks) - 8} more" if len(talks) > 8 else "")
         raise CommandError(
             "which-conversation",
             f"{user!r} has several conversations: {shown}",
             hint="name one with --conversation NAME",
             exit_code=2,
         )
-    name = known[0] if conversation is None else conversation
+    name = talks[0] if conversation is None else conversation
     if name not in known:
         raise CommandError(
             "no-conversation", f"{user!r} has no conversation {name!r} here", hint=f"there is {', '.join(known[:8])}"

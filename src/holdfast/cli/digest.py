@@ -10,7 +10,7 @@ from .plain import CommandError
 from .screen import QUIET, Screen, print_json
 from .values import plain
 from .words import seconds
-from .work import digest_all
+from .work import digest_all, raise_if_failed
 
 app = commands()
 
@@ -47,8 +47,4 @@ def digest(store: Store = STORE, as_json: Json = False) -> int:
         else:
             print_changes(screen, report.changes)
             screen.line(*digest_words(report), (f"   {seconds(time.monotonic() - began)}", QUIET))
-    if report.failed:
-        raise CommandError(
-            "jobs-failed", f"{report.failed} jobs failed", hint="`holdfast jobs` shows why, and when they run again"
-        )
-    return 0
+    return raise_if_failed(report)

@@ -48,6 +48,7 @@ def facts(
         typer.Option("--as-of", metavar="TIME", help="What held then: 2026-03-14 (its end) or 2026-03-14T19:02."),
     ] = None,
     quotes: Annotated[bool, typer.Option(help="Show the words that each fact rests on.")] = True,
+    ids: Annotated[bool, typer.Option("--ids", help="Show the id of each fact.")] = False,
     rejected: Annotated[bool, typer.Option("--rejected", help="What was read but not believed, and why.")] = False,
     store: Store = STORE,
     user: User = USER,
@@ -83,7 +84,7 @@ def facts(
             return 0
         for fact in found:
             past = earlier(fact, person.history(fact.category)) if quotes and fact.category else []
-            show_fact(screen, fact, past, seen if quotes else None)
+            show_fact(screen, fact, past, seen if quotes else None, with_id=ids)
         if found:
             screen.line()
             screen.line((_footer(found, store, user, org, bot), QUIET))
@@ -94,6 +95,7 @@ def facts(
 def history(
     category: Annotated[str, typer.Argument(help="A category, as `holdfast facts` names it: dietary, home, …")],
     key: Annotated[str | None, typer.Argument(help="One key of it: lives_in, …")] = None,
+    ids: Annotated[bool, typer.Option("--ids", help="Show the id of each value.")] = False,
     store: Store = STORE,
     user: User = USER,
     org: Org = ORG,
@@ -125,7 +127,7 @@ def history(
     if as_json:
         print_json(plain(found))
         return 0
-    _timeline(Screen(), found)
+    _timeline(Screen(), found, with_ids=ids)
     return 0
 
 
@@ -137,13 +139,15 @@ def earlier(fact: Fact, ever: list[Fact]) -> list[Fact]:
     return sorted(found, key=lambda old: old.valid_from, reverse=True)
 
 
-def show_fact(screen: Screen, fact: Fact, past: list[Fact], seen: Quotes | None) -> None:
+def show_fact(screen: Screen, fact: Fact, past: list[Fact], seen: Quotes | None, *, with_id: bool = False) -> None:
     """One fact; with *seen*, the latest words that it rests on, and what it replaced."""
-    if seen is None:
-        fact_lines(screen, fact, _note(fact, past))
-        return
-    screen.line()
+    if seen is not None:
+        screen.line()
     fact_lines(screen, fact, _note(fact, past))
+    if with_id:
+        screen.line((f"    {fact.id}", QUIET))
+    if seen is None:
+        return
     if fact.evidence:
         said = fact.evidence[-1]
         frame(screen, said, seen.message(said))
@@ -163,7 +167,7 @@ def _note(fact: Fact, past: list[Fact]) -> Piece:
     return (f"since {day(fact.valid_from)}", QUIET)
 
 
-def _timeline(screen: Screen, found: list[Fact]) -> None:
+def _timeline(screen: Screen, found: list[Fact], *, with_ids: bool) -> None:
     titles: dict[tuple[str, str], list[Fact]] = {}
     for fact in found:
         titles.setdefault((fact.subject, address(fact)), []).append(fact)
@@ -175,10 +179,11 @@ def _timeline(screen: Screen, found: list[Fact]) -> None:
             said = fact.evidence[-1] if fact.evidence else None
             quote = f'message {said.seq} of {said.conversation}: "{said.quote}"' if said else ""
             mark = ("●", GOOD) if fact.live else ("○", QUIET)
-            why = f"{fact.ended_because}; " if fact.ended_because not in ("", "replaced") else ""
+            why = f"{fact.ended_because.replace('_', ' ')}; " if fact.ended_because not in ("", "replaced") else ""
             rows.append(
                 [
                     mark,
+                    *([(fact.id, QUIET)] if with_ids else []),
                     held(fact),
                     (value(fact), STRONG if fact.live else CHANGED),
                     (why + quote, QUIET),

@@ -30,6 +30,9 @@ def jobs(
         str | None, typer.Option("--retry", metavar="ID", help="Make a dead or cancelled job ready again.")
     ] = None,
     cancel: Annotated[str | None, typer.Option("--cancel", metavar="ID", help="Keep a job from running.")] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", "-u", metavar="NAME", help="Only those of this user (default: everybody's).")
+    ] = None,
     store: Store = STORE,
     as_json: Json = False,
 ) -> int:
@@ -42,6 +45,7 @@ def jobs(
     Examples:
       holdfast jobs
       holdfast jobs --state dead
+      holdfast jobs --user ana
       holdfast jobs --retry job_0123456789abcdefghjk
     """
     with reading(store) as memory:
@@ -52,7 +56,7 @@ def jobs(
                 memory.cancel(cancel)
         except NotFound as error:
             raise CommandError(error.code, error.message, hint="`holdfast jobs` lists them") from error
-        found = memory.jobs(state)
+        found = [job for job in memory.jobs(state) if user in (None, job.user)]
     if as_json:
         print_json({"retried": retry, "cancelled": cancel, "jobs": plain(found)})
         return 0
@@ -62,7 +66,8 @@ def jobs(
     if cancel:
         screen.line(f"{cancel} will not run; `holdfast jobs --retry {cancel}` takes that back")
     if not found:
-        screen.line("no job waits" if state is None else f"no job is {state}")
+        whose = f" of {user}" if user is not None else ""
+        screen.line(f"no job{whose} waits" if state is None else f"no job{whose} is {state}")
     screen.columns(
         [
             [

@@ -17,6 +17,7 @@ import typer
 from ..importers.append import Appender, Outcome, RefusedLine
 from ..importers.jsonl import BadLine, Survey, blocks, survey
 from ..reports import DigestReport
+from . import exports
 from .changes import digest_words, print_changes
 from .options import BOT, ORG, STORE, USER, Bot, Json, Org, Store, Subject, User, commands, same_options, writing
 from .plain import CommandError, safe
@@ -24,7 +25,7 @@ from .progress import Progress
 from .screen import QUIET, STRONG, Screen, print_json
 from .values import plain
 from .words import count, seconds
-from .work import digest_all
+from .work import digest_all, raise_if_failed
 
 if TYPE_CHECKING:
     from ..memory import Memory
@@ -54,7 +55,11 @@ class Source:
 
 @app.command("import")
 def import_(
-    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="JSONL files; - for standard input.")],
+    context: typer.Context,
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE…", help="JSONL files, or one that `holdfast export` wrote; - for standard input."),
+    ],
     conversation: Into = None,
     skip_bad: SkipBad = False,
     digest: Annotated[bool, typer.Option(help="Learn from the messages right away.")] = True,
@@ -78,15 +83,25 @@ def import_(
     Every line is checked before anything is stored. Stop it with Ctrl-C and run it again: it goes
     on where it stopped, and nothing is stored twice. A file that has grown adds what is new.
 
+    What `holdfast export` wrote is known by its content and taken back whole, under the name in it
+    unless --user names another; nothing may be held about that person yet.
+
     \b
     Examples:
       holdfast import chat.jsonl
       holdfast import 2025/*.jsonl --user ana --skip-bad
       jq -c '.messages[]' export.json | holdfast import - -c export
+      holdfast import ana.json
     """
     began = time.monotonic()
     with ExitStack() as stack:
-        sources = [_source(stack, name, conversation) for name in files]
+        streams = [_open(stack, name) for name in files]
+        for name, stream in zip(files, streams, strict=True):
+            if (kept := exports.read(stream)) is not None:
+                _alone(name, files)
+                named = {"user": user, "org": org, "bot": bot}
+                return exports.take_back(kept, store, named, exports.typed(context), digest=digest, as_json=as_json)
+        sources = [_source(name, stream, conversation) for name, stream in zip(files, streams, strict=True)]
         skipped, outcome, report = _judge(sources, skip_bad, as_json), Outcome(), DigestReport()
         who = {"user": user, "org": org, "bot": bot, "subject": subject}
         with writing(store) as memory, _resumable(outcome, sources):
@@ -94,18 +109,39 @@ def import_(
             if digest:
                 report = digest_all(memory, show=not as_json)
     learn_s = time.monotonic() - began - stored_s
+    # Short files are learned from as they are stored; the run that follows has the rest.
+    report = DigestReport(changes=tuple(outcome.changes)) + report
+    if outcome.skipped:
+        raise CommandError(
+            "refused",
+            f"nothing was stored: {user} has {'paused memory' if outcome.skipped == 'paused' else 'opted out'}",
+            hint=f"`holdfast {'resume' if outcome.skipped == 'paused' else 'opt-in'}{same_options(store, user, org=org, bot=bot)}` first",
+        )
     if as_json:
         print_json(_as_data(sources, outcome, skipped, report if digest else None))
-        return 0
+    else:
+        _say(sources, outcome, skipped, report, stored_s, learn_s, digest)
+        options = same_options(store, user, org=org, bot=bot)
+        after = f"holdfast facts{options}" if digest else f"holdfast digest{same_options(store, USER)}"
+        Screen().line(f"Next:  {after}")
+    return raise_if_failed(report)
+
+
+def _say(
+    sources: list[Source],
+    outcome: Outcome,
+    skipped: int,
+    report: DigestReport,
+    stored_s: float,
+    learn_s: float,
+    digest: bool,
+) -> None:
     screen = Screen()
     _tell(screen, sources, outcome, skipped, stored_s)
-    if digest and (report.jobs or report.failed):
+    if report.changes or (digest and (report.jobs or report.failed)):
         screen.line(*digest_words(report), (f"   {seconds(learn_s)}", QUIET))
         print_changes(screen, report.changes, most=10)
     screen.line()
-    options = same_options(store, user, org=org, bot=bot)
-    screen.line("Next:  " + (f"holdfast facts{options}" if digest else f"holdfast digest{same_options(store, USER)}"))
-    return 0
 
 
 def _tell(screen: Screen, sources: list[Source], outcome: Outcome, skipped: int, stored_s: float) -> None:
@@ -161,24 +197,31 @@ def _resumable(outcome: Outcome, sources: list[Source]) -> Iterator[None]:
         ) from None
 
 
-def _source(stack: ExitStack, name: str, conversation: str | None) -> Source:
+def _open(stack: ExitStack, name: str) -> BinaryIO:
     if name == "-":
         # Standard input cannot be read twice; what comes is kept in memory, on disk when it is large.
         stream: Any = stack.enter_context(tempfile.SpooledTemporaryFile(max_size=50_000_000))
         shutil.copyfileobj(sys.stdin.buffer, stream)
         stream.seek(0)
-    else:
-        path = Path(name)
-        try:
-            stream = stack.enter_context(path.open("rb"))
-        except FileNotFoundError:
-            raise CommandError(
-                "no-file", f"there is no file {name}", hint="check the path; - reads standard input"
-            ) from None
-        except OSError as error:
-            raise CommandError(
-                "no-file", f"{name} cannot be read: {error.strerror}", hint="name a JSONL file"
-            ) from None
+        return stream  # type: ignore[no-any-return]
+    try:
+        return stack.enter_context(Path(name).open("rb"))
+    except FileNotFoundError:
+        raise CommandError(
+            "no-file", f"there is no file {name}", hint="check the path; - reads standard input"
+        ) from None
+    except OSError as error:
+        raise CommandError("no-file", f"{name} cannot be read: {error.strerror}", hint="name a JSONL file") from None
+
+
+def _alone(name: str, files: list[str]) -> None:
+    if len(files) > 1:
+        raise CommandError(
+            "usage", f"{name} is the export of a person", hint="import it by itself, not with others", exit_code=2
+        )
+
+
+def _source(name: str, stream: BinaryIO, conversation: str | None) -> Source:
     into = conversation or ("stdin" if name == "-" else Path(name).stem)
     shown = "standard input" if name == "-" else name
     seen = survey(stream, into)
@@ -192,28 +235,28 @@ def _source(stack: ExitStack, name: str, conversation: str | None) -> Source:
 def _judge(sources: list[Source], skip_bad: bool, as_json: bool) -> int:
     """Stop before anything is stored when lines are bad, unless they are to be skipped; returns how many are."""
     bad = sum(len(source.seen.bad) for source in sources)
-    if bad and not as_json:
-        for source in sources:
-            for line in source.seen.bad[:BAD_LINES_SHOWN]:
-                print(f"{safe(source.name)}:{line.number}: {safe(line.problem)}", file=sys.stderr)
-                print(f"  help: {safe(line.fix)}", file=sys.stderr)
-            if len(source.seen.bad) > BAD_LINES_SHOWN:
-                print(f"{safe(source.name)}: … and {len(source.seen.bad) - BAD_LINES_SHOWN:,} more", file=sys.stderr)
+    listed = not as_json and (skip_bad or bad > 1)  # a single line stands in the error itself
+    for source in sources if listed else ():
+        for line in source.seen.bad[:BAD_LINES_SHOWN]:
+            print(f"{safe(source.name)}:{line.number}: {safe(line.problem)}", file=sys.stderr)
+            print(f"  help: {safe(line.fix)}", file=sys.stderr)
+        if len(source.seen.bad) > BAD_LINES_SHOWN:
+            print(f"{safe(source.name)}: … and {len(source.seen.bad) - BAD_LINES_SHOWN:,} more", file=sys.stderr)
     if bad and not skip_bad:
         first = next(source for source in sources if source.seen.bad)
-        raise _bad_lines(first.name, first.seen.bad, bad, stored=0)
+        raise _bad_lines(first.name, first.seen.bad, bad, stored=0, listed=listed)
     return bad
 
 
-def _bad_lines(name: str, lines: list[BadLine], number: int, *, stored: int) -> CommandError:
+def _bad_lines(name: str, lines: list[BadLine], number: int, *, stored: int, listed: bool = False) -> CommandError:
     first = lines[0]
-    what = (
-        f"{name}:{first.number}: {first.problem}"
-        if number == 1
-        else f"{count(number, 'line')} cannot be used, the first is {name}:{first.number}: {first.problem}"
-    )
+    where = f"{name}:{first.number}: {first.problem}"
+    several = f"{count(number, 'line')} cannot be used" + ("" if listed else f", the first is {where}")
     kept = f"{stored:,} messages before it are stored" if stored else "nothing was stored"
-    return CommandError("bad-line", f"{what}; {kept}", hint=f"{first.fix}; or add --skip-bad to leave such lines out")
+    help_ = "mend them, or add --skip-bad" if listed else f"{first.fix}; or add --skip-bad"
+    return CommandError(
+        "bad-line", f"{where if number == 1 else several}; {kept}", hint=f"{help_} to leave such lines out"
+    )
 
 
 def _as_data(sources: list[Source], outcome: Outcome, skipped: int, report: DigestReport | None) -> dict[str, Any]:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from ..clock import from_ms
 from ..reports import DigestReport
 from ..types import Job
+from .plain import CommandError
 from .progress import Progress
+from .words import count
 
 if TYPE_CHECKING:
     from ..memory import Memory
@@ -35,6 +37,22 @@ def digest_all(memory: Memory, *, show: bool) -> DigestReport:
             time.sleep(0.2)
             report += memory.digest()
     return report
+
+
+def raise_if_failed(report: DigestReport) -> int:
+    """
+    0, when no job failed.
+
+    Raises:
+        CommandError: some did; what they were about is kept, and they run again.
+    """
+    if report.failed:
+        raise CommandError(
+            "jobs-failed",
+            f"{count(report.failed, 'job')} failed",
+            hint="`holdfast jobs` shows why, and when they run again",
+        )
+    return 0
 
 
 def due(job: Job) -> bool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ..clock import to_ms
 from ..errors import BadInput
 from ..text.clean import storable
-from ..types import Message
+from ..types import FactChange, Message
 from .jsonl import BadLine, Block
 
 if TYPE_CHECKING:
@@ -29,10 +29,17 @@ _WHICH = re.compile(r"message (\d+)")
 
 @dataclass(slots=True)
 class Outcome:
-    """What an import has done so far; ``known`` messages had been stored before."""
+    """
+    What an import has done so far.
+
+    ``known`` messages had been stored before; ``changes`` were learned while storing, from blocks that
+    are small enough; ``skipped`` says why nothing is stored, when the user paused memory or opted out.
+    """
 
     stored: int = 0
     known: int = 0
+    skipped: str = ""
+    changes: list[FactChange] = field(default_factory=list)
     refused: list[BadLine] = field(default_factory=list)
 
     @property
@@ -84,7 +91,10 @@ class Appender:
                 self.outcome.refused.append(bad)
                 rest.remove(index)
                 continue
-            if receipt.duplicate:
+            self.outcome.changes += receipt.changes
+            if receipt.skipped:
+                self.outcome.skipped = receipt.skipped
+            elif receipt.duplicate:
                 self.outcome.known += len(rest)
             else:
                 self.outcome.stored += len(rest)

@@ -7,6 +7,7 @@ is no fact without a quote and that exporting and erasing need no exception.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,7 +25,7 @@ from ..reconcile.facts import ARCHIVED, Claim
 from ..reconcile.learn import into_index, learn, leave_index
 from ..scope import SELF, Scope
 from ..store.protocol import Derivation, FactRow, ReadView, Store, WriteView
-from ..types import Candidate, Evidence, FactChange, Message
+from ..types import Candidate, Evidence, Fact, FactChange, Message
 from .choices import state_of
 
 BY_HAND = "(by hand)"
@@ -74,7 +75,7 @@ class ByHand:
         def work(view: WriteView) -> FactChange:
             self._open(view, scope)
             subject, now_ms = scope.subject or SELF, self.now_ms()
-            content = told.text or f"{told.category}, {told.key.replace('_', ' ')}: {told.value}"
+            content = told.text or _worded(told.category, told.key, told.value)
             message = self._say(view, subject, content, _after(view.history_in(subject, told.category), now_ms))
             claims = self._claims(view, subject, told, message)
             for claim in claims:
@@ -107,7 +108,7 @@ class ByHand:
             category=told.category or "note",
             key=told.key,
             value=told.value,
-            text=told.text or f"{told.key.replace('_', ' ').capitalize()}: {told.value}.",
+            text=told.text or _sentence(told.category, told.key, told.value),
             confidence=told.confidence,
             seq=message.seq,
             quote=message.content,
@@ -147,7 +148,7 @@ class ByHand:
             self._open(view, scope)
             old, now_ms = _found(view, fact_id), self.now_ms()
             fact = old.fact
-            content = f"{fact.category}, {fact.key.replace('_', ' ')}: {value}" if fact.kind == "attribute" else value
+            content = _worded(fact.category, *_held(fact, value)) if fact.kind == "attribute" else value
             message = self._say(view, fact.subject, content, max(now_ms, old.stated_at + 1))
             new = self._corrected(old, value, message, now_ms)
             refusal = self.reader.registry.refusal(_candidate(new)) if fact.kind == "attribute" else ""
@@ -175,14 +176,16 @@ class ByHand:
 
     def _corrected(self, old: FactRow, value: str, message: Message, now_ms: int) -> FactRow:
         fact = old.fact
+        key, held = _held(fact, value)
         text = fact.text.replace(fact.value, value) if fact.value and fact.value in fact.text else ""
-        text = text or (f"{fact.key.replace('_', ' ').capitalize()}: {value}." if fact.kind == "attribute" else value)
+        text = text or (_sentence(fact.category, key, held) if fact.kind == "attribute" else value)
         join = "add" if fact.cardinality == "multi" else "replace"
-        slot = self.reader.registry.slot(fact.category, fact.key, value if fact.kind == "attribute" else text, join)
+        slot = self.reader.registry.slot(fact.category, key, held if fact.kind == "attribute" else text, join)
         new = replace(
             fact,
             id=new_id("fact", now_ms),
-            value=value if fact.kind == "attribute" else fact.value,
+            key=key,
+            value=held if fact.kind == "attribute" else fact.value,
             text=text,
             confidence=1.0,
             recorded_at=from_ms(now_ms),
@@ -259,6 +262,24 @@ def _found(view: ReadView, fact_id: str) -> FactRow:
         raise NotFound(f"there is no fact {fact_id!r} here", hint="facts() and history() list them")
 
     return row
+
+
+def _held(fact: Fact, value: str) -> tuple[str, str]:
+    """The key and the value that say *value* at the fact's address: of "dietary: vegetarian" the key is what is said."""
+    if fact.kind == "attribute" and fact.cardinality == "exclusive" and fact.value == "true":
+        return re.sub(r"\W+", "_", value.casefold()).strip("_") or value, "true"
+    return fact.key, value
+
+
+def _worded(category: str, key: str, value: str) -> str:
+    """An address and what it holds, in words."""
+    what, name = key.replace("_", " "), category.replace("_", " ")
+    return f"{name}: {what}" if value == "true" else f"{name}, {what}: {value}"
+
+
+def _sentence(category: str, key: str, value: str) -> str:
+    said = _worded(category, key, value) if value == "true" else f"{key.replace('_', ' ')}: {value}"
+    return f"{said[:1].upper()}{said[1:]}."
 
 
 def _never(row: FactRow, now_ms: int, successor: str | None) -> FactRow:

@@ -1,0 +1,175 @@
+"""What goes for good with the command: asked first, shown, receipted, and really gone."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import apsw
+import pytest
+
+from .conftest import Answer, Holdfast, started, write_jsonl
+
+
+@pytest.fixture
+def ana(holdfast: Holdfast) -> Holdfast:
+    """A store in which two conversations of ana's and one of bo's are held."""
+    holdfast("say", "I live in Quorvane.", "--reply", "Quorvane is lovely.", "-u", "ana", "-c", "one", "--no-digest")
+    holdfast("say", "I'm allergic to nuts.", "-u", "ana", "-c", "two", "--no-digest")
+    holdfast("say", "I live in Oslo.", "-u", "bo", "-c", "one", "--no-digest")
+    return holdfast
+
+
+def bytes_of(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(folder.glob("holdfast.db*")))
+
+
+def test_a_fact_goes_with_its_words_after_asking(ana: Holdfast, answer: Answer, tmp_path: Path) -> None:
+    answer("yes\n")
+    run = ana("forget", "home", "-u", "ana")
+
+    assert run.code == 0
+    assert "1 |  I live in Quorvane." in run.out
+    assert "Erase home, lives in: Quorvane, with the words it rests on? [y/N]" in run.err
+    assert "E2  gone, and no trace of it is left" in run.out
+    assert b"Quorvane" not in bytes_of(tmp_path)
+    assert ana("facts", "home", "-u", "ana", "--json").data == []
+
+
+@pytest.mark.parametrize("said", ["n\n", "\n", "quit\n", ""])
+def test_anything_but_yes_leaves_everything(ana: Holdfast, answer: Answer, said: str) -> None:
+    answer(said)
+    run = ana("forget", "home", "-u", "ana")
+
+    assert run.code == 1
+    assert "error[not-confirmed]: nothing was done" in run.err
+    assert len(ana("facts", "-u", "ana", "--json").data) == 2
+
+
+def test_a_message_is_shown_and_forgotten(ana: Holdfast, answer: Answer) -> None:
+    answer("y\n")
+    run = ana("forget", "--message", "1", "-c", "one", "-u", "ana")
+
+    assert 'Erase message 1 of one: "I live in Quorvane."? [y/N]' in run.err
+    assert "1 message, 1 fact" in run.out
+    assert [fact["category"] for fact in ana("facts", "-u", "ana", "--json").data] == ["allergy"]
+
+
+def test_a_conversation_is_forgotten(ana: Holdfast) -> None:
+    run = ana("forget", "-c", "one", "-u", "ana", "--yes", "--json")
+
+    assert (run.code, run.data["rows"]["messages"], run.data["level"]) == (0, 2, "E2")
+    assert ana("status", "-u", "ana", "--json").data["conversations"] == 1
+    assert ana("status", "-u", "bo", "--json").data["facts"] == 1
+
+
+def test_all_facts_are_forgotten_and_conversations_stay(ana: Holdfast) -> None:
+    run = ana("forget", "--all-facts", "-u", "ana", "--yes")
+    status = ana("status", "-u", "ana", "--json").data
+
+    assert run.code == 0
+    assert (status["facts"], status["conversations"]) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    "call", [(), ("home", "--all-facts"), ("home", "-m", "1"), ("--all-facts", "-c", "one"), ("home", "-c", "one")]
+)
+def test_one_thing_is_forgotten_at_a_time(ana: Holdfast, call: tuple[str, ...]) -> None:
+    run = ana("forget", *call, "-u", "ana", "--yes")
+
+    assert (run.code, run.out) == (2, "")
+    assert "forget one thing" in run.err
+
+
+def test_what_is_not_there_cannot_be_forgotten(ana: Holdfast) -> None:
+    message = ana("forget", "-m", "99", "-c", "one", "-u", "ana", "--yes", "--json")
+    conversation = ana("forget", "-c", "three", "-u", "ana", "--yes", "--json")
+
+    assert (message.code, message.error["code"]) == (1, "no-message")
+    assert (conversation.code, conversation.error["code"]) == (1, "no-conversation")
+    assert "one, two" in conversation.error["hint"]
+
+
+def test_erase_shows_what_goes_and_asks_for_the_name(ana: Holdfast, answer: Answer, tmp_path: Path) -> None:
+    answer("bo\n")
+    wrong = ana("erase", "-u", "ana")
+    answer("ana\n")
+    run = ana("erase", "-u", "ana")
+
+    assert (wrong.code, run.code) == (1, 0)
+    assert "2 conversations, 3 messages, 2 facts" in wrong.out
+    assert "type ana as it is, or add --yes" in wrong.err
+    assert "Type ana to erase it:" in run.err
+    assert "E2  gone, and no trace of it is left in the bytes of the file   searched " in run.out
+    assert "held now: nothing" in run.out
+    assert b"Quorvane" not in bytes_of(tmp_path)
+    assert [fact["value"] for fact in ana("facts", "-u", "bo", "--json").data] == ["Oslo"]
+
+
+def test_a_receipt_says_why_it_reaches_no_further(ana: Holdfast, tmp_path: Path) -> None:
+    """Somebody else looks at the file, so its log cannot be emptied."""
+    reader = apsw.Connection(str(tmp_path / "holdfast.db"))
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM message").fetchall()
+    run = ana("erase", "-u", "ana", "--yes")
+    reader.close()
+
+    assert run.code == 0
+    assert "E1  the rows are gone; the bytes of the file could not be vouched for" in run.out
+    assert run.out.splitlines()[-2].startswith("    ")
+
+
+def test_one_subject_is_erased_alone(holdfast: Holdfast) -> None:
+    holdfast("say", "She is allergic to chicken.", "--subject", "luna", "-c", "vet", "--no-digest")
+    holdfast("say", "He is allergic to fish.", "--subject", "max", "-c", "vet", "--no-digest")
+    run = holdfast("erase", "--subject", "luna", "--yes")
+
+    assert run.code == 0
+    assert {fact["subject"] for fact in holdfast("facts", "--json").data} == {"max"}
+
+
+def test_a_name_that_is_not_there_is_not_erased_silently(ana: Holdfast) -> None:
+    run = ana("erase", "-u", "anna", "--yes", "--json")
+
+    assert (run.code, run.error["code"]) == (1, "no-person")
+    assert "ana" in run.error["hint"]
+
+
+def test_erasing_twice_says_that_nothing_is_left(ana: Holdfast) -> None:
+    assert ana("erase", "-u", "ana", "--yes").code == 0
+    assert ana("erase", "-u", "ana", "--yes", "--json").error["code"] == "no-person"
+
+
+def test_a_program_has_to_say_yes(ana: Holdfast) -> None:
+    run = ana("erase", "-u", "ana", "--json")
+
+    assert (run.code, run.error["code"]) == (2, "not-confirmed")
+    assert ana("status", "-u", "ana", "--json").data["facts"] == 2
+
+
+def test_ctrl_c_at_the_question_does_nothing(ana: Holdfast, tmp_path: Path) -> None:
+    process = started("erase", "-u", "ana", cwd=tmp_path, stdin=subprocess.PIPE)
+    assert process.stderr is not None
+    asked = b""
+    while b"to erase it:" not in asked:
+        letter = process.stderr.read(1)
+        assert letter, asked
+        asked += letter
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+
+    assert process.returncode == 130
+    assert b"error[interrupted]" in err
+    assert b"Traceback" not in err
+    assert ana("status", "-u", "ana", "--json").data["facts"] == 2
+
+
+def test_forgetting_a_long_conversation_counts_its_messages(holdfast: Holdfast, answer: Answer, tmp_path: Path) -> None:
+    rows = [{"role": ("user", "assistant")[n % 2], "content": f"message {n}"} for n in range(1200)]
+    holdfast("import", str(write_jsonl(tmp_path / "long.jsonl", rows)), "--no-digest")
+    answer("n\n")
+
+    assert "Erase the 1,200 messages of long" in holdfast("forget", "-c", "long").err
