@@ -81,9 +81,7 @@ def import_(
     and whatever else should be kept with the message.
 
     Every line is checked before anything is stored. Stop it with Ctrl-C and run it again: it goes
-    on where it stopped, and nothing is stored twice. A file that has grown adds what is new.
-
-    What `holdfast export` wrote is known by its content and taken back whole, under the name in it
+    on where it stopped, and nothing is stored twice. A file that has grown adds what is new. What `holdfast export` wrote is known by its content and taken back whole, under the name in it
     unless --user names another; nothing may be held about that person yet.
 
     \b
