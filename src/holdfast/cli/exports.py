@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import typer
@@ -57,7 +58,7 @@ def typed(context: typer.Context) -> set[str]:
 
 
 def take_back(
-    data: dict[str, Any], store: str, who: dict[str, str], given: set[str], *, digest: bool, as_json: bool
+    data: dict[str, Any], store: str, who: Mapping[str, Any], given: set[str], *, digest: bool, as_json: bool
 ) -> int:
     """
     Import an export into the person that it names, or into the one of *who* as far as *given*.

@@ -40,6 +40,10 @@ Into = Annotated[
         "--conversation", "-c", metavar="NAME", help="For lines that name no conversation (default: the file's name)."
     ),
 ]
+Files = Annotated[
+    list[str],
+    typer.Argument(metavar="FILE…", help="JSONL files, or one that `holdfast export` wrote; - for standard input."),
+]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that cannot be used, and count them.")]
 
 
@@ -56,10 +60,7 @@ class Source:
 @app.command("import")
 def import_(
     context: typer.Context,
-    files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE…", help="JSONL files, or one that `holdfast export` wrote; - for standard input."),
-    ],
+    files: Files,
     conversation: Into = None,
     skip_bad: SkipBad = False,
     digest: Annotated[bool, typer.Option(help="Learn from the messages right away.")] = True,
@@ -91,38 +92,39 @@ def import_(
       jq -c '.messages[]' export.json | holdfast import - -c export
       holdfast import ana.json
     """
-    began = time.monotonic()
+    began, who = time.monotonic(), {"user": user, "org": org, "bot": bot, "subject": subject}
     with ExitStack() as stack:
-        streams = [_open(stack, name) for name in files]
-        for name, stream in zip(files, streams, strict=True):
-            if (kept := exports.read(stream)) is not None:
-                _alone(name, files)
-                named = {"user": user, "org": org, "bot": bot}
-                return exports.take_back(kept, store, named, exports.typed(context), digest=digest, as_json=as_json)
-        sources = [_source(name, stream, conversation) for name, stream in zip(files, streams, strict=True)]
+        opened = [(name, _open(stack, name)) for name in files]
+        if (kept := _export_among(opened)) is not None:
+            return exports.take_back(kept, store, who, exports.typed(context), digest=digest, as_json=as_json)
+        sources = [_source(name, stream, conversation) for name, stream in opened]
         skipped, outcome, report = _judge(sources, skip_bad, as_json), Outcome(), DigestReport()
-        who = {"user": user, "org": org, "bot": bot, "subject": subject}
         with writing(store) as memory, _resumable(outcome, sources):
             stored_s = _append(memory, sources, outcome, who, skip_bad, show=not as_json)
             if digest:
                 report = digest_all(memory, show=not as_json)
     learn_s = time.monotonic() - began - stored_s
+    options = same_options(store, user, org=org, bot=bot)
+    if outcome.skipped:
+        raise _refused(outcome.skipped, user, options)
     # Short files are learned from as they are stored; the run that follows has the rest.
     report = DigestReport(changes=tuple(outcome.changes)) + report
-    if outcome.skipped:
-        raise CommandError(
-            "refused",
-            f"nothing was stored: {user} has {'paused memory' if outcome.skipped == 'paused' else 'opted out'}",
-            hint=f"`holdfast {'resume' if outcome.skipped == 'paused' else 'opt-in'}{same_options(store, user, org=org, bot=bot)}` first",
-        )
     if as_json:
         print_json(_as_data(sources, outcome, skipped, report if digest else None))
     else:
         _say(sources, outcome, skipped, report, stored_s, learn_s, digest)
-        options = same_options(store, user, org=org, bot=bot)
-        after = f"holdfast facts{options}" if digest else f"holdfast digest{same_options(store, USER)}"
-        Screen().line(f"Next:  {after}")
+        after = (
+            f"facts{same_options(store, user, org=org, bot=bot)}" if digest else f"digest{same_options(store, USER)}"
+        )
+        Screen().line(f"Next:  holdfast {after}")
     return raise_if_failed(report)
+
+
+def _refused(skipped: str, user: str, options: str) -> CommandError:
+    done, way_back = ("paused memory", "resume") if skipped == "paused" else ("opted out", "opt-in")
+    return CommandError(
+        "refused", f"messages were not stored: {user} has {done}", hint=f"`holdfast {way_back}{options}` first"
+    )
 
 
 def _say(
@@ -212,11 +214,18 @@ def _open(stack: ExitStack, name: str) -> BinaryIO:
         raise CommandError("no-file", f"{name} cannot be read: {error.strerror}", hint="name a JSONL file") from None
 
 
-def _alone(name: str, files: list[str]) -> None:
-    if len(files) > 1:
-        raise CommandError(
-            "usage", f"{name} is the export of a person", hint="import it by itself, not with others", exit_code=2
-        )
+def _export_among(opened: list[tuple[str, BinaryIO]]) -> dict[str, Any] | None:
+    for name, stream in opened:
+        if (kept := exports.read(stream)) is not None:
+            if len(opened) > 1:
+                raise CommandError(
+                    "usage",
+                    f"{name} is the export of a person",
+                    hint="import it by itself, not with others",
+                    exit_code=2,
+                )
+            return kept
+    return None
 
 
 def _source(name: str, stream: BinaryIO, conversation: str | None) -> Source:
