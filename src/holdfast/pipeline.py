@@ -79,7 +79,7 @@ class Pipeline:
         self.uses = Uses(store, self.now_ms, config.decay_half_life_days * DAY_MS)
         self.answering = Answering(store, config, clock, embedder, self.now_ms, self.uses.note)
         self._orders = Orders(embed=embeds)
-        reader = ReadFacts(store, config, registry(config.categories), self.now_ms, embeds)
+        reader = ReadFacts(store, config, registry(config.categories), self.now_ms, embeds, embedder)
         handlers: dict[str, Handler] = {
             "extract": reader,
             "chunk": CloseChunks(store, config, self.now_ms, embeds),

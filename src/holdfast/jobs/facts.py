@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 
 from ..clock import new_id, to_ms
 from ..config import Config
 from ..digest import rules
 from ..digest.ground import ground
+from ..embed.protocol import Embedder
 from ..ingest.consent import unwanted
 from ..ingest.redact import MASK, masked_message
 from ..reconcile.archive import order_upkeep
 from ..reconcile.facts import Claim
 from ..reconcile.learn import learn
 from ..reconcile.registry import Registry
+from ..reconcile.statements import Address, Means, near
 from ..reports import DigestReport
 from ..scope import SELF, Scope
 from ..store.protocol import FactRow, ReadView, Store, WriteView
@@ -47,6 +49,7 @@ class ReadFacts:
     registry: Registry
     now_ms: Callable[[], int]
     embeds: bool
+    embedder: Embedder | None = None
 
     def __call__(self, job: Job) -> DigestReport:
         scope = scope_of(job)
@@ -54,7 +57,8 @@ class ReadFacts:
         while True:
             seen = self.store.read(scope, self._snapshot)
             accepted, refused = self.claims(scope, seen)
-            work = partial(self._write, job=job, seen=seen, accepted=accepted, refused=refused)
+            means = self.means([c.candidate.text for c in accepted if c.candidate.kind == "statement"])
+            work = partial(self._write, job=job, seen=seen, accepted=accepted, refused=refused, means=means)
             done, batch = self.store.write(scope, work)
             changes += batch
             if done:
@@ -123,6 +127,11 @@ class ReadFacts:
             before = message
         return accepted, refused
 
+    def means(self, sentences: Sequence[str]) -> Means:
+        """What helps to compare new *sentences* with those that are believed; to be made outside a transaction."""
+        limit = self.config.consolidate_similarity
+        return Means(near(self.embedder, sentences, limit), partial(addresses, self.registry, self.config.language))
+
     def _write(
         self,
         view: WriteView,
@@ -130,6 +139,7 @@ class ReadFacts:
         seen: Reading,
         accepted: Sequence[Claim],
         refused: Sequence[tuple[Candidate, str]],
+        means: Means,
     ) -> tuple[bool, list[FactChange]]:
         still_mine(view, job, seen.epoch)
         row = view.conversation()
@@ -137,7 +147,15 @@ class ReadFacts:
             view.finish(job, self.now_ms())
             return True, []
         now_ms = self.now_ms()
-        changes = learn(view, accepted, refused, self.registry, new_id=lambda: new_id("fact", now_ms), now_ms=now_ms)
+        changes = learn(
+            view,
+            accepted,
+            refused,
+            self.registry,
+            new_id=lambda: new_id("fact", now_ms),
+            now_ms=now_ms,
+            means=means,
+        )
         order_upkeep(view, changes, self.config.max_memories, now_ms)
         row = replace(row, extracted_seq=seen.messages[-1].seq)
         view.save_conversation(row)
@@ -147,6 +165,22 @@ class ReadFacts:
         if done:
             view.finish(job, now_ms)
         return done, changes
+
+
+@lru_cache(maxsize=2048)
+def _read_alone(text: str, language: str | None) -> tuple[Candidate, ...]:
+    return tuple(rules.read(Message("user", text), language_code=language))
+
+
+def addresses(registry: Registry, language: str | None, text: str) -> dict[Address, str]:
+    """What the rules read in one sentence, where its address holds one value at a time."""
+    found: dict[Address, str] = {}
+    for candidate in _read_alone(text, language):
+        asserted = (candidate.op, candidate.modality, candidate.kind) == ("assert", "asserted", "attribute")
+        slot = registry.slot(candidate.category, candidate.key, candidate.value, candidate.join)
+        if asserted and candidate.subject == SELF and slot.cardinality != "multi":
+            found[candidate.category, slot.key] = candidate.value
+    return found
 
 
 def speaker_subject(message: Message, user: str, names: Mapping[str, int]) -> str:

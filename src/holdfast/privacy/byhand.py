@@ -71,6 +71,7 @@ class ByHand:
 
     def remember(self, scope: Scope, told: Told) -> FactChange:
         """Believe what is told; it replaces what it contradicts, as if it was said now."""
+        means = self.reader.means([told.text] if told.text and not told.category else [])
 
         def work(view: WriteView) -> FactChange:
             self._open(view, scope)
@@ -87,6 +88,7 @@ class ByHand:
                 self.reader.registry,
                 new_id=lambda: new_id("fact", now_ms),
                 now_ms=now_ms,
+                means=means,
             )
             done = [change for change in changes if change.op != "rejected"]
             if not done:

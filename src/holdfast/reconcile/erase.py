@@ -14,9 +14,11 @@ from dataclasses import dataclass, field, replace
 
 from ..clock import from_ms, to_ms
 from ..scope import SELF
-from ..store.protocol import FactRow, WriteView
-from ..types import Evidence
+from ..store.protocol import Derivation, FactRow, WriteView
+from ..types import Evidence, Fact
+from .agree import all_words
 from .learn import into_index, leave_index
+from .registry import same
 
 MAX_TRACES = 32
 _SLICE_CHARS = 48
@@ -156,9 +158,15 @@ def _rest_on(view: WriteView, row: FactRow, left: Sequence[Evidence], lost: Sequ
         for older in view.replaced_by(fact.subject, fact.id):  # they held until this one did
             if older.fact.valid_to == fact.valid_from:
                 view.update_fact(replace(older, fact=replace(older.fact, valid_to=begin)))
+    text = _still_said(fact, left)
+    taken = view.fact_at(fact.subject, fact.category, row.slot_key, same(text)) if text != fact.text else None
+    if row.fact.live and taken is not None:  # another fact says just that: it takes the quotes
+        _hand_quotes(view, row, taken, left, now_ms)
+        return
     row = replace(
         row,
-        fact=replace(fact, evidence=tuple(left), valid_from=begin),
+        fact=replace(fact, evidence=tuple(left), valid_from=begin, text=text),
+        slot_value=row.slot_value if text == fact.text else same(text),
         unscoped=any(e.home == SELF for e in left),
         stated_at=_at(latest),
         stated_seq=latest.seq,
@@ -167,6 +175,37 @@ def _rest_on(view: WriteView, row: FactRow, left: Sequence[Evidence], lost: Sequ
         leave_index(view, row)
         row = into_index(view, row, now_ms)
     view.update_fact(row)
+
+
+def _hand_quotes(view: WriteView, row: FactRow, taken: FactRow, left: Sequence[Evidence], now_ms: int) -> None:
+    for older in view.replaced_by(row.fact.subject, row.fact.id):
+        view.update_fact(replace(older, fact=replace(older.fact, superseded_by=taken.fact.id)))
+    leave_index(view, row)
+    view.remove_fact(row)
+    support(view, taken, left, now_ms)
+
+
+def support(view: WriteView, row: FactRow, quotes: Sequence[Evidence], now_ms: int) -> None:
+    """Let a fact rest on further quotes, with an edge to the message of each."""
+    for said in quotes:
+        view.add_evidence(row.fact.subject, row.fact.id, said.home, said, now_ms)
+    view.add_derivations(
+        Derivation("fact", row.fact.id, "message", said.home, said.conversation, said.seq, said.seq) for said in quotes
+    )
+
+
+def _still_said(fact: Fact, left: Sequence[Evidence]) -> str:
+    """
+    The sentence of a fact that lost quotes: its own as long as the rest says all of its words, else the latest quote.
+
+    A sentence that was said twice in other words must not keep the words of the one that was erased.
+    """
+    if fact.kind != "statement":
+        return fact.text
+    said = {word for evidence in left for word in all_words(evidence.quote)}
+    if set(all_words(fact.text)) <= said:
+        return fact.text
+    return max(left, key=lambda e: (_at(e), e.seq)).quote
 
 
 def _at(evidence: Evidence) -> int:

@@ -67,19 +67,19 @@ def decide(
     if claim.candidate.op == "retract":
         return _retract(claim, live, now_ms)
     slot = _slot(claim.candidate, registry)
-    if any(_rests_on(row, claim.evidence) and _says(row, claim.candidate) for row in (*live, *past)):
+    if any(rests_on(row, claim.evidence) and _says(row, claim.candidate) for row in (*live, *past)):
         return Decision()
     holder = next((row for row in live if (row.slot_key, row.slot_value) == (slot.key, slot.value)), None)
     new = _row(claim, slot, fact_id, now_ms)
     if holder is None:
         return _into_empty_slot(claim, new, slot, live, past, now_ms)
     if _says(holder, claim.candidate):
-        return _confirm(claim, holder)
-    if _later(claim, holder):
+        return confirm(claim, holder)
+    if later(claim, holder):
         until = max(holder.fact.valid_from, new.fact.valid_from)
-        closed = _closed(holder, until, now_ms, "replaced", fact_id)
-        return Decision(FactChange("replaced", new.fact, closed.fact), add=new, updates=(closed,))
-    return _late(
+        ended = closed(holder, until, now_ms, "replaced", fact_id)
+        return Decision(FactChange("replaced", new.fact, ended.fact), add=new, updates=(ended,))
+    return late(
         claim, new, [holder, *(row for row in past if (row.slot_key, row.slot_value) == (slot.key, slot.value))], now_ms
     )
 
@@ -139,31 +139,32 @@ def _into_empty_slot(
     ended = [row for row in past if (row.slot_key, row.slot_value) == (slot.key, slot.value) and row.fact.valid_to]
     after = [row for row in ended if row.fact.valid_to and to_ms(row.fact.valid_to) > claim.said_at_ms]
     if after:
-        return _late(claim, new, after, now_ms)
+        return late(claim, new, after, now_ms)
     joins = slot.cardinality == "multi" and any(row.slot_key == slot.key for row in live)
     return Decision(FactChange("joined" if joins else "new", new.fact), add=new)
 
 
-def _confirm(claim: Claim, holder: FactRow) -> Decision:
+def confirm(claim: Claim, holder: FactRow) -> Decision:
+    """The claim says what *holder* says: one more quote for it."""
     fact = replace(
         holder.fact,
         confidence=max(holder.fact.confidence, claim.candidate.confidence),
         valid_from=min(holder.fact.valid_from, from_ms(claim.said_at_ms)),
         evidence=tuple(sorted((*holder.fact.evidence, claim.evidence), key=_order)),
     )
-    later = _later(claim, holder)
+    newer = later(claim, holder)
     row = replace(
         holder,
         fact=fact,
         unscoped=holder.unscoped or claim.unscoped,
-        stated_at=claim.said_at_ms if later else holder.stated_at,
-        stated_seq=claim.evidence.seq if later else holder.stated_seq,
-        expires_at=claim.candidate.valid_to_ms if later else holder.expires_at,
+        stated_at=claim.said_at_ms if newer else holder.stated_at,
+        stated_seq=claim.evidence.seq if newer else holder.stated_seq,
+        expires_at=claim.candidate.valid_to_ms if newer else holder.expires_at,
     )
     return Decision(FactChange("confirmed", fact), updates=(row,), support=fact.id)
 
 
-def _late(claim: Claim, new: FactRow, others: Sequence[FactRow], now_ms: int) -> Decision:
+def late(claim: Claim, new: FactRow, others: Sequence[FactRow], now_ms: int) -> Decision:
     """An older statement arrives after a newer one: it held until the next one began, and is history."""
     begin = new.fact.valid_from
     held = next((row for row in others if row.fact.valid_to and row.fact.valid_from <= begin < row.fact.valid_to), None)
@@ -172,14 +173,14 @@ def _late(claim: Claim, new: FactRow, others: Sequence[FactRow], now_ms: int) ->
     following = [row for row in others if row.fact.valid_from > begin]
     after = min(following, key=_begin) if following else max(others, key=_begin)
     until = max(begin, held.fact.valid_to if held and held.fact.valid_to else after.fact.valid_from)
-    closed = _closed(new, until, now_ms, "replaced", after.fact.id)
+    past = closed(new, until, now_ms, "replaced", after.fact.id)
     updates: tuple[FactRow, ...] = ()
     if held is not None:
         inherited = held.fact.ended_because, held.fact.superseded_by
-        closed = _closed(new, until, now_ms, *inherited)
-        updates = (_closed(held, begin, now_ms, "replaced", new.fact.id),)
-    change = FactChange("replaced", after.fact, closed.fact) if after.fact.live else None
-    return Decision(change, add=closed, updates=updates)
+        past = closed(new, until, now_ms, *inherited)
+        updates = (closed(held, begin, now_ms, "replaced", new.fact.id),)
+    change = FactChange("replaced", after.fact, past.fact) if after.fact.live else None
+    return Decision(change, add=past, updates=updates)
 
 
 def _begin(row: FactRow) -> datetime:
@@ -193,16 +194,17 @@ def _retract(claim: Claim, live: Sequence[FactRow], now_ms: int) -> Decision:
         for row in live
         if (not candidate.key or row.fact.key == candidate.key)
         and (not candidate.value or same(row.fact.value) == same(candidate.value))
-        and _later(claim, row)
+        and later(claim, row)
     ]
     if not hit:
         return Decision(refused="nothing-to-end: no such fact is believed")
     at = from_ms(claim.said_at_ms if candidate.valid_from_ms is None else candidate.valid_from_ms)
-    rows = tuple(_closed(row, max(at, row.fact.valid_from), now_ms, "retracted", None) for row in hit)
+    rows = tuple(closed(row, max(at, row.fact.valid_from), now_ms, "retracted", None) for row in hit)
     return Decision(FactChange("retracted", rows[0].fact, rows[0].fact), updates=rows)
 
 
-def _closed(row: FactRow, valid_to: datetime, now_ms: int, because: str, successor: str | None) -> FactRow:
+def closed(row: FactRow, valid_to: datetime, now_ms: int, because: str, successor: str | None) -> FactRow:
+    """The row as history from *valid_to* on."""
     fact = replace(row.fact, valid_to=valid_to, superseded_by=successor, ended_because=because)
     return replace(row, fact=fact, ended_at=now_ms)
 
@@ -213,12 +215,13 @@ def _says(row: FactRow, candidate: Candidate) -> bool:
     return row.fact.key == candidate.key and same(row.fact.value) == same(candidate.value)
 
 
-def _rests_on(row: FactRow, evidence: Evidence) -> bool:
+def rests_on(row: FactRow, evidence: Evidence) -> bool:
+    """Whether these very words are a quote of the fact already."""
     here = (evidence.home, evidence.conversation, evidence.seq, evidence.start)
     return any((e.home, e.conversation, e.seq, e.start) == here for e in row.fact.evidence)
 
 
-def _later(claim: Claim, row: FactRow) -> bool:
+def later(claim: Claim, row: FactRow) -> bool:
     """Whether the claim was said after the fact's latest statement: by number in one conversation, else by time."""
     mine = claim.evidence
     here = [e.seq for e in row.fact.evidence if (e.home, e.conversation) == (mine.home, mine.conversation)]

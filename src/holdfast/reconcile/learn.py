@@ -6,13 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..clock import to_ms
+from ..embed.quantize import dequantize
 from ..scope import SELF
-from ..store.protocol import Derivation, DocRow, FactRow, WriteView
+from ..store.protocol import Derivation, DocRow, FactRow, Partition, WriteView
 from ..text.signals import signals
 from ..text.terms import terms
 from ..types import Candidate, FactChange
 from .facts import Claim, Decision, believed_again, decide
 from .registry import Registry
+from .statements import Believed, Means, Near, meet, settle
+
+WORDS_ALONE = Means()
 
 
 def learn(
@@ -23,9 +27,13 @@ def learn(
     *,
     new_id: Callable[[], str],
     now_ms: int,
+    means: Means = WORDS_ALONE,
 ) -> list[FactChange]:
     """
     Reconcile grounded claims with what is believed, in the order in which they were said.
+
+    Attributes meet at their addresses.  Sentences meet by what they say, see `statements`; *means* helps to
+    compare them.
 
     Returns one change a claim that changed or confirmed something, and one of op ``rejected`` for
     everything that was refused.  Running the same claims again changes nothing.
@@ -39,6 +47,11 @@ def learn(
         live = [row for row in ever if row.fact.live]
         past = [row for row in ever if not row.fact.live]
         decision = decide(claim, live, past, registry, fact_id=new_id(), now_ms=now_ms)
+        if claim.candidate.kind == "statement" and decision.add is not None and decision.add.fact.live:
+            believed = _believed(view, claim.candidate.subject)
+            meeting = meet(claim, believed, _cosines(view, claim, believed, means.near), means)
+            decision = settle(claim, decision, meeting, now_ms)
+            ever += [row for _, row in believed]
         if decision.refused and claim.candidate.modality == "negated":
             continue  # "not vegan" ends being vegan; where nobody said so there is nothing to tell
         if decision.refused:
@@ -71,6 +84,30 @@ def write(view: WriteView, claim: Claim, decision: Decision, known: Sequence[Fac
         view.add_derivations([_edge(decision.support, claim)])
         person = view.person()  # what a fact rests on is part of what search knows of it
         view.save_person(replace(person, version=person.version + 1), now_ms)
+
+
+def _believed(view: WriteView, subject: str) -> list[tuple[str, FactRow]]:
+    """The sentences about *subject* with the fact that stands for each; what was merged stands by its whole."""
+    rows = {row.fact.id: believed_again(row) for row in view.at(None, None).statements(subject)}
+    found = []
+    for row in rows.values():
+        stands: FactRow | None = row
+        while stands is not None and not stands.fact.live:
+            stands = rows.get(stands.fact.superseded_by or "")
+        if stands is not None:
+            found.append((row.fact.text, stands))
+    return found
+
+
+def _cosines(view: WriteView, claim: Claim, believed: Believed, near: Near | None) -> dict[str, float]:
+    """How near the claim's sentence is to each believed one that has a vector of the same embedder."""
+    vector = near.vectors.get(claim.candidate.text) if near is not None else None
+    if near is None or vector is None:
+        return {}
+    stored = view.vectors(Partition(claim.candidate.subject, "fact"), near.embedder)
+    rows = dequantize([(scale, data) for _, scale, data in stored], len(vector))
+    by_doc = dict(zip([doc for doc, _, _ in stored], (rows @ vector).tolist(), strict=True))
+    return {row.fact.id: by_doc[row.doc] for said, row in believed if row.doc in by_doc and said == row.fact.text}
 
 
 def _edge(fact_id: str, claim: Claim, kind: str = "fact") -> Derivation:

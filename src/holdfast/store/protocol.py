@@ -104,6 +104,13 @@ class ReadView(Protocol):
     def count_statements(self) -> int:
         """How many statements and episodes were ever learned of the person, of all subjects."""
 
+    def statements(self, subject: str) -> list[FactRow]:
+        """
+        Statements about *subject* that the scope may see and that stand, or stand in another: by number of document.
+
+        Live, archived and merged ones, with their quotes.
+        """
+
     def uses(self, fact_ids: Sequence[str]) -> list[UseRow]:
         """How often and when facts of the person were used, of those among *fact_ids* that are there."""
 

@@ -152,6 +152,10 @@ class SqlReadView:
         """See the protocol."""
         return int(self._run("count_statements")[0][0])
 
+    def statements(self, subject: str) -> list[FactRow]:
+        """See the protocol."""
+        return self._facts_with_evidence(self._run("statements", about=subject, **self._sight()))
+
     def uses(self, fact_ids: Sequence[str]) -> list[UseRow]:
         """See the protocol."""
         keys = [(*self._head, fact_id) for fact_id in dict.fromkeys(fact_ids)]

@@ -95,6 +95,16 @@ SELECT COUNT(*)
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND kind <> 'attribute';
 
+-- name: statements
+SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
+       valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source
+  FROM fact
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about AND kind = 'statement'
+   AND (valid_to IS NULL OR ended_because IN ('archived', 'merged'))
+   AND (:all = 1 OR subject IN (:subject, 'self') OR (:shared = 1 AND unscoped = 1))
+ ORDER BY doc, id;
+
 -- name: uses
 SELECT subject, id, strength, stated_at, last_used_at, uses
   FROM fact

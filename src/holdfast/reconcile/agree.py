@@ -1,0 +1,206 @@
+"""
+Do two sentences agree in everything that a similarity does not see?  Pure.
+
+"I have two cats" and "I have three cats" are nearly the same to any embedder, and so are a sentence
+and its negation.  Nothing is merged unless numbers, negation, names, persons, tense, quantities,
+directions, days and the order of the words agree, and no single word stands in another's place.
+Written for English; `comparable` says where it holds, elsewhere only the same words are the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..text.terms import language_of, terms
+
+_TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
+_LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
+_LETTER = re.compile(r"[^\W\d_]")
+
+_UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split()
+NUMBERS = {word: str(number) for number, word in enumerate(_UNITS)} | {
+    "seventeen": "17", "eighteen": "18", "nineteen": "19", "twenty": "20", "thirty": "30", "forty": "40", "fifty": "50",
+    "sixty": "60", "seventy": "70", "eighty": "80", "ninety": "90", "hundred": "100", "thousand": "1000",
+    "million": "1000000", "dozen": "12", "couple": "2", "once": "1x", "twice": "2x", "thrice": "3x", "half": "1/2",
+    "first": "1st", "second": "2nd", "third": "3rd", "fourth": "4th", "single": "1",
+}  # fmt: skip
+NEGATIONS = frozenset(
+    "not no never none neither nor nobody nothing nowhere without stop stops stopped stopping quit quits quitting cannot "
+    "dont doesnt didnt isnt arent wasnt werent wont cant couldnt wouldnt havent hasnt hadnt hardly barely "
+    "hate hates hated dislike dislikes disliked avoid avoids avoided refuse refuses refused lack lacks "
+    "nicht kein keine keinen nie niemals nunca jamás pas jamais plus non mai ne nada".split()
+)
+# What a sentence says with or without: how sure, how much, since when it is as it is.
+FILLERS = frozenset(
+    "a an the of to at in on very really quite just simply actually also too so well please that this these those there "
+    "now currently nowadays anymore longer any more still already again do does doing be being been am is are "
+    "has have having m s ve re d ll it's i'm i've we're we've".split()
+)
+_MARKS = {
+    "person:first": "i me my mine myself we us our ours ourselves user user's users i'm i've i'll i'd we're we've we'll we'd",
+    "person:second": "you your yours yourself you're",
+    "person:he": "he him his himself he's he'll he'd",
+    "person:she": "she her hers herself she's she'll she'd",
+    "person:they": "they them their theirs themselves they're they've",
+    "time:past": "was were had did used formerly previously ex former went lived worked ago",
+    "time:future": "will shall tomorrow soon going next gonna i'll we'll he'll she'll they'll",
+    "mood:can": "can able", "mood:could": "could", "mood:may": "may might maybe perhaps possibly", "mood:would": "would",
+    "mood:should": "should ought", "mood:must": "must",
+    "mood:intend": "plan plans planned planning want wants wanted hope hopes hoping wish wishes intend intends",
+    "quantity:all": "all every each always", "quantity:some": "some sometimes occasionally", "quantity:most": "most mostly usually",
+    "quantity:few": "few rarely seldom", "quantity:many": "many several often much", "quantity:both": "both either",
+    "quantity:only": "only except", "quantity:more": "more", "quantity:less": "less fewer", "quantity:almost": "almost nearly",
+}  # fmt: skip
+_ALONE = (
+    "from for with about before after over under above below between through during against until since than off out up "
+    "down by near far into onto behind outside inside toward towards without "
+    "monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays "
+    "sundays january february march april june july august september october november december weekday weekdays weekend "
+    "weekends today yesterday tonight morning mornings afternoon afternoons evening evenings night nights noon midnight "
+    "spring summer autumn winter"
+).split()
+MARK_OF = {word: mark for mark, words in _MARKS.items() for word in words.split()} | {w: f"word:{w}" for w in _ALONE}
+
+SYNONYMS = [
+    frozenset(group.split())
+    for group in (
+        "love loves like likes enjoy enjoys adore adores", "kid kids child children", "mom mum mother", "dad father",
+        "job work works", "film films movie movies", "big large", "small little", "car automobile", "bike bicycle",
+        "phone telephone smartphone", "begin begins start starts began started", "buy buys purchase", "home house",
+        "doctor physician", "favorite favourite", "color colour", "flat apartment", "live lives reside resides",
+        "own owns", "speak speaks", "ill sick", "tv television", "photo photos picture pictures", "holiday vacation",
+    )
+]  # fmt: skip
+OPPOSITES = [
+    (frozenset(left.split()), frozenset(right.split()))
+    for left, right in (
+        ("love loves like likes enjoy enjoys adore adores loved liked", "hate hates dislike dislikes hated disliked"),
+        ("married engaged", "single divorced widowed unmarried"), ("vegetarian vegan", "meat carnivore omnivore"),
+        ("brother brothers", "sister sisters"), ("mother mom mum", "father dad"), ("son sons", "daughter daughters"),
+        ("husband", "wife"), ("uncle", "aunt"), ("boyfriend", "girlfriend"), ("left", "right"), ("north", "south"),
+        ("east", "west"), ("hot warm", "cold cool"), ("early", "late"), ("big large tall", "small little short"),
+        ("open", "closed shut"), ("start started begin began", "finish finished end ended"), ("buy bought", "sell sold"),
+        ("win won", "lose lost"), ("join joined", "leave left quit"), ("cheap", "expensive"), ("easy", "hard difficult"),
+        ("employed", "unemployed retired"), ("happy", "sad unhappy"), ("public", "private"), ("full", "empty part"),
+    )
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Sense:
+    """
+    What is compared of one sentence.
+
+    ``words``: stems of the words that carry it, in order; ``numbers`` in order; ``negated``: an odd
+    number of negations; ``names``: capitalised words; ``marks``: person, tense, quantity and the like.
+    """
+
+    words: tuple[str, ...]
+    numbers: tuple[str, ...]
+    negated: bool
+    names: frozenset[str]
+    marks: frozenset[str]
+    plain: frozenset[str]
+
+
+@lru_cache(maxsize=4096)
+def sense(text: str) -> Sense:
+    """What *text* says, as far as it can be told word by word."""
+    words, numbers, names, marks, plain = [], [], set(), set(), set()
+    negations = 0
+    for place, token in enumerate(_TOKEN.findall(text)):
+        low = token.casefold().replace("\u2019", "'")
+        bare = low.removesuffix("'s")
+        number = low.replace(",", "") if low[0].isdigit() else NUMBERS.get(low)
+        if number is not None:
+            numbers.append(number)
+            continue
+        negative = low in NEGATIONS or low.endswith("n't")
+        negations += negative
+        mark = MARK_OF.get(low)
+        if mark is not None:
+            marks.add(mark)
+        if token[0].isupper() and len(token) > 1 and mark is None and not negative and low not in FILLERS:
+            if place or not _common(bare):
+                names.add(bare)
+        if mark is None and low not in FILLERS and not low.endswith("n't") and low not in ("not", "no"):
+            plain.add(bare)
+            words += terms(bare, "en")[:1] or [bare]
+    if not any(mark.startswith("person:") for mark in marks):
+        marks.add("person:first")  # "Likes tea": who it is about is the one whose memory it is
+    return Sense(tuple(words), tuple(numbers), negations % 2 == 1, frozenset(names), frozenset(marks), frozenset(plain))
+
+
+def comparable(text: str) -> bool:
+    """Whether the sentence is written in what these rules can read: letters of Latin, and no other language's words."""
+    letters = len(_LETTER.findall(text))
+    return letters > 0 and 2 * len(_LATIN.findall(text)) > letters and language_of(text) == "en"
+
+
+def disagreement(one: str, other: str) -> str:
+    """In what two sentences differ so that they must not be merged; empty when nothing is in the way."""
+    a, b = sense(one), sense(other)
+    if a.numbers != b.numbers:
+        return "numbers"
+    if a.negated != b.negated:
+        return "negation"
+    if a.names != b.names:
+        return "names"
+    for group in ("person", "time", "mood", "quantity", "word"):
+        if of_group(a.marks, group) != of_group(b.marks, group):
+            return group
+    if _opposed(a.plain, b.plain):
+        return "opposites"
+    shared = set(a.words) & set(b.words)
+    if [word for word in a.words if word in shared] != [word for word in b.words if word in shared]:
+        return "order"
+    mine, theirs = set(a.words) - shared, set(b.words) - shared
+    if bool(mine) != bool(theirs):
+        return "more"  # "My brother is a doctor", "My brother's wife is a doctor"
+    return "value" if _substituted(a.words, b.words) else ""
+
+
+def same_words(one: str, other: str) -> bool:
+    """Whether two sentences say the same in the same words, give or take articles, fillers and inflections."""
+    if not (comparable(one) and comparable(other)):
+        return all_words(one) == all_words(other)
+    a, b = sense(one), sense(other)
+    return a.words == b.words and bool(a.words or a.numbers) and not disagreement(one, other)
+
+
+def all_words(text: str) -> list[str]:
+    """Every word, folded: for languages of which nothing else is known."""
+    return [token.casefold() for token in _TOKEN.findall(text)]
+
+
+def _common(word: str) -> bool:
+    """Whether a capital at the beginning of a sentence is likely the sentence's own: the word is an inflected one."""
+    return word.endswith(("ing", "ed", "ly", "s")) or len(word) <= 3
+
+
+def of_group(marks: Iterable[str], group: str) -> set[str]:
+    """The marks of one group: ``person``, ``time``, ``mood``, ``quantity`` or ``word``."""
+    return {mark for mark in marks if mark.startswith(f"{group}:")}
+
+
+def _opposed(a: frozenset[str], b: frozenset[str]) -> bool:
+    mine, theirs = a - b, b - a
+    return any((mine & x and theirs & y) or (mine & y and theirs & x) for x, y in OPPOSITES)
+
+
+def _substituted(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
+    """Whether other words stand in the place of some, and not for the same thing."""
+    if len(a) != len(b):
+        return False
+    pairs = [(x, y) for x, y in zip(a, b, strict=True) if x != y]
+    return bool(pairs) and not all(_synonyms(x, y) for x, y in pairs)
+
+
+def _synonyms(x: str, y: str) -> bool:
+    return any({x, y} <= group for group in _STEMMED)
+
+
+_STEMMED = [frozenset(stem for word in group for stem in terms(word, "en")) for group in SYNONYMS]
