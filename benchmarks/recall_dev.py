@@ -45,6 +45,9 @@ from holdfast.types import Hit
 
 Record = dict[str, Any]
 COLUMNS = ("R@5", "R@10", "R@50", "nDCG@10", "B@1000")
+COMPONENTS = (
+    "words meaning neighbours session day speaker echo gathered around again answer time opens question kind"
+).split()
 CONFIG = Config(durable=False)
 
 
@@ -159,13 +162,13 @@ def run(args: argparse.Namespace) -> None:
         fill(store, Scope("bench", "bench", name, conversation=name), turns, remembered, config)
     by_id = {turn["id"]: turn for turn in corpus}
     results: dict[str, list[list[float]]] = defaultdict(list)
-    spent_ms, runs = [], []
+    spent_ms, runs, ablated = [], [], Ablated()
     for question in gold:
         if not question["gold_ids"] or question["conv"] not in talks:
             continue
         turns = talks[question["conv"]]
 
-        def ask(limit: int, question: Record = question) -> list[Hit]:
+        def ask(limit: int, explain: bool = False, question: Record = question) -> list[Hit]:
             return store.read(
                 Scope("bench", "bench", question["conv"]),
                 lambda view: search(
@@ -176,10 +179,13 @@ def run(args: argparse.Namespace) -> None:
                     limit=limit,
                     embedder=remembered,
                     cache=cache,
+                    explain=explain,
                     newest_first=args.newest_first,
                 ),
             )
 
+        if args.ablate:
+            without_each(ask(len(turns), True), question, turns, by_id, ablated)
         ids = [turns[hit.seq - 1]["id"] for hit in ask(300)]
         start = time.perf_counter()
         ask(10)
@@ -192,6 +198,26 @@ def run(args: argparse.Namespace) -> None:
     if args.runs:
         args.runs.write_text("".join(json.dumps(row) + "\n" for row in runs), encoding="utf-8")
     report(results, args.exclude, spent_ms)
+    for name, rows in ablated.items():
+        kept = [row for category, row in rows if category not in args.exclude]
+        line(f"without {name}", kept)
+
+
+class Ablated(defaultdict[str, list[tuple[str, list[float]]]]):
+    """For each component, the category and the measures of every question without it."""
+
+    def __init__(self) -> None:
+        super().__init__(list)
+
+
+def without_each(
+    hits: list[Hit], question: Record, turns: list[Record], by_id: dict[str, Record], into: Ablated
+) -> None:
+    """Rank once more without each component: the score is the sum of its parts, so nothing has to be searched again."""
+    for name in COMPONENTS:
+        ranked = sorted(hits, key=lambda hit, name=name: (hit.parts.get(name, 0.0) - hit.score, hit.seq))
+        ids = [turns[hit.seq - 1]["id"] for hit in ranked[:300]]
+        into[name].append((question["category"], measures(question, ids, by_id)))
 
 
 def report(results: dict[str, list[list[float]]], excluded: list[str], spent_ms: list[float]) -> None:
@@ -219,6 +245,7 @@ def main() -> None:
     parser.add_argument("--exclude", action="append", default=[], help="category left out of the last line")
     parser.add_argument("--users-only", action="store_true", help="store only what users said")
     parser.add_argument("--given-sessions", action="store_true", help="sessions as in the corpus, not by silence")
+    parser.add_argument("--ablate", action="store_true", help="also without each component")
     parser.add_argument("--newest-first", action="store_true", help="present the newest of near-equal turns first")
     parser.add_argument("--vectors", type=Path, help="file that keeps embeddings between runs")
     parser.add_argument("--runs", type=Path, help="where to write the ranked ids, a line a question")

@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.embed import dequantize
+from holdfast.recall.bearing import BEARING, BEARING_OF_WORDS
+from holdfast.recall.days import days_match
 from holdfast.recall.query import When
-from holdfast.recall.rank import BEARING, BEARING_OF_WORDS, DEFAULTS, days_match, idf
+from holdfast.recall.rank import DEFAULTS, idf
 from holdfast.testing.embedder import HashEmbedder
 from holdfast.text.signals import HAS_NUMBER, IS_QUESTION, NAMES_TIME, signals
 from holdfast.text.terms import dated_terms, terms
@@ -65,10 +67,11 @@ class ByLoops:
         self.turns, self.sessions, self.question, self.n = turns, sessions, question, len(turns)
         names = sorted({speaker for speaker, _, _ in turns})
         self.named = [name for name in names if re.search(rf"\b{name}\b", question, re.I)]
+        put = re.sub(r"\b(?:Ana|Ben)\b", "you", re.sub(r"\b(?:Ana|Ben)'s", "your", question))
         stripped = " ".join(re.sub(r"\b(?:Ana|Ben)(?:'s)?\b", "", question).split())
         self.asked = Counter(terms(stripped) or terms(question))
-        self.text = stripped if terms(stripped) else question
-        self.docs = [dated_terms(words, at) for _, words, at in turns]
+        self.text = put if terms(stripped) else question
+        self.docs = [dated_terms(words.replace("went", "go"), at) for _, words, at in turns]
         self.lengths = [doc.total() for doc in self.docs]
 
     def bm25(self, counts, lengths, k1, b):
@@ -106,7 +109,25 @@ class ByLoops:
         order = sorted(members)
         whole = self.bm25(*self.joined([members[s] for s in order]), 1.2, 0.75)
         spread = standard([whole[order.index(self.sessions[at])] for at in range(self.n)])
-        return [0.25 * t + 0.25 * share * (a + s) for t, a, s in zip(tops, around, spread, strict=True)]
+        context = [0.25 * t + 0.25 * share * (a + s) for t, a, s in zip(tops, around, spread, strict=True)]
+        gathered = [self.told(group) / (self.told(range(self.n), asked=self.asked) or 1.0) for group in groups]
+        return [c + g for c, g in zip(context, gathered, strict=True)]
+
+    def told(self, places, asked=None):
+        """How telling the words of the question are that the turns at *places* hold, or all of *asked*."""
+        held = asked or [word for word in self.asked if any(self.docs[at][word] for at in places)]
+        holding = {word: sum(1 for doc in self.docs if doc[word]) for word in held}
+        return sum(
+            self.asked[word] * math.log(1 + (self.n - count + 0.5) / (count + 0.5)) for word, count in holding.items()
+        )
+
+    def repeated(self, at):
+        """The share of the question's words in a turn that one of the two turns before it held."""
+        before = [i for i in self.near(at, 2) if i < at]
+        held = {word: sum(1 for doc in self.docs if doc[word]) for word in self.asked if self.docs[at][word]}
+        telling = {word: math.log(1 + (self.n - count + 0.5) / (count + 0.5)) for word, count in held.items()}
+        again = sum(value for word, value in telling.items() if any(self.docs[i][word] for i in before))
+        return again / sum(telling.values()) if telling else 0.0
 
     def joined(self, groups):
         counts = [sum((self.docs[i] for i in group), Counter()) for group in groups]
@@ -120,10 +141,7 @@ class ByLoops:
             (0.7 if bits & NAMES_TIME else 0.0) + (0.5 if opens else 0.0) - (0.5 if bits & IS_QUESTION else 0.0)
         )
         if not opens and signals(self.turns[at - 1][1]) & IS_QUESTION and not bits & IS_QUESTION:
-            score += 0.3 * max(h[at - 1], 0) if self.turns[at - 1][0] != self.turns[at][0] else 0.0
-        present = {word: sum(1 for doc in self.docs if doc[word]) for word in self.asked}
-        rarest = min((count for count in present.values() if count), default=0)
-        score += 0.5 if any(self.docs[at][word] and present[word] == rarest for word in self.asked) else 0.0
+            score += 0.4 * max(h[at - 1], 0) if self.turns[at - 1][0] != self.turns[at][0] else 0.0
         if self.question.startswith("When"):
             score += 1.0 if bits & NAMES_TIME else 0.0
         elif "How many" in self.question:
@@ -139,9 +157,9 @@ class ByLoops:
         for at, (speaker, _, _) in enumerate(self.turns):
             one = len(self.named) == 1
             me, other = float(one and speaker == self.named[0]), float(one and speaker != self.named[0])
-            smooth = {0: 1.0, 1: 0.3, 2: 0.15}
+            smooth = {0: 1.0, 1: 0.2, 2: 0.1}
             score = sum(smooth[abs(i - at)] * h[i] for i in self.near(at, 2))
-            score += context[at] + 1.0 * me - 0.3 * other * max(h[at], 0)
+            score += context[at] + 1.0 * me - (0.35 * other + 0.3 * self.repeated(at)) * max(h[at], 0)
             out.append(score + self.priors(at, h, other))
         return out
 

@@ -141,7 +141,7 @@ def test_a_name_is_left_out_of_the_vector_of_the_question(embedding):
 
     hits = embedding.find(ANA, "Where is Ana's piano?", question_vector=whole)
     assert hits[0].seq == 3
-    assert embedding.embedder.calls[-1] == ("Where is piano?",)
+    assert embedding.embedder.calls[-1] == ("Where is your piano?",)
 
 
 def test_the_vector_of_a_question_without_names_is_not_made_twice(embedding):

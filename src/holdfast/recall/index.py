@@ -93,11 +93,39 @@ class Layout:
             out[:-distance] = values[distance:] * self.same[distance - 1]
         return out
 
-    def near(self, values: Floats) -> Floats:
+    def near_all(self, values: Floats) -> Floats:
         """The sum over five turns, two on each side, within the session."""
         near: Floats = values + self.before(values, 1) + self.after(values, 1)
         near += self.before(values, 2) + self.after(values, 2)
         return near
+
+    def near(self, places: Ints, values: Floats) -> tuple[Ints, Floats]:
+        """
+        Where `near_all` is not 0, and what it is there, when only *places* have *values* above 0.
+
+        *places* ascend.
+        """
+        near = np.zeros(len(self.session))
+        near[places] = values
+        for distance in (1, 2):
+            same = self.same[distance - 1]
+            early = places < len(near) - distance
+            near[places[early] + distance] += values[early] * same[places[early]]
+            late = places >= distance
+            near[places[late] - distance] += values[late] * same[places[late] - distance]
+        at = np.flatnonzero(near)
+        return at, near[at]
+
+    def after_another(self, places: Ints) -> Ints:
+        """Those of *places*, which ascend, that stand one or two turns after another of them in its session."""
+        marked = np.zeros(len(self.session), np.bool_)
+        marked[places] = True
+        after = np.zeros(len(places), np.bool_)
+        for distance in (1, 2):
+            late = places >= distance
+            before = places[late] - distance
+            after[late] |= marked[before] & (self.same[distance - 1][before] > 0)
+        return places[after]
 
     def by_session(self, values: Floats) -> Floats:
         """The sum over each session, shape (sessions,)."""
@@ -272,7 +300,7 @@ def build(
         mixed=not equals and 0 < user.sum() < len(order),
         mean_terms=_mean(lengths),
         norm=_norm(lengths, K1, B),
-        near_norm=_norm(layout.near(lengths), CONTEXT_K1, CONTEXT_B),
+        near_norm=_norm(layout.near_all(lengths), CONTEXT_K1, CONTEXT_B),
         session_norm=_norm(layout.by_session(lengths), CONTEXT_K1, CONTEXT_B),
         vectors=_matrix(ints["doc"][places], places, list(vectors), dim) if dim else None,
         sources=_sources(refs, sources),

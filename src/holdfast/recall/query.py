@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from ..clock import to_ms
-from ..text.terms import query_terms
+from ..text.terms import language_of, query_terms
 
 # Speakers that are nobody's name.
 ROLE_NAMES = frozenset(("user", "human", "assistant", "ai", "bot", "system", "tool", "model"))
@@ -39,6 +39,10 @@ _NOT_PRESENT = re.compile(
     r"|total|different|ways?|order|should|could|would|can|calculate|you|your|change[ds]?|since|compared?|faster|common|typical)\b",
     re.I,
 )
+
+# What stands between two names that are joined, and what follows the name of an owner.
+_JOINED = re.compile(r"\s*(?:,|&|\band\b|\bor\b|\s)+\s*", re.I)
+_OWNS = re.compile(r"['\u2019]s\b")
 
 _MONTH_OF = {name.lower(): number for number, name in enumerate(calendar.month_name) if name}
 _MONTH_OF |= {name.lower(): number for number, name in enumerate(calendar.month_abbr) if name} | {"sept": 9}
@@ -73,9 +77,10 @@ class Query:
     """
     A question, analysed.
 
-    ``text`` is the question without the participants' names: their vector would find whoever is
-    addressed by name instead of what is asked.  ``terms`` holds, for each word, the terms under
-    which a text may hold it.  ``speaker`` is the one participant that it names.
+    ``text`` is the question as it would be put to whom it is about ("When did Ana move?" becomes
+    "When did you move?"): the vector of a name would find whoever is greeted by it, and people speak
+    of themselves as one who is asked.  ``terms`` holds, for each word but the names, the terms
+    under which a text may hold it.  ``speaker`` is the participant that it is about.
     """
 
     text: str
@@ -96,24 +101,47 @@ def analyse(question: str, *, names: Collection[str], now: datetime, language: s
     of the question's words; ``None`` lets the words decide.
     """
     people = [name for name in names if name.lower() not in ROLE_NAMES]
-    named = [name for name in people if _named(name).search(question)]
-    text = question
-    for name in named:
-        text = _possessive(name).sub("", text)
-    text = " ".join(text.split())
-    terms = query_terms(text, language)
-    if not terms:  # nothing but a name: then the name is what is asked for
-        text, terms = question, query_terms(question, language)
+    named = sorted((found.start(), name) for name in people if (found := _named(name).search(question)))
+    speaker = _asked_about(question, named)
+    bare = text = question
+    for _, name in named:
+        bare = _possessive(name).sub("", bare)
+    terms = query_terms(bare, language) or query_terms(question, language)  # nothing but a name: that is asked for
+    if named and any(map(str.isalnum, bare)):
+        spoken = (language or language_of(question)) == "en"
+        text = _put_to(speaker, question, named) if spoken else bare
     return Query(
-        text=text,
+        text=" ".join(text.split()),
         terms=tuple(terms),
-        speaker=named[0] if len(named) == 1 else None,
+        speaker=speaker,
         asks_when=bool(_WHEN.search(question)),
         asks_number=bool(_NUMBER.search(question)),
         asks_assistant=bool(_ASSISTANT.search(question)),
         asks_present=bool(_PRESENT.search(question)) and not _NOT_PRESENT.search(question),
         when=named_days(question, now),
     )
+
+
+def _asked_about(question: str, named: Sequence[tuple[int, str]]) -> str | None:
+    """
+    Of the participants that *question* names, with where: the one it is about.
+
+    Of several that is the first ("What did Ana give to Ben?"), unless the next one is joined to it
+    ("Ana and Ben") or it only owns something ("Is Ana's dog older than Ben?").
+    """
+    if len(named) < 2:
+        return named[0][1] if named else None
+    (start, name), (after, _) = named[:2]
+    between = question[start + len(name) : after]
+    return None if _JOINED.fullmatch(between) or _OWNS.match(between) else name
+
+
+def _put_to(speaker: str | None, question: str, named: Sequence[tuple[int, str]]) -> str:
+    """*question* as it would be put to *speaker*: others who are named are then whoever asks."""
+    for _, name in named:
+        owner, person = ("your", "you") if speaker in (None, name) else ("my", "me")
+        question = _named(name).sub(person, _owning(name).sub(owner, question))
+    return question
 
 
 @lru_cache(maxsize=1024)
@@ -124,6 +152,11 @@ def _named(name: str) -> re.Pattern[str]:
 @lru_cache(maxsize=1024)
 def _possessive(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(name)}(?:['\u2019]s)?(?!\w)", re.I)
+
+
+@lru_cache(maxsize=1024)
+def _owning(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(name)}['\u2019]s(?!\w)", re.I)
 
 
 def named_days(question: str, now: datetime) -> When | None:

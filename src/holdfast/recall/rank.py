@@ -1,44 +1,44 @@
 """
-The ranking: recipe H2s, every component apart, so that the parts of a hit add up to its score.
+The ranking, every component apart, so that the parts of a hit add up to its score.
 
 A document's match ``h`` is ``w z(BM25) + (1 - w) z(cosine)``: words and vectors, each measured in
 deviations from the mean over all messages, so that neither scale matters.  A message then gains by
 its neighbours, its session, its day, its speaker and its kind.  Facts and summaries are measured on
 the messages' own scale and get a constant each.  Pure: arrays in, arrays out.
 
-Source: the constants were tuned by hand on four conversations of LoCoMo, then checked on six
-others and on REALTALK and BEAM; docs/decisions say what each is worth.
+The constants are set by hand, with one digit where one is enough; docs/decisions/ranking.md says on
+what they were tuned, what each is worth, and what was tried and left out.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from .days import days_match
 from .index import CONTEXT_K1, K1, B, Bools, Floats, Index, Ints
-from .query import Query, When
-
-DAY_MS: Final = 86_400_000
+from .query import Query
 
 
 @dataclass(frozen=True, slots=True)
 class Constants:
     """What each component counts, in deviations of the match."""
 
-    neighbour: float = 0.3  # a turn beside a match is likely about the same thing
-    next_neighbour: float = 0.15  # and so, less, is the one after
+    neighbour: float = 0.2  # a turn beside a match is likely about the same thing
+    next_neighbour: float = 0.1  # and so, less, is the one after
+    reply: float = 0.2  # between user and assistant only the reply is; other turns are other requests
     session: float = 0.25  # a session whose best three turns match is about the question
     day: float = 1.0  # it was said on the days that the question names
     speaker: float = 1.0  # a question about X is mostly answered in X's own words
-    echo: float = -0.3  # the other speaker repeats the same words without the fact
+    echo: float = -0.35  # the other speaker repeats the same words without the fact
     assistant_echo: float = -0.7  # an assistant does so at length
     around: float = 0.25  # the words may be spread over neighbouring turns, or over the session
-    answer: float = 0.3  # an answer follows the other's matching question and need not repeat its words
-    rare: float = 0.5  # the rarest word of the question is the one that identifies the event
+    gathered: float = 1.0  # the turns around it hold the words of the question between them
+    again: float = -0.3  # words that were said a moment ago are taken up, not told
+    answer: float = 0.4  # an answer follows the other's matching question and need not repeat its words
     time: float = 0.7  # turns that place something in time report events; small talk does not
     opens: float = 0.5  # people open a session with their news
     question: float = -0.5  # a turn that ends in a question is rarely evidence
@@ -51,34 +51,6 @@ class Constants:
 DEFAULTS: Final = Constants()
 
 
-@dataclass(frozen=True, slots=True)
-class Bearing:
-    """
-    What the best document says about whether a question bears on this memory at all.
-
-    Deviations cannot tell: some document always stands out.  So every score of a search is moved by
-    the same amount, ``nearness`` times the largest cosine (0 at the embedder's ``recall_min``, 1 at
-    its ``merge``) plus ``coverage`` times the largest share of the question's words in one
-    document, plus ``offset``.  The offset puts 19 in 20 of the turns that answered, among the first
-    ten, above 0 (866 questions of LoCoMo and REALTALK); questions about somebody else's life lose
-    91 % of their first ten on LoCoMo and 67 % on REALTALK, where people overlap, and small talk 95
-    and 79 %.  By words alone: 84, 66, 81 and 70 %.  The best of few is less than the best of many,
-    so below 500 documents ``fewer`` is added for each factor of e that there are less.
-    """
-
-    nearness: float
-    coverage: float
-    offset: float
-    fewer: float
-
-    def of(self, nearness: float, coverage: float, documents: int) -> float:
-        """How far all scores of a search move."""
-        fewer = self.fewer * max(0.0, math.log(500 / max(documents, 1)))
-        return self.nearness * nearness + self.coverage * coverage + self.offset + fewer
-
-
-BEARING: Final = Bearing(nearness=7.2, coverage=5.0, offset=-9.9, fewer=0.9)
-BEARING_OF_WORDS: Final = Bearing(nearness=0.0, coverage=15.0, offset=-14.4, fewer=1.8)
 # What a cosine is worth to expect, in deviations, where a document has no vector yet: this share of
 # the deviations of its words, at most so many.
 EXPECTED_SHARE: Final = 0.5
@@ -185,20 +157,6 @@ def match_of(raw: Raw, scale: Scale, weight: float) -> dict[str, Floats]:
     return {"words": weight * words, "meaning": (1 - weight) * np.where(raw.present, meaning, expected)}
 
 
-def coverage(matches: list[Match], holding: list[int], background: int, size: int) -> float:
-    """
-    The largest share of the question's words that one document holds, 0 to 1, rare words counting more.
-
-    *holding* says how many of the *background* documents hold each word, *size* how many documents
-    *matches* speak of.
-    """
-    weights = [match.times_asked * idf(count, background) for match, count in zip(matches, holding, strict=True)]
-    held = np.zeros(size)
-    for match, weight in zip(matches, weights, strict=True):
-        held[match.places] += weight
-    return float(held.max(initial=0.0)) / (sum(weights) or 1.0)
-
-
 def rank_messages(
     index: Index,
     query: Query,
@@ -217,17 +175,22 @@ def rank_messages(
     h = match["words"] + match["meaning"]
     before, after = layout.before(h, 1), layout.after(h, 1)
     parts = dict(match)
-    parts["neighbours"] = c.neighbour * (before + after)
-    parts["neighbours"] += c.next_neighbour * (layout.before(h, 2) + layout.after(h, 2))
+    if index.mixed:
+        parts["neighbours"] = c.reply * after * index.user
+    else:
+        next_to_them = layout.before(h, 2) + layout.after(h, 2)
+        parts["neighbours"] = c.neighbour * (before + after) + c.next_neighbour * next_to_them
     parts["session"] = c.session * z(layout.top_mean(h, 3)[layout.session])
     if query.when is not None:
         parts["day"] = c.day * days_match(query.when, index.at_ms, index.year)
     other = _speaker_parts(parts, index, query, h, c)
+    around, gathered = _surroundings(index, matches)
+    parts["gathered"] = c.gathered * gathered
     if not index.mixed:
-        parts["around"] = c.around * weight * _around(index, matches)
+        parts["around"] = c.around * weight * around
+        parts["again"] = c.again * _repeated(index, matches) * np.maximum(h, 0)
     if index.peer:
         parts["answer"] = c.answer * index.answers * np.maximum(before, 0)
-        parts["rare"] = c.rare * _rarest(index, matches)
         parts["time"] = c.time * index.time * (1 - other)
         parts["opens"] = c.opens * index.opens * (1 - other)
         parts["question"] = c.question * index.question * (1 - other)
@@ -300,65 +263,38 @@ def _speaker_parts(parts: dict[str, Floats], index: Index, query: Query, h: Floa
     return other
 
 
-def _around(index: Index, matches: list[Match]) -> Floats:
-    """BM25 of the five turns around each message and of its session, both in deviations."""
+def _surroundings(index: Index, matches: list[Match]) -> tuple[Floats, Floats]:
+    """
+    What the five turns around each message and its session say to the question.
+
+    BM25 of both, each in deviations, together; and the share of the question's words that the five
+    turns hold between them, 0 to 1, rare words counting more.
+    """
     layout = index.layout
     near, session = np.zeros(len(index)), np.zeros(len(layout.start))
+    gathered, asked = np.zeros(len(index)), 0.0
     for match in matches:
-        counts = np.zeros(len(index))
-        counts[match.places] = match.counts
-        beside = layout.near(counts)
-        at = np.flatnonzero(beside)
+        at, beside = layout.near(match.places, match.counts)
+        telling = match.times_asked * idf(len(match.places), len(index))
+        gathered[at] += telling
+        asked += telling
         weight = match.times_asked * idf(len(at), len(index)) * (CONTEXT_K1 + 1)
-        near[at] += weight * beside[at] / (beside[at] + index.near_norm[at])
-        held = layout.by_session(counts)
+        near[at] += weight * beside / (beside + index.near_norm[at])
+        held = np.bincount(layout.session[match.places], match.counts, len(layout.start))
         weight = match.times_asked * idf(int(np.count_nonzero(held)), len(held)) * (CONTEXT_K1 + 1)
         session += weight * held / (held + index.session_norm)
     around: Floats = z(near) + z(session[layout.session])
-    return around
+    return around, gathered / (asked or 1.0)
 
 
-def _rarest(index: Index, matches: list[Match]) -> Floats:
-    """1 for the messages that hold a word of the question no other word of it is rarer than."""
-    flags = np.zeros(len(index))
-    held = [match for match in matches if len(match.places)]
-    fewest = min((len(match.places) for match in held), default=0)
-    for match in held:
-        if len(match.places) == fewest:
-            flags[match.places] = 1.0
-    return flags
-
-
-def days_match(when: When, at_ms: Ints, year: Ints) -> Floats:
-    """
-    1 for what was said from two days before to ten days after the days that a question names, .4
-    for ten days before to five weeks after, shape (n,).
-
-    A month without a year means the one of the document's year, or of the year before.
-    """
-    if when.span_ms is not None:
-        return _within(at_ms, *when.span_ms)
-    if when.month is None:
-        return np.where(year == when.year, 1.0, 0.0)
-    best = np.zeros(len(at_ms))
-    years = {when.year} if when.year is not None else {*map(int, np.unique(year)), *map(int, np.unique(year - 1))}
-    for candidate in years:
-        if candidate is None:
-            continue
-        month = np.datetime64(f"{candidate:04d}-{when.month:02d}-{min(when.day or 1, 28):02d}")
-        start = int(month.astype("datetime64[ms]").astype(np.int64))
-        found = _within(at_ms, start, start + (1 if when.day else 31) * DAY_MS)
-        if when.year is None:
-            found = found * ((year == candidate) | (year == candidate + 1))
-        best = np.maximum(best, found)
-    return best
-
-
-def _within(at_ms: Ints, start: int, end: int) -> Floats:
-    near = (start - 10 * DAY_MS <= at_ms) & (at_ms <= end + 35 * DAY_MS)
-    inside = (start - 2 * DAY_MS <= at_ms) & (at_ms <= end + 10 * DAY_MS)
-    score: Floats = np.where(inside, 1.0, np.where(near, 0.4, 0.0))
-    return score
+def _repeated(index: Index, matches: list[Match]) -> Floats:
+    """Of the question's words in each message the share that one of the two turns before it held, 0 to 1."""
+    held, repeated = np.zeros(len(index)), np.zeros(len(index))
+    for match in matches:
+        telling = idf(len(match.places), len(index))
+        held[match.places] += telling
+        repeated[index.layout.after_another(match.places)] += telling
+    return np.divide(repeated, held, out=repeated, where=held > 0)
 
 
 def newest_first(best: list[int], index: Index, *, top: int = 3, alike: float = 0.5) -> list[int]:

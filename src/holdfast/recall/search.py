@@ -21,6 +21,7 @@ from ..errors import BadInput
 from ..store.protocol import Partition, PersonRow, ReadView
 from ..types import Hit, HitKind
 from . import rank
+from .bearing import BEARING, BEARING_OF_WORDS, coverage
 from .cache import IndexCache
 from .index import NO_SOURCES, Bools, Floats, Index, Ints, SourceKey, build
 from .query import Query, analyse
@@ -156,7 +157,7 @@ def default_min_score(embedder: Embedder | None) -> float:
     The score below which a hit is left out of a context: 0, whatever the *embedder*.
 
     Scores are placed so that 19 in 20 of the turns that answer a question stand above 0; see
-    `rank.Bearing` for the figures.
+    `bearing.Bearing` for the figures.
     """
     del embedder
     return 0.0
@@ -256,7 +257,7 @@ def _scores(
     seen = thresholds if any(raw.present is not None and raw.present.any() for raw in raws) else None
     weight = seen.bm25_weight if seen else 1.0
     scale = rank.scale_of(raws, seen.recall_min if seen else 0.0)
-    covered = max(rank.coverage(part.matches, holding, len(background.index), len(part.index)) for part in parts)
+    covered = max(coverage(part.matches, holding, len(background.index), len(part.index)) for part in parts)
     bearing = _bearing(raws, covered, len(background.index), seen)
     scored: dict[HitKind, dict[str, Floats]] = {}
     for part, raw in zip(parts, raws, strict=True):
@@ -273,13 +274,13 @@ def _scores(
 
 
 def _bearing(raws: Sequence[rank.Raw], covered: float, documents: int, thresholds: Thresholds | None) -> float:
-    """How far all scores are moved; see `rank.Bearing`."""
+    """How far all scores are moved; see `bearing.Bearing`."""
     if thresholds is None:
-        return rank.BEARING_OF_WORDS.of(0.0, covered, documents)
+        return BEARING_OF_WORDS.of(0.0, covered, documents)
     cosine = max(float(raw.cosine.max()) for raw in raws if raw.cosine is not None and len(raw.cosine))
     span = max(thresholds.merge - thresholds.recall_min, 1e-6)
     nearness = min(max((cosine - thresholds.recall_min) / span, 0.0), 1.0)
-    return rank.BEARING.of(nearness, covered, documents)
+    return BEARING.of(nearness, covered, documents)
 
 
 def _best_of(

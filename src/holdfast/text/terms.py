@@ -27,6 +27,7 @@ except ImportError:  # no wheel for this platform: the same algorithms in Python
     _native = None
     import snowballstemmer
 
+from .irregular import IRREGULAR
 from .languages import ENGLISH_STOP, MARKS_OF, SCRIPTS, STEMMERS, STOP, WORDS_OF
 
 MAX_TERM_CHARS = 64
@@ -163,10 +164,14 @@ def _wide_terms(word: str) -> list[list[str]]:
     return out
 
 
+def _spoken(text: str, words: list[str], language: str | None) -> str:
+    return language or _language(text[:_DECIDING_CHARS], words[:_DECIDING_WORDS])
+
+
 def _groups(text: str, language: str | None) -> list[tuple[str, ...]]:
     """For each word of *text* the terms that stand for it, stop words left out."""
     words = _words(text)
-    spoken = language or _language(text[:_DECIDING_CHARS], words[:_DECIDING_WORDS])
+    spoken = _spoken(text, words, language)
     english = _stems("en")
     if spoken == "en" and text.isascii():
         return [(stem,) for word in words if (stem := english[word])]
@@ -208,9 +213,26 @@ def query_terms(text: str, language: str | None = None) -> list[tuple[str, ...]]
     """
     For each word of a question the terms under which a text may hold it, the likeliest first.
 
-    The alternatives of one word count as one word: a search takes the larger of their counts.
+    The alternatives of one word count as one word: a search takes the larger of their counts.  In
+    an English question they include the irregular forms of the word ("go", "went", "gone").
     """
-    return _groups(text, language)
+    groups = _groups(text, language)
+    if _spoken(text, _words(text[:_DECIDING_CHARS]), language) != "en":
+        return groups
+    forms = _irregular()
+    return [(*group, *forms[group[0]]) if group[0] in forms else group for group in groups]
+
+
+@cache
+def _irregular() -> dict[str, tuple[str, ...]]:
+    """For each stem of an irregular word the stems of its other forms."""
+    table = _stems("en")
+    found: dict[str, tuple[str, ...]] = {}
+    for entry in IRREGULAR.split(";"):
+        stems = list(dict.fromkeys(table[word] for word in entry.split()))
+        for stem in stems:
+            found[stem] = (*found.get(stem, ()), *(other for other in stems if other != stem))
+    return found
 
 
 @lru_cache(maxsize=4096)
