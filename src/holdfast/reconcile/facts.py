@@ -189,18 +189,21 @@ def _begin(row: FactRow) -> datetime:
 
 def _retract(claim: Claim, live: Sequence[FactRow], now_ms: int) -> Decision:
     candidate = claim.candidate
-    hit = [
-        row
-        for row in live
-        if (not candidate.key or row.fact.key == candidate.key)
-        and (not candidate.value or same(row.fact.value) == same(candidate.value))
-        and later(claim, row)
-    ]
+    hit = [row for row in live if _meant(row, candidate) and later(claim, row)]
     if not hit:
         return Decision(refused="nothing-to-end: no such fact is believed")
     at = from_ms(claim.said_at_ms if candidate.valid_from_ms is None else candidate.valid_from_ms)
     rows = tuple(closed(row, max(at, row.fact.valid_from), now_ms, "retracted", None) for row in hit)
     return Decision(FactChange("retracted", rows[0].fact, rows[0].fact), updates=rows)
+
+
+def _meant(row: FactRow, candidate: Candidate) -> bool:
+    """Whether a retraction means this fact: a statement by its words, an attribute by its address."""
+    if candidate.kind != "attribute":
+        return row.fact.kind == candidate.kind and same(row.fact.text) == same(candidate.text)
+    if candidate.key and row.fact.key != candidate.key:
+        return False
+    return not candidate.value or same(row.fact.value) == same(candidate.value)
 
 
 def closed(row: FactRow, valid_to: datetime, now_ms: int, because: str, successor: str | None) -> FactRow:

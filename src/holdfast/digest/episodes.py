@@ -1,0 +1,215 @@
+"""
+A model's bullets about a chunk → episodes, each with the words of the user that it rests on.
+
+A bullet is told in the model's words, so it is not looked for but weighed: its words, names and
+numbers have to stand in what users said, at best in the messages that it names in brackets.  The sentence
+that shares most with it becomes its quote.  A bullet that rests on nothing, which is also what "No facts
+to record" is in any language, is dropped with the reason.  Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..clock import to_ms
+from ..llm.protocol import Answer, BadAnswer
+from ..scope import SELF
+from ..text.dates import find_times
+from ..text.sentences import split
+from ..text.terms import likely_languages, terms
+from ..types import Candidate, Message
+from .answers import refused, said, says_nothing, unfenced
+from .modality import BLANK, masked
+from .secondlook import numbers_said
+
+CATEGORY = "episode"
+LEAST_CHARS = 10  # of a whole answer; what is shorter says nothing
+MAX_BULLETS, MAX_BULLET_CHARS = 30, 400
+LEAST_SHARE, LEAST_SHARE_OF_PAIRS = 0.5, 0.4  # of a bullet's terms; terms of wide scripts are pairs of characters
+ALSO_SHARE = 0.34  # of a bullet's terms that a further message must hold to be evidence as well
+CONFIDENCE = 0.9
+
+RESTS_ON_NOTHING = "not-supported: too few of its words stand in what the user said"
+NAME = "name-not-said: it names somebody or something that the user did not"
+NUMBER = "number-not-said: it holds a number that the user did not say"
+
+_BULLET = re.compile(r"^\s*(?:[-*•‣▪–—·]|\(?\d{1,2}[.)])\s*")
+_CITED = re.compile(r"\s*[\[(](?:(?:messages?|msgs?|seq|#)\s*)*([#\d][\d\s,;#–-]*)[\])]\s*[.。]?\s*$", re.IGNORECASE)
+_NAME = re.compile(r"(?<![.!?:\-–—*•\"'“„(]\s)(?<!^)\b([A-ZÀ-ÞА-ЯΑ-Ω][\w'’-]+)")
+_STAMP = re.compile(r"\b(?:19|20)\d\d-\d\d-\d\d\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Bullets:
+    """Episodes in order, one candidate for each message that one rests on, and what was dropped."""
+
+    candidates: list[Candidate] = field(default_factory=list)
+    dropped: list[tuple[Candidate, str]] = field(default_factory=list)
+
+
+def read_answer(answer: Answer, messages: Sequence[Message], *, source: str, subject: str = SELF) -> Bullets:
+    """
+    The episodes of one answer about *messages*.
+
+    Raises:
+        BadAnswer: a refusal, or nothing at all; "No facts to record" is neither.
+    """
+    whole = said(answer)
+    return read_text(whole.text, messages, source=source, subject=subject, cut=whole.cut)
+
+
+def read_text(
+    text: str, messages: Sequence[Message], *, source: str, subject: str = SELF, cut: bool = False
+) -> Bullets:
+    """As `read_answer`, of text that was taken out of an answer."""
+    inner = unfenced(text).strip()
+    if len(inner) < LEAST_CHARS or says_nothing(inner):
+        return Bullets()
+    if refused(inner):
+        raise BadAnswer("the model refused to answer")
+    found = Bullets()
+    lines = _bullets(inner)
+    if cut and len(lines) > 1:
+        lines = lines[:-1]
+    said_by_users = _Said([m for m in messages if m.role == "user"])
+    for line in lines[:MAX_BULLETS]:
+        cited = _CITED.search(line)
+        seqs = _numbers(cited[1]) if cited else []
+        bullet = " ".join((line[: cited.start()] if cited else line).split())[:MAX_BULLET_CHARS]
+        if bullet and not says_nothing(bullet):
+            _weigh(bullet, seqs, said_by_users, found, source, subject)
+    return found
+
+
+def _bullets(text: str) -> list[str]:
+    """The bullets of an answer, without their marks; every line, where a model wrote no marks at all."""
+    if text.startswith(("[", "{")):
+        items = list(_from_json(text))
+        if items:
+            return items
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    marked = [line for line in lines if _BULLET.match(line)]
+    return [_BULLET.sub("", line, count=1).strip() for line in marked or lines]
+
+
+def _from_json(text: str) -> Iterator[str]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(value, dict):
+        value = next((item for item in value.values() if isinstance(item, list)), [])
+    for item in value if isinstance(value, list) else []:
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            words = [str(cell) for cell in item.values() if isinstance(cell, str)]
+            number = next((f" [{cell}]" for cell in item.values() if type(cell) is int), "")
+            if words:
+                yield max(words, key=len) + number
+
+
+def _numbers(cell: str) -> list[int]:
+    found: list[int] = []
+    for part in re.findall(r"\d{1,9}\s*[–-]\s*#?\d{1,9}|\d{1,9}", cell):
+        ends = [int(number) for number in re.findall(r"\d+", part)]
+        found += range(ends[0], min(ends[-1], ends[0] + 50) + 1)
+    return found
+
+
+class _Said:
+    """What users said in a chunk: terms, names and numbers of their own words."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self.messages = {message.seq: message for message in messages}
+        self.own = {message.seq: masked(message.content) for message in messages}
+        plain = {seq: text.replace(BLANK, " ") for seq, text in self.own.items()}
+        self.terms: Mapping[int, frozenset[str]] = {seq: frozenset(terms(text)) for seq, text in plain.items()}
+        speakers = {m.name for m in messages if m.name} | {"user", "the user"}
+        self.speakers = frozenset(term for name in speakers for term in terms(name))
+        self.all_terms = frozenset().union(*self.terms.values())
+        self.words = frozenset(word for text in plain.values() for word in re.findall(r"\w+", text.casefold()))
+        self.words |= {word for name in speakers for word in re.findall(r"\w+", name.casefold())}
+        self.numbers: frozenset[int] = frozenset().union(*(numbers_said(m) for m in messages))
+
+
+def _weigh(bullet: str, seqs: Sequence[int], told: _Said, found: Bullets, source: str, subject: str) -> None:
+    mine = frozenset(terms(_STAMP.sub(" ", bullet))) - told.speakers
+    cited = [seq for seq in seqs if seq in told.messages] or list(told.messages)
+    reason = _unsupported(bullet, mine, told)
+    shares = {seq: len(mine & told.terms[seq]) / len(mine) if mine else 0.0 for seq in cited}
+    if not reason and not any(shares.values()):
+        shares = {seq: len(mine & told.terms[seq]) / len(mine) for seq in told.messages}
+    if not reason and not any(shares.values()):
+        reason = RESTS_ON_NOTHING
+    best = max(shares, key=lambda seq: (shares[seq], -seq), default=None)
+    if reason or best is None:
+        seq = best if best is not None else 0
+        found.dropped.append((_candidate(bullet, seq, "", 0, None, source, subject), reason or RESTS_ON_NOTHING))
+        return
+    rests_on = [best, *(seq for seq in shares if seq != best and shares[seq] >= ALSO_SHARE and seqs)]
+    for seq in rests_on:
+        start, quote = _sentence(told.messages[seq].content, told.own[seq], mine)
+        since = _since(quote, told.messages[seq])
+        found.candidates.append(_candidate(bullet, seq, quote, start, since, source, subject))
+
+
+def _unsupported(bullet: str, mine: frozenset[str], told: _Said) -> str:
+    if not mine:
+        return RESTS_ON_NOTHING
+    wide = sum(1 for term in mine if ord(term[0]) >= 0x0E00) * 2 > len(mine)
+    if len(mine & told.all_terms) < (LEAST_SHARE_OF_PAIRS if wide else LEAST_SHARE) * len(mine):
+        return RESTS_ON_NOTHING
+    small = {int(n) for n in re.findall(r"\d+", bullet) if len(n) < 19}
+    if any(number not in told.numbers and number > 10 for number in small):
+        return NUMBER
+    names = {name.casefold().removesuffix("'s").removesuffix("’s") for name in _NAME.findall(bullet)}
+    if any(not set(re.findall(r"\w+", name)) & told.words and name not in _CALENDAR for name in names):
+        return NAME
+    return ""
+
+
+_CALENDAR = frozenset(
+    """january february march april may june july august september october november december
+    monday tuesday wednesday thursday friday saturday sunday user""".split()
+)
+
+
+def _sentence(content: str, own: str, mine: frozenset[str]) -> tuple[int, str]:
+    """The sentence of the message that shares most terms with the bullet: where it begins, and its words."""
+    spans = [span for span in split(content) if BLANK not in span.of(own)] or split(content)
+    best = max(spans, key=lambda span: (len(mine & frozenset(terms(span.of(content)))), -span.start))
+    return best.start, best.of(content)
+
+
+def _since(quote: str, message: Message) -> int | None:
+    if message.at is None or message.at.tzinfo is None:
+        return None
+    for code in likely_languages(message.content[:400])[:1]:
+        for span in find_times(quote, message.at, code):
+            if span.relation == "at" and span.from_ms <= to_ms(message.at):
+                return span.from_ms
+    return None
+
+
+def _candidate(
+    bullet: str, seq: int, quote: str, start: int, since: int | None, source: str, subject: str
+) -> Candidate:
+    return Candidate(
+        kind="episode",
+        subject=subject,
+        category=CATEGORY,
+        key="",
+        value="",
+        text=bullet,
+        confidence=CONFIDENCE,
+        seq=seq,
+        quote=quote,
+        start=start,
+        lifetime="event",
+        valid_from_ms=since,
+        source=source,
+    )
