@@ -65,6 +65,9 @@ class Config:
         False, "Take cards, passwords and the like out of the stored message too, not only out of what is derived."
     )
     detectors: tuple[Detector, ...] = setting((), "Further detectors of what must not be remembered; see Detector.")
+    extract_every_user_turns: int = setting(
+        5, "With a model: user messages after which it reads them for facts; sooner when one states something.", least=1
+    )
     economy: bool = setting(
         False, "With a model: one combined call a chunk instead of one a layer; cheaper, and facts come later."
     )

@@ -33,9 +33,11 @@ from .incoming import MessageLike, checked_messages
 from .ingest.append import Appended, Orders, append
 from .ingest.consent import INCOGNITO
 from .ingest.prepare import body_digest, prepare
+from .jobs.asked import Asked
 from .jobs.asking import Asking
 from .jobs.facts import ReadFacts
 from .jobs.queue import Handler, Queue
+from .jobs.reading import ReadByModel
 from .jobs.summaries import CloseChunks
 from .jobs.upkeep import Upkeep
 from .jobs.uses import Uses
@@ -78,12 +80,15 @@ class Pipeline:
         embeds = embedder is not None
         self.uses = Uses(store, self.now_ms, config.decay_half_life_days * DAY_MS)
         self.answering = Answering(store, config, clock, embedder, self.now_ms, self.uses.note)
-        self._orders = Orders(embed=embeds)
+        self._orders = Orders(embed=embeds, reads="" if model is None else "chunks" if config.economy else "turns")
         reader = ReadFacts(store, config, registry(config.categories), self.now_ms, embeds, embedder)
         handlers: dict[str, Handler] = {
             "extract": reader,
             "chunk": CloseChunks(store, config, self.now_ms, embeds),
         }
+        if self.asking is not None:
+            asked = Asked(store, self.asking, self.now_ms)
+            handlers["read"] = ReadByModel(asked, reader)
         self.upkeep = handlers[UPKEEP] = Upkeep(store, config, self.now_ms)
         if embedder is not None:
             handlers["embed"] = EmbedDocs(store, embedder, self.now_ms, config.job_lease_ms, config.detectors)
@@ -129,8 +134,9 @@ class Pipeline:
             return Receipt((), skipped=INCOGNITO)
         digest, now_ms = body_digest(ready) if key is not None else "", self.now_ms()
         said = [item.message.content for item in ready if item.message.role == "user"]
-        inline = len(ready) <= INLINE_MESSAGES and any(rules.might_state(text) for text in said)
-        orders = replace(self._orders, extract_after_ms=INLINE_GRACE_MS) if inline else self._orders
+        states = any(rules.might_state(text) for text in said)
+        inline = len(ready) <= INLINE_MESSAGES and states
+        orders = replace(self._orders, extract_after_ms=INLINE_GRACE_MS if inline else 0, states=states)
 
         used = self.uses.take(scope)
 
@@ -177,6 +183,8 @@ class Pipeline:
             if row is not None and row.next_seq > row.chunk_start and state_of(view, row.subject) == "active":
                 view.save_conversation(replace(row, ended_seq=row.next_seq - 1))
                 view.want("chunk", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
+                if row.unread_turns and self._orders.reads == "turns":
+                    view.want("read", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
 
         before = self.store.read(scope, lambda view: view.conversation())
         if before is not None and before.chunk_start <= before.ended_seq < before.next_seq - 1:

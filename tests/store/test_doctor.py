@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.store import SqliteStore
 from holdfast.store.doctor import HINTS
-from holdfast.store.protocol import WriteView
+from holdfast.store.protocol import EpisodesRow, WriteView
 from holdfast.store.queries import load
 from holdfast.testing.rows import ANA, END_MS, end_fact, learn, say, summarise
 
@@ -50,6 +50,7 @@ DAMAGE = {
     "message_home": "DELETE FROM conversation",
     "conversation_home": "DELETE FROM person",
     "marks": "UPDATE conversation SET extracted_seq = 99",
+    "episodes": "UPDATE episodes SET end_seq = 99",
     "idempotency": "UPDATE idempotency SET last_seq = 99",
     "erased_message": "UPDATE message SET role = 'erased', doc = 0 WHERE seq = 1",
     "edge_of_end": "INSERT INTO derivation SELECT org, user_id, bot, 'end', id, 'message', subject, 'chat', 1, 1, '' "
@@ -73,6 +74,7 @@ def fill(view: WriteView) -> None:
     assert ended is not None
     view.update_fact(replace(ended, fact=replace(ended.fact, superseded_by=new.fact.id, ended_because="replaced")))
     view.add_idempotency("key", "digest", 1, 2, END_MS)
+    view.add_episodes(EpisodesRow(1, 2, 1, "rules 1"), END_MS)
     view.want("digest", "", wanted=4, run_at_ms=0, now_ms=0)
     view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
 

@@ -23,6 +23,7 @@ KEYS = {
     "evidence": "org, user_id, bot, subject, fact, home, conversation, seq, start",
     "consent": "org, user_id, bot, subject",
     "never": "org, user_id, bot, subject, topic",
+    "episodes": "org, user_id, bot, subject, conversation, start_seq, end_seq",
     "rejected": "org, user_id, bot, subject, conversation, seq, id",
 }
 

@@ -50,6 +50,8 @@ _NOTHING = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 
+_EMPTY = frozenset(("[]", "{}", "()", "-", "–", "—", '""', "''", "[{}]"))
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
@@ -85,8 +87,10 @@ def says_nothing(text: str) -> bool:
     """Whether *text* says, and says no more, that there is nothing to tell."""
     if len(text) > 200:
         return False
+    if re.sub(r"\s+", "", text) in _EMPTY:
+        return True
     words = re.sub(r"[\s\"'`*_().\[\]{}<>#-]+", " ", text).strip(" .!。:,")
-    return not words or _NOTHING.fullmatch(words.strip()) is not None
+    return _NOTHING.fullmatch(words) is not None
 
 
 def unfenced(text: str) -> str:

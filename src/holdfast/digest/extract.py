@@ -175,7 +175,7 @@ def _evidence(row: Mapping[str, str], value: str, window: Window) -> tuple[Messa
     number = re.search(r"\d+", row.get("message", ""))
     named = window.messages.get(int(number[0])) if number and len(number[0]) < 10 else None
     users = [m for m in reversed(list(window.messages.values())) if m.role == "user"]
-    places = [named] if named else users if quote or not number else []
+    places = [named] if named else [] if number else users
     for message in places:
         for words in (quote, value) if not quote else (quote,):
             span = locate(words, message.content) if words else None

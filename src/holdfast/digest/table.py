@@ -95,11 +95,17 @@ def _from_json(text: str) -> Rows:
         else:
             made = list(_records(value))
             rows += made
-            empty = empty or (not made and value in ([], {}))
+            empty = empty or (not made and _hollow(value))
         place = min((at for at in (text.find("[", end), text.find("{", end)) if at >= 0), default=-1)
     if len(rows) >= MAX_ROWS:
         problems.append(f"too-many: only the first {MAX_ROWS} rows are read")
     return Rows(rows[:MAX_ROWS], problems, empty and not rows)
+
+
+def _hollow(value: object, depth: int = 0) -> bool:
+    """Whether a JSON value holds lists and objects and nothing in them."""
+    inside = list(value.values()) if isinstance(value, dict) else value
+    return isinstance(inside, list) and depth < 4 and all(_hollow(item, depth + 1) for item in inside)
 
 
 def _records(value: object, depth: int = 0) -> Iterator[dict[str, str]]:

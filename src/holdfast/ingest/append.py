@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from ..clock import to_ms
 from ..config import Config
 from ..errors import Conflict
 from ..store.protocol import ConversationRow, DocRow, MessageRow, PersonRow, WriteView
 from ..types import Message
+from .pace import reading_due
 from .prepare import Prepared
 
 
@@ -31,13 +33,16 @@ class Orders:
     """
     Which background work messages cause, and when reading facts is due.
 
-    ``embed``: there is an embedder.  ``extract_after_ms``: how long the background leaves the reading
+    ``reads``: a model reads facts every few ``turns``, with each of the ``chunks``, or not at all; ``states``:
+    one of the messages may state something.  ``embed``: there is an embedder.  ``extract_after_ms``: how long the background leaves the reading
     to the caller, who is about to do it.  ``digest``: what is written by hand is not digested.
     """
 
     embed: bool
     extract_after_ms: int = 0
     digest: bool = True
+    reads: Literal["", "turns", "chunks"] = ""
+    states: bool = False
 
 
 def append(
@@ -79,6 +84,7 @@ def append(
     rows, docs, after = _number(prepared, row, person, config, now_ms)
     if not orders.digest:
         after = replace(after, extracted_seq=after.next_seq - 1)
+    after = _unread(after, rows, orders)
     view.save_person(replace(person, next_doc=person.next_doc + len(rows), version=person.version + 1), now_ms)
     view.save_conversation(after)
     view.add_messages(rows)
@@ -124,6 +130,15 @@ def _number(
         rows.append(MessageRow(message, session, doc, now_ms))
         docs.append(document(rows[-1], item, row.subject))
     return rows, docs, replace(row, next_seq=row.next_seq + len(rows), session=session, last_at=last_at)
+
+
+def _unread(after: ConversationRow, rows: Sequence[MessageRow], orders: Orders) -> ConversationRow:
+    """What a model has still to read; where there is none, nothing is left for one that comes later."""
+    if not orders.reads or not orders.digest:
+        return replace(after, read_seq=after.next_seq - 1, stated_seq=0, unread_turns=0)
+    said = [row.message.seq for row in rows if row.message.role == "user"]
+    stated = said[-1] if said and orders.states else after.stated_seq
+    return replace(after, stated_seq=stated, unread_turns=after.unread_turns + len(said))
 
 
 def document(row: MessageRow, item: Prepared, subject: str) -> DocRow:
@@ -177,6 +192,10 @@ def _order_work(
     due = now_ms if closable else max(now_ms, after.last_at + silence_ms)
     if orders.digest:
         view.want("chunk", "", wanted=last_seq, run_at_ms=due, now_ms=now_ms)
+    if orders.digest and orders.reads == "turns" and after.unread_turns:
+        soon = reading_due(after, config.extract_every_user_turns)
+        at = now_ms if soon else max(now_ms, after.last_at + silence_ms)
+        view.want("read", "", wanted=last_seq, run_at_ms=at, now_ms=now_ms)
     if orders.embed:
         view.want("embed", "", wanted=last_seq, run_at_ms=now_ms, now_ms=now_ms)
 

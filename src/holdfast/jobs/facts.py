@@ -71,12 +71,7 @@ class ReadFacts:
         start = row.extracted_seq + 1 if row else 1
         messages = view.messages(start_seq=max(1, start - 1), limit=BATCH_MESSAGES + 1)
         before = messages.pop(0) if messages and messages[0].seq < start else None
-        first = view.messages(start_seq=1, limit=BATCH_MESSAGES)
-        names: dict[str, int] = {}
-        for message in (*first, *messages):
-            if message.role == "user" and message.name:
-                names.setdefault(message.name, message.seq)
-        return self._reading(view, messages[:BATCH_MESSAGES], before, names)
+        return self._reading(view, messages[:BATCH_MESSAGES], before, names_of(view, messages))
 
     def _reading(
         self, view: ReadView, messages: Sequence[Message], before: Message | None, names: dict[str, int]
@@ -91,12 +86,7 @@ class ReadFacts:
         """The snapshot for reading one message again, after it was edited."""
         found = view.messages(start_seq=max(1, message.seq - 1), end_seq=message.seq)
         before = next((m for m in found if m.seq < message.seq), None)
-        first = view.messages(start_seq=1, limit=BATCH_MESSAGES)
-        names: dict[str, int] = {}
-        for one in first:
-            if one.role == "user" and one.name:
-                names.setdefault(one.name, one.seq)
-        return self._reading(view, [message], before, names)
+        return self._reading(view, [message], before, names_of(view))
 
     def claims(self, scope: Scope, seen: Reading) -> tuple[list[Claim], list[tuple[Candidate, str]]]:
         """What the messages state: claims with their evidence, and what is refused with the reason."""
@@ -116,14 +106,14 @@ class ReadFacts:
                     language_code=self.config.language,
                 )
                 speaker = speaker_subject(message, scope.user, seen.names)
-                found = [_spoken_by(candidate, speaker) for candidate in found]
+                found = [spoken_by(candidate, speaker) for candidate in found]
                 others.update((c.subject, c.subject) for c in found if c.subject != SELF)
                 found = [candidate for candidate in found if not unwanted(candidate, seen.never)]
                 good, bad = ground(found, {message.seq: message}, min_confidence=self.config.min_confidence)
                 accepted += [
-                    _claim(scope, candidate, evidence) for candidate, evidence in good if not _hidden(candidate)
+                    claim_of(scope, candidate, evidence) for candidate, evidence in good if not hidden(candidate)
                 ]
-                refused += [*bad, *((candidate, DISCARDED) for candidate, _ in good if _hidden(candidate))]
+                refused += [*bad, *((candidate, DISCARDED) for candidate, _ in good if hidden(candidate))]
             before = message
         return accepted, refused
 
@@ -183,6 +173,15 @@ def addresses(registry: Registry, language: str | None, text: str) -> dict[Addre
     return found
 
 
+def names_of(view: ReadView, messages: Sequence[Message] = ()) -> dict[str, int]:
+    """Under which names users speak in the conversation's beginning and in *messages*, and from which message on."""
+    names: dict[str, int] = {}
+    for message in (*view.messages(start_seq=1, limit=BATCH_MESSAGES), *messages):
+        if message.role == "user" and message.name:
+            names.setdefault(message.name, message.seq)
+    return names
+
+
 def speaker_subject(message: Message, user: str, names: Mapping[str, int]) -> str:
     """
     Whose "I" it is: the user's, or, in a chat among several people, the named other's.
@@ -196,15 +195,17 @@ def speaker_subject(message: Message, user: str, names: Mapping[str, int]) -> st
     return SELF if message.name == mine else message.name.casefold()
 
 
-def _hidden(candidate: Candidate) -> bool:
+def hidden(candidate: Candidate) -> bool:
     """Whether the claim rests on words that were masked."""
     return any(MASK in words for words in (candidate.quote, candidate.value, candidate.text))
 
 
-def _spoken_by(candidate: Candidate, speaker: str) -> Candidate:
+def spoken_by(candidate: Candidate, speaker: str) -> Candidate:
+    """The claim with the named speaker as its subject, where the speaker spoke of themselves."""
     return replace(candidate, subject=speaker) if speaker != SELF and candidate.subject == SELF else candidate
 
 
-def _claim(scope: Scope, candidate: Candidate, evidence: Evidence) -> Claim:
+def claim_of(scope: Scope, candidate: Candidate, evidence: Evidence) -> Claim:
+    """What reconciling takes: the candidate with its words, said in the scope's conversation."""
     said = replace(evidence, home=scope.subject or SELF)
     return Claim(candidate, said, to_ms(said.at) if said.at else 0, scope.subject == SELF)

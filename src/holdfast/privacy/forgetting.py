@@ -27,7 +27,7 @@ TABLES = {
     "conversation": "conversations", "message": "messages", "summary": "summaries", "fact": "facts",
     "evidence": "quotes", "rejected": "refused", "idempotency": "keys", "doc": "documents", "posting": "terms",
     "vector": "vectors", "derivation": "edges", "coverage": "coverage", "job": "jobs", "prefix": "prefixes",
-    "never": "topics",
+    "never": "topics", "episodes": "asked for episodes",
 }  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from ..store.protocol import (
     ConsentRow,
     ConversationRow,
     Derivation,
+    EpisodesRow,
     FactRow,
     MessageRow,
     PersonRow,
@@ -148,6 +149,8 @@ class Portable:
             )
         for one in listed(item, "refused"):
             here.add_rejected(made(Candidate, one["claim"]), text(one, "reason"), whole_ms(one["at"]))
+        for one in item.get("episodes", ()):
+            here.add_episodes(made(EpisodesRow, one), now_ms)
         said = {m.message.seq: m.message.at for m in stored}
         for one in sorted(listed(item, "summaries"), key=lambda one: int(one["level"])):
             self._take_summary(here, row, one, said, now_ms)
@@ -174,6 +177,7 @@ def _conversation(view: ReadView, row: ConversationRow) -> dict[str, Any]:
             for s in here.summary_rows()
         ],
         "keys": [dict(zip(("key", "digest", "first_seq", "last_seq"), key, strict=True)) for key in here.keys()],
+        "episodes": [asdict(asked) for asked in here.episode_ranges()],
         "refused": [
             {"claim": asdict(r.candidate), "reason": r.reason, "at": to_ms(r.at) if r.at else 0}
             for r in here.rejected(limit=2**62)

@@ -51,6 +51,7 @@ HINTS = {
     "message_home": _LOST,
     "conversation_home": _LOST,
     "marks": _LOST,
+    "episodes": "rebuild the episodes of this conversation",
     "idempotency": _LOST,
     "erased_message": "forget the message again",
     "edge_of_end": _FACTS,

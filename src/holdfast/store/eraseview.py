@@ -13,7 +13,7 @@ from . import rows
 from .protocol import ConsentRow, FactRow, MessageRow
 from .writeview import SqlWriteView
 
-OF_CONVERSATION = ("message", "idempotency", "coverage", "summary", "rejected", "prefix", "conversation")
+OF_CONVERSATION = ("message", "idempotency", "coverage", "summary", "rejected", "episodes", "prefix", "conversation")
 OF_PERSON = (
     *OF_CONVERSATION,
     "fact",

@@ -25,6 +25,7 @@ from .values import (
     ConversationRow,
     Derivation,
     DocRow,
+    EpisodesRow,
     FactRow,
     MessageRow,
     Partition,
@@ -40,6 +41,7 @@ __all__ = [
     "ConversationRow",
     "Derivation",
     "DocRow",
+    "EpisodesRow",
     "FactRow",
     "MessageRow",
     "Partition",
@@ -122,6 +124,9 @@ class ReadView(Protocol):
 
     def summaries(self, *, level: int | None = None, live: bool = True) -> list[Summary]:
         """Summaries of the scope's conversation by (start_seq, level)."""
+
+    def episode_ranges(self) -> list[EpisodesRow]:
+        """The ranges of the scope's conversation whose episodes were asked for, by start."""
 
     def covered(self, start_seq: int, end_seq: int) -> dict[int, str]:
         """``{seq: summary id}`` for covered messages of a range of the scope's conversation."""
@@ -242,6 +247,12 @@ class WriteView(ReadView, Protocol):
 
         Raises ``Conflict`` when one of them is covered already, and writes nothing then.
         """
+
+    def add_episodes(self, row: EpisodesRow, now_ms: int) -> None:
+        """Note that a range of the scope's conversation was asked for episodes, or asked again."""
+
+    def remove_episodes(self, row: EpisodesRow) -> None:
+        """Forget that a range was asked; the episodes themselves are facts and are not touched."""
 
     def set_parent(self, children: Sequence[str], parent: str) -> None:
         """Let *parent* stand in for summaries of the scope's conversation."""

@@ -22,6 +22,7 @@ from .protocol import (
     ConversationRow,
     Derivation,
     DocRow,
+    EpisodesRow,
     FactRow,
     MessageRow,
     Partition,
@@ -185,6 +186,11 @@ class SqlReadView:
             for parent, child, _ in self._run("summary_children"):
                 children[parent].append(child)
         return children
+
+    def episode_ranges(self) -> list[EpisodesRow]:
+        """See the protocol."""
+        self._place()
+        return [EpisodesRow(*row) for row in self._run("episode_ranges")]
 
     def covered(self, start_seq: int, end_seq: int) -> dict[int, str]:
         """See the protocol."""

@@ -33,6 +33,20 @@ class ConversationRow:
     session: int
     last_at: int
     created_at: int
+    read_seq: int = 0
+    stated_seq: int = 0
+    unread_turns: int = 0
+    ahead_turns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodesRow:
+    """A range of messages whose episodes were asked for, how many were found and by whom."""
+
+    start_seq: int
+    end_seq: int
+    found: int
+    source: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from ..clock import new_id, to_ms
 from ..errors import Conflict, NotFound
 from ..types import Candidate, Evidence, Job, Summary
 from . import rows
-from .protocol import ConversationRow, Derivation, DocRow, FactRow, MessageRow, PersonRow, UseRow
+from .protocol import ConversationRow, Derivation, DocRow, EpisodesRow, FactRow, MessageRow, PersonRow, UseRow
 from .readview import SqlReadView
 
 
@@ -37,6 +37,10 @@ class SqlWriteView(SqlReadView):
             session=row.session,
             last_at=row.last_at,
             created_at=row.created_at,
+            read_seq=row.read_seq,
+            stated_seq=row.stated_seq,
+            unread_turns=row.unread_turns,
+            ahead_turns=row.ahead_turns,
         )
 
     def add_messages(self, rows_: Sequence[MessageRow]) -> None:
@@ -156,6 +160,17 @@ class SqlWriteView(SqlReadView):
         self.add_derivations(
             Derivation("summary", row.id, "summary", subject, name, source=child) for child in row.children
         )
+
+    def add_episodes(self, row: EpisodesRow, now_ms: int) -> None:
+        """See the protocol."""
+        self._place()
+        place = {"start_seq": row.start_seq, "end_seq": row.end_seq}
+        self._run("add_episodes", found=row.found, source=row.source, created_at=now_ms, **place)
+
+    def remove_episodes(self, row: EpisodesRow) -> None:
+        """See the protocol."""
+        self._place()
+        self._run("remove_episodes", start_seq=row.start_seq, end_seq=row.end_seq)
 
     def set_parent(self, children: Sequence[str], parent: str) -> None:
         """See the protocol."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..store.protocol import Derivation, FactRow, ReadView, WriteView
+from ..store.protocol import Derivation, EpisodesRow, FactRow, ReadView, WriteView
 from ..types import Candidate
 from .rows import END_MS, end_fact, learn, say, summarise
 
@@ -22,6 +22,7 @@ def fill_apart(view: WriteView) -> None:
     view.add_idempotency("key", "digest", 1, 2, END_MS)
     view.want("digest", "", wanted=4, run_at_ms=0, now_ms=0)
     view.save_prefix("layered", "sha", "{}")
+    view.add_episodes(EpisodesRow(1, 2, 1, "rules 1"), END_MS)
     view.add_rejected(Candidate("attribute", "self", "a", "b", "c", "d", 1.0, 1, "one", 0), "why", END_MS)
     view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
     view.set_topic("", "health", never=True, now_ms=1)
@@ -49,7 +50,7 @@ def everything(view: ReadView) -> list[object]:
     facts = [row for row in view.facts_ever() if said_in(view, row)]
     return [
         view.conversation(), view.stored(), view.summary_rows(), view.keys(), view.covered(1, 9),
-        view.resting_on(1, 9), view.prefix("layered"), view.rejected(), facts, view.topics(),
+        view.resting_on(1, 9), view.prefix("layered"), view.rejected(), view.episode_ranges(), facts, view.topics(),
         [edge for edge in view.endings() if (edge.subject, edge.conversation) == (view.scope.subject, beside(view))],
         [row for part in view.partitions(["message", "summary"]) for row in view.docs(part) if row.conversation == mine],
     ]  # fmt: skip
@@ -70,6 +71,8 @@ def take_away(view: WriteView) -> None:
     view.remove_rejected(1, 9)
     view.remove_docs(view.scope.subject or "", "summary", [row.doc for row in view.summary_rows()])
     view.remove_summaries([row.summary for row in view.summary_rows()])
+    for asked in view.episode_ranges():
+        view.remove_episodes(asked)
     view.remove_docs(view.scope.subject or "", "message", [row.doc for row in view.stored()])
     view.remove_conversation()
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ..scope import Scope
-from ..store.protocol import ConsentRow, Derivation, PersonRow, Store, WriteView
+from ..store.protocol import ConsentRow, Derivation, EpisodesRow, PersonRow, Store, WriteView
 from ..types import Candidate, Message
 from . import rows as made
 from .apart import everything, fill_again, fill_apart, one_apart, take_away
@@ -33,6 +33,7 @@ def fill(view: WriteView) -> None:
     view.add_idempotency("key", "digest", 1, 2, END_MS)
     view.want("digest", "", wanted=4, run_at_ms=0, now_ms=0)
     view.save_prefix("layered", "sha", "{}")
+    view.add_episodes(EpisodesRow(1, 2, 1, "rules 1"), END_MS)
     view.add_rejected(Candidate("attribute", "self", "a", "b", "c", "d", 1.0, 1, "one", 0), "why", END_MS)
     view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
     view.set_topic("", "health", never=True, now_ms=1)

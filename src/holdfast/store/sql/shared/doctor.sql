@@ -284,7 +284,16 @@ SELECT c.org, c.user_id, c.bot, c.subject, c.conversation
 SELECT org, user_id, bot, subject, conversation
   FROM conversation
  WHERE chunk_start < 1 OR chunk_start > next_seq
-    OR extracted_seq < 0 OR extracted_seq >= next_seq OR ended_seq < 0 OR ended_seq >= next_seq;
+    OR extracted_seq < 0 OR extracted_seq >= next_seq OR ended_seq < 0 OR ended_seq >= next_seq
+    OR read_seq < 0 OR read_seq >= next_seq OR stated_seq < 0 OR stated_seq >= next_seq;
+
+-- name: check_episodes
+-- A range that was asked for episodes lies within its conversation.
+SELECT e.org, e.user_id, e.bot, e.subject, e.conversation, e.start_seq, e.end_seq
+  FROM episodes e
+  LEFT JOIN conversation c ON c.org = e.org AND c.user_id = e.user_id AND c.bot = e.bot
+   AND c.subject = e.subject AND c.conversation = e.conversation
+ WHERE c.next_seq IS NULL OR e.start_seq < 1 OR e.end_seq >= c.next_seq;
 
 -- name: check_idempotency
 -- A caller's key names messages that are there.

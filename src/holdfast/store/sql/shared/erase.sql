@@ -164,6 +164,11 @@ DELETE FROM rejected
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND subject = :subject AND conversation = :conversation;
 
+-- name: clear_episodes
+DELETE FROM episodes
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND subject = :subject AND conversation = :conversation;
+
 -- name: clear_prefix
 DELETE FROM prefix
  WHERE org = :org AND user_id = :user_id AND bot = :bot
@@ -225,6 +230,10 @@ DELETE FROM job
 DELETE FROM prefix
  WHERE org = :org AND user_id = :user_id AND bot = :bot;
 
+-- name: erase_episodes
+DELETE FROM episodes
+ WHERE org = :org AND user_id = :user_id AND bot = :bot;
+
 -- name: erase_never
 DELETE FROM never
  WHERE org = :org AND user_id = :user_id AND bot = :bot;
@@ -248,6 +257,7 @@ UNION ALL SELECT 'posting', COUNT(*) FROM posting WHERE org = :org AND user_id =
 UNION ALL SELECT 'vector', COUNT(*) FROM vector WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'job', COUNT(*) FROM job WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'prefix', COUNT(*) FROM prefix WHERE org = :org AND user_id = :user_id AND bot = :bot
+UNION ALL SELECT 'episodes', COUNT(*) FROM episodes WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'never', COUNT(*) FROM never WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'person', COUNT(*) FROM person WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'consent', COUNT(*) FROM consent WHERE org = :org AND user_id = :user_id AND bot = :bot;

@@ -14,13 +14,15 @@ ON CONFLICT (org, user_id, bot) DO UPDATE
        epoch    = excluded.epoch;
 
 -- name: conversation
-SELECT subject, conversation, next_seq, chunk_start, ended_seq, extracted_seq, session, last_at, created_at
+SELECT subject, conversation, next_seq, chunk_start, ended_seq, extracted_seq, session, last_at, created_at,
+       read_seq, stated_seq, unread_turns, ahead_turns
   FROM conversation
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND conversation = :conversation;
 
 -- name: conversations
 -- A null subject stands for all of them.
-SELECT subject, conversation, next_seq, chunk_start, ended_seq, extracted_seq, session, last_at, created_at
+SELECT subject, conversation, next_seq, chunk_start, ended_seq, extracted_seq, session, last_at, created_at,
+       read_seq, stated_seq, unread_turns, ahead_turns
   FROM conversation
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND (CAST(:subject AS text) IS NULL OR subject = :subject)
@@ -29,9 +31,11 @@ SELECT subject, conversation, next_seq, chunk_start, ended_seq, extracted_seq, s
 -- name: save_conversation
 INSERT INTO conversation
        (org, user_id, bot, subject, conversation,
-        next_seq, chunk_start, ended_seq, extracted_seq, session, last_at, created_at)
+        next_seq, chunk_start, ended_seq, extracted_seq, session, last_at, created_at,
+        read_seq, stated_seq, unread_turns, ahead_turns)
 VALUES (:org, :user_id, :bot, :subject, :conversation,
-        :next_seq, :chunk_start, :ended_seq, :extracted_seq, :session, :last_at, :created_at)
+        :next_seq, :chunk_start, :ended_seq, :extracted_seq, :session, :last_at, :created_at,
+        :read_seq, :stated_seq, :unread_turns, :ahead_turns)
 ON CONFLICT (org, user_id, bot, subject, conversation) DO UPDATE
    SET next_seq      = excluded.next_seq,
        chunk_start   = excluded.chunk_start,
@@ -39,7 +43,11 @@ ON CONFLICT (org, user_id, bot, subject, conversation) DO UPDATE
        extracted_seq = excluded.extracted_seq,
        session       = excluded.session,
        last_at       = excluded.last_at,
-       created_at    = excluded.created_at;
+       created_at    = excluded.created_at,
+       read_seq      = excluded.read_seq,
+       stated_seq    = excluded.stated_seq,
+       unread_turns  = excluded.unread_turns,
+       ahead_turns   = excluded.ahead_turns;
 
 -- name: idempotency
 SELECT digest, first_seq, last_seq
@@ -64,3 +72,22 @@ VALUES (:org, :user_id, :bot, :subject, :conversation, :variant, :sha256, :manif
 ON CONFLICT (org, user_id, bot, subject, conversation, variant) DO UPDATE
    SET sha256   = excluded.sha256,
        manifest = excluded.manifest;
+
+-- name: episode_ranges
+SELECT start_seq, end_seq, found, source
+  FROM episodes
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND subject = :subject AND conversation = :conversation
+ ORDER BY start_seq, end_seq;
+
+-- name: add_episodes
+-- A range that is asked again says what was found last.
+INSERT INTO episodes (org, user_id, bot, subject, conversation, start_seq, end_seq, found, source, created_at)
+VALUES (:org, :user_id, :bot, :subject, :conversation, :start_seq, :end_seq, :found, :source, :created_at)
+ON CONFLICT (org, user_id, bot, subject, conversation, start_seq, end_seq) DO UPDATE
+   SET found = excluded.found, source = excluded.source, created_at = excluded.created_at;
+
+-- name: remove_episodes
+DELETE FROM episodes
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND subject = :subject AND conversation = :conversation AND start_seq = :start_seq AND end_seq = :end_seq;

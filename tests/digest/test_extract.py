@@ -1,0 +1,219 @@
+"""Whatever form an answer about facts takes, what can be read is read, and nothing that was not said."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.digest.extract import Window, read_answer, read_text
+from holdfast.digest.ground import ground
+from holdfast.llm.protocol import Answer, BadAnswer
+from holdfast.types import Message
+
+AT = datetime(2026, 3, 14, 9, tzinfo=UTC)
+TALK = {
+    1: Message("user", "Hi! I live in Lisbon, “near the river”, and my dog Bo is 7.", at=AT, seq=1, conversation="a"),
+    2: Message("assistant", "Lovely. You work at Evilcorp, I hear.", at=AT, seq=2, conversation="a"),
+    3: Message("user", "I'm vegetarian. My sister Mia is vegan!", at=AT, seq=3, conversation="a"),
+}
+WINDOW = Window(TALK)
+HEAD = "category,fact_key,fact_value,confidence,subject,op,modality,lifetime,message,quote"
+LISBON = "home,lives_in,Lisbon,0.95,,set,asserted,state,1,I live in Lisbon"
+DIET = "dietary,vegetarian,true,0.9,,set,asserted,state,3,I'm vegetarian"
+AS_JSON = [
+    dict(zip(HEAD.split(","), ["home", "lives_in", "Lisbon", 0.95, None, "set", "asserted", "state", 1, "I live in Lisbon"], strict=True)),
+    dict(zip(HEAD.split(","), ["dietary", "vegetarian", True, 0.9, "user", "set", "asserted", "state", 3, "I'm vegetarian"], strict=True)),
+]  # fmt: skip
+
+FORMS = {
+    "as asked": f"{HEAD}\n{LISBON}\n{DIET}",
+    "without a head": f"{LISBON}\n{DIET}",
+    "prose around it": f"Sure! Here are the facts:\n\n{HEAD}\n{LISBON}\n{DIET}\n\nLet me know if you need more.",
+    "fenced": f"Here you go:\n```csv\n{HEAD}\n{LISBON}\n{DIET}\n```\nDone.",
+    "fence not closed": f"```\n{LISBON}\n{DIET}",
+    "thoughts first": f"<think>They live, maybe, in, Porto, 0.9</think>\n{LISBON}\n{DIET}",
+    "semicolons": f"{HEAD}\n{LISBON}\n{DIET}".replace(",", ";"),
+    "tabs": f"{LISBON}\n{DIET}".replace(",", "\t"),
+    "a Markdown table": "| category | fact_key | fact_value | confidence | message | quote |\n|---|---|---|---|---|---|\n"
+    "| home | lives_in | Lisbon | 0.95 | 1 | I live in Lisbon |\n| dietary | vegetarian | true | 0.9 | 3 | I'm vegetarian |",
+    "other order under a head": "message,quote,category,key,value,confidence\n"
+    "1,I live in Lisbon,home,lives_in,Lisbon,0.95\n3,I'm vegetarian,dietary,vegetarian,true,0.9",
+    "bullets": f"- {LISBON}\n- {DIET}",
+    "all cells quoted": "\n".join(",".join(f'"{cell}"' for cell in row.split(",")) for row in (LISBON, DIET)),
+    "spaces after commas": f"{LISBON}\n{DIET}".replace(",", ", "),
+    "a lone quotation mark": f"{LISBON}\n{DIET}".replace("I'm", 'I"m').replace('I"m vegetarian', '"vegetarian'),
+    "blank lines between": f"\n\n{LISBON}\n\n\n{DIET}\n\n",
+    "the last row cut off": f"{LISBON}\n{DIET}\nhome,born_in,Ber",
+    "JSON": json.dumps(AS_JSON),
+    "JSON in an object": json.dumps({"facts": AS_JSON}),
+    "JSON in prose": f"The facts are: {json.dumps(AS_JSON)}. That is all.",
+    "JSON lines": "\n".join(map(json.dumps, AS_JSON)),
+    "JSON cut off": json.dumps([*AS_JSON, AS_JSON[0]])[:-30],
+    "Windows line ends": f"{HEAD}\r\n{LISBON}\r\n{DIET}\r\n",
+    "confidence in percent": f"{LISBON}\n{DIET}".replace("0.95", "95%").replace("0.9,", "90 %,"),
+    "upper case names": f"{HEAD.upper()}\n{LISBON}\n{DIET}".replace("home,", "Home,").replace("asserted", "Asserted"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_same_facts_are_read_from_every_form(form):
+    cut = "cut off" in form
+    found = read_text(FORMS[form], WINDOW, source="m", cut=cut).candidates
+
+    assert [(c.category, c.key, c.value, c.seq) for c in found[:2]] == [
+        ("home", "lives_in", "Lisbon", 1),
+        ("dietary", "vegetarian", "true", 3),
+    ]
+    assert all(TALK[c.seq].content[c.start :].startswith(c.quote) for c in found)
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    ["NONE", "none.", "```\nNONE\n```", "[]", "{}", '{"facts": []}', "No facts to record", HEAD, f"```csv\n{HEAD}\n```",
+     "Keine neuen Fakten", "없음", "无", "Ninguno", "There is small talk only.\n\nNONE", "N/A"],
+)  # fmt: skip
+def test_an_honest_nothing_is_no_failure(nothing):
+    found = read_text(nothing, WINDOW, source="m")
+
+    assert (found.candidates, found.dropped) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "bad",
+    ["", "   \n", "I'm sorry, but I can't help with that.", "Es tut mir leid, das geht nicht.", "죄송합니다.",
+     "Of course! I would be happy to help you with your request.", "<think>hm", "{{{{{", "[[[[" * 400, "home", "a,b,c,d\ne,f,g,h"],
+)  # fmt: skip
+def test_an_answer_without_any_row_is_a_failure(bad):
+    with pytest.raises(BadAnswer):
+        read_answer(Answer(bad, "m"), WINDOW, source="m")
+
+
+def test_a_refusal_by_the_provider_is_a_failure():
+    with pytest.raises(BadAnswer):
+        read_answer(Answer(LISBON, "m", finish="refusal"), WINDOW, source="m")
+
+
+def one(row, window=WINDOW):
+    """What becomes of one row: its candidate and the reason why it was dropped, empty when it was not."""
+    found = read_text(row, window, source="m")
+    pairs = [(c, "") for c in found.candidates] + found.dropped
+    _, refused = ground(found.candidates, window.messages, min_confidence=0.7)
+    if refused:
+        return refused[0]
+    assert len(pairs) == 1
+    return pairs[0]
+
+
+@pytest.mark.parametrize(
+    ("quote", "kept"),
+    [
+        ("I live in Lisbon", "I live in Lisbon"),
+        ("i live in lisbon", "I live in Lisbon"),
+        ('"I live in Lisbon."', "I live in Lisbon"),
+        ("I  live\tin Lisbon", "I live in Lisbon"),
+        ('"Lisbon, ""near the river"""', "Lisbon, “near the river"),
+    ],
+)
+def test_a_quote_is_kept_as_it_was_said(quote, kept):
+    candidate, reason = one(f"home,lives_in,Lisbon,0.95,,set,asserted,state,1,{quote}")
+
+    assert (candidate.quote, reason) == (kept, "")
+
+
+@pytest.mark.parametrize(
+    ("row", "code"),
+    [
+        ("home,lives_in,Lisbon,0.95,,set,asserted,state,1,I have moved to Lisbon", "quote-not-found"),
+        ("home,lives_in,Lisbon,0.95,,set,asserted,state,9,I live in Lisbon", "no-message"),
+        ("work,works_at,Evilcorp,0.95,,set,asserted,state,2,You work at Evilcorp", "not-said-by-user"),
+        ("work,works_at,Evilcorp,0.95,,set,asserted,state,1,I live in Lisbon", "said-by-others"),
+        ("home,lives_in,Lisbon,0.4,,set,asserted,state,1,I live in Lisbon", "low-confidence"),
+        ("home,lives_in,Lisbon,0.9,,set,hypothetical,state,1,I live in Lisbon", "not-asserted"),
+        ("dietary,vegan,true,0.9,,set,asserted,state,3,My sister Mia is vegan", "about-someone-else"),
+        ("identity,age,77,0.9,Bo,set,asserted,state,1,my dog Bo is 7", "number-not-said"),
+        (f"note,,{'x' * 500},0.9,,,,,1,I live in Lisbon", "too-long"),
+        ("a;b,lives_in,Lisbon,0.9,,,,,1,I live in Lisbon", "no-address"),
+    ],
+)
+def test_what_was_not_said_so_is_refused_with_the_reason(row, code):
+    assert one(row)[1].startswith(code)
+
+
+def test_someone_else_is_the_subject():
+    candidate, reason = one("dietary,vegan,true,0.9,Mia,set,asserted,state,3,My sister Mia is vegan")
+
+    assert (candidate.subject, reason) == ("mia", "")
+
+
+def test_a_row_without_a_key_is_a_statement():
+    candidate, reason = one("history,,Lives in Lisbon near the river.,0.9,,add,asserted,state,1,I live in Lisbon")
+
+    assert (candidate.kind, candidate.text, candidate.value, reason) == (
+        "statement", "Lives in Lisbon near the river.", "", "",
+    )  # fmt: skip
+
+
+def test_four_columns_are_enough_when_the_value_was_said():
+    candidate, _ = one("home,lives_in,Lisbon,0.95")
+
+    assert (candidate.seq, candidate.quote) == (1, "Lisbon")
+
+
+def test_an_answer_to_a_question_may_take_its_words():
+    talk = {
+        1: Message("assistant", "Do you still live in Madrid?", seq=1),
+        2: Message("user", "Yes.", seq=2),
+    }
+    candidate, reason = one("home,lives_in,Madrid,0.9,,set,asserted,state,2,Yes", Window(talk))
+
+    assert (candidate.value, reason) == ("Madrid", "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["If I lived in Porto I would surf.", "My boss thinks that I live in Porto.", "Do I live in Porto?"],
+)
+def test_words_that_assert_nothing_are_refused_whatever_the_model_says(text):
+    talk = {1: Message("user", text, seq=1)}
+    _, reason = one("home,lives_in,Porto,0.99,,set,asserted,state,1,Porto", Window(talk))
+
+    assert reason.startswith("not-asserted")
+
+
+@given(
+    st.text(max_size=400)
+    | st.lists(st.sampled_from([*FORMS.values(), ",", '"', "\n", "{", "]", LISBON]), max_size=6).map("".join)
+)
+def test_no_answer_makes_it_fail_in_any_other_way(text):
+    """Whatever is read stands in the window, word for word."""
+    try:
+        found = read_answer(Answer(text, "m"), WINDOW, source="m")
+    except BadAnswer:
+        return
+    grounded, _ = ground(found.candidates, TALK, min_confidence=0.0)
+
+    assert all(TALK[c.seq].content[e.start : e.end] == e.quote for c, e in grounded)
+    assert all(TALK[c.seq].role == "user" for c, _ in grounded)
+
+
+@pytest.mark.parametrize("size", range(0, len(FORMS["as asked"]) + 1, 7))
+def test_an_answer_cut_off_anywhere_yields_whole_rows_or_fails(size):
+    try:
+        found = read_answer(Answer(FORMS["as asked"][:size], "m", finish="length"), WINDOW, source="m").candidates
+    except BadAnswer:
+        return
+
+    assert {c.value for c in found} <= {"Lisbon", "true"}
+    assert all(
+        c.quote in ("I live in Lisbon", "I'm vegetarian") or TALK[c.seq].content.find(c.quote) >= 0 for c in found
+    )
+
+
+def test_a_huge_answer_takes_no_long_time():
+    many = "\n".join([HEAD] + [LISBON] * 20_000)
+
+    assert len(read_answer(Answer(many, "m"), WINDOW, source="m").candidates) == 200

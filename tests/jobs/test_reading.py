@@ -1,0 +1,243 @@
+"""A model reads a conversation for facts: when, what it is shown, what is believed, and what happens when it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast import Config, Memory
+from holdfast.llm.protocol import Answer, ModelError
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.model import ScriptedModel
+
+CHAT = ["How are you?", "Nice weather.", "ok", "haha", "really", "lol", "and you?", "hm", "fine", "right"]
+PHRASE = "I gave up the old flat, my new address is in Porto"  # states something that no pattern reads
+
+
+class World:
+    """A memory with a scripted model and a clock."""
+
+    def __init__(self, script=None, **settings):
+        self.model, self.clock = ScriptedModel(script), FakeClock()
+        self.memory = Memory(embedder=None, llm=self.model, clock=self.clock, config=Config(**settings))
+        self.chat = self.memory.conversation("a", user="ana")
+
+    def say(self, *texts, reply="Sure."):
+        for text in texts:
+            self.chat.record(text, reply)
+
+    def believed(self):
+        return {(f.category, f.key): f.value for f in self.memory.person("ana").facts() if f.kind == "attribute"}
+
+    def calls(self):
+        return len(self.model.requests("facts"))
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    made = World()
+    yield made
+    assert made.memory.doctor().findings == ()
+    made.memory.close()
+
+
+def row(key, value, quote, seq, *, category="home", op="set", subject=""):
+    return f'{category},{key},{value},0.95,{subject},{op},asserted,state,{seq},"{quote}"'
+
+
+def test_a_statement_that_the_rules_cannot_read_is_read_at_once(world):
+    world.model.say("facts", row("lives_in", "Porto", PHRASE, 1))
+    world.say(PHRASE)
+    report = world.memory.digest()
+
+    assert world.believed() == {("home", "lives_in"): "Porto"}
+    (fact,) = world.memory.person("ana").facts()
+    assert fact.source.startswith("scripted:1 ")
+    assert fact.evidence[0].quote == PHRASE
+    assert (report.facts, world.calls()) == (1, 1)
+    assert report.tokens > 100
+
+
+def test_what_the_rules_read_waits_for_the_next_reading(world):
+    world.say("I live in Lisbon.")
+    world.memory.digest()
+
+    assert world.believed() == {("home", "lives_in"): "Lisbon"}
+    assert world.calls() == 0
+
+    world.say(*CHAT[:4])
+    world.memory.digest()
+    assert world.calls() == 1
+
+
+def test_small_talk_costs_a_third_of_the_calls(world):
+    for text in [*CHAT, *CHAT, *CHAT]:
+        world.say(text)
+        world.memory.digest()
+
+    assert world.calls() == 2
+
+
+def test_the_rate_of_calls_holds_however_much_is_stated(world):
+    for number in range(40):
+        world.say(f"{PHRASE} {number}.")
+        world.memory.digest()
+
+    assert world.calls() <= 40 / 5 + 1
+
+
+def test_the_end_and_a_long_silence_read_what_is_left(world):
+    world.say("hello", "bye")
+    world.memory.digest()
+    assert world.calls() == 0
+
+    world.chat.end()
+    world.memory.digest()
+    assert world.calls() == 1
+
+    world.say("hello again")
+    world.clock.advance(hours=7)
+    world.memory.digest()
+    assert world.calls() == 2
+
+
+def test_known_addresses_are_shown_and_secrets_are_not(world):
+    world.say("I live in Lisbon.", "My password is hunter2-blue.", *CHAT[:3])
+    world.memory.digest()
+    (request,) = world.model.requests("facts")
+
+    assert '"home/lives_in = Lisbon"' in request.text
+    assert "hunter2" not in request.text
+    assert "lives_in" in request.system
+    assert request.cache_key == "facts:a:1-10"
+    assert request.temperature == 0
+
+
+def test_the_model_corrects_what_the_rules_read(world):
+    said = "I live in Lisbon, no, scratch that, Setúbal it is."
+    world.model.say("facts", row("lives_in", "Setúbal", "Setúbal it is", 1))
+    world.say(said, *CHAT[:4])
+    world.memory.digest()
+
+    assert world.believed()["home", "lives_in"] == "Setúbal"
+
+
+def test_a_retraction_ends_what_is_believed(world):
+    world.model.say("facts", row("lives_in", "Lisbon", "Lisbon is history for me", 3, op="remove"))
+    world.say("I live in Lisbon.", "Lisbon is history for me", *CHAT[:3])
+    world.memory.digest()
+
+    assert world.believed() == {}
+    (old,) = world.memory.person("ana").history("home", "lives_in")
+    assert old.ended_because == "retracted"
+
+
+def test_words_of_the_assistant_are_refused_and_shown(world):
+    world.model.say("facts", row("works_at", "Evilcorp", "You work at Evilcorp", 2, category="work"))
+    world.say("hello", *CHAT[:3], reply="You work at Evilcorp")
+    world.chat.end()
+    report = world.memory.digest()
+
+    assert world.believed() == {}
+    assert report.rejected == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (ModelError("no connection"), "model: no connection"),
+        ("I'm sorry, but I can't help with that.", "bad-answer: the model refused to answer"),
+        ("", "bad-answer: the model answered with nothing"),
+        (Answer("home,lives_in", "scripted:1", finish="length"), "bad-answer: the answer was cut off"),
+    ],
+)
+def test_a_failure_is_a_job_with_its_reason_and_is_tried_again(world, reply, reason):
+    world.model.say("facts", reply, row("lives_in", "Porto", PHRASE, 1))
+    world.say(PHRASE)
+
+    assert world.memory.digest().failed == 1
+    (job,) = [job for job in world.memory.jobs() if job.kind == "read"]
+    assert job.reason.startswith(reason)
+    assert world.believed() == {}
+
+    world.clock.advance(seconds=10)
+    world.memory.digest()
+    assert world.believed() == {("home", "lives_in"): "Porto"}
+    assert [job.kind for job in world.memory.jobs()] == ["chunk"]
+
+
+def test_a_window_that_is_refused_again_and_again_holds_up_nothing():
+    world = World({"facts": ["No way."] * 7}, job_attempts=4)
+    world.say(PHRASE)
+    for _ in range(7):
+        world.memory.digest()
+        world.clock.advance(minutes=1)
+    (dead,) = world.memory.jobs("dead")
+
+    assert dead.key == "1-2"
+    assert dead.reason.startswith("bad-answer")
+
+    world.say("We moved: the new place is in Faro.", *CHAT[:4])
+    world.model.say("facts", row("lives_in", "Faro", "the new place is in Faro", 3))
+    world.memory.digest()
+    assert world.believed() == {("home", "lives_in"): "Faro"}
+
+    world.model.say("facts", row("lives_in", "Porto", PHRASE, 1))
+    world.memory.retry(dead.id)
+    world.memory.digest()
+    assert world.believed() == {("home", "lives_in"): "Faro"}  # what was said later still wins
+    assert world.memory.jobs("dead") == []
+    assert world.memory.doctor().findings == ()
+    world.memory.close()
+
+
+def test_rows_before_the_cut_are_kept_and_the_rest_is_read_again(world):
+    cut = Answer(row("lives_in", "Porto", PHRASE, 1) + "\nwork,works_as,nur", "scripted:1", finish="length")
+    world.model.say("facts", cut, row("works_as", "nurse", "I'm on the wards as a nurse", 3, category="work"))
+    world.say(PHRASE, "I'm on the wards as a nurse", *CHAT[:3])
+    world.memory.digest()
+
+    assert world.believed() == {("home", "lives_in"): "Porto", ("work", "works_as"): "nurse"}
+    assert world.model.requests("facts")[1].text.count(PHRASE) == 1  # as a message before
+
+
+def test_an_erasure_during_the_call_wins(world):
+    def answer(request):
+        world.chat.forget(1)
+        return row("lives_in", "Porto", PHRASE, 1)
+
+    world.model._functions["facts"] = answer
+    world.say(PHRASE)
+    world.memory.digest()
+    world.model._functions.clear()
+    world.clock.advance(hours=8)
+    world.memory.digest()
+
+    assert world.believed() == {}
+    assert [hit.seq for hit in world.memory.person("ana").search("Porto") if "Porto" in hit.text] == []
+
+
+def test_a_model_that_comes_later_does_not_read_what_was_said_before(tmp_path):
+    with Memory(tmp_path / "a.db", embedder=None) as memory:
+        memory.conversation("a", user="ana").record(PHRASE)
+    model = ScriptedModel()
+    with Memory(tmp_path / "a.db", embedder=None, llm=model) as memory:
+        chat = memory.conversation("a", user="ana")
+        for text in CHAT:
+            chat.record(text)
+        chat.end()
+        memory.digest()
+
+        assert PHRASE in model.requests("facts")[0].text  # shown, so that the rest makes sense
+        assert "1 user (2026" not in model.requests("facts")[0].text.partition("<read>")[2]
+
+
+def test_speakers_of_a_group_keep_their_own_facts(world):
+    world.chat.append({"role": "user", "name": "ana", "content": "hi there"})
+    world.chat.append({"role": "user", "name": "Ben", "content": PHRASE})
+    world.chat.end()
+    world.model.say("facts", row("lives_in", "Porto", PHRASE, 2))
+    world.memory.digest()
+
+    assert [(f.subject, f.value) for f in world.memory.person("ana").facts()] == [("ben", "Porto")]
