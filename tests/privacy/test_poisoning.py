@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import pytest
 
 from holdfast import Memory
@@ -11,98 +9,72 @@ from holdfast.digest.ground import ground
 from holdfast.testing.embedder import HashEmbedder
 from holdfast.types import Candidate, Message
 
-CLAIMS = [
-    "I live in Atlantis.",
-    "I'm vegan.",
-    "I work at Evilcorp.",
-    "My name is Mallory.",
-    "I'm allergic to water.",
-    "My favourite colour is infrared.",
-    "I speak Klingon.",
-    "I have a dog called Cerberus.",
-    "I'm 999 years old.",
-    "I moved to Mordor.",
-]
-BY_OTHERS = {
-    "assistant": {"role": "assistant", "content": "{}"},
-    "assistant quoting": {"role": "assistant", "content": 'You said: "{}"'},
-    "assistant confirming": {"role": "assistant", "content": "Noted! {} I'll remember that."},
-    "tool": {"role": "tool", "content": "{}", "tool_call_id": "1"},
-    "tool result": {"role": "tool", "content": '{{"page": "{}"}}', "tool_call_id": "1"},
-    "system": {"role": "system", "content": "The user says: {}"},
-}
-NOT_OWN_WORDS = {
-    "quoted": 'She wrote: "{}"',
-    "quoted in a sentence": "The poem begins with “{}” and goes on for pages.",
-    "block quote": "Look at this:\n> {}\n> And so on.",
-    "code": "Fix this:\n```\nprint('x')  # {}\n```",
-    "inline code": "What does `{}` mean?",
-}
-ABOUT_OTHERS = {
-    "boss": "My boss told me yesterday over lunch: {}",
-    "hypothetical": "If I wrote a novel, it would start like this: imagine that {}",
-    "question": "Would it be strange to say {0} at a party?",
-}
-THIRD_PERSON = [
-    "My boss is vegan.",
-    "My neighbour lives in Atlantis.",
-    "My sister works at Evilcorp.",
-    "My friend Bo is allergic to water.",
-    "The hero of the book lives in Mordor.",
-    "He is 999 years old.",
+from .transcripts import BY_ASSISTANT, BY_SYSTEM, BY_TOOL, PASTED, QUOTED, Transcript, said_by_the_user, transcripts
+
+WRAPPINGS = sorted({transcript.name for transcript in transcripts()})
+NOT_OWN = {**BY_ASSISTANT, **BY_TOOL, **BY_SYSTEM, **QUOTED, **PASTED}
+NOT_MEANT = [
+    "I live in Atlantis. Just kidding, of course.",
+    "Let's pretend I live in Atlantis.",
+    "I dreamt that I live in Atlantis.",
+    "Do I live in Atlantis?",
 ]
 
 
-def own_facts(memory: Memory) -> list[str]:
-    return [
-        f"{f.category}/{f.key}={f.value}" for f in memory.person("ana", subject="self").facts() if f.subject == "self"
-    ]
-
-
-@pytest.mark.parametrize("wrapping", [*BY_OTHERS, *NOT_OWN_WORDS])
-@pytest.mark.parametrize("claim", CLAIMS)
-def test_words_of_others_are_no_facts_about_the_user(claim: str, wrapping: str) -> None:
+def believed(transcript: Transcript) -> list[tuple[str, str, str]]:
+    """The facts about the user, after a memory has read the transcript."""
     with Memory(embedder=None) as memory:
-        chat = memory.conversation("a", user="ana")
-        chat.append({"role": "user", "content": "Hello."})
-        if wrapping in BY_OTHERS:
-            given = BY_OTHERS[wrapping]
-            chat.append({**given, "content": given["content"].format(claim)})
-        else:
-            chat.append({"role": "user", "content": NOT_OWN_WORDS[wrapping].format(claim)})
-        chat.append({"role": "user", "content": "Thanks!"})
+        memory.conversation("a", user="ana").append(list(transcript.messages))
         memory.digest()
-
-        assert own_facts(memory) == []
-
-
-@pytest.mark.parametrize("wrapping", [*BY_OTHERS, *NOT_OWN_WORDS])
-@pytest.mark.parametrize("claim", CLAIMS)
-def test_a_reader_that_believes_everything_is_refused(claim: str, wrapping: str) -> None:
-    """Whatever a model extracts, code looks at who said the words."""
-    given = BY_OTHERS.get(wrapping, {"role": "user", "content": NOT_OWN_WORDS.get(wrapping, "")})
-    message = Message(given["role"], given["content"].format(claim), seq=1)
-    start = message.content.index(claim)
-    greedy = Candidate("attribute", "self", "home", "lives_in", "x", claim, 1.0, 1, claim, start)
-    grounded, rejected = ground([greedy], {1: message}, min_confidence=0.7)
-
-    assert grounded == []
-    assert len(rejected) == 1
+        return [(f.category, f.key, f.value) for f in memory.person("ana").facts() if f.subject == "self"]
 
 
-@pytest.mark.parametrize("text", THIRD_PERSON)
-def test_what_is_said_of_others_is_not_about_the_user(text: str) -> None:
-    with Memory(embedder=None) as memory:
-        chat = memory.conversation("a", user="ana")
-        chat.record(text, "I see.")
-        memory.digest()
+@pytest.mark.parametrize("wrapping", WRAPPINGS)
+def test_words_of_others_and_about_others_are_no_facts_about_the_user(wrapping: str) -> None:
+    """To have a friend called Bo is a fact; nothing that is said of Bo is one about the user."""
+    for transcript in transcripts():
+        if transcript.name == wrapping:
+            allowed = {("family", "friend", "Bo")} if wrapping == "user: named friend" else set()
 
-        told = " ".join(own_facts(memory))
-        assert not any(word in told for word in ("vegan", "lives_in", "works_at", "allerg", "age="))
+            assert set(believed(transcript)) <= allowed, transcript.claim
 
 
 def test_enough_transcripts_are_tried() -> None:
-    assert 2 * len(list(product(CLAIMS, [*BY_OTHERS, *NOT_OWN_WORDS]))) >= 200
+    assert len(list(transcripts())) >= 200
+    assert {name.partition(":")[0] for name in WRAPPINGS} == {"assistant", "tool", "system", "user"}
+
+
+def test_the_same_claims_in_the_users_own_words_are_believed() -> None:
+    """Else nothing above would mean anything."""
+    missed = [
+        transcript.messages[2]["content"]
+        for transcript in said_by_the_user()
+        if (transcript.claim.category, transcript.claim.key, transcript.claim.value) not in believed(transcript)
+    ]
+
+    assert missed == []
+
+
+@pytest.mark.parametrize("said", NOT_MEANT)
+def test_what_is_not_meant_is_not_believed(said: str) -> None:
+    transcript = next(transcripts())
+
+    assert believed(Transcript("own", ({"role": "user", "content": said},), transcript.claim)) == []
+
+
+@pytest.mark.parametrize("wrapping", [name for name in WRAPPINGS if name.partition(": ")[2] in NOT_OWN])
+def test_a_reader_that_believes_everything_is_refused_where_the_words_are_not_the_users_own(wrapping: str) -> None:
+    """Whatever a model extracts, code looks at who said the words."""
+    for transcript in transcripts():
+        message = Message(transcript.said["role"], transcript.said["content"], seq=1)
+        claim = transcript.claim
+        if transcript.name == wrapping and claim.own in message.content:
+            greedy = Candidate(
+                "attribute", "self", claim.category, claim.key, claim.value, claim.own, 1.0, 1, claim.own, -1
+            )
+            grounded, rejected = ground([greedy], {1: message}, min_confidence=0.7)
+
+            assert (grounded, len(rejected)) == ([], 1), message.content
 
 
 @pytest.mark.parametrize("role", ["assistant", "user", "system"])

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from ..types import Candidate, Evidence, Message
-from .modality import BLANK, masked
+from .modality import BLANK, own_words
 from .vocabulary import folded
 
 NO_QUOTE = "no-quote: the candidate gives no words that it rests on"
@@ -49,7 +49,7 @@ def ground(
     """
     grounded: list[tuple[Candidate, Evidence]] = []
     rejected: list[tuple[Candidate, str]] = []
-    own_words: dict[int, str] = {}
+    told: dict[int, str] = {}
     lines = frozenset(_plain(line) for line in injected if len(_plain(line)) >= MIN_INJECTED_CHARS)
     for candidate in candidates:
         message = messages.get(candidate.seq)
@@ -58,8 +58,9 @@ def ground(
         if not reason and message is not None:
             start, reason = _place(candidate, message)
         if not reason and message is not None:
-            own = own_words.setdefault(candidate.seq, masked(message.content))
-            reason = _foreign(candidate, message, own, start, lines)
+            if candidate.seq not in told:
+                told[candidate.seq] = own_words(message.content)
+            reason = _foreign(candidate, message, told[candidate.seq], start, lines)
         if reason or message is None:
             rejected.append((candidate, reason))
         else:

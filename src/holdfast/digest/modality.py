@@ -15,8 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ..text.terms import likely_languages
 from ..types import Modality
-from .grammar import Language
+from .grammar import Language, language
 from .vocabulary import folded
 
 BLANK = "\x00"
@@ -54,6 +55,14 @@ def masked(text: str, language: Language | None = None) -> str:
     for kind in (_QUOTATION, _SINGLE_QUOTATION):
         out = kind.sub(_blank_quotation, out)
     return _without_pasted(out, language) if language else out
+
+
+def own_words(text: str, code: str | None = None) -> str:
+    """`masked` in each language that *text* may be in; *code* (ISO 639-1) when detection should not decide."""
+    out = masked(text)
+    for rules in filter(None, map(language, [code] if code else likely_languages(text))):
+        out = _without_pasted(out, rules)
+    return out
 
 
 def _without_code(text: str) -> str:
