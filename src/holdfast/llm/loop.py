@@ -57,6 +57,10 @@ class Loop:
         asyncio.set_event_loop(loop)
         try:
             loop.run_forever()
+            left = asyncio.all_tasks(loop)
+            for task in left:
+                task.cancel()
+            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
             if self._last is not None:
                 loop.run_until_complete(self._last())
         finally:

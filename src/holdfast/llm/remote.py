@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import AsyncIterator
+from concurrent.futures import CancelledError
 from typing import Any
 
 import httpx2
@@ -57,7 +58,15 @@ class RemoteModel:
             response = self._loop.run(_ask(model, self.address, request), client.aclose)
         except ai.ModelAPIError as error:
             failure = _translated(self.name, error, request.timeout_s)
-        except (ai.UnexpectedModelBehavior, ai.UserError, ValueError, TypeError) as error:
+        except CancelledError:
+            failure = ModelError(f"{self.name} was closed during the call", hint="it is tried again")
+        except (
+            RuntimeError,
+            ValueError,
+            TypeError,
+            LookupError,
+            AttributeError,
+        ) as error:  # whatever a reader trips over
             failure = ModelError(
                 f"{self.name} sent what is no answer ({type(error).__name__})", hint="it is tried again"
             )
@@ -144,16 +153,22 @@ def _model(address: Address, client: httpx2.AsyncClient) -> Model:
 
         return GoogleModel(address.model, provider=GoogleProvider(api_key=key, base_url=url, http_client=client))
     from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415 - an SDK takes seconds to load; only the one that is asked is
+    from pydantic_ai.profiles.openai import OpenAIModelProfile  # noqa: PLC0415 - an SDK takes seconds to load; only the one that is asked is
     from pydantic_ai.providers.ollama import OllamaProvider  # noqa: PLC0415 - an SDK takes seconds to load; only the one that is asked is
     from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415 - an SDK takes seconds to load; only the one that is asked is
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider  # noqa: PLC0415 - an SDK takes seconds to load; only the one that is asked is
 
-    if address.provider == "ollama":
-        return OpenAIChatModel(address.model, provider=OllamaProvider(base_url=url, api_key=key, http_client=client))
-    if address.compatible:
-        other = OpenAICompatibleProvider("openai-compatible", base_url=url or "", api_key=key, http_client=client)
-        return OpenAIChatModel(address.model, provider=other)
-    return OpenAIChatModel(address.model, provider=OpenAIProvider(base_url=url, api_key=key, http_client=client))
+    if not address.compatible:
+        return OpenAIChatModel(address.model, provider=OpenAIProvider(base_url=url, api_key=key, http_client=client))
+    other = (
+        OllamaProvider(base_url=url, api_key=key, http_client=client)
+        if address.provider == "ollama"
+        else OpenAICompatibleProvider("openai-compatible", base_url=url or "", api_key=key, http_client=client)
+    )
+    # the older name of the limit, which every server knows
+    return OpenAIChatModel(
+        address.model, provider=other, profile=OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False)
+    )
 
 
 async def _ask(model: Model, address: Address, request: Request) -> ModelResponse:
