@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .aio import AsyncConversation, AsyncMemory, AsyncPerson
+    from .aio import AsyncConversation, AsyncMemory, AsyncPerson, AsyncPrompts
     from .config import Config
     from .context.result import Context
     from .conversation import Conversation
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from .ingest.presidio import PresidioDetector
     from .memory import Memory
     from .person import Person
-    from .reports import DigestReport, ErasureReceipt, Finding, PruneReport, Receipt, Report
+    from .prompts import Prompts
+    from .reports import DigestReport, ErasureReceipt, Finding, PruneReport, Receipt, Report, Usage
     from .store.jsonfiles import JsonFileMessages
     from .store.messages import InMemoryMessages, MessageStore
     from .text.counters import CalibratedCounter, TiktokenCounter
     from .types import (
+        Budget,
         Candidate,
         Consent,
         Detector,
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
         Hit,
         Job,
         Message,
+        Price,
+        PromptVersion,
         Rejected,
         RollingSummary,
         Section,
@@ -50,6 +54,8 @@ _HOME = {
     "AsyncConversation": "aio",
     "AsyncMemory": "aio",
     "AsyncPerson": "aio",
+    "AsyncPrompts": "aio",
+    "Budget": "types",
     "CalibratedCounter": "text.counters",
     "Candidate": "types",
     "Config": "config",
@@ -74,6 +80,9 @@ _HOME = {
     "Person": "person",
     "PersonMessages": "wrap",
     "PresidioDetector": "ingest.presidio",
+    "Price": "types",
+    "PromptVersion": "types",
+    "Prompts": "prompts",
     "PruneReport": "reports",
     "Receipt": "reports",
     "Rejected": "types",
@@ -82,6 +91,7 @@ _HOME = {
     "Section": "types",
     "Summary": "types",
     "TiktokenCounter": "text.counters",
+    "Usage": "reports",
     "with_memory": "wrap",
 }
 
@@ -89,6 +99,8 @@ __all__ = [
     "AsyncConversation",
     "AsyncMemory",
     "AsyncPerson",
+    "AsyncPrompts",
+    "Budget",
     "CalibratedCounter",
     "Candidate",
     "Config",
@@ -113,6 +125,9 @@ __all__ = [
     "Person",
     "PersonMessages",
     "PresidioDetector",
+    "Price",
+    "PromptVersion",
+    "Prompts",
     "PruneReport",
     "Receipt",
     "Rejected",
@@ -121,6 +136,7 @@ __all__ = [
     "Section",
     "Summary",
     "TiktokenCounter",
+    "Usage",
     "with_memory",
 ]
 

@@ -11,12 +11,17 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from .errors import ConfigError
-from .types import Detector
+from .types import Budget, Detector, Price
+
+
+def told(doc: str, least: float | None = None, most: float | None = None) -> dict[str, Any]:
+    """What docs and checks read of a setting: its sentence and its bounds."""
+    return {"doc": doc, "least": least, "most": most}
 
 
 def setting(default: Any, doc: str, *, least: float | None = None, most: float | None = None) -> Any:
-    """A dataclass field with the sentence and the bounds that docs and checks read."""
-    return field(default=default, metadata={"doc": doc, "least": least, "most": most})
+    """A dataclass field with its sentence and its bounds."""
+    return field(default=default, metadata=told(doc, least, most))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +88,23 @@ class Config:
     prompt_cache_retention: Literal["24h", "in_memory"] = setting(
         "24h", "How long a kept beginning is wanted: 24h, or in_memory; providers take the nearest that they offer."
     )
+    prices: Mapping[str, Price] = field(
+        default_factory=dict,
+        metadata=told(
+            "Price by model (as `openai:gpt-5-mini`), before the table that comes with the package; see Price."
+        ),
+    )
+    budget: Budget | None = field(
+        default=None, metadata=told("What models may use a day in the whole memory; see Budget.")
+    )
+    budget_org: Budget | None = field(default=None, metadata=told("What models may use a day for one organisation."))
+    budget_person: Budget | None = field(default=None, metadata=told("What models may use a day for one person."))
+    usage_days: int = setting(400, "Days for which the use of models is kept on record.", least=1)
     scrub_mb: int = setting(
         200, "Largest file that is written anew and searched after an erasure; see ErasureReceipt.", least=0
     )
     categories: Mapping[str, Mapping[str, Any]] = field(
-        default_factory=dict,
-        metadata={"doc": "Further fact categories, in the shape of the registry file.", "least": None, "most": None},
+        default_factory=dict, metadata=told("Further fact categories, in the shape of the registry file.")
     )
 
     def __post_init__(self) -> None:
@@ -101,3 +117,21 @@ class Config:
             if value < least or (most is not None and value > most):
                 bounds = f"at least {least}" if most is None else f"from {least} to {most}"
                 raise ConfigError(f"Config.{item.name} is {value}; it must be {bounds}")
+        for name in ("budget", "budget_org", "budget_person"):
+            _check_budget(name, getattr(self, name))
+        for name, price in self.prices.items():
+            if not isinstance(price, Price) or min(price.input, price.output, price.cached or 0) < 0:
+                raise ConfigError(f"Config.prices[{name!r}] must be a Price of dollars a million tokens")
+        if self.prompt_cache_retention not in ("24h", "in_memory"):
+            raise ConfigError(
+                f"Config.prompt_cache_retention is {self.prompt_cache_retention!r}; it must be 24h or in_memory"
+            )
+
+
+def _check_budget(name: str, budget: object) -> None:
+    if budget is None:
+        return
+    if not isinstance(budget, Budget) or (budget.tokens_per_day is None and budget.usd_per_day is None):
+        raise ConfigError(f"Config.{name} must be a Budget with a limit", hint="Budget(tokens_per_day=1_000_000)")
+    if (budget.tokens_per_day or 0) < 0 or (budget.usd_per_day or 0) < 0:
+        raise ConfigError(f"Config.{name} must not be negative")

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import date
 from types import TracebackType
 from typing import Any
 
@@ -20,11 +21,12 @@ from .conversation import Conversation
 from .embed import BUILT_IN, BuiltIn, resolve
 from .embed.protocol import Embedder
 from .errors import BadInput, ConfigError, NotFound
+from .jobs.usage import across
 from .llm import Function, model_of
 from .llm.protocol import Closable, LanguageModel
 from .person import Person
 from .pipeline import Pipeline
-from .reports import DigestReport, Report
+from .reports import DigestReport, Report, Usage
 from .scope import SELF, Scope, checked_name
 from .store import open_store
 from .store.doctor import RULES
@@ -191,6 +193,32 @@ class Memory:
         """
         if not self._pipeline.store.cancel(job_id):
             raise NotFound(f"no waiting or running job has the id {job_id!r}", hint="jobs() lists them")
+
+    def usage(
+        self,
+        *,
+        by: Sequence[str] = ("layer", "model"),
+        since: date | None = None,
+        until: date | None = None,
+        org: str | None = None,
+        user: str | None = None,
+        bot: str | None = None,
+    ) -> list[Usage]:
+        """
+        What models were used for, and what it cost; for operators.
+
+        Args:
+            by: any of ``org``, ``user``, ``bot``, ``day``, ``layer``, ``model``; what is not named is summed up.
+            since: the first day (UTC) that counts.
+            until: the last day (UTC) that counts.
+            org: only this tenant.
+            user: only this user.
+            bot: only this assistant.
+
+        Raises:
+            BadInput: *by* names something else, or a time has no zone.
+        """
+        return across(self._pipeline.store, by, since, until, org=org, user=user, bot=bot)
 
     def doctor(self) -> Report:
         """Check every invariant of the store; reads all of it, changes nothing."""

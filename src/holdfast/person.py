@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from .answering import HIT_KINDS
 from .checks import checked_count, checked_query, checked_share, checked_text
 from .clock import to_ms
 from .errors import BadInput, NotFound
+from .jobs.usage import of_person
 from .pipeline import Pipeline
 from .privacy.byhand import Told
 from .privacy.forgetting import all_facts, erase_person, facts_with_words
+from .prompts import Prompts
 from .recall.beliefs import believed, facts_at
 from .reconcile.facts import ARCHIVED
-from .reports import ErasureReceipt, PruneReport
+from .reports import ErasureReceipt, PruneReport, Usage
 from .scope import Scope
 from .store.protocol import FactRow, ReadView
 from .types import Consent, Fact, FactChange, FactKind, Hit, HitKind, Rejected
@@ -253,6 +255,27 @@ class Person:
                 more than four half-lives.
         """
         return self._pipeline.upkeep.prune(self._scope, with_faded=faded)
+
+    @property
+    def prompts(self) -> Prompts:
+        """The user's own words for what models shall do: get, set, reset, versions."""
+        return Prompts(self._pipeline, self._scope)
+
+    def usage(
+        self, *, by: Sequence[str] = ("layer", "model"), since: date | None = None, until: date | None = None
+    ) -> list[Usage]:
+        """
+        What models were used for on the user's behalf, and what it cost.
+
+        Args:
+            by: any of ``day``, ``layer``, ``model``; what is not named is summed up.
+            since: the first day (UTC) that counts.
+            until: the last day (UTC) that counts.
+
+        Raises:
+            BadInput: *by* names something else, or a time has no zone.
+        """
+        return of_person(self._pipeline.store, self._scope, by, since, until)
 
     def export(self) -> dict[str, Any]:
         """Everything that is held about the user, of all subjects, as data that JSON can hold and `import_` takes."""

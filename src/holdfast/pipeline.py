@@ -77,6 +77,8 @@ class Pipeline:
     ) -> None:
         self.store, self.config, self.clock, self.embedder = store, config, clock, embedder
         self.asking = None if model is None else Asking(store, config, model, self.now_ms)
+        if model is not None:
+            store.release(self.now_ms())  # another budget or another key may be what they waited for
         embeds = embedder is not None
         self.uses = Uses(store, self.now_ms, config.decay_half_life_days * DAY_MS)
         self.answering = Answering(store, config, clock, embedder, self.now_ms, self.uses.note)

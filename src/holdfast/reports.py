@@ -51,7 +51,12 @@ class ErasureReceipt:
 
 @dataclass(frozen=True, slots=True)
 class DigestReport:
-    """What one ``digest()`` did.  ``failed`` counts jobs that will be retried or were put aside."""
+    """
+    What one ``digest()`` did.
+
+    ``failed`` counts jobs that will be retried or were put aside, ``waiting`` those that a model may not be asked
+    for now: its budget is spent, or it asked to be left alone.
+    """
 
     jobs: int = 0
     summaries: int = 0
@@ -60,6 +65,7 @@ class DigestReport:
     failed: int = 0
     tokens: int = 0
     changes: tuple[FactChange, ...] = ()
+    waiting: int = 0
 
     def __add__(self, other: DigestReport) -> DigestReport:
         return DigestReport(
@@ -70,6 +76,7 @@ class DigestReport:
             self.failed + other.failed,
             self.tokens + other.tokens,
             self.changes + other.changes,
+            self.waiting + other.waiting,
         )
 
 
@@ -79,6 +86,35 @@ class PruneReport:
 
     archived: tuple[Fact, ...] = ()
     active: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """
+    What calls of a model came to, summed over every part of the key that is empty here.
+
+    ``failed`` calls are among the ``calls``, ``cached_tokens`` among the ``input_tokens``.  ``cost`` is in US
+    dollars at the prices of the time; ``None`` when the price of one of the answers (``unpriced``) is not known.
+    """
+
+    org: str = ""
+    user: str = ""
+    bot: str = ""
+    day: str = ""
+    layer: str = ""
+    model: str = ""
+    calls: int = 0
+    failed: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost: float | None = None
+    unpriced: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
 
 
 @dataclass(frozen=True, slots=True)

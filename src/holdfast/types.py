@@ -253,6 +253,45 @@ class Consent:
     never: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model costs, in US dollars a million tokens; ``cached`` input costs like other input unless given."""
+
+    input: float
+    output: float
+    cached: float | None = None
+
+    def of(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
+        """US dollars for so many tokens; the cached ones are among the input."""
+        again = self.input if self.cached is None else self.cached
+        fresh = max(0, input_tokens - cached_tokens)
+        return (fresh * self.input + cached_tokens * again + output_tokens * self.output) / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What models may use on one day (UTC): tokens of input and output together, US dollars, or both."""
+
+    tokens_per_day: int | None = None
+    usd_per_day: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PromptVersion:
+    """
+    One version of a person's own prompt, the newest of which is used.
+
+    ``text`` is empty where they went back to the words that come with the library.  ``digest`` stands in the
+    ``source`` of what it wrote.
+    """
+
+    name: str
+    version: int
+    text: str
+    since: datetime
+    digest: str
+
+
 class Detector(Protocol):
     """
     Finds what must not be remembered.

@@ -7,6 +7,7 @@ import threading
 import time
 import traceback
 import tracemalloc
+from dataclasses import replace
 
 import pytest
 
@@ -53,9 +54,21 @@ def test_an_answer_with_what_it_used(known):
     name, asked, provider = known
     provider.replies = [SHAPES[name]()]
 
-    assert asked.ask(ASKED) == Answer(
-        "Porto", NAMES[name], input_tokens=40, output_tokens=3, cached_tokens=32, estimated=False
+    answer = asked.ask(ASKED)
+    assert replace(answer, cost=None) == Answer(
+        "Porto", NAMES[name], input_tokens=40, output_tokens=3, cached_tokens=32
     )
+    assert answer.cost == asked.price(40, 3, 32)
+    assert 0 < asked.price(40, 3, 32) < asked.price(40, 3) < asked.price(4000, 3) < 1
+
+
+def test_what_a_model_costs_that_nobody_priced_is_not_known(compatible, provider):
+    provider.replies = [SHAPES["openai"]()]
+
+    assert compatible.ask(ASKED).cost is None
+    assert model("openai:gpt-that-never-was", api_key=KEY).price(1, 1) is None
+    assert model("ollama:qwen3").price(1_000_000, 1_000_000) == 0
+    assert model("ollama:qwen3-cloud").price(1, 1) is None
 
 
 def test_instructions_and_words_stay_apart(known):

@@ -12,6 +12,7 @@ from holdfast.store import SqliteStore
 from holdfast.store.doctor import HINTS
 from holdfast.store.protocol import EpisodesRow, WriteView
 from holdfast.store.queries import load
+from holdfast.testing.apart import pay
 from holdfast.testing.rows import ANA, END_MS, end_fact, learn, say, summarise
 
 DAMAGE = {
@@ -56,6 +57,8 @@ DAMAGE = {
     "edge_of_end": "INSERT INTO derivation SELECT org, user_id, bot, 'end', id, 'message', subject, 'chat', 1, 1, '' "
     "FROM fact WHERE valid_to IS NULL LIMIT 1",
     "consent": "INSERT INTO consent VALUES ('acme', 'ana', 'support', '', 'paused', 1)",
+    "usage": "UPDATE usage SET failed = 3",
+    "prompt": "UPDATE prompt SET name = 'poem'",
     "job_state": "UPDATE job SET worker = 'w'",
 }
 
@@ -77,6 +80,7 @@ def fill(view: WriteView) -> None:
     view.add_episodes(EpisodesRow(1, 2, 1, "rules 1"), END_MS)
     view.want("digest", "", wanted=4, run_at_ms=0, now_ms=0)
     view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
+    pay(view)
 
 
 @pytest.fixture

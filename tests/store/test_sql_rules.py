@@ -22,6 +22,7 @@ KEYS = {
     "vector": "org, user_id, bot, subject, kind, embedder, doc",
     "evidence": "org, user_id, bot, subject, fact, home, conversation, seq, start",
     "consent": "org, user_id, bot, subject",
+    "usage": "org, user_id, bot, day, layer, model",
     "never": "org, user_id, bot, subject, topic",
     "episodes": "org, user_id, bot, subject, conversation, start_seq, end_seq",
     "rejected": "org, user_id, bot, subject, conversation, seq, id",

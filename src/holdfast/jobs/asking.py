@@ -8,33 +8,64 @@ own, so that a job which is discarded afterwards has still been paid for visibly
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..config import Config
-from ..llm.protocol import Answer, LanguageModel, Request
+from ..errors import ConfigError
+from ..llm.protocol import Answer, LanguageModel, ModelError, Priced, Request
 from ..scope import Scope
-from ..store.protocol import Store
+from ..store.protocol import PersonRow, Store, WriteView
+from ..store.values import UsageRow
 from ..text.tokens import count_tokens
+from .gate import DAY_MS, NANO, Gate, day_of
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """One model, as every part of the background work asks it."""
+    """One model, as every part of the background work asks it; safe to use from any thread."""
 
     store: Store
     config: Config
     model: LanguageModel
     now_ms: Callable[[], int]
+    gate: Gate = field(init=False)
+
+    def __post_init__(self) -> None:
+        budgets = (self.config.budget, self.config.budget_org, self.config.budget_person)
+        in_money = any(budget is not None and budget.usd_per_day is not None for budget in budgets)
+        if in_money and self.price(1, 1) is None:
+            name = self.model.name
+            hint = f'name it: Config(prices={{"{name}": Price(input=…, output=…)}}), or set tokens_per_day'
+            raise ConfigError(f"a budget in dollars needs the price of {name}, which is not known", hint=hint)
+        object.__setattr__(self, "gate", Gate(self.store, self.config, self.model.name))
 
     def ask(self, scope: Scope, request: Request) -> Answer:
         """
         One answer; the time limit is that of the settings, and a short prompt goes without a cache key.
 
         Raises:
-            ModelError: the model gave none.
+            NotNow: a budget is spent, or the model asked to be left alone; nothing was sent.
+            ModelError: the model gave no answer.
         """
+        now_ms = self.now_ms()
+        self.gate.check(scope, now_ms)
         keyed = request.cache_key if self._cached(request) else ""
-        return self.model.ask(replace(request, cache_key=keyed, timeout_s=self.config.model_timeout_s))
+        answer: Answer | None = None
+        try:
+            answer = self.model.ask(replace(request, cache_key=keyed, timeout_s=self.config.model_timeout_s))
+        except ModelError as error:
+            self.gate.failed(error, now_ms)
+            raise
+        finally:
+            self._record(scope, request, answer, day_of(now_ms))
+        return answer
+
+    def price(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float | None:
+        """US dollars for so many tokens; ``None`` when the price is not known."""
+        own = self.config.prices.get(self.model.name)
+        if own is not None:
+            return own.of(input_tokens, output_tokens, cached_tokens)
+        return self.model.price(input_tokens, output_tokens, cached_tokens) if isinstance(self.model, Priced) else None
 
     def source(self, digest: str) -> str:
         """What a row says about who wrote it, given the digest of the prompt."""
@@ -44,3 +75,28 @@ class Asking:
         if not self.config.prompt_cache or not request.cache_key:
             return False
         return count_tokens(request.system) + count_tokens(request.text) >= self.config.prompt_cache_min_tokens
+
+    def _record(self, scope: Scope, request: Request, answer: Answer | None, day: str) -> None:
+        row = UsageRow(day, request.layer, self.model.name, calls=1, failed=int(answer is None))
+        if answer is not None:
+            used = (answer.input_tokens, answer.output_tokens, answer.cached_tokens)
+            own = self.model.name in self.config.prices or answer.cost is None
+            cost = self.price(*used) if own else answer.cost
+            row = replace(
+                row,
+                input_tokens=max(0, used[0]),
+                output_tokens=max(0, used[1]),
+                cached_tokens=max(0, used[2]),
+                cost=round((cost or 0) * NANO),
+                unpriced=int(cost is None),
+            )
+
+        def work(view: WriteView) -> None:
+            if view.person() == PersonRow():
+                return  # erased during the call: nothing of the person comes back
+            if not view.usage(since=day):
+                view.remove_usage(day_of(self.now_ms() - self.config.usage_days * DAY_MS))
+            view.add_usage(row)
+
+        self.store.write(scope, work)
+        self.gate.used(scope, row)

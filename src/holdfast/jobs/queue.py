@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..clock import from_ms
 from ..reports import DigestReport
 from ..scope import Scope
 from ..store.protocol import Store
@@ -81,3 +82,9 @@ class Queue:
         wait_ms = max(self.backoff_ms * 2 ** max(0, job.attempt - 1), not_before_ms)
         self.store.fail(job, reason=reason, run_at_ms=self.now_ms() + wait_ms, dead=dead)
         return DigestReport(failed=1)
+
+    def wait(self, job: Job, reason: str, until_ms: int) -> DigestReport:
+        """Put a job back whose model may not be asked before *until_ms*; it was no attempt."""
+        words = f"waiting: {reason}; next at {from_ms(until_ms).isoformat(timespec='seconds')}"
+        self.store.fail(replace(job, attempt=job.attempt - 1), reason=words, run_at_ms=until_ms, dead=False)
+        return DigestReport(waiting=1)

@@ -19,6 +19,7 @@ from ..llm.protocol import ModelError
 from ..reports import DigestReport
 from ..scope import Scope
 from ..types import Job
+from .gate import SETUP_WAIT_MS, NotNow
 from .queue import Queue
 
 log = logging.getLogger("holdfast")
@@ -43,13 +44,17 @@ def attempt(queue: Queue, job: Job) -> DigestReport:
         with suppress(StoreError):
             queue.let_go(job)
         raise
+    except NotNow as error:
+        return queue.wait(job, error.message, error.until_ms)
     except Exception as error:  # noqa: BLE001 - the one place: every failure becomes a job state
         reason = reason_of(error)
         log.warning("job %s (%s) failed in attempt %d: %s", job.id, job.kind, job.attempt, reason)
-        if isinstance(error, ModelError):
-            asked_ms = math.ceil(1000 * (error.retry_after_s or 0))
-            return queue.put_back(job, reason, not_before_ms=asked_ms, final=not error.transient)
-        return queue.put_back(job, reason)
+        if not isinstance(error, ModelError):
+            return queue.put_back(job, reason)
+        if error.setup:
+            return queue.wait(job, reason, queue.now_ms() + SETUP_WAIT_MS) + DigestReport(failed=1)
+        asked_ms = math.ceil(1000 * (error.retry_after_s or 0))
+        return queue.put_back(job, reason, not_before_ms=asked_ms, final=not error.transient)
 
 
 def reason_of(error: Exception) -> str:

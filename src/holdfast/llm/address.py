@@ -57,6 +57,13 @@ class Address:
         """As it was spelled: ``provider:model``."""
         return f"{self.provider}:{self.model}"
 
+    @property
+    def local(self) -> bool:
+        """Whether it is a model of one's own Ollama, which nobody is paid for."""
+        return (
+            self.provider == "ollama" and not self.model.endswith("-cloud") and "//ollama.com" not in str(self.base_url)
+        )
+
     def __repr__(self) -> str:
         return f"Address({self.name!r})"
 

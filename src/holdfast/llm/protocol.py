@@ -42,7 +42,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back; token counts are the provider's own, or estimates when ``estimated``."""
+    """
+    What came back; token counts are the provider's own, or estimates when ``estimated``.
+
+    ``cached_tokens`` are those of the input that the provider still knew.  ``cost`` is in US dollars, ``None``
+    when the price is not known.
+    """
 
     text: str
     model: str
@@ -51,6 +56,7 @@ class Answer:
     output_tokens: int = 0
     cached_tokens: int = 0
     estimated: bool = False
+    cost: float | None = None
 
 
 @runtime_checkable
@@ -71,6 +77,14 @@ class LanguageModel(Protocol):
 
 
 @runtime_checkable
+class Priced(Protocol):
+    """A model that knows its price."""
+
+    def price(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float | None:
+        """What so many tokens cost in US dollars; ``None`` when that is not known."""
+
+
+@runtime_checkable
 class Closable(Protocol):
     """A model that holds connections."""
 
@@ -83,15 +97,22 @@ class ModelError(HoldfastError):
     A model gave no answer: refused connection, time-out, a limit, a server's fault, a wrong key.
 
     ``transient``: the same call may work later, not before ``retry_after_s`` when that is given.
+    ``setup``: no call can work until somebody changes something: the key, the credit, the name of the model.
     """
 
     code = "model"
 
     def __init__(
-        self, message: str, *, hint: str = "", transient: bool = True, retry_after_s: float | None = None
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        transient: bool = True,
+        retry_after_s: float | None = None,
+        setup: bool = False,
     ) -> None:
         super().__init__(message, hint=hint)
-        self.transient, self.retry_after_s = transient, retry_after_s
+        self.transient, self.retry_after_s, self.setup = transient, retry_after_s, setup
 
 
 class BadAnswer(ModelError):

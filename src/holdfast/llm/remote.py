@@ -14,6 +14,7 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 import httpx2
+from genai_prices import Usage, calc_price
 from pydantic_ai import exceptions as ai
 from pydantic_ai.direct import model_request
 from pydantic_ai.messages import ModelRequest, ModelResponse
@@ -73,8 +74,20 @@ class RemoteModel:
         except httpx2.TransportError as error:
             failure = _broken(self.name, error)
         else:
-            return _answer(self.name, request, response)
+            return _answer(self, request, response)
         raise failure  # out here it does not carry the other error, which may quote the prompt
+
+    def price(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float | None:
+        """See `Priced`; by the table of the package genai-prices, and nothing for a model on one's own machine."""
+        if self.address.local:
+            return 0.0
+        if self.address.compatible:
+            return None
+        used = Usage(input_tokens=input_tokens, output_tokens=output_tokens, cache_read_tokens=cached_tokens)
+        try:
+            return float(calc_price(used, self.address.model, provider_id=self.address.provider).total_price)
+        except LookupError:
+            return None
 
     def close(self) -> None:
         """Close the connections; a later call opens them again."""
@@ -219,17 +232,20 @@ def _caching(profile: dict[str, Any], address: Address, key: str) -> dict[str, A
 _FINISH: dict[str | None, Finish] = {"length": "length", "content_filter": "refusal"}
 
 
-def _answer(name: str, request: Request, response: ModelResponse) -> Answer:
+def _answer(model: RemoteModel, request: Request, response: ModelResponse) -> Answer:
     text, used = response.text or "", response.usage
     counted = bool(used.input_tokens or used.output_tokens)
+    asked = used.input_tokens if counted else count_tokens(request.system) + count_tokens(request.text)
+    said = used.output_tokens if counted else count_tokens(text)
     return Answer(
         text=text,
-        model=name,
+        model=model.name,
         finish=_FINISH.get(response.finish_reason, "stop"),
-        input_tokens=used.input_tokens if counted else count_tokens(request.system) + count_tokens(request.text),
-        output_tokens=used.output_tokens if counted else count_tokens(text),
+        input_tokens=asked,
+        output_tokens=said,
         cached_tokens=used.cache_read_tokens,
         estimated=not counted,
+        cost=model.price(asked, said, used.cache_read_tokens),
     )
 
 
@@ -239,7 +255,9 @@ def _translated(name: str, error: ai.ModelAPIError, timeout_s: float) -> ModelEr
     wait = error.retry_after
     for kind, said, hint in _FINAL:
         if isinstance(error, kind):
-            return ModelError(f"{name} {said}{status}", hint=hint, transient=False, retry_after_s=wait)
+            return ModelError(
+                f"{name} {said}{status}", hint=hint, transient=False, retry_after_s=wait, setup=kind in _SETUP
+            )
     if isinstance(error, ai.ModelRequestTimeout | ai.ModelTimeoutError):
         hint = "it is tried again; raise Config.model_timeout_s if the model is slow"
         return ModelError(f"{name} did not answer within {timeout_s:g} seconds", hint=hint)
@@ -263,6 +281,7 @@ _FINAL: tuple[tuple[type[ai.ModelAPIError], str, str], ...] = (
     (ai.ModelQuotaExceededError, "has no credit left", "check the plan and the billing at the provider"),
     (ai.ModelRequestRejectedError, "rejected the request", "another model may take it"),
 )
+_SETUP = (ai.ModelAuthenticationError, ai.ModelNotFoundError, ai.ModelQuotaExceededError)
 _PASSING: tuple[tuple[type[ai.ModelAPIError], str], ...] = (
     (ai.ModelRateLimitError, "has reached its rate limit"),
     (ai.ModelOverloadedError, "is overloaded"),

@@ -27,7 +27,7 @@ TABLES = {
     "conversation": "conversations", "message": "messages", "summary": "summaries", "fact": "facts",
     "evidence": "quotes", "rejected": "refused", "idempotency": "keys", "doc": "documents", "posting": "terms",
     "vector": "vectors", "derivation": "edges", "coverage": "coverage", "job": "jobs", "prefix": "prefixes",
-    "never": "topics", "episodes": "asked for episodes",
+    "never": "topics", "episodes": "asked for episodes", "prompt": "prompts", "usage": "usage",
 }  # fmt: skip
 
 
@@ -125,6 +125,7 @@ def erase_person(eraser: Eraser, scope: Scope) -> ErasureReceipt:
             found = view.at(row.subject, row.conversation).messages(limit=SAMPLED_MESSAGES)
             fallen.texts += [message.content for message in found]
         fallen.texts += [row.fact.text for row in view.facts_ever()]
+        fallen.texts += [row.text for row in view.prompts()]
         view.remove_person()
         return fallen
 

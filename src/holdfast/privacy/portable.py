@@ -8,7 +8,7 @@ Times are milliseconds since 1970 UTC, as in the store.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -33,6 +33,7 @@ from ..store.protocol import (
     Store,
     WriteView,
 )
+from ..store.values import PromptRow, UsageRow
 from ..types import Candidate, Evidence, Fact, Message, Summary
 from .choices import Choices
 from .erasing import ERASED
@@ -64,6 +65,8 @@ class Portable:
             "bot": scope.bot,
             "consent": [asdict(row) for row in view.consent()],
             "never": [{"subject": subject, "topic": topic} for subject, topic in view.topics()],
+            "prompts": [asdict(row) for row in view.prompts()],
+            "usage": [asdict(row) for row in view.usage()],
             "conversations": [_conversation(view, row) for row in view.conversations()],
             "facts": [_fact(row) for row in view.facts_ever()],
             "endings": [asdict(edge) for edge in view.endings()],
@@ -119,6 +122,10 @@ class Portable:
             view.save_consent(made(ConsentRow, item))
         for item in listed(data, "never"):
             view.set_topic(text(item, "subject"), text(item, "topic"), never=True, now_ms=now_ms)
+        for item in _may_be_listed(data, "prompts"):
+            view.add_prompt(made(PromptRow, item))
+        for item in _may_be_listed(data, "usage"):
+            view.add_usage(made(UsageRow, item))
         self.choices.take_up(view, now_ms)
 
     def _take_conversation(self, view: WriteView, item: Data, now_ms: int) -> None:
@@ -216,3 +223,8 @@ def _fact_row(item: Data) -> FactRow:
     if not evidence:
         raise BadInput("a fact must have evidence")
     return made(FactRow, item, fact=made(Fact, item, evidence=evidence), doc=0)
+
+
+def _may_be_listed(data: Data, name: str) -> Sequence[Any]:
+    """As `listed`; nothing in an export that was made before there was such a thing."""
+    return listed(data, name) if name in data else ()

@@ -56,6 +56,8 @@ HINTS = {
     "erased_message": "forget the message again",
     "edge_of_end": _FACTS,
     "consent": "pause the person again",
+    "usage": "erase this person's usage, or restore a backup",
+    "prompt": "reset this person's prompts",
     "job_state": "cancel the job and order its work again",
 }
 """Each rule, in the order in which they are looked at, and what to do when it is broken."""

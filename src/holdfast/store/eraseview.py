@@ -7,10 +7,12 @@ Which rows fall when a source falls is decided by `holdfast.reconcile.erase`; he
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from ..types import Evidence, Summary
 from . import rows
 from .protocol import ConsentRow, FactRow, MessageRow
+from .values import PromptRow, UsageRow
 from .writeview import SqlWriteView
 
 OF_CONVERSATION = ("message", "idempotency", "coverage", "summary", "rejected", "episodes", "prefix", "conversation")
@@ -24,6 +26,8 @@ OF_PERSON = (
     "vector",
     "job",
     "never",
+    "usage",
+    "prompt",
     "person",
 )
 
@@ -44,6 +48,23 @@ class SqlEraseView(SqlWriteView):
             self._run("add_topic", about=subject, topic=topic, since=now_ms)
         else:
             self._run("remove_topic", about=subject, topic=topic)
+
+    def add_usage(self, row: UsageRow) -> None:
+        """See the protocol."""
+        found = self._run("usage_at", day=row.day, layer=row.layer, model=row.model)
+        self._run("save_usage", **asdict(row if not found else row + UsageRow(*found[0])))
+
+    def remove_usage(self, before: str) -> None:
+        """See the protocol."""
+        self._run("remove_usage", before=before)
+
+    def add_prompt(self, row: PromptRow) -> None:
+        """See the protocol."""
+        self._run("add_prompt", **asdict(row))
+
+    def remove_prompts(self, name: str, version: int) -> None:
+        """See the protocol."""
+        self._run("remove_prompts", name=name, version=version)
 
     def rewrite_message(self, row: MessageRow) -> None:
         """See the protocol."""

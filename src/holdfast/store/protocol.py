@@ -19,6 +19,7 @@ from typing import Any, Protocol, Self, TypeVar
 from ..reports import Finding
 from ..scope import Scope
 from ..types import Candidate, Evidence, Job, Message, Rejected, Summary
+from .models import ModelLooks, ModelReads, ModelWrites
 from .values import (
     COLUMNS,
     ConsentRow,
@@ -57,7 +58,7 @@ __all__ = [
 T = TypeVar("T")
 
 
-class ReadView(Protocol):
+class ReadView(ModelReads, Protocol):
     """One person's memory as of one moment.  Lists come oldest first unless said otherwise."""
 
     scope: Scope
@@ -184,7 +185,7 @@ class ReadView(Protocol):
         """Which messages ended facts of the person."""
 
 
-class WriteView(ReadView, Protocol):
+class WriteView(ReadView, ModelWrites, Protocol):
     """The same person, inside one transaction."""
 
     def save_person(self, row: PersonRow, now_ms: int) -> None:
@@ -337,7 +338,7 @@ class WriteView(ReadView, Protocol):
         """Rows of the person per table."""
 
 
-class Store(Protocol):
+class Store(ModelLooks, Protocol):
     """A database that holds memory.  Safe to call from any thread."""
 
     def read(self, scope: Scope, work: Callable[[ReadView], T]) -> T:

@@ -30,6 +30,7 @@ from .protocol import (
     SummaryRow,
     UseRow,
 )
+from .values import PromptRow, UsageRow
 
 EVERYTHING = 2**62
 """A limit, or the number of a last message, that no conversation reaches."""
@@ -258,6 +259,14 @@ class SqlReadView:
         self._place()
         found = self._run("prefix", variant=variant)
         return (found[0][0], found[0][1]) if found else None
+
+    def usage(self, since: str = "") -> list[UsageRow]:
+        """See the protocol."""
+        return [UsageRow(*row) for row in self._run("usage", since=since)]
+
+    def prompts(self) -> list[PromptRow]:
+        """See the protocol."""
+        return [PromptRow(*row) for row in self._run("prompts")]
 
     def consent(self) -> list[ConsentRow]:
         """See the protocol."""

@@ -8,7 +8,7 @@ how it is closed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..reports import Finding
@@ -18,6 +18,7 @@ from . import doctor, rows
 from .eraseview import SqlEraseView
 from .protocol import ReadView, Scrubbed, WriteView
 from .readview import Driver, SqlReadView
+from .values import UsageRow
 
 T = TypeVar("T")
 
@@ -130,6 +131,37 @@ class SqlStore(ABC):
             args |= {"org": after[0], "user_id": after[1], "bot": after[2]}
         name = "people" if after is None else "people_after"
         return [(row[0], row[1], row[2]) for row in self._reading(lambda driver: driver.run(name, args))]
+
+    def usage(
+        self,
+        by: Collection[str],
+        *,
+        since: str = "",
+        until: str = "9999",
+        org: str | None = None,
+        user: str | None = None,
+        bot: str | None = None,
+    ) -> list[tuple[tuple[str, str, str], UsageRow]]:
+        """See the protocol."""
+        flags = {f"by_{name}": int(name in by) for name in ("org", "user", "bot", "day", "layer", "model")}
+        args = flags | {"since": since, "until": until, "org": org, "user_id": user, "bot": bot}
+        found = self._reading(lambda driver: driver.run("usage_across", args))
+        return [((row[0], row[1], row[2]), UsageRow(*row[3:6], *map(int, row[6:]))) for row in found]
+
+    def release(self, now_ms: int, *, limit: int = 10_000) -> int:
+        """See the protocol."""
+        look = {"now_ms": now_ms, "limit": limit}
+        if not self._reading(lambda driver: driver.run("waiting_jobs", look)):
+            return 0
+
+        def work(driver: Driver) -> int:
+            found = driver.run("waiting_jobs", look)
+            for org, user, bot, job_id in found:
+                key = {"org": org, "user_id": user, "bot": bot, "id": job_id}
+                driver.run("release_job", key | {"run_at": now_ms})
+            return len(found)
+
+        return self._writing(work)
 
     def check(self) -> list[Finding]:
         """See the protocol."""

@@ -6,7 +6,7 @@ Times are integer milliseconds UTC.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..types import Fact, Message, Summary
 
@@ -144,6 +144,39 @@ class ConsentRow:
 
     subject: str
     state: str
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """What calls of one model on one day and for one purpose came to; see the columns of ``usage``."""
+
+    day: str
+    layer: str
+    model: str
+    calls: int = 0
+    failed: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost: int = 0
+    unpriced: int = 0
+
+    def __add__(self, other: UsageRow) -> UsageRow:
+        sums = {name: getattr(self, name) + getattr(other, name) for name in COUNTERS}
+        return replace(self, **sums)
+
+
+COUNTERS = ("calls", "failed", "input_tokens", "output_tokens", "cached_tokens", "cost", "unpriced")
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRow:
+    """One version of a person's own prompt; see the columns of ``prompt``."""
+
+    name: str
+    version: int
+    text: str
     since: int
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..store.protocol import Derivation, EpisodesRow, FactRow, ReadView, WriteView
+from ..store.values import PromptRow, UsageRow
 from ..types import Candidate
 from .rows import END_MS, end_fact, learn, say, summarise
 
@@ -26,6 +27,13 @@ def fill_apart(view: WriteView) -> None:
     view.add_rejected(Candidate("attribute", "self", "a", "b", "c", "d", 1.0, 1, "one", 0), "why", END_MS)
     view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
     view.set_topic("", "health", never=True, now_ms=1)
+    pay(view)
+
+
+def pay(view: WriteView) -> None:
+    """A call of a model that cost something, and a prompt of one's own."""
+    view.add_usage(UsageRow("2026-01-01", "facts", "m", calls=1, input_tokens=5, output_tokens=1, cost=7))
+    view.add_prompt(PromptRow("chunk_summary", len(view.prompts()) + 1, "in verse", END_MS))
 
 
 def one_apart() -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
@@ -51,6 +59,7 @@ def everything(view: ReadView) -> list[object]:
     return [
         view.conversation(), view.stored(), view.summary_rows(), view.keys(), view.covered(1, 9),
         view.resting_on(1, 9), view.prefix("layered"), view.rejected(), view.episode_ranges(), facts, view.topics(),
+        view.usage(), view.prompts(),
         [edge for edge in view.endings() if (edge.subject, edge.conversation) == (view.scope.subject, beside(view))],
         [row for part in view.partitions(["message", "summary"]) for row in view.docs(part) if row.conversation == mine],
     ]  # fmt: skip

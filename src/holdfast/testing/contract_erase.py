@@ -13,7 +13,7 @@ from ..scope import Scope
 from ..store.protocol import ConsentRow, Derivation, EpisodesRow, PersonRow, Store, WriteView
 from ..types import Candidate, Message
 from . import rows as made
-from .apart import everything, fill_again, fill_apart, one_apart, take_away
+from .apart import everything, fill_again, fill_apart, one_apart, pay, take_away
 from .contract_memory import LOOKALIKES, scope_of
 from .rows import ANA, END_MS, end_fact, learn, say, summarise
 
@@ -37,6 +37,7 @@ def fill(view: WriteView) -> None:
     view.add_rejected(Candidate("attribute", "self", "a", "b", "c", "d", 1.0, 1, "one", 0), "why", END_MS)
     view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
     view.set_topic("", "health", never=True, now_ms=1)
+    pay(view)
 
 
 def say_and_want(view: WriteView) -> None:
@@ -77,6 +78,8 @@ class EraseContract:
         for call in (
             methodcaller("remove_all_rejected"),
             methodcaller("remove_prefixes"),
+            methodcaller("remove_usage", "9999"),
+            methodcaller("remove_prompts", "chunk_summary", 99),
             methodcaller("release_jobs", 9),
             methodcaller("remove_jobs"),
             methodcaller("save_consent", paused),

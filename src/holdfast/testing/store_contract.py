@@ -25,9 +25,12 @@ from .contract_erase import EraseContract
 from .contract_jobs import JobsContract
 from .contract_knowledge import FactsContract, IndexContract, SummariesContract
 from .contract_memory import MemoryContract
+from .contract_models import ModelsContract
 
 
-class StoreContract(MemoryContract, FactsContract, SummariesContract, IndexContract, JobsContract, EraseContract):
+class StoreContract(
+    MemoryContract, FactsContract, SummariesContract, IndexContract, JobsContract, EraseContract, ModelsContract
+):
     """Everything that is asked of a store; supply a ``store`` fixture that yields an empty one."""
 
     @pytest.fixture(autouse=True)

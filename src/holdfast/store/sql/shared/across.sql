@@ -51,4 +51,30 @@ UNION ALL SELECT 'vector', COUNT(*) FROM vector
 UNION ALL SELECT 'job', COUNT(*) FROM job
 UNION ALL SELECT 'prefix', COUNT(*) FROM prefix
 UNION ALL SELECT 'consent', COUNT(*) FROM consent
-UNION ALL SELECT 'never', COUNT(*) FROM never;
+UNION ALL SELECT 'never', COUNT(*) FROM never
+UNION ALL SELECT 'usage', COUNT(*) FROM usage
+UNION ALL SELECT 'prompt', COUNT(*) FROM prompt;
+
+-- name: usage_across
+-- Counters summed over what :by_… leaves out; a null org, user_id or bot stands for all.
+SELECT CASE CAST(:by_org AS integer) WHEN 1 THEN org ELSE '' END,
+       CASE CAST(:by_user AS integer) WHEN 1 THEN user_id ELSE '' END,
+       CASE CAST(:by_bot AS integer) WHEN 1 THEN bot ELSE '' END,
+       CASE CAST(:by_day AS integer) WHEN 1 THEN day ELSE '' END,
+       CASE CAST(:by_layer AS integer) WHEN 1 THEN layer ELSE '' END,
+       CASE CAST(:by_model AS integer) WHEN 1 THEN model ELSE '' END,
+       SUM(calls), SUM(failed), SUM(input_tokens), SUM(output_tokens), SUM(cached_tokens), SUM(cost), SUM(unpriced)
+  FROM usage
+ WHERE day >= :since AND day <= :until
+   AND (CAST(:org AS text) IS NULL OR org = :org)
+   AND (CAST(:user_id AS text) IS NULL OR user_id = :user_id)
+   AND (CAST(:bot AS text) IS NULL OR bot = :bot)
+ GROUP BY 1, 2, 3, 4, 5, 6
+ ORDER BY 1, 2, 3, 4, 5, 6;
+
+-- name: waiting_jobs
+-- Jobs that were told to wait, by the words that their reason begins with.
+SELECT org, user_id, bot, id
+  FROM job
+ WHERE state = 'ready' AND run_at > :now_ms AND substr(reason, 1, 8) = 'waiting:'
+ LIMIT :limit;

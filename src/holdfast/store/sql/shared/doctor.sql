@@ -339,3 +339,18 @@ SELECT j.org, j.user_id, j.bot, j.id
   FROM job j
   LEFT JOIN consent c ON c.org = j.org AND c.user_id = j.user_id AND c.bot = j.bot
  WHERE c.state IN ('paused', 'opted-out') AND c.subject IN ('', j.subject);
+
+-- name: check_usage
+-- Counters of somebody who has a memory, and no more failures or unpriced answers than calls.
+SELECT u.org, u.user_id, u.bot, u.day, u.layer
+  FROM usage u
+  LEFT JOIN person p ON p.org = u.org AND p.user_id = u.user_id AND p.bot = u.bot
+ WHERE p.org IS NULL OR u.failed + u.unpriced > u.calls OR u.failed < 0 OR u.unpriced < 0
+    OR u.input_tokens < 0 OR u.output_tokens < 0 OR u.cached_tokens < 0 OR u.cost < 0;
+
+-- name: check_prompt
+-- A prompt is one of somebody who has a memory.
+SELECT q.org, q.user_id, q.bot, q.version
+  FROM prompt q
+  LEFT JOIN person p ON p.org = q.org AND p.user_id = q.user_id AND p.bot = q.bot
+ WHERE p.org IS NULL OR q.version < 1 OR q.name NOT IN ('chunk_summary', 'meta_summary', 'fact_extraction');

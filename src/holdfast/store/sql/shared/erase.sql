@@ -234,6 +234,14 @@ DELETE FROM prefix
 DELETE FROM episodes
  WHERE org = :org AND user_id = :user_id AND bot = :bot;
 
+-- name: erase_usage
+DELETE FROM usage
+ WHERE org = :org AND user_id = :user_id AND bot = :bot;
+
+-- name: erase_prompt
+DELETE FROM prompt
+ WHERE org = :org AND user_id = :user_id AND bot = :bot;
+
 -- name: erase_never
 DELETE FROM never
  WHERE org = :org AND user_id = :user_id AND bot = :bot;
@@ -259,5 +267,7 @@ UNION ALL SELECT 'job', COUNT(*) FROM job WHERE org = :org AND user_id = :user_i
 UNION ALL SELECT 'prefix', COUNT(*) FROM prefix WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'episodes', COUNT(*) FROM episodes WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'never', COUNT(*) FROM never WHERE org = :org AND user_id = :user_id AND bot = :bot
+UNION ALL SELECT 'usage', COUNT(*) FROM usage WHERE org = :org AND user_id = :user_id AND bot = :bot
+UNION ALL SELECT 'prompt', COUNT(*) FROM prompt WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'person', COUNT(*) FROM person WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'consent', COUNT(*) FROM consent WHERE org = :org AND user_id = :user_id AND bot = :bot;

@@ -1,0 +1,103 @@
+"""The door to one person's own words for what models shall do."""
+
+from __future__ import annotations
+
+from .clock import from_ms
+from .errors import BadInput, Conflict
+from .jobs.wording import CUSTOM, in_words
+from .pipeline import Pipeline
+from .privacy.choices import state_of
+from .scope import Scope
+from .store.protocol import PersonRow, WriteView
+from .store.values import PromptRow
+from .text.clean import storable
+from .types import PromptVersion
+
+MAX_PROMPT_CHARS = 4_000
+KEPT_VERSIONS = 50
+
+
+class Prompts:
+    """
+    What models are told to do for one user: ``chunk_summary``, ``meta_summary``, ``fact_extraction``.
+
+    Own words take the place of ours for what to do; the shape of the answer and what keeps people's words
+    from being taken for instructions stay as they are.  They count from the next call of a model on.
+    """
+
+    def __init__(self, pipeline: Pipeline, scope: Scope) -> None:
+        self._pipeline = pipeline
+        self._scope = scope
+
+    def __repr__(self) -> str:
+        return f"Prompts({self._scope.user!r})"
+
+    def get(self, name: str) -> str:
+        """
+        The words in use.
+
+        Raises:
+            BadInput: there is no such prompt.
+        """
+        rows = self._pipeline.store.read(self._scope, lambda view: view.prompts())
+        return in_words(_checked(name), rows).task
+
+    def set(self, name: str, text: str) -> PromptVersion:
+        """
+        Use *text* from now on.
+
+        Raises:
+            BadInput: there is no such prompt, or the text is empty or longer than 4,000 characters.
+            Conflict: the user opted out.
+        """
+        if not isinstance(text, str) or not storable(text).strip():
+            raise BadInput(f"the prompt {_checked(name)} needs some text", hint="reset(name) takes ours again")
+        if len(text) > MAX_PROMPT_CHARS:
+            raise BadInput(f"a prompt may have {MAX_PROMPT_CHARS:,} characters, this one has {len(text):,}")
+        return self._next(_checked(name), storable(text).strip())
+
+    def reset(self, name: str) -> PromptVersion:
+        """
+        Use the words that come with the library again.
+
+        Raises:
+            BadInput: there is no such prompt.
+            Conflict: the user opted out.
+        """
+        return self._next(_checked(name), "")
+
+    def versions(self, name: str) -> list[PromptVersion]:
+        """
+        What was set and reset, oldest first; the newest 50 are kept.
+
+        Raises:
+            BadInput: there is no such prompt.
+        """
+        rows = self._pipeline.store.read(self._scope, lambda view: view.prompts())
+        return [_version(row) for row in rows if row.name == _checked(name)]
+
+    def _next(self, name: str, text: str) -> PromptVersion:
+        now_ms = self._pipeline.now_ms()
+
+        def work(view: WriteView) -> PromptRow:
+            if state_of(view, None) == "opted-out":
+                raise Conflict("the user does not want anything remembered", hint="opt_in() first")
+            if view.person() == PersonRow():
+                view.save_person(PersonRow(epoch=now_ms), now_ms)
+            last = max((row.version for row in view.prompts() if row.name == name), default=0)
+            row = PromptRow(name, last + 1, text, now_ms)
+            view.add_prompt(row)
+            view.remove_prompts(name, row.version - KEPT_VERSIONS)
+            return row
+
+        return _version(self._pipeline.store.write(self._scope, work))
+
+
+def _checked(name: object) -> str:
+    if name not in CUSTOM:
+        raise BadInput(f"there is no prompt {name!r} to put in own words", hint=f"use {', '.join(CUSTOM)}")
+    return str(name)
+
+
+def _version(row: PromptRow) -> PromptVersion:
+    return PromptVersion(row.name, row.version, row.text, from_ms(row.since), in_words(row.name, [row]).digest)
