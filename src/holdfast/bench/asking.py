@@ -91,7 +91,7 @@ class Asking:
         progress: Progress = silent,
         llm: Any = None,
     ) -> None:
-        self._benchmark, self._state, self._progress = benchmark, state, progress
+        self.benchmark, self._state, self._progress = benchmark, state, progress
         self._embedder = Remembered(embedder) if embedder is not None else None
         self._peers = tuple(peer for peer in peers if self._embedder is not None or peer == "bm25")
         self.clock = Clock(benchmark.samples[0].lines[-1].at)
@@ -112,9 +112,9 @@ class Asking:
 
     def fill(self) -> None:
         """Store all conversations and do the work in the background."""
-        total = sum(len(sample.lines) for sample in self._benchmark.samples)
+        total = sum(len(sample.lines) for sample in self.benchmark.samples)
         done = 0
-        for sample in self._benchmark.samples:
+        for sample in self.benchmark.samples:
             if self._state.get("stored", sample.id) is None:
                 self.clock.now = sample.lines[-1].at
                 self._store(sample)
@@ -141,9 +141,9 @@ class Asking:
 
     def ask(self) -> Iterator[Asked]:
         """Search for every question, with the peers beside; what was asked before comes from the state."""
-        total = sum(len(sample.questions) for sample in self._benchmark.samples)
+        total = sum(len(sample.questions) for sample in self.benchmark.samples)
         done = 0
-        for sample in self._benchmark.samples:
+        for sample in self.benchmark.samples:
             plain: Plain | None = None
             for question in sample.questions:
                 row = self._state.get(OURS, question.id) or self._search(sample, question)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -17,21 +17,31 @@ COLUMNS = {
 }
 
 
-def scored(benchmark: Benchmark, asked: Iterable[Asked], *, seed: int = 0) -> dict[str, Any]:
+def scored(
+    benchmark: Benchmark, asked: Iterable[Asked], wrong: Mapping[str, str] | None = None, *, seed: int = 0
+) -> dict[str, Any]:
     """
     The report as data.
 
+    Args:
+        benchmark: what was asked.
+        asked: from `Asking.ask`.
+        wrong: questions whose key is known to be wrong, and why; they count, and are listed.
+        seed: of the resampling for intervals.
+
     Returns:
         ``{"benchmark", "data", "questions", "no_evidence", "systems": {name: {"turn": {category:
-        {figure: {"value", "low", "high", "n"}}}, "session": …}}, "abstention_auroc", "search_ms"}``.
+        {figure: {"value", "low", "high", "n"}}}, "session": …}}, "abstention_auroc", "search_ms",
+        "known_wrong"}``.
     """
     rows: dict[str, dict[str, list[tuple[str, Row]]]] = {}
     answerable, unanswerable, took = list[float](), list[float](), list[float]()
-    count = without = 0
+    ids: set[str] = set()
+    without = 0
     lines_of = {sample.id: {line.id: line for line in sample.lines} for sample in benchmark.samples}
     for one in asked:
         question, lines = one.question, lines_of[one.sample.id]
-        count += 1
+        ids.add(question.id)
         without += not question.evidence
         if one.score is not None:
             (unanswerable if question.abstain or not question.evidence else answerable).append(one.score)
@@ -46,7 +56,7 @@ def scored(benchmark: Benchmark, asked: Iterable[Asked], *, seed: int = 0) -> di
         "data": benchmark.digest,
         "conversations": len(benchmark.samples),
         "messages": sum(len(sample.lines) for sample in benchmark.samples),
-        "questions": count,
+        "questions": len(ids),
         "no_evidence": without,
         "left_out_of_overall": list(benchmark.apart),
         "systems": {
@@ -54,6 +64,7 @@ def scored(benchmark: Benchmark, asked: Iterable[Asked], *, seed: int = 0) -> di
             for system, by_level in rows.items()
         },
         "abstention_auroc": told,
+        "known_wrong": {one: why for one, why in (wrong or {}).items() if one in ids},
         "search_ms": {"median": median(took), "p95": _percentile(took, 0.95)} if took else None,
     }
 

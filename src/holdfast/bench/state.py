@@ -7,6 +7,7 @@ A run that is stopped, even by a kill, goes on from here: what has a line is not
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ class State:
             )
         described.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         self._path = folder / "steps.jsonl"
+        self._lock = threading.Lock()
         self._done = {(str(row["step"]), str(row["id"])): row for row in self._rows()}
 
     @property
@@ -46,11 +48,11 @@ class State:
         return self._done.get((step, id))
 
     def put(self, step: str, id: str, **found: Any) -> Record:
-        """A step is finished: on disk when this returns."""
+        """A step is finished: written when this returns.  Several threads may."""
         row = {"step": step, "id": id, **found}
-        with self._path.open("a", encoding="utf-8") as file:
+        with self._lock, self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
-        self._done[step, id] = row
+            self._done[step, id] = row
         return row
 
     def __len__(self) -> int:

@@ -36,6 +36,29 @@ Runs = Annotated[
     Path | None,
     typer.Option("--runs", metavar="FILE", help="Write what was found for each question, a JSON line each."),
 ]
+Llm = Annotated[
+    str | None,
+    typer.Option("--llm", metavar="MODEL", help="A model that answers too: openai:…, anthropic:…, ollama:…."),
+]
+Judge = Annotated[
+    str | None, typer.Option("--judge", metavar="MODEL", help="Another model that judges the answers [that of --llm].")
+]
+JudgePrompt = Annotated[
+    Path | None, typer.Option("--judge-prompt", metavar="FILE", help="Instructions for the judge, in place of ours.")
+]
+DigestLlm = Annotated[
+    str | None,
+    typer.Option("--digest-llm", metavar="MODEL", help="A model that the memory itself learns with [rules]."),
+]
+Budget = Annotated[int, typer.Option("--budget", min=100, help="With --llm: tokens of memory that it is shown.")]
+Parallel = Annotated[int, typer.Option("--parallel", min=1, max=64, help="With --llm: questions asked at a time.")]
+KnownWrong = Annotated[
+    Path | None,
+    typer.Option(
+        "--known-wrong", metavar="FILE", help="A further list of questions whose answer key is wrong, as JSON."
+    ),
+]
+Prompts = Annotated[bool, typer.Option("--prompts", help="Only show what models are told to answer and to judge.")]
 
 
 @app.command()
@@ -53,26 +76,40 @@ def bench(
     fresh: Fresh = False,
     report: Report = None,
     runs: Runs = None,
+    llm: Llm = None,
+    judge: Judge = None,
+    judge_prompt: JudgePrompt = None,
+    digest_llm: DigestLlm = None,
+    budget: Budget = 4000,
+    parallel: Parallel = 4,
+    known_wrong: KnownWrong = None,
+    show_prompts: Prompts = False,
     as_json: Json = False,
 ) -> int:
     """
     Measure how well memory finds what was said, and whether it believes what is true.
 
     Without files it runs a tiny benchmark that comes with Holdfast. Stop it with Ctrl-C at any
-    time: the same command goes on where it was.
+    time: the same command goes on where it was. With a model it also answers the questions: from memory, from the whole
+    conversation, and from nothing.
 
     \b
     Examples:
       holdfast bench
       holdfast bench locomo --data locomo10.json --peer bm25 --peer cosine --peer rrf
       holdfast bench beam --data chats/100K --no-embedder --limit 50
+      holdfast bench locomo --data locomo10.json --llm openai:gpt-5-mini --known-wrong errors.json
       holdfast bench beliefs --turns 400 --seed 1
       holdfast bench --json
     """
-    work: Any = import_module(".benchmarks", __package__)
     if benchmark == "beliefs":
-        code: int = work.beliefs(turns=turns, seed=seed, half=half, report=report, as_json=as_json)
+        beliefs: Any = import_module(".beliefs", __package__)
+        code: int = beliefs.beliefs(turns=turns, seed=seed, half=half, report=report, as_json=as_json)
         return code
+    work: Any = import_module(".benchmarks", __package__)
+    if show_prompts:
+        shown: int = work.show_prompts()
+        return shown
     asked: int = work.questions(
         work.Wanted(
             benchmark=benchmark,
@@ -86,6 +123,13 @@ def bench(
             report=report,
             runs=runs,
             as_json=as_json,
+            llm=llm,
+            judge=judge,
+            judge_prompt=judge_prompt,
+            digest_llm=digest_llm,
+            budget=budget,
+            parallel=parallel,
+            known_wrong=known_wrong,
         )
     )
     return asked

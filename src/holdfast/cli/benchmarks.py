@@ -5,24 +5,30 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
+from ..bench.answering import Answered, Answering
 from ..bench.asking import OURS, Asked, Asking, about, limited
-from ..bench.beliefs import HALVES, Half, Turn, story
-from ..bench.believing import RATES, Beliefs, believe
+from ..bench.judges import prompts
 from ..bench.loading import load
 from ..bench.peers import PEERS, Peer
+from ..bench.questions import Benchmark
 from ..bench.report import scored, table
 from ..bench.state import State
+from ..bench.verdicts import answer_table, verdicts
+from ..bench.wronggold import wrong_gold
+from ..config import Config
 from ..embed import default_embedder
-from ..memory import Memory
+from ..embed.protocol import Embedder
+from ..llm import model_of
+from ..llm.protocol import Closable, LanguageModel
 from .plain import CommandError
 from .progress import Progress
-from .screen import QUIET, STRONG, Screen, print_json
-from .values import plain
+from .screen import BAD, QUIET, STRONG, Screen, print_json
+from .values import write_report
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,28 +46,27 @@ class Wanted:
     report: Path | None
     runs: Path | None
     as_json: bool
+    llm: str | None = None
+    judge: str | None = None
+    judge_prompt: Path | None = None
+    digest_llm: str | None = None
+    budget: int = 4000
+    parallel: int = 4
+    known_wrong: Path | None = None
 
 
 def questions(wanted: Wanted) -> int:
     """Run one of the question benchmarks."""
-    _check_peers(wanted)
+    _check(wanted)
     benchmark = limited(load(wanted.benchmark, wanted.data), wanted.limit)
+    wrong = wrong_gold(benchmark, wanted.known_wrong)
     embedder = default_embedder() if wanted.embedder else None
     if wanted.fresh and (wanted.state / "about.json").exists():
         shutil.rmtree(wanted.state)
-    state = State(wanted.state, about(benchmark, embedder))
-    asked: list[Asked] = []
-    with Progress(benchmark.name, show=not wanted.as_json) as bar:
-
-        def show(doing: str, done: int, total: int) -> None:
-            bar.note, bar.done, bar.total = doing, done, total
-
+    state = State(wanted.state, about(benchmark, embedder, wanted.digest_llm or ""))
+    with ExitStack() as models:
         try:
-            with Asking(
-                benchmark, state, embedder=embedder, peers=cast(Sequence[Peer], wanted.peers), progress=show
-            ) as run:
-                run.fill()
-                asked.extend(run.ask())
+            asked, answers = _run(wanted, benchmark, state, embedder, models)
         except KeyboardInterrupt:
             raise CommandError(
                 "interrupted",
@@ -69,8 +74,11 @@ def questions(wanted: Wanted) -> int:
                 hint="the same command goes on with the rest",
                 exit_code=130,
             ) from None
-    report = scored(benchmark, asked, seed=wanted.seed) | {"embedder": embedder.id if embedder else None}
-    _write(wanted.report, report)
+    report = scored(benchmark, asked, wrong, seed=wanted.seed) | {"embedder": embedder.id if embedder else None}
+    if answers is not None:
+        who, answered = answers
+        report["answers"] = who | verdicts(benchmark, answered, wrong, seed=wanted.seed)
+    write_report(wanted.report, report)
     if wanted.runs:
         lines = (json.dumps(_run_line(one), ensure_ascii=False) for one in asked)
         wanted.runs.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
@@ -81,7 +89,68 @@ def questions(wanted: Wanted) -> int:
     return 0
 
 
-def _check_peers(wanted: Wanted) -> None:
+def _run(
+    wanted: Wanted, benchmark: Benchmark, state: State, embedder: Embedder | None, models: ExitStack
+) -> tuple[list[Asked], tuple[dict[str, Any], list[Answered]] | None]:
+    """Search for every question, and with a model answer it, showing how far it is."""
+    with Progress(benchmark.name, show=not wanted.as_json) as bar:
+
+        def show(doing: str, done: int, total: int) -> None:
+            bar.note, bar.done, bar.total = doing, done, total
+
+        peers = cast(Sequence[Peer], wanted.peers)
+        llm = _model(wanted.digest_llm, models)
+        with Asking(benchmark, state, embedder=embedder, peers=peers, progress=show, llm=llm) as run:
+            run.fill()
+            asked = list(run.ask())
+            model = _model(wanted.llm, models)
+            if model is None:
+                return asked, None
+            answering = Answering(
+                run,
+                state,
+                model,
+                judge=_model(wanted.judge, models),
+                own_judge=_text(wanted.judge_prompt),
+                budget_tokens=wanted.budget,
+                parallel=wanted.parallel,
+                progress=show,
+            )
+            return asked, (answering.about(), list(answering.answers()))
+
+
+def _model(name: str | None, models: ExitStack) -> LanguageModel | None:
+    """The model of that name, closed when the run is over."""
+    if name is None:
+        return None
+    found = model_of(name, Config())
+    if isinstance(found, Closable):
+        models.callback(found.close)
+    return found
+
+
+def _text(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise CommandError("usage", f"{path} cannot be read: {error.strerror}", exit_code=2) from error
+
+
+def show_prompts() -> int:
+    """Print every instruction that models are given by the benchmarks."""
+    screen = Screen()
+    for kind, told in prompts().items():
+        for name, said in told.items():
+            screen.heading(f"{kind}: {name}")
+            screen.paragraph(said)
+    return 0
+
+
+def _check(wanted: Wanted) -> None:
+    if wanted.judge and not wanted.llm:
+        raise CommandError("usage", "--judge needs answers to judge", hint="name a model with --llm", exit_code=2)
     for peer in wanted.peers:
         if peer not in PEERS:
             raise CommandError("usage", f"there is no peer {peer!r}", hint=f"use {', '.join(PEERS)}", exit_code=2)
@@ -91,11 +160,6 @@ def _check_peers(wanted: Wanted) -> None:
 
 def _run_line(one: Asked) -> dict[str, Any]:
     return {"question_id": one.question.id, "ranked_ids": one.ranked[OURS], "score": one.score}
-
-
-def _write(path: Path | None, report: Any) -> None:
-    if path is not None:
-        path.write_text(json.dumps(report, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
 def _show_questions(screen: Screen, report: dict[str, Any]) -> None:
@@ -108,6 +172,9 @@ def _show_questions(screen: Screen, report: dict[str, Any]) -> None:
         for line in table(report, level):
             screen.line(line)
     screen.line()
+    if "answers" in report:
+        _show_answers(screen, report["answers"])
+    _show_wrong(screen, report["known_wrong"])
     if report["no_evidence"]:
         screen.line((f"{report['no_evidence']} questions without evidence are in no table", QUIET))
     if report["abstention_auroc"] is not None:
@@ -120,73 +187,25 @@ def _show_questions(screen: Screen, report: dict[str, Any]) -> None:
         )
 
 
-def beliefs(*, turns: int, seed: int, half: str, report: Path | None, as_json: bool) -> int:
-    """Run the belief benchmark."""
-    if half not in (*HALVES, "both"):
-        raise CommandError(
-            "usage", f"there is no half {half!r}", hint="use development, held-back or both", exit_code=2
+def _show_answers(screen: Screen, answers: dict[str, Any]) -> None:
+    screen.line(
+        ("answers", STRONG),
+        (f"   by {answers['model']}, judged by {answers['judge']}; --prompts shows the rules", QUIET),
+    )
+    for line in answer_table(answers):
+        screen.line(line)
+    failed = sum(map(len, answers["failed"].values()))
+    if failed:
+        screen.line((f"{failed} answers failed and count as wrong; the same command asks for them again", BAD))
+    if answers["cut_lines"]:
+        screen.line((f"full context: up to {answers['cut_lines']:,} of the oldest lines did not fit", QUIET))
+    screen.line()
+
+
+def _show_wrong(screen: Screen, wrong: dict[str, str]) -> None:
+    if wrong:
+        screen.line(
+            f"{len(wrong)} questions have a key that is known to be wrong; they count above, unless it says so:"
         )
-    halves = HALVES if half == "both" else (cast(Half, half),)
-    found = [_believed(turns, seed, one, show=not as_json) for one in halves]
-    data = {"benchmark": "beliefs", "reader": "rules", "stories": [_plain(one) for one in found]}
-    _write(report, data)
-    if as_json:
-        print_json(data)
-    else:
-        _show_beliefs(Screen(), found)
-    return 0
-
-
-def _believed(turns: int, seed: int, half: Half, *, show: bool) -> Beliefs:
-    told = story(exchanges=turns, seed=seed, half=half)
-    now = [told.turns[0].at]
-
-    def set_clock(turn: Turn) -> None:
-        now[0] = turn.at
-
-    def clock() -> datetime:
-        return now[0]
-
-    with (
-        Memory(embedder=None, clock=clock) as memory,
-        Progress(f"beliefs, {half}", total=len(told.turns), show=show) as bar,
-    ):
-
-        def step(done: int, total: int) -> None:
-            bar.done = done
-
-        return believe(told, memory, progress=step, set_clock=set_clock)
-
-
-def _plain(found: Beliefs) -> dict[str, Any]:
-    rates = {name: {"end": found.rate(name, end=True), "along": found.rate(name, end=False)} for name in RATES}
-    return {
-        "half": found.half,
-        "seed": found.seed,
-        "exchanges": found.exchanges,
-        "looks": len(found.looks),
-        "rates": rates,
-        "end": plain(found.end),
-        "never_read": dict(found.missed),
-    }
-
-
-_SAYS = {
-    "stale": "no longer true, and still believed",
-    "contradicting": "addresses of one value that hold several",
-    "merged": "true, once known, destroyed or given to somebody else",
-    "lost": "true, and not known",
-    "junk": "believed, and nobody said it",
-}
-
-
-def _show_beliefs(screen: Screen, found: Sequence[Beliefs]) -> None:
-    for one in found:
-        note = f"{one.exchanges:,} exchanges, seed {one.seed}, {len(one.looks)} looks, read by rules"
-        screen.heading(f"beliefs, {one.half} half", note)
-        rows: list[Sequence[Any]] = [("", ("at the end", QUIET), ("along the way", QUIET), "")]
-        for name in RATES:
-            of = {"stale": one.end.over, "junk": one.end.live}.get(name, one.end.held)
-            end = f"{one.count(name, end=True)} of {of}, {one.rate(name, end=True):.1%}"
-            rows.append((name, end, f"{one.rate(name, end=False):.1%}", (_SAYS[name], QUIET)))
-        screen.columns(rows)
+    for id, why in wrong.items():
+        screen.line((f"  {id:16} {why}", QUIET))

@@ -60,7 +60,7 @@ class _Stems(dict[str, str]):
     def __init__(self, language: str) -> None:
         super().__init__()
         self._stop = ENGLISH_STOP if language == "en" else STOP.get(language, frozenset())
-        self._stem = _stemmer(STEMMERS[language]) if language in STEMMERS else str
+        self._stem = stemmer(STEMMERS[language]) if language in STEMMERS else str
         self._lock = threading.Lock()
 
     def __missing__(self, word: str) -> str:
@@ -76,7 +76,8 @@ class _Stems(dict[str, str]):
         return stem
 
 
-def _stemmer(algorithm: str) -> Callable[[str], str]:
+def stemmer(algorithm: str) -> Callable[[str], str]:
+    """From a word to its stem, by one of Snowball's algorithms; not for several threads at once."""
     if _native is not None:
         stem: Callable[[str], str] = _native.Stemmer(algorithm).stemWord
         return stem

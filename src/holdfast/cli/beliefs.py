@@ -1,0 +1,88 @@
+"""``holdfast bench beliefs``: stories told to a memory, and what it then believes, as tables and as a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, cast
+
+from ..bench.beliefs import HALVES, Half, Turn, story
+from ..bench.believing import RATES, Beliefs, believe
+from ..memory import Memory
+from .plain import CommandError
+from .progress import Progress
+from .screen import QUIET, Screen, print_json
+from .values import plain, write_report
+
+
+def beliefs(*, turns: int, seed: int, half: str, report: Path | None, as_json: bool) -> int:
+    """Run the belief benchmark."""
+    if half not in (*HALVES, "both"):
+        raise CommandError(
+            "usage", f"there is no half {half!r}", hint="use development, held-back or both", exit_code=2
+        )
+    halves = HALVES if half == "both" else (cast(Half, half),)
+    found = [_believed(turns, seed, one, show=not as_json) for one in halves]
+    data = {"benchmark": "beliefs", "reader": "rules", "stories": [_plain(one) for one in found]}
+    write_report(report, data)
+    if as_json:
+        print_json(data)
+    else:
+        _show_beliefs(Screen(), found)
+    return 0
+
+
+def _believed(turns: int, seed: int, half: Half, *, show: bool) -> Beliefs:
+    told = story(exchanges=turns, seed=seed, half=half)
+    now = [told.turns[0].at]
+
+    def set_clock(turn: Turn) -> None:
+        now[0] = turn.at
+
+    def clock() -> datetime:
+        return now[0]
+
+    with (
+        Memory(embedder=None, clock=clock) as memory,
+        Progress(f"beliefs, {half}", total=len(told.turns), show=show) as bar,
+    ):
+
+        def step(done: int, total: int) -> None:
+            bar.done = done
+
+        return believe(told, memory, progress=step, set_clock=set_clock)
+
+
+def _plain(found: Beliefs) -> dict[str, Any]:
+    rates = {name: {"end": found.rate(name, end=True), "along": found.rate(name, end=False)} for name in RATES}
+    return {
+        "half": found.half,
+        "seed": found.seed,
+        "exchanges": found.exchanges,
+        "looks": len(found.looks),
+        "rates": rates,
+        "end": plain(found.end),
+        "never_read": dict(found.missed),
+    }
+
+
+_SAYS = {
+    "stale": "no longer true, and still believed",
+    "contradicting": "addresses of one value that hold several",
+    "merged": "true, once known, destroyed or given to somebody else",
+    "lost": "true, and not known",
+    "junk": "believed, and nobody said it",
+}
+
+
+def _show_beliefs(screen: Screen, found: Sequence[Beliefs]) -> None:
+    for one in found:
+        note = f"{one.exchanges:,} exchanges, seed {one.seed}, {len(one.looks)} looks, read by rules"
+        screen.heading(f"beliefs, {one.half} half", note)
+        rows: list[Sequence[Any]] = [("", ("at the end", QUIET), ("along the way", QUIET), "")]
+        for name in RATES:
+            of = {"stale": one.end.over, "junk": one.end.live}.get(name, one.end.held)
+            end = f"{one.count(name, end=True)} of {of}, {one.rate(name, end=True):.1%}"
+            rows.append((name, end, f"{one.rate(name, end=False):.1%}", (_SAYS[name], QUIET)))
+        screen.columns(rows)
