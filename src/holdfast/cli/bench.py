@@ -102,34 +102,11 @@ def bench(
       holdfast bench beliefs --turns 400 --seed 1
       holdfast bench --json
     """
+    given = dict(locals())
     if benchmark == "beliefs":
         beliefs: Any = import_module(".beliefs", __package__)
         code: int = beliefs.beliefs(turns=turns, seed=seed, half=half, report=report, as_json=as_json)
         return code
     work: Any = import_module(".benchmarks", __package__)
-    if show_prompts:
-        shown: int = work.show_prompts()
-        return shown
-    asked: int = work.questions(
-        work.Wanted(
-            benchmark=benchmark,
-            data=(*(data or ()), *(files or ())),
-            peers=tuple(dict.fromkeys(peer or ())),
-            embedder=not no_embedder,
-            limit=limit,
-            seed=seed,
-            state=state or Path("holdfast-bench") / benchmark,
-            fresh=fresh,
-            report=report,
-            runs=runs,
-            as_json=as_json,
-            llm=llm,
-            judge=judge,
-            judge_prompt=judge_prompt,
-            digest_llm=digest_llm,
-            budget=budget,
-            parallel=parallel,
-            known_wrong=known_wrong,
-        )
-    )
+    asked: int = work.show_prompts() if show_prompts else work.questions(work.wanted(given))
     return asked

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -46,13 +46,27 @@ class Wanted:
     report: Path | None
     runs: Path | None
     as_json: bool
-    llm: str | None = None
-    judge: str | None = None
-    judge_prompt: Path | None = None
-    digest_llm: str | None = None
-    budget: int = 4000
-    parallel: int = 4
-    known_wrong: Path | None = None
+    llm: str | None
+    judge: str | None
+    judge_prompt: Path | None
+    digest_llm: str | None
+    budget: int
+    parallel: int
+    known_wrong: Path | None
+
+
+def wanted(given: Mapping[str, Any]) -> Wanted:
+    """From the options of the command, by name."""
+    kept = {item.name: given[item.name] for item in fields(Wanted) if item.name in given}
+    return Wanted(
+        **kept
+        | {
+            "data": (*(given["data"] or ()), *(given["files"] or ())),
+            "peers": tuple(dict.fromkeys(given["peer"] or ())),
+            "embedder": not given["no_embedder"],
+            "state": given["state"] or Path("holdfast-bench") / given["benchmark"],
+        }
+    )
 
 
 def questions(wanted: Wanted) -> int:
