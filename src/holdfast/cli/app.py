@@ -24,6 +24,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "demo": ("show", "Read bundled conversations and show what is remembered."),
     },
     "Put conversations in": {
+        "chat": ("chat", "Talk with a model that remembers, or without one."),
         "say": ("say", "Say something as the user, and see what it changes."),
         "import": ("load", "Import conversations from JSONL files, or what export wrote."),
         "digest": ("digest", "Do the background work that is due: facts, summaries, vectors."),
@@ -54,6 +55,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "erase": ("forget", "Erase everything that is held, with a receipt."),
     },
     "Keep it well": {
+        "model": ("model", "Show which model would be used, and ask whether it answers."),
         "jobs": ("jobs", "List background work; retry or cancel it."),
         "doctor": ("doctor", "Check the store and everything that Holdfast needs."),
         "bench": ("bench", "Measure recall on public benchmarks, and what is believed."),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 
+from . import models
 from .changes import digest_words, print_changes
+from .models import BaseUrl, Llm
 from .options import STORE, Json, Store, commands, reading
 from .plain import CommandError
 from .screen import QUIET, Screen, print_json
@@ -16,7 +18,7 @@ app = commands()
 
 
 @app.command()
-def digest(store: Store = STORE, as_json: Json = False) -> int:
+def digest(llm: Llm = None, base_url: BaseUrl = None, store: Store = STORE, as_json: Json = False) -> int:
     """
     Do the background work that is due, of everybody in the store: facts, summaries, vectors.
 
@@ -25,11 +27,12 @@ def digest(store: Store = STORE, as_json: Json = False) -> int:
     \b
     Examples:
       holdfast digest
+      holdfast digest --llm openai:gpt-5-mini
       holdfast digest --json
     """
     began = time.monotonic()
     try:
-        with reading(store) as memory:
+        with models.model(llm, base_url) as model, reading(store, model) as memory:
             report = digest_all(memory, show=not as_json)
     except KeyboardInterrupt:
         raise CommandError(

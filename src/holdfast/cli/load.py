@@ -17,8 +17,9 @@ import typer
 from ..importers.append import Appender, Outcome, RefusedLine
 from ..importers.jsonl import BadLine, Survey, blocks, survey
 from ..reports import DigestReport
-from . import exports
+from . import exports, models
 from .changes import digest_words, print_changes
+from .models import BaseUrl, Llm
 from .options import BOT, ORG, STORE, USER, Bot, Json, Org, Store, Subject, User, commands, same_options, writing
 from .plain import CommandError, safe
 from .progress import Progress
@@ -64,6 +65,8 @@ def import_(
     conversation: Into = None,
     skip_bad: SkipBad = False,
     digest: Annotated[bool, typer.Option(help="Learn from the messages right away.")] = True,
+    llm: Llm = None,
+    base_url: BaseUrl = None,
     store: Store = STORE,
     user: User = USER,
     org: Org = ORG,
@@ -99,7 +102,8 @@ def import_(
             return exports.take_back(kept, store, who, exports.typed(context), digest=digest, as_json=as_json)
         sources = [_source(name, stream, conversation) for name, stream in opened]
         skipped, outcome, report = _judge(sources, skip_bad, as_json), Outcome(), DigestReport()
-        with writing(store) as memory, _resumable(outcome, sources):
+        model = stack.enter_context(models.model(llm, base_url))
+        with writing(store, model) as memory, _resumable(outcome, sources):
             stored_s = _append(memory, sources, outcome, who, skip_bad, show=not as_json)
             if digest:
                 report = digest_all(memory, show=not as_json)

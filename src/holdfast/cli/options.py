@@ -22,6 +22,7 @@ import typer
 from .plain import CommandError
 
 if TYPE_CHECKING:
+    from ..llm.protocol import LanguageModel
     from ..memory import Memory
 
 # What fails in the background is told by the commands in their own words, with what to do.
@@ -49,14 +50,14 @@ def commands() -> typer.Typer:
     )
 
 
-def open_memory(store: str) -> Memory:
+def open_memory(store: str, llm: LanguageModel | None = None, *, background: bool = False) -> Memory:
     """``holdfast.Memory(store)``; the first call loads the engine."""
-    memory: Memory = import_module("holdfast").Memory(store)
+    memory: Memory = import_module("holdfast").Memory(store, llm=llm, background=background)
     return memory
 
 
 @contextmanager
-def writing(store: str) -> Iterator[Memory]:
+def writing(store: str, llm: LanguageModel | None = None, *, background: bool = False) -> Iterator[Memory]:
     """Open *store*, creating it on first use."""
     if store == ":memory:":
         raise CommandError(
@@ -65,12 +66,12 @@ def writing(store: str) -> Iterator[Memory]:
             hint="name a file: --store chat.db",
             exit_code=2,
         )
-    with open_memory(store) as memory:
+    with open_memory(store, llm, background=background) as memory:
         yield memory
 
 
 @contextmanager
-def reading(store: str) -> Iterator[Memory]:
+def reading(store: str, llm: LanguageModel | None = None) -> Iterator[Memory]:
     """
     Open *store*, which must be there: a command that reads never leaves an empty file behind.
 
@@ -83,7 +84,7 @@ def reading(store: str) -> Iterator[Memory]:
             f"there is no memory at {store}",
             hint='start one with `holdfast say "…"`, `holdfast import FILE` or `holdfast demo`, or name another with --store PATH',
         )
-    with writing(store) as memory:
+    with writing(store, llm) as memory:
         yield memory
 
 

@@ -43,10 +43,10 @@ def one_line(text: str) -> str:
     return " ".join(safe(text).split())
 
 
-def json_text(value: Any) -> str:
+def json_text(value: Any, indent: int | None = 2) -> str:
     """One JSON document that a terminal can be shown; only ASCII where the terminal has no more."""
     encoding = (getattr(sys.stdout, "encoding", "") or "").lower().replace("-", "")
-    text = json.dumps(value, ensure_ascii=not encoding.startswith("utf"), indent=2)
+    text = json.dumps(value, ensure_ascii=not encoding.startswith("utf"), indent=indent)
     return _UNSAFE_IN_JSON.sub(_escaped, text)
 
 

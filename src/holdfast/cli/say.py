@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 from ..reports import DigestReport
+from . import models
 from .changes import change_row
+from .models import BaseUrl, Llm
 from .options import (
     BOT,
     CONVERSATION,
@@ -42,6 +44,8 @@ def say(
         str, typer.Option("--conversation", "-c", metavar="NAME", help="In which conversation.")
     ] = CONVERSATION,
     digest: Annotated[bool, typer.Option(help="Do the background work that this causes, too.")] = True,
+    llm: Llm = None,
+    base_url: BaseUrl = None,
     store: Store = STORE,
     user: User = USER,
     org: Org = ORG,
@@ -64,7 +68,7 @@ def say(
         raise CommandError(
             "usage", "there is nothing in what is said", hint='write holdfast say "I live in Lisbon."', exit_code=2
         )
-    with writing(store) as memory:
+    with models.model(llm, base_url) as model, writing(store, model) as memory:
         chat = memory.conversation(conversation, user=user, org=org, bot=bot, subject=subject)
         receipt = chat.record(text, reply)
         if not as_json:

@@ -86,6 +86,12 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json_text(value) + "\n")
 
 
+def print_json_line(value: Any) -> None:
+    """One of several documents, on one line, at once."""
+    sys.stdout.write(json_text(value, indent=None) + "\n")
+    sys.stdout.flush()
+
+
 def cells(text: str) -> int:
     """How many columns *text* takes on a terminal: wide letters take two."""
     return cell_len(safe(text))

@@ -22,7 +22,7 @@ app = commands()
 @app.command()
 def export(
     file: Annotated[
-        str | None, typer.Argument(metavar="[FILE]", help="Where to write it; standard output when not given.")
+        str | None, typer.Argument(metavar="FILE", help="Where to write it; standard output when not given.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
     store: Store = STORE,

@@ -17,7 +17,7 @@ Function = Callable[[Messages], str | Answer]
 @dataclass(frozen=True, slots=True)
 class FunctionModel:
     """
-    Calls ``function(messages)`` with a system and a user message in OpenAI's shape.
+    Calls ``function(messages)`` with a system and a user message in OpenAI's shape, a chat's turns between them.
 
     It returns text, or an `Answer` when it knows what the call used; tokens are estimated otherwise.
     """
@@ -32,7 +32,9 @@ class FunctionModel:
         Raises:
             ModelError: the function returned something else, or could not reach its model.
         """
-        messages = ({"role": "system", "content": request.system}, {"role": "user", "content": request.text})
+        before = ({"role": role, "content": content} for role, content in request.before)
+        system, text = {"role": "system", "content": request.system}, {"role": "user", "content": request.text}
+        messages = ((system,) if request.system else ()) + (*before, text)
         try:
             said = self.function(messages)
         except OSError as error:  # refused connections and time-outs are among them
@@ -42,7 +44,7 @@ class FunctionModel:
         if not isinstance(said, str):
             hint = "let it return the model's text, or a holdfast.llm.Answer"
             raise ModelError(f"{self.name} returned a {type(said).__name__}", hint=hint, transient=False)
-        asked = count_tokens(request.system) + count_tokens(request.text)
+        asked = sum(count_tokens(message["content"]) for message in messages)
         return Answer(said, self.name, input_tokens=asked, output_tokens=count_tokens(said), estimated=True)
 
 

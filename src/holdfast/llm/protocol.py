@@ -27,7 +27,8 @@ class Request:
 
     ``system`` holds our instructions, ``text`` the people's words as data; the two are never mixed.
     ``prompt`` is the digest of the instructions, which every row that they wrote names.
-    ``cache_key`` is stable for the same chat and range; "" sends none.
+    ``cache_key`` is stable for the same chat and range; "" sends none.  ``before`` are the turns of a chat before
+    *text*, oldest first: (``user`` or ``assistant``, what was said).
     """
 
     layer: Layer
@@ -38,6 +39,7 @@ class Request:
     temperature: float = 0.0
     max_output_tokens: int = 1024
     timeout_s: float = 60.0
+    before: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

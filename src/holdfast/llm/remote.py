@@ -17,7 +17,7 @@ import httpx2
 from genai_prices import Usage, calc_price
 from pydantic_ai import exceptions as ai
 from pydantic_ai.direct import model_request
-from pydantic_ai.messages import ModelRequest, ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
@@ -185,8 +185,12 @@ def _model(address: Address, client: httpx2.AsyncClient) -> Model:
 
 
 async def _ask(model: Model, address: Address, request: Request) -> ModelResponse:
+    before: list[ModelMessage] = [
+        ModelRequest.user_text_prompt(said) if role == "user" else ModelResponse(parts=[TextPart(said)])
+        for role, said in request.before
+    ]
     asked = ModelRequest.user_text_prompt(request.text, instructions=request.system or None)
-    return await model_request(model, [asked], model_settings=_settings(model, address, request))
+    return await model_request(model, [*before, asked], model_settings=_settings(model, address, request))
 
 
 def _settings(model: Model, address: Address, request: Request) -> ModelSettings:
