@@ -85,7 +85,9 @@ def import_(
     and whatever else should be kept with the message.
 
     Every line is checked before anything is stored. Stop it with Ctrl-C and run it again: it goes
-    on where it stopped, and nothing is stored twice. A file that has grown adds what is new. What `holdfast export` wrote is known by its content and taken back whole, under the name in it
+    on where it stopped, and nothing is stored twice. A file that has grown adds what is new.
+
+    What `holdfast export` wrote is known by its content and taken back whole, under the name in it
     unless --user names another; nothing may be held about that person yet.
 
     \b
@@ -95,33 +97,49 @@ def import_(
       jq -c '.messages[]' export.json | holdfast import - -c export
       holdfast import ana.json
     """
-    began, who = time.monotonic(), {"user": user, "org": org, "bot": bot, "subject": subject}
+    who = {"user": user, "org": org, "bot": bot, "subject": subject}
     with ExitStack() as stack:
         opened = [(name, _open(stack, name)) for name in files]
         if (kept := _export_among(opened)) is not None:
             return exports.take_back(kept, store, who, exports.typed(context), digest=digest, as_json=as_json)
         sources = [_source(name, stream, conversation) for name, stream in opened]
-        skipped, outcome, report = _judge(sources, skip_bad, as_json), Outcome(), DigestReport()
+        skipped = _judge(sources, skip_bad, as_json)
         model = stack.enter_context(models.model(llm, base_url))
-        with writing(store, model) as memory, _resumable(outcome, sources):
-            stored_s = _append(memory, sources, outcome, who, skip_bad, show=not as_json)
-            if digest:
-                report = digest_all(memory, show=not as_json)
-    learn_s = time.monotonic() - began - stored_s
+        memory = stack.enter_context(writing(store, model))
+        done = _take_in(memory, sources, who, skip_bad, digest=digest, show=not as_json)
     options = same_options(store, user, org=org, bot=bot)
-    if outcome.skipped:
-        raise _refused(outcome.skipped, user, options)
-    # Short files are learned from as they are stored; the run that follows has the rest.
-    report = DigestReport(changes=tuple(outcome.changes)) + report
+    if done.outcome.skipped:
+        raise _refused(done.outcome.skipped, user, options)
     if as_json:
-        print_json(_as_data(sources, outcome, skipped, report if digest else None))
+        print_json(_as_data(sources, done.outcome, skipped, done.report if digest else None))
     else:
-        _say(sources, outcome, skipped, report, stored_s, learn_s, digest)
-        after = (
-            f"facts{same_options(store, user, org=org, bot=bot)}" if digest else f"digest{same_options(store, USER)}"
-        )
-        Screen().line(f"Next:  holdfast {after}")
-    return raise_if_failed(report)
+        _say(sources, done, skipped, digest)
+        Screen().line(f"Next:  holdfast {f'facts{options}' if digest else f'digest{same_options(store, USER)}'}")
+    return raise_if_failed(done.report)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What an import did, and the seconds that storing and learning took."""
+
+    outcome: Outcome
+    report: DigestReport
+    stored_s: float
+    learned_s: float
+
+
+def _take_in(
+    memory: Memory, sources: list[Source], who: dict[str, Any], skip_bad: bool, *, digest: bool, show: bool
+) -> Done:
+    """Store every source's messages, and learn from them."""
+    outcome = Outcome()
+    with _resumable(outcome, sources):
+        stored_s = _append(memory, sources, outcome, who, skip_bad, show=show)
+        began = time.monotonic()
+        report = digest_all(memory, show=show) if digest else DigestReport()
+    # Short files are learned from as they are stored; the run that follows has the rest.
+    learned = DigestReport(changes=tuple(outcome.changes)) + report
+    return Done(outcome, learned, stored_s, time.monotonic() - began)
 
 
 def _refused(skipped: str, user: str, options: str) -> CommandError:
@@ -131,19 +149,11 @@ def _refused(skipped: str, user: str, options: str) -> CommandError:
     )
 
 
-def _say(
-    sources: list[Source],
-    outcome: Outcome,
-    skipped: int,
-    report: DigestReport,
-    stored_s: float,
-    learn_s: float,
-    digest: bool,
-) -> None:
-    screen = Screen()
-    _tell(screen, sources, outcome, skipped, stored_s)
+def _say(sources: list[Source], done: Done, skipped: int, digest: bool) -> None:
+    screen, report = Screen(), done.report
+    _tell(screen, sources, done.outcome, skipped, done.stored_s)
     if report.changes or (digest and (report.jobs or report.failed)):
-        screen.line(*digest_words(report), (f"   {seconds(learn_s)}", QUIET))
+        screen.line(*digest_words(report), (f"   {seconds(done.learned_s)}", QUIET))
         print_changes(screen, report.changes, most=10)
     screen.line()
 
