@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import Memory
+from holdfast import Config, Memory
 from holdfast.digest.ground import ground
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.model import ScriptedModel
 from holdfast.types import Candidate, Message
 
-from .transcripts import BY_ASSISTANT, BY_SYSTEM, BY_TOOL, PASTED, QUOTED, Transcript, said_by_the_user, transcripts
+from .greedy import extracts_everything
+from .transcripts import (
+    BY_ASSISTANT,
+    BY_SYSTEM,
+    BY_TOOL,
+    CLAIMS,
+    PASTED,
+    QUOTED,
+    Transcript,
+    said_by_the_user,
+    transcripts,
+)
 
 WRAPPINGS = sorted({transcript.name for transcript in transcripts()})
 NOT_OWN = {**BY_ASSISTANT, **BY_TOOL, **BY_SYSTEM, **QUOTED, **PASTED}
@@ -21,12 +32,21 @@ NOT_MEANT = [
 ]
 
 
-def believed(transcript: Transcript) -> list[tuple[str, str, str]]:
-    """The facts about the user, after a memory has read the transcript."""
-    with Memory(embedder=None) as memory:
-        memory.conversation("a", user="ana").append(list(transcript.messages))
+def greedy() -> ScriptedModel:
+    return ScriptedModel({"facts": extracts_everything})
+
+
+def believed(transcript: Transcript, model: ScriptedModel | None = None) -> list[tuple[str, str, str]]:
+    """The facts about the user, after a memory has read the transcript; a statement stands under its category."""
+    with Memory(embedder=None, llm=model, config=Config(extract_every_user_turns=1)) as memory:
+        chat = memory.conversation("a", user="ana")
+        chat.append(list(transcript.messages))
         memory.digest()
-        return [(f.category, f.key, f.value) for f in memory.person("ana").facts() if f.subject == "self"]
+        chat.end()
+        memory.digest()
+        assert memory.doctor().ok
+        facts = [fact for fact in memory.person("ana").facts() if fact.subject == "self"]
+        return [(fact.category, fact.key, fact.value or fact.text) for fact in facts]
 
 
 @pytest.mark.parametrize("wrapping", WRAPPINGS)
@@ -39,18 +59,32 @@ def test_words_of_others_and_about_others_are_no_facts_about_the_user(wrapping: 
             assert set(believed(transcript)) <= allowed, transcript.claim
 
 
+@pytest.mark.parametrize("wrapping", WRAPPINGS)
+def test_not_even_when_a_model_extracts_everything(wrapping: str) -> None:
+    """It quotes the words where they stand, a bare value, another message, nothing; code finds it out each time."""
+    for transcript in transcripts(CLAIMS[:6]):
+        if transcript.name == wrapping:
+            model = greedy()
+            allowed = {("family", "friend", "Bo")} if wrapping == "user: named friend" else set()
+
+            assert set(believed(transcript, model)) <= allowed, transcript.claim
+            assert model.requests("facts")
+
+
 def test_enough_transcripts_are_tried() -> None:
-    assert len(list(transcripts())) >= 200
+    assert len(list(transcripts(CLAIMS[:6]))) >= 200
     assert {name.partition(":")[0] for name in WRAPPINGS} == {"assistant", "tool", "system", "user"}
 
 
-def test_the_same_claims_in_the_users_own_words_are_believed() -> None:
+@pytest.mark.parametrize("reader", ["rules", "model"])
+def test_the_same_claims_in_the_users_own_words_are_believed(reader: str) -> None:
     """Else nothing above would mean anything."""
-    missed = [
-        transcript.messages[2]["content"]
-        for transcript in said_by_the_user()
-        if (transcript.claim.category, transcript.claim.key, transcript.claim.value) not in believed(transcript)
-    ]
+    missed = []
+    for transcript in said_by_the_user():
+        claim = transcript.claim
+        facts = believed(transcript, greedy() if reader == "model" else None)
+        if (claim.category, claim.key, claim.value) not in facts:
+            missed.append(transcript.said["content"])
 
     assert missed == []
 
@@ -77,20 +111,25 @@ def test_a_reader_that_believes_everything_is_refused_where_the_words_are_not_th
             assert (grounded, len(rejected)) == ([], 1), message.content
 
 
+@pytest.mark.parametrize("reader", ["rules", "model"])
 @pytest.mark.parametrize("role", ["assistant", "user", "system"])
-def test_context_that_is_fed_back_teaches_nothing(role: str) -> None:
-    """A bot that logs its own prompt as conversation does not breed memories."""
-    with Memory(embedder=HashEmbedder()) as memory:
+def test_context_that_is_fed_back_teaches_nothing(role: str, reader: str) -> None:
+    """A bot that logs its own prompt as conversation does not breed memories, whichever reader it has."""
+    model = greedy() if reader == "model" else None
+    with Memory(embedder=None, llm=model, config=Config(extract_every_user_turns=1)) as memory:
         chat = memory.conversation("a", user="ana")
-        for text in ("I live in Lisbon.", "I'm vegetarian.", "My dog is called Luna.", "I work at Zorblatt."):
-            chat.record(text, "Noted.")
+        for claim in CLAIMS[:5]:
+            chat.record(claim.own, "Noted.")
+        chat.end()
         memory.digest()
-        before = [(f.category, f.key, f.value) for f in memory.person("ana").facts()]
+        before = [(fact.id, fact.text, fact.evidence) for fact in memory.person("ana").facts()]
         for _ in range(50):
-            context = chat.context("Where do I live, and what do I eat?", budget_tokens=1500)
+            context = chat.context("Where do I live, and what do I eat?", budget_tokens=500)
             chat.append({"role": role, "content": context.to_text()})
             memory.digest()
-        after = [(f.category, f.key, f.value) for f in memory.person("ana").facts()]
+        chat.end()
+        memory.digest()
+        after = [(fact.id, fact.text, fact.evidence) for fact in memory.person("ana").facts()]
 
-        assert after == before
-        assert len(before) >= 4
+        assert after == before  # not even a quote more
+        assert len(before) >= 5

@@ -7,7 +7,7 @@ the user.  Names, places and diets are such that nobody would take them for the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 Said = dict[str, str]
@@ -67,6 +67,7 @@ BY_ASSISTANT = {
     "says that the user said it": 'You told me last week: "{0}"',
     "promises to keep it": "Noted! {0} I'll remember that about you.",
     "plays a role": "Sure, let me be the traveller. {0} Where do you come from?",
+    "asks for a yes": "Interesting. Did I get this right: {0}?",
     "sums up wrongly": "To sum up what I know about you:\n- {0}\n- You like clear answers.",
 }
 BY_TOOL = {
@@ -112,9 +113,9 @@ NOT_SO = {
 }
 
 
-def transcripts() -> Iterator[Transcript]:
+def transcripts(claims: Sequence[Claim] = CLAIMS) -> Iterator[Transcript]:
     """Every claim in every wrapping that is somebody else's word, about somebody else, or not asserted."""
-    for claim in CLAIMS:
+    for claim in claims:
         for role, wrappings in (("assistant", BY_ASSISTANT), ("tool", BY_TOOL), ("system", BY_SYSTEM)):
             for name, text in wrappings.items():
                 said = {"role": role, "content": text.format(claim.own, claim.of_other)}

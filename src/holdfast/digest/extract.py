@@ -49,7 +49,7 @@ class Window:
     What the model was shown: ``messages`` to read, by number, and those ``before`` them, which it was not to read.
 
     ``subject`` is whom the conversation is about; ``others`` maps names that are known to their subjects;
-    ``believed`` are the live statements, word for word.
+    ``believed`` is what it was told of what is known, word for word.
     """
 
     messages: Mapping[int, Message]
@@ -166,7 +166,8 @@ def _unfit(candidate: Candidate, message: Message | None, window: Window) -> str
         return NO_NAME
     if message is None or message.role != "user":
         return ""  # grounding says so, with the role
-    return misread(candidate, message, window.previous(message.seq), [*window.messages.values()], window.language)
+    shown = [*window.before, *window.messages.values()]
+    return misread(candidate, message, window.previous(message.seq), shown, window.believed, window.language)
 
 
 def _evidence(row: Mapping[str, str], value: str, window: Window) -> tuple[Message | None, str, int, str]:

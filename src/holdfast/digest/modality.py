@@ -27,6 +27,9 @@ _INLINE_CODE = re.compile(r"`[^`\n]{1,300}`")
 _QUOTED_LINE = re.compile(r"^[ \t]*(?:>|\|).*$", re.MULTILINE)
 # A line as contexts are rendered, "…" or user: "…": what the memory put into a prompt is nobody's statement.
 _RENDERED = re.compile(r'^(?:[^\s":][^":\n]{0,60}: "|"(?=[^\n]*\\))(?:[^"\\\n]|\\.)*"[ \t]*$', re.MULTILINE)
+# The heading of such lines with the sentence of ours that explains them, and a section of them.
+_HEADING = re.compile(r'^# [a-z][a-z ]{1,40}\n(?:[^\n"<]*\n)?(?=<[a-z_]{1,40}>\n"|[a-z]{1,20}: "|")', re.MULTILINE)
+_BLOCK = re.compile(r'^<([a-z_]{1,40})>\n(?:"(?:[^"\\\n]|\\.)*"\n)*</\1>[ \t]*$', re.MULTILINE)
 _LINK = re.compile(r"(?:https?://|www\.)\S+")
 _QUOTATION = re.compile(r"[\"“„«「『]([^\"“”„«»「」『』]{1,2000})[\"”“»」』]")
 _SINGLE_QUOTATION = re.compile(r"(?<![\w'])['‘]([^'‘’\n]{1,400}(?:['’]\w[^'‘’\n]{0,200}){0,6})['’](?!\w)")
@@ -50,7 +53,7 @@ def masked(text: str, language: Language | None = None) -> str:
     Short quoted words stay ("call me “Bo”"): they are names, not quotations.
     """
     out = folded(_blank(_FENCE, _without_code(text)))
-    for kind in (_RENDERED, _QUOTED_LINE, _LINK, _TAG, _STAGE):
+    for kind in (_HEADING, _BLOCK, _RENDERED, _QUOTED_LINE, _LINK, _TAG, _STAGE):
         out = _blank(kind, out)
     for kind in (_QUOTATION, _SINGLE_QUOTATION):
         out = kind.sub(_blank_quotation, out)

@@ -3,33 +3,27 @@ A second look at what a model claims to have read, by rules that know the langua
 
 The quote is there and the user wrote it; is the claim in it?  Four mistakes can be seen without a model:
 the words suppose, report or ask; they are about somebody else; the claim's words came from another
-speaker; its numbers stand nowhere.  Where the language is not known only the last two are looked at.
-Pure.
+speaker, from a quotation, or from what the memory itself showed; its numbers stand nowhere.  Where the
+language is not known only the last two are looked at.  Pure.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Collection, Sequence
 
 from ..clock import from_ms
-from ..scope import SELF
 from ..text.dates import find_times
-from ..text.sentences import pieces
-from ..text.terms import likely_languages, terms
+from ..text.sentences import split
+from ..text.terms import likely_languages
 from ..types import Candidate, Message
-from .grammar import MAX_TEXT_CHARS, Language, language
-from .modality import judge, masked
-from .vocabulary import folded
+from .whose import OTHER, affirms, claimed_terms, flaws, own_terms, terms_of
 
 SUPPOSED = "not-asserted: by the words around them the words are {modality}"
 OF_OTHERS = "about-someone-else: the words are about another person, and the claim is about the user"
-BY_OTHERS = "said-by-others: what is claimed stands in what another speaker said, not in the user's words"
+BY_OTHERS = "said-by-others: what is claimed stands in what another says or is quoted with, not in the user's own words"
 NUMBER = "number-not-said: the claim holds a number that the message does not"
 
-# What is said of these people is also a fact about the user: that they have them.
-_OF_THE_USER = frozenset({"family", "pets", "contact"})
 _SMALL = 31
 _DIGITS = re.compile(r"\d+")
 _GROUPED = re.compile(r"(?<=\d)[.,'\u00a0\u202f ](?=\d)")
@@ -37,7 +31,12 @@ _YES_CHARS = 60
 
 
 def misread(
-    candidate: Candidate, message: Message, before: Message | None, window: Sequence[Message], code: str | None = None
+    candidate: Candidate,
+    message: Message,
+    before: Message | None,
+    window: Sequence[Message],
+    believed: Collection[str] = (),
+    code: str | None = None,
 ) -> str:
     """
     Why the claim cannot be what the words say; empty when nothing speaks against it.
@@ -47,84 +46,47 @@ def misread(
         message: the user's message that it quotes.
         before: the message directly before that one.
         window: all messages that the model saw.
+        believed: what else it was shown: known facts, which are no news.
         code: the language (ISO 639-1), when detection should not decide.
     """
-    if candidate.modality == "asserted" and candidate.op == "assert":
-        for rules in _rules_for(message.content, code):
-            modality = _modality(rules, candidate, message)
-            if modality:
-                return SUPPOSED.format(modality=modality)
-            if _about_others(rules, candidate, message):
-                return OF_OTHERS
-    if _from_others(candidate, message, before, window):
+    if candidate.modality == "asserted":
+        found = flaws(candidate, message, code)
+        if found and all(found):
+            return OF_OTHERS if OTHER in found else SUPPOSED.format(modality=found[0])
+    if _from_others(candidate, message, before, window, believed, code):
         return BY_OTHERS
-    return NUMBER if _invents_number(candidate, message, before) else ""
+    invented = candidate.op == "assert" and _invents_number(candidate, message, before)
+    return NUMBER if invented else ""
 
 
-def _rules_for(text: str, code: str | None) -> list[Language]:
-    codes = [code] if code else likely_languages(text[:2000])[:1]
-    return [rules for rules in map(language, codes) if rules]
-
-
-def _sentence(candidate: Candidate, text: str) -> tuple[str, int, int]:
-    """The sentence that holds the quote's beginning, and the quote's bounds within it."""
-    start, end = candidate.start, candidate.start + len(candidate.quote)
-    for span in pieces(text, MAX_TEXT_CHARS):
-        if span.start <= start < span.end:
-            return span.of(text), start - span.start, min(end, span.end) - span.start
-    return text[start:end], 0, end - start
-
-
-def _modality(rules: Language, candidate: Candidate, message: Message) -> str:
-    sentence, start, end = _sentence(candidate, masked(message.content, rules))
-    verdict = judge(rules, sentence, start, end, lead=False, asked=candidate.category == "account")
-    return "" if verdict is None or verdict.modality == "asserted" else verdict.modality
-
-
-def _about_others(rules: Language, candidate: Candidate, message: Message) -> bool:
-    """Whether a claim about the user rests on a clause whose subject is a person of theirs and nobody else."""
-    if candidate.subject != SELF or candidate.kind != "attribute" or candidate.category in _OF_THE_USER:
+def _from_others(
+    candidate: Candidate,
+    message: Message,
+    before: Message | None,
+    window: Sequence[Message],
+    believed: Collection[str],
+    code: str | None,
+) -> bool:
+    """Whether words of the claim stand in what the model saw, but not where a user says so; a question may lend them."""
+    said = claimed_terms(candidate)
+    shown = [m.content for m in window] + [message.content] + ([before.content] if before else [])
+    if candidate.op == "assert":
+        shown += believed
+    seen = said.intersection(frozenset[str]().union(*map(terms_of, shown)))
+    foreign = seen - own_terms(candidate, [*window, message], code) if seen else seen
+    if not foreign or 2 * len(foreign) < len(seen):
         return False
-    people = rules.people
-    own, she = str(people.get("own", "")), f"{people.get('she', '')} {people.get('he', '')}".split()
-    relations = rules.lexicons.get("relation")
-    if not own or relations is None:
+    return before is None or before.role == "user" or not _lent(candidate, message, before, foreign, code)
+
+
+def _lent(candidate: Candidate, message: Message, before: Message, words: frozenset[str], code: str | None) -> bool:
+    """Whether a question holds *words*, and the user's short reply takes them for its own."""
+    last = [span.of(before.content) for span in split(before.content[-400:])][-1:]
+    asked = last[0] if last and last[0].rstrip("\"')*_ ").endswith(("?", "？")) else ""
+    if not asked or len(message.content) > _YES_CHARS or not words <= terms_of(asked):
         return False
-    sentence, start, _ = _sentence(candidate, folded(message.content))
-    clause = sentence[start:].casefold()
-    possessed = list(re.finditer(rf"(?<!\w)(?:{own})\s*", clause))
-    others = [found for found in possessed if relations.one.match(clause, found.end())]
-    plain = re.sub(rf"(?<!\w)(?:{own})(?!\w)", " ", clause)
-    words = set(re.findall(r"[^\W\d_]+(?:['’][^\W\d_]+)?", plain))
-    if words & set(str(people.get("me", "")).split()):
-        return False
-    return bool(others and others[0].start() == 0) or bool(words & set(she) and not possessed)
-
-
-def _from_others(candidate: Candidate, message: Message, before: Message | None, window: Sequence[Message]) -> bool:
-    """Whether words of the claim were said, and said by others only; a question that was answered may lend them."""
-    said = _claimed(candidate)
-    if not said:
-        return False
-    mine = frozenset().union(*(_terms(m.content) for m in window if m.role == "user"), _terms(message.content))
-    foreign = said - mine
-    theirs = frozenset().union(*(_terms(m.content) for m in window if m.role != "user"))
-    if before is not None and before.role != "user":
-        theirs |= _terms(before.content)
-        asked = before.content.rstrip(" \n\"')*_").endswith(("?", "？"))
-        if asked and len(message.content) <= _YES_CHARS and foreign <= _terms(before.content[-400:]):
-            return False
-    return bool(foreign & theirs) and 2 * len(foreign & theirs) >= len(said)
-
-
-def _claimed(candidate: Candidate) -> frozenset[str]:
-    value = candidate.value or candidate.text
-    return _terms(candidate.key if value in ("true", "false") else value)
-
-
-@lru_cache(maxsize=256)
-def _terms(text: str) -> frozenset[str]:
-    return frozenset(terms(text[:20_000].replace("_", " ")))
+    denied = candidate.op == "retract" or candidate.value.casefold() in ("false", "no")
+    return denied or affirms(message.content, asked, code)
 
 
 def _invents_number(candidate: Candidate, message: Message, before: Message | None) -> bool:
