@@ -147,7 +147,8 @@ class AsyncMemory:
         Background work that is not finished, oldest first.
 
         Args:
-            state: only ``ready``, ``running``, ``dead`` or ``cancelled`` jobs.
+            state: only ``ready``, ``waiting``, ``running``, ``dead`` or ``cancelled`` jobs.  A job waits while
+                its model may not be asked: a budget is spent, the key is refused, ...; its reason says which.
         """
         return await asyncio.to_thread(self._sync.jobs, state)
 

@@ -21,6 +21,7 @@ from .conversation import Conversation
 from .embed import BUILT_IN, BuiltIn, resolve
 from .embed.protocol import Embedder
 from .errors import BadInput, ConfigError, NotFound
+from .jobs.queue import WAITING, told
 from .jobs.usage import across
 from .llm import Function, model_of
 from .llm.protocol import Closable, LanguageModel
@@ -168,11 +169,14 @@ class Memory:
         Background work that is not finished, oldest first.
 
         Args:
-            state: only ``ready``, ``running``, ``dead`` or ``cancelled`` jobs.
+            state: only ``ready``, ``waiting``, ``running``, ``dead`` or ``cancelled`` jobs.  A job waits while
+                its model may not be asked: a budget is spent, the key is refused, ...; its reason says which.
         """
-        if state not in (None, "ready", "running", "dead", "cancelled"):
-            raise BadInput(f"there is no job state {state!r}", hint="use ready, running, dead or cancelled")
-        return self._pipeline.store.jobs(state=state)
+        if state not in (None, "ready", WAITING, "running", "dead", "cancelled"):
+            raise BadInput(f"there is no job state {state!r}", hint="use ready, waiting, running, dead or cancelled")
+        now_ms = self._pipeline.now_ms()
+        found = self._pipeline.store.jobs(state="ready" if state == WAITING else state)
+        return [job for job in (told(job, now_ms) for job in found) if state in (None, job.state)]
 
     def retry(self, job_id: str) -> None:
         """

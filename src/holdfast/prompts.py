@@ -39,8 +39,9 @@ class Prompts:
         Raises:
             BadInput: there is no such prompt.
         """
+        known = _checked(name)
         rows = self._pipeline.store.read(self._scope, lambda view: view.prompts())
-        return in_words(_checked(name), rows).task
+        return in_words(known, rows).task
 
     def set(self, name: str, text: str) -> PromptVersion:
         """
@@ -73,8 +74,9 @@ class Prompts:
         Raises:
             BadInput: there is no such prompt.
         """
+        known = _checked(name)
         rows = self._pipeline.store.read(self._scope, lambda view: view.prompts())
-        return [_version(row) for row in rows if row.name == _checked(name)]
+        return [_version(row) for row in rows if row.name == known]
 
     def _next(self, name: str, text: str) -> PromptVersion:
         now_ms = self._pipeline.now_ms()

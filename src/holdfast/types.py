@@ -313,9 +313,9 @@ class Job:
     One standing piece of background work.
 
     ``key`` is unique within the person: ``kind`` and the lane it keeps in order.  ``state`` is
-    ``ready``, ``running``, ``dead`` or ``cancelled``; finished work leaves no row.  ``wanted`` is
-    how far the work should reach (a message number); it rises while the job waits or runs.
-    ``fence`` rises with each claim: a worker whose fence is old can write nothing.
+    ``ready``, ``waiting`` (its model may not be asked now), ``running``, ``dead`` or ``cancelled``; finished work
+    leaves no row.  ``wanted`` is how far the work should reach (a message number); it rises while the job waits or
+    runs.  ``fence`` rises with each claim: a worker whose fence is old can write nothing.
     """
 
     org: str

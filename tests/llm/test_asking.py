@@ -281,10 +281,12 @@ def test_work_without_budget_waits_visibly_and_goes_on_the_next_day(model, clock
 
     assert memory.digest().waiting == 1
     job = the_job(memory)
-    assert (job.state, job.attempt) == ("ready", 0)
+    assert (job.state, job.attempt) == ("waiting", 0)
     assert job.reason == (
         "waiting: budget of the memory: 0 of 0 tokens are used today; next at 2026-03-02T00:00:00+00:00"
     )
+    assert [job.id for job in memory.jobs("waiting")] == [job.id]
+    assert job.id not in [job.id for job in memory.jobs("ready")]
     assert memory.digest() == DigestReport()
     assert model.asked == []
     clock.advance(hours=2)
@@ -298,7 +300,7 @@ def test_a_larger_budget_sets_waiting_work_free_when_the_memory_is_opened(model,
         memory.digest()
     with Memory(tmp_path / "m.db", llm=model, embedder=None, clock=clock) as memory:
         job = the_job(memory)
-        assert job.run_at_ms == clock().timestamp() * 1000
+        assert (job.state, job.run_at_ms) == ("ready", clock().timestamp() * 1000)
         asks_once(memory)
 
         assert memory.digest().jobs == 1
@@ -327,7 +329,7 @@ def test_a_fault_that_only_a_person_can_mend_waits_and_is_never_given_up(model, 
         model.fails = [ModelError("count:1 refused the key", hint="check the key", transient=False, setup=True)]
         assert memory.digest().failed == 1
         job = the_job(memory)
-        assert (job.state, job.attempt) == ("ready", 0)
+        assert (job.state, job.attempt) == ("waiting", 0)
         assert job.reason.startswith("waiting: model: count:1 refused the key (check the key); next at 2026-03-0")
         assert memory.digest().waiting == 0
         clock.advance(minutes=15)

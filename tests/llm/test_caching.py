@@ -63,3 +63,28 @@ def test_others_are_asked_as_ever(provider, monkeypatch):
 
     assert "cache" not in str(body_of(provider, "google:gemini-2.5-flash", api_key="k"))
     assert "cache" not in str(body_of(provider, "openai:qwen3", base_url=provider.url))
+
+
+def test_a_cache_that_is_refused_is_done_without(provider, monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
+    made = model("openai:gpt-5.1", api_key="k")
+    refusal = {"error": {"message": "Unknown parameter: 'prompt_cache_retention'.", "code": "unknown_parameter"}}
+    provider.replies = [server.of(refusal, 400), server.openai()]
+    made.ask(ASKED)
+    made.close()
+
+    first, second = (asked.body for asked in provider.asked)
+    assert first["prompt_cache_key"] == second["prompt_cache_key"] == "facts:1f:1-10"
+    assert (first["prompt_cache_retention"], second.get("prompt_cache_retention")) == ("24h", None)
+
+
+def test_a_key_is_no_longer_than_providers_take_and_stays_that_of_its_range(provider, monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
+    keys = [f"facts:{'conversation' * 20}:1-{end}" for end in (10, 10, 20)]
+    sent = [
+        body_of(provider, "openai:gpt-5.1", replace(ASKED, cache_key=key), api_key="k")["prompt_cache_key"]
+        for key in keys
+    ]
+
+    assert max(map(len, sent)) <= 64
+    assert sent[0] == sent[1] != sent[2]

@@ -234,6 +234,39 @@ def test_an_answer_without_text_is_empty(compatible, provider):
     assert compatible.ask(ASKED).text == ""
 
 
+@pytest.mark.parametrize(
+    ("code", "body"),
+    [
+        (
+            400,
+            {"message": "Unsupported value: 'temperature' does not support 0 with this model.", "param": "temperature"},
+        ),
+        (422, {"message": "unexpected field temperature"}),
+    ],
+)
+def test_a_model_that_takes_no_temperature_is_asked_without_from_then_on(compatible, provider, code, body):
+    provider.replies = [of({"error": body}, code), server.openai()]
+
+    assert [compatible.ask(ASKED).text for _ in range(2)] == ["Porto"] * 2
+    assert [asked.body.get("temperature") for asked in provider.asked] == [0, None, None]
+
+
+def test_a_limit_under_its_newer_name_is_used_where_the_older_is_refused(compatible, provider):
+    refusal = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
+    provider.replies = [of({"error": {"message": refusal}}, 400), server.openai()]
+
+    assert [compatible.ask(ASKED).text for _ in range(2)] == ["Porto"] * 2
+    limits = [(asked.body.get("max_tokens"), asked.body.get("max_completion_tokens")) for asked in provider.asked]
+    assert limits == [(1024, None), (None, 1024), (None, 1024)]
+
+
+def test_an_option_is_left_out_once_and_then_the_refusal_is_told(compatible, provider):
+    provider.replies = [of({"error": {"message": "temperature and max_tokens: no"}}, 400)]
+
+    assert "rejected the request (status 400)" in str(failure(compatible))
+    assert len(provider.asked) == 3
+
+
 def test_a_refusal_in_words_of_its_own_is_a_refusal(compatible, provider):
     provider.replies = [server.openai(None, refusal="I cannot help with that.")]
 

@@ -18,13 +18,14 @@ from .work import DOING, due
 
 app = commands()
 
-_STYLES = {"ready": QUIET, "running": GOOD, "dead": BAD, "cancelled": CHANGED}
+_STYLES = {"ready": QUIET, "waiting": CHANGED, "running": GOOD, "dead": BAD, "cancelled": CHANGED}
 
 
 @app.command()
 def jobs(
     state: Annotated[
-        str | None, typer.Option("--state", metavar="STATE", help="Only ready, running, dead or cancelled ones.")
+        str | None,
+        typer.Option("--state", metavar="STATE", help="Only ready, waiting, running, dead or cancelled ones."),
     ] = None,
     retry: Annotated[
         str | None, typer.Option("--retry", metavar="ID", help="Make a dead or cancelled job ready again.")
@@ -39,7 +40,8 @@ def jobs(
     """
     List background work that is not finished; retry or cancel a job.
 
-    A job that failed too often is dead: it stays, with its reason, until it is retried.
+    A job that failed too often is dead, and stays with its reason until it is retried. One whose model may not be asked
+    waits: a budget is spent, or a key is refused.
 
     \b
     Examples:
@@ -60,7 +62,13 @@ def jobs(
     if as_json:
         print_json({"retried": retry, "cancelled": cancel, "jobs": plain(found)})
         return 0
-    screen = Screen()
+    _show(Screen(), found, retry, cancel, state, user)
+    return 0
+
+
+def _show(
+    screen: Screen, found: list[Job], retry: str | None, cancel: str | None, state: str | None, user: str | None
+) -> None:
     if retry:
         screen.line(f"{retry} is ready again; `holdfast digest` runs it")
     if cancel:
@@ -80,7 +88,6 @@ def jobs(
             for job in found
         ]
     )
-    return 0
 
 
 def _where(job: Job) -> str:
@@ -91,6 +98,8 @@ def _where(job: Job) -> str:
 def _when(job: Job) -> str:
     if job.state == "running":
         return f"held by {job.worker} until {minute(from_ms(job.lease_until_ms))}"
+    if job.state == "waiting":
+        return job.reason.partition(": ")[2]
     reason = f"attempt {job.attempt} failed: {job.reason}" if job.reason else ""
     if job.state == "ready" and not due(job):
         return f"due {minute(from_ms(job.run_at_ms))}" + (f"; {reason}" if reason else "")

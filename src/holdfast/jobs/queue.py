@@ -17,6 +17,14 @@ from ..scope import Scope
 from ..store.protocol import Store
 from ..types import Job
 
+WAITING = "waiting"
+
+
+def told(job: Job, now_ms: int) -> Job:
+    """The job as people are shown it: ``waiting`` while its model may not be asked, and its reason says why."""
+    waits = job.state == "ready" and job.run_at_ms > now_ms and job.reason.startswith(f"{WAITING}:")
+    return replace(job, state=WAITING) if waits else job
+
 
 class FenceLost(Exception):
     """Somebody else has taken the job over, or it was cancelled: what was not yet written is discarded."""
@@ -85,6 +93,6 @@ class Queue:
 
     def wait(self, job: Job, reason: str, until_ms: int) -> DigestReport:
         """Put a job back whose model may not be asked before *until_ms*; it was no attempt."""
-        words = f"waiting: {reason}; next at {from_ms(until_ms).isoformat(timespec='seconds')}"
+        words = f"{WAITING}: {reason}; next at {from_ms(until_ms).isoformat(timespec='seconds')}"
         self.store.fail(replace(job, attempt=job.attempt - 1), reason=words, run_at_ms=until_ms, dead=False)
         return DigestReport(waiting=1)

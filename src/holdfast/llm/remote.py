@@ -8,9 +8,12 @@ or the provider's words, which may quote the prompt.
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import AsyncIterator
 from concurrent.futures import CancelledError
+from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import httpx2
@@ -30,6 +33,17 @@ from .protocol import Answer, Finish, ModelError, Request
 # A model that cannot but think first gets room for that on top of what it may answer.
 THINKING_TOKENS = 4096
 CONNECT_TIMEOUT_S = 10.0
+# What a server may refuse to be told, by its own word for it, and our settings that go then.
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "temperature": ("temperature",),
+    "prompt_cache_retention": ("openai_prompt_cache_retention",),
+    "prompt_cache_key": ("openai_prompt_cache_key", "openai_prompt_cache_retention"),
+    "cache_control": ("cache",),
+    "reasoning_effort": ("thinking",),
+    "thinking": ("thinking",),
+    "max_tokens": (),
+}
+MAX_CACHE_KEY = 64
 
 
 class RemoteModel:
@@ -40,6 +54,7 @@ class RemoteModel:
         self._loop = Loop(f"holdfast-{address.provider}")
         self._lock = threading.Lock()
         self._open: tuple[Model, httpx2.AsyncClient] | None = None
+        self._refused: frozenset[str] = frozenset()
         self._connected()  # an option that cannot be used is told at once
         self._finalizer = weakref.finalize(self, self._loop.stop)
 
@@ -52,13 +67,24 @@ class RemoteModel:
         return f"RemoteModel({self.name!r})"
 
     def ask(self, request: Request) -> Answer:
-        """See `LanguageModel`."""
+        """See `LanguageModel`; what the server refuses to be told beside the prompt is left out from then on."""
+        start = time.monotonic()
+        while True:
+            left_s = max(0.01, request.timeout_s - (time.monotonic() - start))
+            answer = self._asked(replace(request, timeout_s=left_s), request.timeout_s)
+            if answer is not None:
+                return answer
+
+    def _asked(self, request: Request, timeout_s: float) -> Answer | None:
+        """The answer; ``None`` where asking again without an option may bring one."""
         model, client = self._connected()
         failure: ModelError
         try:
-            response = self._loop.run(_ask(model, self.address, request), client.aclose)
+            response = self._loop.run(_ask(model, self.address, request, self._refused), client.aclose)
         except ai.ModelAPIError as error:
-            failure = _translated(self.name, error, request.timeout_s)
+            if self._leaves_out(error):
+                return None
+            failure = _translated(self.name, error, timeout_s)
         except CancelledError:
             failure = ModelError(f"{self.name} was closed during the call", hint="it is tried again")
         except (
@@ -95,10 +121,25 @@ class RemoteModel:
         with self._lock:
             self._open = None
 
+    def _leaves_out(self, error: ai.ModelAPIError) -> bool:
+        """Whether the server refused an option that it can be asked without."""
+        said = (
+            str(error.body).lower() if isinstance(error, ai.ModelHTTPError) and error.status_code in (400, 422) else ""
+        )
+        with self._lock:
+            known = (option for option in OPTIONS if option != "max_tokens" or self.address.compatible)
+            found = next((option for option in known if option in said and option not in self._refused), None)
+            if found is None:
+                return False
+            self._refused |= {found}
+            if found == "max_tokens" and self._open is not None:
+                self._open = (_model(self.address, self._open[1], self._refused), self._open[1])
+            return True
+
     def _connected(self) -> tuple[Model, httpx2.AsyncClient]:
         with self._lock:
             if self._open is None or self._loop.inherited:
-                self._open = _connect(self.address)
+                self._open = _connect(self.address, self._refused)
             return self._open
 
 
@@ -137,14 +178,14 @@ def _client(limit: int) -> httpx2.AsyncClient:
     )
 
 
-def _connect(address: Address) -> tuple[Model, httpx2.AsyncClient]:
+def _connect(address: Address, refused: frozenset[str]) -> tuple[Model, httpx2.AsyncClient]:
     """
     Raises:
         ConfigError: the provider's package is missing or refuses an option.
     """
     client = _client(address.max_answer_bytes)
     try:
-        return _model(address, client), client
+        return _model(address, client, refused), client
     except ImportError as error:
         raise ConfigError(
             f"{address.name} needs a package: {error.name}", hint="pip install 'holdfast[llm]'"
@@ -153,7 +194,7 @@ def _connect(address: Address) -> tuple[Model, httpx2.AsyncClient]:
         raise ConfigError(f"{address.name} cannot be used: {type(error).__name__}", hint="check the address") from error
 
 
-def _model(address: Address, client: httpx2.AsyncClient) -> Model:
+def _model(address: Address, client: httpx2.AsyncClient, refused: frozenset[str]) -> Model:
     url, key = address.base_url, address.api_key
     if address.provider == "anthropic":
         from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415 - an SDK takes seconds to load; only the one that is asked is
@@ -178,19 +219,24 @@ def _model(address: Address, client: httpx2.AsyncClient) -> Model:
         if address.provider == "ollama"
         else OpenAICompatibleProvider("openai-compatible", base_url=url or "", api_key=key, http_client=client)
     )
-    # the older name of the limit, which every server knows
+    # the older name of the limit is known to every server, but not taken by all models
+    newer = "max_tokens" in refused
     return OpenAIChatModel(
-        address.model, provider=other, profile=OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False)
+        address.model, provider=other, profile=OpenAIModelProfile(openai_chat_supports_max_completion_tokens=newer)
     )
 
 
-async def _ask(model: Model, address: Address, request: Request) -> ModelResponse:
+async def _ask(model: Model, address: Address, request: Request, refused: frozenset[str]) -> ModelResponse:
     before: list[ModelMessage] = [
         ModelRequest.user_text_prompt(said) if role == "user" else ModelResponse(parts=[TextPart(said)])
         for role, said in request.before
     ]
     asked = ModelRequest.user_text_prompt(request.text, instructions=request.system or None)
-    return await model_request(model, [*before, asked], model_settings=_settings(model, address, request))
+    settings = _settings(model, address, request)
+    for option in refused:
+        for name in OPTIONS[option]:
+            settings.pop(name, None)  # type: ignore[misc]
+    return await model_request(model, [*before, asked], model_settings=settings)
 
 
 def _settings(model: Model, address: Address, request: Request) -> ModelSettings:
@@ -224,6 +270,8 @@ def _caching(profile: dict[str, Any], address: Address, key: str) -> dict[str, A
     """What to send so that an equal beginning is paid for once; nothing where the provider takes nothing."""
     if address.compatible or address.provider == "google":
         return {}
+    if len(key) > MAX_CACHE_KEY:  # more than the providers take
+        key = f"{key[:20]}:{sha256(key.encode()).hexdigest()[:40]}"
     long = address.cache_retention == "24h"
     if address.provider == "anthropic":
         return {"cache": {"retention": "1h" if long else "5m", "messages": False}}

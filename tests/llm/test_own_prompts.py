@@ -1,0 +1,92 @@
+"""Three prompts can be put into a person's own words, and the model is told those."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import Memory, PromptVersion
+from holdfast.errors import BadInput, Conflict
+from holdfast.llm.prompts import load
+from holdfast.testing.clock import FakeClock
+
+NAMES = ["chunk_summary", "meta_summary", "fact_extraction"]
+
+
+@pytest.fixture
+def memory():
+    with Memory(embedder=None, clock=FakeClock()) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_own_words_are_used_until_they_are_reset(memory, name):
+    prompts = memory.person("ana").prompts
+    ours = prompts.get(name)
+    first, second = prompts.set(name, "  In verse. "), prompts.set(name, "In prose.")
+
+    assert ours == load(name).task
+    assert prompts.get(name) == "In prose."
+    third = prompts.reset(name)
+    assert prompts.get(name) == ours
+    assert prompts.versions(name) == [first, second, third]
+    assert [(v.version, v.text) for v in prompts.versions(name)] == [(1, "In verse."), (2, "In prose."), (3, "")]
+    assert third.digest == load(name).digest
+    assert len({first.digest, second.digest, third.digest}) == 3
+    assert isinstance(first, PromptVersion)
+    assert first.since == FakeClock()()
+
+
+def test_what_somebody_sets_is_theirs_alone(memory):
+    memory.person("ana").prompts.set("chunk_summary", "In verse.")
+    ours = load("chunk_summary").task
+
+    for other in (memory.person("bo"), memory.person("ana", org="acme"), memory.person("ana", bot="other")):
+        assert other.prompts.get("chunk_summary") == ours
+    assert memory.person("ana").prompts.get("meta_summary") == load("meta_summary").task
+
+
+@pytest.mark.parametrize("name", ["episodes", "combined", "CHUNK_SUMMARY", "", None, 3])
+def test_other_prompts_are_not_to_be_had(memory, name):
+    prompts = memory.person("ana").prompts
+    for call in (prompts.get, prompts.reset, prompts.versions, lambda name: prompts.set(name, "words")):
+        with pytest.raises(BadInput, match="use chunk_summary, meta_summary, fact_extraction"):
+            call(name)
+
+
+@pytest.mark.parametrize("text", ["", "  \n", None, 7, "x" * 4001])
+def test_words_that_cannot_be_used_are_refused(memory, text):
+    with pytest.raises(BadInput):
+        memory.person("ana").prompts.set("chunk_summary", text)
+    assert memory.people() == []
+
+
+def test_fifty_versions_are_kept(memory):
+    prompts = memory.person("ana").prompts
+    for number in range(60):
+        prompts.set("chunk_summary", f"words {number}")
+
+    assert [version.version for version in prompts.versions("chunk_summary")] == list(range(11, 61))
+
+
+def test_who_opted_out_keeps_no_prompts(memory):
+    ana = memory.person("ana")
+    ana.prompts.set("chunk_summary", "In verse.")
+    ana.opt_out()
+
+    assert ana.prompts.get("chunk_summary") == load("chunk_summary").task
+    with pytest.raises(Conflict, match="opt_in"):
+        ana.prompts.set("chunk_summary", "In verse.")
+
+
+def test_prompts_are_exported_erased_and_found_by_the_receipt(memory):
+    ana = memory.person("ana")
+    ana.prompts.set("chunk_summary", "Speak of quixotry.")
+    ana.prompts.reset("chunk_summary")
+    versions, data = ana.prompts.versions("chunk_summary"), ana.export()
+    receipt = ana.erase()
+
+    assert receipt.rows["prompts"] == 2
+    assert ana.prompts.versions("chunk_summary") == []
+    memory.import_(data)
+    assert ana.prompts.versions("chunk_summary") == versions
+    assert memory.doctor().ok
