@@ -24,7 +24,17 @@ if TYPE_CHECKING:
     from .memory import Memory
     from .person import Person
     from .prompts import Prompts
-    from .reports import DigestReport, ErasureReceipt, Finding, PruneReport, Receipt, Report, Usage
+    from .reports import (
+        ConsolidationReport,
+        DigestReport,
+        ErasureReceipt,
+        Finding,
+        Merged,
+        PruneReport,
+        Receipt,
+        Report,
+        Usage,
+    )
     from .store.jsonfiles import JsonFileMessages
     from .store.messages import InMemoryMessages, MessageStore
     from .text.counters import CalibratedCounter, TiktokenCounter
@@ -60,6 +70,7 @@ _HOME = {
     "Candidate": "types",
     "Config": "config",
     "Consent": "types",
+    "ConsolidationReport": "reports",
     "Context": "context.result",
     "Conversation": "conversation",
     "Detector": "types",
@@ -75,6 +86,7 @@ _HOME = {
     "Job": "types",
     "JsonFileMessages": "store.jsonfiles",
     "Memory": "memory",
+    "Merged": "reports",
     "Message": "types",
     "MessageStore": "store.messages",
     "Person": "person",
@@ -105,6 +117,7 @@ __all__ = [
     "Candidate",
     "Config",
     "Consent",
+    "ConsolidationReport",
     "Context",
     "Conversation",
     "Detector",
@@ -120,6 +133,7 @@ __all__ = [
     "Job",
     "JsonFileMessages",
     "Memory",
+    "Merged",
     "Message",
     "MessageStore",
     "Person",

@@ -17,7 +17,7 @@ from .privacy.forgetting import all_facts, erase_person, facts_with_words
 from .prompts import Prompts
 from .recall.beliefs import believed, facts_at
 from .reconcile.facts import ARCHIVED
-from .reports import ErasureReceipt, PruneReport, Usage
+from .reports import ConsolidationReport, ErasureReceipt, PruneReport, Usage
 from .scope import Scope
 from .store.protocol import FactRow, ReadView
 from .types import Consent, Fact, FactChange, FactKind, Hit, HitKind, Rejected
@@ -276,6 +276,19 @@ class Person:
             BadInput: *by* names something else, or a time has no zone.
         """
         return of_person(self._pipeline.store, self._scope, by, since, until)
+
+    def consolidate(self, *, dry_run: bool = False) -> ConsolidationReport:
+        """
+        Merge now what says the same; the background does so too, after every 20 new sentences.
+
+        Only sentences are merged, never attributes.  Their quotes, and they themselves, are kept: `history` shows
+        them with ``ended_because="merged"``, and `restore` of one of them takes the memory apart again, for good.
+        With a model, sentences about the same thing are joined as well; its text must be made of their words.
+
+        Args:
+            dry_run: change nothing, and tell what would be merged without a model.
+        """
+        return self._pipeline.consolidation.now(self._scope, dry_run=dry_run)
 
     def export(self) -> dict[str, Any]:
         """Everything that is held about the user, of all subjects, as data that JSON can hold and `import_` takes."""

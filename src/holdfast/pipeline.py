@@ -35,6 +35,7 @@ from .ingest.consent import INCOGNITO
 from .ingest.prepare import body_digest, prepare
 from .jobs.asked import Asked
 from .jobs.asking import Asking
+from .jobs.consolidate import Consolidate
 from .jobs.facts import ReadFacts
 from .jobs.queue import Handler, Queue
 from .jobs.reading import ReadByModel
@@ -48,7 +49,7 @@ from .privacy.byhand import ByHand
 from .privacy.choices import Choices, state_of
 from .privacy.erasing import Eraser, one_message, rewritten
 from .privacy.portable import Portable
-from .reconcile.archive import UPKEEP
+from .reconcile.archive import CONSOLIDATE, UPKEEP
 from .reconcile.decay import DAY_MS
 from .reconcile.registry import registry
 from .reports import DigestReport, ErasureReceipt, Receipt
@@ -88,9 +89,10 @@ class Pipeline:
             "extract": reader,
             "chunk": CloseChunks(store, config, self.now_ms, embeds),
         }
-        if self.asking is not None:
-            asked = Asked(store, self.asking, self.now_ms)
+        asked = None if self.asking is None else Asked(store, self.asking, self.now_ms)
+        if asked is not None:
             handlers["read"] = ReadByModel(asked, reader)
+        self.consolidation = handlers[CONSOLIDATE] = Consolidate(store, config, self.now_ms, embedder, asked)
         self.upkeep = handlers[UPKEEP] = Upkeep(store, config, self.now_ms)
         if embedder is not None:
             handlers["embed"] = EmbedDocs(store, embedder, self.now_ms, config.job_lease_ms, config.detectors)

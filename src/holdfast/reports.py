@@ -118,6 +118,31 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Merged:
+    """One memory (``fact``) that was merged of several sentences (``sources``)."""
+
+    fact: Fact
+    sources: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolidationReport:
+    """
+    What `Person.consolidate` merged.
+
+    ``refused`` says, for each text that a model wrote and that was not believed, why; ``tokens`` are those of
+    the model's calls.
+    """
+
+    merged: tuple[Merged, ...] = ()
+    refused: tuple[str, ...] = ()
+    tokens: int = 0
+
+    def __add__(self, other: ConsolidationReport) -> ConsolidationReport:
+        return ConsolidationReport(self.merged + other.merged, self.refused + other.refused, self.tokens + other.tokens)
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One broken invariant: which rule, where (ids only), and what to do."""
 

@@ -33,6 +33,7 @@ DAMAGE = {
     "fact_evidence": "DELETE FROM evidence",
     "fact_end": "UPDATE fact SET ended_because = '' WHERE valid_to IS NOT NULL",
     "superseded_by": "UPDATE fact SET superseded_by = 'nobody' WHERE valid_to IS NOT NULL",
+    "merged": "UPDATE fact SET ended_because = 'merged' WHERE valid_to IS NOT NULL",
     "evidence_fact": "UPDATE evidence SET fact = 'nobody'",
     "quote": "UPDATE evidence SET quote = 'lisbon' WHERE quote = 'Lisbon'",
     "message_doc": "UPDATE message SET doc = 99 WHERE seq = 1",

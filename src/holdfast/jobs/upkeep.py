@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from ..config import Config
-from ..ingest.consent import effective
 from ..reconcile.archive import put_away
 from ..reconcile.decay import DAY_MS, faded, surplus
 from ..reports import DigestReport, PruneReport
 from ..scope import Scope
-from ..store.protocol import FactRow, ReadView, Store, WriteView
+from ..store.protocol import Store, WriteView
 from ..types import Job
 from .guard import scope_of, still_mine
+from .open import open_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +52,3 @@ class Upkeep:
         whole = [row for row in map(everywhere.fact, [row.fact.id for row in gone]) if row is not None]
         done = put_away(view, whole, now_ms)
         return PruneReport(tuple(row.fact for row in done), view.count_facts())
-
-
-def open_facts(view: ReadView) -> list[FactRow]:
-    """The live facts in sight of the scope whose subject nobody paused; without their quotes."""
-    chosen = [(row.subject, row.state) for row in view.at(None, None).consent()]
-    state = partial(effective, chosen)
-    return [row for row in view.facts(evidence=False) if state(row.fact.subject) == "active"]

@@ -21,8 +21,10 @@ from ..ingest.redact import MASK, masked
 from ..jobs.facts import DISCARDED, ReadFacts
 from ..reconcile.archive import order_upkeep
 from ..reconcile.erase import hand_over, reopen
-from ..reconcile.facts import ARCHIVED, Claim
-from ..reconcile.learn import into_index, learn, leave_index
+from ..reconcile.facts import ARCHIVED, MERGED, UNMERGED, Claim
+from ..reconcile.indexing import into_index, leave_index
+from ..reconcile.learn import learn
+from ..reconcile.merging import take_apart, whole_of
 from ..scope import SELF, Scope
 from ..store.protocol import Derivation, FactRow, ReadView, Store, WriteView
 from ..types import Candidate, Evidence, Fact, FactChange, Message
@@ -56,6 +58,17 @@ class ByHand:
     config: Config
     now_ms: Callable[[], int]
     reader: ReadFacts
+
+    def _do_on_its_own(self, scope: Scope, fact_id: str) -> FactRow:
+        """Take apart, for good, the memory that a fact was merged into; the fact as it is then."""
+
+        def work(view: WriteView) -> FactRow:
+            state = state_of(view, scope.subject)
+            if state != "active":
+                return _found(view, fact_id)
+            return _on_its_own(view, fact_id, self.now_ms(), keep_apart=True)
+
+        return self.store.write(scope, work)
 
     def _do(self, scope: Scope, work: Callable[[WriteView], FactChange]) -> FactChange:
         """Run *work* in one transaction; a refusal undoes it and is told."""
@@ -148,7 +161,8 @@ class ByHand:
 
         def work(view: WriteView) -> FactChange:
             self._open(view, scope)
-            old, now_ms = _found(view, fact_id), self.now_ms()
+            now_ms = self.now_ms()
+            old = _on_its_own(view, fact_id, now_ms)
             fact = old.fact
             content = _worded(fact.category, *_held(fact, value)) if fact.kind == "attribute" else value
             message = self._say(view, fact.subject, content, max(now_ms, old.stated_at + 1))
@@ -215,8 +229,9 @@ class ByHand:
         """Stop believing a fact for any time; what it had replaced takes its place again."""
 
         def work(view: WriteView) -> FactChange:
-            row, now_ms = _found(view, fact_id), self.now_ms()
-            if row.fact.ended_because == "never_true":
+            now_ms = self.now_ms()
+            row = _on_its_own(view, fact_id, now_ms)
+            if row.fact.ended_because in ("never_true", UNMERGED):
                 return FactChange("retracted", row.fact, row.fact, "it was not believed any more")
             older = view.replaced_by(row.fact.subject, fact_id)
             closed = _never(row, now_ms, None)
@@ -230,9 +245,15 @@ class ByHand:
     def restore(self, scope: Scope, fact_id: str) -> FactChange:
         """Believe a fact again: all along if it was never true or put away, from now on otherwise."""
         row = self.store.read(scope, lambda view: _found(view, fact_id))
+        if row.fact.ended_because == MERGED:
+            row = self._do_on_its_own(scope, fact_id)
+            if row.fact.live:
+                return FactChange("new", row.fact, reason="it stands for itself again, and so do the others")
         fact = row.fact
         if fact.live:
             return FactChange("confirmed", fact, reason="it is believed")
+        if fact.ended_because == UNMERGED:
+            return FactChange("rejected", None, reason="taken-apart: its sentences stand for themselves")
         if fact.ended_because not in ("never_true", ARCHIVED):
             if fact.kind == "attribute":
                 told = Told("", fact.category, fact.key, fact.value, 1.0)
@@ -256,6 +277,17 @@ class ByHand:
             return FactChange("new" if again.fact.live else "confirmed", again.fact, holder.fact if holder else None)
 
         return self._do(scope, work)
+
+
+def _on_its_own(view: WriteView, fact_id: str, now_ms: int, *, keep_apart: bool = False) -> FactRow:
+    """The fact; one that was merged with others stands for itself first."""
+    row = _found(view, fact_id)
+    whole = whole_of(view, row)
+    if whole is None:
+        return row
+    take_apart(view, whole, now_ms, keep_apart=keep_apart)
+    there = view.fact_at(row.fact.subject, row.fact.category, row.slot_key, row.slot_value)
+    return view.fact(fact_id) or there or _found(view, fact_id)
 
 
 def _found(view: ReadView, fact_id: str) -> FactRow:

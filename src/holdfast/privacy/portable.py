@@ -18,7 +18,7 @@ from ..errors import BadInput, Conflict, HoldfastError
 from ..ingest.append import document
 from ..ingest.prepare import indexed
 from ..jobs.summaries import into_index as summary_into_index
-from ..reconcile.learn import into_index as fact_into_index
+from ..reconcile.indexing import into_index as fact_into_index
 from ..scope import Scope, checked_name
 from ..store import open_store
 from ..store.protocol import (

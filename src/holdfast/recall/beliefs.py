@@ -42,9 +42,10 @@ def replaced_notes(view: ReadView, hits: Sequence[Hit]) -> dict[tuple[str, int],
         if hit.kind != "message" or view.scope.subject is None:
             continue
         for row in view.facts_of_message(hit.conversation, hit.seq):
-            newest = row.fact
+            newest, replaced = row.fact, False
             while newest.superseded_by and (after := view.fact(newest.superseded_by)):
+                replaced = replaced or newest.ended_because != "merged"  # merged, it says the same in other words
                 newest = after.fact
-            if newest.id != row.fact.id:
+            if replaced:
                 notes[hit.conversation, hit.seq] = newest.text
     return notes

@@ -134,6 +134,7 @@ def sense(text: str) -> Sense:
     return Sense(tuple(words), tuple(numbers), negations % 2 == 1, frozenset(names), frozenset(marks), frozenset(plain))
 
 
+@lru_cache(maxsize=4096)
 def comparable(text: str) -> bool:
     """Whether the sentence is written in what these rules can read: letters of Latin, and no other language's words."""
     letters = len(_LETTER.findall(text))

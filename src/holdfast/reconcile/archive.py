@@ -15,9 +15,9 @@ from ..clock import from_ms
 from ..store.protocol import FactRow, WriteView
 from ..types import FactChange
 from .facts import ARCHIVED
-from .learn import leave_index
+from .indexing import leave_index
 
-UPKEEP = "upkeep"
+UPKEEP, CONSOLIDATE = "upkeep", "consolidate"
 # So many sentences are learned before they are looked through again.
 EVERY_STATEMENTS = 20
 
@@ -38,12 +38,13 @@ def put_away(view: WriteView, rows: Iterable[FactRow], now_ms: int) -> list[Fact
 
 
 def order_upkeep(view: WriteView, changes: Sequence[FactChange], cap: int, now_ms: int) -> None:
-    """Have the person's facts looked through when there are too many, or many new sentences."""
+    """Have the person's facts looked through when there are too many, and merged when there are many new sentences."""
     live = [change for change in changes if change.fact is not None and change.fact.live]
     if not live:
         return
     sentences = sum(c.op != "confirmed" and c.fact is not None and c.fact.kind != "attribute" for c in live)
     ever = view.count_statements() if sentences else 0
     grown = sentences and ever // EVERY_STATEMENTS != (ever - sentences) // EVERY_STATEMENTS
-    if grown or view.count_facts() > cap:
-        view.at(None, None).want(UPKEEP, "", wanted=view.person().version, run_at_ms=now_ms, now_ms=now_ms)
+    order = [CONSOLIDATE] * bool(grown) + [UPKEEP] * (view.count_facts() > cap)
+    for kind in order:
+        view.at(None, None).want(kind, "", wanted=view.person().version, run_at_ms=now_ms, now_ms=now_ms)

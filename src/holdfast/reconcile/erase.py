@@ -14,10 +14,12 @@ from dataclasses import dataclass, field, replace
 
 from ..clock import from_ms, to_ms
 from ..scope import SELF
-from ..store.protocol import Derivation, FactRow, WriteView
+from ..store.protocol import FactRow, WriteView
 from ..types import Evidence, Fact
 from .agree import all_words
-from .learn import into_index, leave_index
+from .facts import MERGED, NEVER_HELD, UNMERGED
+from .indexing import into_index, leave_index
+from .merging import sources_of, support, take_apart, whole_of
 from .registry import same
 
 MAX_TRACES = 32
@@ -47,16 +49,20 @@ def lose_quotes(
     """
     home, name = view.scope.subject or SELF, view.scope.conversation or ""
     everybody, inside = view.at(None, None), set(seqs)
-    for kind, child in view.resting_on(min(seqs), max(seqs)):
-        row = everybody.fact(child) if kind == "fact" else None
-        if row is None:
-            continue
-        lost = [
-            e for e in row.fact.evidence if (e.home, e.conversation) == (home, name) and e.seq in inside and gone(e)
-        ]
+
+    def losing() -> list[tuple[FactRow, list[Evidence]]]:
+        found = [everybody.fact(child) for kind, child in view.resting_on(min(seqs), max(seqs)) if kind == "fact"]
+        there = [(row, [e for e in row.fact.evidence if lies_here(e) and gone(e)]) for row in found if row is not None]
+        return [(row, lost) for row, lost in there if lost]
+
+    def lies_here(said: Evidence) -> bool:
+        return (said.home, said.conversation) == (home, name) and said.seq in inside
+
+    for row, _ in losing():
+        if sources_of(everybody, row) or row.fact.ended_because == UNMERGED:
+            _dissolve(everybody, row, fallen, now_ms)
+    for row, lost in losing():
         left = [e for e in row.fact.evidence if e not in lost]
-        if not lost:
-            continue
         fallen.count("quotes", len(lost))
         if not left:
             drop_fact(everybody, row, fallen, now_ms, revive=True)
@@ -85,6 +91,13 @@ def drop_fact(view: WriteView, row: FactRow, fallen: Fallen, now_ms: int, *, rev
     """
     Delete a fact; with *revive* what it had replaced takes over its end, else history just loses it.
     """
+    whole = whole_of(view, row) or row
+    if sources_of(view, whole):
+        _dissolve(view, whole, fallen, now_ms)
+        again = view.fact(row.fact.id)
+        if again is None:
+            return
+        row = again
     older = view.replaced_by(row.fact.subject, row.fact.id)
     fallen.count("facts")
     fallen.texts += [row.fact.value, row.fact.text, *(e.quote for e in row.fact.evidence)]
@@ -96,8 +109,19 @@ def drop_fact(view: WriteView, row: FactRow, fallen: Fallen, now_ms: int, *, rev
         view.add_derivations(replace(edge, child=heir.fact.id) for edge in endings)
 
 
+def _dissolve(view: WriteView, whole: FactRow, fallen: Fallen, now_ms: int) -> None:
+    """A merged memory goes for good, or what is remembered of one that was taken apart."""
+    fallen.count("facts")
+    fallen.texts.append(whole.fact.text)
+    if sources_of(view, whole):
+        take_apart(view, whole, now_ms)
+    else:
+        view.remove_fact(whole)
+
+
 def hand_over(view: WriteView, row: FactRow, older: Sequence[FactRow], now_ms: int, *, revive: bool) -> FactRow | None:
     """Let the newest of *older*, which *row* had replaced, take over the end of *row*; returns it."""
+    older = [one for one in older if one.fact.ended_because != MERGED]  # they go on to say what the row says
     heir = next((one for one in reversed(older) if one.fact.ended_because == "replaced"), None) if revive else None
     for one in older:
         if one is not heir:
@@ -132,7 +156,7 @@ def reopen(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
         for other in view.history_in(fact.subject, fact.category)
         if (other.slot_key, other.slot_value) == (row.slot_key, row.slot_value)
         and other.fact.id != fact.id
-        and other.fact.ended_because != "never_true"
+        and other.fact.ended_because not in NEVER_HELD
         and (other.fact.live or other.fact.valid_from >= fact.valid_from)
     ]
     if others:
@@ -183,15 +207,6 @@ def _hand_quotes(view: WriteView, row: FactRow, taken: FactRow, left: Sequence[E
     leave_index(view, row)
     view.remove_fact(row)
     support(view, taken, left, now_ms)
-
-
-def support(view: WriteView, row: FactRow, quotes: Sequence[Evidence], now_ms: int) -> None:
-    """Let a fact rest on further quotes, with an edge to the message of each."""
-    for said in quotes:
-        view.add_evidence(row.fact.subject, row.fact.id, said.home, said, now_ms)
-    view.add_derivations(
-        Derivation("fact", row.fact.id, "message", said.home, said.conversation, said.seq, said.seq) for said in quotes
-    )
 
 
 def _still_said(fact: Fact, left: Sequence[Evidence]) -> str:

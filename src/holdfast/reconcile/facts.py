@@ -18,6 +18,10 @@ from ..types import Candidate, Evidence, Fact, FactChange
 from .registry import Registry, Slot, same
 
 ARCHIVED = "archived"
+MERGED = "merged"
+UNMERGED = "unmerged"
+NEVER_HELD = ("never_true", MERGED, UNMERGED)
+"""Why facts ended that count as if they had held at no time: a person said so, or another row says it for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ def decide(
     slot = _slot(claim.candidate, registry)
     if any(rests_on(row, claim.evidence) and _says(row, claim.candidate) for row in (*live, *past)):
         return Decision()
+    past = [row for row in past if row.fact.ended_because not in NEVER_HELD]
     holder = next((row for row in live if (row.slot_key, row.slot_value) == (slot.key, slot.value)), None)
     new = _row(claim, slot, fact_id, now_ms)
     if holder is None:

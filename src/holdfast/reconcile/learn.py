@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..clock import to_ms
 from ..embed.quantize import dequantize
-from ..scope import SELF
-from ..store.protocol import Derivation, DocRow, FactRow, Partition, WriteView
-from ..text.signals import signals
-from ..text.terms import terms
+from ..store.protocol import Derivation, FactRow, Partition, WriteView
 from ..types import Candidate, FactChange
-from .facts import Claim, Decision, believed_again, decide
+from .facts import MERGED, Claim, Decision, believed_again, decide
+from .indexing import into_index, leave_index
+from .merging import take_apart
 from .registry import Registry
-from .statements import Believed, Means, Near, meet, settle
+from .statements import Believed, Means, Meeting, Near, Sentence, meet, settle
 
 WORDS_ALONE = Means()
 
@@ -48,10 +46,9 @@ def learn(
         past = [row for row in ever if not row.fact.live]
         decision = decide(claim, live, past, registry, fact_id=new_id(), now_ms=now_ms)
         if claim.candidate.kind == "statement" and decision.add is not None and decision.add.fact.live:
-            believed = _believed(view, claim.candidate.subject)
-            meeting = meet(claim, believed, _cosines(view, claim, believed, means.near), means)
+            believed, meeting = _meet(view, claim, means, now_ms)
             decision = settle(claim, decision, meeting, now_ms)
-            ever += [row for _, row in believed]
+            ever += [one.stands for one in believed]
         if decision.refused and claim.candidate.modality == "negated":
             continue  # "not vegan" ends being vegan; where nobody said so there is nothing to tell
         if decision.refused:
@@ -86,16 +83,25 @@ def write(view: WriteView, claim: Claim, decision: Decision, known: Sequence[Fac
         view.save_person(replace(person, version=person.version + 1), now_ms)
 
 
-def _believed(view: WriteView, subject: str) -> list[tuple[str, FactRow]]:
+def _meet(view: WriteView, claim: Claim, means: Means, now_ms: int) -> tuple[Believed, Meeting]:
+    """What the sentences are to the claim; a memory of which it contradicts a part is taken apart first."""
+    while True:
+        believed = _believed(view, claim.candidate.subject)
+        meeting = meet(claim, believed, _cosines(view, claim, believed, means.near), means)
+        if not meeting.parted:
+            return believed, meeting
+        for whole in meeting.parted:
+            take_apart(view, whole, now_ms)
+
+
+def _believed(view: WriteView, subject: str) -> list[Sentence]:
     """The sentences about *subject* with the fact that stands for each; what was merged stands by its whole."""
     rows = {row.fact.id: believed_again(row) for row in view.at(None, None).statements(subject)}
     found = []
     for row in rows.values():
-        stands: FactRow | None = row
-        while stands is not None and not stands.fact.live:
-            stands = rows.get(stands.fact.superseded_by or "")
-        if stands is not None:
-            found.append((row.fact.text, stands))
+        stands = rows.get(row.fact.superseded_by or "") if row.fact.ended_because == MERGED else row
+        if stands is not None and stands.fact.live:
+            found.append(Sentence(row.fact.text, stands, merged=stands is not row))
     return found
 
 
@@ -107,51 +113,10 @@ def _cosines(view: WriteView, claim: Claim, believed: Believed, near: Near | Non
     stored = view.vectors(Partition(claim.candidate.subject, "fact"), near.embedder)
     rows = dequantize([(scale, data) for _, scale, data in stored], len(vector))
     by_doc = dict(zip([doc for doc, _, _ in stored], (rows @ vector).tolist(), strict=True))
-    return {row.fact.id: by_doc[row.doc] for said, row in believed if row.doc in by_doc and said == row.fact.text}
+    return {row.fact.id: by_doc[row.doc] for _, row, merged in believed if row.doc in by_doc and not merged}
 
 
 def _edge(fact_id: str, claim: Claim, kind: str = "fact") -> Derivation:
     """What the message did: stated the fact, or (``end``) ended it."""
     said = claim.evidence
     return Derivation(kind, fact_id, "message", said.home, said.conversation, said.seq, said.seq)
-
-
-def into_index(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
-    """Give a live fact its document: its sentence, its address and its quote can all be searched."""
-    if not row.fact.live:
-        return row
-    fact, person = row.fact, view.person()
-    words = " ".join((fact.text, fact.category, fact.key.replace("_", " "), fact.value, fact.evidence[0].quote))
-    counts: dict[str, int] = {}
-    for term in terms(words):
-        counts[term] = counts.get(term, 0) + 1
-    doc = person.next_doc
-    view.save_person(replace(person, next_doc=doc + 1, version=person.version + 1), now_ms)
-    view.add_docs(
-        [
-            DocRow(
-                subject=fact.subject,
-                kind="fact",
-                doc=doc,
-                conversation="",
-                seq=0,
-                ref=fact.id,
-                session=0,
-                speaker=SELF,
-                role="user",
-                at=to_ms(fact.valid_from),
-                terms=sum(counts.values()),
-                chars=len(fact.text),
-                signals=signals(fact.text),
-                unscoped=row.unscoped,
-            )
-        ]
-    )
-    view.add_postings((fact.subject, "fact", term, doc, count) for term, count in counts.items())
-    return replace(row, doc=doc)
-
-
-def leave_index(view: WriteView, row: FactRow) -> None:
-    """What no longer holds is history: it can be read, and is never recalled."""
-    if row.doc:
-        view.remove_docs(row.fact.subject, "fact", [row.doc])

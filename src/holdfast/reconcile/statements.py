@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,16 @@ Address = tuple[str, str]
 Addresses = Callable[[str], Mapping[Address, str]]
 """What the rules read in a sentence, where it is of the kind that holds one value at a time."""
 
-Believed = Sequence[tuple[str, FactRow]]
-"""Sentences with the fact that stands for each: its own, or the one it was merged into."""
+
+class Sentence(NamedTuple):
+    """A sentence that is believed, and the fact that ``stands`` for it: its own, or the one it was merged into."""
+
+    text: str
+    stands: FactRow
+    merged: bool = False
+
+
+Believed = Sequence[Sentence]
 
 # "I switched from A to B" ends "I use A"; moving house does not end "I love Lisbon".
 _SWITCH = re.compile(
@@ -76,10 +85,15 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """What a new sentence is to those that are believed: ``again`` says one of them, ``ends`` others."""
+    """
+    What a new sentence is to those that are believed: ``again`` says one of them, ``ends`` others.
+
+    ``parted``: memories that were merged of several sentences, of which it ends some.
+    """
 
     again: FactRow | None = None
     ends: tuple[FactRow, ...] = ()
+    parted: tuple[FactRow, ...] = ()
 
 
 def meet(claim: Claim, believed: Believed, cosines: Mapping[str, float], means: Means = Means()) -> Meeting:
@@ -90,17 +104,34 @@ def meet(claim: Claim, believed: Believed, cosines: Mapping[str, float], means: 
     was said in a conversation about no subject in particular and what was not are never one row.
     """
     text, merge = claim.candidate.text, means.near.thresholds.merge if means.near else 2.0
-    alike = [(said, row) for said, row in believed if row.unscoped == claim.unscoped]
-    again = [row for said, row in alike if same_words(text, said)]
+    alike = [one for one in believed if one.stands.unscoped == claim.unscoped]
+    again = [one.stands for one in alike if same_words(text, one.text)]
     if not again:
-        again = [row for said, row in alike if cosines.get(row.fact.id, 0.0) >= merge and _adds_nothing(text, said)]
+        near_by = [one for one in alike if cosines.get(one.stands.fact.id, 0.0) >= merge]
+        again = [one.stands for one in near_by if _adds_nothing(text, one.text)]
     if again:
         return Meeting(again=max(again, key=lambda row: (cosines.get(row.fact.id, 0.0), row.stated_at, row.fact.id)))
     if claim.candidate.lifetime == "event":
         return Meeting()
     here = means.addresses(text) if means.addresses else {}
-    ends = [row for said, row in believed if said == row.fact.text and _ends(text, row, here, means.addresses)]
-    return Meeting(ends=tuple(ends))
+    wholes = {one.stands.fact.id for one in believed if one.merged}
+    verdicts: dict[str, list[tuple[Sentence, bool]]] = {}
+    for one in believed:
+        if one.merged or one.stands.fact.id not in wholes:  # a merged memory is judged by its sentences
+            verdict = (one, _ends(text, one, here, means.addresses))
+            verdicts.setdefault(one.stands.fact.id, []).append(verdict)
+    hit = [each for each in verdicts.values() if any(ended for _, ended in each)]
+    return Meeting(
+        ends=tuple(each[0][0].stands for each in hit if _all_of_it(each)),
+        parted=tuple(each[0][0].stands for each in hit if not _all_of_it(each)),
+    )
+
+
+def _all_of_it(verdicts: Sequence[tuple[Sentence, bool]]) -> bool:
+    """Whether what ends some sentences ends all of them: the others say the same."""
+    ended = [one.text for one, hit in verdicts if hit]
+    left = [one.text for one, hit in verdicts if not hit]
+    return all(any(same_words(text, other) or may_merge(text, other) for other in ended) for text in left)
 
 
 def settle(claim: Claim, base: Decision, meeting: Meeting, now_ms: int) -> Decision:
@@ -134,9 +165,9 @@ def _adds_nothing(text: str, known: str) -> bool:
     return may_merge(text, known) and len(sense(text).words) <= len(sense(known).words)
 
 
-def _ends(text: str, row: FactRow, here: Mapping[Address, str], addresses: Addresses | None) -> bool:
-    """Whether the newer sentence *text* says that what *row* says does not hold any more."""
-    old = row.fact.text
+def _ends(text: str, one: Sentence, here: Mapping[Address, str], addresses: Addresses | None) -> bool:
+    """Whether the newer sentence *text* says that what *one* says does not hold any more."""
+    old, row = one.text, one.stands
     if row.fact.lifetime == "event":
         return False
     if here and addresses is not None:

@@ -33,6 +33,7 @@ HINTS = {
     "fact_evidence": _FACTS,
     "fact_end": _FACTS,
     "superseded_by": _FACTS,
+    "merged": _FACTS,
     "evidence_fact": _FACTS,
     "quote": _FACTS,
     "message_doc": _INDEX,

@@ -354,3 +354,16 @@ SELECT q.org, q.user_id, q.bot, q.version
   FROM prompt q
   LEFT JOIN person p ON p.org = q.org AND p.user_id = q.user_id AND p.bot = q.bot
  WHERE p.org IS NULL OR q.version < 1 OR q.name NOT IN ('chunk_summary', 'meta_summary', 'fact_extraction');
+
+-- name: check_merged
+-- What was merged names a memory that rests on all of its quotes, and that was not merged itself.
+SELECT f.org, f.user_id, f.bot, f.subject, f.id, f.superseded_by
+  FROM fact f
+  JOIN evidence e ON e.org = f.org AND e.user_id = f.user_id AND e.bot = f.bot
+   AND e.subject = f.subject AND e.fact = f.id
+  LEFT JOIN fact g ON g.org = f.org AND g.user_id = f.user_id AND g.bot = f.bot
+   AND g.subject = f.subject AND g.id = f.superseded_by AND g.kind = f.kind AND g.ended_because <> 'merged'
+  LEFT JOIN evidence w ON w.org = e.org AND w.user_id = e.user_id AND w.bot = e.bot
+   AND w.subject = e.subject AND w.fact = g.id AND w.home = e.home AND w.conversation = e.conversation
+   AND w.seq = e.seq AND w.start = e.start AND w.stop = e.stop
+ WHERE f.ended_because = 'merged' AND w.fact IS NULL;

@@ -1,0 +1,209 @@
+"""
+Merge sentences that say the same, and, with a model, those about the same thing.
+
+Which belong together is worked out from a snapshot, with no transaction open.  Each memory is then written
+in one transaction of its own, which looks whether its sentences are still what they were: a crash leaves
+them merged or not merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from ..clock import new_id
+from ..config import Config
+from ..digest.answers import refused, said, says_nothing, unfenced
+from ..embed.protocol import Embedder, Thresholds
+from ..embed.quantize import dequantize
+from ..llm.prompts import load
+from ..llm.protocol import BadAnswer
+from ..reconcile.clusters import Cluster, Cosines, Spot, alike, kept_apart, mergeable, related, speaks_for
+from ..reconcile.decay import DAY_MS
+from ..reconcile.merging import put_together, sources_of
+from ..reconcile.wording import unfaithful
+from ..reports import ConsolidationReport, DigestReport, Merged
+from ..scope import Scope
+from ..store.protocol import FactRow, Partition, ReadView, Store, WriteView
+from ..text.render import block
+from ..types import Job
+from .asked import Asked, spent
+from .guard import scope_of, still_mine
+from .open import open_facts
+
+NEWEST = 40
+"""A model is asked about a cluster when one of so many newest sentences is in it; by hand about all."""
+MOST_CALLS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One moment: the sentences that may be merged, those that must not, and the vectors that are there."""
+
+    epoch: int
+    rows: list[FactRow]
+    apart: list[frozenset[Spot]]
+    vectors: dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidate:
+    """The handler of ``consolidate`` jobs, and the same work at once; ``asked`` is the model, where there is one."""
+
+    store: Store
+    config: Config
+    now_ms: Callable[[], int]
+    embedder: Embedder | None = None
+    asked: Asked | None = None
+
+    @property
+    def limits(self) -> Thresholds:
+        """The embedder's thresholds, with the one of the settings; nothing is near without an embedder."""
+        found = self.embedder.thresholds if self.embedder is not None else Thresholds(2.0, 2.0, 2.0, 1.0)
+        own = self.config.consolidate_similarity
+        return found if own is None else replace(found, merge=own)
+
+    def __call__(self, job: Job) -> DigestReport:
+        scope = scope_of(job).about(None)
+        report = self.by_rules(scope, job=job) + self.by_model(scope, job=job, everything=False)
+        self.store.write(scope, lambda view: view.finish(job, self.now_ms()))
+        return DigestReport(tokens=report.tokens)
+
+    def now(self, scope: Scope, *, dry_run: bool) -> ConsolidationReport:
+        """Merge what the scope sees, with a model where there is one; *dry_run* tells what rules would merge."""
+        report = self.by_rules(scope, dry_run=dry_run)
+        return report if dry_run else report + self.by_model(scope)
+
+    def by_rules(self, scope: Scope, *, job: Job | None = None, dry_run: bool = False) -> ConsolidationReport:
+        """
+        Merge what says the same, in the words of one of the sentences.
+
+        Raises:
+            FenceLost: the job is somebody else's now.
+        """
+        seen = self.store.read(scope, self._snapshot)
+        clusters = alike(seen.rows, self._cosines(seen), self.limits.merge, seen.apart)
+        report = ConsolidationReport()
+        for cluster in clusters:
+            first = speaks_for(cluster)
+            report += self._write(scope, seen, cluster, first.fact.text, first.fact.source, job, dry_run)
+        return report
+
+    def by_model(self, scope: Scope, *, job: Job | None = None, everything: bool = True) -> ConsolidationReport:
+        """
+        Ask the model to join what is about the same thing; what it may not say is not written.
+
+        Raises:
+            FenceLost: the job is somebody else's now.
+            ModelError: the model gave no answer; what was merged before stays.
+        """
+        report = ConsolidationReport()
+        if self.asked is None:
+            return report
+        seen = self.store.read(scope, self._snapshot)
+        gather = (self.limits.related + self.limits.merge) / 2
+        newest = sorted(seen.rows, key=lambda row: (row.fact.recorded_at, row.fact.id))[-NEWEST:]
+        fresh = {row.fact.id for row in newest}
+        clusters = [
+            cluster
+            for cluster in related(seen.rows, self._cosines(seen), gather, seen.apart)
+            if everything or not fresh.isdisjoint(row.fact.id for row in cluster)
+        ]
+        for cluster in clusters if everything else clusters[-MOST_CALLS:]:
+            if job is not None:
+                self.asked.hold(job, scope)
+            text, why, tokens = self._joined(scope, cluster)
+            report += ConsolidationReport(refused=(why,) if why else (), tokens=tokens)
+            if text:
+                report += self._write(scope, seen, cluster, text, self.asked.source(load("statements")), job, False)
+        return report
+
+    def _snapshot(self, view: ReadView) -> Seen:
+        everywhere = view.at(None, None)
+        seen = {row.fact.id for row in open_facts(view)}
+        ever = everywhere.facts_ever()
+        rows = mergeable(row for row in ever if row.fact.id in seen)
+        vectors: dict[str, np.ndarray] = {}
+        if self.embedder is not None:
+            ids = {row.doc: row.fact.id for row in rows}
+            for subject in sorted({row.fact.subject for row in rows}):
+                stored = everywhere.vectors(Partition(subject, "fact"), self.embedder.id)
+                made = dequantize([(scale, data) for _, scale, data in stored], self.embedder.dim)
+                vectors |= {ids[doc]: made[n] for n, (doc, _, _) in enumerate(stored) if doc in ids}
+        return Seen(view.person().epoch, rows, kept_apart(ever), vectors)
+
+    def _cosines(self, seen: Seen) -> Cosines:
+        if self.embedder is None or len(seen.rows) < 2:
+            return None
+        missing = [row for row in seen.rows if row.fact.id not in seen.vectors]
+        if missing:
+            made = self.embedder.embed([row.fact.text for row in missing])
+            seen.vectors.update((row.fact.id, vector) for row, vector in zip(missing, made, strict=True))
+        matrix = np.stack([seen.vectors[row.fact.id] for row in seen.rows])
+        return np.asarray(matrix @ matrix.T, np.float32)
+
+    def _joined(self, scope: Scope, cluster: Cluster) -> tuple[str, str, int]:
+        """The model's text for a cluster, or why there is none; and the tokens of the call."""
+        if self.asked is None:
+            return "", "", 0
+        sentences = [row.fact.text for row in cluster]
+        request = self.asked.request("statements", load("statements"), block("sentences", sentences), "")
+        answer = self.asked.asking.ask(scope, request)
+        tokens = spent(answer)
+        try:
+            told = said(answer)
+        except BadAnswer:
+            return "", "the model refused or said nothing", tokens
+        lines = [line.strip().strip('"') for line in unfenced(told.text).splitlines() if line.strip()]
+        if told.cut or len(lines) != 1 or refused(lines[0]):
+            return "", "it is not one sentence", tokens
+        text = lines[0].removeprefix("MERGED:").strip().strip('"')
+        if not text or text.upper().rstrip(".") == "APART" or says_nothing(text):
+            return "", "", tokens
+        why = unfaithful(text, sentences)
+        return "" if why else text, why, tokens
+
+    def _write(
+        self,
+        scope: Scope,
+        seen: Seen,
+        cluster: Sequence[FactRow],
+        text: str,
+        source: str,
+        job: Job | None,
+        dry_run: bool,
+    ) -> ConsolidationReport:
+        if dry_run:
+            facts = tuple(row.fact for row in cluster)
+            return ConsolidationReport((Merged(speaks_for(cluster).fact, facts),))
+        work = partial(self._merge, seen=seen, cluster=cluster, text=text, source=source, job=job)
+        done = self.store.write(scope, work)
+        return ConsolidationReport() if done is None else ConsolidationReport((done,))
+
+    def _merge(
+        self, view: WriteView, seen: Seen, cluster: Sequence[FactRow], text: str, source: str, job: Job | None
+    ) -> Merged | None:
+        now_ms = self.now_ms()
+        if job is not None:
+            still_mine(view, job, seen.epoch)
+        open_now = {row.fact.id for row in open_facts(view)}
+        if view.person().epoch != seen.epoch or not open_now.issuperset(row.fact.id for row in cluster):
+            return None
+        whole = put_together(
+            view,
+            cluster,
+            text=text,
+            source=source,
+            fact_id=new_id("fact", now_ms),
+            now_ms=now_ms,
+            half_life_ms=self.config.decay_half_life_days * DAY_MS,
+        )
+        if whole is None:
+            return None
+        everywhere = view.at(None, None)
+        if self.embedder is not None:
+            everywhere.want("embed", "", wanted=view.person().version, run_at_ms=now_ms, now_ms=now_ms)
+        return Merged(whole.fact, tuple(row.fact for row in sources_of(everywhere, whole)))

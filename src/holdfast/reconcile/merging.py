@@ -1,0 +1,209 @@
+"""
+Several sentences become one memory, and one memory becomes its sentences again.
+
+The sentences stay: as history with ``ended_because`` = ``merged``, which names the whole, and without a
+document.  The whole rests on every quote of theirs.  It is made of sentences only, never of other
+wholes, so that taking it apart is one step.  All inside the caller's transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from ..clock import from_ms, to_ms
+from ..store.protocol import Derivation, FactRow, WriteView
+from ..types import Evidence, Fact
+from .agree import same_words
+from .clusters import speaks_for, spot
+from .decay import strength_at
+from .facts import MERGED, UNMERGED
+from .indexing import into_index, leave_index
+from .registry import same
+
+
+def sources_of(view: WriteView, whole: FactRow) -> list[FactRow]:
+    """The sentences that were merged into a fact, by when they began to hold; none for most facts."""
+    if whole.fact.kind != "statement":
+        return []
+    return [row for row in view.replaced_by(whole.fact.subject, whole.fact.id) if row.fact.ended_because == MERGED]
+
+
+def whole_of(view: WriteView, row: FactRow) -> FactRow | None:
+    """The memory that a sentence was merged into, if it was."""
+    return view.at(None, None).fact(row.fact.superseded_by or "") if row.fact.ended_because == MERGED else None
+
+
+def put_together(
+    view: WriteView,
+    cluster: Sequence[FactRow],
+    *,
+    text: str,
+    source: str,
+    fact_id: str,
+    now_ms: int,
+    half_life_ms: float,
+) -> FactRow | None:
+    """
+    Merge a cluster into one memory that says *text*; returns it.
+
+    ``None``, and nothing is written, when a sentence of the cluster is not any more what it was, or
+    when another fact says *text* already.
+    """
+    view = view.at(None, None)
+    now = [view.fact(row.fact.id) for row in cluster]
+    rows = [row for row in now if row is not None and row.fact.live]
+    if [_said(row) for row in rows] != [_said(row) for row in cluster]:
+        return None
+    first = speaks_for(rows)
+    taken = view.fact_at(first.fact.subject, first.fact.category, first.slot_key, same(text))
+    if taken is not None and taken.fact.id not in {row.fact.id for row in rows}:
+        return None
+    leaves: list[FactRow] = []
+    for row in rows:
+        leaves += take_apart(view, row, now_ms) if sources_of(view, row) else [row]
+    whole = _whole(leaves, first, text, source, fact_id, now_ms, half_life_ms)
+    for leaf in leaves:
+        leave_index(view, leaf)
+        fact = replace(leaf.fact, valid_to=leaf.fact.valid_from, ended_because=MERGED, superseded_by=fact_id)
+        view.update_fact(replace(leaf, fact=fact, ended_at=now_ms, doc=0))
+    whole = into_index(view, whole, now_ms)
+    view.add_fact(whole)
+    view.add_derivations(_edge(fact_id, said) for said in whole.fact.evidence)
+    return whole
+
+
+def take_apart(view: WriteView, whole: FactRow, now_ms: int, *, keep_apart: bool = False) -> list[FactRow]:
+    """
+    Let the sentences of a whole stand for themselves again, as the whole stood; returns those that do.
+
+    With *keep_apart* the whole stays as history, so that they are not merged again.
+    """
+    view = view.at(None, None)
+    whole = view.fact(whole.fact.id) or whole
+    endings = [edge for edge in view.endings() if edge.child == whole.fact.id]
+    sources, older = sources_of(view, whole), view.replaced_by(whole.fact.subject, whole.fact.id)
+    heir = max(sources, key=lambda row: (row.fact.text == whole.fact.text, row.stated_at, row.stated_seq, row.fact.id))
+    leave_index(view, whole)
+    if keep_apart:
+        fact = replace(whole.fact, valid_to=whole.fact.valid_from, ended_because=UNMERGED, superseded_by=None)
+        view.update_fact(replace(whole, fact=fact, ended_at=now_ms, doc=0))
+    else:
+        view.remove_fact(whole)
+    for row in older:
+        if row.fact.ended_because != MERGED:
+            view.update_fact(replace(row, fact=replace(row.fact, superseded_by=heir.fact.id)))
+    known = {spot(said) for row in sources for said in row.fact.evidence}
+    later = [said for said in whole.fact.evidence if spot(said) not in known]
+    found = []
+    for row in sources:
+        more = [said for said in later if _belongs(said, sources, heir) == row.fact.id]
+        fact = replace(row.fact, evidence=tuple(sorted((*row.fact.evidence, *more), key=_when)))
+        stands = _as_the_whole_stood(view, replace(row, fact=fact), whole, heir, now_ms)
+        if stands is not None:
+            support(view, stands, more, now_ms)
+            found.append(stands)
+            if not stands.fact.live:
+                view.add_derivations(replace(edge, child=stands.fact.id) for edge in endings)
+    return found
+
+
+def support(view: WriteView, row: FactRow, quotes: Sequence[Evidence], now_ms: int) -> None:
+    """Let a fact rest on further quotes, with an edge to the message of each."""
+    for said in quotes:
+        view.add_evidence(row.fact.subject, row.fact.id, said.home, said, now_ms)
+    view.add_derivations(_edge(row.fact.id, said) for said in quotes)
+
+
+def _whole(
+    leaves: Sequence[FactRow], first: FactRow, text: str, source: str, fact_id: str, now_ms: int, half_life_ms: float
+) -> FactRow:
+    facts = [leaf.fact for leaf in leaves]
+    quotes = {spot(said): said for fact in facts for said in fact.evidence}
+    used = [fact.last_used_at for fact in facts if fact.last_used_at is not None]
+    latest = max(leaves, key=lambda row: (row.stated_at, row.stated_seq))
+    since = max(latest.stated_at, *map(to_ms, used)) if used else latest.stated_at
+    fact = Fact(
+        id=fact_id,
+        kind="statement",
+        subject=first.fact.subject,
+        category=first.fact.category,
+        key=first.fact.key,
+        value=first.fact.value if text == first.fact.text else "",
+        text=text,
+        confidence=max(fact.confidence for fact in facts),
+        cardinality="multi",
+        lifetime=first.fact.lifetime,
+        valid_from=min(fact.valid_from for fact in facts),
+        valid_to=None,
+        recorded_at=from_ms(now_ms),
+        superseded_by=None,
+        evidence=tuple(sorted(quotes.values(), key=_when)),
+        strength=max(strength_at(leaf.fact.strength, _counted_at(leaf), since, half_life_ms) for leaf in leaves),
+        last_used_at=max(used, default=None),
+        uses=sum(fact.uses for fact in facts),
+        source=source,
+    )
+    return replace(
+        first,
+        fact=fact,
+        slot_value=same(text),
+        stated_at=latest.stated_at,
+        stated_seq=latest.stated_seq,
+        doc=0,
+        ended_at=None,
+        expires_at=None,
+    )
+
+
+def _as_the_whole_stood(view: WriteView, row: FactRow, whole: FactRow, heir: FactRow, now_ms: int) -> FactRow | None:
+    """A sentence with the end of the whole, or none; ``None`` when another fact at its address took its quotes."""
+    fact, stood = row.fact, whole.fact
+    if row.fact.id == heir.fact.id:
+        fact = replace(fact, uses=max(fact.uses, stood.uses))
+    if stood.last_used_at is not None:
+        fact = replace(fact, strength=stood.strength, last_used_at=stood.last_used_at)
+    if not stood.live:
+        until = fact.valid_from if stood.valid_to == stood.valid_from else max(fact.valid_from, _end(stood))
+        fact = replace(fact, valid_to=until, ended_because=stood.ended_because, superseded_by=stood.superseded_by)
+        row = replace(row, fact=fact, ended_at=whole.ended_at or now_ms)
+        view.update_fact(row)
+        return row
+    taken = view.fact_at(fact.subject, fact.category, row.slot_key, row.slot_value)
+    if taken is not None:  # said again meanwhile, as something of its own
+        for older in view.replaced_by(fact.subject, fact.id):
+            view.update_fact(replace(older, fact=replace(older.fact, superseded_by=taken.fact.id)))
+        view.remove_fact(row)
+        support(view, taken, row.fact.evidence, now_ms)
+        return None
+    fact = replace(fact, valid_to=None, ended_because="", superseded_by=None)
+    row = into_index(view, replace(row, fact=fact, ended_at=None), now_ms)
+    view.update_fact(row)
+    return row
+
+
+def _belongs(said: Evidence, sources: Sequence[FactRow], heir: FactRow) -> str:
+    """Which sentence a quote says that came after they were merged."""
+    return next((row.fact.id for row in sources if same_words(said.quote, row.fact.text)), heir.fact.id)
+
+
+def _said(row: FactRow) -> tuple[str, str, tuple[Evidence, ...]]:
+    return (row.fact.id, row.fact.text, row.fact.evidence)
+
+
+def _edge(fact_id: str, said: Evidence) -> Derivation:
+    return Derivation("fact", fact_id, "message", said.home, said.conversation, said.seq, said.seq)
+
+
+def _end(fact: Fact) -> datetime:
+    return fact.valid_to or fact.valid_from
+
+
+def _counted_at(row: FactRow) -> int:
+    used = row.fact.last_used_at
+    return max(row.stated_at, to_ms(used) if used else 0)
+
+
+def _when(said: Evidence) -> tuple[int, str, int, int]:
+    return (to_ms(said.at) if said.at else 0, said.conversation, said.seq, said.start)
