@@ -30,7 +30,7 @@ from .llm.protocol import LanguageModel
 from .memory import Memory
 from .person import Person
 from .prompts import Prompts
-from .reports import DigestReport, ErasureReceipt, PruneReport, Receipt, Report, Usage
+from .reports import ConsolidationReport, DigestReport, ErasureReceipt, PruneReport, Receipt, Report, Usage
 from .types import Consent, Fact, FactChange, FactKind, Hit, HitKind, Job, Message, PromptVersion, Rejected, Summary
 
 
@@ -602,6 +602,19 @@ class AsyncPerson:
             BadInput: *by* names something else, or a time has no zone.
         """
         return await asyncio.to_thread(self._sync.usage, by=by, since=since, until=until)
+
+    async def consolidate(self, *, dry_run: bool = False) -> ConsolidationReport:
+        """
+        Merge now what says the same; the background does so too, after every 20 new sentences.
+
+        Only sentences are merged, never attributes.  Their quotes, and they themselves, are kept: `history` shows
+        them with ``ended_because="merged"``, and `restore` of one of them takes the memory apart again, for good.
+        With a model, sentences about the same thing are joined as well; its text must be made of their words.
+
+        Args:
+            dry_run: change nothing, and tell what would be merged without a model.
+        """
+        return await asyncio.to_thread(self._sync.consolidate, dry_run=dry_run)
 
     async def export(self) -> dict[str, Any]:
         """Everything that is held about the user, of all subjects, as data that JSON can hold and `import_` takes."""
