@@ -3,14 +3,17 @@
 The front door for asyncio: `AsyncMemory`, `AsyncConversation`, `AsyncPerson`, `AsyncPrompts`.
 
 Every call runs the one of the same name in a worker thread, so the event loop never waits for the
-disk.  A call that is cancelled while it runs is finished by its thread.
+disk.  A call that is cancelled while it runs is finished by its thread.  The file is opened by a worker
+thread as well, with ``async with AsyncMemory(…)`` or ``await AsyncMemory(…)``; where no loop runs yet, at once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Generator, Mapping, Sequence
 from datetime import date, datetime
 from types import TracebackType
 from typing import Any
@@ -64,9 +67,24 @@ class AsyncMemory:
             StoreError: the file cannot be opened; the message says what to do.
             ConfigError: an option cannot be used.
         """
-        self._sync = Memory(location, llm=llm, embedder=embedder, config=config, clock=clock, background=background)
+        self._open = functools.partial(
+            Memory, location, llm=llm, embedder=embedder, config=config, clock=clock, background=background
+        )
+        self._lock = threading.Lock()
+        self._opened = None if _in_a_loop() else self._open()
+
+    @property
+    def _sync(self) -> Memory:
+        with self._lock:
+            if self._opened is None:
+                self._opened = self._open()
+            return self._opened
+
+    def __await__(self) -> Generator[Any, None, AsyncMemory]:
+        return self.__aenter__().__await__()
 
     async def __aenter__(self) -> AsyncMemory:
+        await asyncio.to_thread(lambda: self._sync)
         return self
 
     async def __aexit__(
@@ -677,3 +695,12 @@ class AsyncPrompts:
             BadInput: there is no such prompt.
         """
         return await asyncio.to_thread(self._sync.versions, name)
+
+
+def _in_a_loop() -> bool:
+    """Whether an event loop runs in this thread; opening a file would hold it up."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -86,6 +86,7 @@ class Memory:
     def __init__(self, path: str = "x", *, size: int = LIMIT) -> None:
         """Open *path*."""
         self.path, self.size = path, size
+        self.opened_by = threading.current_thread().name
     def __enter__(self) -> Memory:
         return self
     def __exit__(self, kind: object, error: object, at: object) -> None:
@@ -104,6 +105,9 @@ class Memory:
             sep: between the parts.
         """
         return sep.join(["thread", threading.current_thread().name])
+    def opener(self) -> str:
+        """Which thread opened it."""
+        return self.opened_by
     def close(self) -> None:
         """Close."""
         self.path = "closed"
@@ -139,6 +143,35 @@ def test_methods_run_in_a_worker_thread(generated):
 
     assert asyncio.run(remembered.where(":")).startswith("thread:asyncio")
     assert threading.current_thread().name not in asyncio.run(remembered.where())
+
+
+def test_a_running_loop_does_not_wait_for_the_file(generated):
+    async def entered() -> str:
+        async with generated.AsyncMemory() as remembered:
+            return await remembered.opener()
+
+    async def awaited() -> str:
+        return await (await generated.AsyncMemory()).opener()
+
+    assert asyncio.run(entered()).startswith("asyncio")
+    assert asyncio.run(awaited()).startswith("asyncio")
+
+
+def test_without_a_loop_it_is_opened_at_once(generated):
+    """So that a memory made when a program is loaded fails there, if it fails."""
+    remembered = generated.AsyncMemory()
+
+    assert remembered._opened is not None
+    assert asyncio.run(remembered.opener()) == threading.current_thread().name
+
+
+def test_what_cannot_be_opened_is_told_by_async_with(tmp_path):
+    async def enter() -> None:
+        async with aio.AsyncMemory(tmp_path / "no" / "such" / "chat.db"):
+            pass
+
+    with pytest.raises(holdfast.HoldfastError):
+        asyncio.run(enter())
 
 
 def test_arguments_arrive_by_position_and_by_name(generated):
