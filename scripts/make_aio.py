@@ -39,13 +39,13 @@ from typing import Any
 '''
 
 # Where an event loop runs already, the file is opened by a worker thread: by `async with`, or by `await`.
-OPENS = '''
+OPENS = """
 self._open = functools.partial({door}, {arguments})
 self._lock = threading.Lock()
 self._opened = None if _in_a_loop() else self._open()
-'''
+"""
 
-OPENED = '''
+OPENED = """
 @property
 def _sync(self) -> {door}:
     with self._lock:
@@ -62,7 +62,7 @@ async def __aenter__(self) -> Async{door}:
 
 async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
     await self.close()
-'''
+"""
 
 TAIL = '''
 

@@ -145,6 +145,30 @@ def test_a_bad_line_is_named_with_what_is_wrong_and_the_fix(
     assert not (tmp_path / "holdfast.db").exists()
 
 
+def test_a_file_that_is_no_text_is_told_once(holdfast: Holdfast, tmp_path: Path) -> None:
+    (tmp_path / "photo.jpg").write_bytes(bytes(range(256)) * 40)
+    run = holdfast("import", "photo.jpg")
+
+    assert run.code == 1
+    assert run.err.splitlines() == [
+        "error[no-file]: photo.jpg is not text: it holds zero bytes",
+        "  help: name a JSONL file, saved as UTF-8",
+    ]
+
+
+def test_the_last_messages_of_an_import_are_summarised_as_well(holdfast: Holdfast, tmp_path: Path) -> None:
+    """Unless the conversations go on."""
+    write_jsonl(tmp_path / "over.jsonl", [said("I live in Lisbon."), {"role": "assistant", "content": "Noted."}])
+    write_jsonl(tmp_path / "on.jsonl", [said("I live in Lisbon."), {"role": "assistant", "content": "Noted."}])
+    holdfast("import", "over.jsonl", "--store", "over.db")
+    holdfast("import", "on.jsonl", "--store", "on.db", "--no-end")
+
+    assert [one["end_seq"] for one in holdfast("summaries", "--store", "over.db", "--json").data] == [2]
+    assert holdfast("jobs", "--store", "over.db", "--json").data["jobs"] == []
+    assert holdfast("summaries", "--store", "on.db", "--json").data == []
+    assert [job["kind"] for job in holdfast("jobs", "--store", "on.db", "--json").data["jobs"]] == ["chunk"]
+
+
 def test_a_file_in_the_wrong_encoding_is_told_so(holdfast: Holdfast, tmp_path: Path) -> None:
     (tmp_path / "latin.jsonl").write_bytes('{"role": "user", "content": "caf\xe9"}\n'.encode("latin-1"))
     (tmp_path / "wide.jsonl").write_bytes('{"role": "user", "content": "hi"}\n'.encode("utf-16"))

@@ -56,6 +56,8 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Keep it well": {
         "model": ("model", "Show which model would be used, and ask whether it answers."),
+        "prompts": ("prompts", "Show or change what a model is told to do for the user."),
+        "usage": ("usage", "Show what models were used for, and what it cost."),
         "jobs": ("jobs", "List background work; retry or cancel it."),
         "doctor": ("doctor", "Check the store and everything that Holdfast needs."),
         "bench": ("bench", "Measure recall on public benchmarks, and what is believed."),

@@ -46,9 +46,12 @@ def digest_words(report: DigestReport) -> list[Piece]:
     if report.summaries:
         words += f"; {count(report.summaries, 'summary', 'summaries')} written"
     # Vectors are counted by nobody: a run that had only those to make says so.
-    pieces: list[Piece] = [words if learned or report.summaries else "made ready for search; nothing new was learned"]
+    none = "made ready for search; nothing new was learned" if report.jobs else "nothing was learned"
+    pieces: list[Piece] = [words if learned or report.summaries else none]
     if report.rejected:
         pieces.append((f"; {report.rejected:,} read but not believed", QUIET))
     if report.failed:
         pieces.append((f"; {count(report.failed, 'job')} failed", CHANGED))
+    if report.waiting:
+        pieces.append((f"; {count(report.waiting, 'job')} may not ask the model now (holdfast jobs)", CHANGED))
     return pieces

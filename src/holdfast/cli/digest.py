@@ -45,7 +45,7 @@ def digest(llm: Llm = None, base_url: BaseUrl = None, store: Store = STORE, as_j
         print_json(plain(report))
     else:
         screen = Screen()
-        if not report.jobs and not report.failed:
+        if not (report.jobs or report.failed or report.waiting):
             screen.line("nothing was due")
         else:
             print_changes(screen, report.changes)

@@ -101,6 +101,8 @@ def _when(job: Job) -> str:
     if job.state == "waiting":
         return job.reason.partition(": ")[2]
     reason = f"attempt {job.attempt} failed: {job.reason}" if job.reason else ""
+    if job.reason.startswith("waiting: "):  # nothing failed: a budget is spent, or a model wants to be left alone
+        return job.reason
     if job.state == "ready" and not due(job):
         return f"due {minute(from_ms(job.run_at_ms))}" + (f"; {reason}" if reason else "")
     return reason or ("due now" if job.state == "ready" else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import shutil
 import sys
 import tempfile
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 app = commands()
 
 BAD_LINES_SHOWN = 10
+PEEK_BYTES = 4096
 
 Into = Annotated[
     str | None,
@@ -65,6 +67,9 @@ def import_(
     conversation: Into = None,
     skip_bad: SkipBad = False,
     digest: Annotated[bool, typer.Option(help="Learn from the messages right away.")] = True,
+    end: Annotated[
+        bool, typer.Option(help="The conversations are over: sum up and read their last messages as well.")
+    ] = True,
     llm: Llm = None,
     base_url: BaseUrl = None,
     store: Store = STORE,
@@ -94,6 +99,7 @@ def import_(
     Examples:
       holdfast import chat.jsonl
       holdfast import 2025/*.jsonl --user ana --skip-bad
+      holdfast import today.jsonl --no-end --llm openai:gpt-5-mini
       jq -c '.messages[]' export.json | holdfast import - -c export
       holdfast import ana.json
     """
@@ -106,7 +112,7 @@ def import_(
         skipped = _judge(sources, skip_bad, as_json)
         model = stack.enter_context(models.model(llm, base_url))
         memory = stack.enter_context(writing(store, model))
-        done = _take_in(memory, sources, who, skip_bad, digest=digest, show=not as_json)
+        done = _take_in(memory, sources, who, skip_bad, end=end, digest=digest, show=not as_json)
     options = same_options(store, user, org=org, bot=bot)
     if done.outcome.skipped:
         raise _refused(done.outcome.skipped, user, options)
@@ -129,12 +135,16 @@ class Done:
 
 
 def _take_in(
-    memory: Memory, sources: list[Source], who: dict[str, Any], skip_bad: bool, *, digest: bool, show: bool
+    memory: Memory, sources: list[Source], who: dict[str, Any], skip_bad: bool, *, end: bool, digest: bool, show: bool
 ) -> Done:
     """Store every source's messages, and learn from them."""
     outcome = Outcome()
     with _resumable(outcome, sources):
         stored_s = _append(memory, sources, outcome, who, skip_bad, show=show)
+        for name in (
+            {name for source in sources for name in source.seen.conversations} if end and outcome.stored else ()
+        ):
+            memory.conversation(name, **who).end()
         began = time.monotonic()
         report = digest_all(memory, show=show) if digest else DigestReport()
     # Short files are learned from as they are stored; the run that follows has the rest.
@@ -152,7 +162,7 @@ def _refused(skipped: str, user: str, options: str) -> CommandError:
 def _say(sources: list[Source], done: Done, skipped: int, digest: bool) -> None:
     screen, report = Screen(), done.report
     _tell(screen, sources, done.outcome, skipped, done.stored_s)
-    if report.changes or (digest and (report.jobs or report.failed)):
+    if report.changes or (digest and (report.jobs or report.failed or report.waiting)):
         screen.line(*digest_words(report), (f"   {seconds(done.learned_s)}", QUIET))
         print_changes(screen, report.changes, most=10)
     screen.line()
@@ -245,6 +255,12 @@ def _export_among(opened: list[tuple[str, BinaryIO]]) -> dict[str, Any] | None:
 def _source(name: str, stream: BinaryIO, conversation: str | None) -> Source:
     into = conversation or ("stdin" if name == "-" else Path(name).stem)
     shown = "standard input" if name == "-" else name
+    head = stream.read(PEEK_BYTES)
+    if b"\0" in head and not head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise CommandError(
+            "no-file", f"{shown} is not text: it holds zero bytes", hint="name a JSONL file, saved as UTF-8"
+        )
+    stream.seek(0)
     seen = survey(stream, into)
     if not seen.messages and not seen.bad:
         raise CommandError(

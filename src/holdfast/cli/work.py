@@ -16,7 +16,13 @@ from .words import count
 if TYPE_CHECKING:
     from ..memory import Memory
 
-DOING = {"extract": "reading facts", "chunk": "summarising", "embed": "preparing search"}
+DOING = {
+    "extract": "reading facts",
+    "read": "reading facts with the model",
+    "chunk": "summarising",
+    "embed": "preparing search",
+    "upkeep": "tidying up",
+}
 
 
 def digest_all(memory: Memory, *, show: bool) -> DigestReport:

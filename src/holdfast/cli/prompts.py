@@ -1,0 +1,154 @@
+"""``holdfast prompts``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import BOT, ORG, STORE, USER, Bot, Json, Org, Store, User, commands, reading, same_options, writing
+from .plain import CommandError
+from .screen import CHANGED, GOOD, NAME, QUIET, STRONG, Screen, print_json
+from .values import plain
+from .words import count, minute
+
+if TYPE_CHECKING:
+    from ..prompts import Prompts
+    from ..types import PromptVersion
+
+app = commands()
+
+# What each of them tells a model to do; the names are those of `Person.prompts`.
+ABOUT = {
+    "fact_extraction": "which facts to read, and how to put them",
+    "chunk_summary": "how to sum up about ten messages",
+    "meta_summary": "how to sum up several summaries",
+}
+MAKES = {"fact_extraction": "facts", "chunk_summary": "summaries", "meta_summary": "meta"}
+WORDS_SHOWN = 60
+
+
+@app.command()
+def prompts(
+    name: Annotated[
+        str | None, typer.Argument(help="fact_extraction, chunk_summary or meta_summary; all of them when not given.")
+    ] = None,
+    text: Annotated[str | None, typer.Option("--set", metavar="TEXT", help="Use these words from now on.")] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", metavar="FILE", help="The same, from a file; - for standard input.")
+    ] = None,
+    reset: Annotated[bool, typer.Option("--reset", help="Use the words that come with Holdfast again.")] = False,
+    versions: Annotated[bool, typer.Option("--versions", help="What was set and reset, and when.")] = False,
+    store: Store = STORE,
+    user: User = USER,
+    org: Org = ORG,
+    bot: Bot = BOT,
+    as_json: Json = False,
+) -> int:
+    """
+    Show what a model is told to do for the user, or say it in words of one's own.
+
+    Own words take the place of ours for what to do; the shape of the answer stays, so nothing
+    breaks. They count from the next call of a model on. What was made before stays as it is.
+
+    \b
+    Examples:
+      holdfast prompts
+      holdfast prompts chunk_summary
+      holdfast prompts chunk_summary --set "Sum up in two sentences. Mention every dose."
+      holdfast prompts fact_extraction --file facts.md --user ana
+      holdfast prompts chunk_summary --reset
+    """
+    chosen = _checked(name, [text is not None, file is not None, reset, versions].count(True))
+    words = text if file is None else _read(file)
+    opened = reading if words is None and not reset else writing
+    with opened(store) as memory:
+        own = memory.person(user, org=org, bot=bot).prompts
+        if chosen is None:
+            _list(own, as_json)
+        elif versions:
+            _versions(own.versions(chosen), as_json)
+        elif words is None and not reset:
+            _show(own, chosen, as_json, same_options(store, user, org=org, bot=bot))
+        else:
+            made = own.reset(chosen) if words is None else own.set(chosen, words)
+            if as_json:
+                print_json(plain(made))
+            else:
+                whose = "words of one's own" if made.text else "the words that come with Holdfast"
+                screen = Screen()
+                screen.line(
+                    (chosen, NAME), f": {whose}, ", (f"version {made.version}", GOOD), (f"   {made.digest}", QUIET)
+                )
+    return 0
+
+
+def _checked(name: str | None, asked: int) -> str | None:
+    if name is not None and name.replace("-", "_") not in ABOUT:
+        raise CommandError("usage", f"there is no prompt {name!r}", hint=f"use {', '.join(ABOUT)}", exit_code=2)
+    if asked > 1 or (asked and name is None):
+        raise CommandError(
+            "usage",
+            "name one prompt, with --set, --file, --reset or --versions",
+            hint='write holdfast prompts chunk_summary --set "…"',
+            exit_code=2,
+        )
+    return name.replace("-", "_") if name else None
+
+
+def _read(file: str) -> str:
+    try:
+        raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return raw.decode("utf-8-sig")
+    except OSError as error:
+        raise CommandError("no-file", f"{file} cannot be read: {error.strerror}", hint="name a text file") from None
+    except UnicodeDecodeError:
+        raise CommandError("no-file", f"{file} is not UTF-8 text", hint="save the file as UTF-8") from None
+
+
+def _list(own: Prompts, as_json: bool) -> None:
+    newest = {name: next(reversed(own.versions(name)), None) for name in ABOUT}
+    if as_json:
+        print_json([{"name": name, "text": own.get(name), "own": bool(v and v.text)} for name, v in newest.items()])
+        return
+    screen = Screen()
+    screen.columns(
+        [
+            [
+                (name, NAME),
+                (f"own words since {minute(version.since)}", CHANGED) if version and version.text else "ours",
+                (ABOUT[name], QUIET),
+            ]
+            for name, version in newest.items()
+        ]
+    )
+
+
+def _show(own: Prompts, name: str, as_json: bool, options: str) -> None:
+    if as_json:
+        print_json({"name": name, "text": own.get(name)})
+        return
+    screen = Screen()
+    screen.raw(own.get(name))
+    screen.line()
+    screen.line((f'in words of your own: holdfast prompts {name} --set "…"{options}', QUIET))
+
+
+def _versions(found: list[PromptVersion], as_json: bool) -> None:
+    if as_json:
+        print_json(plain(found))
+        return
+    screen = Screen()
+    if not found:
+        screen.line("never set: the words that come with Holdfast are used")
+    for version in found:
+        size = count(len(version.text), "character") if version.text else "the words that come with Holdfast"
+        screen.line(
+            (f"version {version.version}", STRONG),
+            f"   {minute(version.since)}   {size}",
+            (f"   {version.digest}", QUIET),
+        )
+        if version.text:
+            screen.paragraph(version.text, indent=2)

@@ -1,0 +1,144 @@
+"""What a model is told, what it was used for, and what happens to work that it may not do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast import Budget, Config, Memory
+from holdfast.testing.model import ScriptedModel
+from holdfast.testing.modelserver import ModelServer, refused_url
+
+from .conftest import Answer, Holdfast, said, write_jsonl
+
+CHAT = [
+    said("I adopted a greyhound called Pixel."),
+    {"role": "assistant", "content": "How lovely!"},
+    said("She sleeps all day."),
+    {"role": "assistant", "content": "Greyhounds do."},
+]
+
+
+@pytest.fixture
+def imported(holdfast: Holdfast, tmp_path: Path) -> ModelServer:
+    """A short chat that a model on this machine has read; it found nothing."""
+    write_jsonl(tmp_path / "chat.jsonl", CHAT)
+    with ModelServer() as server:
+        run = holdfast("import", "chat.jsonl", "--llm", "openai:any", "--base-url", server.url)
+        assert run.code in (0, 1), run.err
+    return server
+
+
+def test_usage_lists_calls_and_tokens_by_layer(holdfast: Holdfast, imported: ModelServer) -> None:
+    run = holdfast("usage", "--json")
+    calls = {row["layer"]: row["calls"] for row in run.data}
+
+    assert imported.asked
+    assert sum(calls.values()) == len(imported.asked)
+    assert all(row["model"] == "openai:any" and row["input_tokens"] > 0 for row in run.data)
+    assert "not known" in holdfast("usage").out  # what it costs, at an address of one's own
+
+
+def test_usage_sums_up_what_is_not_named(holdfast: Holdfast, imported: ModelServer) -> None:
+    by_day = holdfast("usage", "--by", "day,user", "--json").data
+
+    assert [(row["user"], row["layer"]) for row in by_day] == [("me", "")]
+    assert by_day[0]["calls"] == len(imported.asked)
+    assert holdfast("usage", "--user", "nobody", "--json").data == []
+    assert holdfast("usage", "--since", "2999-01-01", "--json").data == []
+
+
+def test_usage_of_a_memory_without_a_model_says_so(holdfast: Holdfast) -> None:
+    holdfast("say", "I live in Lisbon.")
+
+    assert "no model was asked" in holdfast("usage").out
+
+
+@pytest.mark.parametrize("args", [["--by", "planet"], ["--since", "yesterday"], ["--until", "2026-13-01"]])
+def test_usage_that_makes_no_sense_is_refused_with_what_does(holdfast: Holdfast, args: list[str]) -> None:
+    run = holdfast("usage", *args, "--json")
+
+    assert run.code == 2
+    assert run.error["hint"].startswith(("use org", "write --"))
+
+
+def test_prompts_lists_sets_shows_and_resets(holdfast: Holdfast) -> None:
+    holdfast("say", "Hello!")
+    ours = holdfast("prompts", "chunk_summary", "--json").data["text"]
+    made = holdfast("prompts", "chunk-summary", "--set", "Two sentences.", "--json").data
+
+    assert (made["name"], made["version"]) == ("chunk_summary", 1)
+    assert holdfast("prompts", "chunk_summary").out.startswith("Two sentences.\n")
+    assert {one["name"]: one["own"] for one in holdfast("prompts", "--json").data} == {
+        "fact_extraction": False,
+        "chunk_summary": True,
+        "meta_summary": False,
+    }
+    assert holdfast("prompts", "chunk_summary", "--reset").code == 0
+    assert holdfast("prompts", "chunk_summary", "--json").data["text"] == ours
+    assert [one["text"] for one in holdfast("prompts", "chunk_summary", "--versions", "--json").data] == [
+        "Two sentences.",
+        "",
+    ]
+
+
+def test_prompts_are_read_from_files(holdfast: Holdfast, tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text("Mention every dose.\n", encoding="utf-8")
+    (tmp_path / "bad.md").write_bytes(b"\xff\xfe\x00")
+
+    assert holdfast("prompts", "chunk_summary", "--file", "mine.md").code == 0
+    assert holdfast("prompts", "chunk_summary", "--json").data["text"] == "Mention every dose."
+    assert holdfast("prompts", "chunk_summary", "--file", "bad.md", "--json").error["code"] == "no-file"
+    assert holdfast("prompts", "chunk_summary", "--file", "none.md", "--json").error["code"] == "no-file"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["poem"],
+        ["--set", "x"],
+        ["chunk_summary", "--set", "x", "--reset"],
+        ["chunk_summary", "--set", " "],
+        ["chunk_summary", "--set", "x" * 5000],
+    ],
+)
+def test_prompts_that_make_no_sense_are_refused(holdfast: Holdfast, args: list[str]) -> None:
+    holdfast("say", "Hello!")
+
+    assert holdfast("prompts", *args).code == 2
+
+
+def test_a_model_that_is_not_there_fails_the_command_and_loses_nothing(holdfast: Holdfast, tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "chat.jsonl", CHAT)
+    run = holdfast("import", "chat.jsonl", "--llm", "openai:any", "--base-url", refused_url())
+
+    assert run.code == 1
+    assert "4 messages stored" in run.out
+    assert "error[jobs-failed]" in run.err
+    assert "cannot be reached" in holdfast("jobs").out
+
+
+def test_a_spent_budget_makes_work_wait_and_jobs_says_until_when(holdfast: Holdfast, tmp_path: Path) -> None:
+    config = Config(budget=Budget(tokens_per_day=1))
+    with Memory(tmp_path / "holdfast.db", embedder=None, llm=ScriptedModel(), config=config) as memory:
+        for day in ("one", "two"):
+            chat = memory.conversation(day, user="me")
+            chat.append([{"role": message["role"], "content": message["content"]} for message in CHAT])
+            chat.end()
+            memory.digest()
+    out = holdfast("jobs").out
+
+    assert "budget of the memory" in out
+    assert "next at" in out
+    assert "failed" not in out
+
+
+def test_rules_is_no_model_whatever_the_environment_says(
+    holdfast: Holdfast, answer: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_LLM", "openai:any")
+    monkeypatch.setenv("HOLDFAST_BASE_URL", refused_url())
+
+    assert holdfast("say", "I live in Lisbon.", "--llm", "rules").code == 0
+    assert holdfast("usage").out.startswith("no model was asked")
