@@ -47,6 +47,8 @@ Files = Annotated[
     list[str],
     typer.Argument(metavar="FILE…", help="JSONL files, or one that `holdfast export` wrote; - for standard input."),
 ]
+Digest = Annotated[bool, typer.Option(help="Learn from the messages right away.")]
+End = Annotated[bool, typer.Option(help="The conversations are over: sum up and read their last messages as well.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that cannot be used, and count them.")]
 
 
@@ -66,10 +68,8 @@ def import_(
     files: Files,
     conversation: Into = None,
     skip_bad: SkipBad = False,
-    digest: Annotated[bool, typer.Option(help="Learn from the messages right away.")] = True,
-    end: Annotated[
-        bool, typer.Option(help="The conversations are over: sum up and read their last messages as well.")
-    ] = True,
+    digest: Digest = True,
+    end: End = True,
     llm: Llm = None,
     base_url: BaseUrl = None,
     store: Store = STORE,
@@ -116,11 +116,11 @@ def import_(
     options = same_options(store, user, org=org, bot=bot)
     if done.outcome.skipped:
         raise _refused(done.outcome.skipped, user, options)
+    after = f"facts{options}" if digest else f"digest{same_options(store, USER)}"
     if as_json:
         print_json(_as_data(sources, done.outcome, skipped, done.report if digest else None))
     else:
-        _say(sources, done, skipped, digest)
-        Screen().line(f"Next:  holdfast {f'facts{options}' if digest else f'digest{same_options(store, USER)}'}")
+        _say(sources, done, skipped, digest, after)
     return raise_if_failed(done.report)
 
 
@@ -159,13 +159,14 @@ def _refused(skipped: str, user: str, options: str) -> CommandError:
     )
 
 
-def _say(sources: list[Source], done: Done, skipped: int, digest: bool) -> None:
+def _say(sources: list[Source], done: Done, skipped: int, digest: bool, after: str) -> None:
     screen, report = Screen(), done.report
     _tell(screen, sources, done.outcome, skipped, done.stored_s)
     if report.changes or (digest and (report.jobs or report.failed or report.waiting)):
         screen.line(*digest_words(report), (f"   {seconds(done.learned_s)}", QUIET))
         print_changes(screen, report.changes, most=10)
     screen.line()
+    screen.line(f"Next:  holdfast {after}")
 
 
 def _tell(screen: Screen, sources: list[Source], outcome: Outcome, skipped: int, stored_s: float) -> None:
