@@ -213,6 +213,12 @@ def test_an_answer_cut_off_anywhere_yields_whole_rows_or_fails(size):
     )
 
 
+def test_escapes_of_what_no_store_holds_are_replaced():
+    row = json.dumps([{**AS_JSON[0], "fact_value": "Lis\x00bon \ud800"}])
+
+    assert [c.value for c in read_text(row, WINDOW, source="m").candidates] == ["Lis\ufffdbon \ufffd"]
+
+
 def test_a_huge_answer_takes_no_long_time():
     many = "\n".join([HEAD] + [LISBON] * 20_000)
 

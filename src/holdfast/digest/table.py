@@ -15,6 +15,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..text.clean import storable
+
 COLUMNS = (
     "category",
     "fact_key",
@@ -131,7 +133,7 @@ def _records(value: object, depth: int = 0) -> Iterator[dict[str, str]]:
 def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return "" if value is None else str(value).strip()
+    return "" if value is None else storable(str(value)).strip()  # an escape may stand for what no store holds
 
 
 def _snake(name: str) -> str:
