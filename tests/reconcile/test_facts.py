@@ -219,3 +219,46 @@ def test_sameness_folds_form_and_keeps_meaning(left, right, equal):
 def test_a_registry_entry_that_cannot_be_used_names_itself():
     with pytest.raises(ConfigError, match=r"'mood'.*cardinality"):
         parse({"mood": {"cardinality": "several"}})
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "left", "ops"),
+    [
+        ("SQLite 3.39", "SQLite", "SQLite 3.39", ["new", "confirmed"]),
+        ("SQLite", "SQLite 3.39", "SQLite 3.39", ["new", "replaced"]),
+        ("SQLite 3.39", "SQLite 3.45", "SQLite 3.45", ["new", "replaced"]),
+        ("SQLite 3.39", "MySQL", "MySQL", ["new", "replaced"]),
+        ("Room 12", "Room", "Room 12", ["new", "confirmed"]),
+    ],
+)
+def test_name_without_its_version_does_not_replace_the_one_with(beliefs, first, second, left, ops):
+    heard = beliefs.hear(claim("db", "uses", first, 1, join="replace"), claim("db", "uses", second, 2, join="replace"))
+
+    assert heard == ops
+    assert [value for _, value in beliefs.live()] == [left]
+
+
+def test_name_without_its_version_takes_back_the_one_with(beliefs):
+    beliefs.hear(claim("db", "uses", "SQLite 3.39", 1), claim("db", "uses", "SQLite", 2, op="retract"))
+
+    assert beliefs.live() == []
+
+
+def test_what_was_said_held_for_a_while_even_if_the_change_is_dated_before(beliefs):
+    """ "I live in Lisbon" on Monday, "we moved to Porto last week" on Friday: Lisbon is not a fact of no length."""
+    lisbon = claim("home", "lives_in", "Lisbon", 1, join="replace")
+    porto = claim("home", "lives_in", "Porto", 5, join="replace")
+    dated = replace(porto, candidate=replace(porto.candidate, valid_from_ms=START - 7 * 86_400_000))
+    beliefs.hear(lisbon, dated)
+    rows = {row.fact.value: row.fact for row in beliefs.rows.values()}
+
+    assert rows["Lisbon"].valid_from < rows["Lisbon"].valid_to == rows["Porto"].valid_from == from_ms(porto.said_at_ms)
+
+
+def test_what_is_taken_back_held_for_a_while_too(beliefs):
+    lisbon = claim("home", "lives_in", "Lisbon", 1)
+    gone = claim("home", "lives_in", "Lisbon", 5, op="retract")
+    beliefs.hear(lisbon, replace(gone, candidate=replace(gone.candidate, valid_from_ms=START - 7 * 86_400_000)))
+    (row,) = beliefs.rows.values()
+
+    assert row.fact.valid_from < row.fact.valid_to

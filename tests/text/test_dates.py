@@ -66,6 +66,7 @@ def shown(text: str, at: datetime = AT, *, ahead: bool = False) -> list[str]:
         ("25.12.2024", "25.12.2024: 2024-12-25 2024-12-26 day at"),
         ("summer of 2019", "summer of 2019: 2019-06-01 2019-09-01 season at"),
         ("last winter", "last winter: 2023-12-01 2024-03-01 season at"),
+        ("since December", "since December: 2023-12-01 2024-01-01 month since"),  # never of the next year
         ("since 2019", "since 2019: 2019-01-01 2020-01-01 year since"),
         ("since last summer", "last summer: 2023-06-01 2023-09-01 season since"),
         ("until June 1", "June 1: 2024-06-01 2024-06-02 day until"),

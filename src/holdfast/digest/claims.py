@@ -64,7 +64,11 @@ def claims(piece: Piece, people: People, match: Match) -> Iterator[Candidate]:
     person, start = _who(piece, people, pattern, found)
     if person is None or (pattern.needs == "other" and person.is_self):
         return
+    if pattern.needs == "animal" and not people.animal:
+        return
     end = _mended(piece, match, end_of(found, values))
+    if pattern.needs == "animal":
+        values["animal"] = [Value(people.animal, "species", start, start, said=people.animal)]
     verdict = judge(piece.language, piece.text, start, end, lead=pattern.lead, asked=pattern.asked)
     if verdict is None:
         return
@@ -208,7 +212,7 @@ def _candidate(
         subject=person.subject,
         category=_filled(pattern.category, fields),
         key=_filled(pattern.key, fields).replace(" ", "_").lower(),
-        value=_filled(pattern.value, fields) or pattern.empty,
+        value=_filled(pattern.value, fields) or (pattern.empty if op == "assert" else ""),
         text=text,
         confidence=round(pattern.confidence * verdict.weight, 3),
         seq=piece.message.seq,

@@ -64,6 +64,7 @@ class People:
         self._names: dict[str, Person] = {}
         self._by_relation: dict[str, Person] = {}
         self.last: Person | None = self._scope
+        self.animal = ""  # the kind of an animal of theirs that was mentioned without a name
         self._topic: Person | None = self._scope or ME
         for name, known in others.items():
             self._know(name, known)

@@ -77,6 +77,7 @@ def _read_in(
             found[-1] = []
             continue
         found.append(list(_read_piece(piece, people)))
+        people.animal = next((c.value for c in found[-1] if (c.category, c.key) == ("pets", "has_pet")), people.animal)
         people.mention(piece.text)
         people.topic(piece.text, cues(rules).get("topic"))
     told = [candidate for claimed in found for candidate in claimed]

@@ -238,6 +238,7 @@ def _read_capitals(
         if stops:
             token, word, last = token[:-1], word[:-1], last - 1
         if not words and word in spec.drop and not stops:
+            lower_case = lower_case and word not in spec.capitals_after
             continue
         if not words and (word in spec.refuse or word.partition("'")[0] in spec.refuse):
             return None
@@ -260,11 +261,17 @@ def _read_capitals(
         return None
     first, last = words[0][1], words[-1][2]
     value = re.sub(r"\s+", " ", text[first:last])
-    if value.lower().endswith("'s"):
+    if value.lower().endswith("'s") and (spec.kind == "proper" or _owns(spec, text, last)):
         value, last = value[:-2], last - 2
     if value.islower() and lower_case:
         value = " ".join(word if word in _JOINING else word[:1].upper() + word[1:] for word in value.split(" "))
     return Value(value, "", first, last) if len(value) > 1 else None
+
+
+def _owns(spec: OpenSlot, text: str, place: int) -> bool:
+    """Whether what stands at *place* belongs to the name before it: ``Lisbon's centre``, not ``McDonald's since May``."""
+    following = re.match(r" +([^\W_][\w-]*)", text[place:])
+    return following is not None and following[1].lower() not in spec.cut
 
 
 def _read_proper(language: Language, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool) -> Value | None:

@@ -31,6 +31,7 @@ class OpenSlot:
     words of ``drop``.  A value that begins with an activity ("going for walks in the park") reaches
     further: to a word of ``cut_doing``.  ``alone`` says too little by itself; a value that ends with
     one of ``dangling`` was cut in the wrong place and is refused.  ``commas``: it may hold commas.
+    Behind a word of ``capitals_after`` a name needs its capital even from somebody who writes without.
     """
 
     name: str
@@ -48,6 +49,7 @@ class OpenSlot:
     dangling: frozenset[str] = frozenset()
     commas: bool = False
     joints: frozenset[str] = frozenset()
+    capitals_after: frozenset[str] = frozenset()
 
 
 class Lexicon:
@@ -121,6 +123,7 @@ def open_slot(name: str, spec: Mapping[str, Any]) -> OpenSlot:
         words("dangling"),
         bool(spec.get("commas", False)),
         words("joints"),
+        words("capitals_after"),
     )
 
 

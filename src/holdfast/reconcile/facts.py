@@ -8,6 +8,7 @@ which things were *said*, not by which worker finished first; a late claim becom
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,6 +23,8 @@ MERGED = "merged"
 UNMERGED = "unmerged"
 NEVER_HELD = ("never_true", MERGED, UNMERGED)
 """Why facts ended that count as if they had held at no time: a person said so, or another row says it for them."""
+
+_VERSIONED = re.compile(r"(.*[^\W\d_].*?) v?\d+(?:\.\d+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ def decide(
     if _says(holder, claim.candidate):
         return confirm(claim, holder)
     if later(claim, holder):
+        new = _after(new, holder, claim.said_at_ms)
         until = max(holder.fact.valid_from, new.fact.valid_from)
         ended = closed(holder, until, now_ms, "replaced", fact_id)
         return Decision(FactChange("replaced", new.fact, ended.fact), add=new, updates=(ended,))
@@ -135,6 +139,18 @@ def _row(claim: Claim, slot: Slot, fact_id: str, now_ms: int) -> FactRow:
         doc=0,
         expires_at=candidate.valid_to_ms,
     )
+
+
+def _after(new: FactRow, holder: FactRow, said_at_ms: int) -> FactRow:
+    """
+    *new* so that *holder* held for a while: "we moved last week", of somebody who told us on Monday where they lived.
+
+    What was last said before counts as true when it was said; the new value then begins when it was told.
+    """
+    told = from_ms(said_at_ms)
+    if new.fact.valid_from > from_ms(holder.stated_at) or told <= holder.fact.valid_from:
+        return new
+    return replace(new, fact=replace(new.fact, valid_from=told))
 
 
 def _into_empty_slot(
@@ -197,8 +213,12 @@ def _retract(claim: Claim, live: Sequence[FactRow], now_ms: int) -> Decision:
     hit = [row for row in live if _meant(row, candidate) and later(claim, row)]
     if not hit:
         return Decision(refused="nothing-to-end: no such fact is believed")
-    at = from_ms(claim.said_at_ms if candidate.valid_from_ms is None else candidate.valid_from_ms)
-    rows = tuple(closed(row, max(at, row.fact.valid_from), now_ms, "retracted", None) for row in hit)
+    told = from_ms(claim.said_at_ms)
+    at = told if candidate.valid_from_ms is None else from_ms(candidate.valid_from_ms)
+    rows = tuple(
+        closed(row, max(at if at > row.fact.valid_from else told, row.fact.valid_from), now_ms, "retracted", None)
+        for row in hit
+    )
     return Decision(FactChange("retracted", rows[0].fact, rows[0].fact), updates=rows)
 
 
@@ -208,7 +228,7 @@ def _meant(row: FactRow, candidate: Candidate) -> bool:
         return row.fact.kind == candidate.kind and same(row.fact.text) == same(candidate.text)
     if candidate.key and row.fact.key != candidate.key:
         return False
-    return not candidate.value or same(row.fact.value) == same(candidate.value)
+    return not candidate.value or same(row.fact.value) == same(candidate.value) or _names_it(row, candidate)
 
 
 def closed(row: FactRow, valid_to: datetime, now_ms: int, because: str, successor: str | None) -> FactRow:
@@ -220,7 +240,15 @@ def closed(row: FactRow, valid_to: datetime, now_ms: int, because: str, successo
 def _says(row: FactRow, candidate: Candidate) -> bool:
     if candidate.kind != "attribute":
         return same(row.fact.text) == same(candidate.text)
-    return row.fact.key == candidate.key and same(row.fact.value) == same(candidate.value)
+    return row.fact.key == candidate.key and (
+        same(row.fact.value) == same(candidate.value) or _names_it(row, candidate)
+    )
+
+
+def _names_it(row: FactRow, candidate: Candidate) -> bool:
+    """Whether the claim names without its version what *row* holds with one: "SQLite" after "SQLite 3.39"."""
+    versioned = _VERSIONED.fullmatch(row.fact.value)
+    return versioned is not None and same(versioned[1]) == same(candidate.value)
 
 
 def rests_on(row: FactRow, evidence: Evidence) -> bool:

@@ -83,7 +83,11 @@ def _in_sentence(text: str, at: datetime, grammar: _Grammar | None, ahead: bool)
             for found in expression.finditer(text):
                 named = _read(rule, found, at, past, grammar.words)
                 if named is not None:
-                    _take(spans, _related(text, named, grammar))
+                    named = _related(text, named, grammar)
+                    if named.relation == "since" and named.from_ms > to_ms(at):  # what has begun lies behind us
+                        before = _read(rule, found, at, True, grammar.words)
+                        named = replace(before, relation="since") if before else named
+                    _take(spans, named)
     return _with_clock(text, sorted(spans, key=lambda span: span.start), at)
 
 
