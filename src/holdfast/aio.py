@@ -361,6 +361,31 @@ class AsyncConversation:
         """Facts of kind episode that rest on this conversation, by range."""
         return await asyncio.to_thread(self._sync.episodes)
 
+    async def record_usage(
+        self, model: str, *, input_tokens: int, output_tokens: int, cached_tokens: int = 0, cost: float | None = None
+    ) -> None:
+        """
+        Put on record what your own model used for a reply; counted in ``usage()``, as ``chat``, and in the budgets.
+
+        Args:
+            model: its name, as ``Config.prices`` knows it.
+            input_tokens: of the prompt, the cached ones among them.
+            output_tokens: of the reply.
+            cached_tokens: those that the provider still knew.
+            cost: in US dollars; by ``Config.prices`` when not given.
+
+        Raises:
+            BadInput: a number that cannot be one.
+        """
+        await asyncio.to_thread(
+            self._sync.record_usage,
+            model,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            cached_tokens=cached_tokens,
+            cost=cost,
+        )
+
     async def end(self) -> None:
         """Close the open chunk: the conversation is over for now, and its rest can be summarised."""
         await asyncio.to_thread(self._sync.end)

@@ -9,6 +9,7 @@ from .checks import checked_count, checked_query
 from .context.budget import Count
 from .context.result import Context
 from .context.strategies import Strategy
+from .errors import BadInput
 from .incoming import MessageLike
 from .pipeline import Pipeline
 from .privacy.erasing import one_message
@@ -157,6 +158,30 @@ class Conversation:
         rows = self._pipeline.store.read(self._scope, lambda view: view.facts(kind="episode"))
         here = [row.fact for row in rows if any(e.conversation == self.id for e in row.fact.evidence)]
         return sorted(here, key=lambda fact: (fact.evidence[0].seq, fact.id))
+
+    def record_usage(
+        self, model: str, *, input_tokens: int, output_tokens: int, cached_tokens: int = 0, cost: float | None = None
+    ) -> None:
+        """
+        Put on record what your own model used for a reply; counted in ``usage()``, as ``chat``, and in the budgets.
+
+        Args:
+            model: its name, as ``Config.prices`` knows it.
+            input_tokens: of the prompt, the cached ones among them.
+            output_tokens: of the reply.
+            cached_tokens: those that the provider still knew.
+            cost: in US dollars; by ``Config.prices`` when not given.
+
+        Raises:
+            BadInput: a number that cannot be one.
+        """
+        used = (input_tokens, output_tokens, cached_tokens)
+        for tokens in used:
+            if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
+                raise BadInput(f"tokens must be a whole number, not {tokens!r}")
+        if cost is not None and not 0 <= cost < float("inf"):
+            raise BadInput(f"the cost must be in dollars, not {cost!r}")
+        self._pipeline.record_usage(self._scope, checked_name("model", model), used, cost)
 
     def end(self) -> None:
         """Close the open chunk: the conversation is over for now, and its rest can be summarised."""

@@ -37,10 +37,12 @@ from .jobs.asked import Asked
 from .jobs.asking import Asking
 from .jobs.consolidate import Consolidate
 from .jobs.facts import ReadFacts
+from .jobs.gate import day_of
 from .jobs.queue import Handler, Queue
 from .jobs.reading import ReadByModel
 from .jobs.summaries import CloseChunks
 from .jobs.upkeep import Upkeep
+from .jobs.usage import counted, record
 from .jobs.uses import Uses
 from .jobs.vectors import EmbedDocs
 from .jobs.worker import Workers, drain
@@ -55,6 +57,7 @@ from .reconcile.registry import registry
 from .reports import DigestReport, ErasureReceipt, Receipt
 from .scope import Scope
 from .store.protocol import ReadView, Store, WriteView
+from .store.values import UsageRow
 from .types import ConsentState, FactChange, Message
 
 # A longer batch is an import: its facts are read in the background like the rest of its work.
@@ -178,6 +181,15 @@ class Pipeline:
             return view.messages(start_seq=start, limit=limit)
 
         return self.store.read(scope, work)
+
+    def record_usage(self, scope: Scope, model: str, used: tuple[int, int, int], cost: float | None) -> None:
+        """Count what somebody else's call for a reply used; see `Conversation.record_usage`."""
+        own = self.config.prices.get(model)
+        price = cost if cost is not None or own is None else own.of(*used)
+        row = counted(UsageRow(day_of(self.now_ms()), "chat", model, calls=1), used, price)
+        record(self.store, scope, row, self.config.usage_days)
+        if self.asking is not None:
+            self.asking.gate.used(scope, row)
 
     def end(self, scope: Scope) -> None:
         """Mark that the conversation is over for now: what is open may be summarised at once."""

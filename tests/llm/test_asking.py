@@ -352,3 +352,24 @@ def test_faults_that_pass_are_tried_again_and_lasting_ones_put_aside(model, cloc
         assert error.message in the_job(memory).reason
         clock.advance(hours=1)
         memory.digest()
+
+
+def test_what_ones_own_model_used_for_a_reply_counts_too(model, clock):
+    memory = opened(model, clock, budget_person=Budget(tokens_per_day=2_000), prices={"mine": Price(1, 2, cached=0.5)})
+    chat = memory.conversation("c", user="ana")
+    chat.record_usage("mine", input_tokens=1_000, output_tokens=100, cached_tokens=400)
+    chat.record_usage("other", input_tokens=1_000, output_tokens=100)
+    chat.record_usage("third", input_tokens=0, output_tokens=0, cost=0.25)
+
+    rows = {row.model: row for row in memory.usage() if row.layer == "chat"}
+    assert rows["mine"].cost == pytest.approx(600e-6 + 400 * 0.5e-6 + 100 * 2e-6)
+    assert (rows["mine"].input_tokens, rows["mine"].output_tokens, rows["mine"].cached_tokens) == (1_000, 100, 400)
+    assert rows["other"].cost is None
+    assert rows["third"].cost == 0.25
+    with pytest.raises(NotNow, match="2,200 of 2,000 tokens are used today"):
+        ask(memory)
+    for wrong in ({"input_tokens": -1}, {"output_tokens": 1.5}, {"cost": -1}, {"cost": float("nan")}):
+        with pytest.raises(BadInput):
+            chat.record_usage("mine", **({"input_tokens": 1, "output_tokens": 1} | wrong))
+    memory.conversation("c", user="nobody").record_usage("mine", input_tokens=1, output_tokens=1)
+    assert memory.usage(user="nobody") == []

@@ -147,6 +147,8 @@ class Talk:
         if not answer.text.strip():
             raise ModelError(f"{answer.model} said nothing", hint="/again asks again")
         self.chat.append({"role": "assistant", "content": answer.text})
+        used = {"input_tokens": answer.input_tokens, "output_tokens": answer.output_tokens}
+        self.chat.record_usage(answer.model, **used, cached_tokens=answer.cached_tokens, cost=answer.cost)
         if not self.as_json:
             self.screen.raw(f"bot> {answer.text.strip()}")
             self.screen.line((f"     {_used(answer)}", QUIET))

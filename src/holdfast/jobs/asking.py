@@ -14,10 +14,11 @@ from ..config import Config
 from ..errors import ConfigError
 from ..llm.protocol import Answer, LanguageModel, ModelError, Priced, Request
 from ..scope import Scope
-from ..store.protocol import PersonRow, Store, WriteView
+from ..store.protocol import Store
 from ..store.values import UsageRow
 from ..text.tokens import count_tokens
-from .gate import DAY_MS, NANO, Gate, day_of
+from .gate import Gate, day_of
+from .usage import counted, record
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +83,6 @@ class Asking:
             used = (answer.input_tokens, answer.output_tokens, answer.cached_tokens)
             own = self.model.name in self.config.prices or answer.cost is None
             cost = self.price(*used) if own else answer.cost
-            row = replace(
-                row,
-                input_tokens=max(0, used[0]),
-                output_tokens=max(0, used[1]),
-                cached_tokens=max(0, used[2]),
-                cost=round((cost or 0) * NANO),
-                unpriced=int(cost is None),
-            )
-
-        def work(view: WriteView) -> None:
-            if view.person() == PersonRow():
-                return  # erased during the call: nothing of the person comes back
-            if not view.usage(since=day):
-                view.remove_usage(day_of(self.now_ms() - self.config.usage_days * DAY_MS))
-            view.add_usage(row)
-
-        self.store.write(scope, work)
+            row = counted(row, used, cost)
+        record(self.store, scope, row, self.config.usage_days)
         self.gate.used(scope, row)

@@ -1,14 +1,15 @@
-"""What models were used for and what it cost, from the counters on record."""
+"""What models were used for and what it cost: the counters on record."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 
 from ..errors import BadInput
 from ..reports import Usage
 from ..scope import Scope
-from ..store.protocol import Store
+from ..store.protocol import PersonRow, Store, WriteView
 from ..store.values import UsageRow
 from .gate import NANO
 
@@ -74,6 +75,32 @@ def day_text(day: date | None) -> str | None:
             raise BadInput("a time needs its zone", hint="datetime.now(UTC), for example")
         day = day.astimezone(UTC).date()
     return day.isoformat()
+
+
+def counted(row: UsageRow, used: tuple[int, int, int], cost: float | None) -> UsageRow:
+    """*row* with the tokens of one answer (input, output, cached ones among the input) and its price in US dollars."""
+    asked, said, cached = (max(0, tokens) for tokens in used)
+    return replace(
+        row,
+        input_tokens=asked,
+        output_tokens=said,
+        cached_tokens=cached,
+        cost=round((cost or 0) * NANO),
+        unpriced=int(cost is None),
+    )
+
+
+def record(store: Store, scope: Scope, row: UsageRow, days: int) -> None:
+    """Add a call to what stands on record, which reaches *days* back, in a transaction of its own."""
+
+    def work(view: WriteView) -> None:
+        if view.person() == PersonRow():
+            return  # erased during the call: nothing of the person comes back
+        if not view.usage(since=row.day):
+            view.remove_usage((date.fromisoformat(row.day) - timedelta(days=days)).isoformat())
+        view.add_usage(row)
+
+    store.write(scope, work)
 
 
 def _checked(by: Sequence[str]) -> tuple[str, ...]:
