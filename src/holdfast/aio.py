@@ -13,7 +13,7 @@ import asyncio
 import functools
 import os
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import date, datetime
 from types import TracebackType
 from typing import Any
@@ -33,7 +33,18 @@ from .llm.protocol import LanguageModel
 from .memory import Memory
 from .person import Person
 from .prompts import Prompts
-from .reports import ConsolidationReport, DigestReport, ErasureReceipt, PruneReport, Receipt, Report, Usage
+from .reports import (
+    BackfillReport,
+    ConsolidationReport,
+    DigestReport,
+    ErasureReceipt,
+    PruneReport,
+    RebuildReport,
+    Rebuilt,
+    Receipt,
+    Report,
+    Usage,
+)
 from .types import Consent, Fact, FactChange, FactKind, Hit, HitKind, Job, Message, PromptVersion, Rejected, Summary
 
 
@@ -159,6 +170,48 @@ class AsyncMemory:
             timeout_s: stop taking up new jobs after this many seconds; what is left stays pending.
         """
         return await asyncio.to_thread(self._sync.digest, timeout_s)
+
+    async def backfill(
+        self,
+        user: str | None = None,
+        *,
+        org: str = "default",
+        bot: str = "default",
+        layers: Sequence[str] = ("summaries", "episodes", "facts", "meta"),
+        limit: int | None = None,
+        delay_ms: int | None = None,
+        dry_run: bool = False,
+        progress: Callable[[BackfillReport], None] | None = None,
+    ) -> BackfillReport:
+        """
+        Bring old conversations up to what this memory makes: what is missing, and what only the rules made.
+
+        What the model has made already is skipped, so a run that was stopped goes on where it ended.
+
+        Args:
+            user: whose conversations; everybody's, in every organisation and bot, when not given.
+            org: the tenant of *user*.
+            bot: the assistant of *user*.
+            layers: which of ``summaries``, ``episodes``, ``facts``, ``meta``, done in this order.
+            limit: make at most so many ranges.
+            delay_ms: pause between two calls of the model; ``Config.backfill_delay_ms`` when not given.
+            dry_run: change nothing; say what would be made, with calls, tokens and cost.
+            progress: called after each range with the report so far.
+
+        Raises:
+            BadInput: there is no such layer, or a number is below 0.
+        """
+        return await asyncio.to_thread(
+            self._sync.backfill,
+            user,
+            org=org,
+            bot=bot,
+            layers=layers,
+            limit=limit,
+            delay_ms=delay_ms,
+            dry_run=dry_run,
+            progress=progress,
+        )
 
     async def jobs(self, state: str | None = None) -> list[Job]:
         """
@@ -423,6 +476,53 @@ class AsyncConversation:
     async def clear(self) -> ErasureReceipt:
         """Erase the conversation and all that rested only on it; the next message is number 1 again."""
         return await asyncio.to_thread(self._sync.clear)
+
+    async def rebuild(
+        self,
+        layer: str,
+        *,
+        start_seq: int | None = None,
+        end_seq: int | None = None,
+        dry_run: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> RebuildReport:
+        """
+        Make one layer again, by what the memory reads and writes with today; the old version is kept.
+
+        Only what holds any of the messages is made again: whole chunks for summaries and episodes, what
+        stands above them for ``meta``.  Facts that are not found again end as ``rebuilt``; what was written or
+        denied by hand stays.  Each range is one transaction: until it, the old version is what everybody sees.
+
+        Args:
+            layer: ``facts``, ``episodes``, ``summaries`` (of chunks), ``meta`` (of summaries) or ``vectors``.
+            start_seq: the first message, from 1.
+            end_seq: the last message.
+            dry_run: change nothing; say what would be made again, with calls, tokens and cost.
+            progress: called with how many ranges are done and how many there are.
+
+        Raises:
+            BadInput: there is no such layer, or the range is none.
+            ConfigError: this memory does not make that layer: no model for episodes, no embedder for vectors.
+            Conflict: the user paused memory or opted out.
+        """
+        return await asyncio.to_thread(
+            self._sync.rebuild, layer, start_seq=start_seq, end_seq=end_seq, dry_run=dry_run, progress=progress
+        )
+
+    async def rebuilds(self) -> list[Rebuilt]:
+        """What was made again here, oldest first; each can be put back with `restore`."""
+        return await asyncio.to_thread(self._sync.rebuilds)
+
+    async def restore(self, rebuild_id: str) -> RebuildReport:
+        """
+        Put back what stood before a rebuild, in one transaction; itself a rebuild that can be put back.
+
+        Raises:
+            NotFound: there is no such rebuild in this conversation.
+            Conflict: a summary was told again since then, or one of its messages was changed or erased; or
+                the user paused memory or opted out.
+        """
+        return await asyncio.to_thread(self._sync.restore, rebuild_id)
 
 
 class AsyncPerson:

@@ -60,6 +60,9 @@ class Config:
     job_lease_ms: int = setting(60_000, "How long a worker holds a job before others may take it over.", least=100)
     job_attempts: int = setting(5, "Failures after which a job is put aside as dead.", least=1)
     job_backoff_ms: int = setting(2_000, "Wait after a job's first failure; doubles with each further one.", least=0)
+    backfill_delay_ms: int = setting(
+        500, "Pause between two calls of a model while old conversations are backfilled.", least=0
+    )
     workers: int = setting(2, "Background threads when Memory(background=True).", least=1)
     busy_timeout_ms: int = setting(30_000, "How long a write waits for another process on the same file.", least=0)
     durable: bool = setting(

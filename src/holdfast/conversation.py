@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from .checks import checked_count, checked_query
@@ -14,7 +14,7 @@ from .incoming import MessageLike
 from .pipeline import Pipeline
 from .privacy.erasing import one_message
 from .privacy.forgetting import clear_conversation
-from .reports import ErasureReceipt, Receipt
+from .reports import ErasureReceipt, RebuildReport, Rebuilt, Receipt
 from .scope import Scope, checked_name
 from .text.tokens import count_tokens
 from .types import Fact, Hit, Message, Summary
@@ -222,3 +222,52 @@ class Conversation:
     def clear(self) -> ErasureReceipt:
         """Erase the conversation and all that rested only on it; the next message is number 1 again."""
         return clear_conversation(self._pipeline.eraser, self._scope)
+
+    def rebuild(
+        self,
+        layer: str,
+        *,
+        start_seq: int | None = None,
+        end_seq: int | None = None,
+        dry_run: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> RebuildReport:
+        """
+        Make one layer again, by what the memory reads and writes with today; the old version is kept.
+
+        Only what holds any of the messages is made again: whole chunks for summaries and episodes, what
+        stands above them for ``meta``.  Facts that are not found again end as ``rebuilt``; what was written or
+        denied by hand stays.  Each range is one transaction: until it, the old version is what everybody sees.
+
+        Args:
+            layer: ``facts``, ``episodes``, ``summaries`` (of chunks), ``meta`` (of summaries) or ``vectors``.
+            start_seq: the first message, from 1.
+            end_seq: the last message.
+            dry_run: change nothing; say what would be made again, with calls, tokens and cost.
+            progress: called with how many ranges are done and how many there are.
+
+        Raises:
+            BadInput: there is no such layer, or the range is none.
+            ConfigError: this memory does not make that layer: no model for episodes, no embedder for vectors.
+            Conflict: the user paused memory or opted out.
+        """
+        first = 1 if start_seq is None else checked_count("start_seq", start_seq)
+        last = None if end_seq is None else checked_count("end_seq", end_seq)
+        if last is not None and last < first:
+            raise BadInput(f"end_seq {last} lies before start_seq {first}")
+        return self._pipeline.rebuild(self._scope, layer, first, last, dry_run=dry_run, progress=progress)
+
+    def rebuilds(self) -> list[Rebuilt]:
+        """What was made again here, oldest first; each can be put back with `restore`."""
+        return self._pipeline.rebuilder.rebuilds(self._scope)
+
+    def restore(self, rebuild_id: str) -> RebuildReport:
+        """
+        Put back what stood before a rebuild, in one transaction; itself a rebuild that can be put back.
+
+        Raises:
+            NotFound: there is no such rebuild in this conversation.
+            Conflict: a summary was told again since then, or one of its messages was changed or erased; or
+                the user paused memory or opted out.
+        """
+        return self._pipeline.rebuilder.restore(self._scope, rebuild_id)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from types import TracebackType
 from typing import Any
 
+from .checks import checked_count
 from .clock import Clock, utc_now
 from .config import Config
 from .context.strategies import Strategy
@@ -21,13 +22,14 @@ from .conversation import Conversation
 from .embed import BUILT_IN, BuiltIn, resolve
 from .embed.protocol import Embedder
 from .errors import BadInput, ConfigError, NotFound
+from .jobs.backfill import Wanted
 from .jobs.queue import WAITING, told
 from .jobs.usage import across
 from .llm import Function, model_of
 from .llm.protocol import Closable, LanguageModel
 from .person import Person
 from .pipeline import Pipeline
-from .reports import DigestReport, Report, Usage
+from .reports import BackfillReport, DigestReport, Report, Usage
 from .scope import SELF, Scope, checked_name
 from .store import open_store
 from .store.doctor import RULES
@@ -163,6 +165,46 @@ class Memory:
             timeout_s: stop taking up new jobs after this many seconds; what is left stays pending.
         """
         return self._pipeline.digest(timeout_s)
+
+    def backfill(
+        self,
+        user: str | None = None,
+        *,
+        org: str = "default",
+        bot: str = "default",
+        layers: Sequence[str] = ("summaries", "episodes", "facts", "meta"),
+        limit: int | None = None,
+        delay_ms: int | None = None,
+        dry_run: bool = False,
+        progress: Callable[[BackfillReport], None] | None = None,
+    ) -> BackfillReport:
+        """
+        Bring old conversations up to what this memory makes: what is missing, and what only the rules made.
+
+        What the model has made already is skipped, so a run that was stopped goes on where it ended.
+
+        Args:
+            user: whose conversations; everybody's, in every organisation and bot, when not given.
+            org: the tenant of *user*.
+            bot: the assistant of *user*.
+            layers: which of ``summaries``, ``episodes``, ``facts``, ``meta``, done in this order.
+            limit: make at most so many ranges.
+            delay_ms: pause between two calls of the model; ``Config.backfill_delay_ms`` when not given.
+            dry_run: change nothing; say what would be made, with calls, tokens and cost.
+            progress: called after each range with the report so far.
+
+        Raises:
+            BadInput: there is no such layer, or a number is below 0.
+        """
+        wanted = Wanted(
+            None if user is None else _scope(org, bot, user, None),
+            tuple(layers),
+            None if limit is None else checked_count("limit", limit),
+            self._config.backfill_delay_ms if delay_ms is None else max(0, delay_ms),
+            dry_run,
+            progress,
+        )
+        return self._pipeline.backfiller.backfill(wanted)
 
     def jobs(self, state: str | None = None) -> list[Job]:
         """

@@ -19,7 +19,7 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -35,17 +35,21 @@ from .ingest.consent import INCOGNITO
 from .ingest.prepare import body_digest, prepare
 from .jobs.asked import Asked
 from .jobs.asking import Asking
+from .jobs.backfill import Backfiller
 from .jobs.consolidate import Consolidate
 from .jobs.facts import ReadFacts
 from .jobs.gate import day_of
 from .jobs.queue import Handler, Queue
 from .jobs.reading import ReadByModel
+from .jobs.rebuild import Rebuilder
+from .jobs.remake import Remake
 from .jobs.summaries import CloseChunks
 from .jobs.upkeep import Upkeep
 from .jobs.usage import counted, record
 from .jobs.uses import Uses
 from .jobs.vectors import EmbedDocs
 from .jobs.worker import Workers, drain
+from .jobs.writers import Rules
 from .llm.protocol import LanguageModel
 from .privacy.byhand import ByHand
 from .privacy.choices import Choices, state_of
@@ -54,7 +58,7 @@ from .privacy.portable import Portable
 from .reconcile.archive import CONSOLIDATE, UPKEEP
 from .reconcile.decay import DAY_MS
 from .reconcile.registry import registry
-from .reports import DigestReport, ErasureReceipt, Receipt
+from .reports import DigestReport, ErasureReceipt, RebuildReport, Receipt
 from .scope import Scope
 from .store.protocol import ReadView, Store, WriteView
 from .store.values import UsageRow
@@ -114,6 +118,9 @@ class Pipeline:
         self.eraser = Eraser(store, config, self.now_ms, reader, self.answering.forget_caches)
         self.by_hand = ByHand(store, config, self.now_ms, reader)
         self.portable = Portable(store, config, self.now_ms, self.choices)
+        remake = Remake(store, config, self.now_ms, reader.registry, reader, Rules(reader))
+        self.rebuilder = Rebuilder(remake, embedder)
+        self.backfiller = Backfiller(self.rebuilder, self._catch_up)
 
     def now_ms(self) -> int:
         """The memory's clock in milliseconds."""
@@ -223,6 +230,27 @@ class Pipeline:
         if self._workers is not None:
             self._workers.wake()
         return receipt
+
+    def _catch_up(self, scope: Scope) -> DigestReport:
+        """Order what one conversation calls for, and do it now."""
+        self.store.write(scope, lambda view: self.choices.take_up(view, self.now_ms()))
+        return drain(self.queue, person=scope)
+
+    def rebuild(
+        self,
+        scope: Scope,
+        layer: str,
+        start_seq: int,
+        end_seq: int | None,
+        *,
+        dry_run: bool,
+        progress: Callable[[int, int], None] | None,
+    ) -> RebuildReport:
+        """Make one layer again; see `Conversation.rebuild`."""
+        report = self.rebuilder.rebuild(scope, layer, start_seq, end_seq, dry_run=dry_run, progress=progress)
+        if self._workers is not None:
+            self._workers.wake()
+        return report
 
     def digest(self, timeout_s: float | None, scope: Scope | None = None) -> DigestReport:
         """Run everything that is due, for all people or for one; waits for this process's own threads."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from .types import ErasureLevel, Fact, FactChange
+from .types import ErasureLevel, Fact, FactChange, Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +140,67 @@ class ConsolidationReport:
 
     def __add__(self, other: ConsolidationReport) -> ConsolidationReport:
         return ConsolidationReport(self.merged + other.merged, self.refused + other.refused, self.tokens + other.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildReport:
+    """
+    What ``rebuild`` made again, or with ``dry_run`` would make again.
+
+    ``before`` and ``after`` are the summaries or facts that stood in the range and that stand there now; a dry
+    run has no ``after``.  ``ranges`` counts what was made again one by one, ``start_seq`` to ``end_seq``
+    is what they span.  ``calls`` of a model took ``tokens`` and ``cost`` (``None`` where no price is
+    known); in a dry run these are estimates that err upwards.  ``id`` is what ``restore`` takes, empty when
+    nothing can be put back.  ``errors`` tells, range by range, what was left as it was and why.
+    """
+
+    layer: str
+    before: tuple[Summary | Fact, ...] = ()
+    after: tuple[Summary | Fact, ...] = ()
+    calls: int = 0
+    tokens: int = 0
+    cost: float | None = 0.0
+    id: str = ""
+    start_seq: int = 0
+    end_seq: int = 0
+    ranges: int = 0
+    dry_run: bool = False
+    errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """One past rebuild of a conversation: which layer and range, by whom, how many rows it put aside and brought."""
+
+    id: str
+    layer: str
+    start_seq: int
+    end_seq: int
+    at: datetime
+    source: str
+    put_aside: int
+    brought: int
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillReport:
+    """
+    What ``backfill`` found and did, counted in ranges of messages, once a layer.
+
+    ``processed`` were looked at, of which ``created`` were made, ``skipped`` had what was looked for and ``errors`` failed;
+    ``reasons`` tells why, by conversation and range.  ``left`` were not looked at as the limit was reached.
+    """
+
+    processed: int = 0
+    created: int = 0
+    skipped: int = 0
+    errors: int = 0
+    left: int = 0
+    calls: int = 0
+    tokens: int = 0
+    cost: float | None = 0.0
+    reasons: tuple[str, ...] = ()
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,8 @@ class Fact:
     stated it, oldest first.  ``source`` is ``"rules 1"`` or a model with the digest of its prompt.
     ``ended_because`` is empty for a live fact, else ``replaced``, ``retracted``, ``expired``,
     ``never_true``, ``archived`` (put away because there were too many), ``merged`` (one sentence with
-    others, which ``superseded_by`` names) or ``unmerged`` (such a sentence, taken apart again).
+    others, which ``superseded_by`` names), ``unmerged`` (such a sentence, taken apart again) or
+    ``rebuilt`` (a later reading of the same words did not find it).
     ``strength`` was counted at the last use or statement; it halves with each half-life from there.
     """
 

@@ -13,6 +13,7 @@ from holdfast.store.doctor import HINTS
 from holdfast.store.protocol import EpisodesRow, WriteView
 from holdfast.store.queries import load
 from holdfast.testing.apart import pay
+from holdfast.testing.remade import made_again
 from holdfast.testing.rows import ANA, END_MS, end_fact, learn, say, summarise
 
 DAMAGE = {
@@ -54,6 +55,9 @@ DAMAGE = {
     "marks": "UPDATE conversation SET extracted_seq = 99",
     "episodes": "UPDATE episodes SET end_seq = 99",
     "idempotency": "UPDATE idempotency SET last_seq = 99",
+    "rebuilt": "UPDATE rebuilt SET end_seq = 99",
+    "reading": "UPDATE reading SET end_seq = 99",
+    "older_version": "UPDATE summary SET doc = 99 WHERE live = 0",
     "erased_message": "UPDATE message SET role = 'erased', doc = 0 WHERE seq = 1",
     "edge_of_end": "INSERT INTO derivation SELECT org, user_id, bot, 'end', id, 'message', subject, 'chat', 1, 1, '' "
     "FROM fact WHERE valid_to IS NULL LIMIT 1",
@@ -80,6 +84,7 @@ def fill(view: WriteView) -> None:
     view.add_idempotency("key", "digest", 1, 2, END_MS)
     view.add_episodes(EpisodesRow(1, 2, 1, "rules 1"), END_MS)
     view.want("digest", "", wanted=4, run_at_ms=0, now_ms=0)
+    made_again(view)
     view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
     pay(view)
 

@@ -88,6 +88,27 @@ class ReadFacts:
         before = next((m for m in found if m.seq < message.seq), None)
         return self._reading(view, [message], before, names_of(view))
 
+    def reading_again(self, view: ReadView, start_seq: int, end_seq: int) -> Reading:
+        """
+        The snapshot for reading a range again, as if nobody had read it.
+
+        Facts that rest on words from *start_seq* on alone are not among what is known.
+        """
+        found = view.messages(start_seq=max(1, start_seq - 1), end_seq=end_seq)
+        before = next((m for m in found if m.seq < start_seq), None)
+        names: dict[str, int] = {}
+        for one in (*view.messages(start_seq=1, limit=BATCH_MESSAGES), *found):
+            if one.role == "user" and one.name:
+                names.setdefault(one.name, one.seq)
+        reading = self._reading(view, [m for m in found if m.seq >= start_seq], before, names)
+        here = (view.scope.subject or SELF, view.scope.conversation)
+        known = [
+            row
+            for row in reading.facts
+            if any((e.home, e.conversation) != here or e.seq < start_seq for e in row.fact.evidence)
+        ]
+        return replace(reading, facts=known)
+
     def claims(self, scope: Scope, seen: Reading) -> tuple[list[Claim], list[tuple[Candidate, str]]]:
         """What the messages state: claims with their evidence, and what is refused with the reason."""
         others = rules.known_others(row.fact for row in seen.facts)

@@ -30,6 +30,8 @@ from ..store.protocol import (
     MessageRow,
     PersonRow,
     ReadView,
+    RebuiltRow,
+    Side,
     Store,
     WriteView,
 )
@@ -40,6 +42,7 @@ from .erasing import ERASED
 from .fitting import Data, listed, made, text, whole, whole_ms
 
 FORMAT, VERSION = "holdfast-person", 1
+READ_LAYERS = ("facts", "episodes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +161,11 @@ class Portable:
             here.add_rejected(made(Candidate, one["claim"]), text(one, "reason"), whole_ms(one["at"]))
         for one in item.get("episodes", ()):
             here.add_episodes(made(EpisodesRow, one), now_ms)
+        for one in listed(item, "rebuilds"):
+            here.add_rebuilt(made(RebuiltRow, one, was=_side(one["was"]), became=_side(one["became"])))
+        for one in listed(item, "readings"):
+            place = (text(one, "layer"), text(one, "source"))
+            here.add_reading(*place, whole(one, "start_seq"), whole(one, "end_seq"))
         said = {m.message.seq: m.message.at for m in stored}
         for one in sorted(listed(item, "summaries"), key=lambda one: int(one["level"])):
             self._take_summary(here, row, one, said, now_ms)
@@ -183,6 +191,12 @@ def _conversation(view: ReadView, row: ConversationRow) -> dict[str, Any]:
             asdict(s.summary) | {"created_at": to_ms(s.summary.created_at), "live": s.live} | _lists(s.summary)
             for s in here.summary_rows()
         ],
+        "rebuilds": [_rebuilt(one) for one in here.rebuilt()],
+        "readings": [
+            {"layer": layer, "source": source, "start_seq": first, "end_seq": last}
+            for layer in READ_LAYERS
+            for source, first, last in here.readings(layer)
+        ],
         "keys": [dict(zip(("key", "digest", "first_seq", "last_seq"), key, strict=True)) for key in here.keys()],
         "episodes": [asdict(asked) for asked in here.episode_ranges()],
         "refused": [
@@ -190,6 +204,21 @@ def _conversation(view: ReadView, row: ConversationRow) -> dict[str, Any]:
             for r in here.rejected(limit=2**62)
         ],
     }
+
+
+def _rebuilt(row: RebuiltRow) -> dict[str, Any]:
+    return asdict(row) | {"was": _listed_side(row.was), "became": _listed_side(row.became)}
+
+
+def _listed_side(side: Side) -> dict[str, Any]:
+    sources = [{"fact": fact, "source": source} for fact, source in side.sources]
+    return {"ids": list(side.ids), "sources": sources, "ends": [{"fact": fact, "seq": seq} for fact, seq in side.ends]}
+
+
+def _side(item: Data) -> Side:
+    sources = tuple((text(one, "fact"), text(one, "source")) for one in listed(item, "sources"))
+    ends = tuple((text(one, "fact"), whole(one, "seq")) for one in listed(item, "ends"))
+    return made(Side, item, sources=sources, ends=ends)
 
 
 def _lists(summary: Summary) -> dict[str, list[str]]:

@@ -72,7 +72,8 @@ def put_in_place(
     names = {summary_id: new_id("sum", now_ms) for summary_id in told}
     kept = [row.summary for row in rows if row.live and row.summary.id not in told]
     for old in sorted((row.summary for row in doomed if row.live), key=lambda summary: summary.level):
-        children = [names.get(child, child) for child in old.children]
+        below = [row.summary for row in rows if row.live and row.summary.parent == old.id]
+        children = [names.get(child.id, child.id) for child in below]
         new = replace(
             _told(old, told[old.id]),
             id=names[old.id],

@@ -9,7 +9,7 @@ with the message that said it.  All inside the caller's transaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..clock import from_ms, to_ms
@@ -72,12 +72,15 @@ def lose_quotes(
         _rest_on(view, row, left, lost, now_ms)
 
 
-def lose_endings(view: WriteView, seqs: Sequence[int], now_ms: int) -> None:
-    """Undo the retractions that messages *seqs* of the view's conversation said, unless others said so too."""
-    everybody, inside = view.at(None, None), set(seqs)
-    mine = [
-        edge for edge in view.endings() if edge.conversation == view.scope.conversation and edge.start_seq in inside
-    ]
+def lose_endings(view: WriteView, seqs: Container[int], now_ms: int, keep: Container[tuple[str, int]] = ()) -> None:
+    """
+    Undo the retractions that messages *seqs* of the view's conversation said, unless others said so too.
+
+    *keep* names some, as ``(fact id, message number)``, that stay.
+    """
+    everybody, here = view.at(None, None), view.scope.conversation
+    mine = [edge for edge in view.endings() if edge.conversation == here and edge.start_seq in seqs]
+    mine = [edge for edge in mine if (edge.child, edge.start_seq) not in keep]
     for edge in mine:
         view.remove_ending(edge.child, edge.conversation, edge.start_seq)
     still = {edge.child for edge in everybody.endings()}
@@ -157,6 +160,7 @@ def reopen(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
         if (other.slot_key, other.slot_value) == (row.slot_key, row.slot_value)
         and other.fact.id != fact.id
         and other.fact.ended_because not in NEVER_HELD
+        and other.fact.superseded_by != fact.id
         and (other.fact.live or other.fact.valid_from >= fact.valid_from)
     ]
     if others:
@@ -170,6 +174,49 @@ def reopen(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
     row = into_index(view, replace(row, fact=believed, ended_at=None), now_ms)
     view.update_fact(row)
     return row
+
+
+def reinstate(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
+    """
+    Believe a fact again that had counted as never held, at its place among those at its address.
+
+    The place goes by what was said last, as when facts are learned: what was stated before it was replaced
+    by it, and what was stated after it replaced it.
+    """
+    fact, mine = row.fact, (row.stated_at, row.stated_seq)
+    others = [
+        other
+        for other in view.history_in(fact.subject, fact.category)
+        if (other.slot_key, other.slot_value) == (row.slot_key, row.slot_value)
+        and other.fact.id != fact.id
+        and other.fact.ended_because not in NEVER_HELD
+    ]
+    order = sorted(others, key=lambda other: (other.stated_at, other.stated_seq))
+    before = [other for other in order if (other.stated_at, other.stated_seq) < mine]
+    after = [other for other in order if (other.stated_at, other.stated_seq) >= mine]
+    if before and _gives_way(before[-1], row):
+        last = before[-1]
+        leave_index(view, last)
+        until = max(last.fact.valid_from, fact.valid_from)
+        closed = replace(last.fact, valid_to=until, ended_because="replaced", superseded_by=fact.id)
+        view.update_fact(replace(last, fact=closed, ended_at=last.ended_at or now_ms, doc=0))
+    if after:
+        until = max(fact.valid_from, after[0].fact.valid_from)
+        closed = replace(fact, valid_to=until, ended_because="replaced", superseded_by=after[0].fact.id)
+        row = replace(row, fact=closed, ended_at=row.ended_at or now_ms)
+    else:
+        believed = replace(fact, valid_to=None, ended_because="", superseded_by=None)
+        row = into_index(view, replace(row, fact=believed, ended_at=None), now_ms)
+    view.update_fact(row)
+    return row
+
+
+def _gives_way(held: FactRow, row: FactRow) -> bool:
+    """Whether a fact stated before *row* would have been replaced by it: it was not retracted by then."""
+    ended = held.fact
+    if ended.ended_because == "retracted" and ended.valid_to is not None:
+        return ended.valid_to > from_ms(row.stated_at)
+    return ended.ended_because in ("", "replaced")
 
 
 def _rest_on(view: WriteView, row: FactRow, left: Sequence[Evidence], lost: Sequence[Evidence], now_ms: int) -> None:

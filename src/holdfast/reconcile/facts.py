@@ -21,8 +21,12 @@ from .registry import Registry, Slot, same
 ARCHIVED = "archived"
 MERGED = "merged"
 UNMERGED = "unmerged"
-NEVER_HELD = ("never_true", MERGED, UNMERGED)
-"""Why facts ended that count as if they had held at no time: a person said so, or another row says it for them."""
+REBUILT = "rebuilt"
+NEVER_HELD = ("never_true", MERGED, UNMERGED, REBUILT)
+"""
+Why facts ended that count as if they had held at no time: a person said so, another row says it for them, or a
+later reading did not find them.
+"""
 
 _VERSIONED = re.compile(r"(.*[^\W\d_].*?) v?\d+(?:\.\d+)*")
 
@@ -91,6 +95,21 @@ def decide(
     return late(
         claim, new, [holder, *(row for row in past if (row.slot_key, row.slot_value) == (slot.key, slot.value))], now_ms
     )
+
+
+def states(row: FactRow, claim: Claim) -> bool:
+    """Whether a fact, live or past, is what *claim* says, wherever it was said; a sentence is when it rests on it."""
+    candidate = claim.candidate
+    if (candidate.kind, candidate.subject) != (row.fact.kind, row.fact.subject):
+        return False
+    if candidate.kind != "attribute" and rests_on(row, claim.evidence):
+        return True
+    return candidate.category == row.fact.category and _says(row, candidate)
+
+
+def ends_it(claim: Claim, row: FactRow) -> bool:
+    """Whether a retraction is about a fact of its subject and category, and was said later."""
+    return _meant(row, claim.candidate) and later(claim, row)
 
 
 def believed_again(row: FactRow) -> FactRow:
@@ -210,7 +229,7 @@ def _begin(row: FactRow) -> datetime:
 
 def _retract(claim: Claim, live: Sequence[FactRow], now_ms: int) -> Decision:
     candidate = claim.candidate
-    hit = [row for row in live if _meant(row, candidate) and later(claim, row)]
+    hit = [row for row in live if ends_it(claim, row)]
     if not hit:
         return Decision(refused="nothing-to-end: no such fact is believed")
     told = from_ms(claim.said_at_ms)

@@ -11,11 +11,22 @@ from dataclasses import asdict
 
 from ..types import Evidence, Summary
 from . import rows
-from .protocol import ConsentRow, FactRow, MessageRow
+from .protocol import ConsentRow, FactRow, MessageRow, RebuiltRow, SummaryRow
 from .values import PromptRow, UsageRow
 from .writeview import SqlWriteView
 
-OF_CONVERSATION = ("message", "idempotency", "coverage", "summary", "rejected", "episodes", "prefix", "conversation")
+OF_CONVERSATION = (
+    "message",
+    "idempotency",
+    "coverage",
+    "summary",
+    "rejected",
+    "episodes",
+    "prefix",
+    "rebuilt",
+    "reading",
+    "conversation",
+)
 OF_PERSON = (
     *OF_CONVERSATION,
     "fact",
@@ -104,6 +115,30 @@ class SqlEraseView(SqlWriteView):
                 self._run("remove_coverage", start_seq=row.start_seq, end_seq=row.end_seq, id=row.id)
             self._run("remove_edges_of", child_kind="summary", child=row.id)
             self._run("remove_edges_to_summary", id=row.id)
+
+    def rewrite_summary(self, row: SummaryRow) -> None:
+        """See the protocol."""
+        head, summary = (*self._head, *self._place()), row.summary
+        state = {"live": int(row.live), "stale": int(summary.stale), "parent": summary.parent, "doc": row.doc}
+        self._run("rewrite_summary", id=summary.id, **state)
+        if summary.level == 1:
+            self._run("remove_coverage", start_seq=summary.start_seq, end_seq=summary.end_seq, id=summary.id)
+            covered = range(summary.start_seq, summary.end_seq + 1) if row.live else ()
+            self._driver.many("add_coverage", [(*head, seq, summary.id) for seq in covered])
+
+    def add_reading(self, layer: str, source: str, start_seq: int, end_seq: int) -> None:
+        """See the protocol."""
+        self._place()
+        by = {"layer": layer, "source": source}
+        before = self._run("reading_before", start_seq=start_seq, before=start_seq - 1, **by)
+        if before:
+            start_seq, end_seq = before[0][0], max(before[0][1], end_seq)
+        self._run("add_reading", start_seq=start_seq, end_seq=end_seq, **by)
+
+    def add_rebuilt(self, row: RebuiltRow) -> None:
+        """See the protocol."""
+        self._place()
+        self._run("add_rebuilt", **rows.rebuilt_columns(row))
 
     def remove_rejected(self, start_seq: int, end_seq: int) -> int:
         """See the protocol."""

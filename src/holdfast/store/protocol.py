@@ -20,6 +20,7 @@ from ..reports import Finding
 from ..scope import Scope
 from ..types import Candidate, Evidence, Job, Message, Rejected, Summary
 from .models import ModelLooks, ModelReads, ModelWrites
+from .remade import RemadeReads, RemadeWrites
 from .values import (
     COLUMNS,
     ConsentRow,
@@ -31,7 +32,9 @@ from .values import (
     MessageRow,
     Partition,
     PersonRow,
+    RebuiltRow,
     Scrubbed,
+    Side,
     SummaryRow,
     UseRow,
 )
@@ -48,7 +51,9 @@ __all__ = [
     "Partition",
     "PersonRow",
     "ReadView",
+    "RebuiltRow",
     "Scrubbed",
+    "Side",
     "Store",
     "SummaryRow",
     "UseRow",
@@ -58,7 +63,7 @@ __all__ = [
 T = TypeVar("T")
 
 
-class ReadView(ModelReads, Protocol):
+class ReadView(ModelReads, RemadeReads, Protocol):
     """One person's memory as of one moment.  Lists come oldest first unless said otherwise."""
 
     scope: Scope
@@ -185,7 +190,7 @@ class ReadView(ModelReads, Protocol):
         """Which messages ended facts of the person."""
 
 
-class WriteView(ReadView, ModelWrites, Protocol):
+class WriteView(ReadView, ModelWrites, RemadeWrites, Protocol):
     """The same person, inside one transaction."""
 
     def save_person(self, row: PersonRow, now_ms: int) -> None:

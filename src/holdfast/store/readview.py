@@ -27,6 +27,7 @@ from .protocol import (
     MessageRow,
     Partition,
     PersonRow,
+    RebuiltRow,
     SummaryRow,
     UseRow,
 )
@@ -306,6 +307,16 @@ class SqlReadView:
     def endings(self) -> list[Derivation]:
         """See the protocol."""
         return [rows.derivation(row) for row in self._run("endings")]
+
+    def readings(self, layer: str) -> list[tuple[str, int, int]]:
+        """See the protocol."""
+        self._place()
+        return [(row[0], row[1], row[2]) for row in self._run("readings", layer=layer)]
+
+    def rebuilt(self) -> list[RebuiltRow]:
+        """See the protocol."""
+        self._place()
+        return [rows.rebuilt(row) for row in self._run("rebuilt")]
 
 
 def _where(partition: Partition) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..clock import from_ms, to_ms
 from ..types import Candidate, Evidence, Fact, Job, Message, Rejected, Summary
-from .protocol import ConsentRow, Derivation, DocRow, FactRow, MessageRow, SummaryRow
+from .protocol import ConsentRow, Derivation, DocRow, FactRow, MessageRow, RebuiltRow, Side, SummaryRow
 
 Row = tuple[Any, ...]
 FactKey = tuple[str, str]
@@ -184,6 +184,28 @@ def consent(row: Row) -> ConsentRow:
 def derivation(row: Row) -> Derivation:
     """A row of ``endings``."""
     return Derivation(*row)
+
+
+def rebuilt(row: Row) -> RebuiltRow:
+    """A row of ``rebuilt``."""
+    rebuild_id, part, layer, start_seq, end_seq, was, became, source, created_at = row
+    return RebuiltRow(rebuild_id, part, layer, start_seq, end_seq, side(was), side(became), source, created_at)
+
+
+def side(text: str) -> Side:
+    """A side of a rebuilt range as the store holds it."""
+    found = json.loads(text)
+    pairs = (tuple(map(tuple, found[name])) for name in ("sources", "ends"))
+    return Side(tuple(found["ids"]), *pairs)
+
+
+def rebuilt_columns(row: RebuiltRow) -> dict[str, Any]:
+    """The parameters of ``add_rebuilt`` beside the conversation's key."""
+    texts = {"was": compact_json(asdict(row.was)), "became": compact_json(asdict(row.became))}
+    plain = {
+        name: getattr(row, name) for name in ("id", "part", "layer", "start_seq", "end_seq", "source", "created_at")
+    }
+    return plain | texts
 
 
 def summary_columns(row: Summary, doc_number: int) -> dict[str, Any]:

@@ -190,6 +190,35 @@ class SummaryRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Side:
+    """
+    One of the two states that a rebuilt range has been in: what takes its place again when it is put back.
+
+    ``ids`` of summaries or facts; ``sources`` are ``(fact id, who wrote it)`` where only that changed;
+    ``ends`` are ``(fact id, message number)`` of retractions.
+    """
+
+    ids: tuple[str, ...] = ()
+    sources: tuple[tuple[str, str], ...] = ()
+    ends: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltRow:
+    """One range that was made again; see the columns of ``rebuilt``."""
+
+    id: str
+    part: int
+    layer: str
+    start_seq: int
+    end_seq: int
+    was: Side
+    became: Side
+    source: str
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Scrubbed:
     """
     What a look at the bytes of a store found after an erasure.

@@ -15,6 +15,7 @@ from ..types import Candidate, Message
 from . import rows as made
 from .apart import everything, fill_again, fill_apart, one_apart, pay, take_away
 from .contract_memory import LOOKALIKES, scope_of
+from .remade import made_again
 from .rows import ANA, END_MS, end_fact, learn, say, summarise
 
 BO = replace(ANA, user="bo")
@@ -35,6 +36,7 @@ def fill(view: WriteView) -> None:
     view.save_prefix("layered", "sha", "{}")
     view.add_episodes(EpisodesRow(1, 2, 1, "rules 1"), END_MS)
     view.add_rejected(Candidate("attribute", "self", "a", "b", "c", "d", 1.0, 1, "one", 0), "why", END_MS)
+    made_again(view)
     view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
     view.set_topic("", "health", never=True, now_ms=1)
     pay(view)

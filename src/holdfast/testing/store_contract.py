@@ -26,10 +26,18 @@ from .contract_jobs import JobsContract
 from .contract_knowledge import FactsContract, IndexContract, SummariesContract
 from .contract_memory import MemoryContract
 from .contract_models import ModelsContract
+from .contract_remade import RemadeContract
 
 
 class StoreContract(
-    MemoryContract, FactsContract, SummariesContract, IndexContract, JobsContract, EraseContract, ModelsContract
+    MemoryContract,
+    FactsContract,
+    SummariesContract,
+    IndexContract,
+    JobsContract,
+    EraseContract,
+    ModelsContract,
+    RemadeContract,
 ):
     """Everything that is asked of a store; supply a ``store`` fixture that yields an empty one."""
 

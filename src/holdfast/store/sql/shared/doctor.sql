@@ -303,6 +303,31 @@ SELECT i.org, i.user_id, i.bot, i.subject, i.conversation, i.first_seq, i.last_s
    AND c.subject = i.subject AND c.conversation = i.conversation
  WHERE c.next_seq IS NULL OR i.first_seq < 1 OR i.last_seq < i.first_seq OR i.last_seq >= c.next_seq;
 
+-- name: check_rebuilt
+-- What was made again lies within its conversation.
+SELECT r.org, r.user_id, r.bot, r.subject, r.conversation, r.id, r.part
+  FROM rebuilt r
+  LEFT JOIN conversation c ON c.org = r.org AND c.user_id = r.user_id AND c.bot = r.bot
+   AND c.subject = r.subject AND c.conversation = r.conversation
+ WHERE c.next_seq IS NULL OR r.start_seq < 1 OR r.end_seq < r.start_seq OR r.end_seq >= c.next_seq;
+
+-- name: check_reading
+-- What was read lies within its conversation.
+SELECT r.org, r.user_id, r.bot, r.subject, r.conversation, r.layer, r.source, r.start_seq
+  FROM reading r
+  LEFT JOIN conversation c ON c.org = r.org AND c.user_id = r.user_id AND c.bot = r.bot
+   AND c.subject = r.subject AND c.conversation = r.conversation
+ WHERE c.next_seq IS NULL OR r.start_seq < 1 OR r.end_seq < r.start_seq OR r.end_seq >= c.next_seq;
+
+-- name: check_older_version
+-- An older version of a summary covers nothing and is not found.
+SELECT s.org, s.user_id, s.bot, s.subject, s.conversation, s.id
+  FROM summary s
+  LEFT JOIN coverage c ON c.org = s.org AND c.user_id = s.user_id AND c.bot = s.bot
+   AND c.subject = s.subject AND c.conversation = s.conversation AND c.summary = s.id
+ WHERE s.live = 0 AND (s.doc <> 0 OR c.seq IS NOT NULL)
+ GROUP BY s.org, s.user_id, s.bot, s.subject, s.conversation, s.id;
+
 -- name: check_job_state
 -- A job that runs has a worker and a lease; one that does not has neither.
 SELECT org, user_id, bot, id
