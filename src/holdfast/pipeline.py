@@ -36,6 +36,7 @@ from .ingest.prepare import body_digest, prepare
 from .jobs.asked import Asked
 from .jobs.asking import Asking
 from .jobs.backfill import Backfiller
+from .jobs.bymodel import ByModel, NoteEpisodes
 from .jobs.consolidate import Consolidate
 from .jobs.facts import ReadFacts
 from .jobs.gate import day_of
@@ -43,7 +44,9 @@ from .jobs.queue import Handler, Queue
 from .jobs.reading import ReadByModel
 from .jobs.rebuild import Rebuilder
 from .jobs.remake import Remake
+from .jobs.sight import Looking
 from .jobs.summaries import CloseChunks
+from .jobs.telling import Telling
 from .jobs.upkeep import Upkeep
 from .jobs.usage import counted, record
 from .jobs.uses import Uses
@@ -92,13 +95,14 @@ class Pipeline:
         self.answering = Answering(store, config, clock, embedder, self.now_ms, self.uses.note)
         self._orders = Orders(embed=embeds, reads="" if model is None else "chunks" if config.economy else "turns")
         reader = ReadFacts(store, config, registry(config.categories), self.now_ms, embeds, embedder)
-        handlers: dict[str, Handler] = {
-            "extract": reader,
-            "chunk": CloseChunks(store, config, self.now_ms, embeds),
-        }
         asked = None if self.asking is None else Asked(store, self.asking, self.now_ms)
+        by_model = None
+        handlers: dict[str, Handler] = {"extract": reader}
         if asked is not None:
-            handlers["read"] = ReadByModel(asked, reader)
+            looking = Looking(reader)
+            by_model = ByModel(Telling(asked, looking))
+            handlers |= {"read": ReadByModel(asked, looking), "episodes": NoteEpisodes(by_model)}
+        handlers["chunk"] = CloseChunks(store, config, self.now_ms, embeds, by_model)
         self.consolidation = handlers[CONSOLIDATE] = Consolidate(store, config, self.now_ms, embedder, asked)
         self.upkeep = handlers[UPKEEP] = Upkeep(store, config, self.now_ms)
         if embedder is not None:

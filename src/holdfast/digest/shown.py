@@ -21,8 +21,12 @@ MOST_BEFORE = 4
 BEFORE_CHARS = 240
 
 
-def message_lines(messages: Sequence[Message], most_chars: int) -> list[str]:
-    """``12 user (2026-03-14): text`` for each message, the day only where it changes; cut after *most_chars*."""
+def message_lines(messages: Sequence[Message], most_chars: int, *, others: int | None = None) -> list[str]:
+    """
+    ``12 user (2026-03-14): text`` for each message, the day only where it changes.
+
+    Cut after *most_chars*; what somebody else than a user says after *others*, where that is given.
+    """
     lines = []
     day = ""
     for message in messages:
@@ -30,7 +34,8 @@ def message_lines(messages: Sequence[Message], most_chars: int) -> list[str]:
         stamp = f" ({today})" if today and today != day else ""
         day = today or day
         name = f" {message.name}" if message.name else ""
-        lines.append(f"{message.seq} {message.role}{name}{stamp}: {cut(message.content, most_chars)}")
+        most = most_chars if others is None or message.role == "user" else others
+        lines.append(f"{message.seq} {message.role}{name}{stamp}: {cut(message.content, most)}")
     return lines
 
 

@@ -1,12 +1,13 @@
-"""What every job with a model does around its call: the request, the lease, the count of tokens."""
+"""What every job with a model does around its call: the request, the lease, giving up."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..llm.prompts import Prompt
-from ..llm.protocol import Answer, Layer, Request
+from ..config import Config
+from ..llm.prompts import Prompt, load
+from ..llm.protocol import Answer, BadAnswer, Layer, ModelError, Request
 from ..scope import Scope
 from ..store.protocol import Store
 from ..types import Job
@@ -14,15 +15,25 @@ from .asking import Asking
 from .queue import FenceLost
 
 MARGIN_MS = 30_000
+BAD_ANSWERS = 3  # about the same words, before they are left aside so that others can be read
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One model with the settings under which jobs call it."""
+    """One model with the settings under which jobs call it; always with no transaction open."""
 
     store: Store
     asking: Asking
     now_ms: Callable[[], int]
+
+    @property
+    def config(self) -> Config:
+        """The settings of the memory."""
+        return self.asking.config
+
+    def prompt(self, scope: Scope, name: str) -> Prompt:
+        """The instructions of that name, as they hold for the scope's person."""
+        return load(name)
 
     def hold(self, job: Job, scope: Scope) -> None:
         """
@@ -31,27 +42,34 @@ class Asked:
         Raises:
             FenceLost: somebody else holds it.
         """
-        until = self.now_ms() + round(self.asking.config.model_timeout_s * 1000) + MARGIN_MS
+        until = self.now_ms() + round(self.config.model_timeout_s * 1000) + MARGIN_MS
         if not self.store.write(scope, lambda view: view.renew(job, until)):
             raise FenceLost
 
     def request(self, layer: Layer, prompt: Prompt, text: str, cache_key: str, *, more: str = "") -> Request:
         """The request; *more* follows the instructions and is the same in every call of one kind."""
-        config = self.asking.config
-        system = f"{prompt.system}\n\n{more}" if more else prompt.system
         return Request(
             layer=layer,
-            system=system,
+            system=f"{prompt.system}\n\n{more}" if more else prompt.system,
             text=text,
             prompt=prompt.digest,
             cache_key=cache_key,
-            max_output_tokens=config.max_output_tokens,
-            timeout_s=config.model_timeout_s,
+            max_output_tokens=self.config.max_output_tokens,
+            timeout_s=self.config.model_timeout_s,
         )
+
+    def ask(self, scope: Scope, request: Request) -> Answer:
+        """One answer; see `Asking.ask`."""
+        return self.asking.ask(scope, request)
 
     def source(self, prompt: Prompt) -> str:
         """Who wrote a row: the model and the digest of its instructions."""
         return self.asking.source(prompt.digest)
+
+
+def gives_up(job: Job, error: ModelError, attempts: int) -> bool:
+    """Whether a lane goes on without what it asked for, which then waits as a job of its own."""
+    return job.attempt >= (min(BAD_ANSWERS, attempts) if isinstance(error, BadAnswer) else attempts)
 
 
 def spent(*answers: Answer) -> int:

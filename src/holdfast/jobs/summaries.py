@@ -1,4 +1,8 @@
-"""Close chunks, summarise them, and roll summaries up, level by level; one transaction a summary."""
+"""
+Close chunks, summarise them, and roll summaries up, level by level; one transaction a summary.
+
+The rules tell what a range came to, or a model, which notes its episodes as well.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +19,15 @@ from ..digest.rollup import summarize_level
 from ..digest.summarize import summarize_chunk
 from ..ingest.redact import masked_message
 from ..reports import DigestReport
-from ..scope import SELF
+from ..scope import SELF, Scope
 from ..store.protocol import ConversationRow, Derivation, DocRow, ReadView, Store, WriteView
 from ..text.signals import signals
 from ..text.terms import terms
-from ..types import Job, Message, Summary
+from ..types import FactChange, Job, Message, Summary
+from .bymodel import ByModel, Told
 from .guard import scope_of, still_mine
 from .queue import FenceLost
+from .reading import report_of
 
 WINDOW_MESSAGES = 200
 
@@ -44,6 +50,7 @@ class CloseChunks:
     config: Config
     now_ms: Callable[[], int]
     embeds: bool
+    by_model: ByModel | None = None
 
     def __call__(self, job: Job) -> DigestReport:
         scope, report = scope_of(job), DigestReport()
@@ -52,17 +59,26 @@ class CloseChunks:
             children = self._due_rollup(seen.summaries)
             chunks = self._due_chunks(seen) if not children else []
             if children:
-                draft = summarize_level(children)
-                self.store.write(scope, partial(self._roll_up, job=job, seen=seen, children=children, draft=draft))
+                told = self._level(job, scope, children)
+                up = partial(self._roll_up, job=job, seen=seen, children=children, draft=told.draft)
+                self.store.write(scope, up)
+                report += told.report
             elif chunks:
                 inside = [m for m in seen.messages if m.seq <= chunks[0].end_seq]
-                draft = summarize_chunk(inside)
-                self.store.write(scope, partial(self._cover, job=job, seen=seen, chunk=chunks[0], draft=draft))
+                told = self._chunk(job, scope, chunks[0], inside)
+                work = partial(self._cover, job=job, seen=seen, chunk=chunks[0], told=told)
+                report += told.report + report_of(self.store.write(scope, work))
             elif self.store.write(scope, partial(self._settle, job=job, seen=seen)):
                 return report
             else:
                 continue
             report += DigestReport(summaries=1)
+
+    def _chunk(self, job: Job, scope: Scope, chunk: Chunk, inside: Sequence[Message]) -> Told:
+        return self.by_model.chunk(job, scope, chunk, inside) if self.by_model else Told(summarize_chunk(inside))
+
+    def _level(self, job: Job, scope: Scope, children: Sequence[Summary]) -> Told:
+        return self.by_model.level(job, scope, children) if self.by_model else Told(summarize_level(children))
 
     def _snapshot(self, view: ReadView) -> _Open:
         row = view.conversation()
@@ -89,13 +105,13 @@ class CloseChunks:
                 return orphans[: self.config.rollup_summaries]
         return []
 
-    def _cover(self, view: WriteView, job: Job, seen: _Open, chunk: Chunk, draft: SummaryDraft) -> None:
+    def _cover(self, view: WriteView, job: Job, seen: _Open, chunk: Chunk, told: Told) -> list[FactChange]:
         still_mine(view, job, seen.epoch)
         row = view.conversation()
         if row is None or row.chunk_start != chunk.start_seq:
             raise FenceLost
         last = next(m for m in seen.messages if m.seq == chunk.end_seq)
-        summary = self._summary(draft, chunk.start_seq, chunk.end_seq, 1, chunk.exchanges, (), seen)
+        summary = self._summary(told.draft, chunk.start_seq, chunk.end_seq, 1, chunk.exchanges, (), seen)
         doc = self._index(view, summary, row, to_ms(last.at) if last.at else row.last_at)
         view.add_summary(summary, doc, range(chunk.start_seq, chunk.end_seq + 1))
         view.add_derivations(
@@ -105,7 +121,11 @@ class CloseChunks:
                 )
             ]
         )
+        changes: list[FactChange] = []
+        if self.by_model is not None:
+            row, changes = self.by_model.write(view, row, told, (chunk.start_seq, chunk.end_seq), self.now_ms())
         view.save_conversation(replace(row, chunk_start=chunk.end_seq + 1))
+        return changes
 
     def _roll_up(
         self, view: WriteView, job: Job, seen: _Open, children: Sequence[Summary], draft: SummaryDraft
