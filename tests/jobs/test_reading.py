@@ -99,7 +99,17 @@ def test_the_end_and_a_long_silence_read_what_is_left(world):
     world.say("hello again")
     world.clock.advance(hours=7)
     world.memory.digest()
-    assert world.calls() == 2
+    assert world.calls() == 1  # small talk waits
+
+    world.say("I moved to a flat near the harbour.")
+    world.memory.digest()
+    before = world.calls()
+    world.say("I should mention that I now take the ferry to work.")
+    world.memory.digest()
+    assert world.calls() == before
+    world.clock.advance(hours=7)
+    world.memory.digest()
+    assert world.calls() == before + 1
 
 
 def test_known_addresses_are_shown_and_secrets_are_not(world):

@@ -19,7 +19,7 @@ from ..llm.protocol import Answer, BadAnswer
 from ..scope import SELF
 from ..text.dates import find_times
 from ..text.sentences import split
-from ..text.terms import likely_languages, terms
+from ..text.terms import language_of, likely_languages, terms
 from ..types import Candidate, Message
 from .answers import refused, said, says_nothing, unfenced
 from .modality import BLANK, masked
@@ -35,6 +35,12 @@ CONFIDENCE = 0.9
 RESTS_ON_NOTHING = "not-supported: too few of its words stand in what the user said"
 NAME = "name-not-said: it names somebody or something that the user did not"
 NUMBER = "number-not-said: it holds a number that the user did not say"
+
+THE_USER = frozenset(
+    """user nutzer nutzerin benutzer usuario usuaria utilisateur utilisatrice utente usuário usuária gebruiker användare
+    bruger bruker käyttäjä użytkownik пользователь 사용자 ユーザー 用户 用戶""".split()
+)
+LEAST_SHARE_OF_NOUNS = 0.6  # in German every noun has a capital, so names cannot be told from it
 
 _BULLET = re.compile(r"^\s*(?:[-*•‣▪–—·]|\(?\d{1,2}[.)])\s*")
 _CITED = re.compile(r"\s*[\[(](?:(?:messages?|msgs?|seq|#)\s*)*([#\d][\d\s,;#–-]*)[\])]\s*[.。]?\s*$", re.IGNORECASE)
@@ -127,17 +133,23 @@ class _Said:
         self.messages = {message.seq: message for message in messages}
         self.own = {message.seq: masked(message.content) for message in messages}
         plain = {seq: text.replace(BLANK, " ") for seq, text in self.own.items()}
-        self.terms: Mapping[int, frozenset[str]] = {seq: frozenset(terms(text)) for seq, text in plain.items()}
-        speakers = {m.name for m in messages if m.name} | {"user", "the user"}
-        self.speakers = frozenset(term for name in speakers for term in terms(name))
+        # one language for both sides: a short bullet alone is easily taken for another one
+        self.language = language_of("\n".join(plain.values()))
+        self.terms: Mapping[int, frozenset[str]] = {seq: self.terms_of(text) for seq, text in plain.items()}
+        speakers = {m.name for m in messages if m.name} | THE_USER
+        self.speakers = frozenset().union(*map(self.terms_of, speakers))
         self.all_terms = frozenset().union(*self.terms.values())
         self.words = frozenset(word for text in plain.values() for word in re.findall(r"\w+", text.casefold()))
         self.words |= {word for name in speakers for word in re.findall(r"\w+", name.casefold())}
         self.numbers: frozenset[int] = frozenset().union(*(numbers_said(m) for m in messages))
 
+    def terms_of(self, text: str) -> frozenset[str]:
+        """What is compared of a text."""
+        return frozenset(terms(text, self.language))
+
 
 def _weigh(bullet: str, seqs: Sequence[int], told: _Said, found: Bullets, source: str, subject: str) -> None:
-    mine = frozenset(terms(_STAMP.sub(" ", bullet))) - told.speakers
+    mine = told.terms_of(_STAMP.sub(" ", bullet)) - told.speakers
     cited = [seq for seq in seqs if seq in told.messages] or list(told.messages)
     reason = _unsupported(bullet, mine, told)
     shares = {seq: len(mine & told.terms[seq]) / len(mine) if mine else 0.0 for seq in cited}
@@ -152,7 +164,7 @@ def _weigh(bullet: str, seqs: Sequence[int], told: _Said, found: Bullets, source
         return
     rests_on = [best, *(seq for seq in shares if seq != best and shares[seq] >= ALSO_SHARE and seqs)]
     for seq in rests_on:
-        start, quote = _sentence(told.messages[seq].content, told.own[seq], mine)
+        start, quote = _sentence(told, seq, mine)
         since = _since(quote, told.messages[seq])
         found.candidates.append(_candidate(bullet, seq, quote, start, since, source, subject))
 
@@ -161,11 +173,14 @@ def _unsupported(bullet: str, mine: frozenset[str], told: _Said) -> str:
     if not mine:
         return RESTS_ON_NOTHING
     wide = sum(1 for term in mine if ord(term[0]) >= 0x0E00) * 2 > len(mine)
-    if len(mine & told.all_terms) < (LEAST_SHARE_OF_PAIRS if wide else LEAST_SHARE) * len(mine):
+    least = LEAST_SHARE_OF_PAIRS if wide else LEAST_SHARE_OF_NOUNS if told.language == "de" else LEAST_SHARE
+    if len(mine & told.all_terms) < least * len(mine):
         return RESTS_ON_NOTHING
     small = {int(n) for n in re.findall(r"\d+", bullet) if len(n) < 19}
     if any(number not in told.numbers and number > 10 for number in small):
         return NUMBER
+    if told.language == "de":
+        return ""
     names = {name.casefold().removesuffix("'s").removesuffix("’s") for name in _NAME.findall(bullet)}
     if any(not set(re.findall(r"\w+", name)) & told.words and name not in _CALENDAR for name in names):
         return NAME
@@ -178,10 +193,11 @@ _CALENDAR = frozenset(
 )
 
 
-def _sentence(content: str, own: str, mine: frozenset[str]) -> tuple[int, str]:
+def _sentence(told: _Said, seq: int, mine: frozenset[str]) -> tuple[int, str]:
     """The sentence of the message that shares most terms with the bullet: where it begins, and its words."""
+    content, own = told.messages[seq].content, told.own[seq]
     spans = [span for span in split(content) if BLANK not in span.of(own)] or split(content)
-    best = max(spans, key=lambda span: (len(mine & frozenset(terms(span.of(content)))), -span.start))
+    best = max(spans, key=lambda span: (len(mine & told.terms_of(span.of(content))), -span.start))
     return best.start, best.of(content)
 
 

@@ -9,23 +9,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 from ..scope import SELF
 from ..text.render import block
 from ..text.terms import terms
+from ..text.tokens import count_tokens
 from ..types import Fact, Message, Summary
 
-MOST_KNOWN = 40
-MOST_KEYS = 10  # of a category; one with more is described instead
-MOST_BEFORE = 4
-BEFORE_CHARS = 240
+MOST_KNOWN, MOST_KNOWN_TOKENS = 40, 300
+MOST_BEFORE = 3
 
 
 def message_lines(messages: Sequence[Message], most_chars: int, *, others: int | None = None) -> list[str]:
     """
     ``12 user (2026-03-14): text`` for each message, the day only where it changes.
 
-    Cut after *most_chars*; what somebody else than a user says after *others*, where that is given.
+    Cut after *most_chars*.  Where *others* is given, what somebody else than a user says is cut to that, in its
+    middle: an assistant asks at the end.
     """
     lines = []
     day = ""
@@ -34,8 +35,9 @@ def message_lines(messages: Sequence[Message], most_chars: int, *, others: int |
         stamp = f" ({today})" if today and today != day else ""
         day = today or day
         name = f" {message.name}" if message.name else ""
-        most = most_chars if others is None or message.role == "user" else others
-        lines.append(f"{message.seq} {message.role}{name}{stamp}: {cut(message.content, most)}")
+        brief = others is not None and message.role != "user"
+        text = shortened(message.content, others or 0) if brief else cut(message.content, most_chars)
+        lines.append(f"{message.seq} {message.role}{name}{stamp}: {text}")
     return lines
 
 
@@ -46,19 +48,31 @@ def cut(text: str, most_chars: int) -> str:
     return f"{text[:most_chars].rstrip()} […{len(text) - most_chars} more characters]"
 
 
-def known_lines(facts: Sequence[Fact], words: Iterable[str], most: int = MOST_KNOWN) -> list[str]:
+def shortened(text: str, most_chars: int) -> str:
+    """*text*, or its beginning and its end."""
+    if len(text) <= most_chars:
+        return text
+    half = most_chars // 2
+    return f"{text[:half].rstrip()} … {text[-half:].lstrip()}"
+
+
+def known_lines(
+    facts: Sequence[Fact], words: Iterable[str], *, most: int = MOST_KNOWN, most_tokens: int = MOST_KNOWN_TOKENS
+) -> list[str]:
     """
     The live addresses with their values, ``home/lives_in = Lisbon``, and the statements; sorted by address.
 
     All of them when they are few; else those that share most words with *words*, and then the newest.
     """
     live = [fact for fact in facts if fact.live and fact.kind != "episode"]
-    if len(live) > most:
+    lines = {fact.id: _known(fact) for fact in live}
+    if len(live) > most or sum(map(count_tokens, lines.values())) > most_tokens:
         said = Counter(term for text in words for term in terms(text))
         live.sort(key=lambda fact: fact.recorded_at, reverse=True)
         live.sort(key=lambda fact: -sum(min(said[term], 2) for term in set(terms(_words(fact)))))
-        live = live[:most]
-    return [_known(fact) for fact in sorted(live, key=_address)]
+        room = accumulate(count_tokens(lines[fact.id]) for fact in live)
+        live = [fact for fact, tokens in zip(live[:most], room, strict=False) if tokens <= most_tokens]
+    return [lines[fact.id] for fact in sorted(live, key=_address)]
 
 
 def _address(fact: Fact) -> tuple[str, str, str, str, str]:

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..config import Config
-from ..llm.prompts import Prompt, load
+from ..llm.prompts import Prompt
 from ..llm.protocol import Answer, BadAnswer, Layer, ModelError, Request
 from ..scope import Scope
 from ..store.protocol import Store
 from ..types import Job
 from .asking import Asking
+from .gate import NotNow
 from .queue import FenceLost
+from .wording import worded
 
 MARGIN_MS = 30_000
 BAD_ANSWERS = 3  # about the same words, before they are left aside so that others can be read
@@ -33,7 +35,7 @@ class Asked:
 
     def prompt(self, scope: Scope, name: str) -> Prompt:
         """The instructions of that name, as they hold for the scope's person."""
-        return load(name)
+        return self.store.read(scope, lambda view: worded(view, name))
 
     def hold(self, job: Job, scope: Scope) -> None:
         """
@@ -68,7 +70,15 @@ class Asked:
 
 
 def gives_up(job: Job, error: ModelError, attempts: int) -> bool:
-    """Whether a lane goes on without what it asked for, which then waits as a job of its own."""
+    """
+    Whether a lane goes on without what it asked for, which then waits as a job of its own.
+
+    Not while a budget is spent, and not for a fault that somebody has to mend: those wait, and cost no attempt.
+    """
+    if isinstance(error, NotNow) or error.setup:
+        return False
+    if not error.transient:
+        return True
     return job.attempt >= (min(BAD_ANSWERS, attempts) if isinstance(error, BadAnswer) else attempts)
 
 

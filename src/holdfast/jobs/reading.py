@@ -81,7 +81,7 @@ class ReadByModel:
             return True
         every = self.asked.config.extract_every_user_turns
         silent = self.asked.now_ms() - row.last_at >= self.asked.config.chunk_gap_minutes * 60_000
-        if silent or row.ended_seq > row.read_seq:
+        if (silent and row.stated_seq > row.read_seq) or row.ended_seq > row.read_seq:
             return True
         return reading_due(row, every) and (row.unread_turns >= every or sight.unreadable)
 
@@ -99,7 +99,7 @@ class ReadByModel:
             view.save_conversation(replace(row, read_seq=last if not sight.messages else sight.last_seq))
         elif row.extracted_seq < last:
             view.want("read", "", wanted=last, run_at_ms=now_ms + RULES_FIRST_MS, now_ms=now_ms)
-        else:
+        elif row.stated_seq > row.read_seq:
             silent_at = row.last_at + self.asked.config.chunk_gap_minutes * 60_000
             view.want("read", "", wanted=last, run_at_ms=max(now_ms, silent_at), now_ms=now_ms)
         return True
@@ -128,7 +128,7 @@ class ReadByModel:
         row, now_ms = view.conversation(), self.asked.now_ms()
         if row is not None:
             order_range(view, "read", sight.first_seq, sight.last_seq, now_ms)
-            view.save_conversation(self._moved(row, sight, sight.last_seq))
+            view.save_conversation(replace(self._moved(row, sight, sight.last_seq), ahead_turns=row.ahead_turns))
 
 
 def order_range(view: WriteView, kind: str, first: int, last: int, now_ms: int) -> None:

@@ -30,6 +30,7 @@ from .facts import DISCARDED, ReadFacts, claim_of, hidden, names_of, speaker_sub
 
 WINDOW_TURNS, WINDOW_MESSAGES, WINDOW_CHARS = 15, 60, 24_000
 BEFORE_CHARS = 240  # of a message that is shown only so that the others make sense
+BRIEF_CHARS = 400  # of what an assistant or a tool says, where only the words of users count
 
 Sections = list[tuple[str, Sequence[str]]]
 
@@ -112,15 +113,19 @@ class Looking:
             unreadable=_unreadable(view, [m for m in messages if row and m.seq <= row.extracted_seq], facts),
         )
 
-    def sections(self, scope: Scope, sight: Sight) -> Sections:
-        """What a model is shown to read facts: what seldom changes first."""
+    def sections(self, scope: Scope, sight: Sight, *, whole: bool = False) -> Sections:
+        """
+        What a model is shown to read facts: what seldom changes first.
+
+        ``whole``: what others than users say is not shortened, because it is summarised as well.
+        """
         limit = self.config.message_char_limit
         words = [message.content for message in sight.messages]
         return [
             *about(scope),
             ("known", known_lines([row.fact for row in sight.facts], words)),
-            ("before", message_lines(sight.before, min(limit, BEFORE_CHARS))),
-            ("read", message_lines(sight.messages, limit)),
+            ("before", message_lines(sight.before, min(limit, BEFORE_CHARS), others=min(limit, BEFORE_CHARS))),
+            ("read", message_lines(sight.messages, limit, others=None if whole else min(limit, BRIEF_CHARS))),
         ]
 
     def window(self, scope: Scope, sight: Sight) -> Window:
@@ -133,6 +138,7 @@ class Looking:
             before=tuple(sight.before),
             subject=scope.subject or SELF,
             others=others,
+            believed=tuple(row.fact.text for row in sight.facts),
             language=self.config.language,
         )
 

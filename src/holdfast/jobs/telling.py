@@ -23,9 +23,7 @@ from ..scope import SELF, Scope
 from ..store.values import EpisodesRow
 from ..types import Message, Summary
 from .asked import Asked, spent
-from .sight import Found, Looking, Sight, about
-
-BRIEF_CHARS = 300  # of what an assistant or a tool says, where only the words of users count
+from .sight import BRIEF_CHARS, Found, Looking, Sight, about
 
 T = TypeVar("T")
 
@@ -115,7 +113,7 @@ class Telling:
         source = self.asked.source(prompt)
         key = f"summary:{scope.conversation}:{span[0]}-{span[1]}"
         more = self.looking.reader.registry.listing()
-        text = text_of(self.looking.sections(scope, sight))
+        text = text_of(self.looking.sections(scope, sight, whole=True))
         answer = self.asked.ask(scope, self.asked.request("combined", prompt, text, key, more=more))
         whole = said(answer)
         parts = parts_of(whole.text)

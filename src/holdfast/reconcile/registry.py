@@ -23,7 +23,7 @@ from ..types import Candidate, Cardinality
 CARDINALITIES: tuple[Cardinality, ...] = ("exclusive", "single", "multi")
 TYPES = ("text", "name", "number", "money", "date", "bool")
 
-MOST_LISTED = 8  # keys of one category that a reader is shown
+MOST_LISTED = 6  # keys of one category that a reader is shown
 
 _NUMBER = re.compile(r"[-+]?\d[\d.,' ]*")
 _MONEY = re.compile(r"[^\d\s]{0,4}\s*\d[\d.,' ]*\s*[^\d\s]{0,12}")
@@ -88,10 +88,10 @@ class Registry:
 
     def listing(self) -> str:
         """
-        The categories with their keys for a reader: ``home: lives_in, comes_from, …``; ``+`` marks a set of values.
+        The categories with their keys for a reader: ``home: lives_in comes_from …``; ``+`` marks a set of values.
 
-        Of a category with many keys, or with none, the description says how they are named; what a caller
-        declared comes with its questions.
+        Of a category without keys the description says how they are named; what a caller declared comes with
+        its questions.
         """
         bundled = _bundled()
         lines = []
@@ -101,9 +101,9 @@ class Registry:
                 keys = [f"{key.name} ({key.question})" if key.question else key.name for key in category.keys.values()]
             else:
                 keys = [key.name + ("+" if key.cardinality == "multi" else "") for key in category.keys.values()]
-            described = not keys or (own and category.description) or len(keys) > MOST_LISTED
+            described = not keys or (own and category.description)
             head = f"{category.name} ({category.description.rstrip('.')})" if described else category.name
-            lines.append(f"{head}: {', '.join(keys if own else keys[:MOST_LISTED])}".rstrip(": "))
+            lines.append(f"{head}: {(', ' if own else ' ').join(keys if own else keys[:MOST_LISTED])}".rstrip(": "))
         return "Categories and keys (+ holds several values):\n" + "\n".join(lines)
 
     def refusal(self, candidate: Candidate) -> str:

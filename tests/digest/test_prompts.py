@@ -1,0 +1,129 @@
+"""The examples in the prompt files: what a model is shown can be read, and the answer passes all that looks at it."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+
+from holdfast.digest import episodes, extract
+from holdfast.digest.extract import Window
+from holdfast.digest.ground import ground
+from holdfast.digest.shown import text_of
+from holdfast.digest.told import draft_of, foreign, parts_of, read_rolling, read_summary
+from holdfast.llm.prompts import load
+from holdfast.llm.protocol import Answer
+from holdfast.reconcile.registry import registry
+from holdfast.text.render import parse_blocks
+from holdfast.text.terms import language_of
+from holdfast.text.tokens import count_tokens
+from holdfast.types import Message
+
+LINE = re.compile(r"(\d+) (user|assistant|tool|system)(?: ([^(:]+?))?(?: \((\d{4}-\d\d-\d\d)\))?: (.*)", re.S)
+NAMES = ("fact_extraction", "episodes", "chunk_summary", "meta_summary", "rolling_summary", "combined")
+EXAMPLES = [
+    pytest.param(name, example, id=f"{name}: {example.title}") for name in NAMES for example in load(name).examples
+]
+
+
+def messages(lines):
+    """The messages that an example shows; the day stands where it changes."""
+    found, day = {}, None
+    for line in lines:
+        seq, role, name, date, text = LINE.fullmatch(line).groups()
+        day = datetime.fromisoformat(date).replace(tzinfo=UTC) if date else day
+        found[int(seq)] = Message(role, text, name=name, at=day, seq=int(seq))
+    return found
+
+
+def shown(example):
+    sections = dict(parse_blocks(example.text))
+    return sections, messages(sections["read"]) if "messages " not in sections["read"][0][:9] else {}
+
+
+def of(name):
+    return [param for param in EXAMPLES if param.values[0] == name]
+
+
+@pytest.mark.parametrize(("name", "example"), EXAMPLES)
+def test_an_example_is_written_as_prompts_are(name, example):
+    assert text_of(parse_blocks(example.text)) == example.text
+
+
+@pytest.mark.parametrize(("name", "example"), of("fact_extraction") + of("combined"))
+def test_every_fact_of_an_example_is_grounded_and_fits_its_category(name, example):
+    sections, told = shown(example)
+    before = messages(sections.get("before", ()))
+    text = example.answer if name == "fact_extraction" else parts_of(example.answer)["facts"]
+    found = extract.read_text(text, Window(told, before=tuple(before.values())), source="m")
+    _, refused = ground(found.candidates, told, min_confidence=0.7)
+    categories = registry({})
+
+    assert (found.dropped, refused, found.problems) == ([], [], ())
+    assert [categories.refusal(c) for c in found.candidates if c.kind == "attribute"].count("") == sum(
+        c.kind == "attribute" for c in found.candidates
+    )
+    assert bool(found.candidates) == ("NONE" not in text)
+
+
+@pytest.mark.parametrize(("name", "example"), of("episodes") + of("combined"))
+def test_every_episode_of_an_example_rests_on_what_users_said(name, example):
+    _, told = shown(example)
+    text = example.answer if name == "episodes" else parts_of(example.answer)["episodes"]
+    found = episodes.read_text(text, list(told.values()), source="m")
+    grounded, refused = ground(found.candidates, told, min_confidence=0.7)
+
+    assert (found.dropped, refused) == ([], [])
+    assert len({c.text for c, _ in grounded}) == sum(line.startswith("- ") for line in text.splitlines())
+
+
+@pytest.mark.parametrize(("name", "example"), of("chunk_summary") + of("meta_summary") + of("combined"))
+def test_every_summary_of_an_example_is_taken_whole(name, example):
+    sections, _ = shown(example)
+    parts = {k: v for k, v in parts_of(example.answer).items() if k not in ("episodes", "facts")}
+    draft = draft_of(parts, sections["read"], exchanges=1, source="m")
+
+    assert draft.text.startswith(parts["summary"])
+    assert draft.themes
+    if name == "meta_summary":
+        assert parts["progression"] in draft.text
+        assert parts["connections"] in draft.text
+    whole = read_summary(Answer(example.answer, "m"), sections["read"], exchanges=1, source="m")
+    assert name == "combined" or whole == draft
+
+
+@pytest.mark.parametrize(("name", "example"), of("rolling_summary"))
+def test_every_running_summary_of_an_example_is_taken_whole(name, example):
+    sections, _ = shown(example)
+
+    assert read_rolling(Answer(example.answer, "m"), sections["read"]) == example.answer
+
+
+@pytest.mark.parametrize(
+    ("name", "example"), of("episodes") + of("chunk_summary") + of("meta_summary") + of("rolling_summary")
+)
+def test_an_example_answers_in_the_language_of_the_chat(name, example):
+    sections, _ = shown(example)
+
+    assert not foreign(example.answer, sections["read"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_examples_come_in_several_languages(name):
+    spoken = {language_of("\n".join(dict(parse_blocks(example.text))["read"])) for example in load(name).examples}
+
+    assert {"en", "ko"} <= spoken
+    assert len(spoken) >= 3
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        ("fact_extraction", 800), ("episodes", 350), ("chunk_summary", 320), ("meta_summary", 350),
+        ("rolling_summary", 260), ("combined", 680),
+    ],
+)  # fmt: skip
+def test_instructions_stay_short(name, most):
+    """They are sent with every call: 100 messages must not cost more than the budget says."""
+    assert count_tokens(load(name).system) <= most
