@@ -10,6 +10,7 @@ Written for English; `comparable` says where it holds, elsewhere only the same w
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +18,9 @@ from functools import lru_cache
 from ..text.terms import language_of, terms
 
 _TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
+_PIECE = re.compile(rf"{_TOKEN.pattern}|[^\w\s]|_")
+_ANY_MORE = re.compile(r"\bany (?:more|longer)\b(?=\s*[.,;!?]|\s*$)", re.IGNORECASE)
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -25,7 +29,7 @@ NUMBERS = {word: str(number) for number, word in enumerate(_UNITS)} | {
     "seventeen": "17", "eighteen": "18", "nineteen": "19", "twenty": "20", "thirty": "30", "forty": "40", "fifty": "50",
     "sixty": "60", "seventy": "70", "eighty": "80", "ninety": "90", "hundred": "100", "thousand": "1000",
     "million": "1000000", "dozen": "12", "couple": "2", "once": "1x", "twice": "2x", "thrice": "3x", "half": "1/2",
-    "first": "1st", "second": "2nd", "third": "3rd", "fourth": "4th", "single": "1",
+    "first": "1st", "second": "2nd", "third": "3rd", "fourth": "4th",
 }  # fmt: skip
 NEGATIONS = frozenset(
     "not no never none neither nor nobody nothing nowhere without stop stops stopped stopping quit quits quitting cannot "
@@ -37,8 +41,16 @@ NEGATIONS = frozenset(
 FILLERS = frozenset(
     "a an the of to at in on very really quite just simply actually also too so well please that this these those there "
     "now currently nowadays anymore longer any more still already again do does doing be being been am is are "
-    "has have having m s ve re d ll it's i'm i've we're we've".split()
+    "has have having it's i'm i've we're we've".split()
 )
+# What may stand in one of two sentences that are the same word by word.
+_TRIFLES = frozenset(
+    "a an the really very quite actually simply also please currently now nowadays again still already anymore longer".split()
+)
+_SAME_WORD = {"am": "be", "is": "be", "are": "be", "has": "have", "u": "you", "cant": "can't", "dont": "don't"}
+_BEFORE_NOT = {"ca": "can", "wo": "will", "sha": "shall", "do": "", "does": "", "is": "be", "are": "be", "ai": "be"}
+_SHORTENED = {"'m": "be", "'re": "be", "'ve": "have", "'ll": "will", "'d": "'d"}
+_NOT = "not"
 _MARKS = {
     "person:first": "i me my mine myself we us our ours ourselves user user's users i'm i've i'll i'd we're we've we'll we'd",
     "person:second": "you your yours yourself you're",
@@ -71,7 +83,7 @@ SYNONYMS = [
         "job work works", "film films movie movies", "big large", "small little", "car automobile", "bike bicycle",
         "phone telephone smartphone", "begin begins start starts began started", "buy buys purchase", "home house",
         "doctor physician", "favorite favourite", "color colour", "flat apartment", "live lives reside resides",
-        "own owns", "speak speaks", "ill sick", "tv television", "photo photos picture pictures", "holiday vacation",
+        "neighbour neighbor", "neighbours neighbors", "harbour harbor", "grey gray", "theatre theater", "centre center", "ill sick", "tv television", "photo photos picture pictures", "holiday vacation",
     )
 ]  # fmt: skip
 OPPOSITES = [
@@ -95,7 +107,8 @@ class Sense:
     What is compared of one sentence.
 
     ``words``: stems of the words that carry it, in order; ``numbers`` in order; ``negated``: an odd
-    number of negations; ``names``: capitalised words; ``marks``: person, tense, quantity and the like.
+    number of negations; ``names``: capitalised words; ``marks``: person, tense, quantity and the like;
+    ``plain``: the words as they stand; ``sequence``: everything that was said, in order, see `sequence`.
     """
 
     words: tuple[str, ...]
@@ -104,6 +117,7 @@ class Sense:
     names: frozenset[str]
     marks: frozenset[str]
     plain: frozenset[str]
+    sequence: tuple[str, ...]
 
 
 @lru_cache(maxsize=4096)
@@ -114,7 +128,7 @@ def sense(text: str) -> Sense:
     for place, token in enumerate(_TOKEN.findall(text)):
         low = token.casefold().replace("\u2019", "'")
         bare = low.removesuffix("'s")
-        number = low.replace(",", "") if low[0].isdigit() else NUMBERS.get(low)
+        number = number_of(low)
         if number is not None:
             numbers.append(number)
             continue
@@ -131,7 +145,78 @@ def sense(text: str) -> Sense:
             words += terms(bare, "en")[:1] or [bare]
     if not any(mark.startswith("person:") for mark in marks):
         marks.add("person:first")  # "Likes tea": who it is about is the one whose memory it is
-    return Sense(tuple(words), tuple(numbers), negations % 2 == 1, frozenset(names), frozenset(marks), frozenset(plain))
+    negated = negations % 2 == 1
+    return Sense(
+        tuple(words), tuple(numbers), negated, frozenset(names), frozenset(marks), frozenset(plain), sequence(text)
+    )
+
+
+def number_of(token: str) -> str | None:
+    """The number that a folded token stands for, in figures; ``None`` when it stands for none."""
+    if not token[0].isdigit():
+        return NUMBERS.get(token)
+    return token.replace(",", "") if _THOUSANDS.fullmatch(token) else token
+
+
+def sequence(text: str, *, user_is_i: bool = True) -> tuple[str, ...]:
+    """
+    Everything that a sentence says, in order: words in full, numbers, "not", signs that mean something.
+
+    Left out are articles and trifles such as "really" and "now".  Words are not reduced to stems: a cat is
+    not cats, and to be paid is not to pay.  With *user_is_i*, "the user likes" is "I like".
+    """
+    found: list[str] = []
+    text = _ANY_MORE.sub(" ", text)
+    pieces = list(_PIECE.finditer(text))
+    about_user = False
+    for place, piece in enumerate(pieces):
+        low = piece.group().casefold().replace("\u2019", "'")
+        after = pieces[place + 1].group().casefold() if place + 1 < len(pieces) else ""
+        if not low[0].isalnum():
+            found += [low] if _means_something(low, text, piece) else []
+            continue
+        if user_is_i and low in ("user", "user's"):
+            found.append("i" if low == "user" else "my")
+            about_user = low == "user"
+            continue
+        if low not in _TRIFLES and not (low in ("do", "does") and after == "not"):
+            number = number_of(low)
+            found += [number] if number is not None else _parts(_base(low) if about_user else low)
+            about_user = False
+    return tuple(found)
+
+
+def _parts(low: str) -> list[str]:
+    """A word without its contractions: "don't" is "not", "I'm" is "I be"."""
+    low = _SAME_WORD.get(low, low)
+    if low == "cannot":
+        return ["can", _NOT]
+    if low.endswith("n't"):
+        verb = low.removesuffix("n't")
+        return [part for part in (_BEFORE_NOT.get(verb, verb), _NOT) if part]
+    for short, full in _SHORTENED.items():
+        if low.endswith(short):
+            return [low.removesuffix(short), full]
+    if low in ("it's", "he's", "she's", "that's", "there's", "who's"):
+        return [low.removesuffix("'s"), "be"]
+    return [low]
+
+
+def _base(verb: str) -> str:
+    """ "likes" as "like", after "the user"."""
+    if verb in ("has", "does", "is", "was") or not verb.endswith("s") or verb.endswith("ss"):
+        return _SAME_WORD.get(verb, verb)
+    if verb.endswith("ies"):
+        return f"{verb[:-3]}y"
+    return verb[:-2] if verb.endswith(("ches", "shes", "sses", "xes", "zes", "oes")) else verb[:-1]
+
+
+def _means_something(sign: str, text: str, piece: re.Match[str]) -> bool:
+    """Whether a sign is more than punctuation: currencies, emojis, the plus of C++, the minus of -5."""
+    if sign in "-\u2212\u2013":
+        before, after = text[: piece.start()][-1:], text[piece.end() : piece.end() + 1]
+        return after.isdigit() and not before.isalnum()
+    return sign in "#%&@*/\\_" or unicodedata.category(sign).startswith("S")
 
 
 @lru_cache(maxsize=4096)
@@ -161,15 +246,21 @@ def disagreement(one: str, other: str) -> str:
     mine, theirs = set(a.words) - shared, set(b.words) - shared
     if bool(mine) != bool(theirs):
         return "more"  # "My brother is a doctor", "My brother's wife is a doctor"
-    return "value" if _substituted(a.words, b.words) else ""
+    return "" if _the_same(a.sequence, b.sequence) else "value"
 
 
 def same_words(one: str, other: str) -> bool:
-    """Whether two sentences say the same in the same words, give or take articles, fillers and inflections."""
+    """Whether two sentences say the same in the same words, give or take articles and trifles."""
     if not (comparable(one) and comparable(other)):
-        return all_words(one) == all_words(other)
+        return _signs_and_words(one) == _signs_and_words(other) != []
     a, b = sense(one), sense(other)
-    return a.words == b.words and bool(a.words or a.numbers) and not disagreement(one, other)
+    return a.sequence == b.sequence != () and a.names == b.names
+
+
+def _signs_and_words(text: str) -> list[str]:
+    """What `all_words` finds, and the signs that mean something."""
+    pieces = [(piece, piece.group().casefold()) for piece in _PIECE.finditer(text)]
+    return [low for piece, low in pieces if low[0].isalnum() or _means_something(low, text, piece)]
 
 
 def all_words(text: str) -> list[str]:
@@ -192,16 +283,10 @@ def _opposed(a: frozenset[str], b: frozenset[str]) -> bool:
     return any((mine & x and theirs & y) or (mine & y and theirs & x) for x, y in OPPOSITES)
 
 
-def _substituted(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
-    """Whether other words stand in the place of some, and not for the same thing."""
-    if len(a) != len(b):
-        return False
-    pairs = [(x, y) for x, y in zip(a, b, strict=True) if x != y]
-    return bool(pairs) and not all(_synonyms(x, y) for x, y in pairs)
+def _the_same(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
+    """Whether each word stands in its place, or one that means the same."""
+    return len(a) == len(b) and all(x == y or _synonyms(x, y) for x, y in zip(a, b, strict=True))
 
 
 def _synonyms(x: str, y: str) -> bool:
-    return any({x, y} <= group for group in _STEMMED)
-
-
-_STEMMED = [frozenset(stem for word in group for stem in terms(word, "en")) for group in SYNONYMS]
+    return any({x, y} <= group for group in SYNONYMS)

@@ -185,16 +185,20 @@ def _ends(text: str, one: Sentence, here: Mapping[Address, str], addresses: Addr
 
 def _turned_round(a: Sense, b: Sense) -> bool:
     """ "I don't like my job" after "I like my job"; "I hate it" after "I love it"."""
-    core = _core(a.words)
+    core = _core(a.sequence)
     same_else = a.numbers == b.numbers and a.names == b.names and a.marks == b.marks
-    return a.negated != b.negated and same_else and bool(core) and core == _core(b.words)
+    return a.negated != b.negated and same_else and bool(core) and core == _core(b.sequence)
 
 
 def _other_number(text: str, a: Sense, old: str, b: Sense) -> bool:
     """ "I have three cats" after "I have two cats"."""
-    same_else = a.words == b.words and a.names == b.names and a.marks == b.marks and a.negated == b.negated
+    same_else = _but_numbers(a) == _but_numbers(b) and a.names == b.names and a.negated == b.negated
     one_each = len(a.numbers) == len(b.numbers) == 1 and a.numbers != b.numbers
-    return same_else and one_each and bool(a.words) and _counts(text) and _counts(old)
+    return same_else and one_each and _counts(text) and _counts(old)
+
+
+def _but_numbers(a: Sense) -> list[str]:
+    return ["#" if word in a.numbers else word for word in a.sequence]
 
 
 def _counts(text: str) -> bool:
@@ -208,10 +212,9 @@ def _counts(text: str) -> bool:
 
 def _stopped(text: str, a: Sense, b: Sense) -> bool:
     """ "I stopped smoking" after "I smoke"; "I no longer work at the bank" after "I work at the bank as a clerk"."""
-    what = _core(a.words)
+    what, was = _core(a.sequence), _core(b.sequence)
     ended = a.negated and not b.negated and _ENDED.search(text) is not None and "time:past" not in b.marks
-    qualified = of_group(a.marks, "word") <= of_group(b.marks, "word")
-    return ended and qualified and bool(what) and b.words[: len(what)] == what and a.names <= b.names and not b.numbers
+    return ended and len(what) > 1 and was[: len(what)] == what and a.names <= b.names and not b.numbers
 
 
 def _switched(text: str, b: Sense) -> bool:
@@ -226,12 +229,13 @@ def _switched(text: str, b: Sense) -> bool:
 
 
 def _core(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words without those that only say that somebody likes it, or stopped."""
-    return tuple(word for word in words if word not in _ATTITUDES)
+    """The stems without those that only say that somebody likes it or not, or stopped."""
+    stems = tuple((terms(word, "en")[:1] or [word])[0] for word in words)
+    return tuple(stem for stem in stems if stem not in _ATTITUDES)
 
 
 _ATTITUDES = frozenset(
     stem
-    for word in (*OPPOSITES[0][0], *OPPOSITES[0][1], "stop", "stopped", "quit", "gave", "give", "anymore")
+    for word in (*OPPOSITES[0][0], *OPPOSITES[0][1], "stop", "stopped", "quit", "gave")
     for stem in terms(word, "en")
-)
+) | {"up", "not", "no"}

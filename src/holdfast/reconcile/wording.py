@@ -8,35 +8,21 @@ of another.  Only a beginning that two sentences share may be left out the secon
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..text.terms import terms
-from .agree import NEGATIONS, NUMBERS, OPPOSITES, comparable, of_group, sense
+from .agree import NEGATIONS, OPPOSITES, comparable, of_group, sense, sequence
 
 MAX_CHARS = 400
 
-_TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
-_BEEN = re.compile(r"\b(?:have|has|['\u2019]ve) been\b", re.IGNORECASE)
-_SHORT = re.compile(r"['\u2019](?:m|re)\b", re.IGNORECASE)
-_HAVE = re.compile(r"['\u2019]ve\b", re.IGNORECASE)
 # Joins sentences, and says nothing of its own.
-_LEFT_OUT = frozenset("a an the am is are be and also but while who which".split())
+_LEFT_OUT = frozenset("be and but while who which".split())
 
 Words = tuple[str, ...]
 
 
 def words_of(text: str) -> Words:
-    """Every word that says something, in order: stems, numbers as figures; articles and "is" left out."""
-    found = []
-    plain = _HAVE.sub(" have", _SHORT.sub(" ", _BEEN.sub(" ", text)))
-    for token in _TOKEN.findall(plain):
-        low = token.casefold().replace("\u2019", "'")
-        if low in _LEFT_OUT:
-            continue
-        number = low.replace(",", "") if low[0].isdigit() else NUMBERS.get(low)
-        found.append(number or (terms(low, "en")[:1] or [low])[0])
-    return tuple(found)
+    """Every word that says something, in order; without "is", and without what only joins sentences."""
+    return tuple(word for word in sequence(text, user_is_i=False) if word not in _LEFT_OUT)
 
 
 def may_gather(one: str, other: str) -> bool:
@@ -79,8 +65,7 @@ def unfaithful(text: str, sentences: Sequence[str]) -> str:
 
 
 def _denies(text: str) -> bool:
-    lows = (token.casefold().replace("\u2019", "'") for token in _TOKEN.findall(text))
-    return any(low in NEGATIONS or low.endswith("n't") for low in lows)
+    return any(word in NEGATIONS for word in sequence(text))
 
 
 def _another_value(a: Words, b: Words) -> bool:
@@ -119,7 +104,7 @@ def _swallowed(place: range, told: Words, whole: Mapping[Words, Sequence[range]]
     Whether a sentence stands there only as the beginning or a part of a longer one: "I eat meat" is not
     said by "I eat meat substitutes", but "I have a cat" is by "I have a cat named Tom".
     """
-    if told[place.stop : place.stop + 1] in (("name",), ("call",)):
+    if told[place.stop : place.stop + 1] in (("named",), ("called",)):
         return False
     longer = (other for places in whole.values() for other in places if len(other) > len(place))
     return any(other.start <= place.start and place.stop <= other.stop for other in longer)
