@@ -14,6 +14,7 @@ from datetime import date
 from types import TracebackType
 from typing import Any
 
+from .access import Access
 from .checks import checked_count
 from .clock import Clock, utc_now
 from .config import Config
@@ -279,6 +280,11 @@ class Memory:
             StoreError: the file cannot be written, or exists already.
         """
         self._pipeline.store.backup(os.fspath(path))
+
+    @property
+    def access(self) -> Access:
+        """Keys for those who ask over the network: make, list, revoke, check."""
+        return Access(self._pipeline)
 
     def people(self, *, limit: int = 1000, after: tuple[str, str, str] | None = None) -> list[tuple[str, str, str]]:
         """``(org, user, bot)`` of everybody with a memory, by key; for operators."""

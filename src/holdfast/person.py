@@ -70,6 +70,18 @@ class Person:
         held = facts_at(ever, as_of_ms, now_ms if known_at is None else to_ms(known_at))
         return [fact for fact in held if kind in (None, fact.kind)]
 
+    def fact(self, fact_id: str) -> Fact:
+        """
+        One fact, live or past.
+
+        Raises:
+            NotFound: there is no such fact.
+        """
+        row = self._pipeline.store.read(self._scope, lambda view: view.fact(fact_id))
+        if row is None:
+            raise NotFound(f"there is no fact {fact_id!r} here", hint="facts() and history() list them")
+        return row.fact
+
     def history(self, category: str, key: str | None = None) -> list[Fact]:
         """Every value that a category (or one of its keys) had, oldest first, with when each held."""
         rows = self._pipeline.store.read(self._scope, lambda view: view.facts_ever(category=category, key=key))

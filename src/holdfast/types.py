@@ -20,6 +20,7 @@ ChangeOp = Literal["new", "confirmed", "replaced", "joined", "retracted", "rejec
 HitKind = Literal["fact", "message", "summary"]
 ConsentState = Literal["active", "paused", "opted-out"]
 ErasureLevel = Literal["E0", "E1", "E2"]
+Role = Literal["operator", "app", "user", "subject"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +292,34 @@ class PromptVersion:
     text: str
     since: datetime
     digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """
+    A key that opens the server, without the key itself.
+
+    ``user`` and ``subject`` are set where the role names somebody, ``bot`` where it opens one assistant's memory only.
+    """
+
+    id: str
+    role: Role
+    org: str
+    user: str | None
+    bot: str | None
+    subject: str | None
+    name: str
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key in full, which is shown once, and what is known of it."""
+
+    key: str = field(repr=False)
+    about: ApiKey
 
 
 class Detector(Protocol):

@@ -32,7 +32,7 @@ LAYERS = [
     {"privacy"},
     {"answering"},
     {"pipeline"},
-    {"conversation", "prompts"},
+    {"conversation", "prompts", "access"},
     {"person"},
     {"memory"},
     {"aio"},

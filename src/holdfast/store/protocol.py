@@ -19,6 +19,7 @@ from typing import Any, Protocol, Self, TypeVar
 from ..reports import Finding
 from ..scope import Scope
 from ..types import Candidate, Evidence, Job, Message, Rejected, Summary
+from .access import KeyLooks, KeyRow
 from .models import ModelLooks, ModelReads, ModelWrites
 from .remade import RemadeReads, RemadeWrites
 from .values import (
@@ -47,6 +48,7 @@ __all__ = [
     "DocRow",
     "EpisodesRow",
     "FactRow",
+    "KeyRow",
     "MessageRow",
     "Partition",
     "PersonRow",
@@ -343,7 +345,7 @@ class WriteView(ReadView, ModelWrites, RemadeWrites, Protocol):
         """Rows of the person per table."""
 
 
-class Store(ModelLooks, Protocol):
+class Store(ModelLooks, KeyLooks, Protocol):
     """A database that holds memory.  Safe to call from any thread."""
 
     def read(self, scope: Scope, work: Callable[[ReadView], T]) -> T:

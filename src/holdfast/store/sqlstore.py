@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 from ..reports import Finding
@@ -16,7 +17,7 @@ from ..scope import Scope
 from ..types import Job
 from . import doctor, rows
 from .eraseview import SqlEraseView
-from .protocol import ReadView, Scrubbed, WriteView
+from .protocol import KeyRow, ReadView, Scrubbed, WriteView
 from .readview import Driver, SqlReadView
 from .values import UsageRow
 
@@ -162,6 +163,31 @@ class SqlStore(ABC):
             return len(found)
 
         return self._writing(work)
+
+    def key(self, key_id: str) -> KeyRow | None:
+        """See the protocol."""
+        found = self._reading(lambda driver: driver.run("key", {"id": key_id}))
+        return KeyRow(*found[0]) if found else None
+
+    def keys(self, org: str | None = None) -> list[KeyRow]:
+        """See the protocol."""
+        return [KeyRow(*row) for row in self._reading(lambda driver: driver.run("keys", {"org": org}))]
+
+    def add_key(self, row: KeyRow, *, spent_before_ms: int) -> None:
+        """See the protocol."""
+        columns = asdict(row)
+        columns["user_id"] = columns.pop("user")
+
+        def work(driver: Driver) -> None:
+            driver.run("remove_spent_keys", {"org": row.org, "before": spent_before_ms})
+            driver.run("add_key", columns)
+
+        self._writing(work)
+
+    def revoke_key(self, org: str, key_id: str, now_ms: int) -> bool:
+        """See the protocol."""
+        args = {"org": org, "id": key_id, "revoked": now_ms}
+        return bool(self._writing(lambda driver: driver.run("revoke_key", args)))
 
     def check(self) -> list[Finding]:
         """See the protocol."""

@@ -1,0 +1,143 @@
+"""The door to the keys of those who ask over the network: operators, apps, and people about themselves."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from datetime import datetime
+
+from .clock import from_ms, to_ms
+from .errors import BadInput, NotFound
+from .pipeline import Pipeline
+from .scope import checked_name
+from .store.access import KeyRow
+from .types import ApiKey, NewKey, Role
+
+ROLES: tuple[Role, ...] = ("operator", "app", "user", "subject")
+_SPENT_MS = 7 * 86_400_000  # how long a key that expired stays listed
+_FORM = re.compile(r"hf_([0-9a-z]{12})_([A-Za-z0-9_-]{43})")
+_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+class Access:
+    """
+    Keys: made, listed, revoked, checked; made by `Memory.access`.
+
+    A key is shown once, when it is made; only its SHA-256 is stored.  A slow hash would guard weak secrets and
+    cost each request; these have 256 random bits.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+
+    def create(
+        self,
+        role: Role,
+        *,
+        org: str = "default",
+        user: str | None = None,
+        bot: str | None = None,
+        subject: str | None = None,
+        name: str = "",
+        expires_at: datetime | None = None,
+    ) -> NewKey:
+        """
+        Make a key.
+
+        Args:
+            role: ``operator`` may everything, in every org; ``app`` may everything about the people of *org*;
+                ``user`` may see and mend what is held about *user*; ``subject`` the same of one *subject* alone.
+            org: the tenant.
+            user: whose memory, for the last two roles.
+            bot: only this assistant's; every one's when not given.
+            subject: for the last role.
+            name: what it is for, in words.
+            expires_at: from when on it opens nothing.
+
+        Raises:
+            BadInput: a role that does not exist, or names that do not go with it.
+        """
+        if role not in ROLES:
+            raise BadInput(f"there is no role {role!r}", hint=f"use {', '.join(ROLES)}")
+        _check_whose(role, user, subject)
+        now_ms = self._pipeline.now_ms()
+        if expires_at is not None and to_ms(expires_at) <= now_ms:
+            raise BadInput("a key cannot expire before it is made")
+        key_id = "".join(secrets.choice(_ALPHABET) for _ in range(12))
+        key = f"hf_{key_id}_{secrets.token_urlsafe(32)}"
+        row = KeyRow(
+            checked_name("org", org),
+            key_id,
+            _digest(key),
+            role,
+            _named("user", user),
+            _named("bot", bot),
+            _named("subject", subject),
+            _named("name", name or None),
+            now_ms,
+            None if expires_at is None else to_ms(expires_at),
+        )
+        self._pipeline.store.add_key(row, spent_before_ms=now_ms - _SPENT_MS)
+        return NewKey(key, _told(row))
+
+    def keys(self, org: str | None = None) -> list[ApiKey]:
+        """The keys of an org, or of all, oldest first; those that were revoked or expired among them."""
+        return [_told(row) for row in self._pipeline.store.keys(org)]
+
+    def revoke(self, key_id: str, *, org: str | None = None) -> None:
+        """
+        End a key, at once and in every process.
+
+        Args:
+            key_id: the id that `keys` lists.
+            org: only if it is a key of this org.
+
+        Raises:
+            NotFound: no such key stands.
+        """
+        row = self._pipeline.store.key(key_id)
+        ours = row is not None and org in (None, row.org)
+        if row is None or not ours or not self._pipeline.store.revoke_key(row.org, key_id, self._pipeline.now_ms()):
+            raise NotFound(f"no key that stands has the id {key_id!r}", hint="keys() lists them")
+
+    def check(self, key: str) -> ApiKey | None:
+        """Whose key it is; ``None`` for one that was never made, was revoked, or expired."""
+        form = _FORM.fullmatch(key)
+        row = self._pipeline.store.key(form[1]) if form else None
+        if row is None or not hmac.compare_digest(row.digest, _digest(key)):
+            return None
+        now_ms = self._pipeline.now_ms()
+        ended = row.revoked is not None or (row.expires is not None and row.expires <= now_ms)
+        return None if ended else _told(row)
+
+
+def _check_whose(role: Role, user: str | None, subject: str | None) -> None:
+    if (user is not None) != (role in ("user", "subject")):
+        raise BadInput(f"a key of the role {role} " + ("needs a user" if user is None else "belongs to no user"))
+    if (subject is not None) != (role == "subject"):
+        raise BadInput(f"a key of the role {role} " + ("needs a subject" if subject is None else "names no subject"))
+
+
+def _named(what: str, value: str | None) -> str:
+    return "" if value is None else checked_name(what, value)
+
+
+def _digest(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _told(row: KeyRow) -> ApiKey:
+    return ApiKey(
+        id=row.id,
+        role=row.role,  # type: ignore[arg-type]
+        org=row.org,
+        user=row.user or None,
+        bot=row.bot or None,
+        subject=row.subject or None,
+        name=row.name,
+        created_at=from_ms(row.created),
+        expires_at=None if row.expires is None else from_ms(row.expires),
+        revoked_at=None if row.revoked is None else from_ms(row.revoked),
+    )

@@ -1,0 +1,1 @@
+"""The same memory over HTTP; needs the extra ``server``."""

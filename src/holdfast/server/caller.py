@@ -1,0 +1,73 @@
+"""From a request to the doors it may use: the only place where the server opens somebody's memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Header, Path, Query, Request
+
+from ..conversation import Conversation
+from ..errors import BadInput
+from ..memory import Memory
+from ..person import Person
+from .gate import Grant
+
+Bot = Annotated[str, Query(description="The assistant whose memory it is.")]
+Subject = Annotated[str | None, Query(description="Whom or what it is about, when not the user.")]
+Org = Annotated[
+    str | None, Header(alias="X-Holdfast-Org", description="The tenant, for operators; else that of the key.")
+]
+UserName = Annotated[str, Path(description="Whose memory it is.")]
+ConversationName = Annotated[str, Path(description="The conversation's id.")]
+Cursor = Annotated[str | None, Query(description="`next_cursor` of the page before.")]
+Limit = Annotated[int, Query(ge=1, le=1_000, description="At most so many.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A request that passed the gate."""
+
+    memory: Memory
+    grant: Grant
+
+    def person(self) -> Person:
+        """The person that the path names and the key allows."""
+        grant = self.grant
+        if grant.user is None:
+            raise BadInput("the path names no user")
+        return self.memory.person(grant.user, org=grant.org, bot=grant.bot, subject=grant.subject)
+
+    def conversation(self, name: str) -> Conversation:
+        """A conversation of that person."""
+        grant = self.grant
+        if grant.user is None:
+            raise BadInput("the path names no user")
+        return self.memory.conversation(
+            name, user=grant.user, org=grant.org, bot=grant.bot, subject=grant.subject or None
+        )
+
+
+def caller(request: Request) -> Caller:
+    """Who asks; the gate has put the grant there."""
+    return Caller(request.app.state.memory, request.state.grant)
+
+
+def _named(_org: Org = None, _bot: Bot = "default", _subject: Subject = None) -> None:
+    """Nothing: the gate has read these; here they are told to the document of the API."""
+
+
+Asked = Annotated[Caller, Depends(caller)]
+NAMED = [Depends(_named)]
+
+
+def _person(asked: Asked, user: UserName) -> Person:
+    return asked.person()
+
+
+def _conversation(asked: Asked, user: UserName, conversation: ConversationName) -> Conversation:
+    return asked.conversation(conversation)
+
+
+Whose = Annotated[Person, Depends(_person)]
+Which = Annotated[Conversation, Depends(_conversation)]

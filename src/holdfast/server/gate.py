@@ -1,0 +1,223 @@
+"""
+Who may pass, decided before a byte of the body is read.
+
+In this order: the name under which the server is asked for, the page that asks, the route, the key, its role and whom it
+is about, how often, how much.  What passes carries a `Grant`; handlers take whose memory it is from there and from
+nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qs
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ..access import Access
+from ..errors import HoldfastError
+from ..types import ApiKey
+from .problems import of_error, problem
+from .rates import Rates
+from .routing import Route, Table
+from .settings import ServerSettings
+
+ORG_HEADER = "x-holdfast-org"
+_CORS_HEADERS = "Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID, X-Holdfast-Org"
+_MAX_QUERY_BYTES = 8_192
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Whose memory a request may touch: names that the key allows, never more."""
+
+    key: ApiKey | None
+    org: str
+    bot: str
+    user: str | None
+    subject: str | None
+
+
+class Refused(Exception):
+    """The gate stays shut; carries the answer."""
+
+    def __init__(self, answer: Response) -> None:
+        super().__init__(answer.status_code)
+        self.answer = answer
+
+
+class Gate:
+    """ASGI middleware around the application."""
+
+    def __init__(self, app: ASGIApp, *, table: Table, access: Access, settings: ServerSettings) -> None:
+        self._app = app
+        self._table = table
+        self._access = access
+        self._settings = settings
+        self._rates = Rates(settings.requests_per_minute, time.monotonic)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = _headers(scope)
+        try:
+            cors = self._page(headers)
+            send = _with_headers(send, cors)
+            self._host(headers)
+            if scope["method"] == "OPTIONS" and cors:
+                raise Refused(Response(status_code=204))
+            await self._pass(scope, headers)
+            self._size(headers)
+        except Refused as refusal:
+            await refusal.answer(scope, receive, send)
+            return
+        except HoldfastError as error:
+            await of_error(error)(scope, receive, send)
+            return
+        await self._app(scope, _Limited(receive, self._settings), send)
+
+    def _host(self, headers: Mapping[str, str]) -> None:
+        name = headers.get("host", "").lower()
+        bare = name.rsplit(":", 1)[0] if name.rsplit(":", 1)[-1].isdigit() else name
+        if bare.strip("[]") not in self._settings.hosts:
+            hint = "the operator allows names with --allow-host"
+            raise Refused(problem(421, "wrong-host", "This server does not answer to that name", hint=hint))
+
+    def _page(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """What a browser is told when the page that asks is allowed; a page that is not is refused."""
+        origin = headers.get("origin")
+        if origin is None:
+            return {}
+        if origin not in self._settings.origins:
+            hint = "the operator allows pages with --allow-origin"
+            raise Refused(problem(403, "wrong-origin", "This page may not ask here", hint=hint))
+        return {
+            "Access-Control-Allow-Origin": origin,
+            "Access-Control-Allow-Headers": _CORS_HEADERS,
+            "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
+            "Access-Control-Expose-Headers": "ETag, Location, Retry-After",
+            "Vary": "Origin",
+        }
+
+    async def _pass(self, scope: Scope, headers: Mapping[str, str]) -> None:
+        raw = scope.get("raw_path", scope["path"].encode()).split(b"?")[0].decode("ascii", "replace")
+        scope["path"] = raw  # parts are decoded one by one, so that a name may hold a slash
+        route, names, methods = self._table.find(scope["method"], raw)
+        if route is not None and route.roles is None:
+            scope.setdefault("state", {})["grant"] = Grant(None, "", "", None, None)
+            return
+        key = await self._key(headers)
+        if route is None:
+            if methods:
+                allow = {"Allow": ", ".join(sorted(methods))}
+                raise Refused(problem(405, "wrong-method", "This path has no such method", headers=allow))
+            raise Refused(problem(404, "not-found", "There is no such path", hint="see /openapi.json"))
+        scope.setdefault("state", {})["grant"] = grant(key, route, names, headers, scope["query_string"])
+        self._rate(key)
+
+    async def _key(self, headers: Mapping[str, str]) -> ApiKey:
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        key = await run_in_threadpool(self._access.check, given.strip()) if scheme.lower() == "bearer" else None
+        if key is None:
+            title = "A key is needed" if not given else "This key opens nothing"
+            hint = "send `Authorization: Bearer hf_…`; `holdfast keys create` makes one"
+            raise Refused(problem(401, "no-key", title, hint=hint, headers={"WWW-Authenticate": "Bearer"}))
+        return key
+
+    def _rate(self, key: ApiKey) -> None:
+        wait_s = self._rates.take((key.org, key.id))
+        if wait_s > 0:
+            headers = {"Retry-After": str(max(1, round(wait_s)))}
+            raise Refused(problem(429, "too-often", "Too many requests with this key", headers=headers))
+
+    def _size(self, headers: Mapping[str, str]) -> None:
+        length = headers.get("content-length", "0")
+        if length.isdigit() and int(length) > self._settings.max_body_bytes:
+            raise Refused(too_large(self._settings.max_body_bytes))
+
+
+def grant(key: ApiKey, route: Route, names: Mapping[str, str], headers: Mapping[str, str], query: bytes) -> Grant:
+    """
+    Whose memory *key* opens for this request.
+
+    Raises:
+        Refused: the role may not call the route, or the names are not the key's.
+    """
+    if route.roles is None or key.role not in route.roles:
+        raise Refused(_forbidden(f"a key of the role {key.role} may not do this"))
+    if len(query) > _MAX_QUERY_BYTES:
+        raise Refused(problem(414, "too-large", "The query is too long"))
+    asked = parse_qs(query.decode("ascii", "replace"), keep_blank_values=True)
+    org = headers.get(ORG_HEADER, key.org)
+    if org != key.org and key.role != "operator":
+        raise Refused(_forbidden("this key belongs to another org"))
+    bot = asked.get("bot", [key.bot or "default"])[-1]
+    if key.bot is not None and bot != key.bot:
+        raise Refused(_forbidden("this key opens another assistant's memory"))
+    user = names.get("user")
+    if key.user is not None and user not in (None, key.user):
+        raise Refused(_forbidden("this key opens another user's memory"))
+    subject = asked.get("subject", [key.subject])[-1]
+    if key.subject is not None and subject != key.subject:
+        raise Refused(_forbidden("this key opens what is held about another subject"))
+    return Grant(key, org, bot, user, subject)
+
+
+def too_large(most: int) -> Response:
+    """The answer to a body of more than *most* bytes."""
+    return problem(413, "too-large", f"A body may have {most:,} bytes", hint="send it in several requests")
+
+
+def _forbidden(detail: str) -> Response:
+    return problem(403, "forbidden", "This key may not do this", detail)
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def _with_headers(send: Send, extra: Mapping[str, str]) -> Send:
+    """What every answer carries: how a browser shall treat it, and that nobody keeps a copy on the way."""
+    always = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+    added = [(name.lower().encode(), value.encode()) for name, value in {**always, **extra}.items()]
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            there = {name for name, _ in message.get("headers", [])}
+            fresh = [(name, value) for name, value in added if name not in there]
+            message = {**message, "headers": [*message.get("headers", []), *fresh]}
+        await send(message)
+
+    return sending
+
+
+class _Limited:
+    """A body that ends in an error when it is too long, or takes too long."""
+
+    def __init__(self, receive: Receive, settings: ServerSettings) -> None:
+        self._receive = receive
+        self._settings = settings
+        self._left = settings.max_body_bytes
+        self._until = asyncio.get_running_loop().time() + settings.body_timeout_s
+        self._whole = False
+
+    async def __call__(self) -> Message:
+        if self._whole:
+            return await self._receive()  # nothing but the end of the connection is left to hear of
+        try:
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
+        except TimeoutError:
+            raise HTTPException(408, f"The body took longer than {self._settings.body_timeout_s:g} s") from None
+        if message["type"] == "http.request":
+            self._left -= len(message.get("body", b""))
+            self._whole = not message.get("more_body", False)
+            if self._left < 0:
+                raise HTTPException(413, f"A body may have {self._settings.max_body_bytes:,} bytes")
+        return message

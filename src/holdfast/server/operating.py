@@ -1,0 +1,123 @@
+"""Keys, jobs, usage, health: what operators and apps need besides people's memory."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from fastapi import Query, Request
+
+from .. import __version__
+from ..reports import DigestReport, Usage
+from ..types import ApiKey, Job, NewKey
+from .caller import Asked, Cursor, Limit
+from .routing import APP, OPERATOR, PERSON, PUBLIC, Table
+from .shapes import Health, KeyFor, Page, TokenFor, page
+
+table = Table()
+LATE_MS = 5 * 60_000
+
+
+@table.add("GET", "/healthz", PUBLIC, response_model=Health)
+def health_live() -> Health:
+    """The process answers."""
+    return Health(status="ok", version=__version__)
+
+
+@table.add("GET", "/readyz", PUBLIC, response_model=Health)
+def health_ready(request: Request) -> Health:
+    """The store answers; jobs that were put aside, or are more than five minutes late, are told."""
+    jobs: list[Job] = request.app.state.memory.jobs()
+    late_ms = datetime.now(UTC).timestamp() * 1000 - LATE_MS
+    dead = sum(job.state == "dead" for job in jobs)
+    late = sum(job.state == "ready" and job.run_at_ms < late_ms for job in jobs)
+    status: Literal["ok", "degraded"] = "degraded" if dead or late else "ok"
+    return Health(status=status, version=__version__, dead_jobs=dead, overdue_jobs=late)
+
+
+@table.add("GET", "/v1/whoami", PERSON, response_model=ApiKey)
+def key_whoami(asked: Asked) -> ApiKey:
+    """What the key that asks may open."""
+    assert asked.grant.key is not None
+    return asked.grant.key
+
+
+@table.add("GET", "/v1/keys", OPERATOR, response_model=list[ApiKey])
+def keys_list(asked: Asked) -> list[ApiKey]:
+    """The keys of the org, oldest first."""
+    return asked.memory.access.keys(asked.grant.org)
+
+
+@table.add("POST", "/v1/keys", OPERATOR, response_model=NewKey, status_code=201)
+def keys_create(asked: Asked, body: KeyFor) -> NewKey:
+    """Make a key of the org; it is shown once."""
+    return asked.memory.access.create(org=asked.grant.org, **body.model_dump())
+
+
+@table.add("DELETE", "/v1/keys/{key_id}", OPERATOR, status_code=204)
+def keys_revoke(asked: Asked, key_id: str) -> None:
+    """End a key of the org at once."""
+    asked.memory.access.revoke(key_id, org=asked.grant.org)
+
+
+@table.add("POST", "/v1/tokens", APP, response_model=NewKey, status_code=201)
+def tokens_create(asked: Asked, body: TokenFor) -> NewKey:
+    """A short-lived key with which a user sees and mends what is held about them."""
+    until = datetime.now(UTC) + timedelta(minutes=body.minutes)
+    return asked.memory.access.create(
+        "user" if body.subject is None else "subject",
+        org=asked.grant.org,
+        user=body.user,
+        bot=asked.grant.key.bot if asked.grant.key else None,
+        subject=body.subject,
+        name="token",
+        expires_at=until,
+    )
+
+
+@table.add("GET", "/v1/jobs", OPERATOR, response_model=Page[Job])
+def jobs_list(
+    asked: Asked,
+    state: Literal["ready", "running", "dead", "cancelled"] | None = None,
+    cursor: Cursor = None,
+    limit: Limit = 100,
+) -> Page[Job]:
+    """Background work that is not finished, oldest first."""
+    return page(asked.memory.jobs(state), lambda job: (job.created_at_ms, job.id), cursor, limit)
+
+
+@table.add("POST", "/v1/jobs/{job_id}/retry", OPERATOR, status_code=204)
+def jobs_retry(asked: Asked, job_id: str) -> None:
+    """Make a dead or cancelled job ready again."""
+    asked.memory.retry(job_id)
+
+
+@table.add("POST", "/v1/jobs/{job_id}/cancel", OPERATOR, status_code=204)
+def jobs_cancel(asked: Asked, job_id: str) -> None:
+    """Keep a job from running."""
+    asked.memory.cancel(job_id)
+
+
+@table.add("POST", "/v1/digest", OPERATOR, response_model=DigestReport)
+def digest_run(asked: Asked, timeout_s: Annotated[float, Query(gt=0, le=60)] = 10) -> DigestReport:
+    """Do background work that is due now, here and at once."""
+    return asked.memory.digest(timeout_s)
+
+
+@table.add("GET", "/v1/usage", OPERATOR, response_model=list[Usage])
+def usage_list(
+    asked: Asked,
+    by: Annotated[list[Literal["org", "user", "bot", "day", "layer", "model"]], Query()] = ["layer", "model"],  # noqa: B006
+    since: date | None = None,
+    until: date | None = None,
+) -> list[Usage]:
+    """What models were used for, and what it cost."""
+    return asked.memory.usage(by=by, since=since, until=until)
+
+
+@table.add("POST", "/v1/import", APP, status_code=201, response_model=dict[str, str])
+def import_person(asked: Asked, body: dict[str, Any]) -> dict[str, str]:
+    """Take back what export gave, into the person that it names; into the key's own org."""
+    named = {**body, "org": asked.grant.org}
+    asked.memory.import_(named)
+    return {"user": str(named.get("user", ""))}

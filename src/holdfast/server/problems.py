@@ -1,0 +1,96 @@
+"""Errors as ``application/problem+json`` (RFC 9457), each with our ``code`` and a ``hint``; never with message text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from ..errors import (
+    BadInput,
+    ConfigError,
+    Conflict,
+    HoldfastError,
+    NotFound,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    TooLarge,
+)
+from ..llm.protocol import ModelError
+
+MEDIA_TYPE = "application/problem+json"
+
+# The first class that fits decides.
+_STATUS: tuple[tuple[type[HoldfastError], int, str], ...] = (
+    (TooLarge, 413, "Too large"),
+    (BadInput, 422, "The request cannot be used"),
+    (NotFound, 404, "Not found"),
+    (Conflict, 409, "Conflict"),
+    (ConfigError, 422, "The request cannot be used"),
+    (StoreBusy, 503, "The store is busy"),
+    (StoreFull, 507, "The disk is full"),
+    (StoreError, 503, "The store cannot do it"),
+    (ModelError, 502, "The model gave no answer"),
+    (HoldfastError, 500, "Holdfast could not do it"),
+)
+RETRY_AFTER_S = 5
+
+
+def problem(
+    status: int, code: str, title: str, detail: str = "", *, hint: str = "", headers: Mapping[str, str] | None = None
+) -> Response:
+    """One problem as a response."""
+    body: dict[str, Any] = {"type": f"urn:holdfast:{code}", "title": title, "status": status, "code": code}
+    if detail:
+        body["detail"] = detail
+    if hint:
+        body["hint"] = hint
+    # ASCII, so that whatever a name held can be encoded
+    return Response(json.dumps(body), status_code=status, media_type=MEDIA_TYPE, headers=dict(headers or {}))
+
+
+def of_error(error: HoldfastError) -> Response:
+    """The problem that one of our errors is."""
+    status, title = next((status, title) for kind, status, title in _STATUS if isinstance(error, kind))
+    headers = {"Retry-After": str(RETRY_AFTER_S)} if status in (503, 507) else {}
+    return problem(status, error.code, title, error.message, hint=error.hint, headers=headers)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of *app* with a problem."""
+
+    async def ours(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, HoldfastError)
+        return of_error(error)
+
+    async def refused(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return problem(error.status_code, "http", str(error.detail), headers=error.headers)
+
+    async def misshaped(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return problem(422, "bad-input", "The request cannot be used", _where(error), hint="see /openapi.json")
+
+    async def broken(_request: Request, _error: Exception) -> Response:
+        return problem(500, "internal", "Something broke here", hint="the log of the server says more")
+
+    app.add_exception_handler(HoldfastError, ours)
+    app.add_exception_handler(HTTPException, refused)
+    app.add_exception_handler(RequestValidationError, misshaped)
+    app.add_exception_handler(Exception, broken)
+
+
+def _where(error: RequestValidationError) -> str:
+    """Which fields, and what is wrong with them; what was sent is not repeated."""
+    told = []
+    for item in error.errors()[:5]:
+        # a name that the caller made up may be text of a message
+        place = ".".join(str(part) for part in item["loc"] if isinstance(part, int) or part.isidentifier())[:100]
+        told.append(f"{place}: {item['msg'] if item['type'] != 'json_invalid' else 'this is not JSON'}")
+    return "; ".join(told)

@@ -1,0 +1,108 @@
+"""
+The table of routes: path, method, who may.
+
+Every route names its roles when it is made, and the gate knows no other: what does not stand here is not served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from fastapi import FastAPI
+from starlette.convertors import Convertor, register_url_convertor
+
+from ..types import Role
+
+OPERATOR: frozenset[Role] = frozenset(("operator",))
+APP: frozenset[Role] = frozenset(("operator", "app"))
+PERSON: frozenset[Role] = frozenset(("operator", "app", "user", "subject"))
+USER: frozenset[Role] = frozenset(("operator", "app", "user"))
+PUBLIC: frozenset[Role] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """
+    One method of one path.
+
+    ``path`` has the parts of FastAPI; a part such as ``{user:name}`` may hold any name, percent-encoded.  ``roles``
+    may call it; ``None``: everybody, without a key.
+    """
+
+    method: str
+    path: str
+    roles: frozenset[Role] | None
+    call: Callable[..., Any]
+    options: Mapping[str, Any]
+
+    def match(self, parts: list[str]) -> dict[str, str] | None:
+        """The names in a path given as its raw parts, or ``None`` when it is another path."""
+        own = self.path.strip("/").split("/")
+        if len(own) != len(parts):
+            return None
+        names = {}
+        for pattern, part in zip(own, parts, strict=True):
+            if pattern.startswith("{"):
+                names[pattern[1:-1].split(":")[0]] = unquote(part, errors="replace")
+            elif pattern != part:
+                return None
+        return names
+
+
+class Table:
+    """Routes in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self.routes: list[Route] = []
+
+    def add(
+        self, method: str, path: str, roles: frozenset[Role] | None, **options: Any
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """A decorator that puts a handler into the table; *options* go to FastAPI."""
+
+        def take(call: Callable[..., Any]) -> Callable[..., Any]:
+            self.routes.append(Route(method, path, roles, call, options))
+            return call
+
+        return take
+
+    def find(self, method: str, raw_path: str) -> tuple[Route | None, dict[str, str], list[str]]:
+        """``(route, names in the path, methods that the path has)``."""
+        parts = raw_path.strip("/").split("/")
+        methods = []
+        for route in self.routes:
+            names = route.match(parts)
+            if names is None:
+                continue
+            if route.method == method:
+                return route, names, []
+            methods.append(route.method)
+        return None, {}, methods
+
+    def install(self, app: FastAPI) -> None:
+        """Serve every route of the table."""
+        for route in self.routes:
+            noun_verb = route.call.__name__
+            app.add_api_route(
+                route.path, route.call, methods=[route.method], operation_id=noun_verb, name=noun_verb, **route.options
+            )
+
+
+class NameConvertor(Convertor[str]):
+    """One part of a path that is any name: percent-encoded, a slash in it included."""
+
+    regex = "[^/]+"
+
+    def convert(self, value: str) -> str:
+        """The name."""
+        return unquote(value, errors="replace")
+
+    def to_string(self, value: str) -> str:
+        """What stands in the path."""
+        return value
+
+
+register_url_convertor("name", NameConvertor())

@@ -1,0 +1,43 @@
+"""How one server behaves, in one frozen value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LOOPBACK = frozenset(("127.0.0.1", "::1", "localhost"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """
+    Every setting of the server; the name carries the unit.
+
+    ``allowed_hosts`` are the names under which the server may be asked for, without port; a request for another
+    name is refused, so that a page elsewhere cannot reach the server by a name of its own that points here.
+    ``allowed_origins`` are the pages (``https://chat.example``) whose scripts may ask from a browser.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 7800
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+    max_body_bytes: int = 8 * 2**20
+    body_timeout_s: float = 30.0
+    header_timeout_s: float = 10.0
+    requests_per_minute: int = 6_000
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The names in use: those that were allowed, the address itself, and this machine's own when it is loopback."""
+        own = LOOPBACK if self.host in LOOPBACK else {self.host}
+        return frozenset(name.lower() for name in (*self.allowed_hosts, *own))
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """The origins in use: those that were allowed, and the server's own."""
+        own = (f"http://{_bracketed(name)}:{self.port}" for name in self.hosts)
+        return frozenset((*self.allowed_origins, *own))
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,43 @@
+"""
+The part of the waist that has to do with keys: who may ask over the network.
+
+`holdfast.store.protocol` takes it up into `Store`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """One key as it is stored: times in milliseconds UTC, ``None`` where there is none; names ``""``."""
+
+    org: str
+    id: str
+    digest: str
+    role: str
+    user: str
+    bot: str
+    subject: str
+    name: str
+    created: int
+    expires: int | None = None
+    revoked: int | None = None
+
+
+class KeyLooks(Protocol):
+    """What a `Store` keeps of keys."""
+
+    def key(self, key_id: str) -> KeyRow | None:
+        """The key of that id, whatever its state."""
+
+    def keys(self, org: str | None = None) -> list[KeyRow]:
+        """All keys of an org, or of all, oldest first."""
+
+    def add_key(self, row: KeyRow, *, spent_before_ms: int) -> None:
+        """Insert a key, and delete those of its org that expired before *spent_before_ms*."""
+
+    def revoke_key(self, org: str, key_id: str, now_ms: int) -> bool:
+        """End a key; ``False`` when the org has none of that id that still stands."""

@@ -1,0 +1,28 @@
+-- Keys of those who ask over the network.  They belong to an org, not to a person's memory.
+
+-- name: key
+SELECT org, id, digest, role, user_id, bot, subject, name, created, expires, revoked
+  FROM api_key
+ WHERE id = :id;
+
+-- name: keys
+-- A null org stands for all.
+SELECT org, id, digest, role, user_id, bot, subject, name, created, expires, revoked
+  FROM api_key
+ WHERE CAST(:org AS text) IS NULL OR org = :org
+ ORDER BY created, id;
+
+-- name: add_key
+INSERT INTO api_key (org, id, digest, role, user_id, bot, subject, name, created, expires, revoked)
+VALUES (:org, :id, :digest, :role, :user_id, :bot, :subject, :name, :created, :expires, :revoked);
+
+-- name: revoke_key
+UPDATE api_key
+   SET revoked = :revoked
+ WHERE org = :org AND id = :id AND revoked IS NULL
+RETURNING id;
+
+-- name: remove_spent_keys
+-- Tokens that ran out long ago tell nobody anything.
+DELETE FROM api_key
+ WHERE org = :org AND expires < :before;
