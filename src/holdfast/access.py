@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from .clock import from_ms, to_ms
 from .errors import BadInput, NotFound
@@ -41,7 +41,7 @@ class Access:
         bot: str | None = None,
         subject: str | None = None,
         name: str = "",
-        expires_at: datetime | None = None,
+        expires_at: datetime | timedelta | None = None,
     ) -> NewKey:
         """
         Make a key.
@@ -54,7 +54,7 @@ class Access:
             bot: only this assistant's; every one's when not given.
             subject: for the last role.
             name: what it is for, in words.
-            expires_at: from when on it opens nothing.
+            expires_at: from when on it opens nothing: a time, or how long from now.
 
         Raises:
             BadInput: a role that does not exist, or names that do not go with it.
@@ -63,8 +63,7 @@ class Access:
             raise BadInput(f"there is no role {role!r}", hint=f"use {', '.join(ROLES)}")
         _check_whose(role, user, subject)
         now_ms = self._pipeline.now_ms()
-        if expires_at is not None and to_ms(expires_at) <= now_ms:
-            raise BadInput("a key cannot expire before it is made")
+        ends_ms = _ends(expires_at, now_ms)
         key_id = "".join(secrets.choice(_ALPHABET) for _ in range(12))
         key = f"hf_{key_id}_{secrets.token_urlsafe(32)}"
         row = KeyRow(
@@ -77,7 +76,7 @@ class Access:
             _named("subject", subject),
             _named("name", name or None),
             now_ms,
-            None if expires_at is None else to_ms(expires_at),
+            ends_ms,
         )
         self._pipeline.store.add_key(row, spent_before_ms=now_ms - _SPENT_MS)
         return NewKey(key, _told(row))
@@ -118,6 +117,18 @@ def _check_whose(role: Role, user: str | None, subject: str | None) -> None:
         raise BadInput(f"a key of the role {role} " + ("needs a user" if user is None else "belongs to no user"))
     if (subject is not None) != (role == "subject"):
         raise BadInput(f"a key of the role {role} " + ("needs a subject" if subject is None else "names no subject"))
+
+
+def _ends(expires_at: datetime | timedelta | None, now_ms: int) -> int | None:
+    if expires_at is None:
+        return None
+    if isinstance(expires_at, timedelta):
+        ends_ms = now_ms + expires_at // timedelta(milliseconds=1)
+    else:
+        ends_ms = to_ms(expires_at)
+    if ends_ms <= now_ms:
+        raise BadInput("a key cannot expire before it is made")
+    return ends_ms
 
 
 def _named(what: str, value: str | None) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from types import TracebackType
 from typing import Any
 
@@ -727,7 +727,7 @@ class AsyncAccess:
         bot: str | None = None,
         subject: str | None = None,
         name: str = "",
-        expires_at: datetime | None = None,
+        expires_at: datetime | timedelta | None = None,
     ) -> NewKey:
         """
         Make a key.
@@ -740,7 +740,7 @@ class AsyncAccess:
             bot: only this assistant's; every one's when not given.
             subject: for the last role.
             name: what it is for, in words.
-            expires_at: from when on it opens nothing.
+            expires_at: from when on it opens nothing: a time, or how long from now.
 
         Raises:
             BadInput: a role that does not exist, or names that do not go with it.

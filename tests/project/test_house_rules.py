@@ -38,6 +38,7 @@ LAYERS = [
     {"aio"},
     {"importers", "testing", "wrap"},
     {"bench"},
+    {"server"},
     {"cli"},
     {"__main__"},
 ]

@@ -54,6 +54,10 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "export": ("takeaway", "Write down everything that is held, to take along."),
         "erase": ("forget", "Erase everything that is held, with a receipt."),
     },
+    "Serve it": {
+        "serve": ("serve", "Serve the memory over HTTP."),
+        "keys": ("serve", "List, make and revoke the keys that open the server."),
+    },
     "Keep it well": {
         "model": ("model", "Show which model would be used, and ask whether it answers."),
         "prompts": ("prompts", "Show or change what a model is told to do for the user."),

@@ -63,7 +63,6 @@ def keys_revoke(asked: Asked, key_id: str) -> None:
 @table.add("POST", "/v1/tokens", APP, response_model=NewKey, status_code=201)
 def tokens_create(asked: Asked, body: TokenFor) -> NewKey:
     """A short-lived key with which a user sees and mends what is held about them."""
-    until = datetime.now(UTC) + timedelta(minutes=body.minutes)
     return asked.memory.access.create(
         "user" if body.subject is None else "subject",
         org=asked.grant.org,
@@ -71,7 +70,7 @@ def tokens_create(asked: Asked, body: TokenFor) -> NewKey:
         bot=asked.grant.key.bot if asked.grant.key else None,
         subject=body.subject,
         name="token",
-        expires_at=until,
+        expires_at=timedelta(minutes=body.minutes),
     )
 
 

@@ -1,0 +1,209 @@
+"""``holdfast serve`` and ``holdfast keys``."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import models
+from .models import BaseUrl, Llm
+from .options import STORE, Json, Store, commands, reading, writing
+from .plain import CommandError
+from .screen import GOOD, QUIET, STRONG, Screen, print_json, print_json_line
+from .values import plain
+
+if TYPE_CHECKING:
+    from ..memory import Memory
+    from ..types import ApiKey
+
+app = commands()
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", "-p", min=0, max=65_535, help="0 takes a free one.")] = 7800,
+    allow_host: Annotated[
+        list[str] | None, typer.Option("--allow-host", metavar="NAME", help="A name it may be asked for under.")
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None, typer.Option("--allow-origin", metavar="URL", help="A page whose scripts may ask.")
+    ] = None,
+    llm: Llm = None,
+    base_url: BaseUrl = None,
+    store: Store = STORE,
+    as_json: Json = False,
+) -> int:
+    """
+    Serve the memory over HTTP, with background work in the same process.
+
+    Every request needs a key. The first start makes one for the operator and shows it once;
+    `holdfast keys create` makes more. Ctrl-C stops the server; work that waits stays in the store.
+
+    \b
+    Examples:
+      holdfast serve
+      holdfast serve --store chat.db --port 8080 --llm openai:gpt-5-mini
+      holdfast serve --host 0.0.0.0 --allow-host memory.example.org
+    """
+    server = _server()
+    if host not in _LOOPBACK and not allow_host:
+        raise CommandError(
+            "no-host-name",
+            f"a server that others reach at {host} must know under which name",
+            hint="add --allow-host memory.example.org, and put a proxy that speaks TLS in front",
+            exit_code=2,
+        )
+    with models.model(llm, base_url) as model, writing(store, model, background=True) as memory:
+        first = _first_key(memory)
+        listener = _listener(host, port)
+        settings = server["settings"].ServerSettings(
+            host=host,
+            port=listener.getsockname()[1],
+            allowed_hosts=tuple(allow_host or ()),
+            allowed_origins=tuple(allow_origin or ()),
+        )
+        running = server["listen"].server(server["app"].create_app(memory, settings), settings)
+        _hello(settings, store, model.name if model else "built-in rules", first, as_json=as_json)
+        signal.signal(signal.SIGTERM, _end)
+        with suppress(KeyboardInterrupt):
+            running.run(sockets=[listener])
+    return 0
+
+
+def _end(_signal: int, _frame: object) -> None:
+    """After SIGTERM the server has answered what it had begun; now the memory is closed on the way out."""
+    raise KeyboardInterrupt
+
+
+@app.command()
+def keys(
+    create: Annotated[
+        str | None, typer.Option("--create", metavar="ROLE", help="Make a key: operator, app, user or subject.")
+    ] = None,
+    revoke: Annotated[str | None, typer.Option("--revoke", metavar="ID", help="End a key at once.")] = None,
+    user: Annotated[str | None, typer.Option("--user", "-u", metavar="NAME", help="Whose memory it opens.")] = None,
+    org: Annotated[str, typer.Option("--org", metavar="NAME", help="The tenant it belongs to.")] = "default",
+    bot: Annotated[str | None, typer.Option("--bot", metavar="NAME", help="Only this assistant's memory.")] = None,
+    subject: Annotated[str | None, typer.Option("--subject", metavar="NAME", help="For the role subject.")] = None,
+    name: Annotated[str, typer.Option("--name", metavar="TEXT", help="What it is for.")] = "",
+    days: Annotated[int | None, typer.Option("--days", min=1, metavar="N", help="It expires after so many.")] = None,
+    store: Store = STORE,
+    as_json: Json = False,
+) -> int:
+    """
+    List the keys that open the server; make or revoke one.
+
+    operator may everything, in every org. app may everything about the people of its org. user sees
+    and mends what is held about one user; subject the same about one subject alone. A key is shown once.
+
+    \b
+    Examples:
+      holdfast keys
+      holdfast keys --create app --name "web chat"
+      holdfast keys --create user --user ana --days 7
+      holdfast keys --revoke 0a1b2c3d4e5f
+    """
+    with reading(store) as memory:
+        made = None
+        if create:
+            until = timedelta(days=days) if days else None
+            role: Any = create
+            made = memory.access.create(role, org=org, user=user, bot=bot, subject=subject, name=name, expires_at=until)
+        if revoke:
+            memory.access.revoke(revoke)
+        found = memory.access.keys()
+    if as_json:
+        print_json({"created": plain(made), "revoked": revoke, "keys": plain(found)})
+        return 0
+    screen = Screen()
+    if made is not None:
+        screen.line((made.key, STRONG))
+        screen.line(("shown this once; send it as `Authorization: Bearer …`", QUIET))
+        return 0
+    if revoke:
+        screen.line(f"{revoke} opens nothing any more")
+    if not found:
+        screen.line("no key yet: `holdfast serve` makes the first, or `holdfast keys --create app`")
+    screen.columns([[(key.id, STRONG), key.role, _whose(key), (key.name, QUIET), _state(key)] for key in found])
+    return 0
+
+
+def _whose(key: ApiKey) -> str:
+    named = [("org", key.org, "default"), ("bot", key.bot, None), ("user", key.user, None)]
+    parts = [f"{what} {value}" for what, value, usual in named if value != usual]
+    return ", ".join(parts + ([f"about {key.subject}"] if key.subject else []))
+
+
+def _state(key: ApiKey) -> tuple[str, Any]:
+    if key.revoked_at is not None:
+        return (f"revoked {key.revoked_at:%Y-%m-%d}", QUIET)
+    if key.expires_at is None:
+        return ("", QUIET)
+    over = key.expires_at <= datetime.now(UTC)
+    return (f"{'expired' if over else 'until'} {key.expires_at:%Y-%m-%d %H:%M}", QUIET if over else GOOD)
+
+
+def _server() -> dict[str, Any]:
+    """The server's modules; they come with an extra."""
+    try:
+        return {name: import_module(f"holdfast.server.{name}") for name in ("app", "listen", "settings")}
+    except ImportError as error:
+        raise CommandError(
+            "not-installed",
+            f"the server needs {error.name or 'packages'} that are not installed",
+            hint="pip install 'holdfast[server]'",
+            exit_code=3,
+        ) from error
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listener = socket.socket(found[0], socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(found[4])
+    except OSError as error:
+        raise CommandError(
+            "cannot-listen",
+            f"nothing can listen at {host}, port {port}: {error.strerror or error}",
+            hint="another --port, or 0 for a free one",
+        ) from error
+    return listener
+
+
+def _first_key(memory: Memory) -> str | None:
+    """A key for the operator when there is none that stands."""
+    now = datetime.now(UTC)
+    if any(
+        key.role == "operator" and not key.revoked_at and (key.expires_at is None or key.expires_at > now)
+        for key in memory.access.keys()
+    ):
+        return None
+    return memory.access.create("operator", name="made at the first start").key
+
+
+def _hello(settings: Any, store: str, reader: str, first: str | None, *, as_json: bool) -> None:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    address = f"http://{host}:{settings.port}"
+    if as_json:
+        print_json_line({"address": address, "store": store, "reader": reader, "operator_key": first})
+        return
+    screen = Screen()
+    screen.line((f"Holdfast at {address}", STRONG), (f"   {store}, read by {reader}; Ctrl-C stops it", QUIET))
+    if first:
+        screen.line("")
+        screen.line("the operator's key, shown this once: ", (first, STRONG))
+        screen.line((f'  curl -H "Authorization: Bearer {first}" {address}/v1/whoami', QUIET))
+    screen.line("")
+    screen.line((f"what can be asked: {address}/openapi.json", QUIET))
+    sys.stdout.flush()

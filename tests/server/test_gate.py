@@ -1,0 +1,159 @@
+"""What passes the gate: names, pages, sizes, rates; and that every refusal is a problem that says what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import (
+    BadInput,
+    ConfigError,
+    Conflict,
+    HoldfastError,
+    NotFound,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    TooLarge,
+)
+from holdfast.llm.protocol import ModelError
+from holdfast.server.problems import of_error
+from holdfast.server.rates import Rates
+from holdfast.server.settings import ServerSettings
+
+HOSTS = {
+    "127.0.0.1:7800": 200,
+    "127.0.0.1": 200,
+    "localhost:7800": 200,
+    "LOCALHOST": 200,
+    "[::1]:7800": 200,
+    "memory.example.org": 200,
+    "evil.test": 421,
+    "evil.test:7800": 421,
+    "127.0.0.1.evil.test": 421,
+    "localhost.evil.test": 421,
+    "evil.test#localhost": 421,
+    "localhost@evil.test": 421,
+    "0.0.0.0": 421,
+    "127.0.0.2": 421,
+    "": 421,
+}
+ORIGINS = {
+    "https://chat.example": 200,
+    "http://127.0.0.1:7800": 200,
+    "http://localhost:7800": 200,
+    "null": 403,
+    "https://chat.example.evil.test": 403,
+    "https://evil-chat.example": 403,
+    "https://sub.chat.example": 403,
+    "http://chat.example": 403,
+    "https://chat.example:8443": 403,
+    "https://chat.example/": 403,
+    "https://chat.exampl\u0435": 403,
+    "http://127.0.0.1:7801": 403,
+    "": 403,
+}
+
+
+@pytest.fixture
+def settings():
+    return ServerSettings(
+        allowed_hosts=("memory.example.org",), allowed_origins=("https://chat.example",), max_body_bytes=10_000
+    )
+
+
+@pytest.mark.parametrize(("host", "status"), HOSTS.items())
+def test_only_names_that_are_its_own_are_answered(ask, host, status):
+    assert ask(None).get("/healthz", headers={"Host": host}).status_code == status
+
+
+@pytest.mark.parametrize(("origin", "status"), ORIGINS.items())
+def test_only_pages_that_are_allowed_may_ask(ask, origin, status):
+    answer = ask(None).get("/healthz", headers={"Origin": origin.encode()})
+    assert answer.status_code == status
+    assert answer.headers.get("access-control-allow-origin") == (origin if status == 200 else None)
+    assert "access-control-allow-credentials" not in answer.headers
+
+
+def test_a_browser_may_ask_beforehand(ask):
+    asked = {"Origin": "https://chat.example", "Access-Control-Request-Method": "PATCH"}
+    answer = ask(None).options("/v1/users/ana/facts/f1", headers=asked)
+    assert answer.status_code == 204
+    assert "PATCH" in answer.headers["access-control-allow-methods"]
+    assert "Authorization" in answer.headers["access-control-allow-headers"]
+
+
+def test_a_body_that_is_too_long_is_not_read(ask):
+    app = ask("app")
+    path = "/v1/users/ana/conversations/c/messages"
+    told = app.post(path, json={"messages": [{"role": "user", "content": "x" * 20_000}]})
+
+    def drip():
+        for _ in range(30):
+            yield b"[" * 1_000
+
+    untold = app.post(path, content=drip(), headers={"Content-Type": "application/json"})
+    assert [answer.status_code for answer in (told, untold)] == [413, 413]
+    assert told.headers["content-type"] == untold.headers["content-type"] == "application/problem+json"
+
+
+def test_a_path_that_is_not_there_is_told_only_to_those_with_a_key(ask):
+    assert ask(None).get("/v1/nothing").status_code == 401
+    assert ask("user", user="ana").get("/v1/nothing").status_code == 404
+    assert ask("user", user="ana").get("/").status_code == 404
+    answer = ask("operator").put("/v1/whoami")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
+
+
+def test_what_is_wrong_is_told_without_repeating_it(ask):
+    app = ask("app")
+    path = "/v1/users/ana/conversations/c/messages"
+    for content in (b"", b"{", b"[]", b'{"messages": 1}', b'{"messages": [{"role": "bad-secret-role"}]}', b"\xff\xfe"):
+        answer = app.post(path, content=content, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 422, content
+        assert answer.json()["code"] == "bad-input"
+        assert "secret" not in answer.text
+
+
+def test_answers_are_not_kept_on_the_way_nor_guessed_at(ask):
+    for answer in (ask(None).get("/healthz"), ask("app").get("/v1/users/ana/facts"), ask(None).get("/v1/whoami")):
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_key_that_asks_too_often_waits(ask, settings):
+    now = [0.0]
+    rates = Rates(60, lambda: now[0])
+    assert [rates.take("a") for _ in range(7)].count(0.0) == 6  # a burst of a tenth
+    assert rates.take("b") == 0.0
+    now[0] += 1.0
+    assert rates.take("a") == 0.0
+    assert rates.take("a") == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (BadInput("x"), 422),
+        (TooLarge("x"), 413),
+        (NotFound("x"), 404),
+        (Conflict("x"), 409),
+        (ConfigError("x"), 422),
+        (StoreBusy("x"), 503),
+        (StoreFull("x"), 507),
+        (StoreError("x"), 503),
+        (ModelError("x"), 502),
+        (HoldfastError("x"), 500),
+    ],
+)
+def test_each_error_has_its_status(error, status):
+    answer = of_error(error)
+    assert answer.status_code == status
+    assert ("retry-after" in answer.headers) == (status in (503, 507))
+
+
+def test_the_document_describes_every_route(ask):
+    document = ask(None).get("/openapi.json").json()
+    assert document["openapi"].startswith("3.1")
+    assert len(document["paths"]) > 25
+    names = [method["operationId"] for path in document["paths"].values() for method in path.values()]
+    assert len(names) == len(set(names))
