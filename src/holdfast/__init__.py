@@ -15,7 +15,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .aio import AsyncConversation, AsyncMemory, AsyncPerson, AsyncPrompts
+    from .access import Access
+    from .aio import AsyncAccess, AsyncConversation, AsyncMemory, AsyncPerson, AsyncPrompts
     from .config import Config
     from .context.result import Context
     from .conversation import Conversation
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from .store.messages import InMemoryMessages, MessageStore
     from .text.counters import CalibratedCounter, TiktokenCounter
     from .types import (
+        ApiKey,
         Budget,
         Candidate,
         Consent,
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
         Hit,
         Job,
         Message,
+        NewKey,
         Price,
         PromptVersion,
         Rejected,
@@ -64,6 +67,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "Access": "access",
+    "ApiKey": "types",
+    "AsyncAccess": "aio",
     "AsyncConversation": "aio",
     "AsyncMemory": "aio",
     "AsyncPerson": "aio",
@@ -93,6 +99,7 @@ _HOME = {
     "Merged": "reports",
     "Message": "types",
     "MessageStore": "store.messages",
+    "NewKey": "types",
     "Person": "person",
     "PersonMessages": "wrap",
     "PresidioDetector": "ingest.presidio",
@@ -114,6 +121,9 @@ _HOME = {
 }
 
 __all__ = [
+    "Access",
+    "ApiKey",
+    "AsyncAccess",
     "AsyncConversation",
     "AsyncMemory",
     "AsyncPerson",
@@ -143,6 +153,7 @@ __all__ = [
     "Merged",
     "Message",
     "MessageStore",
+    "NewKey",
     "Person",
     "PersonMessages",
     "PresidioDetector",

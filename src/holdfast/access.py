@@ -147,7 +147,7 @@ def _told(row: KeyRow) -> ApiKey:
         user=row.user or None,
         bot=row.bot or None,
         subject=row.subject or None,
-        name=row.name,
+        name=row.label,
         created_at=from_ms(row.created),
         expires_at=None if row.expires is None else from_ms(row.expires),
         revoked_at=None if row.revoked is None else from_ms(row.revoked),

@@ -3,14 +3,17 @@
 The front door for asyncio: `AsyncMemory`, `AsyncConversation`, `AsyncPerson`, `AsyncPrompts`, `AsyncAccess`.
 
 Every call runs the one of the same name in a worker thread, so the event loop never waits for the
-disk.  A call that is cancelled while it runs is finished by its thread.
+disk.  A call that is cancelled while it runs is finished by its thread.  The file is opened by a worker
+thread as well, with ``async with AsyncMemory(…)`` or ``await AsyncMemory(…)``; where no loop runs yet, at once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from types import TracebackType
 from typing import Any
@@ -31,7 +34,18 @@ from .llm.protocol import LanguageModel
 from .memory import Memory
 from .person import Person
 from .prompts import Prompts
-from .reports import ConsolidationReport, DigestReport, ErasureReceipt, PruneReport, Receipt, Report, Usage
+from .reports import (
+    BackfillReport,
+    ConsolidationReport,
+    DigestReport,
+    ErasureReceipt,
+    PruneReport,
+    RebuildReport,
+    Rebuilt,
+    Receipt,
+    Report,
+    Usage,
+)
 from .types import (
     ApiKey,
     Consent,
@@ -80,9 +94,24 @@ class AsyncMemory:
             StoreError: the file cannot be opened; the message says what to do.
             ConfigError: an option cannot be used.
         """
-        self._sync = Memory(location, llm=llm, embedder=embedder, config=config, clock=clock, background=background)
+        self._open = functools.partial(
+            Memory, location, llm=llm, embedder=embedder, config=config, clock=clock, background=background
+        )
+        self._lock = threading.Lock()
+        self._opened = None if _in_a_loop() else self._open()
+
+    @property
+    def _sync(self) -> Memory:
+        with self._lock:
+            if self._opened is None:
+                self._opened = self._open()
+            return self._opened
+
+    def __await__(self) -> Generator[Any, None, AsyncMemory]:
+        return self.__aenter__().__await__()
 
     async def __aenter__(self) -> AsyncMemory:
+        await asyncio.to_thread(lambda: self._sync)
         return self
 
     async def __aexit__(
@@ -157,6 +186,48 @@ class AsyncMemory:
             timeout_s: stop taking up new jobs after this many seconds; what is left stays pending.
         """
         return await asyncio.to_thread(self._sync.digest, timeout_s)
+
+    async def backfill(
+        self,
+        user: str | None = None,
+        *,
+        org: str = "default",
+        bot: str = "default",
+        layers: Sequence[str] = ("summaries", "episodes", "facts", "meta"),
+        limit: int | None = None,
+        delay_ms: int | None = None,
+        dry_run: bool = False,
+        progress: Callable[[BackfillReport], None] | None = None,
+    ) -> BackfillReport:
+        """
+        Bring old conversations up to what this memory makes: what is missing, and what only the rules made.
+
+        What the model has made already is skipped, so a run that was stopped goes on where it ended.
+
+        Args:
+            user: whose conversations; everybody's, in every organisation and bot, when not given.
+            org: the tenant of *user*.
+            bot: the assistant of *user*.
+            layers: which of ``summaries``, ``episodes``, ``facts``, ``meta``, done in this order.
+            limit: make at most so many ranges.
+            delay_ms: pause between two calls of the model; ``Config.backfill_delay_ms`` when not given.
+            dry_run: change nothing; say what would be made, with calls, tokens and cost.
+            progress: called after each range with the report so far.
+
+        Raises:
+            BadInput: there is no such layer, or a number is below 0.
+        """
+        return await asyncio.to_thread(
+            self._sync.backfill,
+            user,
+            org=org,
+            bot=bot,
+            layers=layers,
+            limit=limit,
+            delay_ms=delay_ms,
+            dry_run=dry_run,
+            progress=progress,
+        )
 
     async def jobs(self, state: str | None = None) -> list[Job]:
         """
@@ -364,6 +435,31 @@ class AsyncConversation:
         """Facts of kind episode that rest on this conversation, by range."""
         return await asyncio.to_thread(self._sync.episodes)
 
+    async def record_usage(
+        self, model: str, *, input_tokens: int, output_tokens: int, cached_tokens: int = 0, cost: float | None = None
+    ) -> None:
+        """
+        Put on record what your own model used for a reply; counted in ``usage()``, as ``chat``, and in the budgets.
+
+        Args:
+            model: its name, as ``Config.prices`` knows it.
+            input_tokens: of the prompt, the cached ones among them.
+            output_tokens: of the reply.
+            cached_tokens: those that the provider still knew.
+            cost: in US dollars; by ``Config.prices`` when not given.
+
+        Raises:
+            BadInput: a number that cannot be one.
+        """
+        await asyncio.to_thread(
+            self._sync.record_usage,
+            model,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            cached_tokens=cached_tokens,
+            cost=cost,
+        )
+
     async def end(self) -> None:
         """Close the open chunk: the conversation is over for now, and its rest can be summarised."""
         await asyncio.to_thread(self._sync.end)
@@ -401,6 +497,53 @@ class AsyncConversation:
     async def clear(self) -> ErasureReceipt:
         """Erase the conversation and all that rested only on it; the next message is number 1 again."""
         return await asyncio.to_thread(self._sync.clear)
+
+    async def rebuild(
+        self,
+        layer: str,
+        *,
+        start_seq: int | None = None,
+        end_seq: int | None = None,
+        dry_run: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> RebuildReport:
+        """
+        Make one layer again, by what the memory reads and writes with today; the old version is kept.
+
+        Only what holds any of the messages is made again: whole chunks for summaries and episodes, what
+        stands above them for ``meta``.  Facts that are not found again end as ``rebuilt``; what was written or
+        denied by hand stays.  Each range is one transaction: until it, the old version is what everybody sees.
+
+        Args:
+            layer: ``facts``, ``episodes``, ``summaries`` (of chunks), ``meta`` (of summaries) or ``vectors``.
+            start_seq: the first message, from 1.
+            end_seq: the last message.
+            dry_run: change nothing; say what would be made again, with calls, tokens and cost.
+            progress: called with how many ranges are done and how many there are.
+
+        Raises:
+            BadInput: there is no such layer, or the range is none.
+            ConfigError: this memory does not make that layer: no model for episodes, no embedder for vectors.
+            Conflict: the user paused memory or opted out.
+        """
+        return await asyncio.to_thread(
+            self._sync.rebuild, layer, start_seq=start_seq, end_seq=end_seq, dry_run=dry_run, progress=progress
+        )
+
+    async def rebuilds(self) -> list[Rebuilt]:
+        """What was made again here, oldest first; each can be put back with `restore`."""
+        return await asyncio.to_thread(self._sync.rebuilds)
+
+    async def restore(self, rebuild_id: str) -> RebuildReport:
+        """
+        Put back what stood before a rebuild, in one transaction; itself a rebuild that can be put back.
+
+        Raises:
+            NotFound: there is no such rebuild in this conversation.
+            Conflict: a summary was told again since then, or one of its messages was changed or erased; or
+                the user paused memory or opted out.
+        """
+        return await asyncio.to_thread(self._sync.restore, rebuild_id)
 
 
 class AsyncPerson:
@@ -769,3 +912,12 @@ class AsyncAccess:
     async def check(self, key: str) -> ApiKey | None:
         """Whose key it is; ``None`` for one that was never made, was revoked, or expired."""
         return await asyncio.to_thread(self._sync.check, key)
+
+
+def _in_a_loop() -> bool:
+    """Whether an event loop runs in this thread; opening a file would hold it up."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -14,7 +14,7 @@ import holdfast
 from holdfast import aio, memory
 
 SCRIPTS = Path(__file__).parent.parent.parent / "scripts"
-DOORS = ["Memory", "Conversation", "Person", "Prompts"]
+DOORS = ["Memory", "Conversation", "Person", "Prompts", "Access"]
 
 
 def load(path: Path) -> ModuleType:

@@ -21,7 +21,7 @@ class KeyRow:
     user: str
     bot: str
     subject: str
-    name: str
+    label: str
     created: int
     expires: int | None = None
     revoked: int | None = None

@@ -1,20 +1,20 @@
 -- Keys of those who ask over the network.  They belong to an org, not to a person's memory.
 
 -- name: key
-SELECT org, id, digest, role, user_id, bot, subject, name, created, expires, revoked
+SELECT org, id, digest, role, user_id, bot, subject, label, created, expires, revoked
   FROM api_key
  WHERE id = :id;
 
 -- name: keys
 -- A null org stands for all.
-SELECT org, id, digest, role, user_id, bot, subject, name, created, expires, revoked
+SELECT org, id, digest, role, user_id, bot, subject, label, created, expires, revoked
   FROM api_key
  WHERE CAST(:org AS text) IS NULL OR org = :org
  ORDER BY created, id;
 
 -- name: add_key
-INSERT INTO api_key (org, id, digest, role, user_id, bot, subject, name, created, expires, revoked)
-VALUES (:org, :id, :digest, :role, :user_id, :bot, :subject, :name, :created, :expires, :revoked);
+INSERT INTO api_key (org, id, digest, role, user_id, bot, subject, label, created, expires, revoked)
+VALUES (:org, :id, :digest, :role, :user_id, :bot, :subject, :label, :created, :expires, :revoked);
 
 -- name: revoke_key
 UPDATE api_key
