@@ -9,7 +9,8 @@ import pytest
 from holdfast.clock import from_ms, to_ms
 from holdfast.errors import ConfigError
 from holdfast.reconcile.facts import Claim, decide
-from holdfast.reconcile.registry import Registry, parse, same
+from holdfast.reconcile.learn import with_opposites
+from holdfast.reconcile.registry import Registry, parse, registry, same
 from holdfast.types import Candidate, Evidence
 
 START = to_ms(datetime(2026, 1, 1, tzinfo=UTC))
@@ -77,6 +78,15 @@ def test_a_single_key_keeps_its_newest_value(beliefs):
     beliefs.hear(claim("budget", "max_usd", "3000", 1), claim("budget", "max_usd", "3500", 2))
 
     assert beliefs.live() == [("max_usd", "3500")]
+
+
+@pytest.mark.parametrize(("key", "other"), [("likes", "dislikes"), ("dislikes", "likes")])
+def test_who_likes_something_does_not_dislike_it(beliefs, key, other):
+    beliefs.hear(claim("preference", other, "sushi", 1), claim("preference", other, "jazz", 2))
+    said = [*with_opposites([claim("preference", key, "Sushi", 3)], registry())]
+
+    assert beliefs.hear(*said) == ["new", "retracted"]
+    assert beliefs.live() == [(other, "jazz"), (key, "Sushi")] or beliefs.live() == [(key, "Sushi"), (other, "jazz")]
 
 
 def test_a_set_of_values_joins(beliefs):

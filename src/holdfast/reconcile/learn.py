@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ..embed.quantize import dequantize
@@ -40,7 +40,7 @@ def learn(
     for candidate, reason in refused:
         view.add_rejected(candidate, reason, now_ms)
         changes.append(FactChange("rejected", None, reason=reason))
-    for claim in claims:
+    for claim in with_opposites(claims, registry):
         ever = [believed_again(row) for row in view.history_in(claim.candidate.subject, claim.candidate.category)]
         live = [row for row in ever if row.fact.live]
         past = [row for row in ever if not row.fact.live]
@@ -59,6 +59,20 @@ def learn(
         if decision.change is not None:
             changes.append(decision.change)
     return changes
+
+
+def with_opposites(claims: Iterable[Claim], registry: Registry) -> Iterator[Claim]:
+    """
+    Each claim, after it the end of what it excludes: who likes something does not dislike it any more.
+
+    That end carries the modality ``negated``: where nothing is to be ended, nobody is told.
+    """
+    for claim in claims:
+        yield claim
+        candidate = claim.candidate
+        key = registry.opposite(candidate.category, candidate.key)
+        if key and candidate.op == "assert" and candidate.kind == "attribute":
+            yield replace(claim, candidate=replace(candidate, key=key, op="retract", modality="negated"))
 
 
 def write(view: WriteView, claim: Claim, decision: Decision, known: Sequence[FactRow], now_ms: int) -> None:

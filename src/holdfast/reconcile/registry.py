@@ -32,12 +32,13 @@ _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?|\d{2}-\d{2}|\d{1,2}:\d{2}")
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key of a category: the question it answers, how its values join, their type."""
+    """One key of a category: the question it answers, how its values join, their type, the key that it excludes."""
 
     name: str
     question: str = ""
     cardinality: Cardinality = "multi"
     type: str = "text"
+    opposite: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,11 @@ class Registry:
         if cardinality == "single":
             return Slot(cardinality, key, "")
         return Slot(cardinality, key, same(value))
+
+    def opposite(self, category: str, key: str) -> str:
+        """The key of the same category that cannot hold the same value: what is liked is not disliked; else ``""``."""
+        known = self.categories.get(category)
+        return known.keys[key].opposite if known and key in known.keys else ""
 
     def listing(self) -> str:
         """
@@ -157,7 +163,8 @@ def parse(data: Mapping[str, Any]) -> dict[str, Category]:
             cardinality = spec.get("cardinality", default if default in ("single", "multi") else "multi")
             _expect(cardinality, CARDINALITIES, f"category {name!r}, key {key!r}: cardinality")
             _expect(spec.get("type", "text"), TYPES, f"category {name!r}, key {key!r}: type")
-            keys[key] = Key(key, spec.get("question", ""), cardinality, spec.get("type", "text"))
+            opposite = spec.get("opposite", "")
+            keys[key] = Key(key, spec.get("question", ""), cardinality, spec.get("type", "text"), opposite)
         found[name] = Category(name, entry.get("description", ""), default, keys)
     return found
 

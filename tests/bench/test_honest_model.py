@@ -1,0 +1,35 @@
+"""With a model that reads honestly, the memory around it holds nothing stale and no contradiction."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import Config, Memory
+from holdfast.bench.beliefs import story
+from holdfast.bench.believing import believe
+from holdfast.bench.honest import HonestModel
+from holdfast.testing.clock import FakeClock
+
+EXCHANGES = 300
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_corrections_joins_and_retractions_of_a_long_story_all_come_through(seed):
+    told = story(exchanges=EXCHANGES, seed=seed)
+    kinds = [turn.kind for turn in told.turns]
+    assert min(kinds.count(kind) for kind in ("corrected", "joined", "retracted")) > 10
+    clock = FakeClock(told.turns[0].at)
+    model = HonestModel(told)
+
+    with Memory(embedder=None, llm=model, clock=clock, config=Config()) as memory:
+        seen = believe(
+            told, memory, set_clock=lambda turn: clock.advance(seconds=(turn.at - clock()).total_seconds()) and None
+        )
+        report = memory.doctor()
+
+    assert [look.stale for look in seen.looks if look.stale] == []
+    assert [look.contradicting for look in seen.looks if look.contradicting] == []
+    assert seen.end.merged == ()
+    assert len(seen.end.lost) <= seen.end.held // 50
+    assert model.calls >= EXCHANGES // 10
+    assert report.findings == ()
