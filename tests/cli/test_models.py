@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Budget, Config, Memory
 from holdfast.testing.model import ScriptedModel
-from holdfast.testing.modelserver import ModelServer, refused_url
+from holdfast.testing.modelserver import ModelServer, Served, refused_url
 
 from .conftest import Answer, Holdfast, said, write_jsonl
 
@@ -142,3 +142,14 @@ def test_rules_is_no_model_whatever_the_environment_says(
 
     assert holdfast("say", "I live in Lisbon.", "--llm", "rules").code == 0
     assert holdfast("usage").out.startswith("no model was asked")
+
+
+def test_work_that_waits_for_a_model_is_told_where_its_use_is_told(holdfast: Holdfast, tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "chat.jsonl", CHAT)
+    with ModelServer(lambda asked: Served(status=401)) as server:
+        holdfast("import", "chat.jsonl", "--llm", "openai:any", "--base-url", server.url)
+
+    waits = holdfast("jobs", "--state", "waiting", "--json").data["jobs"]
+    assert waits
+    assert "openai:any refused the key (status 401) (check the key" in " ".join(holdfast("usage").out.split())
+    assert all("check the key" in job["reason"] for job in waits)

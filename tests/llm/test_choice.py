@@ -11,6 +11,7 @@ from holdfast import Config, Memory
 from holdfast.errors import ConfigError
 from holdfast.llm import Answer, ModelError, Request, model, model_of
 from holdfast.llm.address import PROVIDERS, located
+from holdfast.testing.modelserver import ModelServer
 
 ASKED = Request(layer="facts", system="Read.", text="I moved.", prompt="abc")
 
@@ -110,6 +111,19 @@ def test_ollama_is_found_where_its_own_variable_says(monkeypatch, given, url):
     monkeypatch.setenv("OLLAMA_HOST", given)
 
     assert located("ollama:llama3.2").base_url == url
+
+
+def test_ollama_is_asked_like_any_compatible_server(monkeypatch):
+    with ModelServer(["Porto"]) as server:
+        monkeypatch.setenv("OLLAMA_BASE_URL", server.url)
+        asked = model("ollama:llama3.2")
+        answer = asked.ask(ASKED)
+        asked.close()
+
+    (seen,) = server.asked
+    assert (answer.text, answer.model, answer.cost) == ("Porto", "ollama:llama3.2", 0)
+    assert (seen.body["model"], seen.body["max_tokens"], seen.body["temperature"]) == ("llama3.2", 1024, 0)
+    assert (seen.system, seen.text) == ("Read.", "I moved.")
 
 
 def test_the_key_of_openai_is_sent_to_no_other_server(monkeypatch):

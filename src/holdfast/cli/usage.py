@@ -9,7 +9,7 @@ import typer
 
 from .options import STORE, Json, Store, commands, reading
 from .plain import CommandError
-from .screen import BAD, NAME, QUIET, STRONG, Piece, Screen, print_json
+from .screen import BAD, CHANGED, NAME, QUIET, STRONG, Piece, Screen, print_json
 from .values import plain
 from .words import count
 
@@ -60,10 +60,13 @@ def usage(
     with reading(store) as memory:
         found = memory.usage(by=parts, since=first, until=last, org=org, user=user, bot=bot)
         whole = memory.usage(by=(), since=first, until=last, org=org, user=user, bot=bot)
+        waits = memory.jobs("waiting")
     if as_json:
         print_json([{**plain(one), "tokens": one.tokens} for one in found])
         return 0
     screen = Screen()
+    if waits:
+        screen.line((f"{count(len(waits), 'job')} wait", CHANGED), (f"; {waits[0].reason.partition(': ')[2]}", QUIET))
     if not found:
         screen.line("no model was asked", (" (holdfast model shows which one would be)", QUIET))
         return 0

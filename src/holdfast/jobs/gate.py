@@ -66,7 +66,8 @@ class Gate:
         wait_ms = SETUP_WAIT_MS if error.setup else min(MOST_WAIT_MS, int(1000 * (error.retry_after_s or 0)))
         if wait_ms:
             with self._lock:
-                self._closed_until_ms, self._closed_because = now_ms + wait_ms, error.message
+                self._closed_until_ms = now_ms + wait_ms
+                self._closed_because = str(error) if error.setup else error.message
 
     def used(self, scope: Scope, row: UsageRow) -> None:
         """Count what was just put on record."""
