@@ -17,11 +17,13 @@ from .config import Config
 from .context.assemble import LAYERED, assemble
 from .context.budget import Count
 from .context.material import Material, Prefix
+from .context.profile import profile
 from .context.result import Context
 from .context.strategies import Strategy
 from .context.talk import opening
 from .digest.rolling import roll
 from .embed.protocol import Embedder
+from .ingest.consent import effective
 from .ingest.redact import told
 from .privacy.choices import state_of
 from .recall.beliefs import believed, replaced_notes, unexpired
@@ -30,7 +32,7 @@ from .recall.search import default_min_score, recent, search
 from .scope import Scope
 from .store.protocol import PersonRow, ReadView, Store, WriteView
 from .text.tokens import count_tokens
-from .types import Hit, HitKind, Message
+from .types import Fact, Hit, HitKind, Message, Section
 
 NoteUses = Callable[[Scope, Iterable[str]], None]
 
@@ -96,6 +98,18 @@ class Answering:
         found = self.store.read(scope, work)
         self._note_uses(scope, (hit.id for hit in found if hit.kind == "fact"))
         return found
+
+    def profile(self, scope: Scope, budget_tokens: int, count: Count) -> Section:
+        """What is believed and may be used, as one block; see `Person.profile`."""
+
+        def look(view: ReadView) -> list[Fact]:
+            if state_of(view, scope.subject) != "active":
+                return []
+            chosen, now_ms = [(row.subject, row.state) for row in view.consent()], self.now_ms()
+            rows = [row for row in view.facts(evidence=False) if believed(row, now_ms)]
+            return [row.fact for row in rows if effective(chosen, row.fact.subject) == "active"]
+
+        return profile(self.store.read(scope, look), budget_tokens, count)
 
     def recall(self, scope: Scope, query: str, last: int, limit: int) -> list[Hit]:
         """The nearest of the last messages; see `Conversation.recall`."""

@@ -9,6 +9,7 @@ from typing import Any
 from .answering import HIT_KINDS
 from .checks import checked_count, checked_query, checked_share, checked_text
 from .clock import to_ms
+from .context.budget import Count
 from .errors import BadInput, NotFound
 from .jobs.usage import of_person
 from .pipeline import Pipeline
@@ -20,7 +21,8 @@ from .reconcile.facts import ARCHIVED
 from .reports import ConsolidationReport, ErasureReceipt, PruneReport, Usage
 from .scope import Scope
 from .store.protocol import FactRow, ReadView
-from .types import Consent, Fact, FactChange, FactKind, Hit, HitKind, Rejected
+from .text.tokens import count_tokens
+from .types import Consent, Fact, FactChange, FactKind, Hit, HitKind, Rejected, Section
 
 
 class Person:
@@ -122,6 +124,27 @@ class Person:
             conversation=conversation,
             explain=explain,
         )
+
+    def profile(self, *, budget_tokens: int = 500, count: Count | None = None) -> Section:
+        """
+        What you know about this user, as a ready block for a system prompt.
+
+        The facts that matter most and fit, those of one value first, then sentences and events, within each the
+        most used.  Nothing while memory is paused or opted out; nothing that has run out or was put away.  The
+        text is the same until a fact changes, and it is data: one JSON string a line, which cannot break out.
+
+        Args:
+            budget_tokens: at most so many, heading included.
+            count: a callable from text to tokens, instead of the built-in estimate.
+
+        Returns:
+            A section: its ``text`` (empty when nothing is known), its ``tokens``, its ``items``.
+
+        Raises:
+            BadInput: *budget_tokens* is not a positive whole number.
+        """
+        budget = checked_count("budget_tokens", budget_tokens)
+        return self._pipeline.answering.profile(self._scope, budget, count or count_tokens)
 
     def rejected(self, *, limit: int = 100) -> list[Rejected]:
         """What was read but not believed, newest first, each with its reason."""

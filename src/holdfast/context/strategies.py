@@ -127,7 +127,7 @@ class Layered:
         turns = turns_of(material.messages, material.query, meter)
         first, asked = last_exchanges(turns, self.exchanges)
         small = room < self.small_budget_tokens
-        facts = self._facts(material.facts, int(room * (self.small_facts_share if small else self.facts_share)), meter)
+        facts = facts_part(material.facts, int(room * (self.small_facts_share if small else self.facts_share)), meter)
         start, told = material.first_given, part("summaries", (), meter)
         if not small:
             start, told = self._narrative(material, turns, first, facts, room, recent_messages, meter)
@@ -159,18 +159,6 @@ class Layered:
         if dropped:
             left_out.append(LeftOut("recalled", dropped, "no room in the budget"))
         return Layout(stable, recalled, verbatim.turns, tuple(left_out))
-
-    def _facts(self, facts: Sequence[Fact], share: int, meter: Meter) -> Part:
-        """The facts that matter most and fit, by address."""
-        items: dict[str, Item] = {}
-
-        def price(fact: Fact) -> int:
-            items[fact.id] = fact_item(fact)
-            return meter.line(items[fact.id].line)
-
-        room = share - MESSAGE_OVERHEAD_TOKENS - frame_tokens("facts", meter)
-        chosen, _ = affordable(sorted(facts, key=_weight), price, room, least=LINE_TOKENS)
-        return part("facts", [items[fact.id] for fact in sorted(chosen, key=address)], meter)
 
     def _narrative(
         self, material: Material, turns: Sequence[Turn], first: int, facts: Part, room: int, recent: int, meter: Meter
@@ -250,6 +238,19 @@ def part(name: str, items: Sequence[Item], meter: Meter) -> Part:
     """A section with its price; an empty one costs nothing."""
     tokens = frame_tokens(name, meter) + meter.lines(item.line for item in items) if items else 0
     return Part(name, tuple(items), tokens)
+
+
+def facts_part(facts: Sequence[Fact], room: int, meter: Meter) -> Part:
+    """The facts that matter most and fit, by address."""
+    items: dict[str, Item] = {}
+
+    def price(fact: Fact) -> int:
+        items[fact.id] = fact_item(fact)
+        return meter.line(items[fact.id].line)
+
+    room -= MESSAGE_OVERHEAD_TOKENS + frame_tokens("facts", meter)
+    chosen, _ = affordable(sorted(facts, key=_weight), price, room, least=LINE_TOKENS)
+    return part("facts", [items[fact.id] for fact in sorted(chosen, key=address)], meter)
 
 
 def frame_tokens(name: str, meter: Meter) -> int:
