@@ -60,6 +60,7 @@ from .types import (
     PromptVersion,
     Rejected,
     Role,
+    Section,
     Summary,
 )
 
@@ -627,6 +628,26 @@ class AsyncPerson:
             conversation=conversation,
             explain=explain,
         )
+
+    async def profile(self, *, budget_tokens: int = 500, count: Count | None = None) -> Section:
+        """
+        What you know about this user, as a ready block for a system prompt.
+
+        The facts that matter most and fit, those of one value first, then sentences and events, within each the
+        most used.  Nothing while memory is paused or opted out; nothing that has run out or was put away.  The
+        text is the same until a fact changes, and it is data: one JSON string a line, which cannot break out.
+
+        Args:
+            budget_tokens: at most so many, heading included.
+            count: a callable from text to tokens, instead of the built-in estimate.
+
+        Returns:
+            A section: its ``text`` (empty when nothing is known), its ``tokens``, its ``items``.
+
+        Raises:
+            BadInput: *budget_tokens* is not a positive whole number.
+        """
+        return await asyncio.to_thread(self._sync.profile, budget_tokens=budget_tokens, count=count)
 
     async def rejected(self, *, limit: int = 100) -> list[Rejected]:
         """What was read but not believed, newest first, each with its reason."""
