@@ -74,6 +74,7 @@ class AsyncMemory:
         *,
         llm: LanguageModel | Function | str | None = None,
         embedder: Embedder | BuiltIn | None = BUILT_IN,
+        previous_embedder: Embedder | BuiltIn | None = None,
         config: Config | None = None,
         clock: Clock | None = None,
         background: bool = False,
@@ -87,6 +88,8 @@ class AsyncMemory:
                 ``"openai:…"``, ``"anthropic:…"``, ``"google:…"``, ``"ollama:…"``, `holdfast.llm.model` for another
                 address, a function from messages to text, or an object with ``name`` and ``ask(request)``.
             embedder: the one in the package unless given; ``None`` for recall by words alone.
+            previous_embedder: the one before it. After a change everybody is embedded anew in the background; so long
+                the old vectors answer for the texts that have no new one yet. Without it words alone find those.
             config: every setting; see `Config`.
             clock: returns the current time as an aware ``datetime``.
             background: digest in threads of this process; otherwise `digest` does it when called.
@@ -96,7 +99,14 @@ class AsyncMemory:
             ConfigError: an option cannot be used.
         """
         self._open = functools.partial(
-            Memory, location, llm=llm, embedder=embedder, config=config, clock=clock, background=background
+            Memory,
+            location,
+            llm=llm,
+            embedder=embedder,
+            previous_embedder=previous_embedder,
+            config=config,
+            clock=clock,
+            background=background,
         )
         self._lock = threading.Lock()
         self._opened = None if _in_a_loop() else self._open()

@@ -43,18 +43,23 @@ MAX_OPENING = 8  # system messages at the head of a conversation that the classi
 
 
 class Answering:
-    """Reads: search, recall and contexts; safe to use from any thread."""
+    """
+    Reads: search, recall and contexts; safe to use from any thread.
+
+    Of the *embedders* the first one's vectors are compared, and where there are none yet the second one's.
+    """
 
     def __init__(
         self,
         store: Store,
         config: Config,
         clock: Clock,
-        embedder: Embedder | None,
+        embedders: tuple[Embedder | None, Embedder | None],
         now_ms: Callable[[], int],
         note_uses: NoteUses,
     ) -> None:
-        self.store, self.config, self.clock, self.embedder, self.now_ms = store, config, clock, embedder, now_ms
+        self.store, self.config, self.clock, self.now_ms = store, config, clock, now_ms
+        self.embedder, self._previous = embedders
         self._note_uses = note_uses
         self.cache = IndexCache(config.index_cache_mb * 1_000_000) if config.index_cache_mb else None
 
@@ -89,9 +94,11 @@ class Answering:
                 min_score=min_score,
                 conversation=conversation,
                 embedder=self.embedder,
+                previous=self._previous,
                 question_vector=vector,
                 cache=self.cache,
                 explain=explain,
+                newest_first=True,
             )
             return self._told(unexpired(view, hits, self.now_ms())[:limit])
 
@@ -221,9 +228,11 @@ class Answering:
             else default_min_score(self.embedder),
             conversation=None,
             embedder=self.embedder,
+            previous=self._previous,
             question_vector=vector,
             cache=self.cache,
             explain=False,
+            newest_first=True,
         )
         return self._told(unexpired(view, hits, self.now_ms()))
 

@@ -55,6 +55,7 @@ class Memory:
         *,
         llm: LanguageModel | Function | str | None = None,
         embedder: Embedder | BuiltIn | None = BUILT_IN,
+        previous_embedder: Embedder | BuiltIn | None = None,
         config: Config | None = None,
         clock: Clock | None = None,
         background: bool = False,
@@ -68,6 +69,8 @@ class Memory:
                 ``"openai:…"``, ``"anthropic:…"``, ``"google:…"``, ``"ollama:…"``, `holdfast.llm.model` for another
                 address, a function from messages to text, or an object with ``name`` and ``ask(request)``.
             embedder: the one in the package unless given; ``None`` for recall by words alone.
+            previous_embedder: the one before it. After a change everybody is embedded anew in the background; so long
+                the old vectors answer for the texts that have no new one yet. Without it words alone find those.
             config: every setting; see `Config`.
             clock: returns the current time as an aware ``datetime``.
             background: digest in threads of this process; otherwise `digest` does it when called.
@@ -89,6 +92,7 @@ class Memory:
             resolve(embedder),
             self._model,
             background=background,
+            previous=resolve(previous_embedder),
         )
         self._config = settings
 

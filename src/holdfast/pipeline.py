@@ -43,6 +43,7 @@ from .jobs.gate import day_of
 from .jobs.queue import Handler, Queue
 from .jobs.reading import ReadByModel
 from .jobs.rebuild import Rebuilder
+from .jobs.reembed import Reembed
 from .jobs.remake import Remake
 from .jobs.sight import Looking
 from .jobs.summaries import CloseChunks
@@ -85,6 +86,7 @@ class Pipeline:
         model: LanguageModel | None = None,
         *,
         background: bool,
+        previous: Embedder | None = None,
     ) -> None:
         self.store, self.config, self.clock, self.embedder = store, config, clock, embedder
         self.asking = None if model is None else Asking(store, config, model, self.now_ms)
@@ -92,7 +94,7 @@ class Pipeline:
             store.release(self.now_ms())  # another budget or another key may be what they waited for
         embeds = embedder is not None
         self.uses = Uses(store, self.now_ms, config.decay_half_life_days * DAY_MS)
-        self.answering = Answering(store, config, clock, embedder, self.now_ms, self.uses.note)
+        self.answering = Answering(store, config, clock, (embedder, previous), self.now_ms, self.uses.note)
         self._orders = Orders(embed=embeds, reads="" if model is None else "chunks" if config.economy else "turns")
         reader = ReadFacts(store, config, registry(config.categories), self.now_ms, embeds, embedder)
         asked = None if self.asking is None else Asked(store, self.asking, self.now_ms)
@@ -117,7 +119,8 @@ class Pipeline:
             backoff_ms=config.job_backoff_ms,
             wake=threading.Event(),
         )
-        self._workers = Workers(self.queue, config.workers) if background else None
+        self._reembed = None if embedder is None else Reembed(store, embedder, self.now_ms)
+        self._workers = Workers(self.queue, config.workers, self._order_vectors) if background else None
         self.choices = Choices(store, self.now_ms, embeds)
         self.eraser = Eraser(store, config, self.now_ms, reader, self.answering.forget_caches)
         self.by_hand = ByHand(store, config, self.now_ms, reader)
@@ -129,6 +132,10 @@ class Pipeline:
     def now_ms(self) -> int:
         """The memory's clock in milliseconds."""
         return to_ms(self.clock())
+
+    def _order_vectors(self) -> int:
+        """Have everybody embedded anew whose vectors are by another embedder; how many people."""
+        return self._reembed.order() if self._reembed is not None else 0
 
     def append(
         self, scope: Scope, given: MessageLike | Sequence[MessageLike], key: str | None, *, incognito: bool = False
@@ -261,6 +268,8 @@ class Pipeline:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         self.uses.flush(scope)
         report = drain(self.queue, person=scope, deadline=deadline)
+        if self._order_vectors():
+            report += drain(self.queue, person=scope, deadline=deadline)
         if self._workers is not None:
             self._workers.join_idle(deadline)
             report += drain(self.queue, person=scope, deadline=deadline)

@@ -4,14 +4,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 from holdfast.recall.cache import IndexCache
 from holdfast.recall.index import build
-from holdfast.store.protocol import COLUMNS, Partition, PersonRow
+from holdfast.store.protocol import Partition, PersonRow
+from holdfast.store.values import COLUMNS
 
 PARTITIONS = (Partition("self", "message"),)
 NOW = PersonRow(next_doc=3, version=7, epoch=0)
 
 
-def key(user: str) -> tuple[tuple[str, str, str], tuple[Partition, ...], str]:
-    return (("acme", user, "bot"), PARTITIONS, "")
+def key(user: str) -> tuple[tuple[str, str, str], tuple[Partition, ...], tuple[str, ...]]:
+    return (("acme", user, "bot"), PARTITIONS, ())
 
 
 EMPTY = build("message", [(PARTITIONS[0], {name: () for name in COLUMNS})])

@@ -55,4 +55,5 @@ class EmbedDocs:
             view.renew(job, now_ms + self.lease_ms)
         if len(waiting) > len(live):
             return False
+        view.note_embedder(self.embedder.id)
         return view.finish(job, now_ms)

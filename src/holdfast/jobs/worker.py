@@ -11,7 +11,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from ..errors import HoldfastError, StoreClosed, StoreError
@@ -81,15 +81,21 @@ def drain(
 
 
 class Workers:
-    """Background threads over one queue; they sleep until woken or until something falls due."""
+    """
+    Background threads over one queue; they sleep until woken or until something falls due.
 
-    def __init__(self, queue: Queue, count: int) -> None:
+    The first of them begins with *beforehand*, which orders work that nobody else would.
+    """
+
+    def __init__(self, queue: Queue, count: int, beforehand: Callable[[], object] | None = None) -> None:
         self._queue = queue
+        self._beforehand = beforehand
         self._stop = threading.Event()
         self._busy = 0
         self._idle = threading.Condition()
         self._threads = [
-            threading.Thread(target=self._run, name=f"holdfast-worker-{number}", daemon=True) for number in range(count)
+            threading.Thread(target=self._run, args=(number,), name=f"holdfast-worker-{number}", daemon=True)
+            for number in range(count)
         ]
         for thread in self._threads:
             thread.start()
@@ -111,9 +117,13 @@ class Workers:
         for thread in self._threads:
             thread.join()
 
-    def _run(self) -> None:
+    def _run(self, number: int) -> None:
+        beforehand = self._beforehand if number == 0 else None
         while not self._stop.is_set():
             try:
+                if beforehand is not None:
+                    beforehand()
+                    beforehand = None
                 worked = self._one()
             except StoreClosed:
                 return

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from ..store.protocol import Partition, PersonRow
 from .index import Index
 
-Key = tuple[tuple[str, str, str], tuple[Partition, ...], str]
-"""Whose (org, user, bot), which partitions, and whose vectors (the embedder's id, '' for none)."""
+Key = tuple[tuple[str, str, str], tuple[Partition, ...], tuple[str, ...]]
+"""Whose (org, user, bot), which partitions, and whose vectors (ids of embedders)."""
 
 
 @dataclass(frozen=True, slots=True)

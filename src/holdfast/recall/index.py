@@ -6,17 +6,20 @@ Built from the store's rows once and kept by the cache; nothing here changes aft
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..store.protocol import COLUMNS, DocRow, Partition
+from ..store.protocol import DocRow, Partition
+from ..store.values import CHARS_SPAN, COLUMNS, SEPARATOR, SIGNALS_SPAN
 from ..text.signals import HAS_NUMBER, IS_QUESTION, NAMES_TIME
 from .query import ROLE_NAMES
+from .vectors import Signs, Vectors
+from .words import Words
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,8 +32,8 @@ CONTEXT_K1, CONTEXT_B = 1.2, 0.75
 _PEER_LENGTH_RATIO = 4.0
 # Speakers with a smaller share of the messages do not decide what kind of talk it is.
 _PEER_SHARE = 0.1
-# Vectors widened to float at a time: 768 kB at 384 numbers, which stay in the processor's cache.
-_ROWS_AT_ONCE = 512
+# What is kept of the words asked for, in bytes for each document: three of its postings.
+_WORD_BYTES, _WORD_BYTES_LEAST = 48, 16_384
 # More messages than a conversation has.
 _SEQ_SPAN = 1 << 40
 
@@ -38,32 +41,6 @@ Columns = Mapping[str, tuple[Any, ...]]
 SourceKey = tuple[str, str, int]
 """The subject, conversation and number of a message."""
 NO_SOURCES: Mapping[str, Sequence[SourceKey]] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Vectors:
-    """``codes[i] * scale[i]`` is the unit vector of document i; scale 0 where there is none yet."""
-
-    codes: NDArray[np.int8]  # (n, dim)
-    scale: NDArray[np.float32]  # (n,)
-
-    @property
-    def present(self) -> Bools:
-        """Which documents have a vector, shape (n,)."""
-        present: Bools = self.scale > 0
-        return present
-
-    def cosines(self, question: NDArray[np.float32]) -> Floats:
-        """The cosine of each document with a unit vector, shape (n,)."""
-        size, dim = self.codes.shape
-        product = np.empty(size, np.float32)
-        wide = np.empty((min(size, _ROWS_AT_ONCE), dim), np.float32)
-        for start in range(0, size, _ROWS_AT_ONCE):
-            rows = wide[: min(_ROWS_AT_ONCE, size - start)]
-            np.copyto(rows, self.codes[start : start + len(rows)])
-            np.dot(rows, question, out=product[start : start + len(rows)])
-        cosines: Floats = (product * self.scale).astype(np.float64)
-        return cosines
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,17 +174,19 @@ class Index:
     norm: Floats
     near_norm: Floats
     session_norm: Floats
-    vectors: Vectors | None
     sources: Sources
+    vectors: tuple[Vectors | Signs, ...] = ()  # one for each embedder that is asked
+    words: Words = field(default_factory=lambda: Words(_WORD_BYTES_LEAST), compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.docs)
 
     @property
     def nbytes(self) -> int:
-        """Roughly what it occupies: some 160 bytes a document in arrays, its id, and its vector."""
-        vectors = self.vectors.codes.nbytes + self.vectors.scale.nbytes if self.vectors else 0
-        return 4096 + 160 * len(self) + sum(len(ref) + 57 for ref in self.refs if ref) + vectors
+        """Roughly what it may occupy: some 160 bytes a document in arrays, its id, vectors, words asked for."""
+        vectors = sum(held.nbytes for held in self.vectors)
+        refs = sum(len(ref) + 57 for ref in self.refs if ref) if self.kind != "message" else 0
+        return 4096 + 160 * len(self) + refs + vectors + self.words.max_bytes
 
     def row(self, place: int) -> DocRow:
         """The document at *place*, as far as a search knows it."""
@@ -249,32 +228,28 @@ class Index:
 def build(
     kind: str,
     parts: Sequence[tuple[Partition, Columns]],
-    vectors: Iterable[tuple[int, float, bytes]] = (),
     *,
-    dim: int = 0,
     sources: Mapping[str, Sequence[SourceKey]] = NO_SOURCES,
 ) -> Index:
     """
-    Lay out the documents of one kind and one person.
+    Lay out the documents of one kind and one person, without vectors.
 
     Args:
         kind: ``message``, ``fact`` or ``summary``.
         parts: each partition with its documents, a tuple a column of ``COLUMNS``, by document number.
-        vectors: ``(doc, scale, int8 bytes)``; one of another width than *dim* is left out.
-        dim: the numbers of a vector; 0 says that there is no embedder.
         sources: for the id of each fact, the messages it rests on.
     """
     column = {name: _joined([columns[name] for _, columns in parts]) for name in COLUMNS}
-    talks, talk = _talks(parts)
-    order = np.lexsort((np.array(column["seq"], np.int64), talk))
-    ints = {name: np.array(column[name], np.int64)[order] for name in _INTEGERS}
-    talk = talk[order]
+    who = _who(parts)
+    order = np.lexsort((np.array(column["seq"], np.int64), who.talk))
+    ints = {name: np.array(column[name], np.int64)[order] for name in ("doc", "seq", "session", "at")}
+    sizes = np.array(column["sizes"], np.int64)[order]
+    rest, signals = sizes // SIGNALS_SPAN, sizes % SIGNALS_SPAN
+    chars, lengths = rest % CHARS_SPAN, (rest // CHARS_SPAN).astype(np.float64)
+    talks, talk, names, speaker, user = who.talks, who.talk[order], who.names, who.speaker[order], who.user[order]
     layout = _layout(talk, ints["session"])
-    names, speaker = _numbered(column["speaker"])
-    speaker = speaker[order]
-    user = (_numbered(["user", *column["role"]])[1][1:][order] == 0).astype(np.float64)
     equals = not any(name.lower() in ROLE_NAMES for name in names)
-    question, lengths = _flag(ints["signals"], IS_QUESTION), ints["terms"].astype(np.float64)
+    question = _flag(signals, IS_QUESTION)
     places, refs = np.argsort(ints["doc"], kind="stable"), tuple(map(column["ref"].__getitem__, order.tolist()))
     return Index(
         kind=kind,
@@ -292,37 +267,48 @@ def build(
         at_ms=ints["at"],
         year=ints["at"].astype("datetime64[ms]").astype("datetime64[Y]").astype(np.int64) + 1970,
         question=question,
-        time=_flag(ints["signals"], NAMES_TIME),
-        number=_flag(ints["signals"], HAS_NUMBER),
+        time=_flag(signals, NAMES_TIME),
+        number=_flag(signals, HAS_NUMBER),
         opens=np.isin(np.arange(len(order)), layout.start).astype(np.float64),
         answers=layout.before(question, 1) * (1 - question) * np.diff(speaker, prepend=-1).astype(bool),
-        peer=equals and _alike(ints["chars"], speaker),
+        peer=equals and _alike(chars, speaker),
         mixed=not equals and 0 < user.sum() < len(order),
         mean_terms=_mean(lengths),
         norm=_norm(lengths, K1, B),
         near_norm=_norm(layout.near_all(lengths), CONTEXT_K1, CONTEXT_B),
         session_norm=_norm(layout.by_session(lengths), CONTEXT_K1, CONTEXT_B),
-        vectors=_matrix(ints["doc"][places], places, list(vectors), dim) if dim else None,
         sources=_sources(refs, sources),
+        words=Words(max(_WORD_BYTES_LEAST, _WORD_BYTES * len(order))),
     )
-
-
-_INTEGERS = ("doc", "seq", "session", "at", "terms", "chars", "signals")
 
 
 def _joined(columns: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
     return columns[0] if len(columns) == 1 else tuple(chain.from_iterable(columns))
 
 
-def _talks(parts: Sequence[tuple[Partition, Columns]]) -> tuple[tuple[tuple[str, str], ...], Ints]:
-    """The (subject, name) of each conversation, in the order of their first documents, and each document's."""
-    talks: list[tuple[str, str]] = []
+@dataclass(frozen=True, slots=True)
+class _Who:
+    """Where, by whom and in what role each document was said; see `Index`."""
+
+    talks: tuple[tuple[str, str], ...]
+    talk: Ints
+    names: tuple[str, ...]
+    speaker: Ints
+    user: Floats
+
+
+def _who(parts: Sequence[tuple[Partition, Columns]]) -> _Who:
+    distinct: list[tuple[str, str, str, str]] = []
     numbers = [np.zeros(0, np.int64)]
     for partition, columns in parts:
-        names, talk = _numbered(columns["conversation"])
-        numbers.append(talk + len(talks))
-        talks += [(partition.subject, name) for name in names]
-    return tuple(talks), np.concatenate(numbers)
+        said, number = _numbered(columns["said"])
+        numbers.append(number + len(distinct))
+        distinct += [(partition.subject, *text.split(SEPARATOR, 2)) for text in said]
+    number = np.concatenate(numbers)
+    talks, talk = _numbered([(subject, conversation) for subject, conversation, _, _ in distinct])
+    names, speaker = _numbered([name for *_, name in distinct])
+    user = np.array([role == "user" for _, _, role, _ in distinct], np.float64)
+    return _Who(talks, talk[number], names, speaker[number], user[number])
 
 
 def _numbered(values: Sequence[Any]) -> tuple[tuple[Any, ...], Ints]:
@@ -369,18 +355,3 @@ def _sources(refs: Sequence[str], sources: Mapping[str, Sequence[SourceKey]]) ->
     talks, talk = _numbered([key[:2] for _, key in pairs])
     place, seq = [place for place, _ in pairs], [key[2] for _, key in pairs]
     return Sources(np.array(place, np.int64), talks, talk, np.array(seq, np.int64))
-
-
-def _matrix(docs: Ints, places: Ints, vectors: list[tuple[int, float, bytes]], dim: int) -> Vectors:
-    """One row a document, in their order; *docs* ascends and *places* says where each of them stands."""
-    codes, scale = np.zeros((len(docs), dim), np.int8), np.zeros(len(docs), np.float32)
-    if any(len(blob) != dim for _, _, blob in vectors):
-        vectors = [vector for vector in vectors if len(vector[2]) == dim]
-    if vectors and len(docs):
-        numbers, weights, blobs = zip(*vectors, strict=True)
-        wanted = np.array(numbers, np.int64)
-        slots = np.minimum(np.searchsorted(docs, wanted), len(docs) - 1)
-        here = docs[slots] == wanted
-        codes[places[slots][here]] = np.frombuffer(b"".join(blobs), np.int8).reshape(len(blobs), dim)[here]
-        scale[places[slots][here]] = np.array(weights, np.float32)[here]
-    return Vectors(codes, scale)

@@ -12,15 +12,18 @@ what they were tuned, what each is worth, and what was tried and left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .days import days_match
-from .index import CONTEXT_K1, K1, B, Bools, Floats, Index, Ints
+from .index import CONTEXT_K1, K1, B, Floats, Index, Ints
 from .query import Query
+from .vectors import FEW, Compared, moments_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +54,13 @@ class Constants:
 DEFAULTS: Final = Constants()
 
 
+# Of a question about the present so many turns, as near to one another as that, stand newest first.
+NEWEST: Final = 3
+ALIKE: Final = 0.5
 # What a cosine is worth to expect, in deviations, where a document has no vector yet: this share of
 # the deviations of its words, at most so many.
 EXPECTED_SHARE: Final = 0.5
 EXPECTED_MOST: Final = 3.0
-# The mean and deviation of fewer documents say little; unrelated ones are imagined up to this number.
-FEW: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +74,10 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Unscaled evidence for the n documents of one kind; ``cosine`` is ``None`` without a question vector."""
+    """Unscaled evidence for the n documents of one kind; ``seen`` is ``None`` without a question vector."""
 
     words: Floats
-    cosine: Floats | None
-    present: Bools | None  # which documents have a vector
+    seen: Compared | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,17 +135,14 @@ def scale_of(raws: list[Raw], unrelated: float = 0.0) -> Scale:
     """
     base = raws[:1] if raws and len(raws[0].words) >= FEW else raws
     words = np.concatenate([raw.words for raw in base]) if base else np.zeros(0)
-    cosine = np.concatenate(
-        [raw.cosine[raw.present] for raw in base if raw.cosine is not None and raw.present is not None] or [words[:0]]
-    )
+    seen = [raw.seen for raw in base if raw.seen is not None]
     words = np.append(words, np.zeros(max(0, FEW - len(words))))
-    if len(cosine):
-        cosine = np.append(cosine, np.linspace(0.0, unrelated, max(0, FEW - len(cosine))))
-    return Scale(_mean_and_deviation(words), _mean_and_deviation(cosine))
-
-
-def _mean_and_deviation(values: Floats) -> tuple[float, float]:
-    return (float(values.mean()), float(values.std())) if len(values) else (0.0, 0.0)
+    if len(seen) == 1 and np.count_nonzero(seen[0].present) >= FEW:
+        cosine = seen[0].moments
+    else:
+        found = [compared.cosine[compared.present] for compared in seen]
+        cosine = moments_of(np.concatenate([*found, np.zeros(0)]), unrelated)
+    return Scale((float(words.mean()), float(words.std())), cosine)
 
 
 def match_of(raw: Raw, scale: Scale, weight: float) -> dict[str, Floats]:
@@ -150,11 +150,11 @@ def match_of(raw: Raw, scale: Scale, weight: float) -> dict[str, Floats]:
     The two parts of the match, ``words`` and ``meaning``; *weight* is the share of the words, 0 to 1.
     """
     words = standardised(raw.words, *scale.words)
-    if raw.cosine is None or raw.present is None:
+    if raw.seen is None:
         return {"words": words, "meaning": np.zeros(len(words))}
-    meaning = standardised(raw.cosine, *scale.cosine)
+    meaning = standardised(raw.seen.cosine, *scale.cosine)
     expected = np.minimum(EXPECTED_SHARE * words, EXPECTED_MOST)
-    return {"words": weight * words, "meaning": (1 - weight) * np.where(raw.present, meaning, expected)}
+    return {"words": weight * words, "meaning": (1 - weight) * np.where(raw.seen.present, meaning, expected)}
 
 
 def rank_messages(
@@ -238,8 +238,8 @@ def rank_summaries(
 
 
 def total(parts: Mapping[str, Floats]) -> Floats:
-    """The sum of all parts, in their order."""
-    score: Floats = np.sum(list(parts.values()), axis=0)
+    """The sum of all parts, added one after the other in their order, as whoever checks a score would."""
+    score: Floats = reduce(np.add, parts.values())
     return score
 
 
@@ -297,32 +297,28 @@ def _repeated(index: Index, matches: list[Match]) -> Floats:
     return np.divide(repeated, held, out=repeated, where=held > 0)
 
 
-def newest_first(best: list[int], index: Index, *, top: int = 3, alike: float = 0.5) -> list[int]:
+def newest_first(best: Sequence[int], index: Index, vectors: NDArray[np.float32], alike: float = ALIKE) -> list[int]:
     """
-    *best* with near-equal turns of one speaker among the first *top* put newest first.
+    *best*, the first messages of a search, with near-equal turns of one speaker put newest first.
 
     For questions about a present value ("what is the budget?"), where an older turn words the
-    question better than the newest.  Turns are near equal from cosine *alike* on; without vectors
-    nothing moves.  Each group keeps its places.
+    question better than the newest.  *vectors* are those of *best*, shape (k, dim), a row of zeros
+    where there is none; turns are near equal from cosine *alike* on.  Each group keeps its places.
     """
-    vectors = index.vectors
-    if vectors is None:
-        return best
-    head = best[:top]
-    out, used = list(head), set[int]()
-    for place, leader in enumerate(head):
-        if place in used or not vectors.present[leader]:
+    out, used = list(best), set[int]()
+    cosines = vectors @ vectors.T
+    for place, leader in enumerate(best):
+        if place in used:
             continue
-        cosines = vectors.cosines(vectors.codes[leader].astype(np.float32) * vectors.scale[leader])
         group = [place] + [
             later
-            for later in range(place + 1, len(head))
+            for later in range(place + 1, len(best))
             if later not in used
-            and index.speaker[head[later]] == index.speaker[leader]
-            and cosines[head[later]] >= alike
+            and index.speaker[best[later]] == index.speaker[leader]
+            and cosines[place, later] >= alike
         ]
         used.update(group)
-        newest = sorted((head[member] for member in group), key=lambda at: (-int(index.at_ms[at]), -at))
+        newest = sorted((best[member] for member in group), key=lambda at: (-int(index.at_ms[at]), -at))
         for slot, member in zip(group, newest, strict=True):
             out[slot] = member
-    return out + best[top:]
+    return out

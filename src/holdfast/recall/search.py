@@ -7,10 +7,10 @@ so the cost follows the person's own history and not the population.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,17 +18,21 @@ from numpy.typing import NDArray
 from ..clock import from_ms
 from ..embed.protocol import Embedder, Thresholds
 from ..errors import BadInput
-from ..store.protocol import Partition, PersonRow, ReadView
+from ..store.protocol import Partition, ReadView
 from ..types import Hit, HitKind
 from . import rank
 from .bearing import BEARING, BEARING_OF_WORDS, coverage
 from .cache import IndexCache
-from .index import NO_SOURCES, Bools, Floats, Index, Ints, SourceKey, build
+from .index import Bools, Floats, Index
 from .query import Query, analyse
+from .reading import read_index, read_matches, read_vectors
+from .vectors import Compared, Vectors, compare_all, joined
 
 KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
 # Of a longer question (somebody pasted a page) the two ends are read: what is wanted stands there.
 _END_CHARS = 1_500
+# Of many documents so many that hold the question's words best are compared exactly, whatever their signs say.
+BEST_BY_WORDS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,15 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
+class _Asked:
+    """The question as one embedder sees it; ``slot`` is its place among the embedders of an index."""
+
+    slot: int
+    embedder: Embedder
+    vector: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
 class _Bounds:
     """What the caller leaves of a scope; see `search`."""
 
@@ -50,6 +63,15 @@ class _Bounds:
     min_score: float | None
     limit: int
 
+    def check(self, view: ReadView) -> None:
+        """
+        Raises:
+            BadInput: a conversation is meant, and the scope names none.
+        """
+        if (self.window or self.before_seq is not None) and view.scope.conversation is None:
+            hint = "use scope.within(…)"
+            raise BadInput("window and before_seq need a conversation, the scope names none", hint=hint)
+
 
 @dataclass(frozen=True, slots=True)
 class _Found:
@@ -58,6 +80,7 @@ class _Found:
     kind: HitKind
     place: int
     score: float
+    moved: float = 0.0  # by `rank.newest_first`
 
 
 def search(
@@ -71,6 +94,7 @@ def search(
     conversation: str | None = None,
     embedder: Embedder | None = None,
     question_vector: NDArray[np.float32] | None = None,
+    previous: Embedder | None = None,
     cache: IndexCache | None = None,
     explain: bool = False,
     window: tuple[int, int] | None = None,
@@ -79,9 +103,7 @@ def search(
     language: str | None = None,
 ) -> list[Hit]:
     """
-    The *limit* documents of the view's scope that best answer *question*, best first.
-
-    Without an *embedder*, and for documents that have no vector yet, words alone decide.
+    The *limit* documents of the view's scope that best answer *question*; without vectors words alone decide.
 
     Args:
         view: one snapshot of one person's memory, and the scope that bounds the search.
@@ -93,8 +115,9 @@ def search(
         conversation: only messages and summaries of this conversation; facts belong to none.
         embedder: whose vectors to compare; ``None`` for words alone.
         question_vector: of *question* as it stands; not used when it names a participant, whose name misleads.
+        previous: the embedder before this one; what only it has seen yet is compared by its vectors.
         cache: where indexes are kept between searches; ``None`` reads them anew.
-        explain: fill ``Hit.parts`` with the components whose sum is the score.
+        explain: fill ``Hit.parts`` with the components whose sum, added in their order, is the score.
         window: only what ends at these messages of the scope's conversation, first and last included; no facts.
         before_seq: of the scope's conversation only what ends before this message; all of the others.
         newest_first: for a question about what holds now, near-equal turns among the first three newest first.
@@ -103,22 +126,21 @@ def search(
     Raises:
         BadInput: *window* or *before_seq* is given, and the scope names no conversation.
     """
-    if (window or before_seq is not None) and view.scope.conversation is None:
-        raise BadInput("window and before_seq need a conversation, the scope names none", hint="use scope.within(…)")
+    bounds = _Bounds(conversation, window, before_seq, min_score, limit)
+    bounds.check(view)
     if limit <= 0 or not question.strip():
         return []
     question, stamp = _ends(question), view.person()
-    indexes = {kind: _index(view, kind, stamp, embedder, cache) for kind in dict.fromkeys(("message", *kinds))}
+    embedders = [by for by in (embedder, previous) if by is not None]
+    indexes = {kind: read_index(view, kind, stamp, embedders, cache) for kind in dict.fromkeys(("message", *kinds))}
     query = analyse(question, names=indexes["message"][1].names, now=now, language=language)
-    parts = [
-        _Part(kind, index, _matches(view, at, index, query)) for kind, (at, index) in indexes.items() if len(index)
-    ]
-    vector = _vector(query, question, embedder, question_vector) if parts else None
-    scored = _scores(parts, query, vector, embedder.thresholds if embedder is not None else None)
-    bounds = _Bounds(conversation, window, before_seq, min_score, limit)
+    read = ((kind, index, read_matches(view, at, index, query)) for kind, (at, index) in indexes.items())
+    parts = [_Part(*told) for told in read if len(told[1])]
+    asked = _asked(query, question, embedders, question_vector) if parts else []
+    scored = _scores(view, parts, query, asked)
     found = _best_of([part for part in parts if part.kind in kinds], scored, view, bounds)
     if newest_first and query.asks_present:
-        found = _newest_first(found, indexes["message"][1])
+        found = _newest_first(found, indexes["message"][1], asked, view)
     return _hits(view, found, indexes, scored, explain)
 
 
@@ -168,76 +190,21 @@ def _ends(question: str) -> str:
     return question if len(question) <= 2 * _END_CHARS else f"{question[:_END_CHARS]} {question[-_END_CHARS:]}"
 
 
-def _index(
-    view: ReadView, kind: HitKind, stamp: PersonRow, embedder: Embedder | None, cache: IndexCache | None
-) -> tuple[tuple[Partition, ...], Index]:
-    """The scope's partitions of one kind and their arrays, from the cache where it has the current ones."""
-    partitions = tuple(view.partitions((kind,)))
-    made_by = embedder.id if embedder is not None else ""
-    key = (view.scope.person, partitions, made_by)
-    index = cache.get(key, stamp) if cache is not None else None
-    if index is None:
-        parts = [(partition, view.columns(partition)) for partition in partitions]
-        vectors = [row for partition in partitions for row in view.vectors(partition, embedder.id)] if embedder else []
-        sources = _sources(view) if kind == "fact" and any(columns["doc"] for _, columns in parts) else NO_SOURCES
-        index = build(kind, parts, vectors, dim=embedder.dim if embedder is not None else 0, sources=sources)
-        if cache is not None:
-            cache.put(key, stamp, index)
-    return partitions, index
-
-
-def _sources(view: ReadView) -> dict[str, list[SourceKey]]:
-    """For the id of each fact in sight, the messages that stated it."""
-    return {row.fact.id: [(e.home, e.conversation, e.seq) for e in row.fact.evidence] for row in view.facts()}
-
-
-def _matches(view: ReadView, partitions: Sequence[Partition], index: Index, query: Query) -> list[rank.Match]:
-    """Each distinct word of the question with the documents of *index* that hold it."""
-    words = Counter(query.terms)
-    terms = sorted({term for alternatives in words for term in alternatives})
-    held: dict[str, list[tuple[Ints, Floats]]] = {}
-    for partition in partitions if terms else ():
-        found = view.postings(partition, terms)
-        if not found:
-            continue
-        names, docs, counts = zip(*found, strict=True)
-        places, here = index.find(np.array(docs, np.int64))
-        times = np.array(counts, np.float64)
-        start = 0
-        for term, size in Counter(names).items():  # rows come by term, so each is one run
-            run, kept = slice(start, start + size), here[start : start + size]
-            held.setdefault(term, []).append((places[run][kept], times[run][kept]))
-            start += size
-    return [
-        _match(asked, [pair for term in word for pair in held.get(term, ())], len(index))
-        for word, asked in words.items()
-    ]
-
-
-def _match(asked: int, found: list[tuple[Ints, Floats]], size: int) -> rank.Match:
-    """One word from the documents of its alternatives; where two meet in a document the larger count is taken."""
-    if len(found) == 1:
-        return rank.Match(asked, *found[0])
-    counts = np.zeros(size)
-    for places, times in found:
-        counts[places] = np.maximum(counts[places], times)
-    at = np.flatnonzero(counts)
-    return rank.Match(asked, at, counts[at])
-
-
-def _vector(
-    query: Query, question: str, embedder: Embedder | None, given: NDArray[np.float32] | None
-) -> NDArray[np.float32] | None:
-    """The vector of the question without names; ``None`` without an embedder, or when it has no words."""
-    if embedder is None:
-        return None
+def _asked(
+    query: Query, question: str, embedders: Sequence[Embedder], given: NDArray[np.float32] | None
+) -> list[_Asked]:
+    """The question, as it is put to each embedder; not to one for which it has no words."""
+    asked = []
     same = query.text == " ".join(question.split())
-    vector = given if given is not None and same else embedder.embed([query.text])[0]
-    return vector if vector.any() else None
+    for slot, embedder in enumerate(embedders):
+        vector = given if given is not None and same and slot == 0 else embedder.embed([query.text])[0]
+        if vector.any():
+            asked.append(_Asked(slot, embedder, vector))
+    return asked
 
 
 def _scores(
-    parts: Sequence[_Part], query: Query, vector: NDArray[np.float32] | None, thresholds: Thresholds | None
+    view: ReadView, parts: Sequence[_Part], query: Query, asked: Sequence[_Asked]
 ) -> dict[HitKind, dict[str, Floats]]:
     """The components of every document's score; messages come first in *parts* and set the scale."""
     if not parts:
@@ -246,22 +213,18 @@ def _scores(
     holding = [len(match.places) for match in background.matches]
     raws = []
     for part in parts:
-        vectors = part.index.vectors if vector is not None else None
-        raws.append(
-            rank.Raw(
-                words=rank.words_of(part.index, part.matches, background.index, holding),
-                cosine=vectors.cosines(vector) if vectors is not None and vector is not None else None,
-                present=vectors.present if vectors is not None else None,
-            )
-        )
-    seen = thresholds if any(raw.present is not None and raw.present.any() for raw in raws) else None
+        words = rank.words_of(part.index, part.matches, background.index, holding)
+        raws.append(rank.Raw(words, _compared(view, part, words, asked)))
+    seen = (
+        asked[0].embedder.thresholds if any(raw.seen is not None and raw.seen.present.any() for raw in raws) else None
+    )
     weight = seen.bm25_weight if seen else 1.0
     scale = rank.scale_of(raws, seen.recall_min if seen else 0.0)
     covered = max(coverage(part.matches, holding, len(background.index), len(part.index)) for part in parts)
     bearing = _bearing(raws, covered, len(background.index), seen)
     scored: dict[HitKind, dict[str, Floats]] = {}
     for part, raw in zip(parts, raws, strict=True):
-        match = rank.match_of(raw if seen else replace(raw, cosine=None), scale, weight)
+        match = rank.match_of(raw if seen else replace(raw, seen=None), scale, weight)
         if part.kind == "message":
             found = rank.rank_messages(part.index, query, part.matches, match, weight)
         elif part.kind == "fact":
@@ -273,11 +236,26 @@ def _scores(
     return {kind: {**found, "bearing": np.full(len(found["words"]), bearing)} for kind, found in scored.items()}
 
 
+def _compared(view: ReadView, part: _Part, words: Floats, asked: Sequence[_Asked]) -> Compared | None:
+    """How near the documents of one kind are to the question, by each embedder that has seen some of them."""
+    found: list[Compared] = []
+    for question in asked:
+        held = part.index.vectors[question.slot]
+        if isinstance(held, Vectors):
+            found.append(compare_all(held, question.vector))
+            continue
+        said = np.flatnonzero(words)
+        best = said[np.argsort(-words[said], kind="stable")[:BEST_BY_WORDS]]
+        read = partial(read_vectors, view, part.index, question.embedder)
+        found.append(held.compare(question.vector, best, read))
+    return reduce(joined, found) if found else None
+
+
 def _bearing(raws: Sequence[rank.Raw], covered: float, documents: int, thresholds: Thresholds | None) -> float:
     """How far all scores are moved; see `bearing.Bearing`."""
     if thresholds is None:
         return BEARING_OF_WORDS.of(0.0, covered, documents)
-    cosine = max(float(raw.cosine.max()) for raw in raws if raw.cosine is not None and len(raw.cosine))
+    cosine = max(float(raw.seen.cosine.max()) for raw in raws if raw.seen is not None and len(raw.seen.cosine))
     span = max(thresholds.merge - thresholds.recall_min, 1e-6)
     nearness = min(max((cosine - thresholds.recall_min) / span, 0.0), 1.0)
     return BEARING.of(nearness, covered, documents)
@@ -326,13 +304,22 @@ def _best(score: Floats, allowed: Bools, limit: int) -> list[int]:
     return best
 
 
-def _newest_first(found: list[_Found], messages: Index) -> list[_Found]:
-    """Messages among *found* in their own places, reordered by `rank.newest_first`."""
-    slots = [at for at, hit in enumerate(found) if hit.kind == "message"]
-    by_place = {found[slot].place: found[slot] for slot in slots}
-    out = list(found)
-    for slot, place in zip(slots, rank.newest_first(list(by_place), messages), strict=True):
-        out[slot] = by_place[place]
+def _newest_first(found: list[_Found], index: Index, asked: Sequence[_Asked], view: ReadView) -> list[_Found]:
+    """The first messages among *found*, as `rank.newest_first` orders them; each takes the score of its new place."""
+    slots = [at for at, hit in enumerate(found) if hit.kind == "message"][: rank.NEWEST]
+    if not asked or len(slots) < 2:
+        return found
+    places = np.array([found[slot].place for slot in slots], np.int64)
+    held = index.vectors[asked[0].slot]
+    if isinstance(held, Vectors):
+        codes, scale = held.codes[places], held.scale[places]
+    else:
+        codes, scale = read_vectors(view, index, asked[0].embedder, places)
+    by_place, out = {found[slot].place: found[slot] for slot in slots}, list(found)
+    ordered = rank.newest_first(places.tolist(), index, codes.astype(np.float32) * scale[:, None])
+    for slot, place in zip(slots, ordered, strict=True):
+        moved = found[slot].score - by_place[place].score
+        out[slot] = replace(by_place[place], score=by_place[place].score + moved, moved=moved)
     return out
 
 
@@ -350,6 +337,8 @@ def _hits(
         if (row.kind, row.doc) not in texts:
             continue
         parts = {name: float(values[hit.place]) for name, values in scored[hit.kind].items()} if explain else {}
+        if explain:
+            parts["newest"] = hit.moved
         hits.append(
             Hit(
                 kind=hit.kind,

@@ -23,7 +23,6 @@ from .access import KeyLooks, KeyRow
 from .models import ModelLooks, ModelReads, ModelWrites
 from .remade import RemadeReads, RemadeWrites
 from .values import (
-    COLUMNS,
     ConsentRow,
     ConversationRow,
     Derivation,
@@ -41,7 +40,6 @@ from .values import (
 )
 
 __all__ = [
-    "COLUMNS",
     "ConsentRow",
     "ConversationRow",
     "Derivation",
@@ -81,9 +79,8 @@ class ReadView(ModelReads, RemadeReads, Protocol):
 
     def messages(self, *, start_seq: int = 1, end_seq: int | None = None, limit: int | None = None) -> list[Message]:
         """
-        Messages ``start_seq`` to ``end_seq`` of the scope's conversation, at most *limit* from the start.
-
-        One that was erased leaves a gap in the numbers.
+        Messages ``start_seq`` to ``end_seq`` of the scope's conversation, at most *limit* from the start;
+        one that was erased leaves a gap in the numbers.
         """
 
     def idempotency(self, key: str) -> tuple[str, int, int] | None:
@@ -145,11 +142,11 @@ class ReadView(ModelReads, RemadeReads, Protocol):
     def docs(self, partition: Partition) -> list[DocRow]:
         """Every document of a partition, by number."""
 
-    def columns(self, partition: Partition) -> dict[str, tuple[Any, ...]]:
+    def columns(self, partition: Partition, *, signs_of: str = "") -> dict[str, tuple[Any, ...]]:
         """
-        The same documents as one tuple per name in ``COLUMNS``, ready for ``numpy.array``.
-
-        Two to three times faster than `docs`, which makes a value of every row.
+        The same documents as one tuple per name in `values.COLUMNS`, several times faster than `docs`.
+        With *signs_of* an embedder there are ``signs``, too: a bit for each number of its vector, 1 from
+        0 upwards, the first in the highest bit; ``None`` where the current vector is not by it.
         """
 
     def postings(self, partition: Partition, terms: Sequence[str]) -> list[tuple[str, int, int]]:
@@ -157,6 +154,9 @@ class ReadView(ModelReads, RemadeReads, Protocol):
 
     def vectors(self, partition: Partition, embedder: str) -> list[tuple[int, float, bytes]]:
         """``(doc, scale, int8 bytes)`` made by *embedder*, by number."""
+
+    def vectors_of(self, partition: Partition, embedder: str, docs: Iterable[int]) -> list[tuple[int, float, bytes]]:
+        """Those of `vectors` that belong to the given documents, in their order."""
 
     def texts(self, docs: Iterable[DocRow]) -> dict[tuple[str, int], str]:
         """``{(kind, doc): text}`` of documents: a message's content, a fact's or summary's text."""
@@ -216,9 +216,11 @@ class WriteView(ReadView, ModelWrites, RemadeWrites, Protocol):
     def add_vectors(self, rows: Iterable[tuple[DocRow, str, float, bytes]]) -> None:
         """
         Insert or replace ``(document, embedder, scale, int8 bytes)`` and mark the documents embedded.
-
         A document that was removed meanwhile is passed over; its vector by another embedder goes.
         """
+
+    def note_embedder(self, embedder: str) -> None:
+        """Remember that all documents of the person have, or have been ordered, vectors by *embedder*."""
 
     def remove_docs(self, subject: str, kind: str, docs: Sequence[int]) -> None:
         """Delete documents with their postings and vectors."""
@@ -250,7 +252,6 @@ class WriteView(ReadView, ModelWrites, RemadeWrites, Protocol):
     def add_summary(self, row: Summary, doc: int, covered: Sequence[int], *, live: bool = True) -> None:
         """
         Insert a summary with an edge to each of its children, and cover messages with it.
-
         ``live=False`` inserts an older version of its range.
 
         Raises ``Conflict`` when one of them is covered already, and writes nothing then.
@@ -274,7 +275,6 @@ class WriteView(ReadView, ModelWrites, RemadeWrites, Protocol):
     def want(self, kind: str, key: str, *, wanted: int, run_at_ms: int, now_ms: int) -> None:
         """
         Order work for the scope's conversation (or person): one row per (kind, key), made or moved.
-
         ``wanted`` only rises, ``run_at`` is set as given while the row waits in its first attempt.
         A running job keeps its lease and sees the new mark when it finishes; a dead or cancelled
         one stays as it is, with the new mark.
@@ -288,9 +288,8 @@ class WriteView(ReadView, ModelWrites, RemadeWrites, Protocol):
 
     def finish(self, job: Job, now_ms: int) -> bool:
         """
-        Delete the job, or make it ready again when more was wanted meanwhile.
-
-        ``False`` (and nothing done) when the fence was lost.
+        Delete the job, or make it ready again when more was wanted meanwhile; ``False`` (and nothing
+        done) when the fence was lost.
         """
 
     def save_consent(self, row: ConsentRow) -> None:
@@ -378,6 +377,9 @@ class Store(ModelLooks, KeyLooks, Protocol):
 
     def next_due_ms(self) -> int | None:
         """When the earliest job is due or the earliest lease ends; ``None`` when nothing waits."""
+
+    def people_embedded_otherwise(self, embedder: str, *, limit: int = 100) -> list[tuple[str, str, str]]:
+        """``(org, user, bot)`` of people last noted with another embedder, and without an ``embed`` job of any state."""
 
     def people(self, *, limit: int = 1000, after: tuple[str, str, str] | None = None) -> list[tuple[str, str, str]]:
         """``(org, user, bot)`` of everybody with a memory, by key, for operators and checks."""

@@ -17,7 +17,6 @@ from ..scope import SELF, Scope
 from ..types import Evidence, Message, Rejected, Summary
 from . import rows
 from .protocol import (
-    COLUMNS,
     ConsentRow,
     ConversationRow,
     Derivation,
@@ -31,7 +30,7 @@ from .protocol import (
     SummaryRow,
     UseRow,
 )
-from .values import PromptRow, UsageRow
+from .values import COLUMNS, SEPARATOR, PromptRow, UsageRow
 
 EVERYTHING = 2**62
 """A limit, or the number of a last message, that no conversation reaches."""
@@ -220,11 +219,15 @@ class SqlReadView:
         """See the protocol."""
         return [rows.doc(row) for row in self._run("docs", **_where(partition))]
 
-    def columns(self, partition: Partition) -> dict[str, tuple[Any, ...]]:
+    def columns(self, partition: Partition, *, signs_of: str = "") -> dict[str, tuple[Any, ...]]:
         """See the protocol."""
-        found = self._run("doc_columns", **_where(partition))
-        values: Iterable[tuple[Any, ...]] = zip(*found, strict=True) if found else ((),) * len(COLUMNS)
-        return dict(zip(COLUMNS, values, strict=True))
+        found = self._run("doc_columns", embedder=signs_of, separator=SEPARATOR, **_where(partition))
+        names = (*COLUMNS, "signs")
+        values: Iterable[tuple[Any, ...]] = zip(*found, strict=True) if found else ((),) * len(names)
+        columns = dict(zip(names, values, strict=True))
+        if not signs_of:
+            del columns["signs"]
+        return columns
 
     def postings(self, partition: Partition, terms: Sequence[str]) -> list[tuple[str, int, int]]:
         """See the protocol."""
@@ -237,6 +240,12 @@ class SqlReadView:
         """See the protocol."""
         name = "vectors_shared" if partition.shared_only else "vectors"
         found: list[Any] = self._run(name, subject=partition.subject, kind=partition.kind, embedder=embedder)
+        return found
+
+    def vectors_of(self, partition: Partition, embedder: str, docs: Iterable[int]) -> list[tuple[int, float, bytes]]:
+        """See the protocol."""
+        head = (*self._head, partition.subject, partition.kind, embedder)
+        found: list[Any] = self._driver.many("vector_of", [(*head, doc) for doc in docs])
         return found
 
     def texts(self, docs: Iterable[DocRow]) -> dict[tuple[str, int], str]:

@@ -22,6 +22,16 @@ FactKey = tuple[str, str]
 """(subject, fact id): what names a fact within a person."""
 
 
+_SIGN = bytes([ord("1")] * 128 + [ord("0")] * 128)  # of an int8, read as a byte
+
+
+def signs(data: bytes) -> bytes:
+    """The signs of a vector's int8 numbers, a bit each: 1 from 0 upwards, the first in the highest bit."""
+    told = data.translate(_SIGN)
+    whole = -(-len(told) // 8)
+    return int(told.ljust(8 * whole, b"0") or b"0", 2).to_bytes(whole, "big")
+
+
 def compact_json(value: Any) -> str:
     """JSON on one line, the same text for the same value, readable in any language."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -125,6 +125,12 @@ class SqlStore(ABC):
 
         return self._reading(look)
 
+    def people_embedded_otherwise(self, embedder: str, *, limit: int = 100) -> list[tuple[str, str, str]]:
+        """See the protocol."""
+        args = {"embedder": embedder, "limit": max(0, limit)}
+        found = self._reading(lambda driver: driver.run("people_embedded_otherwise", args))
+        return [(row[0], row[1], row[2]) for row in found]
+
     def people(self, *, limit: int = 1000, after: tuple[str, str, str] | None = None) -> list[tuple[str, str, str]]:
         """See the protocol."""
         args: dict[str, Any] = {"limit": max(0, limit)}

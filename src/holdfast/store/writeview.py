@@ -73,13 +73,16 @@ class SqlWriteView(SqlReadView):
         for subject, kind, doc, before in there:
             embedder, scale, data = given[subject, kind, doc]
             add.append((*head, subject, kind, embedder, doc, scale, data))
-            if before != embedder:
-                mark.append((embedder, *head, subject, kind, doc))
+            mark.append((embedder, rows.signs(data), *head, subject, kind, doc))
             if before not in ("", embedder):
                 remove.append((*head, subject, kind, before, doc))
         self._driver.many("add_vector", add)
         self._driver.many("mark_embedded", mark)
         self._driver.many("remove_vector", remove)
+
+    def note_embedder(self, embedder: str) -> None:
+        """See the protocol."""
+        self._run("note_embedder", embedder=embedder)
 
     def remove_docs(self, subject: str, kind: str, docs: Sequence[int]) -> None:
         """See the protocol."""

@@ -11,7 +11,8 @@ import pytest
 
 from ..errors import Conflict, NotFound
 from ..scope import Scope
-from ..store.protocol import COLUMNS, DocRow, Partition, ReadView, Store, WriteView
+from ..store.protocol import DocRow, Partition, ReadView, Store, WriteView
+from ..store.values import CHARS_SPAN, COLUMNS, SEPARATOR, SIGNALS_SPAN
 from ..types import Candidate, Evidence
 from .rows import ANA, START_MS, end_fact, learn, new_fact, said_at, say, summarise
 
@@ -221,7 +222,10 @@ class IndexContract:
         empty = store.read(ANA, lambda view: view.columns(Partition("self", "fact")))
 
         assert [d.doc for d in docs] == [1, 2]
-        assert columns == {name: tuple(getattr(d, name) for d in docs) for name in COLUMNS}
+        said = tuple(SEPARATOR.join((d.conversation, d.role, d.speaker)) for d in docs)
+        sizes = tuple((d.terms * CHARS_SPAN + d.chars) * SIGNALS_SPAN + d.signals for d in docs)
+        plain = {name: tuple(getattr(d, name) for d in docs) for name in COLUMNS if name not in ("said", "sizes")}
+        assert columns == plain | {"said": said, "sizes": sizes}
         assert empty == {name: () for name in COLUMNS}
 
     def test_postings_are_literal_and_ordered(self, store: Store) -> None:
@@ -294,6 +298,33 @@ class IndexContract:
         embed(store, "e2")
         assert store.read(ANA, lambda view: view.vectors(part, "e1")) == []
         assert len(store.read(ANA, lambda view: view.vectors(part, "e2"))) == 3
+
+    def test_vectors_come_by_document_and_with_their_signs(self, store: Store) -> None:
+        store.write(ANA, lambda view: say(view, "one", "two", "three"))
+        part = Partition("self", "message")
+        first, second, _ = store.read(ANA, lambda view: view.docs(part))
+        given = [(first, "e1", 0.5, bytes([1, 0, 255, 128, 127, 0, 0, 0, 255])), (second, "e2", 0.5, b"\xff")]
+        store.write(ANA, lambda view: view.add_vectors(given))
+
+        def found(view: ReadView) -> list[int]:
+            return [doc for doc, _, _ in view.vectors_of(part, "e1", [second.doc, 99, first.doc])]
+
+        assert store.read(ANA, found) == [first.doc]
+        signs = store.read(ANA, lambda view: view.columns(part, signs_of="e1")["signs"])
+        assert signs == (bytes([0b11001111, 0b00000000]), None, None)
+        again = store.read(ANA, lambda view: view.columns(part, signs_of="e2")["signs"])
+        assert again == (None, bytes([0]), None)
+
+    def test_people_are_told_apart_by_who_embedded_them(self, store: Store) -> None:
+        def others(embedder: str) -> list[str]:
+            return sorted(user for _, user, _ in store.people_embedded_otherwise(embedder, limit=10))
+
+        for scope in (ANA, REX):
+            store.write(scope, lambda view: say(view, "one"))
+        assert others("e1") == [ANA.user]
+        store.write(ANA, lambda view: view.note_embedder("e1"))
+        assert (others("e1"), others("e2"), others("")) == ([], [ANA.user], [ANA.user])
+        assert store.people_embedded_otherwise("e2", limit=0) == []
 
     def test_a_vector_for_a_removed_document_is_passed_over(self, store: Store) -> None:
         row = store.write(ANA, lambda view: learn(view, "Lisbon"))

@@ -34,6 +34,21 @@ SELECT org, user_id, bot
  ORDER BY org, user_id, bot
  LIMIT :limit;
 
+-- name: people_embedded_otherwise
+-- Two ranges, since an index cannot look for what differs.  Whoever has such work before them, or put aside, is left out.
+SELECT p.org, p.user_id, p.bot
+  FROM person p
+ WHERE p.embedder < :embedder
+   AND NOT EXISTS (SELECT 1 FROM job j
+                    WHERE j.org = p.org AND j.user_id = p.user_id AND j.bot = p.bot AND j.kind = 'embed')
+UNION ALL
+SELECT p.org, p.user_id, p.bot
+  FROM person p
+ WHERE p.embedder > :embedder
+   AND NOT EXISTS (SELECT 1 FROM job j
+                    WHERE j.org = p.org AND j.user_id = p.user_id AND j.bot = p.bot AND j.kind = 'embed')
+ LIMIT :limit;
+
 -- name: rows_per_table
 SELECT 'person', COUNT(*) FROM person
 UNION ALL SELECT 'conversation', COUNT(*) FROM conversation

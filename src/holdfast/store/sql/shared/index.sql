@@ -22,7 +22,11 @@ SELECT subject, kind, doc, conversation, seq, ref, session, speaker, role, at, t
 
 -- name: doc_columns
 -- The same documents without what is equal in all of them; the order is that of protocol.COLUMNS.
-SELECT doc, conversation, seq, ref, session, speaker, role, at, terms, chars, signals
+-- Where, by what role and by whom come in one text, since few differ, and three small numbers in one: each column
+-- of many rows takes its time.  Signs come only of vectors by :embedder.
+SELECT doc, conversation || :separator || role || :separator || speaker AS said, seq, ref, session, at,
+       (terms * 67108864 + chars) * 16 + signals AS sizes,
+       CASE WHEN embedded = :embedder THEN signs END AS signs
   FROM doc
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind
    AND (:shared = 0 OR unscoped = 1)
@@ -49,6 +53,12 @@ SELECT doc, scale, data
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND subject = :subject AND kind = :kind AND embedder = :embedder
  ORDER BY doc;
+
+-- name: vector_of
+SELECT doc, scale, data
+  FROM vector
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND subject = :subject AND kind = :kind AND embedder = :embedder AND doc = :doc;
 
 -- name: vectors_shared
 SELECT v.doc, v.scale, v.data
@@ -91,7 +101,7 @@ ON CONFLICT (org, user_id, bot, subject, kind, embedder, doc) DO UPDATE
 
 -- name: mark_embedded
 UPDATE doc
-   SET embedded = :embedded
+   SET embedded = :embedded, signs = :signs
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind AND doc = :doc;
 
 -- name: terms_of_docs

@@ -13,6 +13,11 @@ ON CONFLICT (org, user_id, bot) DO UPDATE
        version  = excluded.version,
        epoch    = excluded.epoch;
 
+-- name: note_embedder
+UPDATE person
+   SET embedder = :embedder
+ WHERE org = :org AND user_id = :user_id AND bot = :bot;
+
 -- name: conversation
 SELECT subject, conversation, next_seq, chunk_start, ended_seq, extracted_seq, session, last_at, created_at,
        read_seq, stated_seq, unread_turns, ahead_turns

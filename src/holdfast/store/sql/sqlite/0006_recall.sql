@@ -1,0 +1,7 @@
+-- What a search of a big scope reads instead of all vectors, and whose vectors a person has.
+
+ALTER TABLE doc ADD COLUMN signs blob;                         -- the signs of the current vector's numbers, a bit each
+
+ALTER TABLE person ADD COLUMN embedder text NOT NULL DEFAULT ''; -- whose vectors all documents had when last embedded
+
+CREATE INDEX person_embedder ON person (embedder);
