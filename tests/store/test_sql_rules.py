@@ -26,7 +26,6 @@ KEYS = {
     "never": "org, user_id, bot, subject, topic",
     "episodes": "org, user_id, bot, subject, conversation, start_seq, end_seq",
     "rejected": "org, user_id, bot, subject, conversation, seq, id",
-    "reading": "org, user_id, bot, subject, conversation, layer, source, start_seq",
 }
 
 

@@ -10,17 +10,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ..digest.draft import SOURCE
 from ..errors import BadInput, Conflict
 from ..llm.protocol import ModelError
 from ..reports import BackfillReport, DigestReport
 from ..scope import Scope
 from ..store.protocol import ReadView
-from .rebuild import Rebuilder, Span
+from .rebuild import Rebuilder, Span, hopeless
 from .remake import check_active
 from .writers import Effort
 
 LAYERS = ("facts", "episodes", "summaries", "meta")
-RULES = "rules"
 _PAGE = 200
 
 Progress = Callable[[BackfillReport], None]
@@ -93,7 +93,7 @@ class Backfiller:
                 tokens=report.tokens + done.tokens,
             )
         for layer in wanted.layers:
-            if not self.rebuilder.remake.writer.source(layer, scope):
+            if not self.rebuilder.remake.writer.makes(layer):
                 continue
             for span, missing in self._due(scope, layer):
                 report = self._range(scope, layer, span, wanted, report, missing=missing)
@@ -101,19 +101,22 @@ class Backfiller:
 
     def _due(self, scope: Scope, layer: str) -> list[tuple[Span, bool]]:
         """The ranges of a layer, each with whether it is to be made."""
-        writer = self.rebuilder.remake.writer
-        name = named(writer.source(layer, scope))
         spans = self.rebuilder.spans(scope, layer)
-        if name == RULES:
+        if not self.rebuilder.remake.writer.by_model:
             return [(span, False) for span in spans]
+        economy = self.rebuilder.remake.config.economy
 
         def look(view: ReadView) -> list[tuple[Span, bool]]:
-            if layer in ("facts", "episodes"):
-                read = [(first, last) for source, first, last in view.readings(layer) if named(source) == name]
-                return [(span, not _covered(span, read)) for span in spans]
-            rows = {(s.level, s.start_seq): s for s in view.summaries()}
-            found = [(span, rows.get((span.level, span.start_seq))) for span in spans]
-            return [(span, s is not None and (named(s.source) != name or s.stale)) for span, s in found]
+            row = view.conversation()
+            if layer == "facts":
+                return [(span, row is not None and span.end_seq > row.read_seq) for span in spans]
+            if layer == "episodes":
+                asked = {(one.start_seq, one.end_seq) for one in view.episode_ranges()}
+                return [(span, (span.start_seq, span.end_seq) not in asked) for span in spans]
+            told = {(s.level, s.start_seq): s for s in view.summaries()}
+            found = [(span, told.get((span.level, span.start_seq))) for span in spans]
+            by_rules = layer == "summaries" or not economy  # there the digest tells levels by the rules, too
+            return [(span, s is not None and (s.stale or (by_rules and s.source == SOURCE))) for span, s in found]
 
         return self.rebuilder.remake.store.read(scope, look)
 
@@ -140,28 +143,13 @@ class Backfiller:
                 errors=report.errors + 1,
                 reasons=(*report.reasons, f"{where}: {error.code}: {error}"),
             )
-            if not error.transient:
+            if hopeless(error):
                 raise _Stop(report) from error
         else:
             report = replace(_with(report, took), processed=report.processed + 1, created=report.created + 1)
         if wanted.progress is not None:
             wanted.progress(report)
         return report
-
-
-def named(source: str) -> str:
-    """Who stands behind a row's source, without the version or the prompt: ``rules``, or the model's name."""
-    return source.rsplit(" ", 1)[0]
-
-
-def _covered(span: Span, read: Sequence[tuple[int, int]]) -> bool:
-    """Whether stretches in the order of their beginnings hold a whole range."""
-    upto = span.start_seq - 1
-    for first, last in sorted(read):
-        if first > upto + 1:
-            break
-        upto = max(upto, last)
-    return upto >= span.end_seq
 
 
 def _with(report: BackfillReport, took: Effort) -> BackfillReport:

@@ -20,8 +20,9 @@ from ..llm.protocol import ModelError
 from ..reconcile.swap import swap_back
 from ..reports import RebuildReport, Rebuilt
 from ..scope import Scope
-from ..store.protocol import DocRow, Partition, ReadView, RebuiltRow, SummaryRow, WriteView
+from ..store.protocol import DocRow, EpisodesRow, Partition, ReadView, RebuiltRow, SummaryRow, WriteView
 from ..types import Fact, Summary
+from .gate import NotNow
 from .remake import Made, Mark, Remake, check_active, hang_up, undisturbed, withdraw_summary
 from .vectors import BATCH_DOCS
 from .writers import Effort
@@ -85,7 +86,7 @@ class Rebuilder:
                 self._range(scope, layer, span, Mark(mark, number), spans[0].start_seq, run)
             except ModelError as error:
                 run.errors.append(f"{span.start_seq}-{span.end_seq}: {error.code}: {error}")
-                if not error.transient:
+                if hopeless(error):
                     break
             finally:
                 run.effort += self.remake.writer.spent()
@@ -98,7 +99,7 @@ class Rebuilder:
             raise BadInput(f"there is no layer {layer!r}", hint=f"use {', '.join(LAYERS)}")
         if layer == "vectors" and self.embedder is None:
             raise ConfigError("this memory has no embedder", hint="open it with one")
-        if layer != "vectors" and not self.remake.writer.source(layer, scope):
+        if layer != "vectors" and not self.remake.writer.makes(layer):
             raise ConfigError(f"the built-in rules make no {layer}", hint="open the memory with llm=…")
         self.remake.store.read(scope, check_active)
 
@@ -234,7 +235,11 @@ class Rebuilder:
             before = self.remake.held(view, row.layer, row.start_seq, row.end_seq)
             swap_back(view, row.start_seq, row.end_seq, row.became, row.was, now_ms)
             self.remake.order_vectors(view, now_ms)
-            return Made(before, self.remake.held(view, row.layer, row.start_seq, row.end_seq))
+            after = self.remake.held(view, row.layer, row.start_seq, row.end_seq)
+            if row.layer == "episodes":
+                source = next((fact.source for fact in after), row.source)
+                view.add_episodes(EpisodesRow(row.start_seq, row.end_seq, len(after), source), now_ms)
+            return Made(before, after)
         rows = {found.summary.id: found for found in view.summary_rows()}
         now, then = rows.get(row.became.ids[0]), rows.get(row.was.ids[0])
         if now is None or then is None or not now.live:
@@ -257,6 +262,11 @@ class Rebuilder:
         view.rewrite_summary(SummaryRow(back, self.remake.indexed(view, back, now_ms), live=True))
         hang_up(view, now.summary, back, today)
         return back
+
+
+def hopeless(error: ModelError) -> bool:
+    """Whether no later call of this run would succeed: a budget is spent, or somebody must mend something first."""
+    return error.setup or isinstance(error, NotNow)
 
 
 def _docs(view: ReadView, span: Span) -> list[DocRow]:

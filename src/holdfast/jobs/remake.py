@@ -17,16 +17,18 @@ from ..config import Config
 from ..digest.draft import SummaryDraft
 from ..errors import Conflict
 from ..ingest.consent import effective
+from ..ingest.pace import after_reading
 from ..ingest.redact import masked_message
+from ..reconcile.archive import order_upkeep
 from ..reconcile.facts import NEVER_HELD
 from ..reconcile.registry import Registry
 from ..reconcile.swap import Found, resting, swap
 from ..scope import SELF, Scope
 from ..store.protocol import Derivation, ReadView, RebuiltRow, Side, Store, SummaryRow, WriteView
 from ..types import Fact, FactKind, Message, Summary
-from .facts import ReadFacts, Reading
+from .facts import ReadFacts
 from .summaries import into_index
-from .writers import Claims, Writer
+from .writers import Heard, Writer
 
 TRIES = 50
 FACT_KINDS: tuple[FactKind, ...] = ("attribute", "statement")
@@ -146,56 +148,62 @@ class Remake:
     def facts(self, scope: Scope, span: tuple[int, int], begin: int, mark: Mark, kept: set[str]) -> Made:
         """Read a range for facts again; *begin* is where the whole rebuild began, *kept* what it has found so far."""
 
-        def read(seen: Reading) -> Claims:
-            return self.writer.facts(scope, seen) if seen.messages else ([], [])
-
-        return self._swapped(scope, "facts", FACT_KINDS, span, begin, mark, kept, read)
+        return self._swapped(scope, FACT_KINDS, span, begin, mark, kept, self.writer.facts)
 
     def episodes(self, scope: Scope, span: tuple[int, int], mark: Mark) -> Made:
         """Read a chunk for episodes again."""
 
-        def read(seen: Reading) -> Claims:
-            return self.writer.episodes(scope, seen.messages) if seen.messages else ([], [])
-
-        return self._swapped(scope, "episodes", EPISODE_KINDS, span, span[0], mark, set(), read)
+        return self._swapped(scope, EPISODE_KINDS, span, span[0], mark, set(), self.writer.episodes)
 
     def _swapped(
         self,
         scope: Scope,
-        layer: str,
         kinds: tuple[FactKind, ...],
         span: tuple[int, int],
         begin: int,
         mark: Mark,
         kept: set[str],
-        read: Callable[[Reading], Claims],
+        read: Callable[[Scope, tuple[int, int]], Heard],
     ) -> Made:
-        source = self.writer.source(layer, scope)
-
         def attempt() -> tuple[Made, set[str]] | None:
-            seen = self.store.read(scope, lambda view: self.reader.reading_again(view, *span))
-            found = Found(*span, begin, kinds, source, *read(seen))
-            return self.store.write(scope, partial(self._take_in, seen=seen, found=found, kept=kept, mark=mark))
+            heard = read(scope, span)
+            found = Found(*span, begin, kinds, heard.source, heard.claims, heard.refused, heard.means)
+            return self.store.write(scope, partial(self._take_in, heard=heard, found=found, kept=kept, mark=mark))
 
         made, known = _persistent(attempt)
         kept |= known
         return made
 
     def _take_in(
-        self, view: WriteView, seen: Reading, found: Found, kept: set[str], mark: Mark
+        self, view: WriteView, heard: Heard, found: Found, kept: set[str], mark: Mark
     ) -> tuple[Made, set[str]] | None:
-        if not undisturbed(view, seen.epoch):
+        if not undisturbed(view, heard.epoch):
             return None
         now_ms, known = self.now_ms(), set(kept)
         layer = "episodes" if found.kinds == EPISODE_KINDS else "facts"
         before = self.held(view, layer, found.first, found.last)
-        was, became, _ = swap(view, found, known, self.registry, new_id=lambda: new_id("fact", now_ms), now_ms=now_ms)
+        was, became, changes = swap(
+            view, found, known, self.registry, new_id=lambda: new_id("fact", now_ms), now_ms=now_ms
+        )
         view.add_rebuilt(
             RebuiltRow(mark.id, mark.part, layer, found.first, found.last, was, became, found.source, now_ms)
         )
-        view.add_reading(layer, found.source, found.first, found.last)
+        if heard.noted is not None:
+            view.add_episodes(heard.noted, now_ms)
+        elif layer == "facts" and self.writer.by_model:
+            self._mark_read(view, found.first, found.last)
+        order_upkeep(view, changes, self.config.max_memories, now_ms)
         self.order_vectors(view, now_ms)
         return Made(before, self.held(view, layer, found.first, found.last)), known
+
+    def _mark_read(self, view: WriteView, first: int, last: int) -> None:
+        """The digest need not read again what follows on what it had read."""
+        row = view.conversation()
+        if row is None or not first <= row.read_seq + 1 <= last:
+            return
+        turns = sum(m.role == "user" for m in view.messages(start_seq=row.read_seq + 1, end_seq=last))
+        every = self.config.extract_every_user_turns
+        view.save_conversation(replace(after_reading(row, last, turns, every), ahead_turns=row.ahead_turns))
 
     def held(self, view: ReadView, layer: str, first: int, last: int) -> tuple[Fact, ...]:
         """The facts of a layer and range that hold or once held."""

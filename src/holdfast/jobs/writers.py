@@ -10,13 +10,14 @@ from ..digest.draft import SOURCE, SummaryDraft
 from ..digest.rollup import summarize_level
 from ..digest.summarize import summarize_chunk
 from ..reconcile.facts import Claim
+from ..reconcile.learn import WORDS_ALONE
+from ..reconcile.statements import Means
 from ..scope import Scope
+from ..store.values import EpisodesRow
 from ..types import Candidate, Message, Summary
-from .facts import ReadFacts, Reading
+from .facts import ReadFacts
 
 BATCH_MESSAGES = 200
-
-Claims = tuple[list[Claim], list[tuple[Candidate, str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,22 @@ class Effort:
         return Effort(self.calls + other.calls, self.tokens + other.tokens, cost)
 
 
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """
+    What a reading of one range came to, as of one moment.
+
+    ``noted`` says, of episodes, that the range was asked for them.
+    """
+
+    epoch: int
+    source: str
+    claims: Sequence[Claim] = ()
+    refused: Sequence[tuple[Candidate, str]] = ()
+    means: Means = WORDS_ALONE
+    noted: EpisodesRow | None = None
+
+
 class Writer(Protocol):
     """
     Makes summaries and reads facts and episodes, each for one range; called with no transaction open.
@@ -43,8 +60,12 @@ class Writer(Protocol):
     def batch_messages(self) -> int:
         """How many messages are read for facts at a time, at most."""
 
-    def source(self, layer: str, scope: Scope) -> str:
-        """What rows of a layer that it makes for a person now will say about who made them; "" when it makes none."""
+    @property
+    def by_model(self) -> bool:
+        """Whether it is a model."""
+
+    def makes(self, layer: str) -> bool:
+        """Whether rows of this layer are made at all."""
 
     def chunk(self, scope: Scope, messages: Sequence[Message]) -> SummaryDraft:
         """The level-1 summary of a chunk."""
@@ -52,17 +73,17 @@ class Writer(Protocol):
     def level(self, scope: Scope, children: Sequence[Summary]) -> SummaryDraft:
         """The summary of summaries of one level."""
 
-    def facts(self, scope: Scope, seen: Reading) -> Claims:
-        """What the messages state, and what is refused."""
+    def facts(self, scope: Scope, span: tuple[int, int]) -> Heard:
+        """What the messages of a range state, read as if nobody had read them."""
 
-    def episodes(self, scope: Scope, messages: Sequence[Message]) -> Claims:
-        """What happened in a chunk, and what is refused."""
+    def episodes(self, scope: Scope, span: tuple[int, int]) -> Heard:
+        """What happened in a chunk, read as if nobody had read it."""
 
     def effort(self, layer: str, scope: Scope, texts: Sequence[str]) -> Effort:
-        """What one call for these texts would take, at most."""
+        """What making a range of a layer from these texts would take, at most."""
 
     def spent(self) -> Effort:
-        """What the calls since the last time this was asked took."""
+        """What the calls of this thread since the last time it asked took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +91,16 @@ class Rules:
     """The built-in rules as a `Writer`: they cost nothing, and make no episodes."""
 
     reader: ReadFacts
+    by_model: bool = False
 
     @property
     def batch_messages(self) -> int:
         """See the protocol."""
         return BATCH_MESSAGES
 
-    def source(self, layer: str, scope: Scope) -> str:
+    def makes(self, layer: str) -> bool:
         """See the protocol."""
-        return "" if layer == "episodes" else SOURCE
+        return layer != "episodes"
 
     def chunk(self, scope: Scope, messages: Sequence[Message]) -> SummaryDraft:
         """See the protocol."""
@@ -88,13 +110,17 @@ class Rules:
         """See the protocol."""
         return summarize_level(children)
 
-    def facts(self, scope: Scope, seen: Reading) -> Claims:
+    def facts(self, scope: Scope, span: tuple[int, int]) -> Heard:
         """See the protocol."""
-        return self.reader.claims(scope, seen)
+        seen = self.reader.store.read(scope, lambda view: self.reader.reading_again(view, *span))
+        claims, refused = self.reader.claims(scope, seen)
+        means = self.reader.means([c.candidate.text for c in claims if c.candidate.kind == "statement"])
+        return Heard(seen.epoch, SOURCE, claims, refused, means)
 
-    def episodes(self, scope: Scope, messages: Sequence[Message]) -> Claims:
+    def episodes(self, scope: Scope, span: tuple[int, int]) -> Heard:
         """See the protocol."""
-        return [], []
+        epoch = self.reader.store.read(scope, lambda view: view.person().epoch)
+        return Heard(epoch, SOURCE)
 
     def effort(self, layer: str, scope: Scope, texts: Sequence[str]) -> Effort:
         """See the protocol."""

@@ -42,7 +42,6 @@ from .erasing import ERASED
 from .fitting import Data, listed, made, text, whole, whole_ms
 
 FORMAT, VERSION = "holdfast-person", 1
-READ_LAYERS = ("facts", "episodes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +162,6 @@ class Portable:
             here.add_episodes(made(EpisodesRow, one), now_ms)
         for one in listed(item, "rebuilds"):
             here.add_rebuilt(made(RebuiltRow, one, was=_side(one["was"]), became=_side(one["became"])))
-        for one in listed(item, "readings"):
-            place = (text(one, "layer"), text(one, "source"))
-            here.add_reading(*place, whole(one, "start_seq"), whole(one, "end_seq"))
         said = {m.message.seq: m.message.at for m in stored}
         for one in sorted(listed(item, "summaries"), key=lambda one: int(one["level"])):
             self._take_summary(here, row, one, said, now_ms)
@@ -192,11 +188,6 @@ def _conversation(view: ReadView, row: ConversationRow) -> dict[str, Any]:
             for s in here.summary_rows()
         ],
         "rebuilds": [_rebuilt(one) for one in here.rebuilt()],
-        "readings": [
-            {"layer": layer, "source": source, "start_seq": first, "end_seq": last}
-            for layer in READ_LAYERS
-            for source, first, last in here.readings(layer)
-        ],
         "keys": [dict(zip(("key", "digest", "first_seq", "last_seq"), key, strict=True)) for key in here.keys()],
         "episodes": [asdict(asked) for asked in here.episode_ranges()],
         "refused": [

@@ -19,9 +19,10 @@ from ..types import Candidate, FactChange, FactKind
 from .erase import hand_over, lose_endings, reinstate
 from .facts import NEVER_HELD, REBUILT, Claim, ends_it, states
 from .indexing import leave_index
-from .learn import learn
+from .learn import WORDS_ALONE, learn
 from .merging import sources_of
 from .registry import Registry
+from .statements import Means
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Found:
     source: str
     claims: Sequence[Claim]
     refused: Sequence[tuple[Candidate, str]]
+    means: Means = WORDS_ALONE
 
 
 def resting(view: ReadView, first: int, last: int, kinds: Sequence[FactKind]) -> list[FactRow]:
@@ -84,7 +86,7 @@ def swap(
     if "attribute" in found.kinds:
         view.remove_rejected(found.first, found.last)
     claims = [claim for claim in claims if not (claim.candidate.op == "retract" and _ended(view, claim, now_ms))]
-    changes = learn(view, claims, found.refused, registry, new_id=new_id, now_ms=now_ms)
+    changes = learn(view, claims, found.refused, registry, new_id=new_id, now_ms=now_ms, means=found.means)
     known = {row.fact.id for row in before if row.fact.ended_because != REBUILT}
     now = [row for row in resting(view, found.first, found.last, found.kinds) if row.fact.ended_because != REBUILT]
     was = Side(tuple(row.fact.id for row in doomed), sources, ends)

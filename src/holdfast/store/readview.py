@@ -317,11 +317,6 @@ class SqlReadView:
         """See the protocol."""
         return [rows.derivation(row) for row in self._run("endings")]
 
-    def readings(self, layer: str) -> list[tuple[str, int, int]]:
-        """See the protocol."""
-        self._place()
-        return [(row[0], row[1], row[2]) for row in self._run("readings", layer=layer)]
-
     def rebuilt(self) -> list[RebuiltRow]:
         """See the protocol."""
         self._place()

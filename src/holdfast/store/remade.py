@@ -8,10 +8,7 @@ from .values import RebuiltRow, SummaryRow
 
 
 class RemadeReads(Protocol):
-    """What of a conversation was read by whom, and what was made again."""
-
-    def readings(self, layer: str) -> list[tuple[str, int, int]]:
-        """``(source, start_seq, end_seq)``: who read which messages of the scope's conversation for a layer."""
+    """What of a conversation was made again."""
 
     def rebuilt(self) -> list[RebuiltRow]:
         """The ranges of the scope's conversation that were made again, oldest first."""
@@ -26,9 +23,6 @@ class RemadeWrites(Protocol):
 
         Level 1 that goes live covers its range; one that stops being live leaves it.
         """
-
-    def add_reading(self, layer: str, source: str, start_seq: int, end_seq: int) -> None:
-        """Note that a range was read; what joins an earlier one becomes one with it."""
 
     def add_rebuilt(self, row: RebuiltRow) -> None:
         """Note that a range of the scope's conversation was made again."""

@@ -18,16 +18,3 @@ CREATE TABLE rebuilt (
     created_at   integer NOT NULL,
     PRIMARY KEY (org, user_id, bot, subject, conversation, id, part)
 ) STRICT, WITHOUT ROWID;
-
-CREATE TABLE reading (                     -- who read which messages for a layer that may find nothing in them
-    org          text    NOT NULL,
-    user_id      text    NOT NULL,
-    bot          text    NOT NULL,
-    subject      text    NOT NULL,
-    conversation text    NOT NULL,
-    layer        text    NOT NULL,         -- facts, episodes
-    source       text    NOT NULL,
-    start_seq    integer NOT NULL,
-    end_seq      integer NOT NULL,
-    PRIMARY KEY (org, user_id, bot, subject, conversation, layer, source, start_seq)
-) STRICT, WITHOUT ROWID;
