@@ -205,7 +205,7 @@ class Memory:
             None if user is None else _scope(org, bot, user, None),
             tuple(layers),
             None if limit is None else checked_count("limit", limit),
-            self._config.backfill_delay_ms if delay_ms is None else max(0, delay_ms),
+            self._config.backfill_delay_ms if delay_ms is None else delay_ms,
             dry_run,
             progress,
         )

@@ -40,6 +40,7 @@ from .jobs.bymodel import ByModel, NoteEpisodes
 from .jobs.consolidate import Consolidate
 from .jobs.facts import ReadFacts
 from .jobs.gate import day_of
+from .jobs.modelwriter import model_writer
 from .jobs.queue import Handler, Queue
 from .jobs.reading import ReadByModel
 from .jobs.rebuild import Rebuilder
@@ -53,7 +54,7 @@ from .jobs.usage import counted, record
 from .jobs.uses import Uses
 from .jobs.vectors import EmbedDocs
 from .jobs.worker import Workers, drain
-from .jobs.writers import Rules
+from .jobs.writers import Rules, Writer
 from .llm.protocol import LanguageModel
 from .privacy.byhand import ByHand
 from .privacy.choices import Choices, state_of
@@ -125,7 +126,8 @@ class Pipeline:
         self.eraser = Eraser(store, config, self.now_ms, reader, self.answering.forget_caches)
         self.by_hand = ByHand(store, config, self.now_ms, reader)
         self.portable = Portable(store, config, self.now_ms, self.choices)
-        remake = Remake(store, config, self.now_ms, reader.registry, reader, Rules(reader))
+        writer: Writer = Rules(reader) if self.asking is None else model_writer(store, self.asking, reader)
+        remake = Remake(store, config, self.now_ms, reader.registry, reader, writer)
         self.rebuilder = Rebuilder(remake, embedder)
         self.backfiller = Backfiller(self.rebuilder, self._catch_up)
 

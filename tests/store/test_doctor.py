@@ -56,6 +56,7 @@ DAMAGE = {
     "episodes": "UPDATE episodes SET end_seq = 99",
     "idempotency": "UPDATE idempotency SET last_seq = 99",
     "rebuilt": "UPDATE rebuilt SET end_seq = 99",
+    "reading": "UPDATE reading SET end_seq = 99",
     "older_version": "UPDATE summary SET doc = 99 WHERE live = 0",
     "erased_message": "UPDATE message SET role = 'erased', doc = 0 WHERE seq = 1",
     "edge_of_end": "INSERT INTO derivation SELECT org, user_id, bot, 'end', id, 'message', subject, 'chat', 1, 1, '' "

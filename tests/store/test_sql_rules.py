@@ -25,6 +25,7 @@ KEYS = {
     "usage": "org, user_id, bot, day, layer, model",
     "never": "org, user_id, bot, subject, topic",
     "episodes": "org, user_id, bot, subject, conversation, start_seq, end_seq",
+    "reading": "org, user_id, bot, subject, conversation, model, start_seq",
     "rejected": "org, user_id, bot, subject, conversation, seq, id",
 }
 

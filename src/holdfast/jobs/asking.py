@@ -68,6 +68,11 @@ class Asking:
             return own.of(input_tokens, output_tokens, cached_tokens)
         return self.model.price(input_tokens, output_tokens, cached_tokens) if isinstance(self.model, Priced) else None
 
+    def cost(self, answer: Answer) -> float | None:
+        """US dollars for one answer; ``None`` when the price is not known."""
+        own = self.model.name in self.config.prices or answer.cost is None
+        return self.price(answer.input_tokens, answer.output_tokens, answer.cached_tokens) if own else answer.cost
+
     def source(self, digest: str) -> str:
         """What a row says about who wrote it, given the digest of the prompt."""
         return f"{self.model.name} {digest}"
@@ -81,8 +86,6 @@ class Asking:
         row = UsageRow(day, request.layer, self.model.name, calls=1, failed=int(answer is None))
         if answer is not None:
             used = (answer.input_tokens, answer.output_tokens, answer.cached_tokens)
-            own = self.model.name in self.config.prices or answer.cost is None
-            cost = self.price(*used) if own else answer.cost
-            row = counted(row, used, cost)
+            row = counted(row, used, self.cost(answer))
         record(self.store, scope, row, self.config.usage_days)
         self.gate.used(scope, row)

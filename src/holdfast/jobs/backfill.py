@@ -58,6 +58,8 @@ class Backfiller:
         """See `Memory.backfill`."""
         if unknown := [layer for layer in wanted.layers if layer not in LAYERS]:
             raise BadInput(f"there is no layer {unknown[0]!r} to backfill", hint=f"use {', '.join(LAYERS)}")
+        if isinstance(wanted.delay_ms, bool) or not isinstance(wanted.delay_ms, int) or wanted.delay_ms < 0:
+            raise BadInput(f"delay_ms must be a whole number of at least 0, not {wanted.delay_ms!r}")
         report = BackfillReport(dry_run=wanted.dry_run)
         for scope in self._conversations(wanted.person):
             try:
@@ -107,9 +109,9 @@ class Backfiller:
         economy = self.rebuilder.remake.config.economy
 
         def look(view: ReadView) -> list[tuple[Span, bool]]:
-            row = view.conversation()
             if layer == "facts":
-                return [(span, row is not None and span.end_seq > row.read_seq) for span in spans]
+                read = [(first, last) for _, first, last in view.readings()]
+                return [(span, not _covered(span, read)) for span in spans]
             if layer == "episodes":
                 asked = {(one.start_seq, one.end_seq) for one in view.episode_ranges()}
                 return [(span, (span.start_seq, span.end_seq) not in asked) for span in spans]
@@ -150,6 +152,16 @@ class Backfiller:
         if wanted.progress is not None:
             wanted.progress(report)
         return report
+
+
+def _covered(span: Span, read: Sequence[tuple[int, int]]) -> bool:
+    """Whether stretches hold a whole range."""
+    upto = span.start_seq - 1
+    for first, last in sorted(read):
+        if first > upto + 1:
+            break
+        upto = max(upto, last)
+    return upto >= span.end_seq
 
 
 def _with(report: BackfillReport, took: Effort) -> BackfillReport:

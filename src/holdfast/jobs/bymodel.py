@@ -150,6 +150,7 @@ class ByModel:
         changes = self._note(view, row, told.episodes, now_ms) if told.episodes is not None else []
         if told.facts is not None:
             changes += self.telling.looking.learn(view, row, told.facts, now_ms)
+            view.add_reading(self.telling.asked.asking.model.name, *span)
         for kind in told.left:
             order_range(view, kind, *span, now_ms)
         if self.telling.asked.config.economy and row.read_seq < span[1]:

@@ -15,10 +15,12 @@ from ..digest.rollup import summarize_level
 from ..llm.protocol import Answer, Request
 from ..reconcile.facts import Claim
 from ..scope import SELF, Scope
-from ..store.protocol import ReadView
+from ..store.protocol import ReadView, Store
 from ..text.tokens import count_tokens
 from ..types import Candidate, Message, Summary
 from .asked import Asked, spent
+from .asking import Asking
+from .facts import ReadFacts
 from .reading import ask_for_facts, read_upto
 from .sight import WINDOW_TURNS, Looking, Sight
 from .telling import Telling
@@ -69,6 +71,12 @@ class Metered(Asked):
         return answer
 
 
+def model_writer(store: Store, asking: Asking, reader: ReadFacts) -> Model:
+    """The writer that asks by *asking* and looks with *reader*."""
+    asked, looking = Metered(store, asking, reader.now_ms), Looking(reader)
+    return Model(asked, Telling(asked, looking), looking)
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
     """One model as a `Writer`; in economy mode the rules tell the levels, as in the digest."""
@@ -77,6 +85,11 @@ class Model:
     telling: Telling
     looking: Looking
     by_model: bool = True
+
+    @property
+    def name(self) -> str:
+        """See the protocol."""
+        return self.asked.asking.model.name
 
     @property
     def batch_messages(self) -> int:

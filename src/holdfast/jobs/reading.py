@@ -45,14 +45,15 @@ class ReadByModel:
                     return report
                 continue
             try:
-                answer, extraction, found = self._ask(job, scope, sight)
+                self.asked.hold(job, scope)
+                answer, extraction, found = ask_for_facts(self.asked, self.looking, scope, sight)
             except ModelError as error:
                 if span or not gives_up(job, error, self.asked.config.job_attempts):
                     raise
                 store.write(scope, partial(self._pass_over, job=job, sight=sight))
                 report += DigestReport(failed=1)
                 continue
-            upto = _read_upto(sight, extraction, cut=answer.finish == "length")
+            upto = read_upto(sight, extraction, cut=answer.finish == "length")
             changes = store.write(scope, partial(self._write, job=job, sight=sight, upto=upto, found=found))
             halfway = upto < sight.last_seq
             report += report_of(changes, problems=len(extraction.problems), tokens=spent(answer))
@@ -61,16 +62,6 @@ class ReadByModel:
 
     def _look(self, view: ReadView, span: tuple[int, int] | None) -> Sight:
         return self.looking.span(view, *span) if span else self.looking.unread(view)
-
-    def _ask(self, job: Job, scope: Scope, sight: Sight) -> tuple[Answer, Extraction, Found]:
-        prompt = self.asked.prompt(scope, "fact_extraction")
-        self.asked.hold(job, scope)
-        key = f"facts:{scope.conversation}:{sight.first_seq}-{sight.last_seq}"
-        text = text_of(self.looking.sections(scope, sight))
-        more = self.looking.reader.registry.listing()
-        answer = self.asked.ask(scope, self.asked.request("facts", prompt, text, key, more=more))
-        extraction = read_answer(answer, self.looking.window(scope, sight), source=self.asked.source(prompt))
-        return answer, extraction, self.looking.stands(scope, sight, extraction)
 
     def _due(self, sight: Sight, span: tuple[int, int] | None) -> bool:
         """Whether a call is made now."""
@@ -110,6 +101,7 @@ class ReadByModel:
         if row is None:
             return []
         changes = self.looking.learn(view, row, found, now_ms)
+        view.add_reading(self.asked.asking.model.name, sight.first_seq, upto)
         if not range_of(job):
             view.save_conversation(self._moved(row, sight, upto))
             return changes
@@ -131,6 +123,22 @@ class ReadByModel:
             view.save_conversation(replace(self._moved(row, sight, sight.last_seq), ahead_turns=row.ahead_turns))
 
 
+def ask_for_facts(asked: Asked, looking: Looking, scope: Scope, sight: Sight) -> tuple[Answer, Extraction, Found]:
+    """
+    One call about the messages of *sight*: the answer, what was read in it, and what of that stands.
+
+    Raises:
+        ModelError: there is no answer that can be used.
+    """
+    prompt = asked.prompt(scope, "fact_extraction")
+    key = f"facts:{scope.conversation}:{sight.first_seq}-{sight.last_seq}"
+    text = text_of(looking.sections(scope, sight))
+    more = looking.reader.registry.listing()
+    answer = asked.ask(scope, asked.request("facts", prompt, text, key, more=more))
+    extraction = read_answer(answer, looking.window(scope, sight), source=asked.source(prompt))
+    return answer, extraction, looking.stands(scope, sight, extraction)
+
+
 def order_range(view: WriteView, kind: str, first: int, last: int, now_ms: int) -> None:
     """Have one range done by a job of its own."""
     view.want(kind, f"{first}-{last}", wanted=last, run_at_ms=now_ms, now_ms=now_ms)
@@ -150,7 +158,7 @@ def report_of(changes: Sequence[FactChange], *, problems: int = 0, tokens: int =
     )
 
 
-def _read_upto(sight: Sight, extraction: Extraction, *, cut: bool) -> int:
+def read_upto(sight: Sight, extraction: Extraction, *, cut: bool) -> int:
     """The last message that counts as read: of an answer that was cut off, the one before its last row's."""
     last = sight.last_seq
     if not cut:

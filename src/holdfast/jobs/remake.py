@@ -191,6 +191,7 @@ class Remake:
         if heard.noted is not None:
             view.add_episodes(heard.noted, now_ms)
         elif layer == "facts" and self.writer.by_model:
+            view.add_reading(self.writer.name, found.first, found.last)
             self._mark_read(view, found.first, found.last)
         order_upkeep(view, changes, self.config.max_memories, now_ms)
         self.order_vectors(view, now_ms)

@@ -61,6 +61,10 @@ class Writer(Protocol):
         """How many messages are read for facts at a time, at most."""
 
     @property
+    def name(self) -> str:
+        """The name of the model, or that of the rules."""
+
+    @property
     def by_model(self) -> bool:
         """Whether it is a model."""
 
@@ -91,6 +95,7 @@ class Rules:
     """The built-in rules as a `Writer`: they cost nothing, and make no episodes."""
 
     reader: ReadFacts
+    name: str = SOURCE
     by_model: bool = False
 
     @property

@@ -160,6 +160,8 @@ class Portable:
             here.add_rejected(made(Candidate, one["claim"]), text(one, "reason"), whole_ms(one["at"]))
         for one in item.get("episodes", ()):
             here.add_episodes(made(EpisodesRow, one), now_ms)
+        for one in listed(item, "readings"):
+            here.add_reading(text(one, "model"), whole(one, "start_seq"), whole(one, "end_seq"))
         for one in listed(item, "rebuilds"):
             here.add_rebuilt(made(RebuiltRow, one, was=_side(one["was"]), became=_side(one["became"])))
         said = {m.message.seq: m.message.at for m in stored}
@@ -187,6 +189,7 @@ def _conversation(view: ReadView, row: ConversationRow) -> dict[str, Any]:
             asdict(s.summary) | {"created_at": to_ms(s.summary.created_at), "live": s.live} | _lists(s.summary)
             for s in here.summary_rows()
         ],
+        "readings": [dict(zip(("model", "start_seq", "end_seq"), row, strict=True)) for row in here.readings()],
         "rebuilds": [_rebuilt(one) for one in here.rebuilt()],
         "keys": [dict(zip(("key", "digest", "first_seq", "last_seq"), key, strict=True)) for key in here.keys()],
         "episodes": [asdict(asked) for asked in here.episode_ranges()],

@@ -16,6 +16,7 @@ from datetime import datetime
 from ..clock import from_ms, to_ms
 from ..store.protocol import FactRow
 from ..types import Candidate, Evidence, Fact, FactChange
+from .agree import same_words
 from .registry import Registry, Slot, same
 
 ARCHIVED = "archived"
@@ -98,11 +99,11 @@ def decide(
 
 
 def states(row: FactRow, claim: Claim) -> bool:
-    """Whether a fact, live or past, is what *claim* says, wherever it was said; a sentence is when it rests on it."""
+    """Whether a fact, live or past, is what *claim* says, wherever it was said."""
     candidate = claim.candidate
     if (candidate.kind, candidate.subject) != (row.fact.kind, row.fact.subject):
         return False
-    if candidate.kind != "attribute" and rests_on(row, claim.evidence):
+    if candidate.kind != "attribute" and rests_on(row, claim.evidence) and same_words(candidate.text, row.fact.text):
         return True
     return candidate.category == row.fact.category and _says(row, candidate)
 

@@ -55,6 +55,7 @@ HINTS = {
     "episodes": "rebuild the episodes of this conversation",
     "idempotency": _LOST,
     "rebuilt": _LOST,
+    "reading": _LOST,
     "older_version": _SUMMARIES,
     "erased_message": "forget the message again",
     "edge_of_end": _FACTS,

@@ -24,6 +24,7 @@ OF_CONVERSATION = (
     "episodes",
     "prefix",
     "rebuilt",
+    "reading",
     "conversation",
 )
 OF_PERSON = (
@@ -124,6 +125,14 @@ class SqlEraseView(SqlWriteView):
             self._run("remove_coverage", start_seq=summary.start_seq, end_seq=summary.end_seq, id=summary.id)
             covered = range(summary.start_seq, summary.end_seq + 1) if row.live else ()
             self._driver.many("add_coverage", [(*head, seq, summary.id) for seq in covered])
+
+    def add_reading(self, model: str, start_seq: int, end_seq: int) -> None:
+        """See the protocol."""
+        self._place()
+        before = self._run("reading_before", model=model, start_seq=start_seq, before=start_seq - 1)
+        if before:
+            start_seq, end_seq = before[0][0], max(before[0][1], end_seq)
+        self._run("add_reading", model=model, start_seq=start_seq, end_seq=end_seq)
 
     def add_rebuilt(self, row: RebuiltRow) -> None:
         """See the protocol."""

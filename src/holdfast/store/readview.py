@@ -317,6 +317,11 @@ class SqlReadView:
         """See the protocol."""
         return [rows.derivation(row) for row in self._run("endings")]
 
+    def readings(self) -> list[tuple[str, int, int]]:
+        """See the protocol."""
+        self._place()
+        return [(row[0], row[1], row[2]) for row in self._run("readings")]
+
     def rebuilt(self) -> list[RebuiltRow]:
         """See the protocol."""
         self._place()

@@ -62,7 +62,7 @@ def everything(view: ReadView) -> list[object]:
         view.conversation(), view.stored(), view.summary_rows(), view.keys(), view.covered(1, 9),
         view.resting_on(1, 9), view.prefix("layered"), view.rejected(), view.episode_ranges(), facts, view.topics(),
         view.usage(), view.prompts(),
-        view.rebuilt(),
+        view.rebuilt(), view.readings(),
         [edge for edge in view.endings() if (edge.subject, edge.conversation) == (view.scope.subject, beside(view))],
         [row for part in view.partitions(["message", "summary"]) for row in view.docs(part) if row.conversation == mine],
     ]  # fmt: skip

@@ -17,8 +17,11 @@ def two_levels(view: WriteView) -> None:
     summarise(view, 1, 4, [summarise(view, 1, 2), summarise(view, 3, 4)])
 
 
+Spans = list[tuple[int, int]]
+
+
 class RemadeContract:
-    """Versions of summaries, rebuilt ranges."""
+    """Versions of summaries, rebuilt ranges, readings."""
 
     def test_versions_change_places_with_what_they_cover(self, store: Store) -> None:
         """The one that goes covers nothing and is no longer live; the one that comes covers its range."""
@@ -44,6 +47,26 @@ class RemadeContract:
 
         store.write(ANA, mark)
         assert [s.stale for s in store.read(ANA, lambda view: view.summaries())] == [False, True, False]
+
+    @pytest.mark.parametrize(
+        ("spans", "kept"),
+        [
+            ([(1, 2), (3, 4)], [(1, 4)]),
+            ([(1, 4), (2, 3)], [(1, 4)]),
+            ([(1, 2), (4, 5)], [(1, 2), (4, 5)]),
+            ([(1, 3), (1, 2)], [(1, 3)]),
+            ([(4, 5), (1, 2), (3, 3)], [(1, 3), (4, 5)]),
+        ],
+    )
+    def test_readings_that_join_become_one(self, store: Store, spans: Spans, kept: Spans) -> None:
+        def work(view: WriteView) -> None:
+            say(view, "one", "two", "three", "four", "five")
+            for span in spans:
+                view.add_reading("m:1", *span)
+            view.add_reading("m:2", 2, 2)
+
+        store.write(ANA, work)
+        assert store.read(ANA, lambda view: view.readings()) == [*(("m:1", *span) for span in kept), ("m:2", 2, 2)]
 
     def test_rebuilt_ranges_come_back_in_the_order_of_their_making(self, store: Store) -> None:
         side = Side(("a", "b"), (("f", "rules 1"),), (("g", 3),))

@@ -1,4 +1,4 @@
-"""A range that was made again, for tests of stores: both versions."""
+"""A range that was made again, for tests of stores: both versions, and who read what."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def older_version(view: WriteView, of: Summary) -> Summary:
 
 
 def made_again(view: WriteView) -> RebuiltRow:
-    """Note that the first summary of the view's conversation was made again."""
+    """Note that the first summary of the view's conversation was made again, and that a model read what it covers."""
     new = view.summaries()[0]
     old = older_version(view, new)
     span = (new.start_seq, new.end_seq)
@@ -26,6 +26,7 @@ def made_again(view: WriteView) -> RebuiltRow:
         "reb_1", 0, "summaries", *span, Side((old.id,)), Side((new.id,), ends=(("f", 1),)), "test 1", END_MS
     )
     view.add_rebuilt(row)
+    view.add_reading("test:1", *span)
     return row
 
 

@@ -68,6 +68,7 @@ UNION ALL SELECT 'prefix', COUNT(*) FROM prefix
 UNION ALL SELECT 'consent', COUNT(*) FROM consent
 UNION ALL SELECT 'never', COUNT(*) FROM never
 UNION ALL SELECT 'rebuilt', COUNT(*) FROM rebuilt
+UNION ALL SELECT 'reading', COUNT(*) FROM reading
 UNION ALL SELECT 'usage', COUNT(*) FROM usage
 UNION ALL SELECT 'prompt', COUNT(*) FROM prompt;
 

@@ -311,6 +311,14 @@ SELECT r.org, r.user_id, r.bot, r.subject, r.conversation, r.id, r.part
    AND c.subject = r.subject AND c.conversation = r.conversation
  WHERE c.next_seq IS NULL OR r.start_seq < 1 OR r.end_seq < r.start_seq OR r.end_seq >= c.next_seq;
 
+-- name: check_reading
+-- What a model read lies within its conversation.
+SELECT r.org, r.user_id, r.bot, r.subject, r.conversation, r.model, r.start_seq
+  FROM reading r
+  LEFT JOIN conversation c ON c.org = r.org AND c.user_id = r.user_id AND c.bot = r.bot
+   AND c.subject = r.subject AND c.conversation = r.conversation
+ WHERE c.next_seq IS NULL OR r.start_seq < 1 OR r.end_seq < r.start_seq OR r.end_seq >= c.next_seq;
+
 -- name: check_older_version
 -- An older version of a summary covers nothing and is not found.
 SELECT s.org, s.user_id, s.bot, s.subject, s.conversation, s.id

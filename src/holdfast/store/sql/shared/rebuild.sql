@@ -19,6 +19,38 @@ UPDATE summary
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND subject = :subject AND conversation = :conversation AND id = :id;
 
+-- name: readings
+SELECT model, start_seq, end_seq
+  FROM reading
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND subject = :subject AND conversation = :conversation
+ ORDER BY model, start_seq;
+
+-- name: reading_before
+-- The stretch that ends right before a message, or holds it.
+SELECT start_seq, end_seq
+  FROM reading
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND subject = :subject AND conversation = :conversation AND model = :model
+   AND start_seq <= :start_seq AND end_seq >= :before
+ ORDER BY start_seq
+ LIMIT 1;
+
+-- name: add_reading
+INSERT INTO reading (org, user_id, bot, subject, conversation, model, start_seq, end_seq)
+VALUES (:org, :user_id, :bot, :subject, :conversation, :model, :start_seq, :end_seq)
+ON CONFLICT (org, user_id, bot, subject, conversation, model, start_seq) DO UPDATE
+   SET end_seq = excluded.end_seq;
+
+-- name: clear_reading
+DELETE FROM reading
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND subject = :subject AND conversation = :conversation;
+
+-- name: erase_reading
+DELETE FROM reading
+ WHERE org = :org AND user_id = :user_id AND bot = :bot;
+
 -- name: clear_rebuilt
 DELETE FROM rebuilt
  WHERE org = :org AND user_id = :user_id AND bot = :bot

@@ -18,3 +18,15 @@ CREATE TABLE rebuilt (
     created_at   integer NOT NULL,
     PRIMARY KEY (org, user_id, bot, subject, conversation, id, part)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE reading (                     -- which messages a model has read for facts, as it may find none
+    org          text    NOT NULL,
+    user_id      text    NOT NULL,
+    bot          text    NOT NULL,
+    subject      text    NOT NULL,
+    conversation text    NOT NULL,
+    model        text    NOT NULL,
+    start_seq    integer NOT NULL,
+    end_seq      integer NOT NULL,
+    PRIMARY KEY (org, user_id, bot, subject, conversation, model, start_seq)
+) STRICT, WITHOUT ROWID;
