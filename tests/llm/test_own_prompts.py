@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import Memory, PromptVersion
+from holdfast import Config, Memory, PromptVersion
 from holdfast.errors import BadInput, Conflict
-from holdfast.llm.prompts import load
+from holdfast.llm.prompts import SAFETY, load
 from holdfast.testing.clock import FakeClock
+from holdfast.testing.model import ScriptedModel
+
+from .telling import PHRASE, read, read_all
 
 NAMES = ["chunk_summary", "meta_summary", "fact_extraction"]
 
@@ -90,3 +93,50 @@ def test_prompts_are_exported_erased_and_found_by_the_receipt(memory):
     memory.import_(data)
     assert ana.prompts.versions("chunk_summary") == versions
     assert memory.doctor().ok
+
+
+def spoken(memory, clock, turns=60):
+    """A chat of some length in which somebody moves; the background has done its work."""
+    chat = memory.conversation("c", user="ana")
+    for turn in range(turns):
+        chat.record(PHRASE if turn == 50 else f"The train was late again, {turn} minutes.", "Oh.")
+        clock.advance(minutes=2)
+    memory.digest()
+    return chat
+
+
+@pytest.mark.parametrize(("name", "layer"), [(name, name.replace("fact_extraction", "facts")) for name in NAMES])
+def test_the_model_is_told_own_words_from_the_next_call_on_and_the_rows_name_them(name, layer):
+    model, clock = ScriptedModel({"facts": read}), FakeClock()
+    with Memory(llm=model, embedder=None, clock=clock) as memory:
+        ana = memory.person("ana")
+        for words in (None, "Only what matters to a gardener."):
+            digest = ana.prompts.set(name, words).digest if words else load(name).digest
+            chat = spoken(memory, clock)
+            asked = model.requests(layer)[-1]
+
+            assert asked.system.startswith(f"{words or load(name).task}\n\n{load(name).shape}\n\n{SAFETY}")
+            assert asked.prompt == digest
+            assert f"{model.name} {digest}" in {row.source for row in [*ana.facts(), *chat.summaries(live=False)]}
+            ana.clear()
+
+
+def test_own_words_reach_the_one_call_of_economy_too():
+    model, clock = ScriptedModel({"combined": read_all}), FakeClock()
+    with Memory(llm=model, embedder=None, clock=clock, config=Config(economy=True)) as memory:
+        prompts = memory.person("ana").prompts
+        prompts.set("chunk_summary", "In two sentences.")
+        prompts.set("fact_extraction", "Only addresses.")
+        chat = spoken(memory, clock)
+        asked = model.requests("combined")[-1]
+
+        assert asked.system.startswith(
+            f"{load('combined').task}\n\nFor the summary: In two sentences.\n\nFor the facts: Only addresses.\n\n"
+            f"{load('combined').shape}\n\n{SAFETY}"
+        )
+        assert asked.prompt != load("combined").digest
+        assert f"{model.name} {asked.prompt}" in {summary.source for summary in chat.summaries()}
+        prompts.reset("chunk_summary")
+        prompts.reset("fact_extraction")
+        spoken(memory, clock)
+        assert model.requests("combined")[-1].prompt == load("combined").digest

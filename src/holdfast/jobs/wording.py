@@ -10,15 +10,30 @@ from ..store.values import PromptRow
 
 CUSTOM = ("chunk_summary", "meta_summary", "fact_extraction")
 """The prompts that a person may put in their own words."""
+COMBINED = "combined"
+PARTS = {"For the summary": "chunk_summary", "For the facts": "fact_extraction"}
 
 
 def worded(view: ReadView, name: str) -> Prompt:
     """The prompt *name* as it is used for the view's person from now on."""
-    return in_words(name, view.prompts() if name in CUSTOM else [])
+    return in_words(name, view.prompts() if name in CUSTOM or name == COMBINED else [])
 
 
 def in_words(name: str, rows: Sequence[PromptRow]) -> Prompt:
-    """The prompt *name* after the newest of the versions that are of it."""
+    """
+    The prompt *name* after the newest of the versions that are of it.
+
+    The one that asks for everything at once takes up what a person says about its parts.
+    """
+    prompt = load(name)
+    if name == COMBINED:
+        wanted = [f"{part}: {text}" for part, of in PARTS.items() if (text := _newest(of, rows))]
+        return prompt.reworded("\n\n".join([prompt.task, *wanted])) if wanted else prompt
+    text = _newest(name, rows)
+    return prompt.reworded(text) if text else prompt
+
+
+def _newest(name: str, rows: Sequence[PromptRow]) -> str:
+    """A person's own words for a prompt; empty where ours are used."""
     own = [row for row in rows if row.name == name]
-    newest = max(own, key=lambda row: row.version, default=None)
-    return load(name).reworded(newest.text) if newest and newest.text else load(name)
+    return max(own, key=lambda row: row.version).text if own else ""
