@@ -122,7 +122,7 @@ class Pipeline:
         )
         self._reembed = None if embedder is None else Reembed(store, embedder, self.now_ms)
         self._workers = Workers(self.queue, config.workers, self._order_vectors) if background else None
-        self.choices = Choices(store, self.now_ms, embeds)
+        self.choices = Choices(store, self.now_ms, embeds, self._orders.reads)
         self.eraser = Eraser(store, config, self.now_ms, reader, self.answering.forget_caches)
         self.by_hand = ByHand(store, config, self.now_ms, reader)
         self.portable = Portable(store, config, self.now_ms, self.choices)

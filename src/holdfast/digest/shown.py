@@ -17,8 +17,8 @@ from ..text.terms import terms
 from ..text.tokens import count_tokens
 from ..types import Fact, Message, Summary
 
-MOST_KNOWN, MOST_KNOWN_TOKENS = 40, 300
-MOST_BEFORE = 3
+MOST_KNOWN, MOST_KNOWN_TOKENS = 40, 250
+MOST_BEFORE = 2
 
 
 def message_lines(messages: Sequence[Message], most_chars: int, *, others: int | None = None) -> list[str]:

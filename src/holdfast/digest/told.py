@@ -2,17 +2,19 @@
 A model's summary of a chunk, of several summaries, or of a conversation so far → what is stored of it.
 
 The answer has labelled parts: ``SUMMARY``, ``THEMES``, ``CONCERNS``, ``ACTIONS``, of higher levels also
-``PROGRESSION`` and ``CONNECTIONS``.  What is complete is kept, what is too long is cut at a sentence; a
-refusal, an empty text or one in a language that nobody spoke is no summary.  Pure.
+``PROGRESSION`` and ``CONNECTIONS``.  What is complete is kept, what is too long is cut at a sentence, and a
+sentence with a number that nobody said goes; a refusal, an empty text or one in a language that nobody spoke is no
+summary.  Pure.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from ..llm.protocol import Answer, BadAnswer
+from ..text.sentences import split
 from ..text.terms import language_of, likely_languages
 from .answers import labelled, refused, said, says_nothing, unfenced, whole_sentences
 from .draft import SummaryDraft
@@ -20,6 +22,7 @@ from .draft import SummaryDraft
 MAX_TEXT_CHARS, MAX_ROLLING_CHARS = 2_400, 4_000
 MAX_ITEMS, MAX_ITEM_CHARS = 8, 200
 LEAST_TEXT_CHARS = 10
+SMALL = 31  # numbers up to it are counted, spelled or days; nobody has to have said them in digits
 _TELLING_CHARS = 80  # with fewer, a text's language is a guess
 
 PARTS = ("summary", "themes", "concerns", "actions", "progression", "connections", "episodes", "facts")
@@ -31,6 +34,8 @@ _OTHER_NAMES = {
     "updated summary": "summary", "new summary": "summary", "rolling summary": "summary",
 }  # fmt: skip
 _SPLIT = re.compile(r"\s*(?:[;；\n]|(?<=[.!?])\s+[-*•])\s*")
+_DIGITS = re.compile(r"\d+")
+_GROUPED = re.compile(r"(?<=\d)[.,'\u00a0\u202f ](?=\d)")
 _MARK = re.compile(r"^\s*(?:[-*•‣▪–]|\d{1,2}[.)])\s*")
 
 
@@ -64,7 +69,9 @@ def _from_json(text: str) -> dict[str, str]:
     return parts
 
 
-def read_summary(answer: Answer, spoken: Iterable[str], *, exchanges: int, source: str) -> SummaryDraft:
+def read_summary(
+    answer: Answer, spoken: Sequence[str], *, exchanges: int, source: str, numbers: Collection[int] | None = None
+) -> SummaryDraft:
     """
     The summary that an answer holds.
 
@@ -73,37 +80,51 @@ def read_summary(answer: Answer, spoken: Iterable[str], *, exchanges: int, sourc
         spoken: what it was about, text by text; the summary has to be in a language of theirs.
         exchanges: how many the summary covers.
         source: who wrote it.
+        numbers: those that were said, where that is to be checked.
 
     Raises:
         BadAnswer: nothing of it can be used; the message says why.
     """
     whole = said(answer)
-    return draft_of(parts_of(whole.text), spoken, exchanges=exchanges, source=source, cut=whole.cut)
+    parts = parts_of(whole.text)
+    return draft_of(parts, spoken, exchanges=exchanges, source=source, cut=whole.cut, numbers=numbers)
 
 
 def draft_of(
-    parts: dict[str, str], spoken: Iterable[str], *, exchanges: int, source: str, cut: bool = False
+    parts: dict[str, str],
+    spoken: Sequence[str],
+    *,
+    exchanges: int,
+    source: str,
+    cut: bool = False,
+    numbers: Collection[int] | None = None,
 ) -> SummaryDraft:
     """As `read_summary`, of parts that were taken out of an answer."""
     named = [name for name in parts if name]
     text = parts.get("summary") or ("" if named else parts.get("", ""))
     last = not named or named[-1] == "summary"
-    more = [
-        whole_sentences(parts.get(name, ""), MAX_TEXT_CHARS // 4, cut=False) for name in ("progression", "connections")
-    ]
-    body = _checked(text, spoken, MAX_TEXT_CHARS, cut=cut and last)
-    body = "\n".join([body, *(part for part in more if part and not says_nothing(part))])
+    body = _said(_checked(text, spoken, MAX_TEXT_CHARS, cut=cut and last), numbers)
+    if not body:
+        raise BadAnswer("every sentence of the summary holds a number that nobody said")
+    for name in ("progression", "connections"):
+        part = _said(whole_sentences(parts.get(name, ""), MAX_TEXT_CHARS // 4, cut=False), numbers)
+        body += f"\n{part}" if part and not says_nothing(part) else ""
+
+    def listed(name: str) -> tuple[str, ...]:
+        found = items(parts.get(name, ""), cut=cut and named[-1:] == [name])
+        return tuple(item for item in found if not _invented(item, numbers))
+
     return SummaryDraft(
         text=body,
-        themes=items(parts.get("themes", ""), cut=cut and named[-1:] == ["themes"]),
-        concerns=items(parts.get("concerns", ""), cut=cut and named[-1:] == ["concerns"]),
-        actions=items(parts.get("actions", ""), cut=cut and named[-1:] == ["actions"]),
+        themes=listed("themes"),
+        concerns=listed("concerns"),
+        actions=listed("actions"),
         exchanges=exchanges,
         source=source,
     )
 
 
-def read_rolling(answer: Answer, spoken: Iterable[str]) -> str:
+def read_rolling(answer: Answer, spoken: Sequence[str], numbers: Collection[int] | None = None) -> str:
     """
     The text of one summary of a whole conversation.
 
@@ -112,7 +133,33 @@ def read_rolling(answer: Answer, spoken: Iterable[str]) -> str:
     """
     whole = said(answer)
     parts = parts_of(whole.text)
-    return _checked(parts.get("summary") or parts.get("", ""), spoken, MAX_ROLLING_CHARS, cut=whole.cut)
+    text = _checked(parts.get("summary") or parts.get("", ""), spoken, MAX_ROLLING_CHARS, cut=whole.cut)
+    kept = _said(text, numbers)
+    if not kept:
+        raise BadAnswer("every sentence of the summary holds a number that nobody said")
+    return kept
+
+
+def numbers_in(texts: Iterable[str]) -> frozenset[int]:
+    """The numbers that stand in *texts* in digits, also those of a thousand written 1,000."""
+    return frozenset(
+        int(number)
+        for text in texts
+        for number in (*_DIGITS.findall(text), *_DIGITS.findall(_GROUPED.sub("", text)))
+        if len(number) < 19
+    )
+
+
+def _said(text: str, numbers: Collection[int] | None) -> str:
+    """*text* without the sentences that hold a number which is none of *numbers*."""
+    if numbers is None or not _invented(text, numbers):
+        return text
+    kept = [span.of(text).strip() for span in split(text) if not _invented(span.of(text), numbers)]
+    return " ".join(kept)
+
+
+def _invented(text: str, numbers: Collection[int] | None) -> bool:
+    return numbers is not None and any(n > SMALL and n not in numbers for n in numbers_in([text]))
 
 
 def _checked(text: str, spoken: Iterable[str], most_chars: int, *, cut: bool) -> str:

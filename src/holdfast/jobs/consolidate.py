@@ -36,7 +36,8 @@ from .open import open_facts
 
 NEWEST = 40
 """A model is asked about a cluster when one of so many newest sentences is in it; by hand about all."""
-MOST_CALLS = 10
+MOST_CALLS = 1
+"""Calls of one job in the background; in economy mode there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class Consolidate:
             ModelError: the model gave no answer; what was merged before stays.
         """
         report = ConsolidationReport()
-        if self.asked is None:
+        if self.asked is None or (self.config.economy and not everything):
             return report
         seen = self.store.read(scope, self._snapshot)
         gather = (self.limits.related + self.limits.merge) / 2

@@ -7,11 +7,12 @@ call it came from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..clock import new_id
 from ..config import Config
+from ..context.items import fact_item, summary_item
 from ..digest import rules
 from ..digest.extract import Extraction, Window
 from ..digest.ground import ground
@@ -25,7 +26,8 @@ from ..reconcile.registry import same
 from ..reconcile.statements import Means
 from ..scope import SELF, Scope
 from ..store.protocol import ConversationRow, FactRow, ReadView, WriteView
-from ..types import Candidate, FactChange, Message
+from ..text.render import parse
+from ..types import Candidate, FactChange, Message, Summary
 from .facts import DISCARDED, ReadFacts, claim_of, hidden, names_of, speaker_subject, spoken_by
 
 WINDOW_TURNS, WINDOW_MESSAGES, WINDOW_CHARS = 15, 60, 24_000
@@ -98,9 +100,6 @@ class Looking:
         messages = [message for message in shown if message.seq >= start]
         messages = messages if whole else _window(messages)
         facts = view.facts()
-        injected = {row.fact.text for row in facts} | {
-            line for summary in view.summaries() for line in summary.text.splitlines()
-        }
         return Sight(
             epoch=view.person().epoch,
             row=row,
@@ -109,7 +108,7 @@ class Looking:
             facts=facts,
             names=names_of(view, messages),
             never=[topic for _, topic in view.topics()],
-            injected=frozenset(injected),
+            injected=frozenset(_put_into_prompts(facts, view.summaries())),
             unreadable=_unreadable(view, [m for m in messages if row and m.seq <= row.extracted_seq], facts),
         )
 
@@ -117,14 +116,15 @@ class Looking:
         """
         What a model is shown to read facts: what seldom changes first.
 
-        ``whole``: what others than users say is not shortened, because it is summarised as well.
+        ``whole``: a chunk, which is summarised as well: what others than users say is not shortened, and as it
+        begins with an exchange, nothing is shown before it.
         """
         limit = self.config.message_char_limit
-        words = [message.content for message in sight.messages]
+        words, brief = [message.content for message in sight.messages], min(limit, BEFORE_CHARS)
         return [
             *about(scope),
             ("known", known_lines([row.fact for row in sight.facts], words)),
-            ("before", message_lines(sight.before, min(limit, BEFORE_CHARS), others=min(limit, BEFORE_CHARS))),
+            ("before", [] if whole else message_lines(sight.before, brief, others=brief)),
             ("read", message_lines(sight.messages, limit, others=None if whole else min(limit, BRIEF_CHARS))),
         ]
 
@@ -173,6 +173,16 @@ class Looking:
             view.want("embed", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
         order_upkeep(view, changes, self.config.max_memories, now_ms)
         return changes
+
+
+def _put_into_prompts(facts: Iterable[FactRow], summaries: Iterable[Summary]) -> Iterator[str]:
+    """The lines that a context shows of what is remembered; whoever repeats one has said nothing new."""
+    for row in facts:
+        yield row.fact.text
+        yield parse(fact_item(row.fact).line)
+    for summary in summaries:
+        yield from summary.text.splitlines()
+        yield parse(summary_item(summary, "").line)
 
 
 def about(scope: Scope) -> Sections:

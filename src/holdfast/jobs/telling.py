@@ -16,8 +16,9 @@ from ..digest.chunk import count_exchanges
 from ..digest.draft import SummaryDraft
 from ..digest.episodes import Bullets
 from ..digest.extract import Extraction
+from ..digest.secondlook import numbers_said
 from ..digest.shown import message_lines, summary_lines, text_of
-from ..digest.told import draft_of, parts_of, read_summary
+from ..digest.told import draft_of, numbers_in, parts_of, read_summary
 from ..llm.protocol import BadAnswer
 from ..scope import SELF, Scope
 from ..store.values import EpisodesRow
@@ -66,7 +67,8 @@ class Telling:
         answer = self.asked.ask(scope, self.asked.request("chunk_summary", prompt, text, key))
         spoken = [message.content for message in messages]
         exchanges = count_exchanges(messages)
-        return read_summary(answer, spoken, exchanges=exchanges, source=self.asked.source(prompt)), spent(answer)
+        source, numbers = self.asked.source(prompt), _numbers(messages)
+        return read_summary(answer, spoken, exchanges=exchanges, source=source, numbers=numbers), spent(answer)
 
     def level(self, scope: Scope, children: Sequence[Summary]) -> tuple[SummaryDraft, int]:
         """
@@ -76,12 +78,14 @@ class Telling:
             ModelError: there is none.
         """
         prompt = self.asked.prompt(scope, "meta_summary")
-        text = text_of([*about(scope), ("read", summary_lines(children))])
+        lines = summary_lines(children)
+        text = text_of([*about(scope), ("read", lines)])
         key = f"meta:{scope.conversation}:{children[0].start_seq}-{children[-1].end_seq}"
         answer = self.asked.ask(scope, self.asked.request("meta_summary", prompt, text, key))
         spoken = [child.text for child in children]
         exchanges = sum(child.exchanges for child in children)
-        return read_summary(answer, spoken, exchanges=exchanges, source=self.asked.source(prompt)), spent(answer)
+        source, numbers = self.asked.source(prompt), numbers_in(lines)
+        return read_summary(answer, spoken, exchanges=exchanges, source=source, numbers=numbers), spent(answer)
 
     def episodes(self, scope: Scope, sight: Sight, span: tuple[int, int]) -> tuple[Episodes, int]:
         """
@@ -123,7 +127,8 @@ class Telling:
             cut = whole.cut and last not in (["episodes"], ["facts"])
             own = {name: part for name, part in parts.items() if name not in ("episodes", "facts")}
             spoken = [message.content for message in sight.messages]
-            return draft_of(own, spoken, exchanges=count_exchanges(sight.messages), source=source, cut=cut)
+            exchanges, numbers = count_exchanges(sight.messages), _numbers(sight.messages)
+            return draft_of(own, spoken, exchanges=exchanges, source=source, cut=cut, numbers=numbers)
 
         def bullets() -> Episodes | None:
             if "episodes" not in parts or (whole.cut and last == ["episodes"]):
@@ -148,6 +153,11 @@ class Telling:
         found = self.looking.stands(scope, sight, Extraction(bullets.candidates, bullets.dropped))
         told = {claim.candidate.text for claim in found.accepted}
         return Episodes(EpisodesRow(*span, len(told), source), found)
+
+
+def _numbers(messages: Sequence[Message]) -> frozenset[int]:
+    """The numbers that were said, by whomever, and those of the days that were meant."""
+    return frozenset().union(*map(numbers_said, messages))
 
 
 def _usable(part: Callable[[], T | None]) -> T | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from ..clock import from_ms
 from ..ingest.consent import effective
@@ -24,6 +25,7 @@ class Choices:
     store: Store
     now_ms: Callable[[], int]
     embeds: bool
+    reads: Literal["", "turns", "chunks"] = ""
 
     def status(self, scope: Scope) -> Consent:
         """What holds now for the scope's subject, or for all of the person's."""
@@ -68,6 +70,10 @@ class Choices:
                 here.want("extract", "", wanted=last, run_at_ms=now_ms, now_ms=now_ms)
             if row.chunk_start <= last:
                 here.want("chunk", "", wanted=last, run_at_ms=now_ms, now_ms=now_ms)
+            if self.reads == "turns" and row.unread_turns:
+                here.want("read", "", wanted=last, run_at_ms=now_ms, now_ms=now_ms)
+            if self.reads:
+                _take_up_episodes(here, now_ms)
             if self.embeds:
                 here.want("embed", "", wanted=last, run_at_ms=now_ms, now_ms=now_ms)
 
@@ -75,3 +81,12 @@ class Choices:
         """Add a topic that facts are not learned about, or take it back."""
         subject = scope.subject or ""
         self.store.write(scope, lambda view: view.set_topic(subject, topic, never=never, now_ms=self.now_ms()))
+
+
+def _take_up_episodes(here: WriteView, now_ms: int) -> None:
+    """Order the episodes of chunks that a model told without them."""
+    asked = {(done.start_seq, done.end_seq) for done in here.episode_ranges()}
+    for told in here.summaries(level=1):
+        if not told.source.startswith("rules ") and (told.start_seq, told.end_seq) not in asked:
+            key = f"{told.start_seq}-{told.end_seq}"
+            here.want("episodes", key, wanted=told.end_seq, run_at_ms=now_ms, now_ms=now_ms)
