@@ -101,6 +101,8 @@ def said_by(
         kind = topic.get("kind_words", {}).get(holes["k"], holes["k"])
         species = Said(op, value.casefold(), "identity", "species", kind, words, implied=True)
         return main, species, Said(op, SELF, "pets", "has_pet", kind, words, "multi", implied=True)
+    if topic["id"] == "children" and op == "assert" and "baby" in words:
+        return main, Said(op, SELF, "life", "happened", "baby was born", words, "multi", implied=True)
     if topic["id"] == "likes":  # who does not like it any more may be said to dislike it
         back: Literal["assert", "retract"] = "retract" if op == "assert" else "assert"
         return main, Said(back, subject, "preference", "dislikes", stands, words, "multi", implied=True)

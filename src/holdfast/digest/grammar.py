@@ -127,6 +127,7 @@ class Language:
         self.spaced: bool = settings.get("spaced", True)
         self.modality: Mapping[str, str] = table.get("modality", {})
         self.people: Mapping[str, Any] = table.get("people", {})
+        self.ended: Mapping[str, Any] = table.get("ended", {})
         self.glue: str = settings.get("glue", ", ")
         self.filler: str = settings.get("filler", "")
         self.weak = frozenset(settings.get("weak", "").split())

@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 from ..clock import new_id, to_ms
 from ..config import Config
 from ..digest import rules
+from ..digest.ended import endings, held
 from ..digest.ground import ground
 from ..embed.protocol import Embedder
 from ..ingest.consent import unwanted
@@ -126,6 +127,8 @@ class ReadFacts:
                     before=before,
                     language_code=self.config.language,
                 )
+                known = held([*(row.fact for row in seen.facts), *(claim.candidate for claim in accepted)])
+                found += endings(message, found, known, others=others, language_code=self.config.language)
                 speaker = speaker_subject(message, scope.user, seen.names)
                 found = [spoken_by(candidate, speaker) for candidate in found]
                 others.update((c.subject, c.subject) for c in found if c.subject != SELF)

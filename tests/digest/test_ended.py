@@ -1,0 +1,128 @@
+"""What a message ends of that which is believed, told from what merely names it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from holdfast import Memory
+from holdfast.digest.ended import Held, endings, held
+from holdfast.digest.rules import read
+from holdfast.types import Message
+
+AT = datetime(2025, 3, 12, 10, tzinfo=UTC)
+KNOWN = [
+    Held("self", "home", "lives_in", "Lisbon", True),
+    Held("self", "work", "works_at", "St Mary's", True),
+    Held("self", "dietary", "vegan", "true", True),
+    Held("self", "pets", "pet_named", "Rex"),
+    Held("self", "trip", "going_to", "Vienna"),
+    Held("self", "preference", "likes", "techno"),
+    Held("self", "medication", "metformin", "500 mg", True),
+    Held("self", "allergy", "allergic_to", "cat"),
+    Held("self", "tech", "uses_database", "MongoDB", True),
+    Held("self", "budget", "max_eur", "300", True),
+    Held("rex", "allergy", "allergic_to", "chicken"),
+    Held("sister", "work", "works_as", "baker", True),
+]
+OTHERS = {"Rex": "rex", "dog": "rex", "sister": "sister"}
+
+
+def ended(text, known=KNOWN):
+    message = Message("user", text, at=AT, seq=1)
+    found = endings(message, read(message, others=OTHERS), known, others=OTHERS)
+    assert all(text[c.start : c.start + len(c.quote)] == c.quote for c in found)
+    return [f"{'- ' if c.op == 'retract' else ''}{c.subject}: {c.category}/{c.key} = {c.value}" for c in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("We packed up Lisbon on Monday.", ["- self: home/lives_in = Lisbon"]),
+        ("My days at St Mary's are over.", ["- self: work/works_at = St Mary's"]),
+        ("I lost my place at St Mary's: I was let go by St Mary's.", ["- self: work/works_at = St Mary's"]),
+        ("I'm done with being vegan.", ["- self: dietary/vegan = true"]),
+        ("Sadly we had to put Rex to sleep.", ["- self: pets/pet_named = Rex"]),
+        ("The trip to Vienna is off.", ["- self: trip/going_to = Vienna"]),
+        ("I've had enough of techno.", ["- self: preference/likes = techno"]),
+        ("The doctor took me off metformin.", ["- self: medication/metformin = 500 mg"]),
+        ("My cat allergy went away.", ["- self: allergy/allergic_to = cat"]),
+        ("Rex outgrew his chicken allergy.", ["- rex: allergy/allergic_to = chicken"]),
+        ("We moved away from MongoDB.", ["- self: tech/uses_database = MongoDB"]),
+        ("We moved off MongoDB and onto paper.", ["- self: tech/uses_database = MongoDB"]),
+        ("We replaced MongoDB with PostgreSQL.", []),  # the rules read it by themselves
+        ("I've gone from St Mary's to Mercy Hospital.", ["self: work/works_at = Mercy Hospital"]),
+        ("We swapped Lisbon for Porto this summer.", ["self: home/lives_in = Porto"]),
+    ],
+)
+def test_words_that_end_something_end_it(text, found):
+    assert ended(text) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I love Lisbon.",
+        "I left Lisbon at noon and will be back on Friday.",
+        "We lost Rex in the park for an hour.",
+        "Should we cancel Vienna?",
+        "If we cancelled Vienna we'd lose money.",
+        "My boss no longer likes techno.",
+        "My neighbour moved out of Lisbon.",
+        "She said I'm done with techno.",
+        'The song goes "I had enough of techno".',
+        "I'm not sure about techno.",
+        "Don't forget that I'm vegan.",
+        "Is Rex gone?",
+        "I stopped at St Mary's on the way.",
+        "My sister isn't here.",
+        "I'm thinking about what MongoDB does after all.",
+        "Maybe I should stop metformin.",
+        "I wish the trip to Vienna was off.",
+        "I'm over 300 already.",
+    ],
+)
+def test_words_that_merely_name_it_end_nothing(text):
+    assert ended(text) == []
+
+
+def test_nothing_ends_what_nobody_believes():
+    assert ended("We cancelled Vienna.", known=[]) == []
+
+
+def test_assistant_ends_nothing():
+    assert endings(Message("assistant", "We cancelled Vienna.", at=AT, seq=1), [], KNOWN) == []
+
+
+def test_what_was_taken_back_in_the_same_batch_is_not_held():
+    first, second = (
+        read(Message("user", text, at=AT, seq=n), others={})
+        for n, text in enumerate(["I live in Lisbon.", "I don't live in Lisbon anymore."], 1)
+    )
+
+    assert [one.value for one in held(first)] == ["Lisbon"]
+    assert held([*first, *second]) == []
+
+
+def test_what_a_message_ends_is_not_believed_before_the_next_reply():
+    with Memory(embedder=None) as memory:
+        chat = memory.conversation("c", user="ana")
+        chat.record("We're flying to Vienna next month.")
+        assert [fact.value for fact in memory.person("ana").facts("trip")] == ["Vienna"]
+
+        chat.record("The trip to Vienna is off.")
+        memory.digest()
+
+        assert memory.person("ana").facts("trip") == []
+
+
+def test_switch_keeps_what_it_replaced_as_history():
+    with Memory(embedder=None) as memory:
+        chat = memory.conversation("c", user="ana")
+        chat.record("I live in Oslo.")
+        chat.record("We swapped Oslo for Bergen.")
+        memory.digest()
+
+        assert [fact.value for fact in memory.person("ana").facts("home")] == ["Bergen"]
+        assert [fact.value for fact in memory.person("ana").history("home", "lives_in")] == ["Oslo", "Bergen"]
