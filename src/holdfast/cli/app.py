@@ -30,7 +30,10 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "digest": ("digest", "Do the background work that is due: facts, summaries, vectors."),
     },
     "See what is remembered": {
+        "list": ("messages", "List who is in the store, or somebody's conversations."),
+        "messages": ("messages", "Show a conversation as it was said, with numbers."),
         "facts": ("facts", "List what is believed about the user, with the quotes."),
+        "why": ("why", "Show every word that a fact rests on, and how to mend it."),
         "history": ("facts", "Show every value that a fact had, and when each held."),
         "summaries": ("summaries", "Show the summaries of a conversation, level by level."),
         "search": ("search", "Find facts, messages and summaries."),
@@ -41,6 +44,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "correct": ("remember", "Put right a fact that was wrong from the start."),
         "never-true": ("remember", "Stop believing a fact that never held."),
         "restore": ("remember", "Believe a past fact again; undoes correct and never-true."),
+        "edit": ("edit", "Put other words in place of a message."),
         "forget": ("forget", "Erase a fact, a message, a conversation, or all facts."),
     },
     "Let people decide": {
@@ -54,14 +58,20 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "export": ("takeaway", "Write down everything that is held, to take along."),
         "erase": ("forget", "Erase everything that is held, with a receipt."),
     },
+    "Keep it small": {
+        "consolidate": ("consolidate", "Merge sentences that say the same."),
+        "prune": ("consolidate", "Put away the weakest facts of more than 500."),
+    },
+    "Work with a model": {
+        "model": ("model", "Show which model would be used, and ask whether it answers."),
+        "prompts": ("prompts", "Show or change what a model is told to do for the user."),
+        "usage": ("usage", "Show what models were used for, and what it cost."),
+    },
     "Serve it": {
         "serve": ("serve", "Serve the memory over HTTP."),
         "keys": ("serve", "List, make and revoke the keys that open the server."),
     },
     "Keep it well": {
-        "model": ("model", "Show which model would be used, and ask whether it answers."),
-        "prompts": ("prompts", "Show or change what a model is told to do for the user."),
-        "usage": ("usage", "Show what models were used for, and what it cost."),
         "jobs": ("jobs", "List background work; retry or cancel it."),
         "doctor": ("doctor", "Check the store and everything that Holdfast needs."),
         "bench": ("bench", "Measure recall on public benchmarks, and what is believed."),

@@ -50,6 +50,7 @@ def facts(
     quotes: Annotated[bool, typer.Option(help="Show the words that each fact rests on.")] = True,
     ids: Annotated[bool, typer.Option("--ids", help="Show the id of each fact.")] = False,
     rejected: Annotated[bool, typer.Option("--rejected", help="What was read but not believed, and why.")] = False,
+    archived: Annotated[bool, typer.Option("--archived", help="What was put away because there was too much.")] = False,
     store: Store = STORE,
     user: User = USER,
     org: Org = ORG,
@@ -70,13 +71,15 @@ def facts(
     at = moment(as_of, "--as-of") if as_of else None
     with reading(store) as memory:
         person = memory.person(user, org=org, bot=bot, subject=subject)
-        found = person.facts(category, as_of=at) if not rejected else []
+        found = person.facts(category, as_of=at, archived=archived) if not rejected else []
         refused = person.rejected(limit=1000) if rejected else []
         if as_json:
             print_json(plain(refused if rejected else found))
             return 0
         screen = Screen()
-        if not found and not rejected:
+        if archived and not found:
+            screen.line("nothing was put away")
+        elif not found and not rejected:
             _say_none(memory, org=org, bot=bot, user=user, category=category, subject=subject)
         seen = Quotes(memory, user=user, org=org, bot=bot)
         if rejected:

@@ -106,7 +106,9 @@ def _in_chat(
     found = chat.load(start_seq=message, limit=1)
     if not found or found[0].seq != message:
         raise CommandError(
-            "no-message", f"{chat.id} has no message {message}", hint="`holdfast search` shows their numbers"
+            "no-message",
+            f"{chat.id} has no message {message}",
+            hint="`holdfast messages` shows them with their numbers",
         )
     said = one_line(found[0].content)
     shown = said if len(said) <= CONTENT_SHOWN else said[: CONTENT_SHOWN - 1] + "…"

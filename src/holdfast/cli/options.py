@@ -40,6 +40,7 @@ Subject = Annotated[
     str | None,
     typer.Option("--subject", metavar="NAME", help="Whom or what it is about, when not the user: a pet, a project."),
 ]
+Dry = Annotated[bool, typer.Option("--dry-run", help="Change nothing: say what it would do.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document instead of text; errors as JSON, too.")]
 
 

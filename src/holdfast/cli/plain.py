@@ -24,6 +24,20 @@ _UNSAFE = re.compile(
 _UNSAFE_IN_JSON = re.compile(_UNSAFE.pattern.replace("\x00-\x08\x0b-\x1f", ""))
 
 
+# What the library tells its callers to do next, as one does it here.
+IN_COMMANDS = {
+    "erase() first, or choose another user": "`holdfast erase` first, or choose another --user",
+    "facts() and history() list them": "`holdfast facts --ids` and `holdfast history --ids` list them",
+    "forget(seq) works; or resume() first": "`holdfast forget --message NUMBER` works; or `holdfast resume` first, "
+    "after an opt-out `holdfast opt-in`",
+    "jobs() lists them": "`holdfast jobs` lists them",
+    "load() lists them": "`holdfast messages` shows them with their numbers",
+    "opt_in() first": "`holdfast opt-in` first",
+    "pass what export() returned": "name a file that `holdfast export` wrote",
+    "reset(name) takes ours again": "--reset takes ours again",
+}
+
+
 class CommandError(HoldfastError):
     """The command could not do it; ``code``, message and hint are shown, ``exit_code`` is returned."""
 
@@ -52,14 +66,15 @@ def json_text(value: Any, indent: int | None = 2) -> str:
 
 def print_error(error: HoldfastError, as_json: bool) -> None:
     """``error[code]: message`` and ``help: …`` on stderr, or the same as one JSON document."""
+    hint = IN_COMMANDS.get(error.hint, error.hint)
     if as_json:
-        body = {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
+        body = {"error": {"code": error.code, "message": error.message, "hint": hint}}
         print(json_text(body), file=sys.stderr)
         return
     red, bold, off = ("\x1b[1;31m", "\x1b[1m", "\x1b[0m") if wants_colour(sys.stderr) else ("", "", "")
     print(f"{red}error[{error.code}]{off}{bold}: {safe(error.message)}{off}", file=sys.stderr)
-    if error.hint:
-        print(f"  help: {safe(error.hint)}", file=sys.stderr)
+    if hint:
+        print(f"  help: {safe(hint)}", file=sys.stderr)
 
 
 def wants_colour(stream: TextIO) -> bool:
