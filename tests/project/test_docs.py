@@ -7,11 +7,11 @@ one namespace.  What follows the opening fence says what a block is:
     python              run; an exception fails the page
     python no-run       shown only; counted, and few
     text output         must appear in what the last Python block printed; "…" stands for any text
-    console             every line "$ holdfast …" is run and must succeed; the lines below it, up to
-                        the next "$", must appear in what it prints; "…" stands for any text
+    console             every line "$ holdfast …" or "$ … | holdfast …" is run and must succeed; the lines below
+                        it, up to the next "$", must appear in what it prints; "…" stands for any text
     console fails       the same, but the commands must fail
     console no-run      shown only; counted, and few
-    jsonl chat.jsonl    any kind with a file name: written to that file
+    jsonl chat.jsonl    any kind with a file name, Python too: written to that file
 """
 
 import io
@@ -94,7 +94,7 @@ def run_page(path: Path, text: str, folder: Path) -> None:
     for block in blocks(text):
         if block.mark == "no-run":
             continue
-        if block.kind == "python":
+        if block.kind == "python" and not block.mark:
             # blank lines in front, so that a traceback names the line of the page
             with redirect_stdout(printed := io.StringIO()):
                 exec(compile("\n" * (block.line - 1) + block.text, str(path), "exec"), namespace)
@@ -103,7 +103,7 @@ def run_page(path: Path, text: str, folder: Path) -> None:
             assert missing(shown, printed.getvalue()) == [], f"{path}:{block.line}\n{printed.getvalue()}"
         elif block.kind == "console":
             for command, shown in commands(block.text):
-                if command.startswith("holdfast "):
+                if re.search(r"(^|\| )holdfast ", command):
                     run_command(command, shown, folder, fails=block.mark == "fails")
         elif block.mark:
             assert Path(block.mark).name == block.mark, f"{path}:{block.line}: a plain file name, please"
@@ -181,6 +181,16 @@ def test_runner_notices_output_that_nobody_printed(tmp_path):
 def test_runner_notices_a_failing_command(tmp_path):
     with pytest.raises(AssertionError, match="no-such-command"):
         run_page(Path("page.md"), "```console\n$ holdfast no-such-command\n```\n", tmp_path)
+
+
+def test_runner_writes_python_files_and_runs_pipes(tmp_path):
+    page = (
+        "```python tool.py\nraise SystemExit\n```\n\n```console\n$ ls tool.py\n$ echo | holdfast no-such-command\n```\n"
+    )
+
+    with pytest.raises(AssertionError, match="no-such-command"):
+        run_page(Path("page.md"), page, tmp_path)
+    assert (tmp_path / "tool.py").read_text() == "raise SystemExit\n"
 
 
 def test_runner_tells_the_line_of_a_fault(tmp_path, monkeypatch):

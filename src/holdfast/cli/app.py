@@ -65,6 +65,8 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Work with a model": {
         "model": ("model", "Show which model would be used, and ask whether it answers."),
         "prompts": ("prompts", "Show or change what a model is told to do for the user."),
+        "rebuild": ("rebuild", "Make one layer of a conversation again; undo it."),
+        "backfill": ("backfill", "Bring old conversations up to what is made today."),
         "usage": ("usage", "Show what models were used for, and what it cost."),
     },
     "Serve it": {

@@ -34,6 +34,8 @@ IN_COMMANDS = {
     "load() lists them": "`holdfast messages` shows them with their numbers",
     "opt_in() first": "`holdfast opt-in` first",
     "pass what export() returned": "name a file that `holdfast export` wrote",
+    "rebuilds() lists them": "`holdfast rebuild --list` lists them",
+    "resume() first": "`holdfast resume` first, after an opt-out `holdfast opt-in`",
     "reset(name) takes ours again": "--reset takes ours again",
 }
 

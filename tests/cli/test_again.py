@@ -1,0 +1,95 @@
+"""Making things again: a layer of a conversation, old conversations, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import Holdfast, said, write_jsonl
+
+
+@pytest.fixture
+def chat(holdfast: Holdfast, tmp_path: Path) -> Holdfast:
+    """A conversation of two chunks, read and summarised by the rules."""
+    rows = []
+    for number in range(1, 13):
+        rows.append(said(f"On day {number} we walked along the river for {number + 20} minutes."))
+        rows.append({"role": "assistant", "content": "Lovely."})
+    rows.append(said("I live in Lisbon."))
+    write_jsonl(tmp_path / "walks.jsonl", rows)
+    assert holdfast("import", "walks.jsonl").code == 0
+    return holdfast
+
+
+def test_rebuild_makes_a_range_again_and_undo_puts_it_back(chat: Holdfast) -> None:
+    made = chat("rebuild", "summaries", "--from", "1", "--to", "3", "--json").data
+
+    assert (made["ranges"], made["start_seq"]) == (1, 1)
+    assert [one["version"] for one in made["after"]] == [2]
+    assert [one["id"] for one in chat("rebuild", "--list", "--json").data] == [made["id"]]
+    back = chat("rebuild", "--undo", "last", "--json").data
+    assert [one["version"] for one in back["after"]] == [1]
+
+
+def test_a_dry_run_changes_nothing(chat: Holdfast) -> None:
+    before = chat("summaries", "--json").data
+    run = chat("rebuild", "summaries", "--dry-run")
+
+    assert run.code == 0
+    assert "would be made again, nothing was changed" in run.out
+    assert chat("summaries", "--json").data == before
+    assert "nothing of walks was made again yet" in chat("rebuild", "--list").out
+
+
+def test_rebuild_tells_what_it_did_and_how_to_undo_it(chat: Holdfast) -> None:
+    out = chat("rebuild", "summaries").out
+    (offer,) = [line for line in out.splitlines() if line.startswith("undo: holdfast ")]
+
+    assert "made again" in out
+    assert chat(*offer.removeprefix("undo: holdfast ").split()).code == 0
+
+
+def test_facts_that_are_found_again_stay(chat: Holdfast) -> None:
+    before = [fact["id"] for fact in chat("facts", "--json").data]
+    run = chat("rebuild", "facts")
+
+    assert run.code == 0
+    assert "1 fact as before" in run.out
+    assert [fact["id"] for fact in chat("facts", "--json").data] == before
+
+
+@pytest.mark.parametrize(
+    "args",
+    [[], ["poems"], ["facts", "--list"], ["facts", "--from", "9", "--to", "3"], ["--list", "--undo", "last"]],
+)
+def test_rebuild_that_makes_no_sense_is_refused(chat: Holdfast, args: list[str]) -> None:
+    assert chat("rebuild", *args).code == 2
+
+
+def test_what_cannot_be_put_back_says_so(chat: Holdfast) -> None:
+    assert chat("rebuild", "--undo", "last", "--json").error["code"] == "no-rebuild"
+    assert "holdfast rebuild --list" in chat("rebuild", "--undo", "reb_0", "--json").error["hint"]
+
+
+def test_backfill_skips_what_is_there(chat: Holdfast) -> None:
+    report = chat("backfill", "--json").data
+
+    assert (report["created"], report["errors"]) == (0, 0)
+    assert report["skipped"] == report["processed"] > 0
+    assert "0 made" in chat("backfill").out
+
+
+def test_backfill_makes_what_is_missing(holdfast: Holdfast, tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "walks.jsonl", [said("We walked for an hour along the river.")] * 24)
+    holdfast("import", "walks.jsonl", "--no-digest")
+    made = holdfast("backfill", "--user", "me", "--json").data
+
+    assert made["created"] >= 1
+    assert holdfast("summaries", "--level", "1", "--json").data
+    assert holdfast("backfill", "--json").data["created"] == 0
+
+
+def test_backfill_that_makes_no_sense_is_refused(chat: Holdfast) -> None:
+    assert chat("backfill", "--layers", "poems", "--json").error["code"] == "usage"
+    assert chat("backfill", "--limit", "0").code == 2
