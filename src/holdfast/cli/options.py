@@ -7,6 +7,7 @@ a command's ``--help`` does not wait for it.
 
 from __future__ import annotations
 
+import difflib
 import logging
 import os
 import shlex
@@ -114,6 +115,9 @@ def who_is_there(memory: Memory, org: str, bot: str, user: str) -> str:
     """What to try when nothing is held about *user*: the names that this store does hold."""
     people = memory.people(limit=200)
     near = [name for o, name, b in people if (o, b) == (org, bot) and name != user]
+    if alike := difflib.get_close_matches(user.casefold(), {name.casefold() for name in near}, n=1):
+        meant = next(name for name in near if name.casefold() == alike[0])
+        return f"did you mean --user {shlex.quote(meant)}?"
     if near:
         return f"this store holds {_some(near)}: add --user NAME"
     others = [f"--org {o} --bot {b} --user {name}" for o, name, b in people if name != user or (o, b) != (org, bot)]

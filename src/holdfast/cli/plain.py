@@ -30,6 +30,7 @@ IN_COMMANDS = {
     "facts() and history() list them": "`holdfast facts --ids` and `holdfast history --ids` list them",
     "forget(seq) works; or resume() first": "`holdfast forget --message NUMBER` works; or `holdfast resume` first, "
     "after an opt-out `holdfast opt-in`",
+    "keys() lists them": "`holdfast keys` lists them",
     "jobs() lists them": "`holdfast jobs` lists them",
     "load() lists them": "`holdfast messages` shows them with their numbers",
     "opt_in() first": "`holdfast opt-in` first",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 import time
 import tomllib
 from dataclasses import dataclass
@@ -258,6 +260,8 @@ def _context(screen: Screen, memory: Memory, story: Story) -> None:
 def _next(screen: Screen, store: str, story: Story) -> None:
     options = same_options(store, story.user)
     screen.heading("Next")
+    if shutil.which("holdfast") is None:
+        screen.line(f'  export PATH="{Path(sys.executable).parent}:$PATH"', ("   so that `holdfast` is found", QUIET))
     screen.columns(
         [
             [
@@ -265,7 +269,9 @@ def _next(screen: Screen, store: str, story: Story) -> None:
                 ("change a fact, see it replaced", QUIET),
             ],
             [f'holdfast context "{story.question}"{options} -o text', ("what a model would get, word for word", QUIET)],
+            [f"holdfast why dietary{options}", ("every word that a fact rests on, and how to mend it", QUIET)],
             ["holdfast import chat.jsonl", ("your own conversations", QUIET)],
+            ["holdfast chat", ("talk, and see what is remembered; --llm MODEL answers", QUIET)],
         ],
         indent=2,
     )

@@ -11,7 +11,7 @@ from .options import BOT, ORG, STORE, USER, Bot, Json, Org, Store, Subject, User
 from .remember import Which
 from .screen import NAME, QUIET, Piece, Screen, print_json
 from .values import plain
-from .words import address, count, minute, value
+from .words import address, count, minute
 
 app = commands()
 
@@ -67,7 +67,7 @@ def why(
         changed: list[list[Piece]] = [
             [f"  holdfast correct {called} VALUE{options}", ("something else held all along", QUIET)]
         ]
-        screen.line((f"wrong? {value(found)} …", QUIET))
+        screen.line(("if that is wrong:", QUIET))
         screen.columns(
             [
                 *(changed if found.kind == "attribute" else []),
