@@ -27,6 +27,7 @@ from ..reports import ErasureReceipt
 from ..scope import SELF, Scope
 from ..store.protocol import FactRow, MessageRow, ReadView, Store, SummaryRow, WriteView
 from ..types import Evidence, FactChange, Message
+from .borrowed import lose_borrowed
 from .retell import affected, drafts, put_in_place
 
 TRIES = 50
@@ -135,11 +136,13 @@ class Eraser:
             current = everybody.fact(row.fact.id)
             if current is not None:
                 drop_fact(everybody, current, fallen, now_ms, revive=False)
+        gone: list[str] = []
         for place, rewrites in seen.changes.messages.items():
             here = view.at(*place)
-            self._rewrite(here, rewrites, seen.changes.whole, fallen, now_ms)
+            gone += self._rewrite(here, rewrites, seen.changes.whole, fallen, now_ms)
             put_in_place(here, seen.summaries[place], told[place], list(rewrites), fallen, now_ms)
             self.order_vectors(here, now_ms)
+        lose_borrowed(view, gone, fallen, now_ms)
         if seen.changes.refusals:
             fallen.count("refused", view.remove_all_rejected())
         end_of_erasure(view, now_ms)
@@ -153,8 +156,9 @@ class Eraser:
 
     def _rewrite(
         self, view: WriteView, rewrites: Mapping[int, Message | None], whole: bool, fallen: Fallen, now_ms: int
-    ) -> None:
-        seqs = sorted(rewrites)
+    ) -> list[str]:
+        """Put the messages in place; what they said before."""
+        seqs, before = sorted(rewrites), []
         subject = view.scope.subject or SELF
 
         def gone(evidence: Evidence) -> bool:
@@ -170,6 +174,7 @@ class Eraser:
             new = rewrites[row.message.seq]
             fallen.count("messages")
             fallen.texts.append(row.message.content)
+            before.append(row.message.content)
             fallen.count("refused", view.remove_rejected(row.message.seq, row.message.seq))
             view.forget_bodies(row.message.seq, row.message.seq)
             view.remove_docs(subject, "message", [row.doc])
@@ -178,6 +183,7 @@ class Eraser:
                 view.rewrite_message(replace(row, message=blank, doc=0))
             else:
                 self._index_again(view, replace(row, message=new), now_ms)
+        return before
 
     def _index_again(self, view: WriteView, row: MessageRow, now_ms: int) -> None:
         person, subject = view.person(), view.scope.subject or SELF

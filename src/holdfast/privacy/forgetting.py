@@ -18,6 +18,7 @@ from ..reports import ErasureReceipt
 from ..scope import SELF, Scope
 from ..store.protocol import FactRow, ReadView, WriteView
 from ..types import Message
+from .borrowed import lose_borrowed
 from .erasing import Changes, Eraser, Find, Place, end_of_erasure
 
 REPLIES = 8  # messages after a statement that are looked at for an echo, up to the next user message
@@ -27,7 +28,8 @@ TABLES = {
     "conversation": "conversations", "message": "messages", "summary": "summaries", "fact": "facts",
     "evidence": "quotes", "rejected": "refused", "idempotency": "keys", "doc": "documents", "posting": "terms",
     "vector": "vectors", "derivation": "edges", "coverage": "coverage", "job": "jobs", "prefix": "prefixes",
-    "never": "topics", "episodes": "asked for episodes", "prompt": "prompts", "usage": "usage",
+    "never": "topics", "episodes": "asked for episodes", "rebuilt": "rebuilds",
+    "reading": "readings", "prompt": "prompts", "usage": "usage",
 }  # fmt: skip
 
 
@@ -105,6 +107,7 @@ def clear_conversation(eraser: Eraser, scope: Scope) -> ErasureReceipt:
         fallen.count("refused", view.remove_rejected(1, row.next_seq))
         fallen.texts += [*(m.message.content for m in messages), *(s.summary.text for s in summaries)]
         view.remove_conversation()
+        lose_borrowed(view, [m.message.content for m in messages], fallen, now_ms)
         end_of_erasure(view, now_ms)
         return fallen
 
