@@ -179,6 +179,9 @@ class Remake:
     ) -> tuple[Made, set[str]] | None:
         if not undisturbed(view, heard.epoch):
             return None
+        row = view.conversation()
+        if row is None or row.next_seq <= found.last:
+            return Made((), ()), kept  # cleared meanwhile: nothing is left of the range
         now_ms, known = self.now_ms(), set(kept)
         layer = "episodes" if found.kinds == EPISODE_KINDS else "facts"
         before = self.held(view, layer, found.first, found.last)

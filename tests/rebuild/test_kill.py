@@ -1,0 +1,143 @@
+"""kill -9 at every step of a rebuild and a backfill: each range is as it was or made again, and the next run ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Config, Memory
+from holdfast.jobs import modelwriter, rebuild, remake, usage
+from holdfast.llm.protocol import Request
+from holdfast.reconcile import erase, swap
+from holdfast.store import eraseview, writeview
+from holdfast.store.sqlite import SqliteStore
+from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.model import ScriptedModel
+from tests.engine.crowd import dying_at, ended, settle, spawn, told
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
+USER = "ana"
+VIEW = [
+    "rewrite_summary", "add_rebuilt", "add_reading", "remove_rejected", "remove_docs", "add_summary", "set_parent",
+    "add_derivations", "add_docs", "add_postings", "save_person", "save_conversation", "update_fact", "add_fact",
+    "add_evidence", "add_episodes", "add_usage", "add_rejected", "want",
+]  # fmt: skip
+STEPS: list[tuple[Any, str]] = [
+    *(
+        (eraseview.SqlEraseView if step in vars(eraseview.SqlEraseView) else writeview.SqlWriteView, step)
+        for step in VIEW
+    ),
+    (SqliteStore, "write"),
+    (SqliteStore, "read"),
+    (ScriptedModel, "ask"),
+    (modelwriter, "ask_for_facts"),
+    (remake, "swap"),
+    (remake, "hang_up"),
+    (remake, "undisturbed"),
+    (remake, "withdraw_summary"),
+    (rebuild, "swap_back"),
+    (swap, "learn"),
+    (swap, "withdraw"),
+    (swap, "reinstate"),
+    (erase, "reopen"),
+    (usage, "counted"),
+]
+
+
+def answer(request: Request) -> str:
+    """A model that finds a home in its prompt, and an episode, and always the same to tell."""
+    if request.layer == "facts":
+        return (
+            'home,lives_in,Lisbon,0.95,,set,asserted,state,1,"I live in Lisbon"'
+            if "I live in Lisbon" in request.text
+            else "NONE"
+        )
+    if request.layer == "episodes":
+        return "- Walked along the river [3]" if "river" in request.text else "No facts to record"
+    return "SUMMARY: They walked along the river."
+
+
+def opened(path: str, *, model: bool = True) -> Memory:
+    llm = ScriptedModel(otherwise=answer) if model else None
+    return Memory(path, embedder=HashEmbedder(), llm=llm, config=Config(job_lease_ms=150, job_backoff_ms=0))
+
+
+def filled(path: str) -> None:
+    """Rules alone have read and summarised it."""
+    with opened(path, model=False) as memory:
+        chat = memory.conversation("a", user=USER)
+        for number in range(16):
+            chat.record("I live in Lisbon." if number == 0 else f"I speak language{number}. We saw the river.", "Nice.")
+        chat.end()
+        memory.digest()
+
+
+def state(memory: Memory) -> list[Any]:
+    """What a person sees, without ids and versions."""
+    chat, person = memory.conversation("a", user=USER), memory.person(USER)
+    told_now = [(s.level, s.start_seq, s.end_seq, s.text, s.source, s.stale) for s in chat.summaries()]
+    believed = sorted((f.kind, f.category, f.value, f.text, f.source) for f in person.facts())
+    return [told_now, believed, [m.content for m in chat.load()]]
+
+
+def story(path: str, pipe: int) -> None:
+    memory = opened(path)
+    memory.backfill(USER, delay_ms=0)
+    chat = memory.conversation("a", user=USER)
+    for layer in ("summaries", "facts", "meta"):
+        report = chat.rebuild(layer)
+        assert report.errors == ()
+        chat.restore(report.id)
+    os.write(pipe, b"done\n")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[Any]]:
+    """The file before, and what is seen after a backfill that nobody killed."""
+    path = tmp_path_factory.mktemp("whole") / "chat.db"
+    filled(str(path))
+    before = path.read_bytes()
+    with opened(str(path)) as memory:
+        memory.backfill(USER, delay_ms=0)
+        memory.digest()
+        return before, state(memory)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(("target", "step"), STEPS, ids=lambda value: getattr(value, "__name__", value))
+def test_a_killed_run_is_ended_by_the_next(
+    tmp_path: Path, whole: tuple[bytes, list[Any]], target: Any, step: str, after: bool
+) -> None:
+    path, died = tmp_path / "chat.db", 0
+    path.write_bytes(whole[0])
+    for countdown in (1, 4, 9):
+
+        def doomed(pipe: int, countdown: int = countdown) -> None:
+            with dying_at(target, step, countdown, after=after):
+                story(str(path), pipe)
+
+        pid, reader = spawn(doomed)
+        told(reader)
+        signalled = ended(pid)
+        assert signalled in (0, signal.SIGKILL)
+        died += signalled == signal.SIGKILL
+        with settle(str(path)) as memory:
+            assert memory.doctor().findings == ()
+            said = [m.content for m in memory.conversation("a", user=USER).load()]
+            assert said == whole[1][2]
+    assert died
+    with opened(str(path)) as memory:
+        chat = memory.conversation("a", user=USER)
+        report = memory.backfill(USER, delay_ms=0)
+        assert report.errors == 0
+        for layer in ("summaries", "facts", "meta"):
+            chat.rebuild(layer)
+        memory.digest()
+        assert state(memory) == whole[1]
+        assert memory.doctor().findings == ()
+        assert memory.backfill(USER, delay_ms=0).created == 0
