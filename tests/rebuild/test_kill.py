@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,14 @@ from typing import Any
 import pytest
 
 from holdfast import Config, Memory
-from holdfast.jobs import modelwriter, rebuild, remake, usage
+from holdfast.jobs import asking, modelwriter, rebuild, remake
 from holdfast.llm.protocol import Request
 from holdfast.reconcile import erase, swap
 from holdfast.store import eraseview, writeview
 from holdfast.store.sqlite import SqliteStore
 from holdfast.testing.embedder import HashEmbedder
 from holdfast.testing.model import ScriptedModel
+from holdfast.text.render import parse_blocks
 from tests.engine.crowd import dying_at, ended, settle, spawn, told
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -24,8 +26,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 USER = "ana"
 VIEW = [
     "rewrite_summary", "add_rebuilt", "add_reading", "remove_rejected", "remove_docs", "add_summary", "set_parent",
-    "add_derivations", "add_docs", "add_postings", "save_person", "save_conversation", "update_fact", "add_fact",
-    "add_evidence", "add_episodes", "add_usage", "add_rejected", "want",
+    "add_derivations", "add_docs", "add_postings", "save_person", "update_fact", "add_fact",
+    "add_episodes", "add_usage", "add_rejected", "want",
 ]  # fmt: skip
 STEPS: list[tuple[Any, str]] = [
     *(
@@ -45,18 +47,24 @@ STEPS: list[tuple[Any, str]] = [
     (swap, "withdraw"),
     (swap, "reinstate"),
     (erase, "reopen"),
-    (usage, "counted"),
+    (asking, "record"),
 ]
 
 
+SAID = {0: "I live in Lisbon.", 2: "I speak Spanish.", 4: "I live in Faro."}
+NOTED = re.compile(r"^\[?#?(\d+).*I live in Lisbon")
+
+
 def answer(request: Request) -> str:
-    """A model that finds a home in its prompt, and an episode, and always the same to tell."""
+    """A model that hears of Lisbon and of a river, not of Faro nor of Spanish, and always tells the same."""
+    read = next((items for name, items in parse_blocks(request.text) if name == "read"), [])
     if request.layer == "facts":
-        return (
-            'home,lives_in,Lisbon,0.95,,set,asserted,state,1,"I live in Lisbon"'
-            if "I live in Lisbon" in request.text
-            else "NONE"
-        )
+        seqs = [found[1] for line in read if (found := NOTED.match(line))]
+        rows = [f'home,lives_in,Lisbon,0.95,,set,asserted,state,{seq},"I live in Lisbon"' for seq in seqs]
+        rivers = [line for line in read if "We saw the river" in line]
+        river = re.match(r"^\[?#?(\d+)", rivers[0]) if rivers else None
+        rows += [f'note,river_{river[1]},river,0.95,,add,asserted,event,{river[1]},"We saw the river"'] if river else []
+        return "\n".join(rows) or "NONE"
     if request.layer == "episodes":
         return "- Walked along the river [3]" if "river" in request.text else "No facts to record"
     return "SUMMARY: They walked along the river."
@@ -72,7 +80,7 @@ def filled(path: str) -> None:
     with opened(path, model=False) as memory:
         chat = memory.conversation("a", user=USER)
         for number in range(16):
-            chat.record("I live in Lisbon." if number == 0 else f"I speak language{number}. We saw the river.", "Nice.")
+            chat.record(SAID.get(number, f"Day {number} was fine. We saw the river."), "Nice.")
         chat.end()
         memory.digest()
 
@@ -93,6 +101,9 @@ def story(path: str, pipe: int) -> None:
         report = chat.rebuild(layer)
         assert report.errors == ()
         chat.restore(report.id)
+    first = next((past.id for past in chat.rebuilds() if past.layer == "facts"), None)
+    if first is not None:
+        chat.restore(first)
     os.write(pipe, b"done\n")
 
 
@@ -115,7 +126,7 @@ def test_a_killed_run_is_ended_by_the_next(
 ) -> None:
     path, died = tmp_path / "chat.db", 0
     path.write_bytes(whole[0])
-    for countdown in (1, 4, 9):
+    for countdown in (1, 5):
 
         def doomed(pipe: int, countdown: int = countdown) -> None:
             with dying_at(target, step, countdown, after=after):
