@@ -26,7 +26,7 @@ from .embed.protocol import Embedder
 from .ingest.consent import effective
 from .ingest.redact import told
 from .privacy.choices import state_of
-from .recall.beliefs import believed, replaced_notes, unexpired
+from .recall.beliefs import believed, unexpired, with_replacements
 from .recall.cache import IndexCache
 from .recall.search import default_min_score, recent, search
 from .scope import Scope
@@ -100,7 +100,7 @@ class Answering:
                 explain=explain,
                 newest_first=True,
             )
-            return self._told(unexpired(view, hits, self.now_ms())[:limit])
+            return self._told(view, self._usable(view, hits)[:limit])
 
         found = self.store.read(scope, work)
         self._note_uses(scope, (hit.id for hit in found if hit.kind == "fact"))
@@ -127,13 +127,25 @@ class Answering:
             found = recent(
                 view, query, last_n=last, k=limit, now=self.clock(), embedder=self.embedder, cache=self.cache
             )
-            return self._told(found)
+            return self._told(view, found)
 
         return self.store.read(scope, work)
 
-    def _told(self, hits: Sequence[Hit]) -> list[Hit]:
-        """Recalled words are shown without what must not be remembered."""
-        return [replace(hit, text=told(hit.text, self.config.detectors)) for hit in hits]
+    def _usable(self, view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
+        """*hits* without what has run out, and without what is about somebody for whom memory is paused."""
+        chosen = [(row.subject, row.state) for row in view.consent()]
+        kept = unexpired(view, hits, self.now_ms())
+        return [hit for hit in kept if effective(chosen, hit.subject) == "active"] if chosen else kept
+
+    def _told(self, view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
+        """Recalled words are shown without what must not be remembered, and with what replaced them."""
+        detectors = self.config.detectors
+        return [
+            replace(hit, text=told(hit.text, detectors), replaced_by=told(hit.replaced_by, detectors))
+            if hit.replaced_by
+            else replace(hit, text=told(hit.text, detectors))
+            for hit in with_replacements(view, hits)
+        ]
 
     def context(
         self,
@@ -198,16 +210,19 @@ class Answering:
             vector = self._vector(question)
         hits = self._recall(view, question, vector, len(messages)) if question else []
         facts = view.facts(evidence=False) if strategy.recalls else []
+        chosen, now_ms = [(one.subject, one.state) for one in view.consent()], self.now_ms()
         known = view.prefix(variant)
         material = Material(
             conversation=view.scope.conversation or "",
             messages=messages,
             total_messages=total,
             summaries=summaries,
-            facts=[row.fact for row in facts if believed(row, self.now_ms())],
+            facts=[
+                row.fact for row in facts if believed(row, now_ms) and effective(chosen, row.fact.subject) == "active"
+            ],
             hits=hits,
             query=query,
-            notes=replaced_notes(view, hits),
+            notes={(hit.conversation, hit.seq): hit.replaced_by for hit in hits if hit.replaced_by},
             messages_from=start,
             recall_limit=self.config.recall_limit,
             opening=opening(view.messages(end_seq=start - 1, limit=MAX_OPENING)) if start > 1 else (),
@@ -234,7 +249,7 @@ class Answering:
             explain=False,
             newest_first=True,
         )
-        return self._told(unexpired(view, hits, self.now_ms()))
+        return self._told(view, self._usable(view, hits))
 
     def _vector(self, text: str) -> NDArray[np.float32] | None:
         return self.embedder.embed([text])[0] if self.embedder is not None else None

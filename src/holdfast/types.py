@@ -212,7 +212,13 @@ class RollingSummary:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One search result.  ``parts`` holds the components whose sum is ``score``, when asked for."""
+    """
+    One search result.
+
+    ``parts`` holds the components whose sum, added in their order, is ``score``, when asked for.
+    ``subject`` is whom or what a fact, or the conversation of a message or summary, is about.
+    ``replaced_by`` says of a message that stated what is not believed any more what is now.
+    """
 
     kind: HitKind
     id: str
@@ -223,6 +229,8 @@ class Hit:
     seq: int
     parts: Mapping[str, float] = field(default_factory=dict)
     speaker: str = ""
+    subject: str = ""
+    replaced_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

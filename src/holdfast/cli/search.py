@@ -74,6 +74,8 @@ def _show(screen: Screen, rank: int, hit: Hit) -> None:
     speaker = f"{hit.speaker}: " if hit.kind == "message" and hit.speaker else ""
     text = one_line(hit.text)
     screen.paragraph(speaker + (text if len(text) <= 300 else text[:299] + "…"), indent=4)
+    if hit.replaced_by:
+        screen.paragraph(f"later replaced by: {one_line(hit.replaced_by)}", indent=4)
     if hit.parts:
         parts = "  ".join(
             f"{name} {number:.3f}" for name, number in sorted(hit.parts.items(), key=lambda item: -item[1])

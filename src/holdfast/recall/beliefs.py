@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..clock import to_ms
 from ..store.protocol import FactRow, ReadView
@@ -35,17 +36,34 @@ def unexpired(view: ReadView, hits: Sequence[Hit], now_ms: int) -> list[Hit]:
     return [hit for hit in hits if hit.kind != "fact" or hit.id not in expired]
 
 
-def replaced_notes(view: ReadView, hits: Sequence[Hit]) -> dict[tuple[str, int], str]:
-    """What replaced the facts that recalled turns once stated, so that none of them reads as current."""
-    notes: dict[tuple[str, int], str] = {}
-    for hit in hits:
-        if hit.kind != "message" or view.scope.subject is None:
-            continue
-        for row in view.facts_of_message(hit.conversation, hit.seq):
-            newest, replaced = row.fact, False
-            while newest.superseded_by and (after := view.fact(newest.superseded_by)):
-                replaced = replaced or newest.ended_because != "merged"  # merged, it says the same in other words
-                newest = after.fact
-            if replaced:
-                notes[hit.conversation, hit.seq] = newest.text
-    return notes
+TAKEN_BACK = "nothing, it was taken back"
+
+
+def with_replacements(view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
+    """*hits*, and on turns that once stated what is not believed any more what replaced it."""
+    said = {(hit.subject, hit.conversation, hit.seq) for hit in hits if hit.kind == "message"}
+    notes: dict[tuple[str, str, int], list[str]] = {}
+    for message, fact_id in view.past_facts_of(sorted(said)) if said else ():
+        note = _replacement(view, fact_id)
+        if note and note not in notes.setdefault(message, []):
+            notes[message].append(note)
+    return [
+        replace(hit, replaced_by="; ".join(notes[hit.subject, hit.conversation, hit.seq]))
+        if hit.kind == "message" and notes.get((hit.subject, hit.conversation, hit.seq))
+        else hit
+        for hit in hits
+    ]
+
+
+def _replacement(view: ReadView, fact_id: str) -> str:
+    """What is believed in the place of a past fact; empty where that is unknown or the same again."""
+    row = view.fact(fact_id)
+    if row is None:
+        return ""
+    newest, replaced = row.fact, False
+    while newest.superseded_by and (after := view.fact(newest.superseded_by)):
+        replaced |= newest.ended_because == "replaced"  # a sentence that was merged into another still holds
+        newest = after.fact
+    if newest.live:
+        return newest.text if replaced and newest.text != row.fact.text else ""
+    return TAKEN_BACK if newest.ended_because in ("retracted", "never_true") else ""

@@ -350,6 +350,7 @@ def _hits(
                 seq=row.seq,
                 parts={name: value for name, value in parts.items() if value},
                 speaker=row.speaker,
+                subject=row.subject,
             )
         )
     return hits

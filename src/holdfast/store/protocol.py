@@ -121,8 +121,8 @@ class ReadView(ModelReads, RemadeReads, Protocol):
     def uses(self, fact_ids: Sequence[str]) -> list[UseRow]:
         """How often and when facts of the person were used, of those among *fact_ids* that are there."""
 
-    def facts_of_message(self, conversation: str, seq: int) -> list[FactRow]:
-        """Live and past facts the scope may see that rest on one message of its subject, by id."""
+    def past_facts_of(self, messages: Iterable[tuple[str, str, int]]) -> list[tuple[tuple[str, str, int], str]]:
+        """``(message, fact id)`` of past facts that rest on messages, each (subject, conversation, number)."""
 
     def rejected(self, *, limit: int = 100) -> list[Rejected]:
         """The newest refused candidates of the scope's conversation, or of all it can see."""

@@ -163,11 +163,10 @@ class SqlReadView:
         keys = [(*self._head, fact_id) for fact_id in dict.fromkeys(fact_ids)]
         return [UseRow(*row) for row in self._driver.many("uses", keys)]
 
-    def facts_of_message(self, conversation: str, seq: int) -> list[FactRow]:
+    def past_facts_of(self, messages: Iterable[tuple[str, str, int]]) -> list[tuple[tuple[str, str, int], str]]:
         """See the protocol."""
-        found = self._run("fact_ids_of_message", conversation=conversation, seq=seq)
-        rows = [self.fact(fact_id) for (fact_id,) in found]
-        return [row for row in rows if row is not None]
+        found = self._driver.many("past_facts_of", [(*self._head, *message) for message in messages])
+        return [((row[0], row[1], row[2]), row[3]) for row in found]
 
     def rejected(self, *, limit: int = 100) -> list[Rejected]:
         """See the protocol."""

@@ -110,13 +110,15 @@ SELECT subject, id, strength, stated_at, last_used_at, uses
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND id = :id;
 
--- name: fact_ids_of_message
--- What rests on one message of the scope's conversations.
-SELECT child
-  FROM derivation
- WHERE org = :org AND user_id = :user_id AND bot = :bot AND source_kind = 'message'
-   AND subject = :subject AND conversation = :conversation AND start_seq = :seq AND child_kind = 'fact'
- ORDER BY child;
+-- name: past_facts_of
+-- Past facts that rest on one message.
+SELECT d.subject, d.conversation, d.start_seq, f.id
+  FROM derivation d
+  JOIN fact f ON f.org = d.org AND f.user_id = d.user_id AND f.bot = d.bot AND f.id = d.child
+ WHERE d.org = :org AND d.user_id = :user_id AND d.bot = :bot AND d.source_kind = 'message'
+   AND d.subject = :subject AND d.conversation = :conversation AND d.start_seq = :seq
+   AND d.child_kind = 'fact' AND f.valid_to IS NOT NULL
+ ORDER BY f.id;
 
 -- name: evidence_of
 SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.stop, e.at, e.home

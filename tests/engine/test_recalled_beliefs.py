@@ -1,0 +1,114 @@
+"""What is recalled says what is believed now, and parts of scores add up to them."""
+
+import random
+from functools import reduce
+from operator import add
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from holdfast import Config, Memory
+from holdfast.testing.embedder import HashEmbedder
+
+WORDS = "budget paint fence kettle garden sister Lisbon Porto weekend yesterday seven what when dog tall cold".split()
+
+
+@pytest.fixture
+def memory():
+    with Memory(embedder=HashEmbedder(), config=Config(durable=False)) as memory:
+        yield memory
+
+
+def test_a_stale_turn_says_what_is_believed_now(memory):
+    chat = memory.conversation("c", user="ana")
+    chat.record("I live in Lisbon.", "Nice.")
+    chat.record("I moved to Porto last month, I live in Porto now.", "Congratulations.")
+    memory.digest()
+
+    for person in (memory.person("ana"), memory.person("ana", subject="self")):
+        hits = {hit.seq: hit for hit in person.search("Where do I live?", kinds=("message",))}
+        assert "Porto" in hits[1].replaced_by
+        assert hits[3].replaced_by == ""
+
+
+def test_a_turn_that_was_taken_back_says_so(memory):
+    ana = memory.person("ana")
+    memory.conversation("c", user="ana").record("I have a dog named Rex.")
+    memory.digest()
+    for fact in ana.facts():
+        ana.never_true(fact.id)
+
+    (hit,) = ana.search("dog named Rex", kinds=("message",), limit=1)
+    assert hit.replaced_by == "nothing, it was taken back"
+
+
+def test_a_value_that_came_back_is_not_marked(memory):
+    chat = memory.conversation("c", user="ana")
+    for place in ("Lisbon", "Porto", "Lisbon"):
+        chat.record(f"I live in {place} now.")
+    memory.digest()
+
+    hits = {hit.seq: hit for hit in memory.person("ana").search("Where do I live?", kinds=("message",))}
+    assert [bool(hits[seq].replaced_by) for seq in (1, 2, 3)] == [False, True, False]
+
+
+def test_a_note_never_tells_of_another_subject(memory):
+    memory.conversation("c", user="ana", subject="rex").record("He weighs 20 kg.")
+    memory.conversation("c", user="ana", subject="tom").record("He weighs 5 kg.")
+    memory.digest()
+
+    for hit in memory.person("ana", subject="rex").search("How much does he weigh?"):
+        assert "5 kg" not in hit.text + hit.replaced_by
+        assert hit.subject in ("rex", "self")
+
+
+def test_what_is_about_a_paused_subject_is_left_out(memory):
+    memory.conversation("c", user="ana", subject="rex").record("He hates the vet.")
+    memory.conversation("c", user="ana").record("I like the vet.")
+    memory.digest()
+    ana = memory.person("ana")
+    assert {hit.subject for hit in ana.search("vet")} == {"rex", "self"}
+
+    memory.person("ana", subject="rex").pause()
+    assert {hit.subject for hit in ana.search("vet")} == {"self"}
+
+
+def test_a_present_value_is_asked_for_and_the_newest_turn_stands_first():
+    with Memory(embedder=HashEmbedder(), config=Config(durable=False)) as memory:
+        chat = memory.conversation("c", user="ana")
+        for text in ("Say hello.", "The budget for the wall is 900 euros.", "The weather is fine.", "A walk was had."):
+            chat.record(text)
+        chat.record("The budget for the wall is 1200 euros by now, they say.")
+        memory.digest()
+
+        first, second, *_ = memory.person("ana").search("What is the budget for the wall?", kinds=("message",))
+        assert (first.seq, second.seq) == (5, 2)
+        assert first.score >= second.score
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 10**9), st.sampled_from(["peers", "assistant"]))
+def test_the_parts_of_a_score_are_the_score_to_the_bit(seed, kind):
+    rng = random.Random(seed)
+    with Memory(embedder=HashEmbedder(), config=Config(durable=False)) as memory:
+        chat = memory.conversation("c", user="ana")
+        said = []
+        for number in range(rng.randrange(1, 40)):
+            text = " ".join(rng.choices(WORDS, k=rng.randrange(1, 12))) + rng.choice(".?")
+            if rng.random() < 0.2:
+                text = f"I live in {rng.choice(('Lisbon', 'Porto'))}. {text}"
+            who = {"name": ("Ana", "Ben")[number % 2], "role": "user"}
+            said.append({"content": text, **(who if kind == "peers" else {"role": ("user", "assistant")[number % 2]})})
+        chat.append(said)
+        memory.digest()
+        question = (
+            rng.choice(("What is the ", "When did Ana ", "How many ", "")) + " ".join(rng.choices(WORDS, k=3)) + "?"
+        )
+
+        hits = memory.person("ana").search(question, limit=100, explain=True)
+
+    assert hits
+    for hit in hits:
+        assert reduce(add, hit.parts.values(), 0.0) == hit.score
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
