@@ -124,6 +124,16 @@ def test_a_script_learns_from_the_exit_code_that_a_reply_failed(holdfast: Holdfa
     assert "cannot be reached" in run.err
 
 
+def test_a_reader_that_fails_is_told_at_the_end(holdfast: Holdfast, answer: Answer, bot: str, tmp_path: Path) -> None:
+    """The chat goes on meanwhile, and nothing that was said is lost."""
+    answer("".join(f"This is the turn with the number {number}.\n" for number in range(1, 7)))
+    run = holdfast("chat", "--llm", bot, "--reader", "bot.py:broken")
+
+    assert run.code == 1
+    assert "error[jobs-failed]" in run.err
+    assert len(stored(tmp_path)) == 12
+
+
 def test_as_json_every_turn_is_one_line(holdfast: Holdfast, answer: Answer, bot: str) -> None:
     answer("I live in Lisbon.\n/facts\n")
     run = holdfast("chat", "--llm", bot, "--reader", "rules", "--json")

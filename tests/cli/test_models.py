@@ -63,6 +63,16 @@ def test_usage_that_makes_no_sense_is_refused_with_what_does(holdfast: Holdfast,
     assert run.error["hint"].startswith(("use org", "write --"))
 
 
+def test_own_words_reach_the_model(holdfast: Holdfast, tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "chat.jsonl", CHAT)
+    holdfast("say", "Hello!")
+    holdfast("prompts", "fact_extraction", "--set", "Mind the names of greyhounds.")
+    with ModelServer() as server:
+        holdfast("import", "chat.jsonl", "--llm", "openai:any", "--base-url", server.url)
+
+    assert any("Mind the names of greyhounds." in asked.system for asked in server.asked)
+
+
 def test_prompts_lists_sets_shows_and_resets(holdfast: Holdfast) -> None:
     holdfast("say", "Hello!")
     ours = holdfast("prompts", "chunk_summary", "--json").data["text"]

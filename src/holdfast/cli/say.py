@@ -29,7 +29,7 @@ from .options import (
 from .plain import CommandError
 from .screen import QUIET, Screen, print_json
 from .values import plain
-from .work import digest_all
+from .work import digest_all, raise_if_failed
 
 app = commands()
 
@@ -89,4 +89,4 @@ def say(
         report = digest_all(memory, show=not as_json) if digest else DigestReport()
         if as_json:
             print_json({"conversation": conversation, **plain(receipt), "digest": plain(report)})
-    return 0
+    return raise_if_failed(report)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import BadInput, HoldfastError
 from ..llm.protocol import Answer, LanguageModel, ModelError, Request
-from ..reports import Receipt
+from ..reports import DigestReport, Receipt
 from ..types import Fact, FactChange
 from .changes import print_changes
 from .context import show_context
@@ -224,12 +224,14 @@ def leave(talk: Talk, options: str) -> int:
     Raises:
         CommandError: some of that failed.
     """
-    report = digest_all(talk.memory, show=not talk.as_json)
+    digest_all(talk.memory, show=not talk.as_json)
     talk.news()
     if not talk.as_json:
         new = f"{count(talk.learned, 'fact')} learned; " if talk.learned else ""
         talk.screen.line((f"{new}everything is kept", GOOD), (f"   holdfast facts{options}", QUIET))
-    raise_if_failed(report)
+    # Most of it was done by threads while the chat went on; what failed there stands in the jobs.
+    jobs = [job for job in talk.memory.jobs() if job.user == talk.user and job.attempt and job.reason]
+    raise_if_failed(DigestReport(failed=len(jobs)))
     # At a terminal it was seen, and mended or not; a script has only the exit code.
     return 1 if talk.failed and not sys.stdin.isatty() else 0
 
