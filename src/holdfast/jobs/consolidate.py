@@ -16,11 +16,12 @@ import numpy as np
 
 from ..clock import new_id
 from ..config import Config
-from ..digest.answers import refused, said, says_nothing, unfenced
+from ..digest.joining import read_joined
 from ..embed.protocol import Embedder, Thresholds
 from ..embed.quantize import dequantize
 from ..llm.prompts import load
-from ..llm.protocol import BadAnswer
+from ..llm.protocol import BadAnswer, Request
+from ..reconcile.archive import WITH_MODEL
 from ..reconcile.clusters import Cluster, Cosines, Spot, alike, kept_apart, mergeable, related, speaks_for
 from ..reconcile.decay import DAY_MS
 from ..reconcile.merging import put_together, sources_of
@@ -34,10 +35,9 @@ from .asked import Asked, spent
 from .guard import scope_of, still_mine
 from .open import open_facts
 
-NEWEST = 40
-"""A model is asked about a cluster when one of so many newest sentences is in it; by hand about all."""
-MOST_CALLS = 1
-"""Calls of one job in the background; in economy mode there are none."""
+NEWEST = 80
+"""In the background a model is asked about what one of so many newest sentences is in; by hand about all."""
+MOST_GROUPS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,9 @@ class Consolidate:
 
     def __call__(self, job: Job) -> DigestReport:
         scope = scope_of(job).about(None)
-        report = self.by_rules(scope, job=job) + self.by_model(scope, job=job, everything=False)
+        report = self.by_rules(scope, job=job)
+        if job.key == WITH_MODEL and not self.config.economy:
+            report += self.by_model(scope, job=job, everything=False)
         self.store.write(scope, lambda view: view.finish(job, self.now_ms()))
         return DigestReport(tokens=report.tokens)
 
@@ -102,25 +104,44 @@ class Consolidate:
             ModelError: the model gave no answer; what was merged before stays.
         """
         report = ConsolidationReport()
-        if self.asked is None or (self.config.economy and not everything):
+        if self.asked is None:
             return report
         seen = self.store.read(scope, self._snapshot)
-        gather = (self.limits.related + self.limits.merge) / 2
-        newest = sorted(seen.rows, key=lambda row: (row.fact.recorded_at, row.fact.id))[-NEWEST:]
-        fresh = {row.fact.id for row in newest}
-        clusters = [
-            cluster
-            for cluster in related(seen.rows, self._cosines(seen), gather, seen.apart)
-            if everything or not fresh.isdisjoint(row.fact.id for row in cluster)
-        ]
-        for cluster in clusters if everything else clusters[-MOST_CALLS:]:
+        clusters = self._to_join(seen, everything)
+        for start in range(0, len(clusters), MOST_GROUPS):
+            groups = clusters[start : start + MOST_GROUPS]
             if job is not None:
                 self.asked.hold(job, scope)
-            text, why, tokens = self._joined(scope, cluster)
-            report += ConsolidationReport(refused=(why,) if why else (), tokens=tokens)
-            if text:
-                report += self._write(scope, seen, cluster, text, self.asked.source(load("statements")), job, False)
+            answer = self.asked.asking.ask(scope, self._request(groups))
+            report += ConsolidationReport(tokens=spent(answer))
+            try:
+                texts = read_joined(answer, len(groups))
+            except BadAnswer as error:
+                report += ConsolidationReport(refused=(error.message,))
+                continue
+            for number, text in sorted(texts.items()):
+                cluster = groups[number - 1]
+                why = unfaithful(text, [row.fact.text for row in cluster])
+                report += ConsolidationReport(refused=(why,) if why else ())
+                if not why:
+                    report += self._write(scope, seen, cluster, text, self.asked.source(load("statements")), job, False)
         return report
+
+    def _to_join(self, seen: Seen, everything: bool) -> list[Cluster]:
+        """What a model is asked about: all that is related, or some of it that has something new."""
+        gather = (self.limits.related + self.limits.merge) / 2
+        clusters = related(seen.rows, self._cosines(seen), gather, seen.apart)
+        if everything:
+            return clusters
+        newest = sorted(seen.rows, key=lambda row: (row.fact.recorded_at, row.fact.id))[-NEWEST:]
+        fresh = {row.fact.id for row in newest}
+        return [one for one in clusters if not fresh.isdisjoint(row.fact.id for row in one)][-MOST_GROUPS:]
+
+    def _request(self, groups: Sequence[Cluster]) -> Request:
+        if self.asked is None:
+            raise ValueError("there is no model")
+        lines = [f"{number}: {row.fact.text}" for number, group in enumerate(groups, 1) for row in group]
+        return self.asked.request("statements", load("statements"), block("sentences", lines), "")
 
     def _snapshot(self, view: ReadView) -> Seen:
         everywhere = view.at(None, None)
@@ -145,27 +166,6 @@ class Consolidate:
             seen.vectors.update((row.fact.id, vector) for row, vector in zip(missing, made, strict=True))
         matrix = np.stack([seen.vectors[row.fact.id] for row in seen.rows])
         return np.asarray(matrix @ matrix.T, np.float32)
-
-    def _joined(self, scope: Scope, cluster: Cluster) -> tuple[str, str, int]:
-        """The model's text for a cluster, or why there is none; and the tokens of the call."""
-        if self.asked is None:
-            return "", "", 0
-        sentences = [row.fact.text for row in cluster]
-        request = self.asked.request("statements", load("statements"), block("sentences", sentences), "")
-        answer = self.asked.asking.ask(scope, request)
-        tokens = spent(answer)
-        try:
-            told = said(answer)
-        except BadAnswer:
-            return "", "the model refused or said nothing", tokens
-        lines = [line.strip().strip('"') for line in unfenced(told.text).splitlines() if line.strip()]
-        if told.cut or len(lines) != 1 or refused(lines[0]):
-            return "", "it is not one sentence", tokens
-        text = lines[0].removeprefix("MERGED:").strip().strip('"')
-        if not text or text.upper().rstrip(".") == "APART" or says_nothing(text):
-            return "", "", tokens
-        why = unfaithful(text, sentences)
-        return "" if why else text, why, tokens
 
     def _write(
         self,

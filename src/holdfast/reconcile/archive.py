@@ -18,8 +18,9 @@ from .facts import ARCHIVED
 from .indexing import leave_index
 
 UPKEEP, CONSOLIDATE = "upkeep", "consolidate"
-# So many sentences are learned before they are looked through again.
-EVERY_STATEMENTS = 20
+WITH_MODEL = "model"
+# So many sentences are learned before they are looked through again, and before a model is asked about them.
+EVERY_STATEMENTS = {"": 20, WITH_MODEL: 60}
 
 
 def put_away(view: WriteView, rows: Iterable[FactRow], now_ms: int) -> list[FactRow]:
@@ -44,7 +45,9 @@ def order_upkeep(view: WriteView, changes: Sequence[FactChange], cap: int, now_m
         return
     sentences = sum(c.op != "confirmed" and c.fact is not None and c.fact.kind != "attribute" for c in live)
     ever = view.count_statements() if sentences else 0
-    grown = sentences and ever // EVERY_STATEMENTS != (ever - sentences) // EVERY_STATEMENTS
-    order = [CONSOLIDATE] * bool(grown) + [UPKEEP] * (view.count_facts() > cap)
-    for kind in order:
-        view.at(None, None).want(kind, "", wanted=view.person().version, run_at_ms=now_ms, now_ms=now_ms)
+    here, wanted = view.at(None, None), view.person().version
+    for key, every in EVERY_STATEMENTS.items():
+        if sentences and ever // every != (ever - sentences) // every:
+            here.want(CONSOLIDATE, key, wanted=wanted, run_at_ms=now_ms, now_ms=now_ms)
+    if view.count_facts() > cap:
+        here.want(UPKEEP, "", wanted=wanted, run_at_ms=now_ms, now_ms=now_ms)
