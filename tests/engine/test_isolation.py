@@ -84,7 +84,9 @@ class Walk(RuleBasedStateMachine):
             cast[1] = tuple(twin)
         self.cast, self.subjects, self.conversations = cast, subjects, conversations
         self.clock = FakeClock(datetime(2026, 1, 1, tzinfo=UTC))
-        self.memory = Memory(embedder=HashEmbedder(dim=16), clock=self.clock, config=Config(index_cache_mb=1))
+        self.memory = Memory(
+            embedder=HashEmbedder(dim=16), clock=self.clock, config=Config(index_cache_mb=1, consolidate_similarity=0.5)
+        )
         self.said: dict[tuple, list[str]] = defaultdict(list)
         self.home: dict[tuple, list[str]] = defaultdict(list)
         self.keys: dict[tuple, tuple[str, tuple[int, ...]]] = {}

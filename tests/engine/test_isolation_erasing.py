@@ -113,6 +113,21 @@ class ErasingWalk(Walk):
         self.said[person, "self", BY_HAND].append(f"things, thing: {word}")
 
     @rule(who=SOMEBODY, place=PLACES)
+    def merges(self, who, place):
+        """Two sentences of a person become one memory: of that person's words alone."""
+        person, (subject, _) = self.cast[who], self.at(place)
+        self.serial += 1
+        self.clock.advance(seconds=60)
+        for kids in ("kids", "children"):
+            text = f"The {kids} dread the Zq{self.serial}x."
+            assert self.somebody(person, None).remember(text).op in ("new", "joined")
+            self.said[person, "self", BY_HAND].append(text)
+        report = self.somebody(person, subject).consolidate()
+        assert [len(each.sources) for each in report.merged] == [2]
+        assert words(report) == {f"zq{self.serial}x"}
+        assert words(self.somebody(person, subject).profile(budget_tokens=4000).text) <= self.own(person, None)
+
+    @rule(who=SOMEBODY, place=PLACES)
     def pauses(self, who, place):
         """Paused for a moment: this person's words are not stored, everybody else's are."""
         person = self.cast[who]
@@ -141,6 +156,7 @@ PLANTED = {
     "clears another conversation": without("clear_message", "conversation = :conversation"),
     "exports another bot's messages": without("stored", "bot = :bot"),
     "pauses another user": without("consent", "user_id = :user_id"),
+    "merges another user's sentences": without("facts_ever", "user_id = :user_id"),
 }
 
 

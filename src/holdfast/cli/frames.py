@@ -78,10 +78,17 @@ def frame(screen: Screen, said: Evidence, message: Message | None) -> None:
 
 
 def replaced_line(screen: Screen, fact: Fact, old: Fact) -> None:
-    """What *fact* replaced: ``= was: vegetarian   12 Jan → 14 Mar 2026   (message 31: "I'm vegetarian")``."""
+    """
+    What *fact* replaced: ``= was: vegetarian   12 Jan → 14 Mar 2026   (message 31: "I'm vegetarian")``.
+
+    Of what was merged into it: ``= of: The kids dread the cellar.   (message 2: …)``.
+    """
     margin = " " * len(str(fact.evidence[-1].seq if fact.evidence else ""))
     said = old.evidence[-1] if old.evidence else None
     quote = f'   (message {said.seq}: "{_short(said.quote)}")' if said else ""
+    if old.ended_because == "merged":
+        screen.line((f"{margin} = of: ", QUIET), value(old), (quote, QUIET))
+        return
     screen.line((f"{margin} = was: ", QUIET), (value(old), CHANGED), f"   {held(old)}", (quote, QUIET))
 
 
