@@ -4,6 +4,7 @@ The only file that knows the order of the stages (`answering` holds the reading 
     a message comes in      ingest: prepare → consent → append          one transaction, then acknowledged
     work falls due          digest: read → ground, reconcile: learn     one transaction a batch
                             digest: chunk → summarize → level n+1       one transaction a summary
+                            reconcile: merge what says the same         one transaction a memory
                             embed                                       one transaction a batch
     a question comes        recall: search → context: assemble          one snapshot
     something must go       privacy: look → tell summaries anew → fall  one transaction, then the bytes are searched
