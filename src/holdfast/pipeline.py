@@ -34,10 +34,11 @@ from .incoming import MessageLike, checked_messages
 from .ingest.append import Appended, Orders, append
 from .ingest.consent import INCOGNITO
 from .ingest.prepare import body_digest, prepare
+from .jobs.again import TellAgain
 from .jobs.asked import Asked
 from .jobs.asking import Asking
 from .jobs.backfill import Backfiller
-from .jobs.bymodel import ByModel, NoteEpisodes
+from .jobs.bymodel import AGAIN, ByModel, NoteEpisodes
 from .jobs.consolidate import Consolidate
 from .jobs.facts import ReadFacts
 from .jobs.gate import day_of
@@ -99,6 +100,9 @@ class Pipeline:
         self.answering = Answering(store, config, clock, (embedder, previous), self.now_ms, self.uses.note)
         self._orders = Orders(embed=embeds, reads="" if model is None else "chunks" if config.economy else "turns")
         reader = ReadFacts(store, config, registry(config.categories), self.now_ms, embeds, embedder)
+        writer: Writer = Rules(reader) if self.asking is None else model_writer(store, self.asking, reader)
+        remake = Remake(store, config, self.now_ms, reader.registry, reader, writer)
+        self.rebuilder = Rebuilder(remake, embedder)
         asked = None if self.asking is None else Asked(store, self.asking, self.now_ms)
         by_model = None
         handlers: dict[str, Handler] = {"extract": reader}
@@ -106,6 +110,7 @@ class Pipeline:
             looking = Looking(reader)
             by_model = ByModel(Telling(asked, looking))
             handlers |= {"read": ReadByModel(asked, looking), "episodes": NoteEpisodes(by_model)}
+            handlers[AGAIN] = TellAgain(asked, self.rebuilder)
         handlers["chunk"] = CloseChunks(store, config, self.now_ms, embeds, by_model)
         self.consolidation = handlers[CONSOLIDATE] = Consolidate(store, config, self.now_ms, embedder, asked)
         self.upkeep = handlers[UPKEEP] = Upkeep(store, config, self.now_ms)
@@ -127,9 +132,6 @@ class Pipeline:
         self.eraser = Eraser(store, config, self.now_ms, reader, self.answering.forget_caches)
         self.by_hand = ByHand(store, config, self.now_ms, reader)
         self.portable = Portable(store, config, self.now_ms, self.choices)
-        writer: Writer = Rules(reader) if self.asking is None else model_writer(store, self.asking, reader)
-        remake = Remake(store, config, self.now_ms, reader.registry, reader, writer)
-        self.rebuilder = Rebuilder(remake, embedder)
         self.backfiller = Backfiller(self.rebuilder, self._catch_up)
 
     def now_ms(self) -> int:

@@ -20,6 +20,13 @@ ACTIONS: user: starts iron tomorrow; assistant: test again in six weeks"""
 BULLETS = """- First meeting with Bo at Meko over tteokbokki [1]
 - Promised Bo to bring Miso along in May [3]
 - Ferritin result: 12 [5]"""
+COMBINED = f"""{SUMMARY}
+EPISODES:
+{BULLETS}
+FACTS:
+health,has_condition,low ferritin,0.9,,add,asserted,state,5,The ferritin result is 12
+medication,iron,starts tomorrow,0.5,,set,asserted,state,9,I'll start tomorrow
+goal,wants_to,bring Miso along in May,0.9,,add,asserted,state,3,I promised Bo to bring Miso along in May"""
 
 
 class World:

@@ -6,15 +6,7 @@ import pytest
 
 from holdfast.llm.protocol import Answer
 
-from .talk import BULLETS, SUMMARY
-
-COMBINED = f"""{SUMMARY}
-EPISODES:
-{BULLETS}
-FACTS:
-health,has_condition,low ferritin,0.9,,add,asserted,state,5,The ferritin result is 12
-medication,iron,starts tomorrow,0.5,,set,asserted,state,9,I'll start tomorrow
-goal,wants_to,bring Miso along in May,0.9,,add,asserted,state,3,I promised Bo to bring Miso along in May"""
+from .talk import BULLETS, COMBINED, SUMMARY
 
 
 def test_in_economy_mode_one_call_tells_all_of_a_chunk(world):

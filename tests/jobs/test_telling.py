@@ -153,14 +153,38 @@ def test_a_summary_that_cannot_be_used_is_a_job_with_its_reason(world, reply, re
     assert here.jobs() == []
 
 
-def test_a_chunk_that_is_refused_again_and_again_is_told_by_the_rules(world):
-    here = world({"chunk_summary": ["No way."[:2]] * 9})
-    for _ in range(5):
+def test_a_chunk_that_is_refused_again_and_again_is_told_by_the_rules_and_waits_as_a_job(world):
+    here = world({"chunk_summary": ["No"] * 6}, job_attempts=3)
+    for _ in range(4):
         here.later()
     (summary,) = here.chat.summaries()
 
     assert summary.source == "rules 1"
     assert "Meko" in summary.text
+    ((kind, key, reason),) = here.jobs()
+    assert (kind, key) == ("summary", "1-10")
+    assert reason.startswith("bad-answer: the answer holds no summary")
+
+    here.later()
+    here.later()
+    (dead,) = here.memory.jobs("dead")
+    here.model._left["chunk_summary"] = [SUMMARY]
+    here.memory.retry(dead.id)
+    here.memory.digest()
+    (summary,) = here.chat.summaries()
+    assert (summary.themes, summary.version) == (("Bo", "ferritin"), 2)
+    assert here.jobs() == []
+
+
+def test_a_level_that_is_refused_again_and_again_is_told_by_the_rules_and_waits_as_a_job(world):
+    here = world({"meta_summary": ["No"] * 3 + [SUMMARY]}, chunks=3, job_attempts=3)
+    for _ in range(4):
+        here.later()
+    (high,) = here.chat.summaries(level=2)
+
+    assert high.source.startswith("scripted:1 ")
+    assert high.version == 2
+    assert here.jobs() == []
 
 
 def test_episodes_that_fail_wait_alone(world):

@@ -33,8 +33,10 @@ STATEMENT_CATEGORIES = ("preference", "context", "identity", "history", "technic
 NO_MESSAGE = "no-message: the row names no message that was read"
 NOT_QUOTED = "quote-not-found: the quoted words do not stand in that message"
 TOO_LONG = "too-long: a value has at most {most} characters"
+TRANSLATED = "other-language: the value is in another writing than the words that it rests on"
 NO_NAME = "no-address: an attribute needs a category and a key of plain words"
 
+_LATIN = 0x24F  # the last of the letters that are written like Latin ones
 _SELF = frozenset("self user the_user i me my myself speaker the_speaker human".split())
 _WORD = re.compile(r"[^\W_]+(?:[_-][^\W_]+)*")
 _LIFETIMES = get_args(Lifetime)
@@ -166,8 +168,21 @@ def _unfit(candidate: Candidate, message: Message | None, window: Window) -> str
         return NO_NAME
     if message is None or message.role != "user":
         return ""  # grounding says so, with the role
+    if _translated(candidate.value or candidate.text, message.content):
+        return TRANSLATED
     shown = [*window.before, *window.messages.values()]
     return misread(candidate, message, window.previous(message.seq), shown, window.believed, window.language)
+
+
+def _translated(value: str, content: str) -> bool:
+    """Whether a value is written in letters that the message is not: 부산 as Busan, Lisbon as 里斯本."""
+    if value.lower() in ("true", "false") or value.casefold() in content.casefold():
+        return False
+    wide, said = (
+        [ord(ch) > _LATIN for ch in value if ch.isalpha()],
+        [ord(ch) > _LATIN for ch in content if ch.isalpha()],
+    )
+    return bool(wide and said) and ((all(wide) and not any(said)) or (all(said) and not any(wide)))
 
 
 def _evidence(row: Mapping[str, str], value: str, window: Window) -> tuple[Message | None, str, int, str]:

@@ -154,6 +154,8 @@ def _fits(subject: str, candidate: Candidate, cue: Mapping[str, re.Pattern[str]]
         return bool(named & terms_of(candidate.text)) and not _USER.match(candidate.text)
     if candidate.category in OF_THE_USER:
         return not ("possesses" in cue and cue["possesses"].search(words[-1]))
+    if candidate.category == "appointment" and named & terms_of(candidate.key):
+        return True  # "the dentist is on Monday"
     if candidate.category == "identity" or cue["person"].search(subject):
         return False
     about = terms_of(f"{candidate.category} {candidate.key}") | claimed_terms(candidate)

@@ -29,6 +29,9 @@ from .reading import order_range, range_of, report_of
 from .sight import Found, Sight
 from .telling import Episodes, Telling
 
+AGAIN = "summary"
+"""The kind of a job that has a model tell what the rules had to tell for it."""
+
 T = TypeVar("T")
 
 
@@ -70,7 +73,7 @@ class ByModel:
         except ModelError as error:
             if not gives_up(job, error, config.job_attempts):
                 raise
-            return Told(summarize_level(children))
+            return Told(summarize_level(children), left=(AGAIN,))
         return Told(draft, tokens=tokens)
 
     def chunk(self, job: Job, scope: Scope, chunk: Chunk, messages: Sequence[Message]) -> Told:
@@ -99,8 +102,10 @@ class ByModel:
         except ModelError as error:
             if not gives_up(job, error, self.telling.asked.config.job_attempts):
                 raise
-            return Told(summarize_chunk(messages), left=("episodes", "read"))
+            return Told(summarize_chunk(messages), left=(AGAIN, "episodes", "read"))
         left = [kind for kind, part in (("episodes", parts.episodes), ("read", parts.facts)) if part is None]
+        if parts.draft is None:
+            left.insert(0, AGAIN)
         draft = parts.draft or summarize_chunk(messages)
         return Told(draft, parts.episodes, parts.facts, tuple(left), tokens)
 
@@ -127,7 +132,7 @@ class ByModel:
             if episodes is not None:  # a later attempt need not ask for them again
                 self.telling.asked.store.write(scope, partial(self.keep, job=job, epoch=sight.epoch, episodes=episodes))
             raise told
-        return Told(summarize_chunk(messages), episodes, None, left, spent)
+        return Told(summarize_chunk(messages), episodes, None, (AGAIN, *left), spent)
 
     def keep(self, view: WriteView, job: Job, epoch: int, episodes: Episodes) -> list[FactChange]:
         """Write the episodes of a range, and that they were asked for."""

@@ -27,7 +27,7 @@ from ..types import FactChange, Job, Message, Summary
 from .bymodel import ByModel, Told
 from .guard import scope_of, still_mine
 from .queue import FenceLost
-from .reading import report_of
+from .reading import order_range, report_of
 
 WINDOW_MESSAGES = 200
 
@@ -60,7 +60,7 @@ class CloseChunks:
             chunks = self._due_chunks(seen) if not children else []
             if children:
                 told = self._level(job, scope, children)
-                up = partial(self._roll_up, job=job, seen=seen, children=children, draft=told.draft)
+                up = partial(self._roll_up, job=job, seen=seen, children=children, told=told)
                 self.store.write(scope, up)
                 report += told.report
             elif chunks:
@@ -127,9 +127,7 @@ class CloseChunks:
         view.save_conversation(replace(row, chunk_start=chunk.end_seq + 1))
         return changes
 
-    def _roll_up(
-        self, view: WriteView, job: Job, seen: _Open, children: Sequence[Summary], draft: SummaryDraft
-    ) -> None:
+    def _roll_up(self, view: WriteView, job: Job, seen: _Open, children: Sequence[Summary], told: Told) -> None:
         still_mine(view, job, seen.epoch)
         row = view.conversation()
         orphans = {s.id for s in view.summaries(level=children[0].level) if s.parent is None}
@@ -138,7 +136,7 @@ class CloseChunks:
         ids = tuple(s.id for s in children)
         exchanges = sum(s.exchanges for s in children)
         summary = self._summary(
-            draft, children[0].start_seq, children[-1].end_seq, children[0].level + 1, exchanges, ids, seen
+            told.draft, children[0].start_seq, children[-1].end_seq, children[0].level + 1, exchanges, ids, seen
         )
         last = view.messages(start_seq=summary.end_seq, end_seq=summary.end_seq)
         at = to_ms(last[0].at) if last and last[0].at else row.last_at
@@ -148,6 +146,8 @@ class CloseChunks:
         view.add_derivations(
             Derivation("summary", summary.id, "summary", row.subject, row.conversation, source=child) for child in ids
         )
+        for kind in told.left:
+            order_range(view, kind, summary.start_seq, summary.end_seq, self.now_ms())
 
     def _settle(self, view: WriteView, job: Job, seen: _Open) -> bool:
         """Nothing is due now: finish, and come back when the silence will have closed what is open."""

@@ -156,8 +156,8 @@ class Telling:
 
 
 def _numbers(messages: Sequence[Message]) -> frozenset[int]:
-    """The numbers that were said, by whomever, and those of the days that were meant."""
-    return frozenset().union(*map(numbers_said, messages))
+    """The numbers that were said, by whomever, those of the days that were meant, and of the messages themselves."""
+    return frozenset(message.seq for message in messages).union(*map(numbers_said, messages))
 
 
 def _usable(part: Callable[[], T | None]) -> T | None:
