@@ -13,16 +13,19 @@ What goes into a context: six strategies to choose from.
 With a memory: ``memory.conversation(…, strategy=Window(5))`` or ``chat.context(strategy=Window(5))``.
 Over messages alone, all but the layered one: ``Window(5).apply(store.load("s1"))``.
 
-The extra calls are those of ``summarize``.  Without one a built-in summariser picks sentences that
-were said and says so (its source is ``rules 1``); it calls nobody.
+The extra calls are those of ``summarize``: a function of yours, or `summarize_with` a model.  Without one a
+built-in summariser picks sentences that were said and says so (its source is ``rules 1``); it calls nobody.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
+from .config import Config
 from .context import classic
 from .context.budget import Count, Meter
 from .context.classic import Buffer, TokenBuffer, Window
@@ -30,15 +33,84 @@ from .context.plain import checked, choose
 from .context.strategies import Layered, Strategy
 from .context.talk import opening
 from .digest import rolling
-from .errors import BadInput
+from .digest.secondlook import numbers_said
+from .digest.shown import message_lines, text_of
+from .digest.told import numbers_in, read_rolling
+from .errors import BadInput, ConfigError
 from .incoming import MessageLike
+from .ingest.redact import masked_message
+from .llm import Function, model_of
+from .llm.prompts import load
+from .llm.protocol import LanguageModel, ModelError, Request
 from .text.tokens import count_tokens
 from .types import Message, RollingSummary
 
-__all__ = ["Buffer", "Layered", "Strategy", "Summary", "SummaryBuffer", "TokenBuffer", "Window"]
+__all__ = ["Buffer", "Layered", "Strategy", "Summary", "SummaryBuffer", "TokenBuffer", "Window", "summarize_with"]
+
+log = logging.getLogger("holdfast")
+
+ROLLING: Literal["rolling_summary"] = "rolling_summary"
 
 Summarize = Callable[[str, list[Message]], str]
 """The summary so far (empty at first) and the messages after it → the new summary."""
+
+
+def summarize_with(llm: str | Function | LanguageModel, config: Config | None = None) -> Summarize:
+    """
+    A ``summarize`` that has a model write one running summary of a whole conversation.
+
+        Summary(4, summarize=summarize_with("openai:gpt-5-mini"))
+
+    It sees the summary so far and the messages after it.  A summary in a language that nobody spoke, a
+    refusal or a failed call leaves the summary as it was; the next exchange tries again.
+
+    Args:
+        llm: what ``Memory(llm=…)`` takes.
+        config: limits of prompts and answers; the defaults when not given.
+
+    Raises:
+        ConfigError: it is no model, or the provider's package or key is missing.
+    """
+    config = config or Config()
+    model = model_of(llm, config)
+    if model is None:
+        raise ConfigError("there is no model to summarize with", hint='pass "provider:model", a function or a model')
+    return ByModel(model, config)
+
+
+@dataclass(frozen=True, slots=True)
+class ByModel:
+    """What `summarize_with` returns."""
+
+    model: LanguageModel
+    config: Config
+
+    @property
+    def source(self) -> str:
+        """Who writes: the model and the digest of its instructions."""
+        return f"{self.model.name} {load(ROLLING).digest}"
+
+    def __call__(self, before: str, messages: list[Message]) -> str:
+        """
+        The new summary.
+
+        Raises:
+            ModelError: the model gave none that can be used.
+        """
+        prompt, config = load(ROLLING), self.config
+        told = [masked_message(message, config.detectors) for message in messages]
+        lines = message_lines(told, config.message_char_limit)
+        request = Request(
+            layer=ROLLING,
+            system=prompt.system,
+            text=text_of([("summary", [before] if before else []), ("read", lines)]),
+            prompt=prompt.digest,
+            max_output_tokens=config.max_output_tokens,
+            timeout_s=config.model_timeout_s,
+        )
+        spoken = [before, *(message.content for message in told)]
+        numbers = numbers_in([before, *lines]).union(*map(numbers_said, told))
+        return read_rolling(self.model.ask(request), spoken, numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +219,15 @@ def _fold(
         return before
     if summarize is None:
         return rolling.extend(before, messages, through)
-    text = summarize(before.text, messages[max(before.through, len(opening(messages))) : through])
+    try:
+        text = summarize(before.text, messages[max(before.through, len(opening(messages))) : through])
+    except ModelError as error:
+        log.warning("the summary stays as it was: %s", error)
+        return before
     if not isinstance(text, str):
         raise BadInput(f"summarize must return text, not {type(text).__name__}")
-    return RollingSummary(text, through, getattr(summarize, "__qualname__", type(summarize).__name__))
+    named = getattr(summarize, "source", None) or getattr(summarize, "__qualname__", type(summarize).__name__)
+    return RollingSummary(text, through, str(named))
 
 
 def _apply(
