@@ -44,7 +44,7 @@ from .jobs.facts import ReadFacts
 from .jobs.gate import day_of
 from .jobs.modelwriter import model_writer
 from .jobs.queue import Handler, Queue
-from .jobs.reading import ReadByModel
+from .jobs.reading import ReadByModel, order_range
 from .jobs.rebuild import Rebuilder
 from .jobs.reembed import Reembed
 from .jobs.remake import Remake
@@ -243,9 +243,17 @@ class Pipeline:
         if self.store.read(scope, lambda view: state_of(view, scope.subject)) != "active":
             raise Conflict("the person does not want anything written now", hint="forget(seq) works; or resume() first")
         receipt = self.eraser.change(scope, one_message(seq, rewrite), reread=seq)
+        if self._orders.reads:
+            self.store.write(scope, lambda view: self._have_read(view, seq))
         if self._workers is not None:
             self._workers.wake()
         return receipt
+
+    def _have_read(self, view: WriteView, seq: int) -> None:
+        """Have a model read a message again that it has read in other words."""
+        row = view.conversation()
+        if row is not None and row.read_seq >= seq:
+            order_range(view, "read", seq, seq, self.now_ms())
 
     def _catch_up(self, scope: Scope) -> DigestReport:
         """Order what one conversation calls for, and do it now."""

@@ -163,6 +163,20 @@ def test_resuming_reads_what_was_left(here):
     assert [f.value for f in here.person.facts() if f.key == "lives_in"] == ["Porto"]
 
 
+def test_an_edited_message_is_read_again(here):
+    read(here, said=("The weather is fine in these parts.",))
+    here.model.say("facts", row("home", "lives_in", "Porto", 2, "my new address is in Porto"))
+    here.chat.edit(2, "I gave up the old flat, my new address is in Porto")
+    here.memory.digest()
+
+    assert [f.value for f in here.person.facts() if f.key == "lives_in"] == ["Porto"]
+    assert [
+        message
+        for message in here.model.requests("facts")[-1].text.split("<read>")[1].splitlines()
+        if message[:1] == '"'
+    ]
+
+
 def test_a_wrong_key_is_waited_for_and_costs_no_attempt(here):
     here.model.say("facts", ModelError("the key is not accepted", transient=False, setup=True))
     here.chat.record("I gave up the old flat, my new address is in Porto", "ok")
