@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
@@ -49,3 +50,11 @@ def ask(memory: Memory, settings: ServerSettings) -> Iterator[Ask]:
     yield make
     for client in clients:
         client.close()
+
+
+@pytest.fixture
+def unused_port() -> int:
+    """A port that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -72,6 +72,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Serve it": {
         "serve": ("serve", "Serve the memory over HTTP."),
         "keys": ("serve", "List, make and revoke the keys that open the server."),
+        "mcp": ("mcp", "Give an assistant the memory as tools (Model Context Protocol)."),
     },
     "Keep it well": {
         "jobs": ("jobs", "List background work; retry or cancel it."),

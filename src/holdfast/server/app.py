@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import FastAPI
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.transport_security import TransportSecuritySettings
 
 from .. import __version__
 from ..memory import Memory
 from . import conversations, operating, people, problems
-from .gate import Gate
-from .routing import PUBLIC, Table
+from .gate import Gate, Grant
+from .routing import PERSON, PUBLIC, Table
 from .settings import ServerSettings
+from .tools import Whose, tools
 
 _DEFAULTS = ServerSettings()
 
@@ -22,7 +26,14 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
 
     The document of the API is at ``/openapi.json``; every other path but ``/healthz`` and ``/readyz`` needs a key.
     """
+    assistant = tools(memory, of_request)
+    door = assistant.streamable_http_app(
+        stateless_http=True,  # any process can answer the next request
+        max_request_body_size=settings.max_body_bytes,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the gate has looked
+    )
     app = FastAPI(
+        lifespan=lambda _app: assistant.session_manager.run(),
         title="Holdfast",
         version=__version__,
         summary="Conversation memory for chatbots: every turn kept, every fact current, every prompt within budget.",
@@ -39,9 +50,25 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     def document() -> dict[str, Any]:
         return app.openapi()
 
+    table.add_application(("GET", "POST", "DELETE"), "/mcp", PERSON, door.routes[0].endpoint)  # type: ignore[attr-defined]
     table.install(app)
+    app.state.table = table
     app.add_middleware(Gate, table=table, access=memory.access, settings=settings)
     return app
+
+
+def of_request(context: Context[Any, Any]) -> Whose:
+    """
+    Whose memory a tool is called for, as the gate has granted it.
+
+    Raises:
+        ToolError: an app's key, and no header says for whom.
+    """
+    request: Any = context.request_context.request
+    grant: Grant = request.state.grant
+    if grant.user is None:
+        raise ToolError("name the user in the header X-Holdfast-User, or use a key of the role user")
+    return Whose(grant.user, grant.org, grant.bot, grant.subject)
 
 
 def routes() -> Table:

@@ -27,8 +27,8 @@ from .rates import Rates
 from .routing import Route, Table
 from .settings import ServerSettings
 
-ORG_HEADER = "x-holdfast-org"
-_CORS_HEADERS = "Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID, X-Holdfast-Org"
+ORG_HEADER, USER_HEADER = "x-holdfast-org", "x-holdfast-user"
+_CORS_HEADERS = "Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID, X-Holdfast-Org, X-Holdfast-User"
 _MAX_QUERY_BYTES = 8_192
 
 
@@ -160,8 +160,8 @@ def grant(key: ApiKey, route: Route, names: Mapping[str, str], headers: Mapping[
     bot = asked.get("bot", [key.bot or "default"])[-1]
     if key.bot is not None and bot != key.bot:
         raise Refused(_forbidden("this key opens another assistant's memory"))
-    user = names.get("user")
-    if key.user is not None and user not in (None, key.user):
+    user = names.get("user", headers.get(USER_HEADER, key.user))
+    if key.user is not None and user != key.user:
         raise Refused(_forbidden("this key opens another user's memory"))
     subject = asked.get("subject", [key.subject])[-1]
     if key.subject is not None and subject != key.subject:

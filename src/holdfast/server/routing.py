@@ -6,13 +6,15 @@ Every route names its roles when it is made, and the gate knows no other: what d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
 from fastapi import FastAPI
 from starlette.convertors import Convertor, register_url_convertor
+from starlette.routing import Route as Endpoint
+from starlette.types import ASGIApp
 
 from ..types import Role
 
@@ -29,7 +31,7 @@ class Route:
     One method of one path.
 
     ``path`` has the parts of FastAPI; a part such as ``{user:name}`` may hold any name, percent-encoded.  ``roles``
-    may call it; ``None``: everybody, without a key.
+    may call it; ``None``: everybody, without a key.  ``whole``: the call is an ASGI application of its own.
     """
 
     method: str
@@ -37,6 +39,7 @@ class Route:
     roles: frozenset[Role] | None
     call: Callable[..., Any]
     options: Mapping[str, Any]
+    whole: bool = False
 
     def match(self, parts: list[str]) -> dict[str, str] | None:
         """The names in a path given as its raw parts, or ``None`` when it is another path."""
@@ -69,6 +72,10 @@ class Table:
 
         return take
 
+    def add_application(self, methods: Sequence[str], path: str, roles: frozenset[Role], call: ASGIApp) -> None:
+        """Put an ASGI application into the table."""
+        self.routes += [Route(method, path, roles, call, {}, whole=True) for method in methods]
+
     def find(self, method: str, raw_path: str) -> tuple[Route | None, dict[str, str], list[str]]:
         """``(route, names in the path, methods that the path has)``."""
         parts = raw_path.strip("/").split("/")
@@ -85,6 +92,9 @@ class Table:
     def install(self, app: FastAPI) -> None:
         """Serve every route of the table."""
         for route in self.routes:
+            if route.whole:
+                app.router.routes.append(Endpoint(route.path, endpoint=route.call, methods=[route.method]))
+                continue
             noun_verb = route.call.__name__
             app.add_api_route(
                 route.path, route.call, methods=[route.method], operation_id=noun_verb, name=noun_verb, **route.options
