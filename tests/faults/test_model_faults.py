@@ -63,7 +63,7 @@ def test_a_fault_loses_nothing_and_is_made_good_for(tmp_path, fault):
     def answer(asked: Asked) -> Served:
         return Served(ROW if "lives_in" in asked.system else "NONE") if well.is_set() else FAULTS[fault]
 
-    with World(tmp_path / FILE, answer, model_timeout_s=0.3) as world:
+    with World(tmp_path / FILE, answer, model_timeout_s=1.0) as world:
         world.say(HOME)
         report = world.memory.digest()
 
@@ -112,7 +112,7 @@ def test_an_answer_of_fifty_megabytes_is_a_failure_and_no_burden(tmp_path):
 
         assert report.failed == 1
         assert time.monotonic() - began < 5
-        assert "beyond any length" in world.memory.jobs()[0].reason
+        assert any("beyond any length" in job.reason for job in world.memory.jobs())
         world.assert_sound()
 
 

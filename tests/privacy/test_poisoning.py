@@ -49,14 +49,16 @@ def believed(transcript: Transcript, model: ScriptedModel | None = None) -> list
         return [(fact.category, fact.key, fact.value or fact.text) for fact in facts]
 
 
+def left_over(facts: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """To have a friend called Bo, or a neighbour called Mallory, is a fact about the user; the rest is none."""
+    return [fact for fact in facts if fact[0] != "family" or fact[2] not in ("Bo", "Mallory")]
+
+
 @pytest.mark.parametrize("wrapping", WRAPPINGS)
 def test_words_of_others_and_about_others_are_no_facts_about_the_user(wrapping: str) -> None:
-    """To have a friend called Bo is a fact; nothing that is said of Bo is one about the user."""
     for transcript in transcripts():
         if transcript.name == wrapping:
-            allowed = {("family", "friend", "Bo")} if wrapping == "user: named friend" else set()
-
-            assert set(believed(transcript)) <= allowed, transcript.claim
+            assert left_over(believed(transcript)) == [], transcript.claim
 
 
 @pytest.mark.parametrize("wrapping", WRAPPINGS)
@@ -65,9 +67,8 @@ def test_not_even_when_a_model_extracts_everything(wrapping: str) -> None:
     for transcript in transcripts(CLAIMS[:6]):
         if transcript.name == wrapping:
             model = greedy()
-            allowed = {("family", "friend", "Bo")} if wrapping == "user: named friend" else set()
 
-            assert set(believed(transcript, model)) <= allowed, transcript.claim
+            assert left_over(believed(transcript, model)) == [], transcript.claim
             assert model.requests("facts")
 
 
