@@ -9,8 +9,9 @@ turn of 12 words and with a vector; the file is read from the pages that the ope
 as wall clock and, beside it, as processor time of the calling thread, which does not see what else
 the machine is busy with.  The vector of the question is ready beforehand.
 
-``clients`` threads then ask at the same time, each all of the questions, and every answer is counted:
-it must have the full number of rows.
+``clients`` threads of one process then ask, and every answer is counted: it must have the full number
+of rows.  ``paced`` is how chats ask: each client every quarter of a second, at its own moment.
+``flat out`` is the worst: each asks again at once, so that sixteen share one interpreter lock.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from holdfast.types import Hit
 EMBEDDER, CONFIG, WHO = StandIn(), Config(durable=False), Scope("o", "b", "ana")
 BEGIN, NOW = datetime(2023, 1, 1, tzinfo=UTC), datetime(2025, 6, 1, tzinfo=UTC)
 TALK, BATCH, SITTING = 5000, 500, 40
+PACE_S = 0.25
 
 
 def fill(store: SqliteStore, turns: int) -> None:
@@ -103,15 +105,19 @@ def timed(calls: list[Callable[[], object]]) -> tuple[list[float], list[float]]:
     return wall, busy
 
 
-def together(asker: Asker, clients: int, cache: IndexCache) -> tuple[list[float], int]:
-    """Every question by every client at once: the times, and the fewest rows that anybody got."""
+def together(asker: Asker, clients: int, cache: IndexCache, pause_s: float) -> tuple[list[float], int]:
+    """Every question by every client: the times, and the fewest rows that anybody got."""
     times: list[list[float]] = [[] for _ in range(clients)]
     rows: list[int] = []
     start = threading.Barrier(clients)
 
     def client(number: int) -> None:
         start.wait()
+        time.sleep(pause_s * number / clients)
+        due = time.perf_counter()
         for question in range(len(asker.questions)):
+            time.sleep(max(0.0, due - time.perf_counter()))
+            due += pause_s
             began = time.perf_counter()
             rows.append(len(asker.ask((question + number) % len(asker.questions), cache)))
             times[number].append((time.perf_counter() - began) * 1e3)
@@ -146,11 +152,11 @@ def measure(path: Path, turns: int, clients: int, profile: bool) -> None:
                 for call in calls[:15]:
                     call()
             pstats.Stats(seen).sort_stats("tottime").print_stats(16)
-    if clients:
-        times, rows = together(asker, clients, cache)
+    for name, pause_s in (("paced", PACE_S), ("flat out", 0.0)) if clients else ():
+        times, rows = together(asker, clients, cache, pause_s)
         p99 = sorted(times)[int(0.99 * (len(times) - 1))]
         print(
-            f"{turns:7,} turns  {clients} clients  p50 {p50_p95(times)[0]:.2f}  p99 {p99:.2f} ms, "
+            f"{turns:7,} turns  {clients} clients {name}  p50 {p50_p95(times)[0]:.2f}  p99 {p99:.2f} ms, "
             f"{p99 / p50_p95(alone)[0]:.1f} x p50 of one, at least {rows} rows"
         )
     print(f"{turns:7,} turns  index in memory {cache.nbytes / 1e6:.1f} MB, file {os.path.getsize(path) / 1e6:.0f} MB")

@@ -218,7 +218,9 @@ class Answering:
             total_messages=total,
             summaries=summaries,
             facts=[
-                row.fact for row in facts if believed(row, now_ms) and effective(chosen, row.fact.subject) == "active"
+                row.fact
+                for row in facts
+                if believed(row, now_ms) and (not chosen or effective(chosen, row.fact.subject) == "active")
             ],
             hits=hits,
             query=query,

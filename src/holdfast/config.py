@@ -69,6 +69,9 @@ class Config:
         True, "Sync the disk before a write is acknowledged; False may lose the last writes at a power cut."
     )
     index_cache_mb: int = setting(64, "Memory for cached search indexes of people; 0 switches the cache off.", least=0)
+    embed_anew: bool = setting(
+        True, "Embed everybody anew whose vectors another embedder made; else only who says something new."
+    )
     redact_messages: bool = setting(
         False, "Take cards, passwords and the like out of the stored message too, not only out of what is derived."
     )

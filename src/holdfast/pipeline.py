@@ -126,7 +126,7 @@ class Pipeline:
             backoff_ms=config.job_backoff_ms,
             wake=threading.Event(),
         )
-        self._reembed = None if embedder is None else Reembed(store, embedder, self.now_ms)
+        self._reembed = Reembed(store, embedder, self.now_ms) if embedder is not None and config.embed_anew else None
         self._workers = Workers(self.queue, config.workers, self._order_vectors) if background else None
         self.choices = Choices(store, self.now_ms, embeds, self._orders.reads)
         self.eraser = Eraser(store, config, self.now_ms, reader, self.answering.forget_caches)

@@ -7,7 +7,7 @@ from contextlib import closing
 import apsw
 import numpy as np
 
-from holdfast import Memory
+from holdfast import Config, Memory
 from holdfast.embed import Thresholds
 
 TALK = ["The puppy ate my slipper.", "Taxes are due in April.", "The kettle leaks.", "We painted the fence green."]
@@ -63,6 +63,17 @@ def test_digest_embeds_everybody_anew_without_being_asked(tmp_path):
         assert memory.doctor().ok
 
     assert embedders_in(path) == {"new"}
+
+
+def test_a_process_can_leave_the_vectors_of_another_embedder_alone(tmp_path):
+    """As the command does, which opens whatever file it is given."""
+    path, again = tmp_path / "m.db", Meaning("new", 5)
+    fill(path, "ana", "ben")
+
+    with Memory(path, embedder=again, config=Config(embed_anew=False)) as memory:
+        memory.digest()
+
+    assert (again.seen, embedders_in(path)) == (0, {"old"})
 
 
 def test_nobody_is_embedded_twice(tmp_path):

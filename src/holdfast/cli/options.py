@@ -53,8 +53,14 @@ def commands() -> typer.Typer:
 
 
 def open_memory(store: str, llm: LanguageModel | None = None, *, background: bool = False) -> Memory:
-    """``holdfast.Memory(store)``; the first call loads the engine."""
-    memory: Memory = import_module("holdfast").Memory(store, llm=llm, background=background)
+    """
+    ``holdfast.Memory(store)``; the first call loads the engine.
+
+    The file may be that of a program with another embedder, so nobody is embedded anew for being looked at.
+    """
+    holdfast = import_module("holdfast")
+    config = holdfast.Config(embed_anew=False)
+    memory: Memory = holdfast.Memory(store, llm=llm, background=background, config=config)
     return memory
 
 

@@ -120,7 +120,7 @@ def search(
         explain: fill ``Hit.parts`` with the components whose sum, added in their order, is the score.
         window: only what ends at these messages of the scope's conversation, first and last included; no facts.
         before_seq: of the scope's conversation only what ends before this message; all of the others.
-        newest_first: for a question about what holds now, near-equal turns among the first three newest first.
+        newest_first: for a question about what holds now, near-equal first turns newest first; not between named people.
         language: ISO 639-1 of the question's words; ``None`` lets the words decide.
 
     Raises:
@@ -139,7 +139,7 @@ def search(
     asked = _asked(query, question, embedders, question_vector) if parts else []
     scored = _scores(view, parts, query, asked)
     found = _best_of([part for part in parts if part.kind in kinds], scored, view, bounds)
-    if newest_first and query.asks_present:
+    if newest_first and query.asks_present and not indexes["message"][1].peer:
         found = _newest_first(found, indexes["message"][1], asked, view)
     return _hits(view, found, indexes, scored, explain)
 

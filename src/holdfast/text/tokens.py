@@ -37,8 +37,24 @@ def _class(char: str) -> str:
 _CLASS = "".join(_class(chr(byte)) for byte in range(128)).ljust(256).encode("ascii")
 
 
+# Counts of lines that were counted lately, by hash and length: contexts show the same lines again and again.
+# The texts themselves are not kept, since they may be erased.
+_counted: dict[tuple[int, int], int] = {}
+_COUNTED_MOST = 20_000
+
+
 def count_tokens(text: str) -> int:
     """An upper-leaning estimate of the tokens of *text*; 0 only for an empty one."""
+    key = (hash(text), len(text))
+    known = _counted.get(key)
+    if known is None:
+        if len(_counted) >= _COUNTED_MOST:
+            _counted.clear()
+        known = _counted[key] = _count(text)
+    return known
+
+
+def _count(text: str) -> int:
     if text.isascii():
         return max(1, _ascii(text)) if text else 0
     text = _OTHER_DIGITS.sub(lambda run: "1" * len(run.group()), text)
