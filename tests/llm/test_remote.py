@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import threading
 import time
@@ -201,11 +202,27 @@ def test_fifty_megabytes_are_not_read(compatible, provider):
     assert peak < 20 * 2**20
 
 
-def test_a_packed_answer_is_not_unpacked(compatible, provider):
-    provider.replies = [of({}, **{"Content-Encoding": "gzip"})]
+def test_a_packed_answer_is_read_no_further_than_a_plain_one(compatible, provider):
+    _, _, body = server.openai()
+    bomb = gzip.compress(b" " * 50 * 2**20)
+    packed = {"Content-Encoding": "gzip"}
+    provider.replies = [(200, packed, gzip.compress(body)), (200, packed, bomb)]
+    assert compatible.ask(ASKED).text == "Porto"
+    tracemalloc.start()
+    failed = failure(compatible)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert "beyond any length" in str(failed)
+    assert peak < 20 * 2**20
+    assert provider.asked[0].headers["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize(("packing", "body"), [("br", b"{}"), ("gzip", b"{}"), ("gzip", gzip.compress(b"{}")[:-9])])
+def test_a_packed_answer_that_cannot_be_unpacked_is_a_passing_failure(compatible, provider, packing, body):
+    provider.replies = [(200, {"Content-Encoding": packing}, body)]
 
     assert failure(compatible).transient
-    assert provider.asked[0].headers["accept-encoding"] == "identity"
 
 
 BODIES = [

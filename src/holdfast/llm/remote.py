@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
+import zlib
 from collections.abc import AsyncIterator
 from concurrent.futures import CancelledError
 from dataclasses import replace
@@ -148,18 +149,22 @@ class AnswerTooLong(httpx2.ReadError):
 
 
 class _Counted(httpx2.AsyncByteStream):
-    """A body that is read up to a limit."""
+    """A body that is read, and unpacked where it is packed, up to a limit."""
 
-    def __init__(self, body: Any, limit: int) -> None:
-        self._body, self._limit = body, limit
+    def __init__(self, body: Any, limit: int, *, packed: bool) -> None:
+        self._body, self._limit, self._packed = body, limit, packed
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        read = 0
+        left, unpacking = self._limit, zlib.decompressobj(wbits=47) if self._packed else None  # gzip and zlib
         async for piece in self._body:
-            read += len(piece)
-            if read > self._limit:
+            try:
+                whole = unpacking.decompress(piece, left + 1) if unpacking else piece
+            except zlib.error as error:
+                raise httpx2.ReadError("the answer cannot be unpacked") from error
+            left -= len(whole)
+            if left < 0:
                 raise AnswerTooLong("the answer is too long")
-            yield piece
+            yield whole
 
     async def aclose(self) -> None:
         await self._body.aclose()
@@ -167,9 +172,10 @@ class _Counted(httpx2.AsyncByteStream):
 
 def _client(limit: int) -> httpx2.AsyncClient:
     async def counted(response: httpx2.Response) -> None:
-        if response.headers.get("content-encoding", "identity") != "identity":
-            raise AnswerTooLong("the answer is packed, so its length is not known")
-        response.stream = _Counted(response.stream, limit)
+        packing = response.headers.pop("content-encoding", "identity").strip().lower()
+        if packing not in ("identity", "gzip", "deflate", ""):
+            raise httpx2.ReadError("the answer is packed in a way that nobody asked for")
+        response.stream = _Counted(response.stream, limit, packed=packing in ("gzip", "deflate"))
 
     return httpx2.AsyncClient(
         timeout=httpx2.Timeout(600, connect=CONNECT_TIMEOUT_S),

@@ -371,14 +371,15 @@ SELECT u.org, u.user_id, u.bot, u.day, u.layer
   FROM usage u
   LEFT JOIN person p ON p.org = u.org AND p.user_id = u.user_id AND p.bot = u.bot
  WHERE p.org IS NULL OR u.failed + u.unpriced > u.calls OR u.failed < 0 OR u.unpriced < 0
-    OR u.input_tokens < 0 OR u.output_tokens < 0 OR u.cached_tokens < 0 OR u.cost < 0;
+    OR length(u.day) <> 10 OR substr(u.day, 5, 1) <> '-' OR substr(u.day, 8, 1) <> '-' OR u.input_tokens < 0 OR u.output_tokens < 0 OR u.cached_tokens < 0 OR u.cost < 0;
 
 -- name: check_prompt
 -- A prompt is one of somebody who has a memory.
 SELECT q.org, q.user_id, q.bot, q.version
   FROM prompt q
   LEFT JOIN person p ON p.org = q.org AND p.user_id = q.user_id AND p.bot = q.bot
- WHERE p.org IS NULL OR q.version < 1 OR q.name NOT IN ('chunk_summary', 'meta_summary', 'fact_extraction');
+ WHERE p.org IS NULL OR q.version < 1 OR q.name NOT IN ('chunk_summary', 'meta_summary', 'fact_extraction')
+    OR length(q.text) > 4000;
 
 -- name: check_merged
 -- What was merged names a memory that rests on all of its quotes, and that was not merged itself.
