@@ -72,6 +72,23 @@ def test_what_a_model_costs_that_nobody_priced_is_not_known(compatible, provider
     assert model("ollama:qwen3-cloud").price(1, 1) is None
 
 
+@pytest.mark.filterwarnings("ignore:Failed to extract usage")
+@pytest.mark.parametrize("counts", [(7, 3, 512), (0, 0, 512), (-5, -3, -1), (10**15, 3, 0)])
+def test_counts_that_cannot_be_true_break_no_call(provider, monkeypatch, counts):
+    monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
+    status, headers, body = server.openai()
+    names = (b"prompt_tokens", b"completion_tokens", b"cached_tokens")
+    for name, was, count in zip(names, (40, 3, 32), counts, strict=True):
+        body = body.replace(b'"%s": %d' % (name, was), b'"%s": %d' % (name, count))
+    provider.replies = [(status, headers, body)]
+    asked = model("openai:gpt-5.1", api_key=KEY)
+    answer = asked.ask(ASKED)
+    asked.close()
+
+    assert answer.text == "Porto"
+    assert answer.cached_tokens <= answer.input_tokens
+
+
 def test_instructions_and_words_stay_apart(known):
     name, asked, provider = known
     provider.replies = [SHAPES[name]()]
@@ -93,6 +110,34 @@ def test_instructions_and_words_stay_apart(known):
         assert body["generationConfig"]["maxOutputTokens"] == 1024
     settings = body.get("generationConfig", body)
     assert settings["temperature"] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "temperature", "limit"),
+    [
+        ("openai:gpt-4.1-mini", 0, 1024),
+        ("openai:gpt-5.1", 0, 1024),
+        ("openai:gpt-5-mini", None, 5120),
+        ("openai:o3", None, 5120),
+        ("anthropic:claude-haiku-4-5", 0, 1024),
+        ("anthropic:claude-opus-4-7", None, 1024),
+        ("google:gemini-2.5-pro", 0, 5120),
+    ],
+)
+def test_models_that_take_no_temperature_get_none_and_thinkers_get_room(
+    provider, monkeypatch, name, temperature, limit
+):
+    kind = name.partition(":")[0]
+    monkeypatch.setenv(URLS[kind], provider.url)
+    provider.replies = [SHAPES[kind]()]
+    asked = model(name, api_key=KEY)
+    asked.ask(ASKED)
+    asked.close()
+
+    (body,) = (seen.body for seen in provider.asked)
+    sent = body.get("generationConfig", body)
+    limits = {"openai": "max_completion_tokens", "anthropic": "max_tokens", "google": "maxOutputTokens"}
+    assert (sent.get("temperature"), sent[limits[kind]]) == (temperature, limit)
 
 
 def test_where_an_answer_was_cut_or_refused_is_said(known):
@@ -218,7 +263,9 @@ def test_a_packed_answer_is_read_no_further_than_a_plain_one(compatible, provide
     assert provider.asked[0].headers["accept-encoding"] == "identity"
 
 
-@pytest.mark.parametrize(("packing", "body"), [("br", b"{}"), ("gzip", b"{}"), ("gzip", gzip.compress(b"{}")[:-9])])
+@pytest.mark.parametrize(
+    ("packing", "body"), [("br", b"{}"), ("gzip", b"{}"), ("gzip", gzip.compress(b"{}", mtime=0)[:-9])]
+)
 def test_a_packed_answer_that_cannot_be_unpacked_is_a_passing_failure(compatible, provider, packing, body):
     provider.replies = [(200, {"Content-Encoding": packing}, body)]
 

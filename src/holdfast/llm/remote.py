@@ -113,7 +113,7 @@ class RemoteModel:
         used = Usage(input_tokens=input_tokens, output_tokens=output_tokens, cache_read_tokens=cached_tokens)
         try:
             return float(calc_price(used, self.address.model, provider_id=self.address.provider).total_price)
-        except LookupError:
+        except (LookupError, ValueError):  # nobody knows the model, or no count of it can be true
             return None
 
     def close(self) -> None:
@@ -295,15 +295,16 @@ def _answer(model: RemoteModel, request: Request, response: ModelResponse) -> An
     counted = bool(used.input_tokens or used.output_tokens)
     asked = used.input_tokens if counted else count_tokens(request.system) + count_tokens(request.text)
     said = used.output_tokens if counted else count_tokens(text)
+    cached = min(used.cache_read_tokens, asked)
     return Answer(
         text=text,
         model=model.name,
         finish=_FINISH.get(response.finish_reason, "stop"),
         input_tokens=asked,
         output_tokens=said,
-        cached_tokens=used.cache_read_tokens,
+        cached_tokens=cached,
         estimated=not counted,
-        cost=model.price(asked, said, used.cache_read_tokens),
+        cost=model.price(asked, said, cached),
     )
 
 
