@@ -1,7 +1,7 @@
 """
 What a memory believes whose model reads honestly: the belief benchmark without a model's own mistakes.
 
-    python -m benchmarks.honest_beliefs [--exchanges 300] [--seeds 3]
+    python benchmarks/honest_beliefs.py [--exchanges 300] [--seeds 3]
 
 Rates as in ``holdfast.bench.believing``, over all looks (one every ten messages of the user) and at the end.
 """

@@ -32,7 +32,11 @@ class Config:
 
     chunk_messages: int = setting(10, "Messages after which a chunk may close, at the next exchange.", least=10)
     chunk_exchanges: int = setting(10, "Exchanges after which a chunk closes in any case.", least=5)
-    chunk_gap_minutes: int = setting(360, "A silence this long closes a chunk early and opens a new session.", least=1)
+    chunk_gap_minutes: int = setting(
+        360,
+        "A silence this long opens a new session and closes a full chunk, four times as long a half-full one.",
+        least=1,
+    )
     rollup_summaries: int = setting(3, "Summaries of level n that make one of level n+1.", least=2)
     recent_messages: int = setting(
         20, "Messages kept verbatim in a layered context, the last two turns in any case.", least=2

@@ -62,9 +62,11 @@ def ends(messages: list[Message], config: Config = CONFIG, **kwargs: int) -> lis
         pytest.param("ana: bo: " * 5 + "ana:", [10], id="two people"),
         pytest.param("ana: bo: bo: ana: ana: " * 2 + "bo: ana: bo:", [11], id="two people who write in bursts"),
         pytest.param("ana: bo: cy: " * 4, [10], id="a group: whoever speaks after a reply opens an exchange"),
-        pytest.param("u a u a u a +400 u a", [6], id="a silence closes what is half full"),
-        pytest.param("u a u a +400 u a u a u a u", [10], id="a silence does not close less than half"),
-        pytest.param("u a u a u +400 a u a", [5], id="a late answer opens the next chunk"),
+        pytest.param("u a u a u a +1500 u a", [6], id="a long silence closes what is half full"),
+        pytest.param("u a u a u a +1400 u a", [], id="a shorter one does not"),
+        pytest.param("u a u a +1500 u a u a u a u", [10], id="a long silence does not close less than half"),
+        pytest.param("u a u a u +1500 a u a", [5], id="a late answer opens the next chunk"),
+        pytest.param("u a " * 4 + "u u +400 a u", [10], id="a silence closes what is full within an exchange"),
         pytest.param("u a u a u a +350 u a", [], id="a short silence closes nothing"),
     ],
 )
@@ -103,9 +105,16 @@ class TestTheEnd:
 class TestTheClock:
     @pytest.mark.parametrize(
         ("text", "hours", "expected"),
-        [("u a u a u", 6, [5]), ("u a u a u", 5.9, []), ("u a u a", 48, []), ("u a " * 5 + "u a u a", 48, [10])],
+        [
+            ("u a u a u", 24, [5]),
+            ("u a u a u", 23.9, []),
+            ("u a " * 5, 6, [10]),
+            ("u a " * 5, 5.9, []),
+            ("u a u a", 48, []),
+            ("u a " * 5 + "u a u a", 48, [10]),
+        ],
     )
-    def test_a_silence_that_has_lasted_closes_what_is_half_full(
+    def test_a_silence_that_has_lasted_closes_what_is_full_and_a_long_one_half(
         self, text: str, hours: float, expected: list[int]
     ) -> None:
         messages = script(text)
@@ -126,7 +135,7 @@ class TestToolCalls:
             pytest.param("u a u a u a u a u a!x u t!x a u", [13], id="a user who interrupts"),
             pytest.param("u a " * 4 + "u a!x,y u t!y u t!x a u", [15], id="two calls, results in any order"),
             pytest.param("u a u a u a!x +900 t!x a u a u", [10], id="a result after a night"),
-            pytest.param("u a u a u a!x +900 u a", [6], id="no result after a night"),
+            pytest.param("u a u a u a!x +1900 u a", [6], id="no result after a day"),
             pytest.param("u a " * 4 + "u a!x u a u a u", [14], id="a result that never comes is waited for a little"),
             pytest.param("u a!x " * 11, [10, 20], id="results that are never recorded"),
         ],

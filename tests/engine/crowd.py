@@ -116,10 +116,11 @@ def dying_at(target: Any, name: str, countdown: int, *, after: bool) -> Iterator
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         left[0] -= 1
-        if left[0] == 0 and not after:
+        doomed = left[0] == 0  # of this call: others may run at the same time
+        if doomed and not after:
             os.kill(os.getpid(), signal.SIGKILL)
         result = real(*args, **kwargs)
-        if left[0] == 0:
+        if doomed:
             os.kill(os.getpid(), signal.SIGKILL)
         return result
 

@@ -162,6 +162,10 @@ def test_a_silence_closes_a_chunk_when_it_has_lasted(memory, chat, clock):
 
     clock.advance(hours=7)
     memory.digest()
+    assert chat.summaries() == []  # somebody may go on tomorrow
+
+    clock.advance(hours=18)
+    memory.digest()
     assert [(s.start_seq, s.end_seq) for s in chat.summaries()] == [(1, 8)]
 
 

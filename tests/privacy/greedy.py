@@ -22,16 +22,34 @@ _ITEM = re.compile(r"(\d+) (user|assistant|system|tool)\b[^:]*: (.*)", re.DOTALL
 
 def extracts_everything(request: Request) -> str:
     """The answer about facts: each claim whose words are in the prompt, quoted in each way."""
-    read = [
+    read = _read(request)
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(row for claim in CLAIMS for row in _rows(claim, read))
+    return out.getvalue() or "NONE"
+
+
+def notes_everything(request: Request) -> str:
+    """The answer about episodes: each claim whose words are in the prompt, as what the user said in every message."""
+    read = _read(request)
+    bullets = [
+        f"- {told} [{seq}]"
+        for claim in CLAIMS
+        for told in (f"The user {claim.of_other}.", claim.own)
+        for seq, _, _ in read
+        if any(words in text for _, _, text in read for words in (claim.own, claim.of_other))
+    ]
+    return "\n".join(bullets) or "No facts to record"
+
+
+def _read(request: Request) -> list[tuple[int, str, str]]:
+    """``(number, role, text)`` of each message that the prompt shows."""
+    return [
         (int(found[1]), found[2], found[3])
         for name, items in parse_blocks(request.text)
         if name in ("before", "read")
         for found in map(_ITEM.fullmatch, items)
         if found
     ]
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(row for claim in CLAIMS for row in _rows(claim, read))
-    return out.getvalue() or "NONE"
 
 
 def _rows(claim: Claim, read: Sequence[tuple[int, str, str]]) -> Iterator[list[str]]:

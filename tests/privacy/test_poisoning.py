@@ -9,7 +9,7 @@ from holdfast.digest.ground import ground
 from holdfast.testing.model import ScriptedModel
 from holdfast.types import Candidate, Message
 
-from .greedy import extracts_everything
+from .greedy import extracts_everything, notes_everything
 from .transcripts import (
     BY_ASSISTANT,
     BY_SYSTEM,
@@ -33,7 +33,7 @@ NOT_MEANT = [
 
 
 def greedy() -> ScriptedModel:
-    return ScriptedModel({"facts": extracts_everything})
+    return ScriptedModel({"facts": extracts_everything, "episodes": notes_everything})
 
 
 def believed(transcript: Transcript, model: ScriptedModel | None = None) -> list[tuple[str, str, str]]:

@@ -24,6 +24,8 @@ from ..types import Message
 
 # An exchange this many times longer than a chunk (an agent at work) is cut at the next safe place.
 LONG_EXCHANGE = 4
+# A silence this many times longer than the setting: nobody is likely to go on, and half a chunk is told.
+LONG_SILENCE = 4
 # A tool call that is not answered within this many other messages will not be answered.
 RESULT_PATIENCE_MESSAGES = 4
 
@@ -45,8 +47,9 @@ def closed(
 
     A chunk closes before an exchange once it holds ``chunk_messages`` messages or
     ``chunk_exchanges`` exchanges; before any message that comes after a silence of
-    ``chunk_gap_minutes``, once it holds half of ``chunk_messages``; and before any message once it
-    holds four times ``chunk_messages``.  None of these parts a tool call from its results, as long
+    ``chunk_gap_minutes``, in the middle of an exchange too, once it holds ``chunk_messages``, or
+    half as many when the silence is four times as long; and before any message once it holds four
+    times ``chunk_messages``.  None of these parts a tool call from its results, as long
     as those come within four other messages.
 
     Args:
@@ -65,13 +68,13 @@ def closed(
         open_.consider(message, gap)
         if previous is not None and open_.size:
             ended = previous.seq <= ended_seq < message.seq
-            if ended or open_.closes_before(message, gap):
+            if ended or open_.closes_before(message, previous):
                 chunks.append(open_.chunk())
                 open_ = _Open(config)
         open_.add(message)
         previous = message
     if previous is not None and open_.size:
-        over = open_.half_full and not open_.waiting and _silent(previous, now_ms, config)
+        over = not open_.waiting and open_.closes_by_silence(previous, now_ms)
         if previous.seq <= ended_seq or over:
             chunks.append(open_.chunk())
     return chunks
@@ -85,11 +88,11 @@ def count_exchanges(messages: Sequence[Message]) -> int:
     return open_.exchanges
 
 
-def _silent(last: Message, until_ms: int | None, config: Config) -> bool:
-    """Whether nothing was said for the configured time after *last*; never so for undated messages."""
+def _silent(last: Message, until_ms: int | None, config: Config, times: int = 1) -> bool:
+    """Whether nothing was said for the configured time, or so many *times* it, after *last*; never so for undated messages."""
     if last.at is None or until_ms is None:
         return False
-    return until_ms - to_ms(last.at) >= config.chunk_gap_minutes * 60_000
+    return until_ms - to_ms(last.at) >= times * config.chunk_gap_minutes * 60_000
 
 
 @dataclass(slots=True)
@@ -109,8 +112,13 @@ class _Open:
     unanswered: bool = False
 
     @property
-    def half_full(self) -> bool:
-        return 2 * self.size >= self.config.chunk_messages
+    def full(self) -> bool:
+        return self.size >= self.config.chunk_messages
+
+    def closes_by_silence(self, last: Message, until_ms: int | None) -> bool:
+        if self.full:
+            return _silent(last, until_ms, self.config)
+        return 2 * self.size >= self.config.chunk_messages and _silent(last, until_ms, self.config, LONG_SILENCE)
 
     def chunk(self) -> Chunk:
         return Chunk(self.start_seq, self.end_seq, self.exchanges)
@@ -138,13 +146,13 @@ class _Open:
             return False
         return self.opener is None or (self.replied and _turn(message) != self.speaker)
 
-    def closes_before(self, message: Message, gap: bool) -> bool:
+    def closes_before(self, message: Message, previous: Message) -> bool:
         if self.waiting:
             return False
-        if self.size >= LONG_EXCHANGE * self.config.chunk_messages or (gap and self.half_full):
+        overlong = self.size >= LONG_EXCHANGE * self.config.chunk_messages
+        if overlong or self.closes_by_silence(previous, to_ms(message.at) if message.at else None):
             return True
-        full = self.size >= self.config.chunk_messages or self.exchanges >= self.config.chunk_exchanges
-        return full and self.opens_exchange(message)
+        return (self.full or self.exchanges >= self.config.chunk_exchanges) and self.opens_exchange(message)
 
     def add(self, message: Message) -> None:
         if not self.size:

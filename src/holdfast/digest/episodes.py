@@ -22,8 +22,9 @@ from ..text.sentences import split
 from ..text.terms import language_of, likely_languages, terms
 from ..types import Candidate, Message
 from .answers import refused, said, says_nothing, unfenced
-from .modality import BLANK, masked
-from .secondlook import numbers_said
+from .modality import BLANK, own_words
+from .secondlook import OF_OTHERS, SUPPOSED, numbers_said
+from .whose import OTHER, flaws, hedged
 
 CATEGORY = "episode"
 LEAST_CHARS = 10  # of a whole answer; what is shorter says nothing
@@ -87,7 +88,26 @@ def read_text(
         bullet = " ".join((line[: cited.start()] if cited else line).split())[:MAX_BULLET_CHARS]
         if bullet and not says_nothing(bullet):
             _weigh(bullet, seqs, said_by_users, found, source, subject)
-    return found
+    return _without_misattributed(found, {message.seq: message for message in messages})
+
+
+def _claims(bullet: str) -> bool:
+    """Whether a bullet says plainly what the user is or does: "The user …", without "might" or "heard"."""
+    first = [word.casefold().strip(",:") for word in bullet.split()[:2]]
+    return bool(THE_USER.intersection(first) or first[:1] in (["i"], ["i'm"], ["we"], ["my"])) and not hedged(bullet)
+
+
+def _without_misattributed(found: Bullets, messages: Mapping[int, Message]) -> Bullets:
+    """Without bullets that tell of the user, and as a fact, what the user told of somebody else, supposed or heard."""
+    kept, dropped = [], list(found.dropped)
+    for candidate in found.candidates:
+        against = set(flaws(candidate, messages[candidate.seq]))
+        if against and against <= {"hypothetical", "reported", OTHER} and _claims(candidate.text):
+            reason = OF_OTHERS if OTHER in against else SUPPOSED.format(modality=min(against))
+            dropped.append((candidate, reason))
+        else:
+            kept.append(candidate)
+    return Bullets(kept, dropped)
 
 
 def _bullets(text: str) -> list[str]:
@@ -131,7 +151,7 @@ class _Said:
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self.messages = {message.seq: message for message in messages}
-        self.own = {message.seq: masked(message.content) for message in messages}
+        self.own = {message.seq: own_words(message.content) for message in messages}
         plain = {seq: text.replace(BLANK, " ") for seq, text in self.own.items()}
         # one language for both sides: a short bullet alone is easily taken for another one
         self.language = language_of("\n".join(plain.values()))

@@ -93,6 +93,13 @@ def affirms(reply: str, question: str, code: str | None = None) -> bool:
     return not known or any(cue.match(folded(reply)) for cue in known)
 
 
+def hedged(text: str, code: str | None = None) -> bool:
+    """Whether a sentence itself says that something is supposed or reported."""
+    rules, plain = language_of(text, code), folded(text)
+    verdict = judge(rules, plain, len(plain), len(plain), lead=False) if rules else None
+    return verdict is not None and verdict.modality != "asserted"
+
+
 @lru_cache(maxsize=256)
 def _own_sentences(text: str, rules: Language | None) -> tuple[tuple[int, str], ...]:
     """``(start, sentence)`` of what the writer says as his own; the rest of a sentence is blanked."""

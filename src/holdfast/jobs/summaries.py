@@ -13,7 +13,7 @@ from functools import partial
 
 from ..clock import from_ms, new_id, to_ms
 from ..config import Config
-from ..digest.chunk import Chunk, closed
+from ..digest.chunk import LONG_SILENCE, Chunk, closed
 from ..digest.draft import SummaryDraft
 from ..digest.rollup import summarize_level
 from ..digest.summarize import summarize_chunk
@@ -156,8 +156,10 @@ class CloseChunks:
         if row is not None and seen.row is not None and row.next_seq != seen.row.next_seq:
             return False
         view.finish(job, now_ms)
-        if row is not None and 2 * (row.next_seq - row.chunk_start) >= self.config.chunk_messages:
-            silent_at = row.last_at + self.config.chunk_gap_minutes * 60_000
+        waiting = row.next_seq - row.chunk_start if row is not None else 0
+        if row is not None and 2 * waiting >= self.config.chunk_messages:
+            times = 1 if waiting >= self.config.chunk_messages else LONG_SILENCE
+            silent_at = row.last_at + times * self.config.chunk_gap_minutes * 60_000
             if silent_at > now_ms:
                 view.want("chunk", "", wanted=row.next_seq - 1, run_at_ms=silent_at, now_ms=now_ms)
         return True
