@@ -257,7 +257,8 @@ class Pipeline:
 
     def _catch_up(self, scope: Scope) -> DigestReport:
         """Order what one conversation calls for, and do it now."""
-        self.store.write(scope, lambda view: self.choices.take_up(view, self.now_ms()))
+        orders = replace(self.choices, reads="")  # what a model has not told is looked for range by range
+        self.store.write(scope, lambda view: orders.take_up(view, self.now_ms()))
         return drain(self.queue, person=scope)
 
     def rebuild(

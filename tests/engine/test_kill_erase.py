@@ -35,6 +35,7 @@ STEPS: list[tuple[Any, str]] = [
     (erasing, "put_in_place"),
     (erasing, "drafts"),
     (erasing, "drop_fact"),
+    (erasing, "lose_borrowed"),
     (forgetting, "lose_quotes"),
 ]
 ERASURES = ["seq 1", "seq 2", "edit 5", "fact", "conversation b", "person"]

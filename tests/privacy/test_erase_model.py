@@ -199,3 +199,14 @@ def test_what_others_said_too_stays(memory: Memory) -> None:
     chat.forget(1)
     assert before <= {f.id for f in memory.person(USER).facts()}
     assert before
+
+
+def test_an_edited_message_is_read_again_by_the_model(memory: Memory) -> None:
+    chat = memory.conversation("a", user=USER)
+    chat.record("I know a place called Quorvane that is far.", "Noted.")
+    chat.end()
+    memory.digest()
+    chat.edit(1, "I know a place called Zephyrine that is far.")
+    memory.digest()
+    values = [f.value for f in memory.person(USER).facts() if f.key.startswith("place")]
+    assert values == ["Zephyrine"]
