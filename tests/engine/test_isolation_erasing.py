@@ -90,6 +90,17 @@ class ErasingWalk(Walk):
         self.chat(person, subject, conversation).clear()
         self.all_else_stands()
 
+    @rule(who=SOMEBODY, place=PLACES, layer=st.sampled_from(["facts", "summaries", "meta"]), back=st.booleans())
+    def makes_again(self, who, place, layer, back):
+        """What one conversation is read or told again for is its own, and so is what is put back."""
+        subject, conversation = self.at(place)
+        chat = self.chat(self.cast[who], subject, conversation)
+        report = chat.rebuild(layer)
+        assert words(report) <= self.own(self.cast[who], None)
+        if back and report.id:
+            assert words(chat.restore(report.id)) <= self.own(self.cast[who], None)
+        self.all_else_stands()
+
     @rule(who=SOMEBODY)
     def erases(self, who):
         person = self.cast[who]

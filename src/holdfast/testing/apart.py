@@ -79,6 +79,8 @@ def take_away(view: WriteView) -> None:
         view.rewrite_message(replace(stored, message=replace(stored.message, content="other words")))
     for edge in (edge for edge in view.endings() if edge.conversation == beside(view)):
         view.remove_ending(edge.child, edge.conversation, edge.start_seq)
+    for told in view.summary_rows():
+        view.rewrite_summary(replace(told, summary=replace(told.summary, stale=True)))
     view.forget_bodies(1, 9)
     view.remove_rejected(1, 9)
     view.remove_docs(view.scope.subject or "", "summary", [row.doc for row in view.summary_rows()])
