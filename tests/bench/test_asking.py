@@ -193,6 +193,7 @@ def test_command_prints_tables_and_writes_the_report(tmp_path, monkeypatch, caps
         (["bench", "--peer", "colbert"], "no peer"),
         (["bench", "--peer", "cosine", "--no-embedder"], "needs an embedder"),
         (["bench", "beliefs", "--half", "third"], "no half"),
+        (["bench", "beliefs", "--honest", "--digest-llm", "ollama:x"], "a model already"),
     ],
 )
 def test_command_says_what_cannot_be_run(tmp_path, monkeypatch, capsys, args, said):
@@ -209,4 +210,13 @@ def test_command_runs_the_belief_benchmark(tmp_path, monkeypatch, capsys):
 
     assert code == 0
     assert found["exchanges"] == 30
+    assert found["rates"]["stale"]["end"] == 0
     assert set(found["rates"]) == {"stale", "contradicting", "merged", "lost", "junk"}
+
+
+def test_command_lets_a_scripted_model_read_the_stories(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    code = main(["bench", "beliefs", "--turns", "30", "--half", "development", "--honest"])
+
+    assert code == 0
+    assert "read by a scripted model without mistakes" in capsys.readouterr().out

@@ -6,6 +6,8 @@ import math
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.bench.questions import Line, Question
 from holdfast.bench.scores import OVERALL, auroc, averages, ranking_row, session_row
@@ -134,3 +136,46 @@ def test_interval_of_what_never_varies_is_a_point():
 )
 def test_auroc_is_the_chance_to_score_higher(right, wrong, expected):
     assert auroc(right, wrong) == expected
+
+
+def told_again(gold, ranked, lines):
+    """The figures as the benchmarks' papers define them, written down a second time and as plainly as can be."""
+    ids = [one for place, one in enumerate(ranked) if one not in ranked[:place]]
+    row = {}
+    for k in (1, 5, 10, 20, 50):
+        hits = len(set(ids[:k]) & set(gold))
+        row |= {
+            f"R@{k}": hits / len(gold),
+            f"hit@{k}": 1.0 if hits else 0.0,
+            f"all@{k}": 1.0 if hits == len(gold) else 0.0,
+        }
+    gains = [1 / math.log2(place + 2) for place in range(10)]
+    row["nDCG@10"] = sum(gain for gain, one in zip(gains, ids, strict=False) if one in gold) / sum(gains[: len(gold)])
+    places = [place for place, one in enumerate(ids, 1) if one in gold]
+    row["MRR"] = 1 / places[0] if places else 0.0
+    for budget in (500, 1000, 2000, 4000):
+        inside, left = set(), budget
+        for one in ids:
+            left -= -(-len(lines[one].rendered) // 4)
+            if left < 0:
+                break
+            inside.add(one)
+        row |= {f"B@{budget}": len(inside & set(gold)) / len(gold), f"Ball@{budget}": float(set(gold) <= inside)}
+    return row
+
+
+@given(
+    st.lists(st.integers(1, 6000), min_size=1, max_size=60),
+    st.data(),
+)
+def test_figures_are_those_of_a_second_count(lengths, data):
+    """Whatever is ranked and however long it is: equal to the third decimal, and beyond."""
+    lines = {
+        f"a/{n}": Line(f"a/{n}", f"a/s{n // 7}", "Ana", "user", "x" * length, AT) for n, length in enumerate(lengths)
+    }
+    ids = sorted(lines)
+    gold = data.draw(st.lists(st.sampled_from(ids), min_size=1, max_size=12, unique=True))
+    ranked = data.draw(st.lists(st.sampled_from(ids), max_size=70))
+    asked = Question("q", "A", "?", "", tuple(gold), (), AT)
+
+    assert ranking_row(asked, ranked, lines) == pytest.approx(told_again(gold, ranked, lines), abs=5e-4)

@@ -227,3 +227,18 @@ def test_rates_are_shares_of_what_there_was():
         assert 0 <= scores.rate(name, end=True) <= 1
     assert scores.rate("lost", end=True) == scores.count("lost", end=True) / scores.end.held
     assert scores.end.live > 5
+
+
+@pytest.mark.parametrize("seed", [2, 5])
+def test_rules_alone_hold_nothing_stale_on_the_half_they_were_made_on(seed):
+    """The bars of the development half: no stale, contradicting or wrongly merged fact, at most 2 % junk, 15 % lost."""
+    told = story(exchanges=200, seed=seed)
+    clock = [told.turns[0].at]
+    with Memory(embedder=None, clock=lambda: clock[0]) as memory:
+        scores = believe(told, memory, every=20, set_clock=lambda turn: clock.__setitem__(0, turn.at))
+
+    assert [(name, scores.count(name, end=True)) for name in ("stale", "contradicting", "merged")] == [
+        ("stale", 0), ("contradicting", 0), ("merged", 0),
+    ]  # fmt: skip
+    assert scores.rate("junk", end=False) <= 0.02
+    assert scores.rate("lost", end=False) <= 0.15

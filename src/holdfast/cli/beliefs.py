@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
-from ..bench.beliefs import HALVES, Half, Turn, story
+from ..bench.beliefs import HALVES, Half, Story, Turn, story
 from ..bench.believing import RATES, Beliefs, believe
+from ..bench.honest import HonestModel
 from ..memory import Memory
 from .plain import CommandError
 from .progress import Progress
@@ -16,24 +18,43 @@ from .screen import QUIET, Screen, print_json
 from .values import plain, write_report
 
 
-def beliefs(*, turns: int, seed: int, half: str, report: Path | None, as_json: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who reads the messages: the rules, beside them a model of that name, or one that makes no mistakes."""
+
+    llm: str | None = None
+    honest: bool = False
+
+    @property
+    def name(self) -> str:
+        """As the report says it."""
+        return self.llm or ("a scripted model without mistakes" if self.honest else "rules")
+
+    def model(self, told: Story) -> Any:
+        """What ``Memory(llm=…)`` is given."""
+        return HonestModel(told) if self.honest else self.llm
+
+
+def beliefs(*, turns: int, seed: int, half: str, reader: Reader, report: Path | None, as_json: bool) -> int:
     """Run the belief benchmark."""
     if half not in (*HALVES, "both"):
         raise CommandError(
             "usage", f"there is no half {half!r}", hint="use development, held-back or both", exit_code=2
         )
     halves = HALVES if half == "both" else (cast(Half, half),)
-    found = [_believed(turns, seed, one, show=not as_json) for one in halves]
-    data = {"benchmark": "beliefs", "reader": "rules", "stories": [_plain(one) for one in found]}
+    if reader.llm and reader.honest:
+        raise CommandError("usage", "--honest is a model already", hint="leave out --digest-llm", exit_code=2)
+    found = [_believed(turns, seed, one, reader, show=not as_json) for one in halves]
+    data = {"benchmark": "beliefs", "reader": reader.name, "stories": [_plain(one) for one in found]}
     write_report(report, data)
     if as_json:
         print_json(data)
     else:
-        _show_beliefs(Screen(), found)
+        _show_beliefs(Screen(), found, reader.name)
     return 0
 
 
-def _believed(turns: int, seed: int, half: Half, *, show: bool) -> Beliefs:
+def _believed(turns: int, seed: int, half: Half, reader: Reader, *, show: bool) -> Beliefs:
     told = story(exchanges=turns, seed=seed, half=half)
     now = [told.turns[0].at]
 
@@ -44,7 +65,7 @@ def _believed(turns: int, seed: int, half: Half, *, show: bool) -> Beliefs:
         return now[0]
 
     with (
-        Memory(embedder=None, clock=clock) as memory,
+        Memory(embedder=None, clock=clock, llm=reader.model(told)) as memory,
         Progress(f"beliefs, {half}", total=len(told.turns), show=show) as bar,
     ):
 
@@ -76,9 +97,9 @@ _SAYS = {
 }
 
 
-def _show_beliefs(screen: Screen, found: Sequence[Beliefs]) -> None:
+def _show_beliefs(screen: Screen, found: Sequence[Beliefs], reader: str) -> None:
     for one in found:
-        note = f"{one.exchanges:,} exchanges, seed {one.seed}, {len(one.looks)} looks, read by rules"
+        note = f"{one.exchanges:,} exchanges, seed {one.seed}, {len(one.looks)} looks, read by {reader}"
         screen.heading(f"beliefs, {one.half} half", note)
         rows: list[Sequence[Any]] = [("", ("at the end", QUIET), ("along the way", QUIET), "")]
         for name in RATES:

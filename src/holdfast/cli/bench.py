@@ -58,6 +58,7 @@ KnownWrong = Annotated[
         "--known-wrong", metavar="FILE", help="A further list of questions whose answer key is wrong, as JSON."
     ),
 ]
+Honest = Annotated[bool, typer.Option("--honest", help="beliefs: a scripted model without mistakes reads too.")]
 Prompts = Annotated[bool, typer.Option("--prompts", help="Only show what models are told to answer and to judge.")]
 
 
@@ -83,6 +84,7 @@ def bench(
     budget: Budget = 4000,
     parallel: Parallel = 4,
     known_wrong: KnownWrong = None,
+    honest: Honest = False,
     show_prompts: Prompts = False,
     as_json: Json = False,
 ) -> int:
@@ -105,7 +107,8 @@ def bench(
     given = dict(locals())
     if benchmark == "beliefs":
         beliefs: Any = import_module(".beliefs", __package__)
-        code: int = beliefs.beliefs(turns=turns, seed=seed, half=half, report=report, as_json=as_json)
+        reader = beliefs.Reader(digest_llm, honest)
+        code: int = beliefs.beliefs(turns=turns, seed=seed, half=half, reader=reader, report=report, as_json=as_json)
         return code
     work: Any = import_module(".benchmarks", __package__)
     asked: int = work.show_prompts() if show_prompts else work.questions(work.wanted(given))
