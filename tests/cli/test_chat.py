@@ -147,12 +147,25 @@ def test_as_json_every_turn_is_one_line(holdfast: Holdfast, answer: Answer, bot:
 
 def test_a_paused_memory_keeps_nothing_of_a_chat(holdfast: Holdfast, answer: Answer, bot: str, tmp_path: Path) -> None:
     holdfast("pause")
-    answer("I live in Lisbon.\n")
+    answer("I live in Lisbon.\nAnd now?\n")
     run = holdfast("chat", "--llm", bot, "--reader", "rules")
 
     assert "not kept: memory is paused" in run.out
-    assert "'I live in Lisbon.'" in run.out  # it is answered all the same
+    assert "1 given; 'I live in Lisbon.'" in run.out  # it is answered all the same
+    assert "3 given; 'And now?'" in run.out  # and goes on as long as it is open
     assert stored(tmp_path) == []
+
+
+def test_an_incognito_chat_keeps_nothing_and_uses_nothing(
+    holdfast: Holdfast, answer: Answer, bot: str, tmp_path: Path
+) -> None:
+    holdfast("say", "I live in Lisbon.")
+    answer("I'm thinking of quitting.\nWhere do I live?\n")
+    run = holdfast("chat", "--llm", bot, "--reader", "rules", "--incognito")
+
+    assert '1 given; "I\'m thinking of quitting."' in run.out
+    assert "3 given; 'Where do I live?'" in run.out
+    assert stored(tmp_path) == [("user", "I live in Lisbon.")]
 
 
 @pytest.mark.parametrize(

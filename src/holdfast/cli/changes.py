@@ -40,7 +40,7 @@ def digest_words(report: DigestReport) -> list[Piece]:
     """``27 facts learned (6 replaced an older value), 34 summaries, 12 candidates not believed``."""
     learned = sum(change.op in ("new", "joined", "replaced") for change in report.changes)
     replaced = sum(change.op == "replaced" for change in report.changes)
-    words = count(learned, "fact") + " learned"
+    words = count(learned, "fact") + " learned" if learned else "no new facts"
     if replaced:
         words += f", {replaced:,} of them replaced an older value"
     if report.summaries:

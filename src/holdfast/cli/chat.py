@@ -49,6 +49,9 @@ def chat(
     budget: Annotated[
         int | None, typer.Option("--budget", "-b", min=1, metavar="TOKENS", help="Tokens of memory a reply may use.")
     ] = None,
+    incognito: Annotated[
+        bool, typer.Option("--incognito", help="Keep nothing of the chat, and use nothing held.")
+    ] = False,
     conversation: Annotated[
         str, typer.Option("--conversation", "-c", metavar="NAME", help="Which conversation to begin or to go on with.")
     ] = CONVERSATION,
@@ -75,7 +78,7 @@ def chat(
       holdfast chat --llm ollama:llama3.2
       holdfast chat --llm openai:gpt-5-mini --user ana --system "You are a cook."
       holdfast chat --llm openai:any --base-url http://127.0.0.1:8000/v1 --reader rules
-      holdfast chat --llm bot.py:reply
+      holdfast chat --llm bot.py:reply --incognito
     """
     options = same_options(store, user, org=org, bot=bot, subject=subject)
     # Another address is the address of --llm: a reader of its own is found where its provider is.
@@ -83,7 +86,7 @@ def chat(
         reads = other if reader else model
         with writing(store, reads, background=True) as memory:
             person = memory.person(user, org=org, bot=bot, subject=subject)
-            chat = memory.conversation(conversation, user=user, org=org, bot=bot, subject=subject)
+            chat = memory.conversation(conversation, user=user, org=org, bot=bot, subject=subject, incognito=incognito)
             screen = Screen()
             talk = Talk(memory, chat, person, model, system, budget, screen, user, as_json=as_json)
             if not as_json:

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .confirm import agreed
-from .options import BOT, ORG, STORE, USER, Bot, Json, Org, Store, Subject, User, commands, same_options, writing
+from .options import (
+    BOT,
+    ORG,
+    STORE,
+    USER,
+    Bot,
+    Json,
+    Org,
+    Store,
+    Subject,
+    User,
+    commands,
+    same_options,
+    who_is_there,
+    writing,
+)
 from .options import reading as existing
 from .receipts import held, print_receipt
 from .screen import CHANGED, GOOD, QUIET, STRONG, Screen, print_json
@@ -50,6 +66,8 @@ def status(
     with existing(store) as memory:
         person = memory.person(user, org=org, bot=bot, subject=subject)
         _show(person, user, as_json, same_options(store, user, org=org, bot=bot, subject=subject), whole=True)
+        if not as_json and not person.conversations():
+            print(f"nothing is held about {user!r}; {who_is_there(memory, org, bot, user)}", file=sys.stderr)
     return 0
 
 

@@ -72,7 +72,8 @@ def _refused(llm: str, error: ConfigError) -> CommandError:
     provider, colon, name = llm.partition(":")
     known = _engine("llm.address").PROVIDERS
     if "pip install" in error.hint:
-        return CommandError("not-installed", error.message, hint=error.hint, exit_code=3)
+        clone = "; in a clone: pip install -e '.[llm]'"
+        return CommandError("not-installed", error.message, hint=error.hint + clone, exit_code=3)
     if not colon or not name or provider not in known:
         names = ", ".join(f"{one}:NAME" for one in known)
         return CommandError(error.code, error.message, hint=f"write --llm {names} or FILE.py:FUNCTION", exit_code=2)

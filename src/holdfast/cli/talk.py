@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..person import Person
 
 HITS_SHOWN = 3
+UNKEPT_TURNS = 40
 TEMPERATURE = 0.7
 WHAT_ELSE = (
     ("/facts", "what is believed now"),
@@ -65,7 +66,12 @@ def lines(prompt: str, as_json: bool) -> Iterator[str]:
 
 @dataclass
 class Talk:
-    """A chat that is going on; ``known`` are the facts that have been told."""
+    """
+    A chat that is going on.
+
+    ``known`` are the facts that have been told; ``unkept`` the turns that memory did not want, which the model is
+    given from here.
+    """
 
     memory: Memory
     chat: Conversation
@@ -77,6 +83,7 @@ class Talk:
     user: str
     as_json: bool = False
     known: dict[str, Fact] = field(default_factory=dict)
+    unkept: list[tuple[str, str]] = field(default_factory=list)
     learned: int = 0
     failed: int = 0
 
@@ -126,7 +133,7 @@ class Talk:
         answer = self._reply(said if receipt.skipped else None)
         if self.as_json:
             print_json_line(_as_data(said, receipt, answer))
-        elif self.model is None:
+        elif self.model is None and not receipt.skipped:
             self._nearest(said, receipt)
 
     def _reply(self, unstored: str | None) -> Answer | None:
@@ -140,13 +147,16 @@ class Talk:
             return None
         made = self.chat.context(unstored, budget_tokens=self.budget, system=self.system)
         request = replace(asked(made), timeout_s=self.memory.config.model_timeout_s)
+        if unstored is not None:
+            request = replace(request, before=(*request.before, *self.unkept[-UNKEPT_TURNS:]))
         if not request.text:
             raise BadInput("there is nothing that waits for an answer", hint="say something first")
         with Progress("Answering", show=not self.as_json):
             answer = self.model.ask(request)
         if not answer.text.strip():
             raise ModelError(f"{answer.model} said nothing", hint="/again asks again")
-        self.chat.append({"role": "assistant", "content": answer.text})
+        if self.chat.append({"role": "assistant", "content": answer.text}).skipped:
+            self.unkept += [("user", unstored or request.text), ("assistant", answer.text)]
         used = {"input_tokens": answer.input_tokens, "output_tokens": answer.output_tokens}
         self.chat.record_usage(answer.model, **used, cached_tokens=answer.cached_tokens, cost=answer.cost)
         if not self.as_json:
