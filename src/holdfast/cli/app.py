@@ -139,7 +139,7 @@ def holdfast(
       holdfast facts
       holdfast context "What should I cook tonight?"
 
-    `holdfast COMMAND --help` explains a command and shows an example. Every command takes --json.
+    `holdfast COMMAND --help` explains a command and shows an example. All take --json, but mcp, which speaks it.
     """
     if version:
         typer.echo(f"holdfast {__version__}")
