@@ -12,12 +12,14 @@ the machine is busy with.  The vector of the question is ready beforehand.
 ``clients`` threads of one process then ask, and every answer is counted: it must have the full number
 of rows.  ``paced`` is how chats ask: each client every quarter of a second, at its own moment.
 ``flat out`` is the worst: each asks again at once, so that sixteen share one interpreter lock.
+``apart`` asks flat out as well, but each client is a process of its own on the same file, as web workers are.
 """
 
 from __future__ import annotations
 
 import argparse
 import cProfile
+import multiprocessing
 import os
 import pstats
 import random
@@ -130,6 +132,34 @@ def together(asker: Asker, clients: int, cache: IndexCache, pause_s: float) -> t
     return [value for own in times for value in own], min(rows)
 
 
+def client_apart(path: str, number: int, start: threading.Barrier, answers: multiprocessing.Queue[object]) -> None:
+    """One process: opens the file, warms up, waits for the others, and asks every question."""
+    store = SqliteStore(path, CONFIG)
+    asker, cache = Asker(store, 60), IndexCache(64_000_000)
+    asker.ask(0, cache)
+    start.wait()
+    times, rows = [], []
+    for question in range(len(asker.questions)):
+        began = time.perf_counter()
+        rows.append(len(asker.ask((question + number) % len(asker.questions), cache)))
+        times.append((time.perf_counter() - began) * 1e3)
+    answers.put((times, min(rows)))
+    store.close()
+
+
+def apart(path: Path, clients: int) -> tuple[list[float], int]:
+    """As `together`, flat out, by processes."""
+    spawn = multiprocessing.get_context("spawn")
+    start, answers = spawn.Barrier(clients), spawn.Queue()
+    workers = [spawn.Process(target=client_apart, args=(str(path), n, start, answers)) for n in range(clients)]
+    for worker in workers:
+        worker.start()
+    found = [answers.get() for _ in workers]
+    for worker in workers:
+        worker.join()
+    return [value for times, _ in found for value in times], min(rows for _, rows in found)
+
+
 def measure(path: Path, turns: int, clients: int, profile: bool) -> None:
     """Print the lines of one size."""
     fresh = not path.exists()
@@ -152,8 +182,13 @@ def measure(path: Path, turns: int, clients: int, profile: bool) -> None:
                 for call in calls[:15]:
                     call()
             pstats.Stats(seen).sort_stats("tottime").print_stats(16)
-    for name, pause_s in (("paced", PACE_S), ("flat out", 0.0)) if clients else ():
-        times, rows = together(asker, clients, cache, pause_s)
+    ways = {
+        "paced": lambda: together(asker, clients, cache, PACE_S),
+        "flat out": lambda: together(asker, clients, cache, 0.0),
+        "apart": lambda: apart(path, clients),
+    }
+    for name, ask in ways.items() if clients else ():
+        times, rows = ask()
         p99 = sorted(times)[int(0.99 * (len(times) - 1))]
         print(
             f"{turns:7,} turns  {clients} clients {name}  p50 {p50_p95(times)[0]:.2f}  p99 {p99:.2f} ms, "
@@ -172,6 +207,8 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true", help="also print where the time goes")
     args = parser.parse_args()
     print(machine())
+    if args.folder:
+        os.makedirs(args.folder, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         for turns in args.turns:
             where = args.folder if args.keep else folder
