@@ -130,6 +130,19 @@ def test_a_key_is_bound_to_its_org_and_its_assistant(ask):
     assert len(operator.json()["data"]) == 1
 
 
+def test_an_export_goes_into_the_memory_that_the_key_opens(ask):
+    """Whatever org the data name, it is the key's; another assistant's memory stays shut."""
+    app, bound = ask("app"), ask("app", org="acme", bot="b1")
+    say = {"messages": [{"role": "user", "content": "I live in Porto."}]}
+    app.post("/v1/users/ana/conversations/c/messages", json=say)
+    data = app.get("/v1/users/ana/export").json()
+
+    assert bound.post("/v1/import", json=data).status_code == 403
+    assert bound.post("/v1/import", json=data | {"bot": "b1"}).status_code == 201
+    taken = ask("operator").get("/v1/users/ana/facts?bot=b1", headers={"X-Holdfast-Org": "acme"}).json()["data"]
+    assert [fact["value"] for fact in taken] == ["Porto"]
+
+
 def test_a_subjects_key_sees_that_subject_and_what_is_about_the_user(ask):
     app = ask("app")
     for subject, words in (("rex", "Rex weighs 12 kg."), ("tom", "Tom weighs 30 kg.")):

@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from fastapi import Query, Request
+from starlette.exceptions import HTTPException
 
 from .. import __version__
 from ..reports import DigestReport, Usage
@@ -117,6 +118,8 @@ def usage_list(
 @table.add("POST", "/v1/import", APP, status_code=201, response_model=dict[str, str])
 def import_person(asked: Asked, body: dict[str, Any]) -> dict[str, str]:
     """Take back what export gave, into the person that it names; into the key's own org."""
+    if asked.grant.key is not None and body.get("bot") != (asked.grant.key.bot or body.get("bot")):
+        raise HTTPException(403, "This key opens another assistant's memory")
     named = {**body, "org": asked.grant.org}
     asked.memory.import_(named)
     return {"user": str(named.get("user", ""))}
