@@ -38,7 +38,7 @@ def mcp(
     except ImportError as error:
         raise CommandError(
             "not-installed",
-            f"the tools need {error.name or 'packages'} that are not installed",
+            f"the tools need {error.name or 'a package'}, which is not installed",
             hint="pip install 'holdfast[server]'",
             exit_code=3,
         ) from error

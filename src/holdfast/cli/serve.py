@@ -160,7 +160,7 @@ def _server() -> dict[str, Any]:
     except ImportError as error:
         raise CommandError(
             "not-installed",
-            f"the server needs {error.name or 'packages'} that are not installed",
+            f"the server needs {error.name or 'a package'}, which is not installed",
             hint="pip install 'holdfast[server]'",
             exit_code=3,
         ) from error
