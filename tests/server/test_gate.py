@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from starlette.testclient import TestClient
 
 from holdfast.errors import (
     BadInput,
@@ -16,9 +17,12 @@ from holdfast.errors import (
     TooLarge,
 )
 from holdfast.llm.protocol import ModelError
+from holdfast.server.app import create_app
 from holdfast.server.problems import of_error
 from holdfast.server.rates import Rates
 from holdfast.server.settings import ServerSettings
+
+from .conftest import BASE
 
 HOSTS = {
     "127.0.0.1:7800": 200,
@@ -120,7 +124,7 @@ def test_answers_are_not_kept_on_the_way_nor_guessed_at(ask):
         assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-def test_a_key_that_asks_too_often_waits(ask, settings):
+def test_a_key_that_asks_too_often_waits():
     now = [0.0]
     rates = Rates(60, lambda: now[0])
     assert [rates.take("a") for _ in range(7)].count(0.0) == 6  # a burst of a tenth
@@ -128,6 +132,24 @@ def test_a_key_that_asks_too_often_waits(ask, settings):
     now[0] += 1.0
     assert rates.take("a") == 0.0
     assert rates.take("a") == pytest.approx(1.0)
+
+
+def test_too_many_requests_are_told_when_to_come_again(memory):
+    client = TestClient(create_app(memory, ServerSettings(requests_per_minute=30)), base_url=BASE)
+    headers = {"Authorization": f"Bearer {memory.access.create('app').key}"}
+    answers = [client.get("/v1/whoami", headers=headers) for _ in range(5)]
+    other = client.get("/v1/whoami", headers={"Authorization": f"Bearer {memory.access.create('app').key}"})
+
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
+    assert int(answers[-1].headers["retry-after"]) >= 1
+    assert other.status_code == 200
+
+
+def test_a_page_of_messages_wants_a_cursor_of_ours(ask):
+    app = ask("app")
+    for cursor in ("x", "-1", "9" * 30, "1.5", "%"):
+        answer = app.get("/v1/users/ana/conversations/c/messages", params={"cursor": cursor})
+        assert (answer.status_code, answer.json()["code"]) == (422, "bad-input"), cursor
 
 
 @pytest.mark.parametrize(
@@ -155,5 +177,9 @@ def test_the_document_describes_every_route(ask):
     document = ask(None).get("/openapi.json").json()
     assert document["openapi"].startswith("3.1")
     assert len(document["paths"]) > 25
+    search = document["paths"]["/v1/users/{user}/search"]["post"]
+    assert {p["name"] for p in search["parameters"]} == {"user", "bot", "subject", "X-Holdfast-Org"}
+    assert search["security"] == [{"key": []}]
+    assert "application/problem+json" in search["responses"]["4XX"]["content"]
     names = [method["operationId"] for path in document["paths"].values() for method in path.values()]
     assert len(names) == len(set(names))

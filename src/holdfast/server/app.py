@@ -15,6 +15,7 @@ from . import conversations, operating, people, problems
 from .gate import Gate, Grant
 from .routing import PERSON, PUBLIC, Table
 from .settings import ServerSettings
+from .shapes import Problem
 from .tools import Whose, tools
 
 _DEFAULTS = ServerSettings()
@@ -48,13 +49,25 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
 
     @table.add("GET", "/openapi.json", PUBLIC, include_in_schema=False)
     def document() -> dict[str, Any]:
-        return app.openapi()
+        return described(app)
 
     table.add_application(("GET", "POST", "DELETE"), "/mcp", PERSON, door.routes[0].endpoint)  # type: ignore[attr-defined]
     table.install(app)
     app.state.table = table
     app.add_middleware(Gate, table=table, access=memory.access, settings=settings)
     return app
+
+
+def described(app: FastAPI) -> dict[str, Any]:
+    """The document of the API: with the shape of refusals, and with how a key is sent."""
+    document = app.openapi()
+    parts = document.setdefault("components", {})
+    parts.setdefault("schemas", {})["Problem"] = Problem.model_json_schema()
+    parts["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    for methods in document["paths"].values():
+        for method in methods.values():
+            method["responses"].pop("422", None)  # FastAPI's own shape, which is not what is sent
+    return document
 
 
 def of_request(context: Context[Any, Any]) -> Whose:

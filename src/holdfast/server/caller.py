@@ -13,8 +13,8 @@ from ..memory import Memory
 from ..person import Person
 from .gate import Grant
 
-Bot = Annotated[str, Query(description="The assistant whose memory it is.")]
-Subject = Annotated[str | None, Query(description="Whom or what it is about, when not the user.")]
+Bot = Annotated[str, Query(alias="bot", description="The assistant whose memory it is.")]
+Subject = Annotated[str | None, Query(alias="subject", description="Whom or what it is about, when not the user.")]
 Org = Annotated[
     str | None, Header(alias="X-Holdfast-Org", description="The tenant, for operators; else that of the key.")
 ]

@@ -11,7 +11,7 @@ from ..reports import ErasureReceipt, Receipt
 from ..types import Fact, Message, Summary
 from .caller import NAMED, Cursor, Limit, Which, Whose
 from .routing import APP, PERSON, USER, Table
-from .shapes import ContextFor, Messages, Page, Wording, page
+from .shapes import ContextFor, Messages, Page, Wording, first_of, page
 
 table = Table()
 BASE = "/v1/users/{user:name}/conversations"
@@ -36,7 +36,7 @@ def messages_append(which: Which, body: Messages, idempotency_key: Key = None) -
 @table.add("GET", ONE + "/messages", PERSON, response_model=Page[Message], dependencies=NAMED)
 def messages_list(which: Which, cursor: Cursor = None, limit: Limit = 100) -> Page[Message]:
     """The messages as they were stored, oldest first."""
-    start = int(cursor) if cursor and cursor.isascii() and cursor.isdigit() and len(cursor) < 16 else 1
+    start = first_of(cursor)
     found = which.load(start_seq=start, limit=limit + 1)
     return Page(data=found[:limit], next_cursor=str(found[limit].seq) if len(found) > limit else None)
 

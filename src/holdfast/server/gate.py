@@ -126,7 +126,7 @@ class Gate:
         key = await run_in_threadpool(self._access.check, given.strip()) if scheme.lower() == "bearer" else None
         if key is None:
             title = "A key is needed" if not given else "This key opens nothing"
-            hint = "send `Authorization: Bearer hf_…`; `holdfast keys create` makes one"
+            hint = "send `Authorization: Bearer hf_…`; `holdfast keys --create app` makes one"
             raise Refused(problem(401, "no-key", title, hint=hint, headers={"WWW-Authenticate": "Bearer"}))
         return key
 

@@ -17,12 +17,18 @@ from starlette.routing import Route as Endpoint
 from starlette.types import ASGIApp
 
 from ..types import Role
+from .problems import MEDIA_TYPE
 
 OPERATOR: frozenset[Role] = frozenset(("operator",))
 APP: frozenset[Role] = frozenset(("operator", "app"))
 PERSON: frozenset[Role] = frozenset(("operator", "app", "user", "subject"))
 USER: frozenset[Role] = frozenset(("operator", "app", "user"))
 PUBLIC: frozenset[Role] | None = None
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {"description": words, "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+    for status, words in (("4XX", "Refused; the problem says why"), ("5XX", "The store or a model cannot do it"))
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +102,16 @@ class Table:
                 app.router.routes.append(Endpoint(route.path, endpoint=route.call, methods=[route.method]))
                 continue
             noun_verb = route.call.__name__
+            extra: dict[str, Any] = {} if route.roles is None else {"security": [{"key": []}]}
             app.add_api_route(
-                route.path, route.call, methods=[route.method], operation_id=noun_verb, name=noun_verb, **route.options
+                route.path,
+                route.call,
+                methods=[route.method],
+                operation_id=noun_verb,
+                name=noun_verb,
+                responses=PROBLEMS,
+                openapi_extra=extra,
+                **route.options,
             )
 
 

@@ -128,6 +128,17 @@ class Page(BaseModel, Generic[T]):
     next_cursor: str | None = None
 
 
+class Problem(BaseModel):
+    """What went wrong, and what to do (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str = ""
+    hint: str = ""
+
+
 class Health(BaseModel):
     """How the server is."""
 
@@ -154,6 +165,20 @@ def page(items: Sequence[T], key: Callable[[T], Any], cursor: str | None, limit:
     shown = ordered[:limit]
     more = len(ordered) > limit
     return Page(data=shown, next_cursor=_closed(key(shown[-1])) if more else None)
+
+
+def first_of(cursor: str | None) -> int:
+    """
+    The number of the first message of a page.
+
+    Raises:
+        BadInput: the cursor is none of ours.
+    """
+    if cursor is None:
+        return 1
+    if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 15:
+        raise BadInput("this cursor is none of ours", hint="send back next_cursor as it came")
+    return int(cursor)
 
 
 def _closed(key: Any) -> str:
