@@ -17,6 +17,8 @@ demo:  ## show Holdfast at work on bundled conversations
 	@$(BIN)/holdfast demo
 
 test: check  ## everything that must hold before a change is merged
+	@test -n "$$HOLDFAST_CHROMIUM" || command -v chromium chromium-browser google-chrome >/dev/null || \
+		echo "no Chromium here: the tests of the pages are skipped; on Debian and Ubuntu: apt-get install chromium"
 	@echo "tests"
 	@$(PYTEST) -q -n auto --dist worksteal
 

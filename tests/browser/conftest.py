@@ -1,0 +1,117 @@
+"""
+One Chromium a worker, one served memory a story, one signed-in context a role; pages are opened anew by each test.
+
+``HOLDFAST_PICTURES=folder`` keeps a picture of every page that `test_every_page.py` looks at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from holdfast import Memory
+
+from .chromium import MISSING, OPTIONS, Visitor, Watch, close_all, executable
+from .served import Site, serve
+from .story import bare, opened, rich
+
+WORLDS: dict[str, Callable[[Memory], dict[str, str]]] = {"rich": rich, "bare": bare}
+Visitors = Callable[..., Visitor]
+
+
+@pytest.fixture(scope="session")
+def loop_of_playwright() -> list[asyncio.AbstractEventLoop]:
+    """Playwright's loop, once it runs."""
+    return []
+
+
+@pytest.fixture(scope="session")
+def chromium(loop_of_playwright: list[asyncio.AbstractEventLoop]) -> Iterator[Browser]:
+    path = executable()
+    if path is None:
+        pytest.skip(MISSING)
+    with sync_playwright() as playwright:
+        loop_of_playwright.append(asyncio.get_running_loop())
+        browser = playwright.chromium.launch(executable_path=path, args=list(OPTIONS))
+        yield browser
+        asyncio._set_running_loop(loop_of_playwright[0])
+        browser.close()
+
+
+@pytest.fixture(autouse=True)
+def loop_of_the_thread(chromium: Browser, loop_of_playwright: list[asyncio.AbstractEventLoop]) -> Iterator[None]:
+    """
+    Between these tests no loop counts as running.
+
+    Playwright's synchronous half keeps one suspended in this thread, and every other test in it that calls
+    ``asyncio.run`` would be refused.
+    """
+    asyncio._set_running_loop(loop_of_playwright[0])
+    yield
+    asyncio._set_running_loop(None)
+
+
+@pytest.fixture(scope="session")
+def sites() -> Iterator[Callable[[str], Site]]:
+    """``sites("rich")``: that memory, served; told once a worker, so tests that change it take `fresh`."""
+    with ExitStack() as stack:
+        found: dict[str, Site] = {}
+
+        def site(world: str) -> Site:
+            if world not in found:
+                memory = stack.enter_context(opened())
+                found[world] = stack.enter_context(serve(memory, WORLDS[world](memory)))
+            return found[world]
+
+        yield site
+
+
+@pytest.fixture
+def fresh() -> Iterator[Site]:
+    """The rich story, told anew for one test."""
+    with opened() as memory, serve(memory, rich(memory)) as site:
+        yield site
+
+
+@pytest.fixture(scope="session")
+def contexts(chromium: Browser) -> Iterator[dict[tuple[str, str, str], Visitor]]:
+    """Who has signed in where."""
+    made: dict[tuple[str, str, str], Visitor] = {}
+    yield made
+    for visitor in made.values():
+        if chromium.is_connected():
+            visitor.context.close()
+
+
+def signed_in(browser: Browser, site: Site, who: str | None, user: str | None, **options: str) -> Visitor:
+    """A new context with the cookie of a fresh key."""
+    context = browser.new_context(reduced_motion="reduce", locale="en-GB", timezone_id="UTC", **options)  # type: ignore[arg-type]
+    watch = Watch(site.origin)
+    watch.attach(context)
+    if who is not None:
+        key = site.key(who, **({"user": user} if user else {}))
+        context.add_cookies([{"name": "holdfast_key", "value": key, "url": site.origin}])
+    return Visitor(context, watch, site.origin)
+
+
+@pytest.fixture
+def visitor(chromium: Browser, contexts: dict[tuple[str, str, str], Visitor]) -> Iterator[Visitors]:
+    """``visitor(site, "operator")``, ``visitor(site, "user", "priya")``, ``visitor(site, None)``: kept between tests."""
+    used: list[Visitor] = []
+
+    def made(site: Site, who: str | None, user: str | None = None) -> Visitor:
+        name = (site.origin, who or "", user or "")
+        if name not in contexts:
+            contexts[name] = signed_in(chromium, site, who, user)
+        found = contexts[name]
+        found.watch.clear()
+        used.append(found)
+        return found
+
+    yield made
+    for one in used:
+        close_all(one.context.pages)

@@ -1,0 +1,51 @@
+"""
+Every page there is, in every state that it can be in: what `test_every_page.py` and `test_no_script_gets_in.py` visit.
+
+To have a page looked at, add a line to the list of its group. The path may hold the names of the memory that it is visited in,
+``{person}``, ``{conversation}``, ``{fact}``, ``{job}``, ``{org}``, ``{bot}``, ``{paused}``, ``{gone}`` (see `story.py`);
+they are put in percent-encoded. ``ready`` is a selector that must be there before the page is judged.
+
+The page is then looked at in light and dark, at 1,280 and 320 pixels, and with hostile text in every stored field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from string import Formatter
+from urllib.parse import quote
+
+
+@dataclass(frozen=True)
+class Visit:
+    """
+    One page in one state.
+
+    ``who`` signs in: ``operator``, ``user`` (about ``{person}``, or about whom ``user`` names) or nobody. ``world`` is the
+    memory: ``rich`` or ``bare``. ``hostile`` says whether it makes sense with the hostile names, too. ``status`` is what the
+    page answers.
+    """
+
+    name: str
+    path: str
+    who: str | None = "operator"
+    world: str = "rich"
+    user: str = "{person}"
+    ready: str = "main"
+    hostile: bool = True
+    status: int = 200
+
+
+SHELL: list[Visit] = []
+CONVERSATIONS: list[Visit] = []
+PEOPLE: list[Visit] = []
+ME: list[Visit] = []
+OPERATING: list[Visit] = []
+
+VISITS = [*SHELL, *CONVERSATIONS, *PEOPLE, *ME, *OPERATING]
+
+
+def filled(pattern: str, names: Mapping[str, str], *, encoded: bool = True) -> str:
+    """*pattern* with its names put in."""
+    wanted = {name for _, name, _, _ in Formatter().parse(pattern) if name}
+    return pattern.format_map({name: quote(names[name], safe="") if encoded else names[name] for name in wanted})

@@ -1,0 +1,53 @@
+"""The application as it is shipped, in this process, at a free port of this machine."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast import Memory
+from holdfast.server.app import create_app
+from holdfast.server.listen import server
+from holdfast.server.settings import ServerSettings
+
+
+@dataclass
+class Site:
+    """A memory that is served, and the names in it that paths of pages are made of."""
+
+    memory: Memory
+    origin: str
+    names: dict[str, str] = field(default_factory=dict)
+
+    def key(self, role: str, **whose: Any) -> str:
+        """A fresh key of that role."""
+        made: Any = self.memory.access.create(role, **whose)  # type: ignore[arg-type]
+        return str(made.key)
+
+
+@contextmanager
+def serve(memory: Memory, names: dict[str, str] | None = None) -> Iterator[Site]:
+    """Serve *memory* until the end of the block; closing the memory is the caller's."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    settings = ServerSettings(port=port, requests_per_minute=1_000_000)
+    running = server(create_app(memory, settings), settings)
+    thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    for _ in range(200):
+        if running.started:
+            break
+        time.sleep(0.02)
+    assert running.started, "the server does not start"
+    try:
+        yield Site(memory, f"http://127.0.0.1:{port}", dict(names or {}))
+    finally:
+        running.should_exit = running.force_exit = True
+        thread.join(20)
+        listener.close()

@@ -1,0 +1,34 @@
+"""Every page in every state: accessible, whole at any width, in both schemes, and by itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from .chromium import go, look
+from .looks import SCHEMES, SIZES, picture, sticks_out, violations
+from .pages import VISITS, Visit, filled
+
+
+@pytest.mark.parametrize("visit", VISITS, ids=lambda visit: visit.name)
+def test_page(visit: Visit, sites, visitor):
+    """axe finds nothing; nothing sticks out; no foreign request, nothing that the policy stopped, no error; a title, one h1."""
+    site = sites(visit.world)
+    user = filled(visit.user, site.names, encoded=False) if visit.who in ("user", "subject") else None
+    someone = visitor(site, visit.who, user)
+    page = someone.context.new_page()
+    look(page, *SIZES[0], SCHEMES[0])
+
+    assert go(page, site.origin + filled(visit.path, site.names)) == visit.status
+    page.wait_for_selector(visit.ready)
+    assert page.title().strip()
+    assert [heading.strip() for heading in page.locator("h1").all_inner_texts()] != []
+    assert page.locator("h1").count() == 1
+    for width, height in SIZES:
+        for scheme in SCHEMES:
+            look(page, width, height, scheme)
+            picture(page, f"{visit.name} {width} {scheme}")
+            assert violations(page) == [], (width, scheme)
+            assert sticks_out(page) == [], (width, scheme)
+    answered_badly = [line for line in someone.watch.errors if visit.status == 200 or "status of" not in line]
+    assert answered_badly == []
+    assert [*someone.watch.reports, *someone.watch.foreign, *someone.watch.scripts] == []
