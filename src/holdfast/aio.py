@@ -39,6 +39,7 @@ from .reports import (
     ConsolidationReport,
     DigestReport,
     ErasureReceipt,
+    Metrics,
     PruneReport,
     RebuildReport,
     Rebuilt,
@@ -293,6 +294,32 @@ class AsyncMemory:
             BadInput: *by* names something else, or a time has no zone.
         """
         return await asyncio.to_thread(self._sync.usage, by=by, since=since, until=until, org=org, user=user, bot=bot)
+
+    async def metrics(
+        self,
+        *,
+        org: str | None = None,
+        bot: str | None = None,
+        since: date | None = None,
+        until: date | None = None,
+        most_people: int = 1000,
+    ) -> Metrics:
+        """
+        How well memory serves, counted from what is stored; for operators.  It reads every message of the people.
+
+        Args:
+            org: only this tenant.
+            bot: only this assistant.
+            since: the first day (UTC) that counts.
+            until: the last day (UTC) that counts.
+            most_people: count at most so many, by key; ``left_out`` says how many there are beyond.
+
+        Raises:
+            BadInput: the days cannot be used.
+        """
+        return await asyncio.to_thread(
+            self._sync.metrics, org=org, bot=bot, since=since, until=until, most_people=most_people
+        )
 
     async def doctor(self) -> Report:
         """Check every invariant of the store; reads all of it, changes nothing."""
@@ -806,6 +833,19 @@ class AsyncPerson:
             BadInput: *by* names something else, or a time has no zone.
         """
         return await asyncio.to_thread(self._sync.usage, by=by, since=since, until=until)
+
+    async def metrics(self, *, since: date | None = None, until: date | None = None) -> Metrics:
+        """
+        How well memory serves this user, counted from what is stored of all subjects.
+
+        Args:
+            since: the first day (UTC) that counts.
+            until: the last day (UTC) that counts.
+
+        Raises:
+            BadInput: the days cannot be used.
+        """
+        return await asyncio.to_thread(self._sync.metrics, since=since, until=until)
 
     async def consolidate(self, *, dry_run: bool = False) -> ConsolidationReport:
         """

@@ -35,6 +35,7 @@ from .text.tokens import count_tokens
 from .types import Fact, Hit, HitKind, Message, Section
 
 NoteUses = Callable[[Scope, Iterable[str]], None]
+NoteShown = Callable[[Scope, str, int, str, str, Sequence[str]], None]
 
 HIT_KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
 # Asked for beyond a search's limit, in place of facts that turn out to have run out.
@@ -57,10 +58,11 @@ class Answering:
         embedders: tuple[Embedder | None, Embedder | None],
         now_ms: Callable[[], int],
         note_uses: NoteUses,
+        note_shown: NoteShown,
     ) -> None:
         self.store, self.config, self.clock, self.now_ms = store, config, clock, now_ms
         self.embedder, self._previous = embedders
-        self._note_uses = note_uses
+        self._note_uses, self._note_shown = note_uses, note_shown
         self.cache = IndexCache(config.index_cache_mb * 1_000_000) if config.index_cache_mb else None
 
     def forget_caches(self) -> None:
@@ -157,12 +159,13 @@ class Answering:
         count: Count = count_tokens,
         *,
         incognito: bool = False,
+        quiet: bool = False,
     ) -> Context:
         """
         What the model should see next in the scope's conversation.
 
         Nothing is taken from memory, and nothing is noted, when the person paused it or opted out,
-        or the conversation is incognito.
+        or the conversation is incognito; ``quiet`` notes nothing of a context that is only looked at.
         """
         strategy = strategy or LAYERED
         vector = self._vector(query) if query and strategy.recalls and not incognito else None
@@ -184,9 +187,16 @@ class Answering:
             count=count,
             strategy=strategy,
         )
+        if quiet:
+            return context
         shown = {source.id for source in context.sources if source.kind == "fact"}
         recalled = [hit for hit in material.hits if hit.kind == "fact"][: self.config.recall_limit]
         self._note_uses(scope, (hit.id for hit in recalled if hit.id in shown))
+        if epoch is not None:
+            own = sum(section.tokens for section in context.sections if section.name == "system")
+            question = query or _last_question(material.messages)
+            words = _recalled(context, material.hits)
+            self._note_shown(scope, strategy.name, context.tokens - own, context.prefix_sha256, question, words)
         if epoch is not None and (previous is None or previous.sha256 != prefix.sha256):
             self.store.write(scope, lambda view: _note(view, epoch, variant, prefix))
         return context
@@ -262,6 +272,15 @@ def _note(view: WriteView, epoch: int, variant: str, prefix: Prefix) -> None:
     person = view.person()
     if person.epoch == epoch and person != PersonRow():
         view.save_prefix(variant, prefix.sha256, prefix.dumps())
+
+
+def _recalled(context: Context, hits: Sequence[Hit]) -> list[str]:
+    """The words of what was recalled for the question and is shown: among the facts, or by itself."""
+    facts = {source.id for source in context.sources if source.kind == "fact"}
+    turns = {(s.conversation, s.start_seq) for s in context.sources if (s.section, s.kind) == ("recalled", "message")}
+    return [
+        hit.text for hit in hits if (hit.id in facts if hit.kind == "fact" else (hit.conversation, hit.seq) in turns)
+    ]
 
 
 def _last_question(messages: Sequence[Message]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from types import TracebackType
 from typing import Any
@@ -28,9 +28,10 @@ from .jobs.queue import WAITING, told
 from .jobs.usage import across
 from .llm import Function, model_of
 from .llm.protocol import Closable, LanguageModel
+from .measures.report import metrics, window_of
 from .person import Person
 from .pipeline import Pipeline
-from .reports import BackfillReport, DigestReport, Report, Usage
+from .reports import BackfillReport, DigestReport, Metrics, Report, Usage
 from .scope import SELF, Scope, checked_name
 from .store import open_store
 from .store.doctor import RULES
@@ -270,6 +271,42 @@ class Memory:
             BadInput: *by* names something else, or a time has no zone.
         """
         return across(self._pipeline.store, by, since, until, org=org, user=user, bot=bot)
+
+    def metrics(
+        self,
+        *,
+        org: str | None = None,
+        bot: str | None = None,
+        since: date | None = None,
+        until: date | None = None,
+        most_people: int = 1_000,
+    ) -> Metrics:
+        """
+        How well memory serves, counted from what is stored; for operators.  It reads every message of the people.
+
+        Args:
+            org: only this tenant.
+            bot: only this assistant.
+            since: the first day (UTC) that counts.
+            until: the last day (UTC) that counts.
+            most_people: count at most so many, by key; ``left_out`` says how many there are beyond.
+
+        Raises:
+            BadInput: the days cannot be used.
+        """
+        window = window_of(since, until, self._pipeline.now_ms())
+        everybody = [one for one in self._everybody() if org in (None, one[0]) and bot in (None, one[2])]
+        counted = everybody[: checked_count("most_people", most_people)]
+        used = self.usage(by=("model",), since=since, until=until, org=org, bot=bot)
+        jobs = [job for job in self.jobs() if org in (None, job.org) and bot in (None, job.bot)]
+        scopes = [Scope(org=o, bot=b, user=u) for o, u, b in counted]
+        return metrics(self._pipeline, scopes, window, used, jobs, left_out=len(everybody) - len(counted))
+
+    def _everybody(self) -> Iterator[tuple[str, str, str]]:
+        after = None
+        while page := self.people(after=after):
+            yield from page
+            after = page[-1]
 
     def doctor(self) -> Report:
         """Check every invariant of the store; reads all of it, changes nothing."""

@@ -12,13 +12,14 @@ from .clock import to_ms
 from .context.budget import Count
 from .errors import BadInput, NotFound
 from .jobs.usage import of_person
+from .measures.report import metrics, window_of
 from .pipeline import Pipeline
 from .privacy.byhand import Told
 from .privacy.forgetting import all_facts, erase_person, facts_with_words
 from .prompts import Prompts
 from .recall.beliefs import believed, facts_at
 from .reconcile.facts import ARCHIVED
-from .reports import ConsolidationReport, ErasureReceipt, PruneReport, Usage
+from .reports import ConsolidationReport, ErasureReceipt, Metrics, PruneReport, Usage
 from .scope import Scope
 from .store.protocol import FactRow, ReadView
 from .text.tokens import count_tokens
@@ -311,6 +312,22 @@ class Person:
             BadInput: *by* names something else, or a time has no zone.
         """
         return of_person(self._pipeline.store, self._scope, by, since, until)
+
+    def metrics(self, *, since: date | None = None, until: date | None = None) -> Metrics:
+        """
+        How well memory serves this user, counted from what is stored of all subjects.
+
+        Args:
+            since: the first day (UTC) that counts.
+            until: the last day (UTC) that counts.
+
+        Raises:
+            BadInput: the days cannot be used.
+        """
+        window = window_of(since, until, self._pipeline.now_ms())
+        whole = self._scope.about(None)
+        jobs = [job for job in self._pipeline.store.jobs() if (job.org, job.user, job.bot) == whole.person]
+        return metrics(self._pipeline, [whole], window, self.usage(by=("model",), since=since, until=until), jobs)
 
     def consolidate(self, *, dry_run: bool = False) -> ConsolidationReport:
         """

@@ -48,6 +48,7 @@ from .jobs.reading import ReadByModel, order_range
 from .jobs.rebuild import Rebuilder
 from .jobs.reembed import Reembed
 from .jobs.remake import Remake
+from .jobs.shown import Shown, pour
 from .jobs.sight import Looking
 from .jobs.summaries import CloseChunks
 from .jobs.telling import Telling
@@ -97,7 +98,9 @@ class Pipeline:
             store.release(self.now_ms())  # another budget or another key may be what they waited for
         embeds = embedder is not None
         self.uses = Uses(store, self.now_ms, config.decay_half_life_days * DAY_MS)
-        self.answering = Answering(store, config, clock, (embedder, previous), self.now_ms, self.uses.note)
+        self.shown = Shown(self.now_ms)
+        notes = (self.uses.note, self.shown.note)
+        self.answering = Answering(store, config, clock, (embedder, previous), self.now_ms, *notes)
         self._orders = Orders(embed=embeds, reads="" if model is None else "chunks" if config.economy else "turns")
         reader = ReadFacts(store, config, registry(config.categories), self.now_ms, embeds, embedder)
         writer: Writer = Rules(reader) if self.asking is None else model_writer(store, self.asking, reader)
@@ -129,7 +132,7 @@ class Pipeline:
         self._reembed = Reembed(store, embedder, self.now_ms) if embedder is not None and config.embed_anew else None
         self._workers = Workers(self.queue, config.workers, self._order_vectors) if background else None
         self.choices = Choices(store, self.now_ms, embeds, self._orders.reads)
-        self.eraser = Eraser(store, config, self.now_ms, reader, self.answering.forget_caches)
+        self.eraser = Eraser(store, config, self.now_ms, reader, self._forget_caches)
         self.by_hand = ByHand(store, config, self.now_ms, reader)
         self.portable = Portable(store, config, self.now_ms, self.choices)
         self.backfiller = Backfiller(self.rebuilder, self._catch_up)
@@ -137,6 +140,11 @@ class Pipeline:
     def now_ms(self) -> int:
         """The memory's clock in milliseconds."""
         return to_ms(self.clock())
+
+    def _forget_caches(self) -> None:
+        """Nothing that was read before an erasure may be shown, or waited with, from now on."""
+        self.answering.forget_caches()
+        self.shown.forget()
 
     def _order_vectors(self) -> int:
         """Have everybody embedded anew whose vectors are by another embedder; how many people."""
@@ -168,14 +176,17 @@ class Pipeline:
         inline = len(ready) <= INLINE_MESSAGES and states
         orders = replace(self._orders, extract_after_ms=INLINE_GRACE_MS if inline else 0, states=states)
 
-        used = self.uses.take(scope)
+        used, glimpse = self.uses.take(scope), self.shown.take(scope, [item.message for item in ready])
 
         def work(view: WriteView) -> Appended | ConsentState:
             state = state_of(view, scope.subject)
             if state != "active":
                 return state
             self.uses.pour(view, used)
-            return append(view, ready, config, orders, key=key, digest=digest, now_ms=now_ms)
+            stored = append(view, ready, config, orders, key=key, digest=digest, now_ms=now_ms)
+            if glimpse is not None and not stored.duplicate:
+                pour(view, glimpse, ready[glimpse[0]].message.content, stored.first_seq)
+            return stored
 
         try:
             stored = self.store.write(scope, work)

@@ -204,6 +204,64 @@ class BackfillReport:
 
 
 @dataclass(frozen=True, slots=True)
+class AskedAgain:
+    """A question of the assistant whose answer, ``fact``, was believed before it was asked."""
+
+    subject: str
+    conversation: str
+    seq: int
+    question: str
+    at: datetime | None
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """
+    One figure, with what it was counted from.
+
+    ``value`` is ``None`` when nothing was recorded to count; ``not_measured`` says why.  ``n`` is how many cases it
+    rests on; ``heuristic`` marks a figure that goes by words and errs.
+    """
+
+    name: str
+    value: float | None
+    unit: str
+    numerator: float
+    denominator: float
+    n: int
+    definition: str
+    heuristic: bool = False
+    not_measured: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """
+    The measures of some people and days; ``left_out`` people were not counted, as there were too many.
+
+    ``asked_again`` lists the repeated questions, at most 200 of them.
+    """
+
+    measures: tuple[Measure, ...]
+    asked_again: tuple[AskedAgain, ...] = ()
+    people: int = 0
+    left_out: int = 0
+
+    def measure(self, name: str) -> Measure:
+        """
+        The measure called *name*.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for one in self.measures:
+            if one.name == name:
+                return one
+        raise KeyError(name)
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One broken invariant: which rule, where (ids only), and what to do."""
 

@@ -32,6 +32,7 @@ LAYERS = [
     {"privacy"},
     {"answering"},
     {"pipeline"},
+    {"measures"},
     {"conversation", "prompts", "access"},
     {"person"},
     {"memory"},

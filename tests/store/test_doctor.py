@@ -12,6 +12,7 @@ from holdfast.store import SqliteStore
 from holdfast.store.doctor import HINTS
 from holdfast.store.protocol import EpisodesRow, WriteView
 from holdfast.store.queries import load
+from holdfast.store.values import ShownRow
 from holdfast.testing.apart import pay
 from holdfast.testing.remade import made_again
 from holdfast.testing.rows import ANA, END_MS, end_fact, learn, say, summarise
@@ -57,6 +58,7 @@ DAMAGE = {
     "idempotency": "UPDATE idempotency SET last_seq = 99",
     "rebuilt": "UPDATE rebuilt SET end_seq = 99",
     "reading": "UPDATE reading SET end_seq = 99",
+    "shown": "UPDATE shown SET taken_up = 3",
     "older_version": "UPDATE summary SET doc = 99 WHERE live = 0",
     "erased_message": "UPDATE message SET role = 'erased', doc = 0 WHERE seq = 1",
     "edge_of_end": "INSERT INTO derivation SELECT org, user_id, bot, 'end', id, 'message', subject, 'chat', 1, 1, '' "
@@ -85,6 +87,7 @@ def fill(view: WriteView) -> None:
     view.add_episodes(EpisodesRow(1, 2, 1, "rules 1"), END_MS)
     view.want("digest", "", wanted=4, run_at_ms=0, now_ms=0)
     made_again(view)
+    view.add_shown(ShownRow(2, END_MS, "layered", 40, "sha", 2, 1))
     view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
     pay(view)
 

@@ -76,6 +76,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Keep it well": {
         "jobs": ("jobs", "List background work; retry or cancel it."),
+        "metrics": ("metrics", "Show how well memory serves, each figure with its n."),
         "doctor": ("doctor", "Check the store and everything that Holdfast needs."),
         "bench": ("bench", "Measure recall on public benchmarks, and what is believed."),
     },

@@ -56,7 +56,7 @@ def usage(
         raise CommandError(
             "usage", f"--by {wrong[0]!r} is none of the parts", hint=f"use {', '.join(PARTS)}", exit_code=2
         )
-    first, last = _day(since, "--since"), _day(until, "--until")
+    first, last = day(since, "--since"), day(until, "--until")
     with reading(store) as memory:
         found = memory.usage(by=parts, since=first, until=last, org=org, user=user, bot=bot)
         whole = memory.usage(by=(), since=first, until=last, org=org, user=user, bot=bot)
@@ -94,7 +94,13 @@ def _cost(one: Usage) -> Piece:
     return (f"${one.cost:,.4f}" if one.cost < 1 else f"${one.cost:,.2f}").rjust(10)
 
 
-def _day(text: str | None, option: str) -> date | None:
+def day(text: str | None, option: str) -> date | None:
+    """
+    A day as typed.
+
+    Raises:
+        CommandError: it is none.
+    """
     try:
         return None if text is None else date.fromisoformat(text)
     except ValueError:

@@ -29,7 +29,7 @@ TABLES = {
     "evidence": "quotes", "rejected": "refused", "idempotency": "keys", "doc": "documents", "posting": "terms",
     "vector": "vectors", "derivation": "edges", "coverage": "coverage", "job": "jobs", "prefix": "prefixes",
     "never": "topics", "episodes": "asked for episodes", "rebuilt": "rebuilds",
-    "reading": "readings", "prompt": "prompts", "usage": "usage",
+    "reading": "readings", "shown": "measured replies", "prompt": "prompts", "usage": "usage",
 }  # fmt: skip
 
 

@@ -56,6 +56,7 @@ HINTS = {
     "idempotency": _LOST,
     "rebuilt": _LOST,
     "reading": _LOST,
+    "shown": _LOST,
     "older_version": _SUMMARIES,
     "erased_message": "forget the message again",
     "edge_of_end": _FACTS,

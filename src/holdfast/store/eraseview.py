@@ -12,7 +12,7 @@ from dataclasses import asdict
 from ..types import Evidence, Summary
 from . import rows
 from .protocol import ConsentRow, FactRow, MessageRow, RebuiltRow, SummaryRow
-from .values import PromptRow, UsageRow
+from .values import PromptRow, ShownRow, UsageRow
 from .writeview import SqlWriteView
 
 OF_CONVERSATION = (
@@ -25,6 +25,7 @@ OF_CONVERSATION = (
     "prefix",
     "rebuilt",
     "reading",
+    "shown",
     "conversation",
 )
 OF_PERSON = (
@@ -71,7 +72,12 @@ class SqlEraseView(SqlWriteView):
 
     def add_prompt(self, row: PromptRow) -> None:
         """See the protocol."""
-        self._run("add_prompt", **asdict(row))
+        self._run("add_prompt", **asdict(row) | {"draft": int(row.draft)})
+
+    def add_shown(self, row: ShownRow) -> None:
+        """See the protocol."""
+        self._place()
+        self._run("add_shown", **asdict(row))
 
     def remove_prompts(self, name: str, version: int) -> None:
         """See the protocol."""

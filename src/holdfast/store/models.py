@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol
 
-from .values import PromptRow, UsageRow
+from .values import PromptRow, ShownRow, UsageRow
 
 
 class ModelReads(Protocol):
@@ -20,6 +20,9 @@ class ModelReads(Protocol):
 
     def prompts(self) -> list[PromptRow]:
         """Every version of the person's own prompts, by (name, version)."""
+
+    def shown(self) -> list[ShownRow]:
+        """What the contexts before the replies of the scope's conversation came to, by reply."""
 
 
 class ModelWrites(ModelReads, Protocol):
@@ -36,6 +39,9 @@ class ModelWrites(ModelReads, Protocol):
 
     def remove_prompts(self, name: str, version: int) -> None:
         """Delete the versions of one prompt up to *version*."""
+
+    def add_shown(self, row: ShownRow) -> None:
+        """Insert what the context before a reply of the scope's conversation came to."""
 
 
 class ModelLooks(Protocol):

@@ -30,7 +30,7 @@ from .protocol import (
     SummaryRow,
     UseRow,
 )
-from .values import COLUMNS, SEPARATOR, PromptRow, UsageRow
+from .values import COLUMNS, SEPARATOR, PromptRow, ShownRow, UsageRow
 
 EVERYTHING = 2**62
 """A limit, or the number of a last message, that no conversation reaches."""
@@ -275,7 +275,12 @@ class SqlReadView:
 
     def prompts(self) -> list[PromptRow]:
         """See the protocol."""
-        return [PromptRow(*row) for row in self._run("prompts")]
+        return [PromptRow(row[0], row[1], row[2], row[3], draft=bool(row[4])) for row in self._run("prompts")]
+
+    def shown(self) -> list[ShownRow]:
+        """See the protocol."""
+        self._place()
+        return [ShownRow(*row) for row in self._run("shown")]
 
     def consent(self) -> list[ConsentRow]:
         """See the protocol."""

@@ -182,6 +182,20 @@ class PromptRow:
     version: int
     text: str
     since: int
+    draft: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRow:
+    """What the context before one reply came to; see the columns of ``shown``."""
+
+    seq: int
+    at: int
+    strategy: str
+    sent: int
+    prefix: str
+    recalled: int
+    taken_up: int
 
 
 @dataclass(frozen=True, slots=True)

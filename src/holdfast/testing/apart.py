@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..store.protocol import Derivation, EpisodesRow, FactRow, ReadView, WriteView
-from ..store.values import PromptRow, UsageRow
+from ..store.values import PromptRow, ShownRow, UsageRow
 from ..types import Candidate
 from .remade import made_again
 from .rows import END_MS, end_fact, learn, say, summarise
@@ -27,6 +27,7 @@ def fill_apart(view: WriteView) -> None:
     view.add_episodes(EpisodesRow(1, 2, 1, "rules 1"), END_MS)
     view.add_rejected(Candidate("attribute", "self", "a", "b", "c", "d", 1.0, 1, "one", 0), "why", END_MS)
     made_again(view)
+    view.add_shown(ShownRow(2, END_MS, "layered", 40, "sha", 2, 1))
     view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
     view.set_topic("", "health", never=True, now_ms=1)
     pay(view)
@@ -62,7 +63,7 @@ def everything(view: ReadView) -> list[object]:
         view.conversation(), view.stored(), view.summary_rows(), view.keys(), view.covered(1, 9),
         view.resting_on(1, 9), view.prefix("layered"), view.rejected(), view.episode_ranges(), facts, view.topics(),
         view.usage(), view.prompts(),
-        view.rebuilt(), view.readings(),
+        view.rebuilt(), view.readings(), view.shown(),
         [edge for edge in view.endings() if (edge.subject, edge.conversation) == (view.scope.subject, beside(view))],
         [row for part in view.partitions(["message", "summary"]) for row in view.docs(part) if row.conversation == mine],
     ]  # fmt: skip

@@ -11,6 +11,7 @@ import pytest
 
 from ..scope import Scope
 from ..store.protocol import ConsentRow, Derivation, EpisodesRow, PersonRow, Store, WriteView
+from ..store.values import ShownRow
 from ..types import Candidate, Message
 from . import rows as made
 from .apart import everything, fill_again, fill_apart, one_apart, pay, take_away
@@ -37,6 +38,7 @@ def fill(view: WriteView) -> None:
     view.add_episodes(EpisodesRow(1, 2, 1, "rules 1"), END_MS)
     view.add_rejected(Candidate("attribute", "self", "a", "b", "c", "d", 1.0, 1, "one", 0), "why", END_MS)
     made_again(view)
+    view.add_shown(ShownRow(2, END_MS, "layered", 40, "sha", 2, 1))
     view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
     view.set_topic("", "health", never=True, now_ms=1)
     pay(view)

@@ -319,6 +319,15 @@ SELECT r.org, r.user_id, r.bot, r.subject, r.conversation, r.model, r.start_seq
    AND c.subject = r.subject AND c.conversation = r.conversation
  WHERE c.next_seq IS NULL OR r.start_seq < 1 OR r.end_seq < r.start_seq OR r.end_seq >= c.next_seq;
 
+-- name: check_shown
+-- What was shown before a reply: of a conversation that is there, and in numbers that can be.
+SELECT s.org, s.user_id, s.bot, s.subject, s.conversation, s.seq
+  FROM shown s
+  LEFT JOIN conversation c ON c.org = s.org AND c.user_id = s.user_id AND c.bot = s.bot
+   AND c.subject = s.subject AND c.conversation = s.conversation
+ WHERE c.next_seq IS NULL OR s.seq < 1 OR s.seq >= c.next_seq
+    OR s.sent < 0 OR s.recalled < 0 OR s.taken_up < 0 OR s.taken_up > s.recalled;
+
 -- name: check_older_version
 -- An older version of a summary covers nothing and is not found.
 SELECT s.org, s.user_id, s.bot, s.subject, s.conversation, s.id

@@ -271,5 +271,6 @@ UNION ALL SELECT 'usage', COUNT(*) FROM usage WHERE org = :org AND user_id = :us
 UNION ALL SELECT 'prompt', COUNT(*) FROM prompt WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'rebuilt', COUNT(*) FROM rebuilt WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'reading', COUNT(*) FROM reading WHERE org = :org AND user_id = :user_id AND bot = :bot
+UNION ALL SELECT 'shown', COUNT(*) FROM shown WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'person', COUNT(*) FROM person WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'consent', COUNT(*) FROM consent WHERE org = :org AND user_id = :user_id AND bot = :bot;

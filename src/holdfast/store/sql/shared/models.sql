@@ -31,14 +31,14 @@ DELETE FROM usage
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND day < :before;
 
 -- name: prompts
-SELECT name, version, text, since
+SELECT name, version, text, since, draft
   FROM prompt
  WHERE org = :org AND user_id = :user_id AND bot = :bot
  ORDER BY name, version;
 
 -- name: add_prompt
-INSERT INTO prompt (org, user_id, bot, name, version, text, since)
-VALUES (:org, :user_id, :bot, :name, :version, :text, :since);
+INSERT INTO prompt (org, user_id, bot, name, version, text, since, draft)
+VALUES (:org, :user_id, :bot, :name, :version, :text, :since, :draft);
 
 -- name: remove_prompts
 DELETE FROM prompt

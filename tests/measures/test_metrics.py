@@ -1,0 +1,204 @@
+"""Every figure is counted from rows that are there, with its n, and is not given without."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from holdfast import Config, Memory, Price
+from holdfast.cli import main
+from holdfast.errors import BadInput
+from holdfast.measures.report import DEFINITIONS
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.embedder import HashEmbedder
+
+START = datetime(2026, 1, 1, 9, tzinfo=UTC)
+
+
+@pytest.fixture
+def clock():
+    return FakeClock(START)
+
+
+@pytest.fixture
+def memory(clock):
+    with Memory(embedder=HashEmbedder(), clock=clock) as opened:
+        yield opened
+
+
+def value(memory, name):
+    one = memory.metrics().measure(name)
+    return one.value, one.numerator, one.denominator, one.n
+
+
+def test_an_empty_memory_measures_nothing_and_says_so(memory):
+    found = memory.metrics()
+
+    assert [one.name for one in found.measures] == list(DEFINITIONS)
+    assert all(one.value is None and one.not_measured and one.definition for one in found.measures)
+    assert (found.people, found.left_out) == (0, 0)
+
+
+def test_a_value_never_comes_without_its_n(memory):
+    chat = memory.conversation("c", user="ana")
+    for number in range(12):
+        chat.context(f"What about {number}?")
+        chat.record(f"I like tea number {number}.", "Which one?")
+    memory.digest()
+
+    measured = [one for one in memory.metrics().measures if one.value is not None]
+    assert len(measured) > 5
+    assert all(one.n > 0 and one.denominator > 0 and not one.not_measured for one in measured)
+
+
+def test_conversation_length_is_the_median_of_the_users_messages(memory):
+    for name, turns in (("a", 1), ("b", 2), ("c", 7)):
+        for number in range(turns):
+            memory.conversation(name, user="ana").record(f"word {number}", "yes")
+
+    assert value(memory, "conversation_length") == (2.0, 10, 3, 3)
+
+
+def test_token_saving_compares_what_was_sent_with_the_whole_conversation(memory):
+    chat = memory.conversation("c", user="ana")
+    for number in range(40):
+        chat.record(f"A long story about the number {number} and all its sisters. " * 3, "Go on.")
+    sent = chat.context("And now?", budget_tokens=300, system="You are kind. " * 50).section("recent").tokens
+    chat.record("And now?", "The end.")
+
+    saving, numerator, denominator, n = value(memory, "token_saving")
+    assert n == 1
+    assert sent <= numerator <= 300  # the caller's own system text is not among it
+    assert denominator == sum(message.tokens for message in chat.load()[:-1])
+    assert saving == pytest.approx(1 - numerator / denominator)
+    assert saving > 0.5
+
+
+def test_a_reply_without_a_context_of_this_process_is_not_counted(memory):
+    memory.conversation("c", user="ana").record("Hello.", "Hello!")
+
+    assert memory.metrics().measure("token_saving").not_measured
+
+
+def test_a_context_that_is_asked_for_twice_counts_once(memory):
+    chat = memory.conversation("c", user="ana")
+    chat.context("Hello?")
+    chat.context("Hello?")
+    chat.record("Hello?", "Hello!")
+    chat.record("Again?", "Yes.")
+
+    assert value(memory, "token_saving")[3] == 1
+
+
+def test_prefix_stability_is_the_median_run_of_replies_with_one_prefix(memory):
+    chat = memory.conversation("c", user="ana")
+    said = ["Hello.", "It rains.", "I live in Porto.", "It rains."]
+    for words in said:
+        chat.context(words)
+        chat.record(words, "I see.")
+
+    # three replies before the fact stands in the prefix, one with it
+    assert value(memory, "prefix_stability") == (2.0, 4, 2, 2)
+
+
+def test_a_recalled_item_that_the_reply_uses_is_a_hit(memory):
+    chat = memory.conversation("old", user="ana")
+    chat.record("My sister Marta collects antique clocks from Vienna.", "How lovely.")
+    chat = memory.conversation("new", user="ana")
+    for reply in ("Ask Marta about the antique ones from Vienna.", "I do not know."):
+        assert chat.context("Who collects clocks?").section("recalled").items
+        chat.record("Who collects clocks?", reply)
+
+    assert value(memory, "recall_hit_rate")[:3] == (0.5, 1, 2)
+
+
+def test_what_somebody_corrected_counts_against_what_was_learned(memory, clock):
+    chat = memory.conversation("c", user="ana")
+    chat.record("I live in Porto. I'm vegetarian. My name is Ana.", "Noted.")
+    clock.advance(minutes=1)
+    ana = memory.person("ana")
+    wrong = next(fact for fact in ana.facts() if fact.value == "Porto")
+    ana.correct(wrong.id, value="Faro")
+
+    corrected = memory.metrics().measure("correction_rate")
+    assert (corrected.numerator, corrected.denominator) == (1, 3)
+
+
+def test_freshness_is_the_age_of_the_oldest_message_without_summary(memory, clock):
+    memory.conversation("c", user="ana").record("Hello.", "Hello!")
+    clock.advance(minutes=5)
+
+    age, _, _, n = value(memory, "freshness")
+    assert (age, n) == (300.0, 2)
+
+
+def test_costs_and_cached_tokens_come_from_what_providers_reported(memory):
+    chat = memory.conversation("c", user="ana")
+    chat.record("Hello.", "Hello!")
+    chat.record_usage("m:1", input_tokens=1_000, output_tokens=10, cached_tokens=250, cost=0.002)
+
+    assert value(memory, "cached_share") == (0.25, 250, 1000, 1)
+    assert value(memory, "cost_per_1000_turns") == (2.0, 0.002, 1, 1)
+    assert value(memory, "call_failures") == (0.0, 0, 1, 1)
+
+
+def test_a_cost_of_which_a_price_is_missing_is_not_given(clock):
+    config = Config(prices={"m:1": Price(input=1.0, output=1.0)})
+    with Memory(embedder=None, clock=clock, config=config) as memory:
+        chat = memory.conversation("c", user="ana")
+        chat.record("Hello.", "Hello!")
+        for model in ("m:1", "m:2"):
+            chat.record_usage(model, input_tokens=10, output_tokens=1)
+        cost = memory.metrics().measure("cost_per_1000_turns")
+
+    assert cost.value is None
+    assert cost.not_measured == "the price of 1 answers is not known"
+
+
+def test_days_bound_what_counts(memory, clock):
+    chat = memory.conversation("c", user="ana")
+    chat.record("I live in Porto.", "Where do you live?")
+    clock.advance(days=2)
+    chat.record("In Porto.", "Where do you live?")
+
+    for since, until, asked in ((None, None, 2), (date(2026, 1, 2), None, 1), (None, date(2026, 1, 1), 1)):
+        found = memory.metrics(since=since, until=until)
+        assert found.measure("repeated_question_rate").denominator == asked
+    with pytest.raises(BadInput):
+        memory.metrics(since=date(2026, 1, 2), until=date(2026, 1, 1))
+
+
+def test_people_are_counted_apart_and_together(memory):
+    for user, org in (("ana", "acme"), ("bo", "acme"), ("cy", "other")):
+        memory.conversation("c", user=user, org=org).record("Hello.", "How are you?")
+
+    assert memory.metrics(org="acme").people == 2
+    assert memory.metrics().measure("conversation_length").n == 3
+    assert memory.person("bo", org="acme").metrics().measure("repeated_question_rate").n == 1
+    some = memory.metrics(most_people=2)
+    assert (some.people, some.left_out) == (2, 1)
+
+
+def test_an_erasure_takes_what_waits_for_a_reply(memory):
+    """No words of what was recalled stay in memory after somebody was erased."""
+    chat = memory.conversation("c", user="ana")
+    chat.record("My sister Marta collects antique clocks.", "How lovely.")
+    chat.context("Who collects clocks?")
+    memory.person("ana").erase()
+    chat.record("Who collects clocks?", "Marta and her antique ones.")
+
+    assert memory.metrics().measure("token_saving").n == 0
+
+
+def test_the_command_tells_figures_with_their_n(tmp_path, capsys):
+    path = str(tmp_path / "m.db")
+    with Memory(path, embedder=None) as memory:
+        memory.conversation("c", user="ana").record("I live in Porto.", "Where do you live?")
+
+    assert main(["metrics", "--store", path]) == 0
+    told = capsys.readouterr().out
+    assert "100.0%" in told
+    assert "n = 1" in told
+    assert "Where do you live?" in told
+    assert "not measured" in told
