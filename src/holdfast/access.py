@@ -81,6 +81,26 @@ class Access:
         self._pipeline.store.add_key(row, spent_before_ms=now_ms - _SPENT_MS)
         return NewKey(key, _told(row))
 
+    def copy(self, key: str, *, name: str, lasts: timedelta) -> NewKey | None:
+        """
+        A second key that opens what *key* opens, for so long at most; ``None`` when *key* opens nothing.
+
+        For what keeps a key itself, such as a browser: the copy can be revoked alone, and ends no later than *key*.
+        """
+        about = self.check(key)
+        if about is None:
+            return None
+        until = from_ms(self._pipeline.now_ms()) + lasts
+        return self.create(
+            about.role,
+            org=about.org,
+            user=about.user,
+            bot=about.bot,
+            subject=about.subject,
+            name=name,
+            expires_at=until if about.expires_at is None else min(until, about.expires_at),
+        )
+
     def keys(self, org: str | None = None) -> list[ApiKey]:
         """The keys of an org, or of all, oldest first; those that were revoked or expired among them."""
         return [_told(row) for row in self._pipeline.store.keys(org)]

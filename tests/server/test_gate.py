@@ -103,7 +103,7 @@ def test_a_body_that_is_too_long_is_not_read(ask):
 def test_a_path_that_is_not_there_is_told_only_to_those_with_a_key(ask):
     assert ask(None).get("/v1/nothing").status_code == 401
     assert ask("user", user="ana").get("/v1/nothing").status_code == 404
-    assert ask("user", user="ana").get("/").status_code == 404
+    assert ask("user", user="ana").get("/nothing").status_code == 404
     answer = ask("operator").put("/v1/whoami")
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
 

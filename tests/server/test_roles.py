@@ -8,7 +8,8 @@ import pytest
 
 from holdfast.server.app import create_app
 
-# o operator, a app, u user (about themselves), s subject; - nobody needs a key
+# o operator, a app, u user (about themselves), s subject; - nobody needs a key.  What follows the first empty line are
+# pages: who has no key is asked to sign in.
 TABLE = """
 GET    /healthz                                                        -
 GET    /readyz                                                         -
@@ -59,8 +60,15 @@ GET    /v1/users/{user:name}/prompts/{name}/versions                   oa
 GET    /v1/users/{user:name}/usage                                     oa
 GET    /v1/users/{user:name}/export                                    oau
 DELETE /v1/users/{user:name}                                           oau
+
+GET    /                                                               oaus
+GET    /sign-in                                                        -
+POST   /sign-in                                                        -
+POST   /sign-out                                                       oaus
+GET    /static/{file}                                                  -
 """
-ROWS = [tuple(line.split()) for line in TABLE.strip().splitlines()]
+ROWS = [tuple(line.split()) for line in TABLE.strip().splitlines() if line]
+PAGES = {tuple(line.split()[:2]) for line in TABLE.strip().partition("\n\n")[2].splitlines()}
 ROLES = {
     "o": ("operator", {}),
     "a": ("app", {}),
@@ -70,7 +78,7 @@ ROLES = {
 
 
 def path_of(pattern: str, user: str = "ana") -> str:
-    named = {"user:name": user, "conversation:name": "c", "seq": "1", "name": "chunk_summary"}
+    named = {"user:name": user, "conversation:name": "c", "seq": "1", "name": "chunk_summary", "file": "style.css"}
     parts = [named.get(part[1:-1], "x") if part.startswith("{") else part for part in pattern.split("/")]
     return "/".join(parts)
 
@@ -78,20 +86,26 @@ def path_of(pattern: str, user: str = "ana") -> str:
 def test_every_route_stands_in_the_table(memory):
     served = create_app(memory).state.table.routes
     assert sorted((route.method, route.path) for route in served) == sorted(row[:2] for row in ROWS)
+    assert {(route.method, route.path) for route in served if route.page} == PAGES
 
 
 @pytest.mark.parametrize(("method", "pattern", "may"), ROWS, ids=[" ".join(row[:2]) for row in ROWS])
 def test_who_may(ask, method, pattern, may):
     """A role that may is let in, whatever it is told there; the others are refused, and nobody without a key enters."""
     path = path_of(pattern)
+    page = (method, pattern) in PAGES
     if may == "-":
-        assert ask(None).request(method, path).status_code == 200
+        assert ask(None).request(method, path).status_code == (200 if method == "GET" else 415)
         return
-    assert ask(None).request(method, path).status_code == 401
+    stranger = ask(None).request(method, path, follow_redirects=False)
+    assert stranger.status_code == (303 if page else 401)
+    assert stranger.headers.get("location", "/sign-in").partition("?")[0] == "/sign-in"
     if path == "/mcp":
         return  # who is let in is seen in test_tools.py, with a client of that protocol
     for letter, (role, whose) in ROLES.items():
-        status = ask(role, **whose).request(method, path).status_code
+        status = ask(role, **whose).request(method, path, follow_redirects=False).status_code
+        if path == "/":
+            continue  # where it leads is seen in pages/test_shell.py
         assert (status == 403) == (letter not in may), (role, status)
         assert status < 500
         assert status != 401

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 app = commands()
 
+_LINK_LASTS = timedelta(minutes=15)
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -73,7 +74,8 @@ def serve(
             allowed_origins=tuple(allow_origin or ()),
         )
         running = server["listen"].server(server["app"].create_app(memory, settings), settings)
-        _hello(settings, store, model.name if model else "built-in rules", first, as_json=as_json)
+        link = memory.access.create("operator", name="sign-in link", expires_at=_LINK_LASTS).key
+        _hello(settings, store, model.name if model else "built-in rules", first, link, as_json=as_json)
         signal.signal(signal.SIGTERM, _end)
         with suppress(KeyboardInterrupt):
             running.run(sockets=[listener])
@@ -192,11 +194,13 @@ def _first_key(memory: Memory) -> str | None:
     return memory.access.create("operator", name="made at the first start").key
 
 
-def _hello(settings: Any, store: str, reader: str, first: str | None, *, as_json: bool) -> None:
+def _hello(settings: Any, store: str, reader: str, first: str | None, link: str, *, as_json: bool) -> None:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     address = f"http://{host}:{settings.port}"
+    sign_in = f"{address}/sign-in#key={link}"  # what stands behind the # is sent to nobody
     if as_json:
-        print_json_line({"address": address, "store": store, "reader": reader, "operator_key": first})
+        told = {"address": address, "store": store, "reader": reader, "operator_key": first, "sign_in": sign_in}
+        print_json_line(told)
         return
     screen = Screen()
     screen.line((f"Holdfast at {address}", STRONG), (f"   {store}, read by {reader}; Ctrl-C stops it", QUIET))
@@ -204,6 +208,9 @@ def _hello(settings: Any, store: str, reader: str, first: str | None, *, as_json
         screen.line("")
         screen.line("the operator's key, shown this once: ", (first, STRONG))
         screen.line((f'  curl -H "Authorization: Bearer {first}" {address}/v1/whoami', QUIET))
+    screen.line("")
+    screen.line("the dashboard, with a link that signs in for the next 15 minutes:")
+    screen.line((f"  {sign_in}", STRONG))
     screen.line("")
     screen.line((f"what can be asked: {address}/openapi.json", QUIET))
     sys.stdout.flush()

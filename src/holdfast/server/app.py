@@ -13,12 +13,14 @@ from .. import __version__
 from ..memory import Memory
 from . import conversations, operating, people, problems
 from .gate import Gate, Grant
+from .pages import entrance, shell
 from .routing import PERSON, PUBLIC, Table
 from .settings import ServerSettings
 from .shapes import Problem
 from .tools import Whose, tools
 
 _DEFAULTS = ServerSettings()
+PAGES = (entrance,)
 
 
 def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
@@ -44,7 +46,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.memory = memory
-    problems.install(app)
+    problems.install(app, shell.as_page)
     table = routes()
 
     @table.add("GET", "/openapi.json", PUBLIC, include_in_schema=False)
@@ -87,6 +89,6 @@ def of_request(context: Context[Any, Any]) -> Whose:
 def routes() -> Table:
     """Every route there is."""
     table = Table()
-    for part in (conversations, people, operating):
+    for part in (conversations, people, operating, *PAGES):
         table.routes += part.table.routes
     return table

@@ -22,6 +22,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..access import Access
 from ..errors import HoldfastError
 from ..types import ApiKey
+from .browser import SAFE_METHODS, browses, cookie_of, from_own_page, names_another_page
+from .pages.shell import as_page
 from .problems import of_error, problem
 from .rates import Rates
 from .routing import Route, Table
@@ -75,10 +77,10 @@ class Gate:
             await self._pass(scope, headers)
             self._size(headers)
         except Refused as refusal:
-            await refusal.answer(scope, receive, send)
+            await as_page(scope, refusal.answer)(scope, receive, send)
             return
         except HoldfastError as error:
-            await of_error(error)(scope, receive, send)
+            await as_page(scope, of_error(error))(scope, receive, send)
             return
         await self._app(scope, _Limited(receive, self._settings), send)
 
@@ -109,20 +111,29 @@ class Gate:
         raw = scope.get("raw_path", scope["path"].encode()).split(b"?")[0].decode("ascii", "replace")
         scope["path"] = raw  # parts are decoded one by one, so that a name may hold a slash
         route, names, methods = self._table.find(scope["method"], raw)
+        state = scope.setdefault("state", {})
+        state["page"] = browses(scope["method"], headers) if route is None else route.page
         if route is not None and route.roles is None:
-            scope.setdefault("state", {})["grant"] = Grant(None, "", "", None, None)
+            if route.page and scope["method"] not in SAFE_METHODS and names_another_page(headers):
+                raise Refused(_elsewhere())
+            state["grant"] = Grant(None, "", "", None, None)
             return
-        key = await self._key(headers)
+        key = await self._key(scope["method"], headers, cookie=state["page"] or (route is not None and route.cookie))
+        state["key"] = key
         if route is None:
             if methods:
                 allow = {"Allow": ", ".join(sorted(methods))}
                 raise Refused(problem(405, "wrong-method", "This path has no such method", headers=allow))
             raise Refused(problem(404, "not-found", "There is no such path", hint="see /openapi.json"))
-        scope.setdefault("state", {})["grant"] = grant(key, route, names, headers, scope["query_string"])
+        state["grant"] = grant(key, route, names, headers, scope["query_string"])
         self._rate(key)
 
-    async def _key(self, headers: Mapping[str, str]) -> ApiKey:
+    async def _key(self, method: str, headers: Mapping[str, str], *, cookie: bool) -> ApiKey:
         scheme, _, given = headers.get("authorization", "").partition(" ")
+        if not scheme and cookie and (held := cookie_of(headers)):
+            if not from_own_page(method, headers):
+                raise Refused(_elsewhere())
+            scheme, given = "bearer", held
         key = await run_in_threadpool(self._access.check, given.strip()) if scheme.lower() == "bearer" else None
         if key is None:
             title = "A key is needed" if not given else "This key opens nothing"
@@ -154,6 +165,8 @@ def grant(key: ApiKey, route: Route, names: Mapping[str, str], headers: Mapping[
     if len(query) > _MAX_QUERY_BYTES:
         raise Refused(problem(414, "too-large", "The query is too long"))
     asked = parse_qs(query.decode("ascii", "replace"), keep_blank_values=True)
+    if route.cookie:  # a link can set no header
+        headers = {**_linked(asked), **headers}
     org = headers.get(ORG_HEADER, key.org)
     if org != key.org and key.role != "operator":
         raise Refused(_forbidden("this key belongs to another org"))
@@ -169,9 +182,19 @@ def grant(key: ApiKey, route: Route, names: Mapping[str, str], headers: Mapping[
     return Grant(key, org, bot, user, subject)
 
 
+def _linked(asked: Mapping[str, list[str]]) -> dict[str, str]:
+    """The names that a program sends in headers, out of the query of a link."""
+    return {header: asked[name][-1] for header, name in ((ORG_HEADER, "org"), (USER_HEADER, "user")) if name in asked}
+
+
 def too_large(most: int) -> Response:
     """The answer to a body of more than *most* bytes."""
     return problem(413, "too-large", f"A body may have {most:,} bytes", hint="send it in several requests")
+
+
+def _elsewhere() -> Response:
+    detail = "a page of another address tried to change something here"
+    return problem(403, "wrong-origin", "This page may not ask here", detail, hint="open the page here and try again")
 
 
 def _forbidden(detail: str) -> Response:

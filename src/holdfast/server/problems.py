@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.types import Scope
 
 from ..errors import (
     BadInput,
@@ -62,23 +63,25 @@ def of_error(error: HoldfastError) -> Response:
     return problem(status, error.code, title, error.message, hint=error.hint, headers=headers)
 
 
-def install(app: FastAPI) -> None:
-    """Answer every error of *app* with a problem."""
+def install(app: FastAPI, fitted: Callable[[Scope, Response], Response]) -> None:
+    """Answer every error of *app* with a problem, which *fitted* turns into a page where a page was asked for."""
 
-    async def ours(_request: Request, error: Exception) -> Response:
+    async def ours(request: Request, error: Exception) -> Response:
         assert isinstance(error, HoldfastError)
-        return of_error(error)
+        return fitted(request.scope, of_error(error))
 
-    async def refused(_request: Request, error: Exception) -> Response:
+    async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return problem(error.status_code, "http", str(error.detail), headers=error.headers)
+        return fitted(request.scope, problem(error.status_code, "http", str(error.detail), headers=error.headers))
 
-    async def misshaped(_request: Request, error: Exception) -> Response:
+    async def misshaped(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        return problem(422, "bad-input", "The request cannot be used", _where(error), hint="see /openapi.json")
+        told = problem(422, "bad-input", "The request cannot be used", _where(error), hint="see /openapi.json")
+        return fitted(request.scope, told)
 
-    async def broken(_request: Request, _error: Exception) -> Response:
-        return problem(500, "internal", "Something broke here", hint="the log of the server says more")
+    async def broken(request: Request, _error: Exception) -> Response:
+        told = problem(500, "internal", "Something broke here", hint="the log of the server says more")
+        return fitted(request.scope, told)
 
     app.add_exception_handler(HoldfastError, ours)
     app.add_exception_handler(HTTPException, refused)

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 from fastapi import FastAPI
 from starlette.convertors import Convertor, register_url_convertor
+from starlette.responses import HTMLResponse
 from starlette.routing import Route as Endpoint
 from starlette.types import ASGIApp
 
@@ -38,6 +39,8 @@ class Route:
 
     ``path`` has the parts of FastAPI; a part such as ``{user:name}`` may hold any name, percent-encoded.  ``roles``
     may call it; ``None``: everybody, without a key.  ``whole``: the call is an ASGI application of its own.
+    ``page``: what is refused is told to a person, as a page.  ``cookie``: the cookie of somebody who signed in
+    opens it as well as a key in the header.
     """
 
     method: str
@@ -46,6 +49,8 @@ class Route:
     call: Callable[..., Any]
     options: Mapping[str, Any]
     whole: bool = False
+    page: bool = False
+    cookie: bool = False
 
     def match(self, parts: list[str]) -> dict[str, str] | None:
         """The names in a path given as its raw parts, or ``None`` when it is another path."""
@@ -68,12 +73,28 @@ class Table:
         self.routes: list[Route] = []
 
     def add(
-        self, method: str, path: str, roles: frozenset[Role] | None, **options: Any
+        self, method: str, path: str, roles: frozenset[Role] | None, *, cookie: bool = False, **options: Any
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """A decorator that puts a handler into the table; *options* go to FastAPI."""
+        """
+        A decorator that puts a handler into the table; *options* go to FastAPI.
+
+        With *cookie* a signed-in page may call it from its own scripts, which cannot set a header: an event stream.
+        """
 
         def take(call: Callable[..., Any]) -> Callable[..., Any]:
-            self.routes.append(Route(method, path, roles, call, options))
+            self.routes.append(Route(method, path, roles, call, options, cookie=cookie))
+            return call
+
+        return take
+
+    def page(
+        self, method: str, path: str, roles: frozenset[Role] | None
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """A decorator for what people open in a browser: it answers with HTML or a redirect, refusals included."""
+
+        def take(call: Callable[..., Any]) -> Callable[..., Any]:
+            options = {"include_in_schema": False, "response_model": None, "response_class": HTMLResponse}
+            self.routes.append(Route(method, path, roles, call, options, page=True, cookie=True))
             return call
 
         return take

@@ -34,9 +34,10 @@ class ServerSettings:
 
     @property
     def origins(self) -> frozenset[str]:
-        """The origins in use: those that were allowed, and the server's own."""
+        """The origins in use: those that were allowed, the server's own, and its own behind a proxy that speaks TLS."""
         own = (f"http://{_bracketed(name)}:{self.port}" for name in self.hosts)
-        return frozenset((*self.allowed_origins, *own))
+        behind = (f"https://{_bracketed(name.lower())}" for name in self.allowed_hosts)
+        return frozenset((*self.allowed_origins, *own, *behind))
 
 
 def _bracketed(host: str) -> str:

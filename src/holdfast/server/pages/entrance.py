@@ -1,0 +1,94 @@
+"""The way in and out: ``/sign-in``, ``/sign-out``, ``/``, and the static files."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from fastapi import Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from ..browser import COOKIE, cookie_of
+from ..caller import Asked
+from ..routing import PERSON, PUBLIC, Table
+from .shell import NAV, STATIC, Filled, key_of, local, render, see_other
+
+table = Table()
+SESSION = timedelta(hours=12)
+SESSION_NAME = "browser"
+_NO_PAGES = "This key is for programs. Sign in with an operator's key, or with a user's own."
+
+
+@table.page("GET", "/", PERSON)
+def front_page(request: Request) -> Response:
+    """To the first page that the key opens."""
+    key, known = key_of(request), request.app.state.table
+    for _title, address, _icon in NAV:
+        route, _, _ = known.find("GET", address)
+        if key is not None and route is not None and route.roles is not None and key.role in route.roles:
+            return see_other(address)
+    raise HTTPException(403, _NO_PAGES)
+
+
+@table.page("GET", "/sign-in", PUBLIC)
+def sign_in_page(request: Request) -> Response:
+    """Where a key is typed, or comes with a link."""
+    return _sign_in(request)
+
+
+@table.page("POST", "/sign-in", PUBLIC)
+def sign_in(request: Request, form: Filled) -> Response:
+    """
+    Take a key, and give the browser one of its own for twelve hours.
+
+    So the key that was typed is nowhere in the browser, and signing out ends what the browser holds.
+    """
+    access = request.app.state.memory.access
+    typed = form.get("key", "").strip()
+    key = access.check(typed)
+    if key is not None and key.role in ("app", "subject"):
+        return _sign_in(request, _NO_PAGES)
+    made = access.copy(typed, name=SESSION_NAME, lasts=SESSION)
+    if made is None:
+        return _sign_in(request, "This key opens nothing. It may have been revoked, or have expired.")
+    answer = see_other(local(request.query_params.get("next")))
+    secure = request.url.scheme == "https" or request.headers.get("origin", "").startswith("https:")
+    answer.set_cookie(
+        COOKIE,
+        made.key,
+        max_age=int(SESSION.total_seconds()),
+        path="/",
+        secure=secure,
+        httponly=True,
+        samesite="strict",
+    )
+    return answer
+
+
+@table.page("POST", "/sign-out", PERSON)
+def sign_out(request: Request, asked: Asked) -> Response:
+    """End the key that this browser holds."""
+    key = asked.grant.key
+    if key is not None and key.name == SESSION_NAME:
+        asked.memory.access.revoke(key.id)
+    answer = see_other("/sign-in", said="signed-out")
+    answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    return answer
+
+
+@table.page("GET", "/static/{file}", PUBLIC)
+def static_file(request: Request, file: str) -> Response:
+    """A style sheet, a script or an icon; for good when the address names the content."""
+    if file not in STATIC:
+        raise HTTPException(404, "There is no such file")
+    data, kind, tag = STATIC[file]
+    kept = "public, max-age=31536000, immutable" if request.query_params.get("v") == tag else "no-cache"
+    headers = {"Cache-Control": kept, "ETag": f'"{tag}"'}
+    if request.headers.get("if-none-match") == f'"{tag}"':
+        return Response(status_code=304, headers=headers)
+    return Response(data, media_type=kind, headers=headers)
+
+
+def _sign_in(request: Request, error: str = "") -> Response:
+    held = bool(cookie_of(request.headers)) and not error
+    return render("sign-in.html", request, title="Sign in", status=422 if error else 200, error=error, held=held)

@@ -1,0 +1,142 @@
+// Forms that work without this file, made smoother: no reload, no double sending, a moment to take it back.
+import { announce, notice, put } from "./sections.js";
+
+// Send a form, follow the redirect, and put the sections that it names in place.
+async function send(form, submitter) {
+  const data = new URLSearchParams(new FormData(form, submitter));
+  const target = submitter?.getAttribute("formaction") || form.getAttribute("action") || location.href;
+  const ids = form.dataset.swap;
+  lock(form, true);
+  try {
+    const answer = await fetch(target, {
+      method: "POST",
+      body: data,
+      headers: ids ? { "X-Fragment": ids } : {},
+      credentials: "same-origin",
+    });
+    if (!ids || !answer.ok || new URL(answer.url).pathname === "/sign-in") {
+      if (answer.ok || answer.redirected) location.assign(answer.url);
+      else notice(await reason(answer));
+      return;
+    }
+    const said = new URL(answer.url).searchParams.get("said");
+    put(await answer.text(), { force: true });
+    announce(said ? "Done" : "");
+  } catch {
+    notice("The server could not be reached. Nothing was changed; try again.");
+  } finally {
+    lock(form, false);
+  }
+}
+
+async function reason(answer) {
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const words = [...page.querySelectorAll(".entrance h1, .entrance p:not(.status-number, .actions)")];
+  return words.map((e) => e.textContent.trim()).join(" ") || `Refused (${answer.status}).`;
+}
+
+function lock(form, on) {
+  form.toggleAttribute("data-sending", on);
+  for (const button of form.querySelectorAll("button")) button.setAttribute("aria-disabled", String(on));
+}
+
+// In the place of what will go: a line with Undo, for some seconds; then it is sent.
+function later(form, submitter) {
+  const seconds = Number(form.dataset.undo);
+  const item = form.closest("[data-undo-item]") ?? form;
+  const line = document.createElement("div");
+  line.className = "undo";
+  line.setAttribute("role", "status");
+  const words = document.createElement("span");
+  words.textContent = form.dataset.undoText || "This will be forgotten.";
+  const back = document.createElement("button");
+  back.type = "button";
+  back.className = "button small";
+  back.textContent = "Undo";
+  line.append(words, back);
+  const place = item.matches("tr") ? row(item, line) : line;
+  item.hidden = true;
+  item.after(place);
+  back.focus();
+  const now = () => {
+    removeEventListener("pagehide", now);
+    clearTimeout(timer);
+    place.remove();
+    send(form, submitter);
+  };
+  const timer = setTimeout(now, seconds * 1000);
+  addEventListener("pagehide", now);
+  back.addEventListener("click", () => {
+    removeEventListener("pagehide", now);
+    clearTimeout(timer);
+    place.remove();
+    item.hidden = false;
+    form.closest("details.confirm")?.removeAttribute("open");
+    announce("Kept");
+  });
+}
+
+function row(item, line) {
+  const tr = document.createElement("tr");
+  const td = document.createElement("td");
+  td.colSpan = item.cells.length;
+  td.append(line);
+  tr.append(td);
+  return tr;
+}
+
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.method !== "post" || event.defaultPrevented) return;
+  if (form.hasAttribute("data-sending")) {
+    event.preventDefault();
+  } else if (form.dataset.undo) {
+    event.preventDefault();
+    later(form, event.submitter);
+  } else if (form.dataset.swap) {
+    event.preventDefault();
+    send(form, event.submitter);
+  } else {
+    setTimeout(() => lock(form, true)); // after the browser has taken the fields
+  }
+});
+
+addEventListener("pageshow", () => {
+  for (const form of document.querySelectorAll("form[data-sending]")) lock(form, false);
+});
+
+document.addEventListener("input", (event) => event.target.form?.setAttribute("data-dirty", ""));
+
+// A question that was asked can be taken back, by the button, by Escape, or by asking another.
+document.addEventListener("click", (event) => {
+  const close = event.target.closest("[data-close]");
+  if (close) shut(close.closest("details"));
+});
+document.addEventListener("keydown", (event) => {
+  const open = event.target.closest?.("details.confirm[open]");
+  if (event.key === "Escape" && open) shut(open);
+});
+document.addEventListener(
+  "toggle",
+  (event) => {
+    if (!event.target.matches("details.confirm[open]")) return;
+    for (const button of event.target.querySelectorAll("[data-close]")) button.hidden = false;
+    for (const other of document.querySelectorAll("details.confirm[open]")) {
+      if (other !== event.target) other.open = false;
+    }
+    event.target.querySelector("form input:not([type=hidden]), form textarea")?.focus();
+  },
+  true,
+);
+
+function shut(details) {
+  details.open = false;
+  details.querySelector("summary").focus();
+}
+
+// What folds out over the page folds in again.
+document.addEventListener("click", (event) => {
+  for (const menu of document.querySelectorAll("details.more[open]")) {
+    if (!menu.contains(event.target)) menu.open = false;
+  }
+});

@@ -1,0 +1,87 @@
+// Live pages: one event stream a page, and sections that are fetched again when an event concerns them.  Where the
+// stream cannot be had, every section is asked for each five seconds.
+import { announce, refresh, titleOf } from "./sections.js";
+
+const KINDS = [
+  "message.added", "message.edited", "message.deleted", "fact.added", "fact.confirmed", "fact.replaced",
+  "fact.forgotten", "fact.corrected", "summary.made", "summary.stale", "summary.removed", "episode.added",
+  "job.queued", "job.running", "job.done", "job.failed", "consent.changed", "prompt.changed", "erased",
+];
+const GATHER_MS = 250;
+const POLL_MS = 5000;
+
+const stream = document.body.dataset.events;
+const due = new Set();
+let timer = 0;
+let poll = 0;
+let heard = Date.now();
+
+const sections = () => [...document.querySelectorAll("section[data-live]")];
+
+function concerned(kind) {
+  return sections().filter((s) => s.dataset.live.split(/\s+/).some((start) => start && kind.startsWith(start)));
+}
+
+function connected(yes) {
+  const banner = document.getElementById("connection");
+  if (!banner) return;
+  const was = banner.hidden;
+  banner.hidden = yes;
+  if (!yes) {
+    const at = new Date(heard).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+    banner.querySelector("span").textContent = `Not connected. What you see is from ${at}; trying again.`;
+    if (was) announce("Connection lost");
+  } else if (!was) {
+    announce("Connected again");
+  }
+}
+
+async function fetchDue() {
+  timer = 0;
+  const ids = [...due];
+  due.clear();
+  try {
+    const changed = await refresh(ids);
+    heard = Date.now();
+    connected(true);
+    for (const section of changed) announce(`${titleOf(section)} changed`);
+  } catch {
+    connected(false);
+    if (!poll) poll = setInterval(everything, POLL_MS);
+  }
+}
+
+function want(list) {
+  for (const section of list) due.add(section.id);
+  if (due.size && !timer) timer = setTimeout(fetchDue, GATHER_MS);
+}
+
+function everything() {
+  want(sections());
+}
+
+function listen() {
+  const source = new EventSource(stream);
+  const onEvent = (event) => {
+    heard = Date.now();
+    want(concerned(event.type));
+  };
+  for (const kind of KINDS) source.addEventListener(kind, onEvent);
+  source.addEventListener("reset", everything);
+  source.addEventListener("open", () => {
+    if (poll) everything(); // what happened meanwhile
+    clearInterval(poll);
+    poll = 0;
+    connected(true);
+  });
+  source.addEventListener("error", () => {
+    if (!poll) poll = setInterval(everything, POLL_MS);
+    if (source.readyState === EventSource.CLOSED) setTimeout(listen, 30000);
+  });
+}
+
+if (stream && sections().length) {
+  listen();
+  addEventListener("offline", () => connected(false));
+  addEventListener("online", everything);
+}

@@ -1,0 +1,96 @@
+// Sections of a page, fetched again and put in place: what live.js and forms.js share.
+
+const waiting = new Set();
+let lastSaid = 0;
+
+// Tell a screen reader, politely, at most once in five seconds; what comes meanwhile is told together.
+export function announce(words) {
+  const box = document.getElementById("announcer");
+  if (!box || !words) return;
+  const idle = waiting.size === 0;
+  waiting.add(words);
+  if (!idle) return;
+  setTimeout(() => {
+    box.textContent = [...waiting].join(". ");
+    waiting.clear();
+    lastSaid = Date.now();
+  }, Math.max(50, lastSaid + 5000 - Date.now()));
+}
+
+export function notice(words) {
+  let box = document.getElementById("notice");
+  if (!box) {
+    box = document.createElement("p");
+    box.id = "notice";
+    box.className = "notice";
+    box.setAttribute("role", "status");
+    box.append(document.createElement("span"));
+    document.getElementById("main").prepend(box);
+  }
+  box.querySelector("span").textContent = words;
+}
+
+// Whether somebody is in the middle of something that a new section would take away.
+function busy(section) {
+  const active = document.activeElement;
+  const typing = section.contains(active) && active.matches("input:not([type=hidden]), textarea, select");
+  return typing || section.querySelector("details.confirm[open], form[data-dirty], .undo") !== null;
+}
+
+function keyOf(element, at) {
+  return element.id || element.dataset.keep || element.querySelector("summary")?.textContent.trim() || String(at);
+}
+
+// What people unfolded and where they stood stays as it was.
+function carryOver(old, fresh) {
+  const open = new Map([...old.querySelectorAll("details")].map((d, at) => [keyOf(d, at), d.open]));
+  [...fresh.querySelectorAll("details:not(.confirm)")].forEach((d, at) => {
+    const was = open.get(keyOf(d, at));
+    if (was !== undefined) d.open = was;
+  });
+  const scrolled = old.querySelector("[data-scroll]")?.scrollLeft;
+  const active = old.contains(document.activeElement) ? document.activeElement : null;
+  const path = active?.id ? `#${CSS.escape(active.id)}` : active?.dataset.keep ? `[data-keep="${CSS.escape(active.dataset.keep)}"]` : "";
+  return () => {
+    if (scrolled) fresh.querySelector("[data-scroll]")?.scrollTo(scrolled, 0);
+    if (path) fresh.querySelector(path)?.focus({ preventScroll: true });
+    else if (active) fresh.querySelector("summary, a, button")?.focus({ preventScroll: true });
+  };
+}
+
+// Put the sections in *html* in the place of those with the same ids; returns the ids that changed.
+export function put(html, { force = false } = {}) {
+  const changed = [];
+  const parsed = new DOMParser().parseFromString(html, "text/html");
+  for (const fresh of parsed.querySelectorAll("section[id]")) {
+    const old = document.getElementById(fresh.id);
+    if (!old || old.parentElement?.closest("section[id]")?.dataset.replaced) continue;
+    if (!force && busy(old)) continue;
+    const taken = document.importNode(fresh, true);
+    const settle = carryOver(old, taken);
+    if (old.isEqualNode(taken)) continue;
+    old.replaceWith(taken);
+    settle();
+    taken.classList.add("flash");
+    taken.addEventListener("animationend", () => taken.classList.remove("flash"), { once: true });
+    document.dispatchEvent(new CustomEvent("holdfast:section", { detail: taken }));
+    changed.push(taken);
+  }
+  return changed;
+}
+
+export function titleOf(section) {
+  const heading = document.getElementById(section.getAttribute("aria-labelledby"));
+  return heading ? heading.textContent.trim().replace(/\s+/g, " ") : "";
+}
+
+// Ask for sections of this page again.  Throws when the server cannot be reached.
+export async function refresh(ids, options) {
+  const answer = await fetch(location.href, { headers: { "X-Fragment": ids.join(" ") }, credentials: "same-origin" });
+  if (answer.redirected) {
+    location.reload(); // signed out meanwhile
+    return [];
+  }
+  if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
+  return put(await answer.text(), options);
+}
