@@ -963,6 +963,14 @@ class AsyncAccess:
             self._sync.create, role, org=org, user=user, bot=bot, subject=subject, name=name, expires_at=expires_at
         )
 
+    async def copy(self, key: str, *, name: str, lasts: timedelta) -> NewKey | None:
+        """
+        A second key that opens what *key* opens, for so long at most; ``None`` when *key* opens nothing.
+
+        For what keeps a key itself, such as a browser: the copy can be revoked alone, and ends no later than *key*.
+        """
+        return await asyncio.to_thread(self._sync.copy, key, name=name, lasts=lasts)
+
     async def keys(self, org: str | None = None) -> list[ApiKey]:
         """The keys of an org, or of all, oldest first; those that were revoked or expired among them."""
         return await asyncio.to_thread(self._sync.keys, org)
