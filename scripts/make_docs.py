@@ -8,6 +8,7 @@ Write the reference pages that say what the code says.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
@@ -109,18 +110,17 @@ def cli_page() -> str:
     for heading, commands in COMMANDS.items():
         text += f"\n## {heading}\n"
         for name in commands:
-            text += f"\n### {name}\n\n```text\n{_help((name,))}\n```\n"
+            text += f"\n### {name}\n\n```text\n{_help(name.split())}\n```\n"
     return text
 
 
-def _help(path: tuple[str, ...]) -> str:
-    whole = command()
-    context = whole.make_context("holdfast", [*path], resilient_parsing=True, terminal_width=HELP_COLUMNS)
-    if not path:
-        return str(whole.get_help(context)).strip()
-    one = whole.get_command(context, path[0])
-    inner = one.make_context(path[0], [], parent=context, resilient_parsing=True, terminal_width=HELP_COLUMNS)
-    return "\n".join(line.rstrip() for line in str(one.get_help(inner)).strip().splitlines())
+def _help(path: Sequence[str]) -> str:
+    one = command()
+    context = one.make_context("holdfast", [*path], resilient_parsing=True, terminal_width=HELP_COLUMNS)
+    for name in path:
+        one = one.get_command(context, name)
+        context = one.make_context(name, [], parent=context, resilient_parsing=True, terminal_width=HELP_COLUMNS)
+    return "\n".join(line.rstrip() for line in str(one.get_help(context)).strip().splitlines())
 
 
 PAGES = {"config.md": config_page, "facts.md": facts_page, "cli.md": cli_page}

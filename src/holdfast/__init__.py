@@ -16,18 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .access import Access
-    from .aio import AsyncAccess, AsyncConversation, AsyncMemory, AsyncPerson, AsyncPrompts
+    from .aio import AsyncAccess, AsyncConversation, AsyncLedger, AsyncMemory, AsyncPerson, AsyncPrompts
+    from .backups import restore_backup, verify_backup
     from .config import Config
     from .context.result import Context
     from .conversation import Conversation
     from .errors import HoldfastError
     from .ingest.presidio import PresidioDetector
+    from .ledger import Ledger
     from .memory import Memory
     from .person import Person
     from .prompts import Prompts
     from .reports import (
         AskedAgain,
         BackfillReport,
+        BackupReport,
         ConsolidationReport,
         DigestReport,
         ErasureReceipt,
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
         RebuildReport,
         Rebuilt,
         Receipt,
+        ReplayReport,
         Report,
         Usage,
     )
@@ -75,11 +79,13 @@ _HOME = {
     "AskedAgain": "reports",
     "AsyncAccess": "aio",
     "AsyncConversation": "aio",
+    "AsyncLedger": "aio",
     "AsyncMemory": "aio",
     "AsyncPerson": "aio",
     "AsyncPrompts": "aio",
     "Budget": "types",
     "BackfillReport": "reports",
+    "BackupReport": "reports",
     "CalibratedCounter": "text.counters",
     "Candidate": "types",
     "Config": "config",
@@ -100,6 +106,7 @@ _HOME = {
     "Job": "types",
     "JsonFileMessages": "store.jsonfiles",
     "Measure": "reports",
+    "Ledger": "ledger",
     "Memory": "memory",
     "Merged": "reports",
     "Message": "types",
@@ -117,12 +124,15 @@ _HOME = {
     "Rebuilt": "reports",
     "Receipt": "reports",
     "Rejected": "types",
+    "ReplayReport": "reports",
     "Report": "reports",
     "RollingSummary": "types",
     "Section": "types",
     "Summary": "types",
     "TiktokenCounter": "text.counters",
     "Usage": "reports",
+    "restore_backup": "backups",
+    "verify_backup": "backups",
     "with_memory": "wrap",
 }
 
@@ -132,10 +142,12 @@ __all__ = [
     "AskedAgain",
     "AsyncAccess",
     "AsyncConversation",
+    "AsyncLedger",
     "AsyncMemory",
     "AsyncPerson",
     "AsyncPrompts",
     "BackfillReport",
+    "BackupReport",
     "Budget",
     "CalibratedCounter",
     "Candidate",
@@ -156,6 +168,7 @@ __all__ = [
     "InMemoryMessages",
     "Job",
     "JsonFileMessages",
+    "Ledger",
     "Measure",
     "Memory",
     "Merged",
@@ -174,12 +187,15 @@ __all__ = [
     "Rebuilt",
     "Receipt",
     "Rejected",
+    "ReplayReport",
     "Report",
     "RollingSummary",
     "Section",
     "Summary",
     "TiktokenCounter",
     "Usage",
+    "restore_backup",
+    "verify_backup",
     "with_memory",
 ]
 

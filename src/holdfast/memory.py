@@ -26,6 +26,7 @@ from .errors import BadInput, ConfigError, NotFound
 from .jobs.backfill import Wanted
 from .jobs.queue import WAITING, told
 from .jobs.usage import across
+from .ledger import Ledger
 from .llm import Function, model_of
 from .llm.protocol import Closable, LanguageModel
 from .measures.report import metrics, window_of
@@ -326,6 +327,11 @@ class Memory:
     def access(self) -> Access:
         """Keys for those who ask over the network: make, list, revoke, check."""
         return Access(self._pipeline)
+
+    @property
+    def ledger(self) -> Ledger:
+        """What was erased, so that it does not come back with a backup: export, replay."""
+        return Ledger(self._pipeline)
 
     def people(self, *, limit: int = 1000, after: tuple[str, str, str] | None = None) -> list[tuple[str, str, str]]:
         """``(org, user, bot)`` of everybody with a memory, by key; for operators."""

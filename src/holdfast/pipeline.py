@@ -63,6 +63,7 @@ from .privacy.byhand import ByHand
 from .privacy.choices import Choices, state_of
 from .privacy.erasing import Eraser, one_message, rewritten
 from .privacy.portable import Portable
+from .privacy.replay import Replay
 from .reconcile.archive import CONSOLIDATE, UPKEEP
 from .reconcile.decay import DAY_MS
 from .reconcile.registry import registry
@@ -133,6 +134,7 @@ class Pipeline:
         self._workers = Workers(self.queue, config.workers, self._order_vectors) if background else None
         self.choices = Choices(store, self.now_ms, embeds, self._orders.reads)
         self.eraser = Eraser(store, config, self.now_ms, reader, self._forget_caches)
+        self.replay = Replay(self.eraser, self.choices)
         self.by_hand = ByHand(store, config, self.now_ms, reader)
         self.portable = Portable(store, config, self.now_ms, self.choices)
         self.backfiller = Backfiller(self.rebuilder, self._catch_up)

@@ -261,6 +261,21 @@ class Metrics:
         raise KeyError(name)
 
 
+class ReplayReport:
+    """
+    What of a ledger of erasures a copy still held, and lost again unless it was a dry run.
+
+    ``held`` counts it by kind (``person``, ``subject``, ``conversation``, ``message``, ``fact``), of so many ``people``;
+    ``choices`` are those to pause or opt out that did not hold here; the ledger has so many ``entries``.
+    """
+
+    people: int = 0
+    held: Mapping[str, int] = field(default_factory=dict)
+    choices: int = 0
+    entries: int = 0
+    dry_run: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One broken invariant: which rule, where (ids only), and what to do."""
@@ -268,6 +283,25 @@ class Finding:
     rule: str
     where: str
     hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class BackupReport:
+    """
+    A backup that was looked at or put back.
+
+    It holds so many ``people`` and is ``sound``, or breaks the rules in ``findings``.  ``replayed`` has an entry
+    for each ledger: what of it was still there.  After a restore ``path`` is where it stands now, ``replaced`` the
+    file that was there before.
+    """
+
+    backup: str
+    people: int
+    sound: bool
+    findings: tuple[Finding, ...] = ()
+    replayed: tuple[ReplayReport, ...] = ()
+    path: str = ""
+    replaced: str = ""
 
 
 @dataclass(frozen=True, slots=True)

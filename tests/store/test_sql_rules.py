@@ -11,7 +11,12 @@ import pytest
 from holdfast.store import queries
 
 ROOT = resources.files("holdfast.store") / "sql"
-ACROSS = {"across.sql", "doctor.sql", "access.sql"}  # looks of operators and workers: keys and states, no one's text
+ACROSS = {
+    "across.sql",
+    "doctor.sql",
+    "access.sql",
+    "ledger.sql",
+}  # looks of operators and workers: keys and states, no one's text
 
 KEYS = {
     "person": "org, user_id, bot",

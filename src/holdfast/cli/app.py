@@ -74,6 +74,12 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "keys": ("serve", "List, make and revoke the keys that open the server."),
         "mcp": ("mcp", "Give an assistant the memory as tools (Model Context Protocol)."),
     },
+    "Keep it safe": {
+        "store backup": ("backups", "Copy the store to a file while it is in use."),
+        "store verify": ("backups", "Check a backup: sound, and free of what was erased since?"),
+        "store restore": ("backups", "Put a backup in place, without what was erased since."),
+        "store ledger": ("backups", "Write down what was erased, to replay it on older backups."),
+    },
     "Keep it well": {
         "jobs": ("jobs", "List background work; retry or cancel it."),
         "metrics": ("metrics", "Show how well memory serves, each figure with its n."),
@@ -82,6 +88,8 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 _WHERE = {name: module for commands in COMMANDS.values() for name, (module, _) in commands.items()}
+_TOP = dict.fromkeys(name.split()[0] for name in _WHERE)
+_GROUPS = {"store": "The store as a whole: back it up, check it, put it back."}
 WIDEST = max(map(len, _WHERE))
 
 
@@ -90,17 +98,17 @@ class LazyGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names, in the order of the table."""
-        return list(_WHERE)
+        return list(_TOP)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of that name, or ``None``."""
-        return _load(cmd_name) if cmd_name in _WHERE else None
+        return _load(cmd_name) if cmd_name in _WHERE else _group(cmd_name) if cmd_name in _TOP else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As typer does it, with our words for a name that does not exist."""
         name = args[0]
-        if name not in _WHERE and not name.startswith("-"):
-            near = difflib.get_close_matches(name, _WHERE, n=1, cutoff=0.5)
+        if name not in _TOP and not name.startswith("-"):
+            near = difflib.get_close_matches(name, _TOP, n=1, cutoff=0.5)
             hint = f"did you mean `holdfast {near[0]}`?" if near else "`holdfast --help` lists the commands"
             raise CommandError("unknown-command", f"there is no command {name!r}", hint=hint, exit_code=2)
         return super().resolve_command(ctx, args)
@@ -164,4 +172,19 @@ def _load(name: str) -> Any:
             hint="install it again: `pip install --force-reinstall holdfast`",
             exit_code=3,
         ) from error
-    return typer.main.get_group(module.app).commands[name]
+    return typer.main.get_group(module.app).commands[name.split()[-1]]
+
+
+def _group(first: str) -> Any:
+    """The commands that begin with the word *first*, as a command of their own."""
+    whole = typer.Typer(
+        help=_GROUPS[first], add_completion=False, rich_markup_mode=None, no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )  # fmt: skip
+    whole.callback()(lambda: None)
+    group = typer.main.get_group(whole)
+    group.name = first
+    for name in _WHERE:
+        if name.startswith(f"{first} "):
+            group.add_command(_load(name), name.split()[-1])
+    return group

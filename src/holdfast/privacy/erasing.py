@@ -28,6 +28,7 @@ from ..scope import SELF, Scope
 from ..store.protocol import FactRow, MessageRow, ReadView, Store, SummaryRow, WriteView
 from ..types import Evidence, FactChange, Message
 from .borrowed import lose_borrowed
+from .ledger import FACT, Gone, note, of_message
 from .retell import affected, drafts, put_in_place
 
 TRIES = 50
@@ -132,17 +133,22 @@ class Eraser:
         if self._look(view, find) != seen:
             return None
         fallen, now_ms, everybody = Fallen(), self.now_ms(), view.at(None, None)
+        gone: list[Gone] = []
+        texts: list[str] = []
         for row in seen.changes.facts:
             current = everybody.fact(row.fact.id)
             if current is not None:
+                gone.append(Gone(everybody.scope, FACT, fact=row.fact.id))
                 drop_fact(everybody, current, fallen, now_ms, revive=False)
-        gone: list[str] = []
         for place, rewrites in seen.changes.messages.items():
             here = view.at(*place)
-            gone += self._rewrite(here, rewrites, seen.changes.whole, fallen, now_ms)
+            for seq, before, after in self._rewrite(here, rewrites, seen.changes.whole, fallen, now_ms):
+                texts.append(before)
+                gone.append(of_message(here.scope, seq, before, after))
             put_in_place(here, seen.summaries[place], told[place], list(rewrites), fallen, now_ms)
             self.order_vectors(here, now_ms)
-        lose_borrowed(view, gone, fallen, now_ms)
+        note(view, gone, now_ms)
+        lose_borrowed(view, texts, fallen, now_ms)
         if seen.changes.refusals:
             fallen.count("refused", view.remove_all_rejected())
         end_of_erasure(view, now_ms)
@@ -156,9 +162,9 @@ class Eraser:
 
     def _rewrite(
         self, view: WriteView, rewrites: Mapping[int, Message | None], whole: bool, fallen: Fallen, now_ms: int
-    ) -> list[str]:
-        """Put the messages in place; what they said before."""
-        seqs, before = sorted(rewrites), []
+    ) -> list[tuple[int, str, str | None]]:
+        """Put the messages in place; ``(number, what it said, what it says now)`` of each."""
+        seqs, changed = sorted(rewrites), []
         subject = view.scope.subject or SELF
 
         def gone(evidence: Evidence) -> bool:
@@ -174,7 +180,7 @@ class Eraser:
             new = rewrites[row.message.seq]
             fallen.count("messages")
             fallen.texts.append(row.message.content)
-            before.append(row.message.content)
+            changed.append((row.message.seq, row.message.content, None if new is None else new.content))
             fallen.count("refused", view.remove_rejected(row.message.seq, row.message.seq))
             view.forget_bodies(row.message.seq, row.message.seq)
             view.remove_docs(subject, "message", [row.doc])
@@ -183,7 +189,7 @@ class Eraser:
                 view.rewrite_message(replace(row, message=blank, doc=0))
             else:
                 self._index_again(view, replace(row, message=new), now_ms)
-        return before
+        return changed
 
     def _index_again(self, view: WriteView, row: MessageRow, now_ms: int) -> None:
         person, subject = view.person(), view.scope.subject or SELF

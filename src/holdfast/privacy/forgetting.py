@@ -20,6 +20,7 @@ from ..store.protocol import FactRow, ReadView, WriteView
 from ..types import Message
 from .borrowed import lose_borrowed
 from .erasing import Changes, Eraser, Find, Place, end_of_erasure
+from .ledger import CONVERSATION, PERSON, SUBJECT, Gone, note
 
 REPLIES = 8  # messages after a statement that are looked at for an echo, up to the next user message
 LEAST_ECHO_CHARS = 3
@@ -107,6 +108,7 @@ def clear_conversation(eraser: Eraser, scope: Scope) -> ErasureReceipt:
         fallen.count("refused", view.remove_rejected(1, row.next_seq))
         fallen.texts += [*(m.message.content for m in messages), *(s.summary.text for s in summaries)]
         view.remove_conversation()
+        note(view, [Gone(view.scope, CONVERSATION)], now_ms)
         lose_borrowed(view, [m.message.content for m in messages], fallen, now_ms)
         end_of_erasure(view, now_ms)
         return fallen
@@ -129,6 +131,8 @@ def erase_person(eraser: Eraser, scope: Scope) -> ErasureReceipt:
             fallen.texts += [message.content for message in found]
         fallen.texts += [row.fact.text for row in view.facts_ever()]
         fallen.texts += [row.text for row in view.prompts()]
+        if fallen.rows:
+            note(view, [Gone(view.scope, PERSON)], eraser.now_ms())
         view.remove_person()
         return fallen
 
@@ -140,6 +144,8 @@ def _erase_subject(eraser: Eraser, scope: Scope) -> ErasureReceipt:
     for row in eraser.store.read(scope, lambda view: view.conversations()):
         receipts.append(clear_conversation(eraser, scope.within(row.conversation)))
     done = [receipt for receipt in receipts if receipt.rows]
+    if done:
+        eraser.store.write(scope, lambda view: note(view, [Gone(scope, SUBJECT)], eraser.now_ms()))
     rows: dict[str, int] = {}
     for receipt in done:
         for kind, number in receipt.rows.items():

@@ -6,11 +6,13 @@ Which rows fall when a source falls is decided by `holdfast.reconcile.erase`; he
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import asdict
 
 from ..types import Evidence, Summary
 from . import rows
+from .ledger import ErasedRow
 from .protocol import ConsentRow, FactRow, MessageRow, RebuiltRow, SummaryRow
 from .values import PromptRow, ShownRow, UsageRow
 from .writeview import SqlWriteView
@@ -60,6 +62,19 @@ class SqlEraseView(SqlWriteView):
             self._run("add_topic", about=subject, topic=topic, since=now_ms)
         else:
             self._run("remove_topic", about=subject, topic=topic)
+
+    def ledger_key(self) -> str:
+        """See the protocol."""
+        found = self._run("ledger_key")
+        if not found:
+            self._run("add_ledger_key", key=secrets.token_hex(32))
+            found = self._run("ledger_key")
+        return str(found[0][0])
+
+    def add_erased(self, rows_: Sequence[ErasedRow]) -> None:
+        """See the protocol."""
+        for row in rows_:
+            self._driver.run("add_erased", rows.erased_columns(row))
 
     def add_usage(self, row: UsageRow) -> None:
         """See the protocol."""

@@ -20,6 +20,7 @@ from ..reports import Finding
 from ..scope import Scope
 from ..types import Candidate, Evidence, Job, Message, Rejected, Summary
 from .access import KeyLooks, KeyRow
+from .ledger import LedgerLooks, LedgerWrites
 from .models import ModelLooks, ModelReads, ModelWrites
 from .remade import RemadeReads, RemadeWrites
 from .values import (
@@ -192,7 +193,7 @@ class ReadView(ModelReads, RemadeReads, Protocol):
         """Which messages ended facts of the person."""
 
 
-class WriteView(ReadView, ModelWrites, RemadeWrites, Protocol):
+class WriteView(ReadView, ModelWrites, RemadeWrites, LedgerWrites, Protocol):
     """The same person, inside one transaction."""
 
     def save_person(self, row: PersonRow, now_ms: int) -> None:
@@ -214,10 +215,7 @@ class WriteView(ReadView, ModelWrites, RemadeWrites, Protocol):
         """Insert ``(subject, kind, term, doc, tf)``."""
 
     def add_vectors(self, rows: Iterable[tuple[DocRow, str, float, bytes]]) -> None:
-        """
-        Insert or replace ``(document, embedder, scale, int8 bytes)`` and mark the documents embedded.
-        A document that was removed meanwhile is passed over; its vector by another embedder goes.
-        """
+        """Insert or replace ``(document, embedder, scale, int8 bytes)``; other embedders' vectors and removed docs go."""
 
     def note_embedder(self, embedder: str) -> None:
         """Remember that all documents of the person have, or have been ordered, vectors by *embedder*."""
@@ -344,7 +342,7 @@ class WriteView(ReadView, ModelWrites, RemadeWrites, Protocol):
         """Rows of the person per table."""
 
 
-class Store(ModelLooks, KeyLooks, Protocol):
+class Store(ModelLooks, KeyLooks, LedgerLooks, Protocol):
     """A database that holds memory.  Safe to call from any thread."""
 
     def read(self, scope: Scope, work: Callable[[ReadView], T]) -> T:

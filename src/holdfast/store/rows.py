@@ -15,6 +15,7 @@ from typing import Any
 
 from ..clock import from_ms, to_ms
 from ..types import Candidate, Evidence, Fact, Job, Message, Rejected, Summary
+from .ledger import ErasedRow
 from .protocol import ConsentRow, Derivation, DocRow, FactRow, MessageRow, RebuiltRow, Side, SummaryRow
 
 Row = tuple[Any, ...]
@@ -255,3 +256,14 @@ def claim_columns(candidate: Candidate) -> dict[str, Any]:
 def job(row: Row) -> Job:
     """A row of any query in jobs.sql that selects whole jobs."""
     return Job(*row)
+
+
+def erased(row: Row) -> ErasedRow:
+    """A row of ``erased``."""
+    id_, place, kind, seq, fact, spans, at = row
+    return ErasedRow(id_, place, kind, at, seq, fact, tuple((start, end) for start, end in json.loads(spans)))
+
+
+def erased_columns(row: ErasedRow) -> dict[str, Any]:
+    """What ``add_erased`` takes."""
+    return asdict(row) | {"spans": compact_json([list(span) for span in row.spans])}

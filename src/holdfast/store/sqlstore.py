@@ -17,7 +17,8 @@ from ..scope import Scope
 from ..types import Job
 from . import doctor, rows
 from .eraseview import SqlEraseView
-from .protocol import KeyRow, ReadView, Scrubbed, WriteView
+from .ledger import ErasedRow
+from .protocol import ConsentRow, KeyRow, ReadView, Scrubbed, WriteView
 from .readview import Driver, SqlReadView
 from .values import UsageRow
 
@@ -194,6 +195,30 @@ class SqlStore(ABC):
         """See the protocol."""
         args = {"org": org, "id": key_id, "revoked": now_ms}
         return bool(self._writing(lambda driver: driver.run("revoke_key", args)))
+
+    def ledger(self) -> tuple[str, list[ErasedRow]]:
+        """See the protocol."""
+
+        def look(driver: Driver) -> tuple[str, list[ErasedRow]]:
+            found = driver.run("ledger_key", {})
+            return found[0][0] if found else "", [rows.erased(row) for row in driver.run("erased", {})]
+
+        return self._reading(look)
+
+    def take_ledger(self, key: str, rows_: Sequence[ErasedRow]) -> None:
+        """See the protocol."""
+
+        def work(driver: Driver) -> None:
+            driver.run("add_ledger_key", {"key": key})
+            for row in rows_:
+                driver.run("add_erased", rows.erased_columns(row))
+
+        self._writing(work)
+
+    def choices(self) -> list[tuple[Scope, ConsentRow]]:
+        """See the protocol."""
+        found = self._reading(lambda driver: driver.run("all_consent", {}))
+        return [(Scope(org=row[0], user=row[1], bot=row[2]), ConsentRow(*row[3:])) for row in found]
 
     def check(self) -> list[Finding]:
         """See the protocol."""

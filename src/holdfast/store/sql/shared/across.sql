@@ -71,7 +71,8 @@ UNION ALL SELECT 'rebuilt', COUNT(*) FROM rebuilt
 UNION ALL SELECT 'reading', COUNT(*) FROM reading
 UNION ALL SELECT 'usage', COUNT(*) FROM usage
 UNION ALL SELECT 'prompt', COUNT(*) FROM prompt
-UNION ALL SELECT 'shown', COUNT(*) FROM shown;
+UNION ALL SELECT 'shown', COUNT(*) FROM shown
+UNION ALL SELECT 'erased', COUNT(*) FROM erased;
 
 -- name: usage_across
 -- Counters summed over what :by_… leaves out; a null org, user_id or bot stands for all.

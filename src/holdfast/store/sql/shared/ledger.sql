@@ -1,0 +1,24 @@
+-- The ledger of what was erased: digests, numbers and times, of all people together.
+
+-- name: ledger_key
+SELECT key FROM ledger_key WHERE one = 1;
+
+-- name: add_ledger_key
+INSERT INTO ledger_key (one, key)
+VALUES (1, :key)
+ON CONFLICT (one) DO NOTHING;
+
+-- name: erased
+SELECT id, place, kind, seq, fact, spans, at
+  FROM erased
+ ORDER BY id;
+
+-- name: add_erased
+INSERT INTO erased (id, place, kind, seq, fact, spans, at)
+VALUES (:id, :place, :kind, :seq, :fact, :spans, :at)
+ON CONFLICT (id) DO NOTHING;
+
+-- name: all_consent
+SELECT org, user_id, bot, subject, state, since
+  FROM consent
+ ORDER BY org, user_id, bot, subject;
