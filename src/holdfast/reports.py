@@ -261,6 +261,7 @@ class Metrics:
         raise KeyError(name)
 
 
+@dataclass(frozen=True, slots=True)
 class ReplayReport:
     """
     What of a ledger of erasures a copy still held, and lost again unless it was a dry run.
