@@ -388,7 +388,7 @@ class AsyncConversation:
 
         Raises:
             BadInput: a message cannot be used; nothing was stored.
-            Conflict: the key was used with other messages.
+            KeyReused: the key was used with other messages.
             StoreError: the disk is full, the file is locked…; nothing was stored.
         """
         return await asyncio.to_thread(self._sync.append, message_or_messages, idempotency_key=idempotency_key)
@@ -405,7 +405,7 @@ class AsyncConversation:
         Store one exchange: what the user said and, if there is one, the reply.
 
         Raises:
-            BadInput, Conflict, StoreError: as `append`.
+            BadInput, KeyReused, StoreError: as `append`.
         """
         return await asyncio.to_thread(
             self._sync.record, user_text, assistant_text, at=at, idempotency_key=idempotency_key
@@ -709,6 +709,7 @@ class AsyncPerson:
         key: str | None = None,
         value: str | None = None,
         confidence: float = 1.0,
+        idempotency_key: str | None = None,
     ) -> FactChange:
         """
         Add a fact by hand, or replace the one at its address, as if it was said now.
@@ -719,15 +720,23 @@ class AsyncPerson:
             key: see *category*.
             value: see *category*.
             confidence: from 0 to 1.
+            idempotency_key: the same key with the same words stores them once; repeated, the change is ``confirmed``.
 
         Returns:
             What changed; of op ``rejected``, with the reason, when nothing was written.
 
         Raises:
             BadInput: neither a sentence nor a whole address.
+            KeyReused: the key was used with other words.
         """
         return await asyncio.to_thread(
-            self._sync.remember, text, category=category, key=key, value=value, confidence=confidence
+            self._sync.remember,
+            text,
+            category=category,
+            key=key,
+            value=value,
+            confidence=confidence,
+            idempotency_key=idempotency_key,
         )
 
     async def correct(self, fact_id: str, *, value: str) -> FactChange:

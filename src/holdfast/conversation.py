@@ -56,7 +56,7 @@ class Conversation:
 
         Raises:
             BadInput: a message cannot be used; nothing was stored.
-            Conflict: the key was used with other messages.
+            KeyReused: the key was used with other messages.
             StoreError: the disk is full, the file is locked…; nothing was stored.
         """
         key = None if idempotency_key is None else checked_name("idempotency_key", idempotency_key)
@@ -74,7 +74,7 @@ class Conversation:
         Store one exchange: what the user said and, if there is one, the reply.
 
         Raises:
-            BadInput, Conflict, StoreError: as `append`.
+            BadInput, KeyReused, StoreError: as `append`.
         """
         messages = [Message("user", user_text, at=at)]
         if assistant_text is not None:

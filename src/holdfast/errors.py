@@ -5,7 +5,9 @@ Every error this library raises on purpose.
     ├── BadInput            the caller's value cannot be used; the message says which and why
     │   └── TooLarge        one message is longer than the configured limit
     ├── NotFound            the id is not there, or the scope cannot see it
-    ├── Conflict            the same key was used before with another body, or someone was first
+    ├── Conflict            what is there now does not allow it, or someone was first
+    │   ├── KeyReused       the same idempotency key was used before with another body
+    │   └── Changed         it is not any more what the caller saw
     ├── ConfigError         a setting or an option cannot be used
     ├── FetchError          the embedding model's files could not be downloaded
     └── StoreError          the database could not do what was asked
@@ -56,9 +58,21 @@ class NotFound(HoldfastError, LookupError):
 
 
 class Conflict(HoldfastError):
-    """The same key was used before with another body, or someone else was first."""
+    """What is there now does not allow it, or someone else was first."""
 
     code = "conflict"
+
+
+class KeyReused(Conflict):
+    """The same idempotency key was used before with another body."""
+
+    code = "key-reused"
+
+
+class Changed(Conflict):
+    """It is not any more what the caller saw; over HTTP, what ``If-Match`` named."""
+
+    code = "changed"
 
 
 class ConfigError(HoldfastError, ValueError):

@@ -20,7 +20,7 @@ from .prompts import Prompts
 from .recall.beliefs import believed, facts_at
 from .reconcile.facts import ARCHIVED
 from .reports import ConsolidationReport, ErasureReceipt, Metrics, PruneReport, Usage
-from .scope import Scope
+from .scope import Scope, checked_name
 from .store.protocol import FactRow, ReadView
 from .text.tokens import count_tokens
 from .types import Consent, Fact, FactChange, FactKind, Hit, HitKind, Rejected, Section
@@ -164,6 +164,7 @@ class Person:
         key: str | None = None,
         value: str | None = None,
         confidence: float = 1.0,
+        idempotency_key: str | None = None,
     ) -> FactChange:
         """
         Add a fact by hand, or replace the one at its address, as if it was said now.
@@ -174,12 +175,14 @@ class Person:
             key: see *category*.
             value: see *category*.
             confidence: from 0 to 1.
+            idempotency_key: the same key with the same words stores them once; repeated, the change is ``confirmed``.
 
         Returns:
             What changed; of op ``rejected``, with the reason, when nothing was written.
 
         Raises:
             BadInput: neither a sentence nor a whole address.
+            KeyReused: the key was used with other words.
         """
         if text is None and (category is None or key is None or value is None):
             raise BadInput("remember needs a sentence, or category, key and value", hint='try remember("I eat fish.")')
@@ -187,7 +190,8 @@ class Person:
             raise BadInput("an address needs category, key and value")
         given = {"text": text, "category": category, "key": key, "value": value}
         words = {name: "" if item is None else checked_text(name, item) for name, item in given.items()}
-        told = Told(**words, confidence=checked_share("confidence", confidence))
+        once = None if idempotency_key is None else checked_name("idempotency_key", idempotency_key)
+        told = Told(**words, confidence=checked_share("confidence", confidence), idempotency_key=once)
         return self._pipeline.by_hand.remember(self._scope, told)
 
     def correct(self, fact_id: str, *, value: str) -> FactChange:

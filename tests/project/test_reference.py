@@ -99,6 +99,15 @@ def test_every_code_of_the_command_is_listed():
     assert sorted(code for code in codes if f"`{code}`" not in page) == []
 
 
+def test_every_code_of_the_server_is_listed():
+    page = (REFERENCE / "errors.md").read_text(encoding="utf-8")
+    source = "".join(p.read_text(encoding="utf-8") for p in sorted((ROOT / "src/holdfast/server").rglob("*.py")))
+    codes = set(re.findall(r'problem\(\s*[\w.]+, "([a-z-]+)"', source))
+
+    assert {"no-key", "too-large"} <= codes
+    assert sorted(code for code in codes if f"`{code}`" not in page) == []
+
+
 def test_every_column_of_a_view_is_described(tmp_path):
     page = (REFERENCE / "views.md").read_text(encoding="utf-8")
     holdfast.Memory(tmp_path / "m.db", embedder=None).close()

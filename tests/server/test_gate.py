@@ -7,9 +7,11 @@ from starlette.testclient import TestClient
 
 from holdfast.errors import (
     BadInput,
+    Changed,
     ConfigError,
     Conflict,
     HoldfastError,
+    KeyReused,
     NotFound,
     StoreBusy,
     StoreError,
@@ -105,7 +107,18 @@ def test_a_path_that_is_not_there_is_told_only_to_those_with_a_key(ask):
     assert ask("user", user="ana").get("/v1/nothing").status_code == 404
     assert ask("user", user="ana").get("/nothing").status_code == 404
     answer = ask("operator").put("/v1/whoami")
-    assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
+
+
+def test_what_a_path_takes_and_what_its_answer_looks_like_can_be_asked(ask):
+    """OPTIONS names the methods, HEAD the headers of what GET would send, without its body."""
+    app = ask("app")
+    assert app.options("/v1/users/ana/facts").headers["allow"] == "DELETE, GET, HEAD, OPTIONS, POST"
+    head, got = (app.request(method, "/v1/users/ana/facts") for method in ("HEAD", "GET"))
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-length"] == str(len(got.content))
+    assert app.head("/v1/users/ana/facts/none").status_code == 404
+    assert ask(None).head("/v1/users/ana/facts").status_code == 401
 
 
 def test_what_is_wrong_is_told_without_repeating_it(ask):
@@ -159,6 +172,8 @@ def test_a_page_of_messages_wants_a_cursor_of_ours(ask):
         (TooLarge("x"), 413),
         (NotFound("x"), 404),
         (Conflict("x"), 409),
+        (KeyReused("x"), 422),
+        (Changed("x"), 412),
         (ConfigError("x"), 422),
         (StoreBusy("x"), 503),
         (StoreFull("x"), 507),

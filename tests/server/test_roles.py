@@ -23,8 +23,14 @@ POST   /v1/keys                                                        o
 DELETE /v1/keys/{key_id}                                               o
 POST   /v1/tokens                                                      oa
 GET    /v1/jobs                                                        o
+GET    /v1/jobs/{job_id}                                               oaus
 POST   /v1/jobs/{job_id}/retry                                         o
-POST   /v1/jobs/{job_id}/cancel                                        o
+POST   /v1/jobs/{job_id}/cancel                                        oa
+GET    /v1/doctor                                                      o
+GET    /v1/people                                                      o
+GET    /v1/metrics                                                     o
+GET    /v1/budgets                                                     o
+POST   /v1/backfill                                                    o
 POST   /v1/digest                                                      o
 GET    /v1/usage                                                       o
 POST   /v1/import                                                      oa
@@ -36,6 +42,11 @@ DELETE /v1/users/{user:name}/conversations/{conversation:name}/messages/{seq}  o
 POST   /v1/users/{user:name}/conversations/{conversation:name}/context         oa
 GET    /v1/users/{user:name}/conversations/{conversation:name}/summaries       oaus
 GET    /v1/users/{user:name}/conversations/{conversation:name}/episodes        oaus
+POST   /v1/users/{user:name}/conversations/{conversation:name}/recall          oaus
+POST   /v1/users/{user:name}/conversations/{conversation:name}/usage           oa
+POST   /v1/users/{user:name}/conversations/{conversation:name}/rebuild         oa
+GET    /v1/users/{user:name}/conversations/{conversation:name}/rebuilds        oaus
+POST   /v1/users/{user:name}/conversations/{conversation:name}/rebuilds/{rebuild_id}/restore  oa
 POST   /v1/users/{user:name}/conversations/{conversation:name}/end             oa
 DELETE /v1/users/{user:name}/conversations/{conversation:name}                 oau
 GET    /v1/users/{user:name}/facts                                     oaus
@@ -48,6 +59,11 @@ POST   /v1/users/{user:name}/facts/{fact_id}/never-true                oau
 POST   /v1/users/{user:name}/facts/{fact_id}/restore                   oau
 GET    /v1/users/{user:name}/history                                   oaus
 GET    /v1/users/{user:name}/rejected                                  oaus
+GET    /v1/users/{user:name}/profile                                   oaus
+POST   /v1/users/{user:name}/consolidate                               oa
+POST   /v1/users/{user:name}/backfill                                  oa
+POST   /v1/users/{user:name}/prune                                     oa
+POST   /v1/users/{user:name}/import                                    oa
 POST   /v1/users/{user:name}/search                                    oaus
 GET    /v1/users/{user:name}/consent                                   oaus
 PUT    /v1/users/{user:name}/consent                                   oaus
@@ -58,6 +74,7 @@ PUT    /v1/users/{user:name}/prompts/{name}                            oa
 DELETE /v1/users/{user:name}/prompts/{name}                            oa
 GET    /v1/users/{user:name}/prompts/{name}/versions                   oa
 GET    /v1/users/{user:name}/usage                                     oa
+GET    /v1/users/{user:name}/metrics                                   oa
 GET    /v1/users/{user:name}/export                                    oau
 DELETE /v1/users/{user:name}                                           oau
 

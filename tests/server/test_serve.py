@@ -102,10 +102,10 @@ def test_background_work_is_done_meanwhile(running):
         messages = [{"role": roles[n % 2], "content": f"Message {n} about the garden."} for n in range(30)]
         client.post("/v1/users/bo/conversations/c/messages", json={"messages": messages})
         for _ in range(300):
-            if client.get("/v1/users/bo/conversations/c/summaries").json():
+            if client.get("/v1/users/bo/conversations/c/summaries").json()["data"]:
                 break
             time.sleep(0.1)
-        assert client.get("/v1/users/bo/conversations/c/summaries").json()
+        assert client.get("/v1/users/bo/conversations/c/summaries").json()["data"]
 
 
 def test_nobody_listens_where_others_reach_it_without_a_name():

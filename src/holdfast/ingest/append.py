@@ -12,7 +12,7 @@ from typing import Literal
 
 from ..clock import to_ms
 from ..config import Config
-from ..errors import Conflict
+from ..errors import KeyReused
 from ..store.protocol import ConversationRow, DocRow, MessageRow, PersonRow, WriteView
 from ..types import Message
 from .pace import reading_due
@@ -68,11 +68,11 @@ def append(
         now_ms: the time of storing.
 
     Raises:
-        Conflict: *key* was used in this conversation with another body.
+        KeyReused: *key* was used in this conversation with another body.
     """
     if key is not None and (before := view.idempotency(key)) is not None:
         if before[0] not in ("", digest):  # '': what it stored was erased, and must not come back
-            raise Conflict(
+            raise KeyReused(
                 f"idempotency key {key!r} was used in this conversation with another body",
                 hint="use a new key for a new message",
             )

@@ -7,13 +7,15 @@ is no fact without a quote and that exporting and erasing need no exception.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ..clock import from_ms, new_id, to_ms
 from ..config import Config
-from ..errors import HoldfastError, NotFound
+from ..errors import HoldfastError, KeyReused, NotFound
 from ..ingest.append import Orders, append
 from ..ingest.consent import unwanted
 from ..ingest.prepare import prepare
@@ -41,13 +43,20 @@ class _Refused(HoldfastError):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What somebody wants remembered: a sentence, or an address with its value."""
+    """What somebody wants remembered: a sentence, or an address with its value; once under an idempotency key."""
 
     text: str
     category: str
     key: str
     value: str
     confidence: float
+    idempotency_key: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what is told."""
+        told = [self.text, self.category, self.key, self.value, self.confidence]
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +99,11 @@ class ByHand:
             self._open(view, scope)
             subject, now_ms = scope.subject or SELF, self.now_ms()
             content = told.text or _worded(told.category, told.key, told.value)
-            message = self._say(view, subject, content, _after(view.history_in(subject, told.category), now_ms))
+            before = _told_before(view.at(subject, BY_HAND), told)
+            if before is not None:
+                return before
+            at_ms = _after(view.history_in(subject, told.category), now_ms)
+            message = self._say(view, subject, content, at_ms, told)
             claims = self._claims(view, subject, told, message)
             for claim in claims:
                 self._wanted(view, claim.candidate, content)
@@ -141,7 +154,7 @@ class ByHand:
         if not candidate.confidence >= self.config.min_confidence:
             raise _Refused(f"low-confidence: {candidate.confidence:.2f} is below {self.config.min_confidence:.2f}")
 
-    def _say(self, view: WriteView, subject: str, content: str, at_ms: int) -> Message:
+    def _say(self, view: WriteView, subject: str, content: str, at_ms: int, told: Told | None = None) -> Message:
         """Store the words in the conversation for what is told by hand; the message as it is stored."""
         here, now = view.at(subject, BY_HAND), from_ms(self.now_ms())
         (item,) = prepare(
@@ -153,7 +166,8 @@ class ByHand:
             redact_messages=self.config.redact_messages,
         )
         orders = Orders(embed=self.reader.embeds, digest=False)
-        stored = append(here, [item], self.config, orders, key=None, digest="", now_ms=to_ms(now))
+        key, digest = (told.idempotency_key, told.digest) if told is not None else (None, "")
+        stored = append(here, [item], self.config, orders, key=key, digest=digest, now_ms=to_ms(now))
         return replace(item.message, seq=stored.first_seq, conversation=BY_HAND)
 
     def correct(self, scope: Scope, fact_id: str, value: str) -> FactChange:
@@ -277,6 +291,21 @@ class ByHand:
             return FactChange("new" if again.fact.live else "confirmed", again.fact, holder.fact if holder else None)
 
         return self._do(scope, work)
+
+
+def _told_before(here: ReadView, told: Told) -> FactChange | None:
+    """What stands since the same was told under the same key; ``None`` when the key is new."""
+    before = None if told.idempotency_key is None else here.idempotency(told.idempotency_key)
+    if before is None:
+        return None
+    digest, seq, _ = before
+    if digest not in ("", told.digest):
+        raise KeyReused(f"idempotency key {told.idempotency_key!r} was used with other words", hint="use a new key")
+    rows = here.facts_ever()
+    found = [r.fact for r in rows if any(e.conversation == BY_HAND and e.seq == seq for e in r.fact.evidence)]
+    if not found:
+        raise _Refused("told-before: this key stored it before, and it was erased since")
+    return FactChange("confirmed", found[-1], reason="this key stored it before")
 
 
 def _on_its_own(view: WriteView, fact_id: str, now_ms: int, *, keep_apart: bool = False) -> FactRow:

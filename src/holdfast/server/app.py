@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.concurrency import run_in_threadpool
 
 from .. import __version__
 from ..memory import Memory
-from . import conversations, operating, people, problems
+from . import choices, conversations, operating, people, problems, work
 from .gate import Gate, Grant
 from .pages import entrance, shell
 from .routing import PERSON, PUBLIC, Table
 from .settings import ServerSettings
 from .shapes import Problem
+from .tasks import Tasks
 from .tools import Whose, tools
 
 _DEFAULTS = ServerSettings()
@@ -29,6 +33,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
 
     The document of the API is at ``/openapi.json``; every other path but ``/healthz`` and ``/readyz`` needs a key.
     """
+    tasks = Tasks()
     assistant = tools(memory, of_request)
     door = assistant.streamable_http_app(
         stateless_http=True,  # any process can answer the next request
@@ -36,7 +41,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the gate has looked
     )
     app = FastAPI(
-        lifespan=lambda _app: assistant.session_manager.run(),
+        lifespan=lambda _app: _life(assistant.session_manager, tasks),
         title="Holdfast",
         version=__version__,
         summary="Conversation memory for chatbots: every turn kept, every fact current, every prompt within budget.",
@@ -46,6 +51,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.memory = memory
+    app.state.tasks = tasks
     problems.install(app, shell.as_page)
     table = routes()
 
@@ -58,6 +64,15 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     app.state.table = table
     app.add_middleware(Gate, table=table, access=memory.access, settings=settings)
     return app
+
+
+@asynccontextmanager
+async def _life(sessions: Any, tasks: Tasks) -> AsyncIterator[None]:
+    async with sessions.run():
+        try:
+            yield
+        finally:
+            await run_in_threadpool(tasks.close)
 
 
 def described(app: FastAPI) -> dict[str, Any]:
@@ -89,6 +104,6 @@ def of_request(context: Context[Any, Any]) -> Whose:
 def routes() -> Table:
     """Every route there is."""
     table = Table()
-    for part in (conversations, people, operating, *PAGES):
+    for part in (conversations, people, choices, work, operating, *PAGES):
         table.routes += part.table.routes
     return table

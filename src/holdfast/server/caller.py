@@ -12,6 +12,7 @@ from ..errors import BadInput
 from ..memory import Memory
 from ..person import Person
 from .gate import Grant
+from .tasks import Tasks
 
 Bot = Annotated[str, Query(alias="bot", description="The assistant whose memory it is.")]
 Subject = Annotated[str | None, Query(alias="subject", description="Whom or what it is about, when not the user.")]
@@ -22,6 +23,11 @@ UserName = Annotated[str, Path(description="Whose memory it is.")]
 ConversationName = Annotated[str, Path(description="The conversation's id.")]
 Cursor = Annotated[str | None, Query(description="`next_cursor` of the page before.")]
 Limit = Annotated[int, Query(ge=1, le=1_000, description="At most so many.")]
+Once = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", min_length=1, max_length=200, description="The same key does it once."),
+]
+Incognito = Annotated[bool, Query(description="Nothing is stored, learned or taken from memory.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +44,13 @@ class Caller:
             raise BadInput("the path names no user")
         return self.memory.person(grant.user, org=grant.org, bot=grant.bot, subject=grant.subject)
 
-    def conversation(self, name: str) -> Conversation:
+    def conversation(self, name: str, *, incognito: bool = False) -> Conversation:
         """A conversation of that person."""
         grant = self.grant
         if grant.user is None:
             raise BadInput("the path names no user")
         return self.memory.conversation(
-            name, user=grant.user, org=grant.org, bot=grant.bot, subject=grant.subject or None
+            name, user=grant.user, org=grant.org, bot=grant.bot, subject=grant.subject, incognito=incognito
         )
 
 
@@ -65,9 +71,18 @@ def _person(asked: Asked, user: UserName) -> Person:
     return asked.person()
 
 
-def _conversation(asked: Asked, user: UserName, conversation: ConversationName) -> Conversation:
-    return asked.conversation(conversation)
+def _conversation(
+    asked: Asked, user: UserName, conversation: ConversationName, incognito: Incognito = False
+) -> Conversation:
+    return asked.conversation(conversation, incognito=incognito)
+
+
+def tasks_of(request: Request) -> Tasks:
+    """The long work of this server."""
+    found: Tasks = request.app.state.tasks
+    return found
 
 
 Whose = Annotated[Person, Depends(_person)]
 Which = Annotated[Conversation, Depends(_conversation)]
+Working = Annotated[Tasks, Depends(tasks_of)]

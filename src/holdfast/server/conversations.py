@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import Header, Path, Query
+from fastapi import Path, Query
 
+from .. import strategies
 from ..context.result import Context
+from ..context.strategies import Strategy
+from ..errors import BadInput
 from ..reports import ErasureReceipt, Receipt
-from ..types import Fact, Message, Summary
-from .caller import NAMED, Cursor, Limit, Which, Whose
+from ..types import Fact, Hit, Message, Summary
+from .caller import NAMED, Cursor, Limit, Once, Which, Whose
 from .routing import APP, PERSON, USER, Table
-from .shapes import ContextFor, Messages, Page, Wording, first_of, page
+from .shapes import ContextFor, Messages, Page, RecallFor, StrategyFor, Used, Wording, first_of, page
 
 table = Table()
 BASE = "/v1/users/{user:name}/conversations"
 ONE = BASE + "/{conversation:name}"
 Seq = Annotated[int, Path(ge=1, le=2**53, description="The message's number, from 1.")]
-Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200, description="The same key stores once.")]
 
 
 @table.add("GET", BASE, PERSON, response_model=Page[str], dependencies=NAMED)
@@ -27,17 +30,23 @@ def conversations_list(whose: Whose, cursor: Cursor = None, limit: Limit = 100) 
 
 
 @table.add("POST", ONE + "/messages", APP, response_model=Receipt, status_code=201, dependencies=NAMED)
-def messages_append(which: Which, body: Messages, idempotency_key: Key = None) -> Receipt:
+def messages_append(which: Which, body: Messages, idempotency_key: Once = None) -> Receipt:
     """Store messages, durably and in order; what they change in what is believed is told."""
     given = [message.model_dump(exclude_unset=True) for message in body.messages]
     return which.append(given, idempotency_key=idempotency_key)
 
 
 @table.add("GET", ONE + "/messages", PERSON, response_model=Page[Message], dependencies=NAMED)
-def messages_list(which: Which, cursor: Cursor = None, limit: Limit = 100) -> Page[Message]:
+def messages_list(
+    which: Which,
+    start_seq: Annotated[int, Query(ge=1, le=2**53, description="The first message wanted.")] = 1,
+    last: Annotated[int | None, Query(ge=1, le=2**53, description="Only among the last so many.")] = None,
+    cursor: Cursor = None,
+    limit: Limit = 100,
+) -> Page[Message]:
     """The messages as they were stored, oldest first."""
-    start = first_of(cursor)
-    found = which.load(start_seq=start, limit=limit + 1)
+    start = start_seq if cursor is None else first_of(cursor)
+    found = which.load(start_seq=start, limit=limit + 1, last=last)
     return Page(data=found[:limit], next_cursor=str(found[limit].seq) if len(found) > limit else None)
 
 
@@ -56,21 +65,39 @@ def messages_forget(which: Which, seq: Seq) -> ErasureReceipt:
 @table.add("POST", ONE + "/context", APP, response_model=Context, dependencies=NAMED)
 def context_build(which: Which, body: ContextFor) -> Context:
     """What the model should see now, within a budget."""
-    return which.context(body.query, budget_tokens=body.budget_tokens, system=body.system)
+    chosen = None if body.strategy is None else strategy_of(body.strategy)
+    return which.context(body.query, budget_tokens=body.budget_tokens, strategy=chosen, system=body.system)
 
 
-@table.add("GET", ONE + "/summaries", PERSON, response_model=list[Summary], dependencies=NAMED)
+@table.add("POST", ONE + "/recall", PERSON, response_model=list[Hit], dependencies=NAMED)
+def messages_recall(which: Which, body: RecallFor) -> list[Hit]:
+    """The nearest among its last messages, best first."""
+    return which.recall(body.query, last=body.last, limit=body.limit)
+
+
+@table.add("GET", ONE + "/summaries", PERSON, response_model=Page[Summary], dependencies=NAMED)
 def summaries_list(
-    which: Which, level: Annotated[int | None, Query(ge=1, le=64)] = None, live: bool = True
-) -> list[Summary]:
+    which: Which,
+    level: Annotated[int | None, Query(ge=1, le=64)] = None,
+    live: bool = True,
+    cursor: Cursor = None,
+    limit: Limit = 100,
+) -> Page[Summary]:
     """Its summaries by range; with `live=false` older versions, too."""
-    return which.summaries(level, live=live)
+    found = which.summaries(level, live=live)
+    return page(found, lambda told: (told.start_seq, told.level, told.version, told.id), cursor, limit)
 
 
-@table.add("GET", ONE + "/episodes", PERSON, response_model=list[Fact], dependencies=NAMED)
-def episodes_list(which: Which) -> list[Fact]:
+@table.add("GET", ONE + "/episodes", PERSON, response_model=Page[Fact], dependencies=NAMED)
+def episodes_list(which: Which, cursor: Cursor = None, limit: Limit = 100) -> Page[Fact]:
     """What happened, as it was told in this conversation, by range."""
-    return which.episodes()
+    return page(which.episodes(), lambda fact: (fact.evidence[0].seq, fact.id), cursor, limit)
+
+
+@table.add("POST", ONE + "/usage", APP, status_code=204, dependencies=NAMED)
+def usage_record(which: Which, body: Used) -> None:
+    """Count what a model of yours used for a reply, in the usage as `chat` and in the budgets."""
+    which.record_usage(**body.model_dump())
 
 
 @table.add("POST", ONE + "/end", APP, status_code=204, dependencies=NAMED)
@@ -83,3 +110,23 @@ def conversations_end(which: Which) -> None:
 def conversations_clear(which: Which) -> ErasureReceipt:
     """Erase the conversation and all that rested only on it."""
     return which.clear()
+
+
+def strategy_of(wanted: StrategyFor) -> Strategy:
+    """The strategy that a body names."""
+    kinds: dict[str, Callable[..., Strategy]] = {
+        "layered": strategies.Layered,
+        "buffer": strategies.Buffer,
+        "window": strategies.Window,
+        "token_buffer": strategies.TokenBuffer,
+        "summary": strategies.Summary,
+        "summary_buffer": strategies.SummaryBuffer,
+    }
+    sizes = {"layered": "exchanges", "window": "exchanges", "summary": "exchanges"}
+    sizes |= {"token_buffer": "tokens", "summary_buffer": "tokens"}
+    given = {name: size for name in ("exchanges", "tokens") if (size := getattr(wanted, name)) is not None}
+    if wrong := given.keys() - {sizes.get(wanted.name)}:
+        raise BadInput(
+            f"the strategy {wanted.name} has no {min(wrong)}", hint=f"it has {sizes.get(wanted.name, 'none')}"
+        )
+    return kinds[wanted.name](memory_role=wanted.memory_role, **given)

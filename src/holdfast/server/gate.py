@@ -12,7 +12,8 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import parse_qs
+from typing import Any
+from urllib.parse import parse_qs, quote, unquote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -68,6 +69,8 @@ class Gate:
             await self._app(scope, receive, send)
             return
         headers = _headers(scope)
+        if scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}  # the server, which keeps its own scope, leaves the body out
         try:
             cors = self._page(headers)
             send = _with_headers(send, cors)
@@ -102,7 +105,7 @@ class Gate:
         return {
             "Access-Control-Allow-Origin": origin,
             "Access-Control-Allow-Headers": _CORS_HEADERS,
-            "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
+            "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
             "Access-Control-Expose-Headers": "ETag, Location, Retry-After",
             "Vary": "Origin",
         }
@@ -110,6 +113,8 @@ class Gate:
     async def _pass(self, scope: Scope, headers: Mapping[str, str]) -> None:
         raw = scope.get("raw_path", scope["path"].encode()).split(b"?")[0].decode("ascii", "replace")
         scope["path"] = raw  # parts are decoded one by one, so that a name may hold a slash
+        if scope["method"] == "OPTIONS":
+            raise Refused(Response(status_code=204, headers={"Allow": self._table.allowed(raw)}))
         route, names, methods = self._table.find(scope["method"], raw)
         state = scope.setdefault("state", {})
         state["page"] = browses(scope["method"], headers) if route is None else route.page
@@ -122,7 +127,7 @@ class Gate:
         state["key"] = key
         if route is None:
             if methods:
-                allow = {"Allow": ", ".join(sorted(methods))}
+                allow = {"Allow": self._table.allowed(raw)}
                 raise Refused(problem(405, "wrong-method", "This path has no such method", headers=allow))
             raise Refused(problem(404, "not-found", "There is no such path", hint="see /openapi.json"))
         state["grant"] = grant(key, route, names, headers, scope["query_string"])
@@ -167,13 +172,13 @@ def grant(key: ApiKey, route: Route, names: Mapping[str, str], headers: Mapping[
     asked = parse_qs(query.decode("ascii", "replace"), keep_blank_values=True)
     if route.cookie:  # a link can set no header
         headers = {**_linked(asked), **headers}
-    org = headers.get(ORG_HEADER, key.org)
+    org = _name(headers, ORG_HEADER, key.org)
     if org != key.org and key.role != "operator":
         raise Refused(_forbidden("this key belongs to another org"))
     bot = asked.get("bot", [key.bot or "default"])[-1]
     if key.bot is not None and bot != key.bot:
         raise Refused(_forbidden("this key opens another assistant's memory"))
-    user = names.get("user", headers.get(USER_HEADER, key.user))
+    user = names.get("user", _name(headers, USER_HEADER, key.user))
     if key.user is not None and user != key.user:
         raise Refused(_forbidden("this key opens another user's memory"))
     subject = asked.get("subject", [key.subject])[-1]
@@ -184,7 +189,8 @@ def grant(key: ApiKey, route: Route, names: Mapping[str, str], headers: Mapping[
 
 def _linked(asked: Mapping[str, list[str]]) -> dict[str, str]:
     """The names that a program sends in headers, out of the query of a link."""
-    return {header: asked[name][-1] for header, name in ((ORG_HEADER, "org"), (USER_HEADER, "user")) if name in asked}
+    named = ((ORG_HEADER, "org"), (USER_HEADER, "user"))
+    return {header: quote(asked[name][-1], safe="") for header, name in named if name in asked}
 
 
 def too_large(most: int) -> Response:
@@ -199,6 +205,11 @@ def _elsewhere() -> Response:
 
 def _forbidden(detail: str) -> Response:
     return problem(403, "forbidden", "This key may not do this", detail)
+
+
+def _name(headers: Mapping[str, str], header: str, own: str | None) -> Any:
+    """A name in a header, percent-encoded as in a path, so that it can be any; *own* when there is none."""
+    return unquote(headers[header], errors="replace") if header in headers else own
 
 
 def _headers(scope: Scope) -> dict[str, str]:

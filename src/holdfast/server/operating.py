@@ -9,11 +9,15 @@ from fastapi import Query, Request
 from starlette.exceptions import HTTPException
 
 from .. import __version__
-from ..reports import DigestReport, Usage
-from ..types import ApiKey, Job, NewKey
-from .caller import Asked, Cursor, Limit
+from ..clock import to_ms
+from ..errors import BadInput, NotFound
+from ..reports import DigestReport, Metrics, Report, Usage
+from ..types import ApiKey, Budget, Job, NewKey
+from .caller import Asked, Cursor, Limit, Working
+from .people import used_for
 from .routing import APP, OPERATOR, PERSON, PUBLIC, Table
-from .shapes import Health, KeyFor, Page, TokenFor, page
+from .shapes import Budgets, Health, KeyFor, Page, Somebody, TokenFor, closed, opened, page
+from .work import seen
 
 table = Table()
 LATE_MS = 5 * 60_000
@@ -43,10 +47,11 @@ def key_whoami(asked: Asked) -> ApiKey:
     return asked.grant.key
 
 
-@table.add("GET", "/v1/keys", OPERATOR, response_model=list[ApiKey])
-def keys_list(asked: Asked) -> list[ApiKey]:
-    """The keys of the org, oldest first."""
-    return asked.memory.access.keys(asked.grant.org)
+@table.add("GET", "/v1/keys", OPERATOR, response_model=Page[ApiKey])
+def keys_list(asked: Asked, all_orgs: bool = False, cursor: Cursor = None, limit: Limit = 100) -> Page[ApiKey]:
+    """The keys of the org, or with `all_orgs` of every org, oldest first."""
+    found = asked.memory.access.keys(None if all_orgs else asked.grant.org)
+    return page(found, lambda key: (to_ms(key.created_at), key.id), cursor, limit)
 
 
 @table.add("POST", "/v1/keys", OPERATOR, response_model=NewKey, status_code=201)
@@ -78,7 +83,7 @@ def tokens_create(asked: Asked, body: TokenFor) -> NewKey:
 @table.add("GET", "/v1/jobs", OPERATOR, response_model=Page[Job])
 def jobs_list(
     asked: Asked,
-    state: Literal["ready", "running", "dead", "cancelled"] | None = None,
+    state: Literal["ready", "waiting", "running", "dead", "cancelled"] | None = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Page[Job]:
@@ -92,10 +97,16 @@ def jobs_retry(asked: Asked, job_id: str) -> None:
     asked.memory.retry(job_id)
 
 
-@table.add("POST", "/v1/jobs/{job_id}/cancel", OPERATOR, status_code=204)
-def jobs_cancel(asked: Asked, job_id: str) -> None:
-    """Keep a job from running."""
-    asked.memory.cancel(job_id)
+@table.add("POST", "/v1/jobs/{job_id}/cancel", APP, status_code=204)
+def jobs_cancel(asked: Asked, tasks: Working, job_id: str) -> None:
+    """Keep a job from running, or from going on; apps end what was ordered for their people."""
+    try:
+        seen(asked, tasks.get(job_id))
+        tasks.cancel(job_id)
+    except NotFound:
+        if asked.grant.key is None or asked.grant.key.role != "operator":
+            raise
+        asked.memory.cancel(job_id)
 
 
 @table.add("POST", "/v1/digest", OPERATOR, response_model=DigestReport)
@@ -104,15 +115,63 @@ def digest_run(asked: Asked, timeout_s: Annotated[float, Query(gt=0, le=60)] = 1
     return asked.memory.digest(timeout_s)
 
 
-@table.add("GET", "/v1/usage", OPERATOR, response_model=list[Usage])
+@table.add("GET", "/v1/doctor", OPERATOR, response_model=Report)
+def doctor_check(asked: Asked) -> Report:
+    """Check every invariant of the store: reads all of it, changes nothing."""
+    return asked.memory.doctor()
+
+
+@table.add("GET", "/v1/metrics", OPERATOR, response_model=Metrics)
+def metrics_get(
+    asked: Asked,
+    org: Annotated[str | None, Query(description="Only this tenant.")] = None,
+    bot: Annotated[str | None, Query(description="Only this assistant.")] = None,
+    since: date | None = None,
+    until: date | None = None,
+    most_people: Annotated[int, Query(ge=1, le=100_000, description="Count at most so many.")] = 1_000,
+) -> Metrics:
+    """How well memory serves, counted from what is stored; it reads every message of the people."""
+    return asked.memory.metrics(org=org, bot=bot, since=since, until=until, most_people=most_people)
+
+
+@table.add("GET", "/v1/people", OPERATOR, response_model=Page[Somebody])
+def people_list(asked: Asked, cursor: Cursor = None, limit: Limit = 100) -> Page[Somebody]:
+    """Everybody with a memory, in every org, by org, user and assistant."""
+    after = None
+    if cursor is not None:
+        after = opened(cursor)
+        if not isinstance(after, tuple) or len(after) != 3 or not all(isinstance(part, str) for part in after):
+            raise BadInput("this cursor belongs to another list")
+    found = asked.memory.people(limit=limit + 1, after=after)
+    data = [Somebody(org=org, user=user, bot=bot) for org, user, bot in found[:limit]]
+    return Page(data=data, next_cursor=closed(found[limit - 1]) if len(found) > limit else None)
+
+
+@table.add("GET", "/v1/budgets", OPERATOR, response_model=Budgets)
+def budgets_get(asked: Asked) -> Budgets:
+    """What models may use a day, and what all of them used today."""
+    config, today = asked.memory.config, datetime.now(UTC).date()
+    used = asked.memory.usage(by=(), since=today, until=today)
+    spent = used[0] if used else Usage()
+    named: dict[str, Budget | None] = {"all": config.budget, "org": config.budget_org, "person": config.budget_person}
+    return Budgets(**named, tokens_today=spent.tokens, cost_today=spent.cost)
+
+
+@table.add("GET", "/v1/usage", OPERATOR, response_model=Page[Usage])
 def usage_list(
     asked: Asked,
     by: Annotated[list[Literal["org", "user", "bot", "day", "layer", "model"]], Query()] = ["layer", "model"],  # noqa: B006
     since: date | None = None,
     until: date | None = None,
-) -> list[Usage]:
+    org: Annotated[str | None, Query(description="Only this tenant; every one when not given.")] = None,
+    user: Annotated[str | None, Query(description="Only this user.")] = None,
+    bot: Annotated[str | None, Query(description="Only this assistant.")] = None,
+    cursor: Cursor = None,
+    limit: Limit = 100,
+) -> Page[Usage]:
     """What models were used for, and what it cost."""
-    return asked.memory.usage(by=by, since=since, until=until)
+    found = asked.memory.usage(by=by, since=since, until=until, org=org, user=user, bot=bot)
+    return page(found, used_for, cursor, limit)
 
 
 @table.add("POST", "/v1/import", APP, status_code=201, response_model=dict[str, str])

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any
+from contextlib import AbstractContextManager
+from datetime import date, datetime
+from typing import Annotated, Any, Literal
 
-from fastapi import Header, Path, Query, Response
-from starlette.exceptions import HTTPException
+from fastapi import Path, Query, Response
 
+from ..clock import to_ms
 from ..person import Person
-from ..reports import ErasureReceipt, Usage
-from ..types import Consent, Fact, FactChange, FactKind, Hit, PromptVersion, Rejected
-from .caller import NAMED, Cursor, Limit, Whose
+from ..reports import ErasureReceipt, Metrics, Usage
+from ..types import Fact, FactChange, FactKind, Hit, Rejected, Section
+from .caller import NAMED, Cursor, Limit, Once, Whose
+from .matching import IfMatch, unchanged
 from .routing import APP, PERSON, USER, Table
-from .shapes import Choice, Page, PromptText, SearchFor, Told, Topic, Value, etag, page
+from .shapes import Page, SearchFor, Told, Value, etag, page
 
 table = Table()
 ONE = "/v1/users/{user:name}"
+MOST_REJECTED = 100_000
 FactId = Annotated[str, Path(max_length=200, description="The fact's id.")]
-PromptName = Annotated[str, Path(description="chunk_summary, meta_summary or fact_extraction.")]
-IfMatch = Annotated[str | None, Header(description="Only if it still is what this `ETag` names.")]
+By = Annotated[list[Literal["day", "layer", "model"]], Query(description="What is not named is summed up.")]
 
 
 @table.add("GET", ONE + "/facts", PERSON, response_model=Page[Fact], dependencies=NAMED)
@@ -35,13 +37,13 @@ def facts_list(
 ) -> Page[Fact]:
     """What is believed, by subject, category, key and value; or what held at a time, as known at a time."""
     found = whose.facts(category, kind=kind, as_of=as_of, known_at=known_at, archived=archived)
-    return page(found, _address, cursor, limit)
+    return page(found, _strength if archived else _address, cursor, limit)
 
 
 @table.add("POST", ONE + "/facts", USER, response_model=FactChange, status_code=201, dependencies=NAMED)
-def facts_remember(whose: Whose, body: Told) -> FactChange:
+def facts_remember(whose: Whose, body: Told, idempotency_key: Once = None) -> FactChange:
     """Add a fact by hand, or replace the one at its address, as if it was said now."""
-    return whose.remember(**body.model_dump())
+    return whose.remember(**body.model_dump(), idempotency_key=idempotency_key)
 
 
 @table.add("GET", ONE + "/facts/{fact_id}", PERSON, response_model=Fact, dependencies=NAMED)
@@ -55,29 +57,29 @@ def facts_get(whose: Whose, fact_id: FactId, response: Response) -> Fact:
 @table.add("PATCH", ONE + "/facts/{fact_id}", USER, response_model=FactChange, dependencies=NAMED)
 def facts_correct(whose: Whose, fact_id: FactId, body: Value, if_match: IfMatch = None) -> FactChange:
     """The fact was wrong from the start: the value held instead, and history says so."""
-    _unchanged(whose, fact_id, if_match)
-    return whose.correct(fact_id, value=body.value)
+    with _unchanged(whose, fact_id, if_match):
+        return whose.correct(fact_id, value=body.value)
 
 
 @table.add("POST", ONE + "/facts/{fact_id}/never-true", USER, response_model=FactChange, dependencies=NAMED)
 def facts_never_true(whose: Whose, fact_id: FactId, if_match: IfMatch = None) -> FactChange:
     """The fact never held; what it had replaced holds again."""
-    _unchanged(whose, fact_id, if_match)
-    return whose.never_true(fact_id)
+    with _unchanged(whose, fact_id, if_match):
+        return whose.never_true(fact_id)
 
 
 @table.add("POST", ONE + "/facts/{fact_id}/restore", USER, response_model=FactChange, dependencies=NAMED)
 def facts_restore(whose: Whose, fact_id: FactId, if_match: IfMatch = None) -> FactChange:
     """Believe a past fact again."""
-    _unchanged(whose, fact_id, if_match)
-    return whose.restore(fact_id)
+    with _unchanged(whose, fact_id, if_match):
+        return whose.restore(fact_id)
 
 
 @table.add("DELETE", ONE + "/facts/{fact_id}", USER, response_model=ErasureReceipt, dependencies=NAMED)
 def facts_forget(whose: Whose, fact_id: FactId, if_match: IfMatch = None) -> ErasureReceipt:
     """Erase one fact with the words it rests on."""
-    _unchanged(whose, fact_id, if_match)
-    return whose.forget(fact_id)
+    with _unchanged(whose, fact_id, if_match):
+        return whose.forget(fact_id)
 
 
 @table.add("DELETE", ONE + "/facts", USER, response_model=ErasureReceipt, dependencies=NAMED)
@@ -86,20 +88,28 @@ def facts_clear(whose: Whose) -> ErasureReceipt:
     return whose.clear()
 
 
-@table.add("GET", ONE + "/history", PERSON, response_model=list[Fact], dependencies=NAMED)
+@table.add("GET", ONE + "/history", PERSON, response_model=Page[Fact], dependencies=NAMED)
 def history_list(
     whose: Whose,
     category: Annotated[str, Query(min_length=1, max_length=200)],
     key: Annotated[str | None, Query(max_length=200)] = None,
-) -> list[Fact]:
+    cursor: Cursor = None,
+    limit: Limit = 100,
+) -> Page[Fact]:
     """Every value that a category, or one of its keys, had, oldest first."""
-    return whose.history(category, key)
+    return page(whose.history(category, key), _time, cursor, limit)
 
 
-@table.add("GET", ONE + "/rejected", PERSON, response_model=list[Rejected], dependencies=NAMED)
-def rejected_list(whose: Whose, limit: Limit = 100) -> list[Rejected]:
+@table.add("GET", ONE + "/rejected", PERSON, response_model=Page[Rejected], dependencies=NAMED)
+def rejected_list(whose: Whose, cursor: Cursor = None, limit: Limit = 100) -> Page[Rejected]:
     """What was read but not believed, newest first, each with its reason."""
-    return whose.rejected(limit=limit)
+    return page(whose.rejected(limit=MOST_REJECTED), _refusal, cursor, limit)
+
+
+@table.add("GET", ONE + "/profile", PERSON, response_model=Section, dependencies=NAMED)
+def profile_get(whose: Whose, budget_tokens: Annotated[int, Query(ge=1, le=1_000_000)] = 500) -> Section:
+    """What is known about the user, as a block for a system prompt; empty while memory is paused."""
+    return whose.profile(budget_tokens=budget_tokens)
 
 
 @table.add("POST", ONE + "/search", PERSON, response_model=list[Hit], dependencies=NAMED)
@@ -108,75 +118,35 @@ def memory_search(whose: Whose, body: SearchFor) -> list[Hit]:
     return whose.search(**body.model_dump())
 
 
-@table.add("GET", ONE + "/consent", PERSON, response_model=Consent, dependencies=NAMED)
-def consent_get(whose: Whose) -> Consent:
-    """What the user chose, and since when."""
-    return whose.status()
+@table.add("GET", ONE + "/usage", APP, response_model=Page[Usage], dependencies=NAMED)
+def usage_of_user(
+    whose: Whose,
+    by: By = ["layer", "model"],  # noqa: B006
+    since: date | None = None,
+    until: date | None = None,
+    cursor: Cursor = None,
+    limit: Limit = 100,
+) -> Page[Usage]:
+    """What models were used for on the user's behalf, and what it cost."""
+    return page(whose.usage(by=by, since=since, until=until), used_for, cursor, limit)
 
 
-@table.add("PUT", ONE + "/consent", PERSON, response_model=Consent, dependencies=NAMED)
-def consent_choose(whose: Whose, body: Choice) -> Consent:
-    """Pause, resume, opt out (and erase, unless told otherwise) or opt in."""
-    if body.state == "paused":
-        whose.pause()
-    elif body.state == "opted-out":
-        whose.opt_out(erase=body.erase)
-    else:
-        whose.opt_in()
-    return whose.status()
-
-
-@table.add("POST", ONE + "/never", PERSON, response_model=Consent, dependencies=NAMED)
-def topics_never(whose: Whose, body: Topic) -> Consent:
-    """Learn no more facts of a topic."""
-    whose.never_remember(body.topic)
-    return whose.status()
-
-
-@table.add("DELETE", ONE + "/never", PERSON, response_model=Consent, dependencies=NAMED)
-def topics_allow(whose: Whose, topic: Annotated[str, Query(min_length=1, max_length=10_000)]) -> Consent:
-    """Learn facts of a topic again."""
-    whose.allow(topic)
-    return whose.status()
-
-
-@table.add("GET", ONE + "/prompts/{name}", APP, response_model=str, dependencies=NAMED)
-def prompts_get(whose: Whose, name: PromptName, response: Response) -> str:
-    """The words in use for what a model shall do."""
-    text = whose.prompts.get(name)
-    response.headers["ETag"] = etag(text)
-    return text
-
-
-@table.add("PUT", ONE + "/prompts/{name}", APP, response_model=PromptVersion, dependencies=NAMED)
-def prompts_set(whose: Whose, name: PromptName, body: PromptText, if_match: IfMatch = None) -> PromptVersion:
-    """Use other words from now on."""
-    _same(if_match, etag(whose.prompts.get(name)))
-    return whose.prompts.set(name, body.text)
-
-
-@table.add("DELETE", ONE + "/prompts/{name}", APP, response_model=PromptVersion, dependencies=NAMED)
-def prompts_reset(whose: Whose, name: PromptName) -> PromptVersion:
-    """Use the words that come with the library again."""
-    return whose.prompts.reset(name)
-
-
-@table.add("GET", ONE + "/prompts/{name}/versions", APP, response_model=list[PromptVersion], dependencies=NAMED)
-def prompts_versions(whose: Whose, name: PromptName) -> list[PromptVersion]:
-    """What was set and reset, oldest first."""
-    return whose.prompts.versions(name)
-
-
-@table.add("GET", ONE + "/usage", APP, response_model=list[Usage], dependencies=NAMED)
-def usage_of_user(whose: Whose) -> list[Usage]:
-    """What models were used for on the user's behalf, and what it cost, by purpose and model."""
-    return whose.usage()
+@table.add("GET", ONE + "/metrics", APP, response_model=Metrics, dependencies=NAMED)
+def metrics_of_user(whose: Whose, since: date | None = None, until: date | None = None) -> Metrics:
+    """How well memory serves this user, counted from what is stored."""
+    return whose.metrics(since=since, until=until)
 
 
 @table.add("GET", ONE + "/export", USER, response_model=dict[str, Any], dependencies=NAMED)
 def export_get(whose: Whose) -> dict[str, Any]:
     """Everything that is held about the user, as data that import takes back."""
     return whose.export()
+
+
+@table.add("POST", ONE + "/import", APP, status_code=204, dependencies=NAMED)
+def import_into(whose: Whose, body: dict[str, Any]) -> None:
+    """Take an export back into this user's memory, which must be empty."""
+    whose.import_(body)
 
 
 @table.add("DELETE", ONE, USER, response_model=ErasureReceipt, dependencies=NAMED)
@@ -192,15 +162,28 @@ def fact_tag(fact: Fact) -> str:
     return etag([fact.id, fact.value, fact.text, ended, fact.ended_because, fact.superseded_by, quotes])
 
 
+def used_for(usage: Usage) -> tuple[str, ...]:
+    """By what usage is listed."""
+    return (usage.org, usage.user, usage.bot, usage.day, usage.layer, usage.model)
+
+
 def _address(fact: Fact) -> tuple[str, str, str, str, str]:
     return (fact.subject, fact.category, fact.key, fact.value, fact.id)
 
 
-def _unchanged(whose: Person, fact_id: str, if_match: str | None) -> None:
-    if if_match is not None:
-        _same(if_match, fact_tag(whose.fact(fact_id)))
+def _strength(fact: Fact) -> tuple[float, str]:
+    return (-fact.strength, fact.id)
 
 
-def _same(if_match: str | None, tag: str) -> None:
-    if if_match is not None and if_match not in (tag, "*"):
-        raise HTTPException(412, "It has changed meanwhile; read it again")
+def _time(fact: Fact) -> tuple[int, int, str]:
+    return (to_ms(fact.valid_from), to_ms(fact.recorded_at), fact.id)
+
+
+def _refusal(refused: Rejected) -> tuple[int, str, int, int, str, str, str]:
+    claim = refused.candidate
+    at_ms = 0 if refused.at is None else to_ms(refused.at)
+    return (-at_ms, refused.conversation, claim.seq, claim.start, claim.category, claim.key, claim.value)
+
+
+def _unchanged(whose: Person, fact_id: str, if_match: str | None) -> AbstractContextManager[None]:
+    return unchanged(whose, if_match, lambda: fact_tag(whose.fact(fact_id)))

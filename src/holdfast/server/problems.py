@@ -14,9 +14,11 @@ from starlette.types import Scope
 
 from ..errors import (
     BadInput,
+    Changed,
     ConfigError,
     Conflict,
     HoldfastError,
+    KeyReused,
     NotFound,
     StoreBusy,
     StoreError,
@@ -32,6 +34,8 @@ _STATUS: tuple[tuple[type[HoldfastError], int, str], ...] = (
     (TooLarge, 413, "Too large"),
     (BadInput, 422, "The request cannot be used"),
     (NotFound, 404, "Not found"),
+    (KeyReused, 422, "This key was used before"),
+    (Changed, 412, "It has changed meanwhile"),
     (Conflict, 409, "Conflict"),
     (ConfigError, 422, "The request cannot be used"),
     (StoreBusy, 503, "The store is busy"),

@@ -116,6 +116,11 @@ class Table:
             methods.append(route.method)
         return None, {}, methods
 
+    def allowed(self, raw_path: str) -> str:
+        """The methods of a path, as the header ``Allow`` names them."""
+        methods = {route.method for route in self.routes if route.match(raw_path.strip("/").split("/")) is not None}
+        return ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set()) | {"OPTIONS"}))
+
     def install(self, app: FastAPI) -> None:
         """Serve every route of the table."""
         for route in self.routes:
@@ -130,9 +135,8 @@ class Table:
                 methods=[route.method],
                 operation_id=noun_verb,
                 name=noun_verb,
-                responses=PROBLEMS,
                 openapi_extra=extra,
-                **route.options,
+                **{**route.options, "responses": PROBLEMS | route.options.get("responses", {})},
             )
 
 

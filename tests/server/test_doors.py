@@ -1,0 +1,120 @@
+"""Every public call of the doors, and where it is reached from outside: a route, a tool, or the reason why not."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import holdfast
+from holdfast.server.app import create_app
+from holdfast.server.tools import Whose, tools
+
+# door.call | route (below /v1; {u} a user, {c} a conversation) | tool of the Model Context Protocol
+TABLE = """
+Memory.conversation       | -                                             |
+Memory.person             | -                                             |
+Memory.config             | -                                             |
+Memory.close              | -                                             |
+Memory.backup             | -                                             |
+Memory.access             | -                                             |
+Memory.import_            | POST /import                                  |
+Memory.digest             | POST /digest                                  |
+Memory.backfill           | POST /backfill                                |
+Memory.jobs               | GET /jobs                                     |
+Memory.retry              | POST /jobs/{job_id}/retry                     |
+Memory.cancel             | POST /jobs/{job_id}/cancel                    |
+Memory.usage              | GET /usage                                    |
+Memory.metrics            | GET /metrics                                  |
+Memory.doctor             | GET /doctor                                   |
+Memory.people             | GET /people                                   |
+Access.create             | POST /keys                                    |
+Access.keys               | GET /keys                                     |
+Access.revoke             | DELETE /keys/{key_id}                         |
+Access.check              | GET /whoami                                   |
+Conversation.id           | -                                             |
+Conversation.append       | POST {c}/messages                             |
+Conversation.record       | POST {c}/messages                             |
+Conversation.load         | GET {c}/messages                              |
+Conversation.context      | POST {c}/context                              | get_context
+Conversation.recall       | POST {c}/recall                               |
+Conversation.record_usage | POST {c}/usage                                |
+Conversation.summaries    | GET {c}/summaries                             |
+Conversation.episodes     | GET {c}/episodes                              |
+Conversation.end          | POST {c}/end                                  |
+Conversation.edit         | PATCH {c}/messages/{seq}                      |
+Conversation.forget       | DELETE {c}/messages/{seq}                     |
+Conversation.clear        | DELETE {c}                                    |
+Conversation.rebuild      | POST {c}/rebuild                              |
+Conversation.rebuilds     | GET {c}/rebuilds                              |
+Conversation.restore      | POST {c}/rebuilds/{rebuild_id}/restore        |
+Person.facts              | GET {u}/facts                                 | list_memories
+Person.fact               | GET {u}/facts/{fact_id}                       |
+Person.history            | GET {u}/history                               | memory_history
+Person.search             | POST {u}/search                               | search_memory
+Person.profile            | GET {u}/profile                               |
+Person.rejected           | GET {u}/rejected                              |
+Person.conversations      | GET {u}/conversations                         |
+Person.remember           | POST {u}/facts                                | add_memory
+Person.correct            | PATCH {u}/facts/{fact_id}                     | update_memory
+Person.never_true         | POST {u}/facts/{fact_id}/never-true           |
+Person.restore            | POST {u}/facts/{fact_id}/restore              |
+Person.forget             | DELETE {u}/facts/{fact_id}                    | delete_memory
+Person.clear              | DELETE {u}/facts                              |
+Person.erase              | DELETE {u}                                    |
+Person.pause              | PUT {u}/consent                               |
+Person.resume             | PUT {u}/consent                               |
+Person.opt_out            | PUT {u}/consent                               |
+Person.opt_in             | PUT {u}/consent                               |
+Person.status             | GET {u}/consent                               |
+Person.never_remember     | POST {u}/never                                |
+Person.allow              | DELETE {u}/never                              |
+Person.consolidate        | POST {u}/consolidate                          |
+Person.prune              | POST {u}/prune                                |
+Person.prompts            | -                                             |
+Person.usage              | GET {u}/usage                                 |
+Person.metrics            | GET {u}/metrics                               |
+Person.export             | GET {u}/export                                |
+Person.import_            | POST {u}/import                               |
+Prompts.get               | GET {u}/prompts/{name}                        |
+Prompts.set               | PUT {u}/prompts/{name}                        |
+Prompts.reset             | DELETE {u}/prompts/{name}                     |
+Prompts.versions          | GET {u}/prompts/{name}/versions               |
+"""
+WHY_NOT = {
+    "Memory.conversation": "opens a door: the path names the conversation",
+    "Memory.person": "opens a door: the path names the user",
+    "Memory.config": "belongs to whoever starts the server; what it limits is told by refusals and GET /budgets",
+    "Memory.close": "belongs to whoever starts the server",
+    "Memory.backup": "writes a file on the machine of the store, and holds everybody",
+    "Memory.access": "opens a door: GET, POST and DELETE /keys",
+    "Conversation.id": "stands in the path",
+    "Person.prompts": "opens a door: GET, PUT and DELETE {u}/prompts/{name}",
+}
+ROWS = [[part.strip() for part in line.split("|")] for line in TABLE.strip().splitlines()]
+DOORS = ("Memory", "Conversation", "Person", "Prompts", "Access")
+
+
+def test_every_call_of_every_door_stands_in_the_table():
+    calls = [f"{door}.{name}" for door in DOORS for name in vars(getattr(holdfast, door)) if not name.startswith("_")]
+
+    assert sorted(row[0] for row in ROWS) == sorted(calls)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_it_is_reached_or_the_reason_is_told(memory, row):
+    call, route, _ = row
+    assert (route == "-") == (call in WHY_NOT)
+    if route == "-":
+        return
+    method, path = route.split()
+    path = path.replace("{c}", "/users/{user:name}/conversations/{conversation:name}")
+    path = path.replace("{u}", "/users/{user:name}")
+
+    assert (method, f"/v1{path}") in {(route.method, route.path) for route in create_app(memory).state.table.routes}
+
+
+def test_the_seven_tools_stand_for_calls_of_the_doors(memory):
+    listed = asyncio.run(tools(memory, lambda _context: Whose("ana")).list_tools())
+
+    assert sorted(tool.name for tool in listed) == sorted(row[2] for row in ROWS if row[2])
