@@ -29,6 +29,7 @@ Memory.metrics            | GET /metrics                                  |
 Memory.doctor             | GET /doctor                                   |
 Memory.people             | GET /people                                   |
 Access.create             | POST /keys                                    |
+Access.copy               | -                                             |
 Access.keys               | GET /keys                                     |
 Access.revoke             | DELETE /keys/{key_id}                         |
 Access.check              | GET /whoami                                   |
@@ -88,6 +89,7 @@ WHY_NOT = {
     "Memory.close": "belongs to whoever starts the server",
     "Memory.backup": "writes a file on the machine of the store, and holds everybody",
     "Memory.access": "opens a door: GET, POST and DELETE /keys",
+    "Access.copy": "makes what a browser holds while it is signed in: POST /sign-in",
     "Conversation.id": "stands in the path",
     "Person.prompts": "opens a door: GET, PUT and DELETE {u}/prompts/{name}",
 }
