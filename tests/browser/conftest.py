@@ -87,13 +87,13 @@ def contexts(chromium: Browser) -> Iterator[dict[tuple[str, str, str], Visitor]]
             visitor.context.close()
 
 
-def signed_in(browser: Browser, site: Site, who: str | None, user: str | None, **options: str) -> Visitor:
+def signed_in(browser: Browser, site: Site, who: str | None, whose: dict[str, str]) -> Visitor:
     """A new context with the cookie of a fresh key."""
-    context = browser.new_context(reduced_motion="reduce", locale="en-GB", timezone_id="UTC", **options)  # type: ignore[arg-type]
+    context = browser.new_context(reduced_motion="reduce", locale="en-GB", timezone_id="UTC")
     watch = Watch(site.origin)
     watch.attach(context)
     if who is not None:
-        key = site.key(who, **({"user": user} if user else {}))
+        key = site.key(who, **whose)
         context.add_cookies([{"name": "holdfast_key", "value": key, "url": site.origin}])
     return Visitor(context, watch, site.origin)
 
@@ -103,10 +103,12 @@ def visitor(chromium: Browser, contexts: dict[tuple[str, str, str], Visitor]) ->
     """``visitor(site, "operator")``, ``visitor(site, "user", "priya")``, ``visitor(site, None)``: kept between tests."""
     used: list[Visitor] = []
 
-    def made(site: Site, who: str | None, user: str | None = None) -> Visitor:
-        name = (site.origin, who or "", user or "")
+    def made(site: Site, who: str | None, user: str | None = None, **scope: str | None) -> Visitor:
+        whose = {name: value for name, value in {"user": user, **scope}.items() if value is not None}
+        whose = {} if who is None else whose
+        name = (site.origin, who or "", str(sorted(whose.items())) if user else "")
         if name not in contexts:
-            contexts[name] = signed_in(chromium, site, who, user)
+            contexts[name] = signed_in(chromium, site, who, whose if user else {})
         found = contexts[name]
         found.watch.clear()
         used.append(found)

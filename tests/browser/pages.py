@@ -3,7 +3,7 @@ Every page there is, in every state that it can be in: what `test_every_page.py`
 
 To have a page looked at, add a line to the list of its group. The path may hold the names of the memory that it is visited in,
 ``{person}``, ``{conversation}``, ``{fact}``, ``{job}``, ``{org}``, ``{bot}``, ``{paused}``, ``{gone}`` (see `story.py`);
-they are put in percent-encoded. ``ready`` is a selector that must be there before the page is judged.
+they are put in percent-encoded, and ``?org=`` and ``?bot=`` are added where they are not ``default``. ``ready`` is a selector that must be there before the page is judged.
 
 The page is then looked at in light and dark, at 1,280 and 320 pixels, and with hostile text in every stored field.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from string import Formatter
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Visit:
     """
     One page in one state.
 
-    ``who`` signs in: ``operator``, ``user`` (about ``{person}``, or about whom ``user`` names) or nobody. ``world`` is the
+    ``who`` signs in: ``operator``, ``user`` (about whom the name ``user`` names) or nobody. ``world`` is the
     memory: ``rich`` or ``bare``. ``hostile`` says whether it makes sense with the hostile names, too. ``status`` is what the
     page answers.
     """
@@ -30,7 +30,7 @@ class Visit:
     path: str
     who: str | None = "operator"
     world: str = "rich"
-    user: str = "{person}"
+    user: str = "person"
     ready: str = "main"
     hostile: bool = True
     status: int = 200
@@ -45,7 +45,11 @@ OPERATING: list[Visit] = []
 VISITS = [*SHELL, *CONVERSATIONS, *PEOPLE, *ME, *OPERATING]
 
 
-def filled(pattern: str, names: Mapping[str, str], *, encoded: bool = True) -> str:
-    """*pattern* with its names put in."""
+def filled(pattern: str, names: Mapping[str, str], *, scoped: bool = True) -> str:
+    """*pattern* with its names put in, percent-encoded, and in the query whose memory is meant where it is not the usual."""
     wanted = {name for _, name, _, _ in Formatter().parse(pattern) if name}
-    return pattern.format_map({name: quote(names[name], safe="") if encoded else names[name] for name in wanted})
+    path = pattern.format_map({name: quote(names[name], safe="") for name in wanted})
+    unusual = [(name, names[name]) for name in ("org", "bot") if scoped and names.get(name, "default") != "default"]
+    if not unusual:
+        return path
+    return path + ("&" if "?" in path else "?") + urlencode(unusual, quote_via=quote)

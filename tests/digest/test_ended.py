@@ -126,3 +126,23 @@ def test_switch_keeps_what_it_replaced_as_history():
 
         assert [fact.value for fact in memory.person("ana").facts("home")] == ["Bergen"]
         assert [fact.value for fact in memory.person("ana").history("home", "lives_in")] == ["Oslo", "Bergen"]
+
+
+@pytest.mark.parametrize(
+    "value", ["{php}", "{{a}}", "{v} of", "{who} or {verb}", "<v> and", "<names>|<subject>", "a{2,}", "(?:x"]
+)
+def test_what_people_wrote_is_no_pattern(value):
+    """A believed value and a name with braces, brackets and the holes of our own templates are taken as they stand."""
+    said = f"I've had enough of {value}. The trip to {value} is off."
+    known = [Held("self", "preference", "likes", value), Held(value, "preference", "likes", value)]
+
+    found = endings(Message("user", said, at=AT, seq=1), [], known, others={value: value, "Mary Ann": value})
+
+    assert {candidate.value for candidate in found} <= {value}
+
+
+def test_a_name_of_two_words_ends_what_is_known_of_them():
+    known = [Held("mary_ann", "allergy", "allergic_to", "chicken")]
+    message = Message("user", "Mary Ann outgrew her chicken allergy.", at=AT, seq=1)
+
+    assert [c.subject for c in endings(message, [], known, others={"Mary Ann": "mary_ann"})] == ["mary_ann"]

@@ -183,8 +183,9 @@ def _candidate(message: Message, span: tuple[int, int], one: Held, value: str, t
 def _switches(code: str, words: str) -> tuple[re.Pattern[str], ...]:
     rules = language(code)
     assert rules is not None  # the caller found it
-    macros = rules.ended["macro"] | {"v": _value(words)}
-    return tuple(re.compile(_spelled(source, macros), re.IGNORECASE) for source in rules.ended["switch"]["find"])
+    macros = rules.ended["macro"] | {"v": "<v>"}
+    sources = (_spelled(source, macros) for source in rules.ended["switch"]["find"])
+    return tuple(re.compile(source.replace("<v>", _value(words)), re.IGNORECASE) for source in sources)
 
 
 @lru_cache(maxsize=4096)
@@ -198,21 +199,25 @@ def _expressions(
 
 
 def _sources(rules: Language, category: str, subject: str, words: str, names: tuple[str, ...]) -> Iterator[str]:
-    macros = dict(rules.ended["macro"])
-    macros["v"] = _value(words)
+    macros = rules.ended["macro"] | {"v": "<v>"}
     if subject != SELF:
-        known = "|".join(re.escape(name) for name in {*names, subject})
-        macros["who"] = macros["other"].replace("<names>", known).replace("<subject>", re.escape(subject))
+        macros["who"] = macros["other"]
     macros.pop("other")
+    known = "|".join(_literal(name) for name in sorted({*names, subject}))
+    people = {"<v>": _value(words), "<names>": known, "<subject>": _literal(subject)}
     lists: Mapping[str, list[str]] = rules.ended["find"]
     for template in (*lists.get("any", ()), *lists.get(category, ())):
         if subject == SELF or "{who}" in template:
-            yield _spelled(template, macros)
+            # what people wrote comes last, in one pass: a brace of theirs is no hole, a "<v>" of theirs no value
+            yield re.sub("<v>|<names>|<subject>", lambda hole: people[hole[0]], _spelled(template, macros))
 
 
 def _value(words: str) -> str:
-    value = r"\s+".join(map(re.escape, words.split()))
-    return rf"(?<!\w)(?:{value})(?:s|es)?(?!\w)"
+    return rf"(?<!\w)(?:{_literal(words)})(?:s|es)?(?!\w)"
+
+
+def _literal(words: str) -> str:
+    return r"\s+".join(map(re.escape, words.split()))
 
 
 def _spelled(template: str, macros: Mapping[str, str]) -> str:

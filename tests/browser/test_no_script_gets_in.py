@@ -1,0 +1,89 @@
+"""120 payloads in every stored field, on every page: none runs, none is stopped by the policy alone, none asks anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast import Memory
+
+from .chromium import go, look
+from .hostile import GROUPS, hostile, model
+from .pages import VISITS, Visit, filled
+from .payloads import FOREIGN, PAYLOADS
+from .served import Site, serve
+from .story import opened
+
+# What no page of ours holds: it would have come out of a stored text.
+OUT_OF_PLACE = """
+() => {
+    const found = [];
+    for (const element of document.querySelectorAll('*')) {
+        for (const {name, value} of element.attributes) {
+            if (name.startsWith('on') || name === 'style' || name === 'srcdoc') found.push(`${element.tagName} ${name}`);
+            if (['href', 'src', 'action', 'formaction', 'data', 'xlink:href'].includes(name)
+                && !value.startsWith('#') && new URL(value, location.href).origin !== location.origin
+                && !value.startsWith('data:image/') && !value.startsWith('data:,')) found.push(`${name} ${value}`);
+        }
+    }
+    const odd = 'iframe, object, embed, base, style, marquee, script:not([src]), meta[http-equiv], math, foreignObject, '
+        + 'animate, noembed, listing, plaintext';
+    for (const element of document.querySelectorAll(odd)) found.push(element.outerHTML.slice(0, 120));
+    return found;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def told() -> Iterator[tuple[Site, list[dict[str, str]]]]:
+    with opened(model()) as memory:
+        people = hostile(memory)
+        with serve(memory) as site:
+            yield site, people
+
+
+def test_the_payloads_are_all_there():
+    assert len(set(PAYLOADS)) == 120
+    assert {payload for group in GROUPS for payload in PAYLOADS if payload in group} == set(PAYLOADS)
+    assert sum("canary(" in payload for payload in PAYLOADS) > 90
+    assert sum(FOREIGN in payload for payload in PAYLOADS) > 10
+
+
+def test_every_stored_field_is_hostile(told):
+    """What the pages show has the payloads in it: names, words, facts, their past, summaries, topics, errors."""
+    site, people = told
+    memory: Memory = site.memory
+    first = people[1]
+    words = first["person"]
+    person = memory.person(words, bot=words)
+    chat = memory.conversation(words, user=words, bot=words)
+    assert words in person.conversations()
+    assert {message.name for message in chat.load()} >= {words}
+    assert any(words in summary.text and words in summary.source for summary in chat.summaries()) or any(
+        words in summary.text for summary in chat.summaries()
+    )
+    assert any(words in episode.text for episode in chat.episodes())
+    assert any(fact.key == words and fact.value == words for fact in person.facts())
+    assert any(fact.category == words for fact in person.facts())
+    assert [fact.value for fact in person.history("hobby")] == ["before", words]
+    assert person.status().never == (f"never {words}",)
+    assert person.prompts.get("chunk_summary") == words
+    assert any(words in job.reason for job in memory.jobs("dead"))
+    assert words in [key.name for key in memory.access.keys()]
+
+
+@pytest.mark.parametrize("visit", [visit for visit in VISITS if visit.hostile], ids=lambda visit: visit.name)
+def test_no_payload_does_anything(visit: Visit, told, visitor):
+    site, people = told
+    alone = visit.path == filled(visit.path, people[0], scoped=False) and visit.who != "user"
+    for names in people[:1] if alone else people:
+        user = names["person"] if visit.who == "user" else None
+        someone = visitor(site, visit.who, user, org=names["org"], bot=names["bot"] if user else None)
+        page = someone.context.new_page()
+        look(page, 1280, 800, "light")
+        status = go(page, site.origin + filled(visit.path, names))
+        assert status == visit.status, names
+        assert page.evaluate(OUT_OF_PLACE) == [], names
+        assert someone.watch.all == [], names
+        page.close()
