@@ -78,13 +78,9 @@ def fresh() -> Iterator[Site]:
 
 
 @pytest.fixture(scope="session")
-def contexts(chromium: Browser) -> Iterator[dict[tuple[str, str, str], Visitor]]:
-    """Who has signed in where."""
-    made: dict[tuple[str, str, str], Visitor] = {}
-    yield made
-    for visitor in made.values():
-        if chromium.is_connected():
-            visitor.context.close()
+def contexts(chromium: Browser) -> dict[tuple[str, str, str], Visitor]:
+    """Who has signed in where; their contexts end with the browser."""
+    return {}
 
 
 def signed_in(browser: Browser, site: Site, who: str | None, whose: dict[str, str]) -> Visitor:

@@ -35,8 +35,16 @@ class Visit:
     hostile: bool = True
     status: int = 200
 
+    def amiss(self, seen: list[str]) -> list[str]:
+        """What of *seen* should not have been; browsers log every answer that is a refusal."""
+        return [line for line in seen if self.status == 200 or "responded with a status of" not in line]
 
-SHELL: list[Visit] = []
+
+SHELL: list[Visit] = [
+    Visit("sign in", "/sign-in", who=None),
+    Visit("sign in to a page", "/sign-in?next=%2Fme", who=None),
+    Visit("no such page", "/dashboard/{person}", status=404),
+]
 CONVERSATIONS: list[Visit] = []
 PEOPLE: list[Visit] = []
 ME: list[Visit] = []

@@ -60,10 +60,9 @@ def test_every_stored_field_is_hostile(told):
     chat = memory.conversation(words, user=words, bot=words)
     assert words in person.conversations()
     assert {message.name for message in chat.load()} >= {words}
-    assert any(words in summary.text and words in summary.source for summary in chat.summaries()) or any(
-        words in summary.text for summary in chat.summaries()
-    )
-    assert any(words in episode.text for episode in chat.episodes())
+    assert any(words in summary.text for summary in chat.summaries())
+    assert all(PAYLOADS[0] in summary.source for summary in chat.summaries())
+    assert any(words in episode.text for episode in person.facts(kind="episode"))
     assert any(fact.key == words and fact.value == words for fact in person.facts())
     assert any(fact.category == words for fact in person.facts())
     assert [fact.value for fact in person.history("hobby")] == ["before", words]
@@ -76,14 +75,15 @@ def test_every_stored_field_is_hostile(told):
 @pytest.mark.parametrize("visit", [visit for visit in VISITS if visit.hostile], ids=lambda visit: visit.name)
 def test_no_payload_does_anything(visit: Visit, told, visitor):
     site, people = told
-    alone = visit.path == filled(visit.path, people[0], scoped=False) and visit.who != "user"
-    for names in people[:1] if alone else people:
+    everywhere = "{" in visit.path or visit.who == "user"
+    usual = {**people[1], "org": "default", "bot": "default"}
+    for names in people if everywhere else (people[0], usual):
         user = names["person"] if visit.who == "user" else None
-        someone = visitor(site, visit.who, user, org=names["org"], bot=names["bot"] if user else None)
+        someone = visitor(site, visit.who, user, org=names["org"], bot=names["bot"])
         page = someone.context.new_page()
         look(page, 1280, 800, "light")
         status = go(page, site.origin + filled(visit.path, names))
         assert status == visit.status, names
         assert page.evaluate(OUT_OF_PLACE) == [], names
-        assert someone.watch.all == [], names
+        assert visit.amiss(someone.watch.all) == [], names
         page.close()
