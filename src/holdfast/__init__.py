@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .access import Access
-    from .aio import AsyncAccess, AsyncConversation, AsyncLedger, AsyncMemory, AsyncPerson, AsyncPrompts
+    from .aio import AsyncAccess, AsyncConversation, AsyncLedger, AsyncMemory, AsyncPerson, AsyncPrompts, AsyncVault
     from .backups import restore_backup, verify_backup
     from .config import Config
     from .context.result import Context
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         Report,
         Usage,
     )
+    from .secret import ProviderKey, Secret, Upstream
     from .store.jsonfiles import JsonFileMessages
     from .store.messages import InMemoryMessages, MessageStore
     from .text.counters import CalibratedCounter, TiktokenCounter
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
         Section,
         Summary,
     )
+    from .vault import Vault
     from .wrap import PersonMessages, with_memory
 
 __version__ = "0.1.0"
@@ -83,6 +85,7 @@ _HOME = {
     "AsyncMemory": "aio",
     "AsyncPerson": "aio",
     "AsyncPrompts": "aio",
+    "AsyncVault": "aio",
     "Budget": "types",
     "BackfillReport": "reports",
     "BackupReport": "reports",
@@ -119,6 +122,7 @@ _HOME = {
     "Price": "types",
     "PromptVersion": "types",
     "Prompts": "prompts",
+    "ProviderKey": "secret",
     "PruneReport": "reports",
     "RebuildReport": "reports",
     "Rebuilt": "reports",
@@ -127,10 +131,13 @@ _HOME = {
     "ReplayReport": "reports",
     "Report": "reports",
     "RollingSummary": "types",
+    "Secret": "secret",
     "Section": "types",
     "Summary": "types",
     "TiktokenCounter": "text.counters",
+    "Upstream": "secret",
     "Usage": "reports",
+    "Vault": "vault",
     "restore_backup": "backups",
     "verify_backup": "backups",
     "with_memory": "wrap",
@@ -146,6 +153,7 @@ __all__ = [
     "AsyncMemory",
     "AsyncPerson",
     "AsyncPrompts",
+    "AsyncVault",
     "BackfillReport",
     "BackupReport",
     "Budget",
@@ -182,6 +190,7 @@ __all__ = [
     "Price",
     "PromptVersion",
     "Prompts",
+    "ProviderKey",
     "PruneReport",
     "RebuildReport",
     "Rebuilt",
@@ -190,10 +199,13 @@ __all__ = [
     "ReplayReport",
     "Report",
     "RollingSummary",
+    "Secret",
     "Section",
     "Summary",
     "TiktokenCounter",
+    "Upstream",
     "Usage",
+    "Vault",
     "restore_backup",
     "verify_backup",
     "with_memory",

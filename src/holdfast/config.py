@@ -109,6 +109,11 @@ class Config:
     )
     budget_org: Budget | None = field(default=None, metadata=told("What models may use a day for one organisation."))
     budget_person: Budget | None = field(default=None, metadata=told("What models may use a day for one person."))
+    allow_private_endpoints: tuple[str, ...] = setting(
+        (),
+        "Private hosts and networks that keys brought by people and orgs may be sent to, "
+        "as `localhost:11434`, `ollama.internal` or `10.0.0.0/8`; none unless named.",
+    )
     usage_days: int = setting(400, "Days for which the use of models is kept on record.", least=1)
     scrub_mb: int = setting(
         200, "Largest file that is written anew and searched after an erasure; see ErasureReceipt.", least=0

@@ -3,12 +3,14 @@ Every error this library raises on purpose.
 
     HoldfastError
     ├── BadInput            the caller's value cannot be used; the message says which and why
-    │   └── TooLarge        one message is longer than the configured limit
+    │   ├── TooLarge        one message is longer than the configured limit
+    │   └── EndpointRefused  a key of somebody's own may not be sent to that address
     ├── NotFound            the id is not there, or the scope cannot see it
     ├── Conflict            what is there now does not allow it, or someone was first
     │   ├── KeyReused       the same idempotency key was used before with another body
     │   └── Changed         it is not any more what the caller saw
     ├── ConfigError         a setting or an option cannot be used
+    ├── VaultLocked         keys of providers cannot be sealed or opened without their master key
     ├── FetchError          the embedding model's files could not be downloaded
     └── StoreError          the database could not do what was asked
         ├── StoreBusy       another process held the file for longer than the wait
@@ -51,6 +53,12 @@ class TooLarge(BadInput):
     code = "too-large"
 
 
+class EndpointRefused(BadInput):
+    """A key of a person's or an org's own may not be sent there: the address is private, or not plain."""
+
+    code = "endpoint-refused"
+
+
 class NotFound(HoldfastError, LookupError):
     """The id is not there, or the scope cannot see it; which of the two is not told."""
 
@@ -79,6 +87,12 @@ class ConfigError(HoldfastError, ValueError):
     """A setting or an option cannot be used."""
 
     code = "bad-config"
+
+
+class VaultLocked(HoldfastError):
+    """Keys of providers cannot be sealed or opened: the master key is missing or another, or a row was changed."""
+
+    code = "vault-locked"
 
 
 class FetchError(HoldfastError):

@@ -37,6 +37,7 @@ from .scope import SELF, Scope, checked_name
 from .store import open_store
 from .store.doctor import RULES
 from .types import Job
+from .vault import Vault
 
 
 class Memory:
@@ -332,6 +333,11 @@ class Memory:
     def ledger(self) -> Ledger:
         """What was erased, so that it does not come back with a backup: export, replay."""
         return Ledger(self._pipeline)
+
+    @property
+    def vault(self) -> Vault:
+        """Keys of providers that users and orgs bring: set, listed without the key, removed, sealed anew."""
+        return Vault(self._pipeline)
 
     def people(self, *, limit: int = 1000, after: tuple[str, str, str] | None = None) -> list[tuple[str, str, str]]:
         """``(org, user, bot)`` of everybody with a memory, by key; for operators."""

@@ -344,7 +344,7 @@ class Person:
         Args:
             dry_run: change nothing, and tell what would be merged without a model.
         """
-        return self._pipeline.consolidation.now(self._scope, dry_run=dry_run)
+        return self._pipeline.consolidate(self._scope, dry_run=dry_run)
 
     def export(self) -> dict[str, Any]:
         """Everything that is held about the user, of all subjects, as data that JSON can hold and `import_` takes."""

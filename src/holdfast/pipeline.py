@@ -34,40 +34,31 @@ from .incoming import MessageLike, checked_messages
 from .ingest.append import Appended, Orders, append
 from .ingest.consent import INCOGNITO
 from .ingest.prepare import body_digest, prepare
-from .jobs.again import TellAgain
-from .jobs.asked import Asked
 from .jobs.asking import Asking
 from .jobs.backfill import Backfiller
-from .jobs.bymodel import AGAIN, ByModel, NoteEpisodes
-from .jobs.consolidate import Consolidate
 from .jobs.facts import ReadFacts
 from .jobs.gate import day_of
-from .jobs.modelwriter import model_writer
-from .jobs.queue import Handler, Queue
-from .jobs.reading import ReadByModel, order_range
-from .jobs.rebuild import Rebuilder
+from .jobs.kit import Kits, Parts
+from .jobs.own import OwnModels
+from .jobs.queue import Queue
+from .jobs.reading import order_range
 from .jobs.reembed import Reembed
-from .jobs.remake import Remake
 from .jobs.shown import Shown, pour
-from .jobs.sight import Looking
-from .jobs.summaries import CloseChunks
-from .jobs.telling import Telling
 from .jobs.upkeep import Upkeep
 from .jobs.usage import counted, record
 from .jobs.uses import Uses
-from .jobs.vectors import EmbedDocs
 from .jobs.worker import Workers, drain
-from .jobs.writers import Rules, Writer
+from .llm import from_address
+from .llm.address import Address
 from .llm.protocol import LanguageModel
 from .privacy.byhand import ByHand
 from .privacy.choices import Choices, state_of
 from .privacy.erasing import Eraser, one_message, rewritten
 from .privacy.portable import Portable
 from .privacy.replay import Replay
-from .reconcile.archive import CONSOLIDATE, UPKEEP
 from .reconcile.decay import DAY_MS
 from .reconcile.registry import registry
-from .reports import DigestReport, ErasureReceipt, RebuildReport, Receipt
+from .reports import ConsolidationReport, DigestReport, ErasureReceipt, RebuildReport, Receipt
 from .scope import Scope
 from .store.protocol import ReadView, Store, WriteView
 from .store.values import UsageRow
@@ -94,35 +85,22 @@ class Pipeline:
         previous: Embedder | None = None,
     ) -> None:
         self.store, self.config, self.clock, self.embedder = store, config, clock, embedder
-        self.asking = None if model is None else Asking(store, config, model, self.now_ms)
-        if model is not None:
+        self.own = OwnModels(store, config)
+        if model is not None or self.own.any():
             store.release(self.now_ms())  # another budget or another key may be what they waited for
         embeds = embedder is not None
         self.uses = Uses(store, self.now_ms, config.decay_half_life_days * DAY_MS)
         self.shown = Shown(self.now_ms)
         notes = (self.uses.note, self.shown.note)
         self.answering = Answering(store, config, clock, (embedder, previous), self.now_ms, *notes)
-        self._orders = Orders(embed=embeds, reads="" if model is None else "chunks" if config.economy else "turns")
+        self._orders = Orders(embed=embeds)
         reader = ReadFacts(store, config, registry(config.categories), self.now_ms, embeds, embedder)
-        writer: Writer = Rules(reader) if self.asking is None else model_writer(store, self.asking, reader)
-        remake = Remake(store, config, self.now_ms, reader.registry, reader, writer)
-        self.rebuilder = Rebuilder(remake, embedder)
-        asked = None if self.asking is None else Asked(store, self.asking, self.now_ms)
-        by_model = None
-        handlers: dict[str, Handler] = {"extract": reader}
-        if asked is not None:
-            looking = Looking(reader)
-            by_model = ByModel(Telling(asked, looking))
-            handlers |= {"read": ReadByModel(asked, looking), "episodes": NoteEpisodes(by_model)}
-            handlers[AGAIN] = TellAgain(asked, self.rebuilder)
-        handlers["chunk"] = CloseChunks(store, config, self.now_ms, embeds, by_model)
-        self.consolidation = handlers[CONSOLIDATE] = Consolidate(store, config, self.now_ms, embedder, asked)
-        self.upkeep = handlers[UPKEEP] = Upkeep(store, config, self.now_ms)
-        if embedder is not None:
-            handlers["embed"] = EmbedDocs(store, embedder, self.now_ms, config.job_lease_ms, config.detectors)
+        self.kits = Kits(Parts(store, config, self.now_ms, embedder, reader), model, self.own)
+        self.asking, self.rebuilder = self.kits.usual.asking, self.kits.usual.rebuilder
+        self.upkeep = Upkeep(store, config, self.now_ms)
         self.queue = Queue(
             store=store,
-            handlers=handlers,
+            handlers=self.kits.handlers,
             now_ms=self.now_ms,
             worker=f"{os.getpid()}-{secrets.token_hex(4)}",
             lease_ms=config.job_lease_ms,
@@ -132,12 +110,12 @@ class Pipeline:
         )
         self._reembed = Reembed(store, embedder, self.now_ms) if embedder is not None and config.embed_anew else None
         self._workers = Workers(self.queue, config.workers, self._order_vectors) if background else None
-        self.choices = Choices(store, self.now_ms, embeds, self._orders.reads)
+        self.choices = Choices(store, self.now_ms, embeds, self.kits.reads)
         self.eraser = Eraser(store, config, self.now_ms, reader, self._forget_caches)
         self.replay = Replay(self.eraser, self.choices)
         self.by_hand = ByHand(store, config, self.now_ms, reader)
         self.portable = Portable(store, config, self.now_ms, self.choices)
-        self.backfiller = Backfiller(self.rebuilder, self._catch_up)
+        self.backfiller = Backfiller(store, lambda scope: self.kits.of(scope).rebuilder, self._catch_up)
 
     def now_ms(self) -> int:
         """The memory's clock in milliseconds."""
@@ -176,7 +154,8 @@ class Pipeline:
         said = [item.message.content for item in ready if item.message.role == "user"]
         states = any(rules.might_state(text) for text in said)
         inline = len(ready) <= INLINE_MESSAGES and states
-        orders = replace(self._orders, extract_after_ms=INLINE_GRACE_MS if inline else 0, states=states)
+        grace_ms = INLINE_GRACE_MS if inline else 0
+        orders = replace(self._orders, extract_after_ms=grace_ms, states=states, reads=self.kits.reads(scope))
 
         used, glimpse = self.uses.take(scope), self.shown.take(scope, [item.message for item in ready])
 
@@ -230,12 +209,14 @@ class Pipeline:
     def end(self, scope: Scope) -> None:
         """Mark that the conversation is over for now: what is open may be summarised at once."""
 
+        reads = self.kits.reads(scope)
+
         def work(view: WriteView) -> None:
             row, now_ms = view.conversation(), self.now_ms()
             if row is not None and row.next_seq > row.chunk_start and state_of(view, row.subject) == "active":
                 view.save_conversation(replace(row, ended_seq=row.next_seq - 1))
                 view.want("chunk", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
-                if row.unread_turns and self._orders.reads == "turns":
+                if row.unread_turns and reads == "turns":
                     view.want("read", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
 
         before = self.store.read(scope, lambda view: view.conversation())
@@ -256,7 +237,7 @@ class Pipeline:
         if self.store.read(scope, lambda view: state_of(view, scope.subject)) != "active":
             raise Conflict("the person does not want anything written now", hint="forget(seq) works; or resume() first")
         receipt = self.eraser.change(scope, one_message(seq, rewrite), reread=seq)
-        if self._orders.reads:
+        if self.kits.reads(scope):
             self.store.write(scope, lambda view: self._have_read(view, seq))
         if self._workers is not None:
             self._workers.wake()
@@ -270,8 +251,8 @@ class Pipeline:
 
     def _catch_up(self, scope: Scope) -> DigestReport:
         """Order what one conversation calls for, and do it now."""
-        orders = replace(self.choices, reads="")  # what a model has not told is looked for range by range
-        self.store.write(scope, lambda view: orders.take_up(view, self.now_ms()))
+        # what a model has not told is looked for range by range
+        self.store.write(scope, lambda view: self.choices.take_up(view, "", self.now_ms()))
         return drain(self.queue, person=scope)
 
     def rebuild(
@@ -285,10 +266,32 @@ class Pipeline:
         progress: Callable[[int, int], None] | None,
     ) -> RebuildReport:
         """Make one layer again; see `Conversation.rebuild`."""
-        report = self.rebuilder.rebuild(scope, layer, start_seq, end_seq, dry_run=dry_run, progress=progress)
+        report = self.kits.of(scope).rebuilder.rebuild(
+            scope, layer, start_seq, end_seq, dry_run=dry_run, progress=progress
+        )
         if self._workers is not None:
             self._workers.wake()
         return report
+
+    def consolidate(self, scope: Scope, *, dry_run: bool) -> ConsolidationReport:
+        """Merge what says the same; see `Person.consolidate`."""
+        return self.kits.of(scope).consolidation.now(scope, dry_run=dry_run)
+
+    def check_price(self, address: Address) -> None:
+        """
+        Raises:
+            ConfigError: there is a budget in dollars and nobody knows the price of the model at *address*.
+        """
+        budgets = (self.config.budget, self.config.budget_org, self.config.budget_person)
+        if any(budget is not None and budget.usd_per_day is not None for budget in budgets):
+            Asking(self.store, self.config, from_address(address), self.now_ms)
+
+    def own_changed(self) -> None:
+        """Somebody set or removed a key of a provider: it counts from now on, and what waited for it is due."""
+        self.own.changed()
+        self.store.release(self.now_ms())
+        if self._workers is not None:
+            self._workers.wake()
 
     def digest(self, timeout_s: float | None, scope: Scope | None = None) -> DigestReport:
         """Run everything that is due, for all people or for one; waits for this process's own threads."""

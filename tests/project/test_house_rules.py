@@ -23,7 +23,7 @@ GENERATED = [PACKAGE / "aio.py"]  # nobody reads it; what it is written from fit
 
 # The path of a message, lowest first: a part imports what stands above it in this list, never what stands on its own
 # line.  Only the parts of BASE may use each other.
-BASE = {"types", "reports", "errors", "config", "scope", "clock", "checks", "incoming", "text"}
+BASE = {"types", "reports", "errors", "config", "scope", "clock", "checks", "incoming", "text", "secret"}
 LAYERS = [
     BASE,
     {"store", "llm", "embed"},
@@ -33,7 +33,7 @@ LAYERS = [
     {"answering"},
     {"pipeline"},
     {"measures"},
-    {"conversation", "prompts", "access", "ledger"},
+    {"conversation", "prompts", "access", "ledger", "vault"},
     {"person"},
     {"memory"},
     {"aio"},

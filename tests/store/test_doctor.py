@@ -13,6 +13,7 @@ from holdfast.store.doctor import HINTS
 from holdfast.store.protocol import EpisodesRow, WriteView
 from holdfast.store.queries import load
 from holdfast.store.values import ShownRow
+from holdfast.store.vault import SealedRow
 from holdfast.testing.apart import pay
 from holdfast.testing.remade import made_again
 from holdfast.testing.rows import ANA, END_MS, end_fact, learn, say, summarise
@@ -66,6 +67,7 @@ DAMAGE = {
     "consent": "INSERT INTO consent VALUES ('acme', 'ana', 'support', '', 'paused', 1)",
     "usage": "UPDATE usage SET failed = 3",
     "prompt": "UPDATE prompt SET name = 'poem'",
+    "provider_key": "UPDATE provider_key SET sealed = 'sk-plain'",
     "job_state": "UPDATE job SET worker = 'w'",
 }
 
@@ -97,6 +99,10 @@ def path(tmp_path: Path) -> Path:
     path = tmp_path / "memory.db"
     store = SqliteStore(path)
     store.write(ANA, fill)
+    sealed = "c2VhbGVkIGFuZCBub3QgcmVhZGFibGUgYnkgYW55Ym9keQ=="
+    store.save_provider_key(
+        SealedRow("acme", "ana", "k1", "openai", "m", "https://api.openai.com/v1", "0a1b2c3d", sealed, "x7qp", END_MS)
+    )
     store.close()
     return path
 

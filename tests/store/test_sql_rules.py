@@ -27,6 +27,7 @@ KEYS = {
     "vector": "org, user_id, bot, subject, kind, embedder, doc",
     "evidence": "org, user_id, bot, subject, fact, home, conversation, seq, start",
     "consent": "org, user_id, bot, subject",
+    "provider_key": "org, user_id, id",
     "usage": "org, user_id, bot, day, layer, model",
     "never": "org, user_id, bot, subject, topic",
     "episodes": "org, user_id, bot, subject, conversation, start_seq, end_seq",
@@ -48,29 +49,31 @@ def statements(folder: str) -> list[tuple[str, str, str]]:
 
 SHARED = statements("shared")
 EVERY = SHARED + statements("sqlite")
-OF_A_PERSON = [entry for entry in EVERY if entry[0] not in ACROSS]
+OF_A_PERSON = [entry for entry in EVERY if entry[0] not in ACROSS | {"vault.sql"}]
+IN_ALL_ASSISTANTS = [entry for entry in EVERY if entry[0] == "vault.sql"]  # of an org, or of a person in all its bots
 
 
 def ids(entries: list[tuple[str, str, str]]) -> list[str]:
     return [name for _, name, _ in entries]
 
 
-def fault(sql: str) -> str | None:
+def fault(sql: str, whose: tuple[str, ...] = ("org", "user_id", "bot")) -> str | None:
     """What is wrong with one statement about a person's memory, or ``None``."""
     words = " ".join(sql.split())
     verb = words.split()[0]
-    bound = [rf"(\w+\.)?{column} = :{column}\b" for column in ("org", "user_id", "bot")]
+    bound = [rf"(\w+\.)?{column} = :{column}\b" for column in whose]
+    columns_first, values_first = f"{', '.join(whose)},", f":{', :'.join(whose)},"
     if verb == "INSERT":
         columns = re.search(r"INSERT INTO \w+ \(([^)]*)\)", words)
         values = re.search(r"VALUES \((.*?)\)(?: ON CONFLICT| RETURNING|;|$)", words)
         if not columns or not values:
             return "INSERT without columns or VALUES"
-        if not columns[1].startswith("org, user_id, bot,") or not values[1].startswith(":org, :user_id, :bot,"):
+        if not columns[1].startswith(columns_first) or not values[1].startswith(values_first):
             return "does not begin with the person"
         if any(not re.fullmatch(r":\w+|\d+|'\w*'", value.strip()) for value in values[1].split(",")):
             return "computes a value"
     elif not all(re.search(pattern, words) for pattern in bound):
-        return "does not name org, user_id and bot as bound parameters"
+        return f"does not name {', '.join(whose)} as bound parameters"
     setting = re.search(r" SET (.*?)(?: WHERE | RETURNING |;|$)", words)
     if setting and any(
         not re.fullmatch(r"\w+ = (:\w+|excluded\.\w+|\d+|'\w*')", part.strip()) for part in setting[1].split(",")
@@ -87,6 +90,11 @@ def fault(sql: str) -> str | None:
 @pytest.mark.parametrize("entry", OF_A_PERSON, ids=ids(OF_A_PERSON))
 def test_a_statement_about_memory_names_its_person_and_computes_nothing(entry: tuple[str, str, str]) -> None:
     assert fault(entry[2]) is None
+
+
+@pytest.mark.parametrize("entry", IN_ALL_ASSISTANTS, ids=ids(IN_ALL_ASSISTANTS))
+def test_a_statement_about_provider_keys_names_whose_they_are(entry: tuple[str, str, str]) -> None:
+    assert fault(entry[2], ("org", "user_id")) is None
 
 
 @pytest.mark.parametrize(
@@ -151,7 +159,7 @@ def test_a_scan_of_one_person_never_reads_a_whole_table() -> None:
     db = apsw.Connection(":memory:")
     for _, sql in queries.migrations("sqlite"):
         db.execute(sql)
-    for _, name, sql in OF_A_PERSON:
+    for _, name, sql in OF_A_PERSON + IN_ALL_ASSISTANTS:
         args = dict.fromkeys(re.findall(r":([a-z_0-9]+)", sql))
         plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", args)]
         scans = [step for step in plan if step.startswith("SCAN") and "json_each" not in step]

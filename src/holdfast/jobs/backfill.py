@@ -15,7 +15,7 @@ from ..errors import BadInput, Conflict
 from ..llm.protocol import ModelError
 from ..reports import BackfillReport, DigestReport
 from ..scope import Scope
-from ..store.protocol import ReadView
+from ..store.protocol import ReadView, Store
 from .rebuild import Rebuilder, Span, hopeless
 from .remake import check_active
 from .writers import Effort
@@ -49,9 +49,10 @@ class _Stop(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Backfiller:
-    """Backfills one store; ``catch_up`` does the work that is due in a conversation."""
+    """Backfills one store; ``rebuilder`` tells who makes a person's rows, ``catch_up`` does the work that is due."""
 
-    rebuilder: Rebuilder
+    store: Store
+    rebuilder: Callable[[Scope], Rebuilder]
     catch_up: Callable[[Scope], DigestReport]
 
     def backfill(self, wanted: Wanted) -> BackfillReport:
@@ -74,17 +75,17 @@ class Backfiller:
     def _conversations(self, person: Scope | None) -> Iterator[Scope]:
         """Every conversation of one person, or of all, whose owner did not pause memory."""
         for one in self._people() if person is None else [person]:
-            rows = self.rebuilder.remake.store.read(one, lambda view: view.conversations())
+            rows = self.store.read(one, lambda view: view.conversations())
             yield from (one.about(row.subject).within(row.conversation) for row in rows)
 
     def _people(self) -> Iterator[Scope]:
         after = None
-        while page := self.rebuilder.remake.store.people(limit=_PAGE, after=after):
+        while page := self.store.people(limit=_PAGE, after=after):
             yield from (Scope(org, bot, user) for org, user, bot in page)
             after = page[-1]
 
     def _conversation(self, scope: Scope, wanted: Wanted, report: BackfillReport) -> BackfillReport:
-        self.rebuilder.remake.store.read(scope, check_active)
+        self.store.read(scope, check_active)
         if not wanted.dry_run:
             done = self.catch_up(scope)
             made = done.summaries if {"summaries", "meta"} & set(wanted.layers) else 0
@@ -95,7 +96,7 @@ class Backfiller:
                 tokens=report.tokens + done.tokens,
             )
         for layer in wanted.layers:
-            if not self.rebuilder.remake.writer.makes(layer):
+            if not self.rebuilder(scope).remake.writer.makes(layer):
                 continue
             for span, missing in self._due(scope, layer):
                 report = self._range(scope, layer, span, wanted, report, missing=missing)
@@ -103,10 +104,10 @@ class Backfiller:
 
     def _due(self, scope: Scope, layer: str) -> list[tuple[Span, bool]]:
         """The ranges of a layer, each with whether it is to be made."""
-        spans = self.rebuilder.spans(scope, layer)
-        if not self.rebuilder.remake.writer.by_model:
+        spans = self.rebuilder(scope).spans(scope, layer)
+        if not self.rebuilder(scope).remake.writer.by_model:
             return [(span, False) for span in spans]
-        economy = self.rebuilder.remake.config.economy
+        economy = self.rebuilder(scope).remake.config.economy
 
         def look(view: ReadView) -> list[tuple[Span, bool]]:
             if layer == "facts":
@@ -120,7 +121,7 @@ class Backfiller:
             by_rules = layer == "summaries" or not economy  # there the digest tells levels by the rules, too
             return [(span, s is not None and (s.stale or (by_rules and s.source == SOURCE))) for span, s in found]
 
-        return self.rebuilder.remake.store.read(scope, look)
+        return self.store.read(scope, look)
 
     def _range(
         self, scope: Scope, layer: str, span: Span, wanted: Wanted, report: BackfillReport, *, missing: bool
@@ -133,12 +134,12 @@ class Backfiller:
             time.sleep(wanted.delay_ms / 1000)
         try:
             if wanted.dry_run:
-                took = self.rebuilder.effort(scope, layer, span)
+                took = self.rebuilder(scope).effort(scope, layer, span)
             else:
-                took = self.rebuilder.one(scope, layer, span)
+                took = self.rebuilder(scope).one(scope, layer, span)
         except ModelError as error:
             where = f"{scope.conversation} {layer} {span.start_seq}-{span.end_seq}"
-            report = _with(report, self.rebuilder.remake.writer.spent())
+            report = _with(report, self.rebuilder(scope).remake.writer.spent())
             report = replace(
                 report,
                 processed=report.processed + 1,

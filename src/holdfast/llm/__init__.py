@@ -13,9 +13,19 @@ from ..config import Config
 from ..errors import ConfigError
 from .functions import Function, from_function
 from .protocol import Answer, BadAnswer, LanguageModel, ModelError, Request
-from .providers import model
+from .providers import from_address, model
 
-__all__ = ["Answer", "BadAnswer", "Function", "LanguageModel", "ModelError", "Request", "model", "model_of"]
+__all__ = [
+    "Answer",
+    "BadAnswer",
+    "Function",
+    "LanguageModel",
+    "ModelError",
+    "Request",
+    "from_address",
+    "model",
+    "model_of",
+]
 
 
 def model_of(llm: Any, config: Config) -> LanguageModel | None:

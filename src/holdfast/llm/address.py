@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import Literal
 
-from ..errors import ConfigError
+from ..errors import BadInput, ConfigError
+from ..secret import Secret
+from .guard import Endpoint, Guard
 
 Retention = Literal["24h", "in_memory"]
 
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}")
+_KEY = re.compile(r"[!-~]{0,4096}")
 OLLAMA_URL = "http://127.0.0.1:11434/v1"
 MAX_ANSWER_MB = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One provider: the variables that may hold its key, and its address."""
+    """One provider: the variables that may hold its key and its address, our default, and the provider's own address."""
 
     name: str
     keys: tuple[str, ...]
     urls: tuple[str, ...] = ()
     url: str = ""
+    home: str = ""
 
 
 PROVIDERS = {
     provider.name: provider
     for provider in (
-        Provider("openai", ("OPENAI_API_KEY",), ("OPENAI_BASE_URL",)),
-        Provider("anthropic", ("ANTHROPIC_API_KEY",), ("ANTHROPIC_BASE_URL",)),
-        Provider("google", ("GOOGLE_API_KEY", "GEMINI_API_KEY"), ("GOOGLE_GEMINI_BASE_URL",)),
+        Provider("openai", ("OPENAI_API_KEY",), ("OPENAI_BASE_URL",), home="https://api.openai.com/v1"),
+        Provider("anthropic", ("ANTHROPIC_API_KEY",), ("ANTHROPIC_BASE_URL",), home="https://api.anthropic.com"),
+        Provider(
+            "google",
+            ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+            ("GOOGLE_GEMINI_BASE_URL",),
+            home="https://generativelanguage.googleapis.com",
+        ),
         Provider("ollama", (), ("OLLAMA_BASE_URL", "OLLAMA_HOST"), OLLAMA_URL),
     )
 }
@@ -41,7 +52,8 @@ class Address:
     Where a model is asked.
 
     ``compatible``: some other server that speaks OpenAI's protocol, to which nothing that only OpenAI knows is
-    sent.  The key stands in no text of this value.
+    sent.  ``way`` is how a key of somebody's own gets there: guarded, and to that endpoint alone.  The key stands in no
+    text of this value.
     """
 
     provider: str
@@ -51,6 +63,7 @@ class Address:
     compatible: bool
     cache_retention: Retention = "24h"
     max_answer_bytes: int = MAX_ANSWER_MB * 2**20
+    way: tuple[Endpoint, Guard] | None = None
 
     @property
     def name(self) -> str:
@@ -95,6 +108,35 @@ def located(
         )
     url = base_url or _first(provider.urls) or provider.url or None
     return Address(known, wanted, _whole(known, url), key, compatible, cache_retention)
+
+
+def brought(
+    provider: str,
+    model: str,
+    base_url: str | None,
+    key: Secret,
+    guard: Guard,
+    cache_retention: Retention = "24h",
+) -> Address:
+    """
+    The address of a key that somebody brought: nothing of it is taken from the environment, which is the operator's.
+
+    Raises:
+        BadInput: no such provider, or names or keys that cannot be sent.
+        EndpointRefused: the key may not be sent there.
+    """
+    if provider not in PROVIDERS:
+        raise BadInput(f"there is no provider {provider!r}", hint=f"use {', '.join(PROVIDERS)}; other servers: openai")
+    if not isinstance(model, str) or _MODEL.fullmatch(model) is None:
+        raise BadInput("this is no name of a model", hint="write it as the provider does")
+    text = key.reveal()
+    if not (text or provider == "ollama") or _KEY.fullmatch(text) is None:
+        raise BadInput("this is no key", hint="letters, digits and signs without blanks, 4,096 at most")
+    home = PROVIDERS[provider].home or OLLAMA_URL
+    endpoint = guard.endpoint(_whole(provider, base_url) or home)
+    compatible = provider == "ollama" or (provider == "openai" and endpoint.url != home)
+    way = (endpoint, guard)
+    return Address(provider, model, endpoint.url, text or None, compatible, cache_retention, way=way)
 
 
 def _first(variables: tuple[str, ...]) -> str | None:

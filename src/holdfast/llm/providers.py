@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
-from .address import Retention, located
+from .address import Address, Retention, located
 
 if TYPE_CHECKING:
     from .remote import RemoteModel
@@ -34,7 +34,16 @@ def model(
     Raises:
         ConfigError: no such provider, or its package or its key is missing; the hint says what to do.
     """
-    address = located(name, base_url, api_key, cache_retention)
+    return from_address(located(name, base_url, api_key, cache_retention))
+
+
+def from_address(address: Address) -> RemoteModel:
+    """
+    The model at an address.
+
+    Raises:
+        ConfigError: the package that reaches providers is missing.
+    """
     try:
         remote = import_module(f"{__package__}.remote")
     except ImportError as error:

@@ -26,8 +26,10 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
 from ..errors import ConfigError
+from ..secret import Secret
 from ..text.tokens import count_tokens
 from .address import Address
+from .guarded import AddressRefused, guarded_client
 from .loop import Loop
 from .protocol import Answer, Finish, ModelError, Request
 
@@ -170,18 +172,23 @@ class _Counted(httpx2.AsyncByteStream):
         await self._body.aclose()
 
 
-def _client(limit: int) -> httpx2.AsyncClient:
+def _client(address: Address) -> httpx2.AsyncClient:
+    limit = address.max_answer_bytes
+
     async def counted(response: httpx2.Response) -> None:
         packing = response.headers.pop("content-encoding", "identity").strip().lower()
         if packing not in ("identity", "gzip", "deflate", ""):
             raise httpx2.ReadError("the answer is packed in a way that nobody asked for")
         response.stream = _Counted(response.stream, limit, packed=packing in ("gzip", "deflate"))
 
-    return httpx2.AsyncClient(
-        timeout=httpx2.Timeout(600, connect=CONNECT_TIMEOUT_S),
-        headers={"Accept-Encoding": "identity"},
-        event_hooks={"response": [counted]},
-    )
+    options: dict[str, Any] = {
+        "timeout": httpx2.Timeout(600, connect=CONNECT_TIMEOUT_S),
+        "headers": {"Accept-Encoding": "identity"},
+        "event_hooks": {"response": [counted]},
+    }
+    if address.way is None:
+        return httpx2.AsyncClient(**options)
+    return guarded_client(*address.way, address.provider, Secret(address.api_key or ""), **options)
 
 
 def _connect(address: Address, refused: frozenset[str]) -> tuple[Model, httpx2.AsyncClient]:
@@ -189,7 +196,7 @@ def _connect(address: Address, refused: frozenset[str]) -> tuple[Model, httpx2.A
     Raises:
         ConfigError: the provider's package is missing or refuses an option.
     """
-    client = _client(address.max_answer_bytes)
+    client = _client(address)
     try:
         return _model(address, client, refused), client
     except ImportError as error:
@@ -355,6 +362,9 @@ def _broken(name: str, error: BaseException) -> ModelError:
     while seen is not None:
         if isinstance(seen, AnswerTooLong):
             return ModelError(f"{name} sent an answer beyond any length that was asked for", hint="it is tried again")
+        if isinstance(seen, AddressRefused):
+            hint = "give another base_url, or have the operator allow it"
+            return ModelError(f"{name} is not asked: {seen}", hint=hint, transient=False, setup=True)
         seen = seen.__cause__ or seen.__context__
     phase = getattr(error, "phase", None)
     said = "cannot be reached" if phase in ("connect", "pool") else "broke off"

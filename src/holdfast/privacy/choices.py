@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from ..clock import from_ms
 from ..ingest.consent import effective
+from ..jobs.kit import Reads
 from ..scope import Scope
 from ..store.protocol import ConsentRow, PersonRow, ReadView, Store, WriteView
 from ..types import Consent, ConsentState
@@ -25,7 +25,7 @@ class Choices:
     store: Store
     now_ms: Callable[[], int]
     embeds: bool
-    reads: Literal["", "turns", "chunks"] = ""
+    reads: Callable[[Scope], Reads]
 
     def status(self, scope: Scope) -> Consent:
         """What holds now for the scope's subject, or for all of the person's."""
@@ -44,6 +44,8 @@ class Choices:
         From now on; work that runs is discarded, and what waited is ordered again when memory resumes.
         """
 
+        reads = self.reads(scope)
+
         def work(view: WriteView) -> None:
             now_ms, person = self.now_ms(), view.person()
             if state_of(view, scope.subject) == state and state != "active":
@@ -53,15 +55,15 @@ class Choices:
                 return
             view.save_person(replace(person, epoch=person.epoch + 1), now_ms)
             if state == "active":
-                self.take_up(view, now_ms)
+                self.take_up(view, reads, now_ms)
             else:
                 view.remove_jobs()
             view.release_jobs(now_ms)
 
         self.store.write(scope, work)
 
-    def take_up(self, view: WriteView, now_ms: int) -> None:
-        """Order what the messages that are there still call for."""
+    def take_up(self, view: WriteView, reads: Reads, now_ms: int) -> None:
+        """Order what the messages that are there still call for, of the rules and, as it *reads*, of a model."""
         for row in view.conversations():
             here, last = view.at(row.subject, row.conversation), row.next_seq - 1
             if state_of(here, row.subject) != "active":
@@ -70,9 +72,9 @@ class Choices:
                 here.want("extract", "", wanted=last, run_at_ms=now_ms, now_ms=now_ms)
             if row.chunk_start <= last:
                 here.want("chunk", "", wanted=last, run_at_ms=now_ms, now_ms=now_ms)
-            if self.reads == "turns" and row.unread_turns:
+            if reads == "turns" and row.unread_turns:
                 here.want("read", "", wanted=last, run_at_ms=now_ms, now_ms=now_ms)
-            if self.reads:
+            if reads:
                 _take_up_episodes(here, now_ms)
             if self.embeds:
                 here.want("embed", "", wanted=last, run_at_ms=now_ms, now_ms=now_ms)

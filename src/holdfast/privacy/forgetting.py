@@ -31,6 +31,7 @@ TABLES = {
     "vector": "vectors", "derivation": "edges", "coverage": "coverage", "job": "jobs", "prefix": "prefixes",
     "never": "topics", "episodes": "asked for episodes", "rebuilt": "rebuilds",
     "reading": "readings", "shown": "measured replies", "prompt": "prompts", "usage": "usage",
+    "provider_key": "provider keys",
 }  # fmt: skip
 
 

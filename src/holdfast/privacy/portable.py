@@ -17,6 +17,7 @@ from ..config import Config
 from ..errors import BadInput, Conflict, HoldfastError
 from ..ingest.append import document
 from ..ingest.prepare import indexed
+from ..jobs.kit import Reads
 from ..jobs.summaries import into_index as summary_into_index
 from ..reconcile.indexing import into_index as fact_into_index
 from ..scope import Scope, checked_name
@@ -89,9 +90,10 @@ class Portable:
         if data.get("version") != VERSION:
             raise BadInput(f"this export has version {data.get('version')!r}; this library reads {VERSION}")
         whole = scope.about(None)
+        reads = self.choices.reads(whole)
         trial = open_store(":memory:", self.config)
         try:
-            trial.write(whole, lambda view: self._import(view, data))
+            trial.write(whole, lambda view: self._import(view, data, reads))
             broken = trial.check()
         except (Conflict, BadInput) as error:
             raise BadInput(f"this export cannot be used: {error.message}") from error
@@ -101,9 +103,9 @@ class Portable:
             trial.close()
         if broken:
             raise BadInput(f"this export breaks the rule {broken[0].rule}", hint="export the person again")
-        self.store.write(whole, lambda view: self._import(view, data))
+        self.store.write(whole, lambda view: self._import(view, data, reads))
 
-    def _import(self, view: WriteView, data: Data) -> None:
+    def _import(self, view: WriteView, data: Data, reads: Reads) -> None:
         if view.person() != PersonRow() or view.consent():
             raise Conflict("something is held about this person already", hint="erase() first, or choose another user")
         now_ms = self.now_ms()
@@ -128,7 +130,7 @@ class Portable:
             view.add_prompt(made(PromptRow, item))
         for item in _may_be_listed(data, "usage"):
             view.add_usage(made(UsageRow, item))
-        self.choices.take_up(view, now_ms)
+        self.choices.take_up(view, reads, now_ms)
 
     def _take_conversation(self, view: WriteView, item: Data, now_ms: int) -> None:
         row = made(ConversationRow, item)

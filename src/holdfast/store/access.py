@@ -1,5 +1,5 @@
 """
-The part of the waist that has to do with keys: who may ask over the network.
+The part of the waist that has to do with keys: who may ask over the network, and sealed keys of providers.
 
 `holdfast.store.protocol` takes it up into `Store`.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
+
+from .vault import SealedLooks
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class KeyRow:
     revoked: int | None = None
 
 
-class KeyLooks(Protocol):
+class KeyLooks(SealedLooks, Protocol):
     """What a `Store` keeps of keys."""
 
     def key(self, key_id: str) -> KeyRow | None:

@@ -63,6 +63,7 @@ HINTS = {
     "consent": "pause the person again",
     "usage": "erase this person's usage, or restore a backup",
     "prompt": "reset this person's prompts",
+    "provider_key": "set this key of a provider again",
     "job_state": "cancel the job and order its work again",
 }
 """Each rule, in the order in which they are looked at, and what to do when it is broken."""

@@ -42,6 +42,7 @@ OF_PERSON = (
     "never",
     "usage",
     "prompt",
+    "provider_key",
     "person",
 )
 

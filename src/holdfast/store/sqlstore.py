@@ -21,6 +21,7 @@ from .ledger import ErasedRow
 from .protocol import ConsentRow, KeyRow, ReadView, Scrubbed, WriteView
 from .readview import Driver, SqlReadView
 from .values import UsageRow
+from .vault import SealedRow
 
 T = TypeVar("T")
 
@@ -219,6 +220,43 @@ class SqlStore(ABC):
         """See the protocol."""
         found = self._reading(lambda driver: driver.run("all_consent", {}))
         return [(Scope(org=row[0], user=row[1], bot=row[2]), ConsentRow(*row[3:])) for row in found]
+
+    def provider_keys(self, org: str, user: str) -> list[SealedRow]:
+        """See the protocol."""
+        found = self._reading(lambda driver: driver.run("provider_keys", {"org": org, "user_id": user}))
+        return [SealedRow(*row) for row in found]
+
+    def any_provider_key(self) -> bool:
+        """See the protocol."""
+        return bool(self._reading(lambda driver: driver.run("any_provider_key", {})))
+
+    def sealed_otherwise(self, master: str, *, limit: int = 100) -> list[SealedRow]:
+        """See the protocol."""
+        args = {"master": master, "limit": max(0, limit)}
+        return [SealedRow(*row) for row in self._reading(lambda driver: driver.run("sealed_otherwise", args))]
+
+    def save_provider_key(self, row: SealedRow) -> None:
+        """See the protocol."""
+        columns = asdict(row)
+        columns["user_id"] = columns.pop("user")
+        others = {name: columns[name] for name in ("org", "user_id", "provider", "id")}
+
+        def work(driver: Driver) -> None:
+            driver.run("remove_other_provider_keys", others)
+            driver.run("save_provider_key", columns)
+
+        self._writing(work)
+
+    def remove_provider_key(self, org: str, user: str, key_id: str) -> bool:
+        """See the protocol."""
+        args = {"org": org, "user_id": user, "id": key_id}
+        return bool(self._writing(lambda driver: driver.run("remove_provider_key", args)))
+
+    def reseal_provider_key(self, row: SealedRow, was: str) -> bool:
+        """See the protocol."""
+        key = {"org": row.org, "user_id": row.user, "id": row.id, "was": was}
+        seal = {"master": row.master, "sealed": row.sealed, "print": row.print}
+        return bool(self._writing(lambda driver: driver.run("reseal_provider_key", key | seal)))
 
     def check(self) -> list[Finding]:
         """See the protocol."""

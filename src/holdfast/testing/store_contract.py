@@ -27,6 +27,7 @@ from .contract_knowledge import FactsContract, IndexContract, SummariesContract
 from .contract_memory import MemoryContract
 from .contract_models import ModelsContract
 from .contract_remade import RemadeContract
+from .contract_vault import VaultContract
 
 
 class StoreContract(
@@ -38,6 +39,7 @@ class StoreContract(
     EraseContract,
     ModelsContract,
     RemadeContract,
+    VaultContract,
 ):
     """Everything that is asked of a store; supply a ``store`` fixture that yields an empty one."""
 

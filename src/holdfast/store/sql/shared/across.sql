@@ -72,7 +72,18 @@ UNION ALL SELECT 'reading', COUNT(*) FROM reading
 UNION ALL SELECT 'usage', COUNT(*) FROM usage
 UNION ALL SELECT 'prompt', COUNT(*) FROM prompt
 UNION ALL SELECT 'shown', COUNT(*) FROM shown
-UNION ALL SELECT 'erased', COUNT(*) FROM erased;
+UNION ALL SELECT 'erased', COUNT(*) FROM erased
+UNION ALL SELECT 'provider_key', COUNT(*) FROM provider_key;
+
+-- name: any_provider_key
+SELECT 1 FROM provider_key LIMIT 1;
+
+-- name: sealed_otherwise
+SELECT org, user_id, id, provider, model, base_url, master, sealed, print, set_at
+  FROM provider_key
+ WHERE master <> :master
+ ORDER BY org, user_id, id
+ LIMIT :limit;
 
 -- name: usage_across
 -- Counters summed over what :by_… leaves out; a null org, user_id or bot stands for all.

@@ -390,6 +390,13 @@ SELECT q.org, q.user_id, q.bot, q.version
  WHERE p.org IS NULL OR q.version < 1 OR q.name NOT IN ('chunk_summary', 'meta_summary', 'fact_extraction')
     OR length(q.text) > 4000;
 
+-- name: check_provider_key
+-- A key of a provider is sealed, and bound to an address.
+SELECT k.org, k.user_id, k.id
+  FROM provider_key k
+ WHERE length(k.sealed) < 40 OR length(k.master) <> 8 OR length(k.print) <> 4 OR length(k.base_url) < 10 OR k.model = ''
+    OR k.provider NOT IN ('openai', 'anthropic', 'google', 'ollama');
+
 -- name: check_merged
 -- What was merged names a memory that rests on all of its quotes, and that was not merged itself.
 SELECT f.org, f.user_id, f.bot, f.subject, f.id, f.superseded_by

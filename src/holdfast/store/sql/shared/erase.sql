@@ -273,4 +273,5 @@ UNION ALL SELECT 'rebuilt', COUNT(*) FROM rebuilt WHERE org = :org AND user_id =
 UNION ALL SELECT 'reading', COUNT(*) FROM reading WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'shown', COUNT(*) FROM shown WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'person', COUNT(*) FROM person WHERE org = :org AND user_id = :user_id AND bot = :bot
+UNION ALL SELECT 'provider_key', COUNT(*) FROM provider_key WHERE org = :org AND user_id = :user_id
 UNION ALL SELECT 'consent', COUNT(*) FROM consent WHERE org = :org AND user_id = :user_id AND bot = :bot;

@@ -1,0 +1,243 @@
+"""
+Where somebody's own key may be sent: to public addresses, and to those private ones that the operator allows.
+
+An address of a person's or an org's own is theirs to choose, and the request leaves from the operator's network.
+So its text is read strictly, with no form that two readers could take for different hosts; and what a name stands
+for is looked at again when it is connected to (`holdfast.llm.guarded`), because a name can change its mind.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import TypeAlias
+
+from ..errors import ConfigError, EndpointRefused
+
+Address: TypeAlias = IPv4Address | IPv6Address
+Resolve: TypeAlias = Callable[[str, int], Sequence[str]]
+"""From a name and a port to every address that the name has now."""
+
+_URL = re.compile(
+    r"(?P<scheme>https?)://(?P<host>[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252})|\[[0-9A-Fa-f:.]{2,45}\])"
+    r"(?::(?P<port>[0-9]{1,5}))?(?P<path>(?:/[A-Za-z0-9._~-]+)*/?)"
+)
+_ENTRY = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?")
+_LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_LOCAL_NAMES = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "home.arpa", "localdomain")
+
+# What machines of a cloud are asked for their own credentials; nobody serves a model there.
+METADATA = frozenset(
+    map(
+        ip_address,
+        ("169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254"),
+    )
+)
+_NEVER_PUBLIC = [
+    ip_network(net)
+    for net in (
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+        "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24",
+        "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3",
+        "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
+    )
+]  # fmt: skip
+_UNICAST = IPv6Network("2000::/3")
+_NAT64 = IPv6Network("64:ff9b::/96")
+_LEAST_PORT = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A base address that was read: ``url`` without a slash at its end; ``host`` in lower case, without brackets."""
+
+    url: str
+    scheme: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """One private host or network that may be asked: of any port when ``port`` is ``None``."""
+
+    host: str | None
+    network: tuple[int, int, int] | None
+    port: int | None
+
+    @classmethod
+    def of(cls, text: str) -> Allowed:
+        """
+        ``localhost:11434``, ``ollama.internal``, ``127.0.0.1``, ``[::1]:8000`` or ``10.0.0.0/8``.
+
+        Raises:
+            ConfigError: it is none of these.
+        """
+        try:
+            if "/" in text:
+                return cls(None, _span(text), None)
+            found = _ENTRY.fullmatch(text)
+            bare = text if found is None else found["host"].strip("[]").lower()
+            port = int(found["port"]) if found is not None and found["port"] else None
+            if ":" in bare or _is_number(bare):
+                return cls(None, _span(bare), port)
+            if found is not None and all(map(_LABEL.fullmatch, bare.split("."))):
+                return cls(bare, None, port)
+        except ValueError:
+            pass
+        raise ConfigError(
+            f"{text!r} is no host and no network",
+            hint="write localhost:11434, ollama.internal, 127.0.0.1 or 10.0.0.0/8",
+        )
+
+    def holds(self, host: str, port: int, address: Address | None) -> bool:
+        """Whether this entry means that host, or the network of that address."""
+        if self.port not in (None, port):
+            return False
+        if self.network is None:
+            return host == self.host
+        version, low, high = self.network
+        return address is not None and address.version == version and low <= int(address) <= high
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What may be connected to; ``resolve`` asks the system's resolver unless a test gives another."""
+
+    allowed: tuple[Allowed, ...] = ()
+    resolve: Resolve = lambda host, port: resolved(host, port)
+
+    @classmethod
+    def of(cls, allowed: Sequence[str]) -> Guard:
+        """
+        The guard that lets these private hosts and networks pass; see `Allowed.of`.
+
+        Raises:
+            ConfigError: one of them is neither.
+        """
+        return cls(tuple(Allowed.of(text) for text in allowed))
+
+    def endpoint(self, url: str) -> Endpoint:
+        """
+        *url* as a base address for a key of somebody's own; nothing is looked up.
+
+        Raises:
+            EndpointRefused: it can be read in two ways, is not of the web, or is private and not allowed.
+        """
+        found = _URL.fullmatch(url)
+        if found is None or any(part in (".", "..") for part in found["path"].split("/")):
+            hint = "write https://host/path, without user, query or fragment"
+            raise EndpointRefused("this base_url is not a plain address", hint=hint)
+        scheme, host = found["scheme"], found["host"].strip("[]").lower()
+        port = int(found["port"] or (443 if scheme == "https" else 80))
+        address = self._literal(host, bracketed=found["host"].startswith("["))
+        inner = None if address is None else inside(address)
+        local = inner not in METADATA and any(entry.holds(host, port, inner) for entry in self.allowed)
+        if scheme == "http" and not local:
+            raise EndpointRefused("a key is sent over https only", hint=_HINT)
+        if not local:
+            self._public(host, port, address)
+        if not 0 < port < 65_536:
+            raise EndpointRefused(f"there is no port {port}")
+        return Endpoint(url.rstrip("/"), scheme, host, port)
+
+    def check(self, host: str, port: int, told: str) -> str:
+        """
+        *told*, an address that *host* has now, when it may be connected to.
+
+        Raises:
+            EndpointRefused: it is private and not allowed, or nobody's.
+        """
+        try:
+            address: Address = ip_address(told)
+        except ValueError:
+            raise EndpointRefused(f"{host} has an address that is none") from None
+        inner = inside(address)
+        if inner in METADATA:
+            raise EndpointRefused(f"{host} stands for an address that gives out credentials of this machine")
+        if is_public(address) or any(entry.holds(host, port, inner) for entry in self.allowed):
+            return str(address)
+        raise EndpointRefused(f"{host} stands for a private address", hint=_HINT)
+
+    def addresses(self, host: str, port: int) -> list[str]:
+        """
+        What *host* stands for now, every address of it looked at; one that may not be used spoils them all.
+
+        Raises:
+            EndpointRefused: see `check`.
+            OSError: the name is not known.
+        """
+        found = [self.check(host, port, told) for told in dict.fromkeys(self.resolve(host, port))]
+        if not found:
+            raise OSError(f"{host} has no address")
+        return found
+
+    def _literal(self, host: str, *, bracketed: bool) -> Address | None:
+        """The address that *host* is, ``None`` for a name."""
+        if not bracketed and not _is_number(host):
+            if not all(map(_LABEL.fullmatch, host.split("."))):
+                raise EndpointRefused(f"{host!r} is no name of a host")
+            return None
+        try:
+            address: Address = ip_address(host)
+        except ValueError:
+            address = IPv4Address(0)
+        if bracketed != (address.version == 6) or (address.version == 4 and str(address) != host):
+            raise EndpointRefused(f"{host!r} is no address", hint="write an IPv4 address as four numbers")
+        return address
+
+    def _public(self, host: str, port: int, address: Address | None) -> None:
+        named = host.split(".")
+        local = len(named) < 2 or any(host == name or host.endswith(f".{name}") for name in _LOCAL_NAMES)
+        if (address is not None and not is_public(address)) or (address is None and local):
+            raise EndpointRefused(f"{host} is a private address", hint=_HINT)
+        if port != 443 and port < _LEAST_PORT:
+            raise EndpointRefused(f"port {port} is not one of a model", hint="443, or one from 1024 on")
+
+
+_HINT = "the operator allows private hosts and networks with Config.allow_private_endpoints"
+
+
+def resolved(host: str, port: int) -> list[str]:
+    """The addresses of a host, by the system's resolver."""
+    return [str(found[4][0]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+
+
+def inside(address: Address) -> Address:
+    """The IPv4 address that an IPv6 address wraps, or the address itself."""
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return address.ipv4_mapped
+        if address in _NAT64:
+            return IPv4Address(int(address) & 0xFFFF_FFFF)
+        if address.sixtofour is not None:
+            return address.sixtofour
+        if int(address) >> 32 == 0 and int(address) > 1:  # ::127.0.0.1, as it was written once
+            return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address
+
+
+def is_public(address: Address) -> bool:
+    """Whether the whole internet reaches this address, and nobody nearer does."""
+    wrapped = inside(address)
+    if wrapped != address and (not isinstance(address, IPv6Address) or address not in _NAT64):
+        return False  # mapped, 6to4, compatible: nobody who means well writes these
+    if wrapped in METADATA or any(wrapped.version == net.version and wrapped in net for net in _NEVER_PUBLIC):
+        return False
+    if isinstance(wrapped, IPv6Address) and (wrapped not in _UNICAST or wrapped.scope_id is not None):
+        return False
+    return wrapped.is_global and not wrapped.is_multicast
+
+
+def _is_number(host: str) -> bool:
+    """Whether a browser or a C library would take *host* for an IPv4 address in one of its many forms."""
+    return _NUMBER.fullmatch(host.rstrip(".").rsplit(".", 1)[-1]) is not None
+
+
+def _span(text: str) -> tuple[int, int, int]:
+    net = ip_network(text)
+    return net.version, int(net.network_address), int(net.broadcast_address)

@@ -1,0 +1,196 @@
+"""
+Keys of providers at rest: sealed with AES-256-GCM under a master key that is never in the store.
+
+What a key belongs to (org, user, row, provider, address) is bound into its seal, so that a row which was moved or
+changed does not open.  Without the master key nothing is sealed and nothing opens; there is no plain form.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import ConfigError, VaultLocked
+from ..secret import Secret
+
+MASTER, MASTER_FILE = "HOLDFAST_MASTER_KEY", "HOLDFAST_MASTER_KEY_FILE"
+KEY_BYTES, NONCE_BYTES = 32, 12
+_MOST_FILE_BYTES = 4_096
+_NEEDED = f"set {MASTER} or {MASTER_FILE}; `holdfast provider-keys --make-master-key` makes one"
+
+
+@dataclass(frozen=True, slots=True)
+class Master:
+    """One master key.  ``id`` is told by every row that it sealed; the key stands in no text of this value."""
+
+    id: str
+    _sealing: bytes = field(repr=False)
+    _printing: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, text: str) -> Master:
+        """
+        The key that *text* writes down: 32 bytes in base64 or hexadecimal.
+
+        Raises:
+            ConfigError: it is none; the text is not repeated.
+        """
+        raw = _bytes(text.strip())
+        if len(raw) != KEY_BYTES or len(set(raw)) < 8:
+            raise ConfigError(
+                "the master key is no key of 32 random bytes",
+                hint="`holdfast provider-keys --make-master-key` or `openssl rand -base64 32` makes one",
+            )
+        return cls(*(_derived(raw, use) for use in ("id", "seal", "print")))  # type: ignore[arg-type]
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a master key is not written down")
+
+
+@dataclass(frozen=True, slots=True)
+class Keyring:
+    """Master keys: the first seals, all of them open what they sealed."""
+
+    masters: tuple[Master, ...] = ()
+
+    def first(self) -> Master:
+        """
+        The one that seals.
+
+        Raises:
+            VaultLocked: there is none.
+        """
+        if not self.masters:
+            raise VaultLocked("keys of providers cannot be kept: there is no master key", hint=_NEEDED)
+        return self.masters[0]
+
+    def seal(self, secret: Secret, bound: Sequence[str]) -> tuple[str, str]:
+        """
+        ``(id of the master key, sealed text)``; it opens only with the same *bound*.
+
+        Raises:
+            VaultLocked: there is no master key.
+        """
+        master, nonce = self.first(), secrets.token_bytes(NONCE_BYTES)
+        sealed = _cipher(master._sealing).encrypt(nonce, secret.reveal().encode(), _told(master.id, bound))
+        return master.id, base64.b64encode(nonce + sealed).decode()
+
+    def open(self, master_id: str, sealed: str, bound: Sequence[str]) -> Secret:
+        """
+        What was sealed.
+
+        Raises:
+            VaultLocked: its master key is not there, or the row was changed or moved.
+        """
+        master = next((one for one in self.masters if one.id == master_id), None)
+        if master is None:
+            why = (
+                "there is no master key" if not self.masters else f"its master key {master_id} is not among those given"
+            )
+            raise VaultLocked(f"a key of a provider cannot be opened: {why}", hint=_NEEDED)
+        try:
+            raw = base64.b64decode(sealed, validate=True)
+            opened: bytes = _cipher(master._sealing).decrypt(
+                raw[:NONCE_BYTES], raw[NONCE_BYTES:], _told(master.id, bound)
+            )
+        except (ValueError, _refusal()):
+            hint = "set the key again, or restore a backup"
+            raise VaultLocked("a key of a provider does not open: its row was changed or moved", hint=hint) from None
+        return Secret(opened.decode())
+
+    def print_of(self, secret: Secret) -> str:
+        """Four characters by which an owner tells keys apart; without the master key they say nothing of the key."""
+        digest = hmac.digest(self.first()._printing, secret.reveal().encode(), "sha256")
+        return base64.b32encode(digest).decode().lower().rstrip("=")[-4:]
+
+
+def keyring(environ: os._Environ[str] | dict[str, str] = os.environ) -> Keyring:
+    """
+    The master keys of this process: the variable, or the file that the other variable names.
+
+    Several stand side by side, with spaces or on lines of their own, while one is replaced by another: the first
+    seals, the others still open.
+
+    Raises:
+        ConfigError: a key is no key, both variables are set, or the file is not its owner's alone.
+    """
+    text, path = environ.get(MASTER, ""), environ.get(MASTER_FILE, "")
+    if text and path:
+        raise ConfigError(f"{MASTER} and {MASTER_FILE} are both set", hint="unset one of them")
+    return Keyring(tuple(Master.of(word) for word in (_read(path) if path else text).split()))
+
+
+def new_master() -> Secret:
+    """A master key nobody has seen."""
+    return Secret(base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode())
+
+
+def _read(path: str) -> str:
+    try:
+        opened = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        raise ConfigError(f"{MASTER_FILE}: {path} cannot be read: {error.strerror}") from None
+    try:
+        found = os.fstat(opened)
+        if not stat.S_ISREG(found.st_mode):
+            raise ConfigError(f"{MASTER_FILE}: {path} is not a file")
+        if hasattr(os, "geteuid"):
+            if found.st_uid != os.geteuid():
+                hint = "chown it to the one that runs Holdfast"
+                raise ConfigError(f"{MASTER_FILE}: {path} belongs to another user", hint=hint)
+            if stat.S_IMODE(found.st_mode) & 0o177:
+                raise ConfigError(f"{MASTER_FILE}: others may use {path}", hint=f"chmod 600 {path}")
+        return os.read(opened, _MOST_FILE_BYTES).decode("ascii", "replace")
+    finally:
+        os.close(opened)
+
+
+def _bytes(text: str) -> bytes:
+    if re.fullmatch(r"[0-9a-fA-F]{64}", text):
+        return bytes.fromhex(text)
+    try:
+        return base64.b64decode(text.replace("-", "+").replace("_", "/") + "=" * (-len(text) % 4), validate=True)
+    except (ValueError, binascii.Error):
+        return b""
+
+
+def _derived(raw: bytes, use: str) -> str | bytes:
+    """A key of its own for each use (HKDF's expand step; the master key is uniform already)."""
+    made = hmac.digest(raw, f"holdfast vault 1 {use}".encode() + b"\x01", hashlib.sha256)
+    return made.hex()[:8] if use == "id" else made
+
+
+def _told(master_id: str, bound: Sequence[str]) -> bytes:
+    """What the seal covers beside the key: a list, so that no two lists of names run into the same bytes."""
+    return json.dumps(["holdfast provider key", 1, master_id, *bound], ensure_ascii=True).encode()
+
+
+def _cipher(key: bytes) -> Any:
+    """
+    Raises:
+        VaultLocked: the package that seals is missing.
+    """
+    try:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - it comes with an extra
+    except ImportError:
+        raise VaultLocked(
+            "keys of providers need a package that is not installed: cryptography",
+            hint="pip install 'holdfast[server]'",
+        ) from None
+    return AESGCM(key)
+
+
+def _refusal() -> type[Exception]:
+    from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - it comes with an extra
+
+    return InvalidTag
