@@ -44,6 +44,7 @@ from .jobs.queue import Queue
 from .jobs.reading import order_range
 from .jobs.reembed import Reembed
 from .jobs.shown import Shown, pour
+from .jobs.trying import Trial
 from .jobs.upkeep import Upkeep
 from .jobs.usage import counted, record
 from .jobs.uses import Uses
@@ -58,7 +59,7 @@ from .privacy.portable import Portable
 from .privacy.replay import Replay
 from .reconcile.decay import DAY_MS
 from .reconcile.registry import registry
-from .reports import ConsolidationReport, DigestReport, ErasureReceipt, RebuildReport, Receipt
+from .reports import ConsolidationReport, DigestReport, ErasureReceipt, PromptPreview, RebuildReport, Receipt
 from .scope import Scope
 from .store.protocol import ReadView, Store, WriteView
 from .store.values import UsageRow
@@ -292,6 +293,11 @@ class Pipeline:
         self.store.release(self.now_ms())
         if self._workers is not None:
             self._workers.wake()
+
+    def preview(self, scope: Scope, name: str, text: str, limit: int, *, dry_run: bool) -> PromptPreview:
+        """Try other words for a prompt; see `Prompts.preview`."""
+        kit = self.kits.of(scope)
+        return Trial(kit.asking, kit.rebuilder.remake).preview(scope, name, text, limit, dry_run=dry_run)
 
     def digest(self, timeout_s: float | None, scope: Scope | None = None) -> DigestReport:
         """Run everything that is due, for all people or for one; waits for this process's own threads."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from .checks import checked_count
 from .clock import from_ms
-from .errors import BadInput, Conflict
+from .errors import BadInput, Conflict, NotFound
 from .jobs.wording import CUSTOM, in_words
 from .pipeline import Pipeline
 from .privacy.choices import state_of
+from .reports import PromptPreview
 from .scope import Scope
 from .store.protocol import PersonRow, WriteView
 from .store.values import PromptRow
@@ -51,11 +55,51 @@ class Prompts:
             BadInput: there is no such prompt, or the text is empty or longer than 4,000 characters.
             Conflict: the user opted out.
         """
-        if not isinstance(text, str) or not storable(text).strip():
-            raise BadInput(f"the prompt {_checked(name)} needs some text", hint="reset(name) takes ours again")
-        if len(text) > MAX_PROMPT_CHARS:
-            raise BadInput(f"a prompt may have {MAX_PROMPT_CHARS:,} characters, this one has {len(text):,}")
-        return self._next(_checked(name), storable(text).strip())
+        return self._next(_checked(name), _words(_fitting(name, text)))
+
+    def draft(self, name: str, text: str) -> PromptVersion:
+        """
+        Save *text* as a version that is not used, to be tried and activated later.
+
+        Raises:
+            BadInput, Conflict: as `set`.
+        """
+        return self._next(_checked(name), _words(_fitting(name, text)), draft=True)
+
+    def activate(self, name: str, version: int) -> PromptVersion:
+        """
+        Use the words of a version, a draft or an older one, from now on: they become the newest version.
+
+        Raises:
+            BadInput: there is no such prompt.
+            NotFound: that version is not kept.
+            Conflict: the user opted out.
+        """
+        for row in self.versions(name):
+            if row.version == version:
+                return self._next(_checked(name), row.text)
+        raise NotFound(f"the prompt {name} has no version {version!r}", hint="versions(name) lists them")
+
+    def preview(self, name: str, text: str | None = None, *, limit: int = 3, dry_run: bool = False) -> PromptPreview:
+        """
+        Try words on the newest saved chunks, and tell what they make of them beside what stands there.
+
+        Nothing is written but what the calls cost.
+
+        Args:
+            name: which prompt.
+            text: the words; ours when not given.
+            limit: chunks at most, one call each.
+            dry_run: ask nothing; tell on what it would be tried, with calls, tokens and cost.
+
+        Raises:
+            BadInput: as `set`.
+            ConfigError: the memory was opened without a model.
+            Conflict: the user paused memory or opted out.
+        """
+        words = "" if text is None else _words(_fitting(name, text))
+        count = checked_count("limit", limit)
+        return self._pipeline.preview(self._scope, _checked(name), words, count, dry_run=dry_run)
 
     def reset(self, name: str) -> PromptVersion:
         """
@@ -78,7 +122,7 @@ class Prompts:
         rows = self._pipeline.store.read(self._scope, lambda view: view.prompts())
         return [_version(row) for row in rows if row.name == known]
 
-    def _next(self, name: str, text: str) -> PromptVersion:
+    def _next(self, name: str, text: str, *, draft: bool = False) -> PromptVersion:
         now_ms = self._pipeline.now_ms()
 
         def work(view: WriteView) -> PromptRow:
@@ -86,10 +130,11 @@ class Prompts:
                 raise Conflict("the user does not want anything remembered", hint="opt_in() first")
             if view.person() == PersonRow():
                 view.save_person(PersonRow(epoch=now_ms), now_ms)
-            last = max((row.version for row in view.prompts() if row.name == name), default=0)
-            row = PromptRow(name, last + 1, text, now_ms)
+            own = [row for row in view.prompts() if row.name == name]
+            row = PromptRow(name, max((one.version for one in own), default=0) + 1, text, now_ms, draft)
             view.add_prompt(row)
-            view.remove_prompts(name, row.version - KEPT_VERSIONS)
+            used = max((one.version for one in (*own, row) if not one.draft), default=row.version)
+            view.remove_prompts(name, min(row.version - KEPT_VERSIONS, used - 1))  # what is used is kept
             return row
 
         return _version(self._pipeline.store.write(self._scope, work))
@@ -101,5 +146,18 @@ def _checked(name: object) -> str:
     return str(name)
 
 
+def _fitting(name: object, text: object) -> str:
+    if not isinstance(text, str) or not storable(text).strip():
+        raise BadInput(f"the prompt {_checked(name)} needs some text", hint="reset(name) takes ours again")
+    if len(text) > MAX_PROMPT_CHARS:
+        raise BadInput(f"a prompt may have {MAX_PROMPT_CHARS:,} characters, this one has {len(text):,}")
+    return text
+
+
+def _words(text: str) -> str:
+    return storable(text).strip()
+
+
 def _version(row: PromptRow) -> PromptVersion:
-    return PromptVersion(row.name, row.version, row.text, from_ms(row.since), in_words(row.name, [row]).digest)
+    digest = in_words(row.name, [replace(row, draft=False)]).digest
+    return PromptVersion(row.name, row.version, row.text, from_ms(row.since), digest, row.draft)

@@ -204,6 +204,48 @@ class BackfillReport:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptSample:
+    """
+    What a prompt makes of messages ``start_seq`` to ``end_seq``: ``new``, beside what stands there, ``old`` by ``source``.
+
+    ``gained`` and ``lost`` are facts, for the prompt that reads them.  ``error`` says why there is no answer.
+    """
+
+    subject: str
+    conversation: str
+    start_seq: int
+    end_seq: int
+    old: str = ""
+    source: str = ""
+    new: str = ""
+    gained: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    calls: int = 0
+    tokens: int = 0
+    cost: float | None = 0.0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptPreview:
+    """
+    A prompt tried on saved chunks: nothing was written but what the calls cost.
+
+    With ``dry_run`` nothing was asked, and ``calls``, ``tokens`` and ``cost`` are estimates that err upwards.  ``cost``
+    is ``None`` where no price is known.
+    """
+
+    name: str
+    digest: str
+    model: str
+    samples: tuple[PromptSample, ...]
+    calls: int = 0
+    tokens: int = 0
+    cost: float | None = 0.0
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class AskedAgain:
     """A question of the assistant whose answer, ``fact``, was believed before it was asked."""
 

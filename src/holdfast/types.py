@@ -289,7 +289,7 @@ class Budget:
 @dataclass(frozen=True, slots=True)
 class PromptVersion:
     """
-    One version of a person's own prompt, the newest of which is used.
+    One version of a person's own prompt; of those that are no ``draft`` the newest is used.
 
     ``text`` is empty where they went back to the words that come with the library.  ``digest`` stands in the
     ``source`` of what it wrote.
@@ -300,6 +300,7 @@ class PromptVersion:
     text: str
     since: datetime
     digest: str
+    draft: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,5 +35,5 @@ def in_words(name: str, rows: Sequence[PromptRow]) -> Prompt:
 
 def _newest(name: str, rows: Sequence[PromptRow]) -> str:
     """A person's own words for a prompt; empty where ours are used."""
-    own = [row for row in rows if row.name == name]
+    own = [row for row in rows if row.name == name and not row.draft]
     return max(own, key=lambda row: row.version).text if own else ""
