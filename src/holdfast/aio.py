@@ -41,13 +41,16 @@ from .reports import (
     ConsolidationReport,
     DigestReport,
     ErasureReceipt,
+    Explained,
     Metrics,
+    PromptPreview,
     PruneReport,
     RebuildReport,
     Rebuilt,
     Receipt,
     ReplayReport,
     Report,
+    StoreStats,
     Usage,
 )
 from .secret import ProviderKey, Secret, Upstream
@@ -265,6 +268,17 @@ class AsyncMemory:
         """
         await asyncio.to_thread(self._sync.retry, job_id)
 
+    async def run_now(self, job_id: str) -> None:
+        """
+        Make a job due at once: one that waits for a later time is put forward, a dead or cancelled one is ready again.
+
+        Threads of this process, or the next `digest`, take it up.
+
+        Raises:
+            NotFound: no such job waits for that.
+        """
+        await asyncio.to_thread(self._sync.run_now, job_id)
+
     async def cancel(self, job_id: str) -> None:
         """
         Keep a job from running; what it already wrote stays.
@@ -325,6 +339,10 @@ class AsyncMemory:
         return await asyncio.to_thread(
             self._sync.metrics, org=org, bot=bot, since=since, until=until, most_people=most_people
         )
+
+    async def stats(self) -> StoreStats:
+        """Where the store is, how large, and how many rows it has of each kind; for operators."""
+        return await asyncio.to_thread(self._sync.stats)
 
     async def doctor(self) -> Report:
         """Check every invariant of the store; reads all of it, changes nothing."""
@@ -440,6 +458,7 @@ class AsyncConversation:
         strategy: Strategy | None = None,
         system: str | None = None,
         count: Count | None = None,
+        note: bool = True,
     ) -> Context:
         """
         What the model should see now; with the layered strategy: summaries, facts, what is recalled, recent messages.
@@ -450,12 +469,20 @@ class AsyncConversation:
             strategy: what to choose; that of the conversation when not given. See `holdfast.strategies`.
             system: your own system prompt, put first and counted.
             count: how many tokens a text has; an estimate that errs upwards when not given.
+            note: whether it is for a reply: what it recalls counts as used, and its size is measured with the reply.
+                ``False`` to look at it only.
 
         Raises:
             BadInput: the budget is below 1, or the query is not text.
         """
         return await asyncio.to_thread(
-            self._sync.context, query, budget_tokens=budget_tokens, strategy=strategy, system=system, count=count
+            self._sync.context,
+            query,
+            budget_tokens=budget_tokens,
+            strategy=strategy,
+            system=system,
+            count=count,
+            note=note,
         )
 
     async def recall(self, query: str, *, last: int = 50, limit: int = 5) -> list[Hit]:
@@ -680,6 +707,22 @@ class AsyncPerson:
             conversation=conversation,
             explain=explain,
         )
+
+    async def explain(self, query: str, *, at: datetime | None = None, limit: int = 20) -> Explained:
+        """
+        What a question finds, with the parts of each score, and what of it a context would recall.
+
+        Nothing is noted: what is only looked at counts as no use.
+
+        Args:
+            query: words or a question.
+            at: as if asked then: only what had been said or held; "yesterday" in the question means the day before.
+            limit: candidates at most.
+
+        Raises:
+            BadInput: the query is empty or not text, or the time has no zone.
+        """
+        return await asyncio.to_thread(self._sync.explain, query, at=at, limit=limit)
 
     async def profile(self, *, budget_tokens: int = 500, count: Count | None = None) -> Section:
         """
@@ -926,6 +969,47 @@ class AsyncPrompts:
             Conflict: the user opted out.
         """
         return await asyncio.to_thread(self._sync.set, name, text)
+
+    async def draft(self, name: str, text: str) -> PromptVersion:
+        """
+        Save *text* as a version that is not used, to be tried and activated later.
+
+        Raises:
+            BadInput, Conflict: as `set`.
+        """
+        return await asyncio.to_thread(self._sync.draft, name, text)
+
+    async def activate(self, name: str, version: int) -> PromptVersion:
+        """
+        Use the words of a version, a draft or an older one, from now on: they become the newest version.
+
+        Raises:
+            BadInput: there is no such prompt.
+            NotFound: that version is not kept.
+            Conflict: the user opted out.
+        """
+        return await asyncio.to_thread(self._sync.activate, name, version)
+
+    async def preview(
+        self, name: str, text: str | None = None, *, limit: int = 3, dry_run: bool = False
+    ) -> PromptPreview:
+        """
+        Try words on the newest saved chunks, and tell what they make of them beside what stands there.
+
+        Nothing is written but what the calls cost.
+
+        Args:
+            name: which prompt.
+            text: the words; ours when not given.
+            limit: chunks at most, one call each.
+            dry_run: ask nothing; tell on what it would be tried, with calls, tokens and cost.
+
+        Raises:
+            BadInput: as `set`.
+            ConfigError: the memory was opened without a model.
+            Conflict: the user paused memory or opted out.
+        """
+        return await asyncio.to_thread(self._sync.preview, name, text, limit=limit, dry_run=dry_run)
 
     async def reset(self, name: str) -> PromptVersion:
         """

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .clock import Clock
+from .clock import Clock, from_ms, to_ms
 from .config import Config
 from .context.assemble import LAYERED, assemble
 from .context.budget import Count
@@ -26,9 +26,11 @@ from .embed.protocol import Embedder
 from .ingest.consent import effective
 from .ingest.redact import told
 from .privacy.choices import state_of
-from .recall.beliefs import believed, unexpired, with_replacements
+from .recall.beliefs import believed, facts_at, unexpired, with_replacements
 from .recall.cache import IndexCache
+from .recall.explained import ranked
 from .recall.search import default_min_score, recent, search
+from .reports import Explained
 from .scope import Scope
 from .store.protocol import PersonRow, ReadView, Store, WriteView
 from .text.tokens import count_tokens
@@ -40,6 +42,7 @@ NoteShown = Callable[[Scope, str, int, str, str, Sequence[str]], None]
 HIT_KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
 # Asked for beyond a search's limit, in place of facts that turn out to have run out.
 SPARE_HITS = 5
+MOST_LOOKED_AT = 500  # hits of today among which those of an earlier time are looked for
 MAX_OPENING = 8  # system messages at the head of a conversation that the classic strategies keep
 
 
@@ -242,6 +245,40 @@ class Answering:
         )
         return material, Prefix.loads(*known) if known else None
 
+    def explain(self, scope: Scope, query: str, at_ms: int, limit: int, *, today: bool) -> Explained:
+        """What a question finds and what of it a context would recall; see `Person.explain`."""
+        vector, at = self._vector(query), from_ms(at_ms)
+        threshold = self._least_score()
+
+        def work(view: ReadView) -> Explained:
+            state, most = state_of(view, scope.subject), self.config.recall_limit
+            if state != "active":
+                return Explained(query, at, threshold, most, (), state=state)
+            hits = search(
+                view,
+                query,
+                now=at,
+                limit=limit + SPARE_HITS if today else MOST_LOOKED_AT,
+                embedder=self.embedder,
+                previous=self._previous,
+                question_vector=vector,
+                cache=self.cache,
+                explain=True,
+                newest_first=True,
+            )
+            usable = self._told(view, self._usable(view, hits))
+            if today:
+                return Explained(query, at, threshold, most, ranked(usable[:limit], threshold, most))
+            past = [fact for fact in facts_at(view.facts_ever(), at_ms, self.now_ms()) if not fact.live]
+            seen = [hit for hit in usable if _was_there(view, hit, at_ms)][:limit]
+            return Explained(query, at, threshold, most, ranked(seen, threshold, most), tuple(past))
+
+        return self.store.read(scope, work)
+
+    def _least_score(self) -> float:
+        own = self.config.recall_min_score
+        return own if own is not None else default_min_score(self.embedder)
+
     def _recall(self, view: ReadView, question: str, vector: NDArray[np.float32] | None, verbatim: int) -> list[Hit]:
         """Hits for a context; some of them will be shown verbatim anyway, so a few more are asked for."""
         hits = search(
@@ -250,9 +287,7 @@ class Answering:
             now=self.clock(),
             kinds=("message", "fact"),
             limit=self.config.recall_limit + min(verbatim, 40),
-            min_score=self.config.recall_min_score
-            if self.config.recall_min_score is not None
-            else default_min_score(self.embedder),
+            min_score=self._least_score(),
             conversation=None,
             embedder=self.embedder,
             previous=self._previous,
@@ -272,6 +307,14 @@ def _note(view: WriteView, epoch: int, variant: str, prefix: Prefix) -> None:
     person = view.person()
     if person.epoch == epoch and person != PersonRow():
         view.save_prefix(variant, prefix.sha256, prefix.dumps())
+
+
+def _was_there(view: ReadView, hit: Hit, at_ms: int) -> bool:
+    """Whether what was found had been said, or held, at an earlier time."""
+    if hit.kind == "fact":
+        row = view.fact(hit.id)
+        return row is not None and to_ms(row.fact.valid_from) <= at_ms
+    return hit.at is not None and to_ms(hit.at) <= at_ms
 
 
 def _recalled(context: Context, hits: Sequence[Hit]) -> list[str]:

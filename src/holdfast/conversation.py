@@ -101,6 +101,7 @@ class Conversation:
         strategy: Strategy | None = None,
         system: str | None = None,
         count: Count | None = None,
+        note: bool = True,
     ) -> Context:
         """
         What the model should see now; with the layered strategy: summaries, facts, what is recalled, recent messages.
@@ -111,6 +112,8 @@ class Conversation:
             strategy: what to choose; that of the conversation when not given. See `holdfast.strategies`.
             system: your own system prompt, put first and counted.
             count: how many tokens a text has; an estimate that errs upwards when not given.
+            note: whether it is for a reply: what it recalls counts as used, and its size is measured with the reply.
+                ``False`` to look at it only.
 
         Raises:
             BadInput: the budget is below 1, or the query is not text.
@@ -124,6 +127,7 @@ class Conversation:
             strategy if strategy is not None else self._strategy,
             count or count_tokens,
             incognito=self._incognito,
+            quiet=not note,
         )
 
     def recall(self, query: str, *, last: int = 50, limit: int = 5) -> list[Hit]:

@@ -8,6 +8,7 @@ own.  ``aio.py`` is generated from this file.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
@@ -32,10 +33,11 @@ from .llm.protocol import Closable, LanguageModel
 from .measures.report import metrics, window_of
 from .person import Person
 from .pipeline import Pipeline
-from .reports import BackfillReport, DigestReport, Metrics, Report, Usage
+from .reports import BackfillReport, DigestReport, Metrics, Report, StoreStats, Usage
 from .scope import SELF, Scope, checked_name
 from .store import open_store
 from .store.doctor import RULES
+from .store.queries import newest
 from .types import Job
 from .vault import Vault
 
@@ -98,6 +100,7 @@ class Memory:
             previous=resolve(previous_embedder),
         )
         self._config = settings
+        self._place = re.sub(r"(?<=//)[^@/]*@", "", os.fspath(location))  # a password is nobody's business
 
     def __enter__(self) -> Memory:
         return self
@@ -238,6 +241,18 @@ class Memory:
         if not self._pipeline.store.retry(job_id, self._pipeline.now_ms()):
             raise NotFound(f"no dead or cancelled job has the id {job_id!r}", hint="jobs() lists them")
 
+    def run_now(self, job_id: str) -> None:
+        """
+        Make a job due at once: one that waits for a later time is put forward, a dead or cancelled one is ready again.
+
+        Threads of this process, or the next `digest`, take it up.
+
+        Raises:
+            NotFound: no such job waits for that.
+        """
+        if not self._pipeline.hurry(job_id):
+            raise NotFound(f"no job that could run has the id {job_id!r}", hint="jobs() lists them")
+
     def cancel(self, job_id: str) -> None:
         """
         Keep a job from running; what it already wrote stays.
@@ -309,6 +324,11 @@ class Memory:
         while page := self.people(after=after):
             yield from page
             after = page[-1]
+
+    def stats(self) -> StoreStats:
+        """Where the store is, how large, and how many rows it has of each kind; for operators."""
+        rows = dict(self._pipeline.store.stats())
+        return StoreStats(self._place, rows.pop("bytes", 0), newest(), rows)
 
     def doctor(self) -> Report:
         """Check every invariant of the store; reads all of it, changes nothing."""

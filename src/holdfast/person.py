@@ -19,7 +19,7 @@ from .privacy.forgetting import all_facts, erase_person, facts_with_words
 from .prompts import Prompts
 from .recall.beliefs import believed, facts_at
 from .reconcile.facts import ARCHIVED
-from .reports import ConsolidationReport, ErasureReceipt, Metrics, PruneReport, Usage
+from .reports import ConsolidationReport, ErasureReceipt, Explained, Metrics, PruneReport, Usage
 from .scope import Scope, checked_name
 from .store.protocol import FactRow, ReadView
 from .text.tokens import count_tokens
@@ -125,6 +125,25 @@ class Person:
             conversation=conversation,
             explain=explain,
         )
+
+    def explain(self, query: str, *, at: datetime | None = None, limit: int = 20) -> Explained:
+        """
+        What a question finds, with the parts of each score, and what of it a context would recall.
+
+        Nothing is noted: what is only looked at counts as no use.
+
+        Args:
+            query: words or a question.
+            at: as if asked then: only what had been said or held; "yesterday" in the question means the day before.
+            limit: candidates at most.
+
+        Raises:
+            BadInput: the query is empty or not text, or the time has no zone.
+        """
+        now_ms = self._pipeline.now_ms()
+        at_ms = now_ms if at is None else min(to_ms(at), now_ms)
+        found = checked_count("limit", limit)
+        return self._pipeline.answering.explain(self._scope, checked_query(query), at_ms, found, today=at is None)
 
     def profile(self, *, budget_tokens: int = 500, count: Count | None = None) -> Section:
         """

@@ -311,6 +311,14 @@ class Pipeline:
             report += drain(self.queue, person=scope, deadline=deadline)
         return report
 
+    def hurry(self, job_id: str) -> bool:
+        """Make one job due at once, whether it waits or was put aside; ``False`` when there is none."""
+        now_ms = self.now_ms()
+        found = self.store.hurry(job_id, now_ms) or self.store.retry(job_id, now_ms)
+        if found and self._workers is not None:
+            self._workers.wake()
+        return found
+
     def close(self) -> None:
         """Stop the background threads and close the store; pending jobs stay in it."""
         if self._workers is not None:

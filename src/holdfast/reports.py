@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from .types import ErasureLevel, Fact, FactChange, Summary
+from .types import ConsentState, ErasureLevel, Fact, FactChange, Hit, Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +317,54 @@ class ReplayReport:
     choices: int = 0
     entries: int = 0
     dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStats:
+    """Where a store is (``place``, without a password), its ``bytes``, its ``schema`` version, its ``rows`` by kind."""
+
+    place: str
+    bytes: int
+    schema: str
+    rows: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """
+    One candidate of a search, with why it would be recalled or not.
+
+    The parts of its score in four groups, which sum to it: ``words`` and ``meaning`` of the text itself, ``time``
+    (days that are named, newest first), and ``around`` (neighbours, speaker, prior and the rest).
+    """
+
+    rank: int
+    hit: Hit
+    words: float
+    meaning: float
+    time: float
+    around: float
+    kept: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """
+    How a question would be answered from memory, as `Person.explain` found it.
+
+    ``threshold`` is the score from which something is recalled, ``limit`` how many may be.  ``past`` are facts that held
+    at ``at`` and do not any more: they are not in the index, so they are not ranked.  ``state`` is what the
+    person chose; nothing is found unless it is ``active``.
+    """
+
+    query: str
+    at: datetime
+    threshold: float
+    limit: int
+    ranked: tuple[Ranked, ...]
+    past: tuple[Fact, ...] = ()
+    state: ConsentState = "active"
 
 
 @dataclass(frozen=True, slots=True)

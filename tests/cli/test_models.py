@@ -163,3 +163,23 @@ def test_work_that_waits_for_a_model_is_told_where_its_use_is_told(holdfast: Hol
     assert waits
     assert "openai:any refused the key (status 401) (check the key" in " ".join(holdfast("usage").out.split())
     assert all("check the key" in job["reason"] for job in waits)
+
+
+def test_prompts_are_drafted_tried_and_activated(holdfast: Holdfast) -> None:
+    holdfast("say", "Hello there, it is late.")
+    holdfast("prompts", "fact_extraction", "--set", "Only addresses.")
+    drafted = holdfast("prompts", "fact_extraction", "--set", "Only names.", "--draft")
+
+    assert "a draft" in drafted.out
+    assert holdfast("prompts", "fact_extraction").out.startswith("Only addresses.")
+    with ModelServer() as server:
+        model = ("--llm", "openai:any", "--base-url", server.url, "--json")
+        tried = holdfast("prompts", "fact_extraction", "--preview", "--set", "Only names.", *model)
+    assert tried.code == 0, tried.err
+    assert [sample["start_seq"] for sample in tried.data["samples"]] == [1]
+    assert server.asked[-1].system.startswith("Only names.")
+    assert holdfast("prompts", "fact_extraction", "--activate", "2").code == 0
+    assert holdfast("prompts", "fact_extraction").out.startswith("Only names.")
+    assert holdfast("prompts", "--preview").code == 2
+    assert holdfast("prompts", "fact_extraction", "--draft").code == 2
+    assert "rules take no prompts" in holdfast("prompts", "fact_extraction", "--preview").err

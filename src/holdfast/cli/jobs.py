@@ -30,6 +30,9 @@ def jobs(
     retry: Annotated[
         str | None, typer.Option("--retry", metavar="ID", help="Make a dead or cancelled job ready again.")
     ] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="ID", help="Make a job due now, whatever it waits for.")
+    ] = None,
     cancel: Annotated[str | None, typer.Option("--cancel", metavar="ID", help="Keep a job from running.")] = None,
     user: Annotated[
         str | None, typer.Option("--user", "-u", metavar="NAME", help="Only those of this user (default: everybody's).")
@@ -54,23 +57,25 @@ def jobs(
         try:
             if retry:
                 memory.retry(retry)
+            if run:
+                memory.run_now(run)
             if cancel:
                 memory.cancel(cancel)
         except NotFound as error:
             raise CommandError(error.code, error.message, hint="`holdfast jobs` lists them") from error
         found = [job for job in memory.jobs(state) if user in (None, job.user)]
     if as_json:
-        print_json({"retried": retry, "cancelled": cancel, "jobs": plain(found)})
+        print_json({"retried": retry, "put_forward": run, "cancelled": cancel, "jobs": plain(found)})
         return 0
-    _show(Screen(), found, retry, cancel, state, user)
+    _show(Screen(), found, retry or run, cancel, state, user)
     return 0
 
 
 def _show(
-    screen: Screen, found: list[Job], retry: str | None, cancel: str | None, state: str | None, user: str | None
+    screen: Screen, found: list[Job], ready: str | None, cancel: str | None, state: str | None, user: str | None
 ) -> None:
-    if retry:
-        screen.line(f"{retry} is ready again; `holdfast digest` runs it")
+    if ready:
+        screen.line(f"{ready} is ready again; `holdfast digest` runs it")
     if cancel:
         screen.line(f"{cancel} will not run; `holdfast jobs --retry {cancel}` takes that back")
     if not found:

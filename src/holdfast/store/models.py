@@ -63,5 +63,8 @@ class ModelLooks(Protocol):
         *by* names any of org, user, bot, day, layer, model.
         """
 
+    def hurry(self, job_id: str, now_ms: int) -> bool:
+        """Make a job that is ready due at once; ``False`` when there is none."""
+
     def release(self, now_ms: int, *, limit: int = 10_000) -> int:
         """Make jobs due whose reason begins with ``waiting:``, so many at most; how many there were."""

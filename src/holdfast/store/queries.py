@@ -46,3 +46,8 @@ def migrations(dialect: str) -> tuple[tuple[str, str], ...]:
     root = resources.files(__package__) / "sql" / dialect
     files = [f for f in root.iterdir() if f.name[0].isdigit() and f.name.endswith(".sql")]
     return tuple((f.name, f.read_text(encoding="utf-8")) for f in sorted(files, key=lambda f: f.name))
+
+
+def newest() -> str:
+    """The version of the schema that this library writes: the number of its newest migration."""
+    return migrations("sqlite")[-1][0].partition("_")[0]

@@ -1,0 +1,99 @@
+"""What a question finds is explained part by part, today and as if it was asked earlier, without leaving a trace."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from holdfast import Config, Memory
+from holdfast.errors import BadInput
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.embedder import HashEmbedder
+
+START = datetime(2026, 1, 5, 9, tzinfo=UTC)
+
+
+@pytest.fixture
+def clock():
+    return FakeClock(START)
+
+
+@pytest.fixture
+def memory(clock):
+    with Memory(embedder=HashEmbedder(), clock=clock, config=Config(recall_limit=3)) as opened:
+        chat = opened.conversation("c", user="ana")
+        for number, said in enumerate(("I live in Porto.", "The clock strikes.", "I like old clocks.") * 4):
+            chat.record(f"{said} Day {number}.", "I see.")
+            clock.advance(days=1)
+        opened.digest()
+        yield opened
+
+
+def test_the_groups_sum_to_the_score_of_the_same_search(memory):
+    ana = memory.person("ana")
+    found = ana.explain("Where do I live?", limit=10)
+
+    assert [one.hit.id for one in found.ranked] == [hit.id for hit in ana.search("Where do I live?", limit=10)]
+    assert [one.rank for one in found.ranked] == list(range(1, 11))
+    for one in found.ranked:
+        assert one.words + one.meaning + one.time + one.around == pytest.approx(one.hit.score)
+        assert one.hit.parts
+
+
+def test_what_is_kept_stands_above_the_threshold_and_within_the_limit(memory):
+    found = memory.person("ana").explain("Where do I live?", limit=30)
+    kept = [one for one in found.ranked if one.kept]
+
+    assert (found.limit, len(kept)) == (3, 3)
+    assert all(one.hit.score >= found.threshold and not one.reason for one in kept)
+    assert all(one.reason for one in found.ranked if not one.kept)
+    assert {"3 others are better"} <= {one.reason for one in found.ranked}
+
+
+def test_as_if_asked_earlier_only_what_had_been_said_counts(memory):
+    at = START + timedelta(days=2, hours=1)
+    found = memory.person("ana").explain("clocks", at=at, limit=50)
+
+    assert found.at == at
+    assert found.ranked
+    assert all(one.hit.at is not None and one.hit.at <= at for one in found.ranked if one.hit.kind == "message")
+    assert {one.hit.seq for one in found.ranked if one.hit.kind == "message"} <= set(range(1, 7))
+
+
+def test_facts_that_held_then_and_were_replaced_are_named_beside_the_ranking(memory, clock):
+    before = clock()
+    clock.advance(days=1)
+    memory.conversation("c", user="ana").record("I moved to Faro.", "Nice.")
+    found = memory.person("ana").explain("Where do I live?", at=before)
+
+    assert [fact.value for fact in found.past] == ["Porto"]
+    assert memory.person("ana").explain("Where do I live?").past == ()
+
+
+def test_looking_leaves_no_trace(memory):
+    def uses():
+        return [(fact.id, fact.uses, fact.last_used_at) for fact in memory.person("ana").facts()]
+
+    before = uses()
+    memory.person("ana").explain("Where do I live?")
+    memory.conversation("c", user="ana").context("Where do I live?", note=False)
+    memory.digest()
+    assert uses() == before
+    memory.conversation("c", user="ana").record("Where do I live?", "In Porto.")
+    assert memory.metrics().measure("token_saving").n == 0
+
+
+def test_nothing_is_found_while_memory_is_paused(memory):
+    ana = memory.person("ana")
+    ana.pause()
+    found = ana.explain("Where do I live?")
+
+    assert (found.state, found.ranked) == ("paused", ())
+
+
+def test_what_cannot_be_asked_is_refused(memory):
+    with pytest.raises(BadInput):
+        memory.person("ana").explain("  ")
+    with pytest.raises(BadInput):
+        memory.person("ana").explain("x", at=datetime(2026, 1, 1))
