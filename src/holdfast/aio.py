@@ -29,6 +29,7 @@ from .context.strategies import Strategy
 from .conversation import Conversation
 from .embed import BUILT_IN, BuiltIn
 from .embed.protocol import Embedder
+from .figures import Explained, Metrics, PromptPreview, StoreStats
 from .incoming import MessageLike
 from .ledger import Ledger
 from .llm import Function
@@ -41,16 +42,12 @@ from .reports import (
     ConsolidationReport,
     DigestReport,
     ErasureReceipt,
-    Explained,
-    Metrics,
-    PromptPreview,
     PruneReport,
     RebuildReport,
     Rebuilt,
     Receipt,
     ReplayReport,
     Report,
-    StoreStats,
     Usage,
 )
 from .secret import ProviderKey, Secret, Upstream

@@ -23,6 +23,7 @@ from .context.strategies import Strategy
 from .context.talk import opening
 from .digest.rolling import roll
 from .embed.protocol import Embedder
+from .figures import Explained
 from .ingest.consent import effective
 from .ingest.redact import told
 from .privacy.choices import state_of
@@ -30,7 +31,6 @@ from .recall.beliefs import believed, facts_at, unexpired, with_replacements
 from .recall.cache import IndexCache
 from .recall.explained import ranked
 from .recall.search import default_min_score, recent, search
-from .reports import Explained
 from .scope import Scope
 from .store.protocol import PersonRow, ReadView, Store, WriteView
 from .text.tokens import count_tokens

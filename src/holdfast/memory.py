@@ -24,6 +24,7 @@ from .conversation import Conversation
 from .embed import BUILT_IN, BuiltIn, resolve
 from .embed.protocol import Embedder
 from .errors import BadInput, ConfigError, NotFound
+from .figures import Metrics, StoreStats
 from .jobs.backfill import Wanted
 from .jobs.queue import WAITING, told
 from .jobs.usage import across
@@ -33,7 +34,7 @@ from .llm.protocol import Closable, LanguageModel
 from .measures.report import metrics, window_of
 from .person import Person
 from .pipeline import Pipeline
-from .reports import BackfillReport, DigestReport, Metrics, Report, StoreStats, Usage
+from .reports import BackfillReport, DigestReport, Report, Usage
 from .scope import SELF, Scope, checked_name
 from .store import open_store
 from .store.doctor import RULES

@@ -11,6 +11,7 @@ from .checks import checked_count, checked_query, checked_share, checked_text
 from .clock import to_ms
 from .context.budget import Count
 from .errors import BadInput, NotFound
+from .figures import Explained, Metrics
 from .jobs.usage import of_person
 from .measures.report import metrics, window_of
 from .pipeline import Pipeline
@@ -19,7 +20,7 @@ from .privacy.forgetting import all_facts, erase_person, facts_with_words
 from .prompts import Prompts
 from .recall.beliefs import believed, facts_at
 from .reconcile.facts import ARCHIVED
-from .reports import ConsolidationReport, ErasureReceipt, Explained, Metrics, PruneReport, Usage
+from .reports import ConsolidationReport, ErasureReceipt, PruneReport, Usage
 from .scope import Scope, checked_name
 from .store.protocol import FactRow, ReadView
 from .text.tokens import count_tokens

@@ -7,10 +7,10 @@ from dataclasses import replace
 from .checks import checked_count
 from .clock import from_ms
 from .errors import BadInput, Conflict, NotFound
+from .figures import PromptPreview
 from .jobs.wording import CUSTOM, in_words
 from .pipeline import Pipeline
 from .privacy.choices import state_of
-from .reports import PromptPreview
 from .scope import Scope
 from .store.protocol import PersonRow, WriteView
 from .store.values import PromptRow

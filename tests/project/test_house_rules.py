@@ -23,7 +23,7 @@ GENERATED = [PACKAGE / "aio.py"]  # nobody reads it; what it is written from fit
 
 # The path of a message, lowest first: a part imports what stands above it in this list, never what stands on its own
 # line.  Only the parts of BASE may use each other.
-BASE = {"types", "reports", "errors", "config", "scope", "clock", "checks", "incoming", "text", "secret"}
+BASE = {"types", "reports", "figures", "errors", "config", "scope", "clock", "checks", "incoming", "text", "secret"}
 LAYERS = [
     BASE,
     {"store", "llm", "embed"},

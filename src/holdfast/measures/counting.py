@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from ..clock import to_ms
+from ..figures import AskedAgain
 from ..privacy.byhand import BY_HAND, SOURCE
-from ..reports import AskedAgain
 from ..store.protocol import ConversationRow, FactRow, ReadView
 from ..store.values import ShownRow
 from ..types import Message

@@ -8,9 +8,10 @@ from statistics import median
 
 from ..clock import to_ms
 from ..errors import BadInput
+from ..figures import Measure, Metrics
 from ..jobs.usage import day_text
 from ..pipeline import Pipeline
-from ..reports import Measure, Metrics, Usage
+from ..reports import Usage
 from ..scope import Scope
 from ..types import Job
 from .counting import Tally, Window, tally

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..reports import Ranked
+from ..figures import Ranked
 from ..types import Hit
 
 TIME = frozenset(("day", "newest", "opens", "time"))

@@ -11,7 +11,8 @@ from starlette.exceptions import HTTPException
 from .. import __version__
 from ..clock import to_ms
 from ..errors import BadInput, NotFound
-from ..reports import DigestReport, Metrics, Report, Usage
+from ..figures import Metrics
+from ..reports import DigestReport, Report, Usage
 from ..types import ApiKey, Budget, Job, NewKey
 from .caller import Asked, Cursor, Limit, Working
 from .people import used_for

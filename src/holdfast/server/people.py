@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query, Response
 
 from ..clock import to_ms
+from ..figures import Metrics
 from ..person import Person
-from ..reports import ErasureReceipt, Metrics, Usage
+from ..reports import ErasureReceipt, Usage
 from ..types import Fact, FactChange, FactKind, Hit, Rejected, Section
 from .caller import NAMED, Cursor, Limit, Once, Whose
 from .matching import IfMatch, unchanged
