@@ -30,6 +30,7 @@ from .config import Config
 from .digest import rules
 from .embed.protocol import Embedder
 from .errors import Conflict, HoldfastError, StoreError
+from .figures import PromptPreview
 from .incoming import MessageLike, checked_messages
 from .ingest.append import Appended, Orders, append
 from .ingest.consent import INCOGNITO
@@ -59,7 +60,7 @@ from .privacy.portable import Portable
 from .privacy.replay import Replay
 from .reconcile.decay import DAY_MS
 from .reconcile.registry import registry
-from .reports import ConsolidationReport, DigestReport, ErasureReceipt, PromptPreview, RebuildReport, Receipt
+from .reports import ConsolidationReport, DigestReport, ErasureReceipt, RebuildReport, Receipt
 from .scope import Scope
 from .store.protocol import ReadView, Store, WriteView
 from .store.values import UsageRow
