@@ -37,7 +37,7 @@ WORDS_SHOWN = 60
 @app.command()
 def prompts(
     name: Annotated[
-        str | None, typer.Argument(help="fact_extraction, chunk_summary or meta_summary; all of them when not given.")
+        str | None, typer.Argument(help="fact_extraction, chunk_summary or meta_summary; all when not given.")
     ] = None,
     text: Annotated[str | None, typer.Option("--set", metavar="TEXT", help="Use these words from now on.")] = None,
     file: Annotated[
@@ -69,32 +69,31 @@ def prompts(
     \b
     Examples:
       holdfast prompts
-      holdfast prompts chunk_summary
       holdfast prompts chunk_summary --set "Sum up in two sentences. Mention every dose."
       holdfast prompts fact_extraction --file facts.md --user ana
       holdfast prompts chunk_summary --preview --set "Sum up in two sentences." --llm openai:gpt-5-mini
       holdfast prompts chunk_summary --activate 3
-      holdfast prompts chunk_summary --reset
     """
-    chosen = _checked(name, [text is not None, file is not None, reset, versions, activate is not None].count(True))
     words = text if file is None else _read(file)
+    chosen = _checked(name, [text is not None, file is not None, reset, versions, activate is not None].count(True))
     _check_words(chosen, words, draft=draft, preview=preview)
     opened = reading if words is None and not reset else writing
     with models.model(llm, base_url) if preview else nullcontext() as model, opened(store, model) as memory:
         own = memory.person(user, org=org, bot=bot).prompts
-        if preview:
-            _preview(own.preview(str(chosen), words), as_json)
-            return 0
         if chosen is None:
             _list(own, as_json)
+        elif preview:
+            _preview(own.preview(chosen, words), as_json)
         elif versions:
             _versions(own.versions(chosen), as_json)
         elif activate is not None:
             _made(own.activate(chosen, activate), as_json)
-        elif words is None and not reset:
-            _show(own, chosen, as_json, same_options(store, user, org=org, bot=bot))
+        elif reset:
+            _made(own.reset(chosen), as_json)
+        elif words is not None:
+            _made((own.draft if draft else own.set)(chosen, words), as_json)
         else:
-            _made(own.reset(chosen) if words is None else (own.draft if draft else own.set)(chosen, words), as_json)
+            _show(own, chosen, as_json, same_options(store, user, org=org, bot=bot))
     return 0
 
 
