@@ -17,6 +17,9 @@ GET    /openapi.json                                                   -
 GET    /mcp                                                            oaus
 POST   /mcp                                                            oaus
 DELETE /mcp                                                            oaus
+POST   /v1/chat/completions                                            oau
+GET    /v1/models                                                      oau
+GET    /v1/models/{model}                                              oau
 GET    /v1/whoami                                                      oaus
 GET    /v1/keys                                                        o
 POST   /v1/keys                                                        o

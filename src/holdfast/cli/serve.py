@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import sys
@@ -9,6 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -26,7 +28,20 @@ if TYPE_CHECKING:
 app = commands()
 
 _LINK_LASTS = timedelta(minutes=15)
+OPENAI = "https://api.openai.com/v1"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+UpstreamUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--upstream",
+        envvar="HOLDFAST_UPSTREAM_BASE_URL",
+        metavar="URL",
+        help="The model behind /v1/chat/completions; its key stands in HOLDFAST_UPSTREAM_API_KEY. "
+        "Otherwise OPENAI_BASE_URL with OPENAI_API_KEY.",
+    ),
+]
 
 
 @app.command()
@@ -39,6 +54,7 @@ def serve(
     allow_origin: Annotated[
         list[str] | None, typer.Option("--allow-origin", metavar="URL", help="A page whose scripts may ask.")
     ] = None,
+    upstream: UpstreamUrl = None,
     llm: Llm = None,
     base_url: BaseUrl = None,
     store: Store = STORE,
@@ -55,6 +71,7 @@ def serve(
       holdfast serve
       holdfast serve --store chat.db --port 8080 --llm openai:gpt-5-mini
       holdfast serve --host 0.0.0.0 --allow-host memory.example.org
+      holdfast serve --upstream http://127.0.0.1:11434/v1
     """
     server = _server()
     if host not in _LOOPBACK and not allow_host:
@@ -65,15 +82,16 @@ def serve(
             exit_code=2,
         )
     with models.model(llm, base_url) as model, writing(store, model, background=True) as memory:
-        first = _first_key(memory)
         listener = _listener(host, port)
         settings = server["settings"].ServerSettings(
             host=host,
             port=listener.getsockname()[1],
             allowed_hosts=tuple(allow_host or ()),
             allowed_origins=tuple(allow_origin or ()),
+            **_upstream(upstream, listener.getsockname()[1]),
         )
         running = server["listen"].server(server["app"].create_app(memory, settings), settings)
+        first = _first_key(memory)  # it is shown once: not before everything that can be refused was not
         link = memory.access.create("operator", name="sign-in link", expires_at=_LINK_LASTS).key
         _hello(settings, store, model.name if model else "built-in rules", first, link, as_json=as_json)
         signal.signal(signal.SIGTERM, _end)
@@ -168,6 +186,33 @@ def _server() -> dict[str, Any]:
         ) from error
 
 
+def _upstream(given: str | None, port: int) -> dict[str, str | None]:
+    """
+    Where chats go.  A key goes to the address that it was set for, and to no other.
+
+    Raises:
+        CommandError: the address is none, or this server's own.
+    """
+    environment = os.environ
+    url, key = given, environment.get("HOLDFAST_UPSTREAM_API_KEY")
+    if not url and (environment.get("OPENAI_BASE_URL") or environment.get("OPENAI_API_KEY")):
+        url, key = environment.get("OPENAI_BASE_URL") or OPENAI, environment.get("OPENAI_API_KEY")
+    if not url:
+        return {}
+    try:
+        parts = urlsplit(url)
+        own = parts.hostname in _LOOPBACK and parts.port == port
+    except ValueError:
+        parts, own = urlsplit(""), False
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        hint = "write it as https://api.openai.com/v1"
+        raise CommandError("bad-upstream", "the upstream is no address", hint=hint, exit_code=2)
+    if own:
+        hint = "name the model's own address with --upstream; is OPENAI_BASE_URL meant for clients?"
+        raise CommandError("bad-upstream", "the upstream is this server itself", hint=hint, exit_code=2)
+    return {"upstream_base_url": url, "upstream_key": key or None}
+
+
 def _listener(host: str, port: int) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
@@ -208,6 +253,10 @@ def _hello(settings: Any, store: str, reader: str, first: str | None, link: str,
         screen.line("")
         screen.line("the operator's key, shown this once: ", (first, STRONG))
         screen.line((f'  curl -H "Authorization: Bearer {first}" {address}/v1/whoami', QUIET))
+    if settings.upstream_base_url:
+        model_host = urlsplit(settings.upstream_base_url).hostname
+        screen.line("")
+        screen.line((f"OpenAI's protocol at {address}/v1, answered by {model_host}", QUIET))
     screen.line("")
     screen.line("the dashboard, with a link that signs in for the next 15 minutes:")
     screen.line((f"  {sign_in}", STRONG))

@@ -17,6 +17,8 @@ from ..memory import Memory
 from . import choices, conversations, operating, people, problems, work
 from .gate import Gate, Grant
 from .pages import entrance, shell
+from .proxy.routes import Proxy
+from .proxy.upstream import Pool
 from .routing import PERSON, PUBLIC, Table
 from .settings import ServerSettings
 from .shapes import Problem
@@ -40,8 +42,9 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
         max_request_body_size=settings.max_body_bytes,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the gate has looked
     )
+    proxy = Proxy(memory, settings)
     app = FastAPI(
-        lifespan=lambda _app: _life(assistant.session_manager, tasks),
+        lifespan=lambda _app: _life(assistant.session_manager, tasks, proxy.pool),
         title="Holdfast",
         version=__version__,
         summary="Conversation memory for chatbots: every turn kept, every fact current, every prompt within budget.",
@@ -60,6 +63,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
         return described(app)
 
     table.add_application(("GET", "POST", "DELETE"), "/mcp", PERSON, door.routes[0].endpoint)  # type: ignore[attr-defined]
+    proxy.add_to(table)
     table.install(app)
     app.state.table = table
     app.add_middleware(Gate, table=table, access=memory.access, settings=settings)
@@ -67,11 +71,12 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
 
 
 @asynccontextmanager
-async def _life(sessions: Any, tasks: Tasks) -> AsyncIterator[None]:
+async def _life(sessions: Any, tasks: Tasks, pool: Pool) -> AsyncIterator[None]:
     async with sessions.run():
         try:
             yield
         finally:
+            await pool.close()
             await run_in_threadpool(tasks.close)
 
 

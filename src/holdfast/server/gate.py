@@ -31,7 +31,16 @@ from .routing import Route, Table
 from .settings import ServerSettings
 
 ORG_HEADER, USER_HEADER = "x-holdfast-org", "x-holdfast-user"
-_CORS_HEADERS = "Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID, X-Holdfast-Org, X-Holdfast-User"
+_OWN_HEADERS = ("", "-User", "-Bot", "-Conversation", "-Store", "-Recall")
+# What OpenAI's client for browsers adds to every request.
+_CLIENT_HEADERS = ("Arch", "Lang", "OS", "Package-Version", "Retry-Count", "Runtime", "Runtime-Version", "Timeout")
+_CORS_HEADERS = ", ".join(
+    (
+        "Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID, X-Holdfast-Org",
+        *(f"X-{ours}{name}" for ours in ("Holdfast", "Memory") for name in _OWN_HEADERS if name or ours == "Memory"),
+        *(f"X-Stainless-{name}" for name in _CLIENT_HEADERS),
+    )
+)
 _MAX_QUERY_BYTES = 8_192
 
 
@@ -106,7 +115,7 @@ class Gate:
             "Access-Control-Allow-Origin": origin,
             "Access-Control-Allow-Headers": _CORS_HEADERS,
             "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
-            "Access-Control-Expose-Headers": "ETag, Location, Retry-After",
+            "Access-Control-Expose-Headers": "ETag, Location, Retry-After, X-Memory, X-Memory-Conversation",
             "Vary": "Origin",
         }
 
@@ -175,10 +184,10 @@ def grant(key: ApiKey, route: Route, names: Mapping[str, str], headers: Mapping[
     org = _name(headers, ORG_HEADER, key.org)
     if org != key.org and key.role != "operator":
         raise Refused(_forbidden("this key belongs to another org"))
-    bot = asked.get("bot", [key.bot or "default"])[-1]
+    bot = asked.get("bot", [named_by_header(headers, "bot", key.bot) or "default"])[-1]
     if key.bot is not None and bot != key.bot:
         raise Refused(_forbidden("this key opens another assistant's memory"))
-    user = names.get("user", _name(headers, USER_HEADER, key.user))
+    user = names.get("user", named_by_header(headers, "user", key.user))
     if key.user is not None and user != key.user:
         raise Refused(_forbidden("this key opens another user's memory"))
     subject = asked.get("subject", [key.subject])[-1]
@@ -191,6 +200,12 @@ def _linked(asked: Mapping[str, list[str]]) -> dict[str, str]:
     """The names that a program sends in headers, out of the query of a link."""
     named = ((ORG_HEADER, "org"), (USER_HEADER, "user"))
     return {header: quote(asked[name][-1], safe="") for header, name in named if name in asked}
+
+
+def named_by_header(headers: Mapping[str, str], what: str, own: str | None = None) -> str | None:
+    """The name in ``X-Holdfast-…`` or ``X-Memory-…``; *own* when there is none."""
+    found: str | None = _name(headers, f"x-memory-{what}", own)
+    return _name(headers, f"x-holdfast-{what}", found)  # type: ignore[no-any-return]
 
 
 def too_large(most: int) -> Response:

@@ -48,16 +48,25 @@ RETRY_AFTER_S = 5
 
 
 def problem(
-    status: int, code: str, title: str, detail: str = "", *, hint: str = "", headers: Mapping[str, str] | None = None
+    status: int,
+    code: str,
+    title: str,
+    detail: str = "",
+    *,
+    hint: str = "",
+    headers: Mapping[str, str] | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> Response:
-    """One problem as a response."""
+    """One problem as a response; *more* are members that the format does not know."""
     body: dict[str, Any] = {"type": f"urn:holdfast:{code}", "title": title, "status": status, "code": code}
     if detail:
         body["detail"] = detail
     if hint:
         body["hint"] = hint
     # ASCII, so that whatever a name held can be encoded
-    return Response(json.dumps(body), status_code=status, media_type=MEDIA_TYPE, headers=dict(headers or {}))
+    return Response(
+        json.dumps({**body, **(more or {})}), status_code=status, media_type=MEDIA_TYPE, headers=dict(headers or {})
+    )
 
 
 def of_error(error: HoldfastError) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 LOOPBACK = frozenset(("127.0.0.1", "::1", "localhost"))
 
@@ -15,6 +15,9 @@ class ServerSettings:
     ``allowed_hosts`` are the names under which the server may be asked for, without port; a request for another
     name is refused, so that a page elsewhere cannot reach the server by a name of its own that points here.
     ``allowed_origins`` are the pages (``https://chat.example``) whose scripts may ask from a browser.
+
+    ``upstream_base_url`` is where chats go (``https://api.openai.com/v1``), opened by ``upstream_key``; ``None``: there
+    is no such place.  A memory that has not answered a chat after ``memory_timeout_s`` is left out of it.
     """
 
     host: str = "127.0.0.1"
@@ -25,6 +28,12 @@ class ServerSettings:
     body_timeout_s: float = 30.0
     header_timeout_s: float = 10.0
     requests_per_minute: int = 6_000
+    upstream_base_url: str | None = None
+    upstream_key: str | None = field(default=None, repr=False)
+    upstream_connect_s: float = 10.0
+    upstream_timeout_s: float = 600.0
+    upstream_connections: int = 200
+    memory_timeout_s: float = 5.0
 
     @property
     def hosts(self) -> frozenset[str]:

@@ -1,0 +1,152 @@
+"""
+What a model answers, read while its bytes pass through.  Pure.
+
+The bytes themselves are nobody's business here: whatever cannot be read is passed on all the same, and not stored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...types import Message
+from ...wrap.replies import Spoken, reply_message
+
+MAX_READ_BYTES = 32 * 2**20
+_DONE = b"[DONE]"
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What the upstream says that the answer took."""
+
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+
+
+class Answer:
+    """
+    One answer: a JSON document, or a stream of events.
+
+    ``done``: the stream has said that it is at its end.  ``whole``: nothing of the answer is missing.
+    """
+
+    def __init__(self, content_type: str, encoding: str = "") -> None:
+        kind = content_type.partition(";")[0].strip().lower()
+        self.streams = kind == "text/event-stream"
+        self.readable = encoding.lower() in ("", "identity")
+        self.done = False
+        self.used: Used | None = None
+        self._rest = bytearray()
+        self._spoken = Spoken()
+        self._refusals: list[str] = []
+        self._finished = False
+        self._message: Message | None = None
+
+    def feed(self, chunk: bytes) -> None:
+        """The next bytes."""
+        if not self.readable:
+            return
+        self._rest += chunk
+        if len(self._rest) > MAX_READ_BYTES:
+            self.readable = False
+            self._rest.clear()
+        elif self.streams and b"\n" in chunk:
+            *lines, rest = bytes(self._rest).split(b"\n")
+            self._rest = bytearray(rest)
+            for line in lines:
+                self._line(line)
+
+    def end(self) -> None:
+        """There are no more bytes."""
+        if not self.readable:
+            return
+        if self.streams:
+            self._line(bytes(self._rest))
+            return
+        given = _json(bytes(self._rest))
+        if given is not None:
+            self._finished = True
+            self._note_use(given)
+            said = _of_first_choice(given, "message")
+            refusal = _get(_get(_first(said.get("choices")), "message"), "refusal") if said else None
+            self._message = reply_message(said) if said else None
+            if self._message is None and isinstance(refusal, str):
+                self._message = Message("assistant", refusal)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the model came to its end."""
+        return self.done or self._finished
+
+    def message(self) -> Message | None:
+        """What was said so far; ``None`` when that is nothing, or nothing that we can read."""
+        if not self.readable or not self.streams:
+            return self._message
+        said = self._spoken.message()
+        refusal = "".join(self._refusals)
+        if refusal and (said is None or not said.content):
+            return replace(said or Message("assistant", ""), content=refusal)
+        return said
+
+    def _line(self, line: bytes) -> None:
+        if not line.startswith(b"data:"):
+            return
+        payload = line[5:].strip()
+        if payload == _DONE:
+            self.done = True
+            return
+        given = _json(payload)
+        if given is None:
+            return
+        self._note_use(given)
+        said = _of_first_choice(given, "delta")
+        if not said:
+            return
+        choice = said["choices"][0]
+        self._finished = self._finished or choice.get("finish_reason") is not None
+        self._spoken.add(said)
+        refusal = _get(choice.get("delta"), "refusal")
+        if isinstance(refusal, str):
+            self._refusals.append(refusal)
+
+    def _note_use(self, given: Mapping[str, Any]) -> None:
+        usage, model = given.get("usage"), given.get("model")
+        asked, said = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+        if asked or said:
+            cached = min(asked, _count(_get(usage, "prompt_tokens_details"), "cached_tokens"))
+            self.used = Used(model if isinstance(model, str) and model else "unknown", asked, said, cached)
+
+
+def _of_first_choice(given: Mapping[str, Any], part: str) -> dict[str, Any]:
+    """*given* with the choice of number 0 alone, if it holds one whose *part* is an object."""
+    choices = given.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        if isinstance(choice, dict) and choice.get("index", 0) == 0 and isinstance(choice.get(part), dict):
+            return {"choices": [choice]}
+    return {}
+
+
+def _json(payload: bytes) -> Mapping[str, Any] | None:
+    try:
+        given = json.loads(payload)
+    except (ValueError, RecursionError):
+        return None
+    return given if isinstance(given, dict) else None
+
+
+def _get(value: object, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else None
+
+
+def _first(values: object) -> Any:
+    return values[0] if isinstance(values, list) and values else None
+
+
+def _count(value: object, name: str) -> int:
+    found = _get(value, name)
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0

@@ -1,0 +1,280 @@
+"""
+``/v1/chat/completions`` and ``/v1/models``: to the upstream and back, with the memory beside it.
+
+The memory never stands in the way: what fails in it is told in a header, and the request goes on as it came.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+import anyio
+import httpx2
+from anyio.to_thread import run_sync
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from ...errors import HoldfastError
+from ...memory import Memory
+from ..gate import Grant
+from ..problems import problem
+from ..routing import USER, Table
+from ..settings import ServerSettings
+from .answer import Answer
+from .naming import header_name, wanted
+from .request import ChatRequest, Unreadable, read, with_field
+from .turn import Turn, Turns
+from .upstream import VIA, Headers, Pool, Upstream, answered
+
+CHAT, MODELS, MODEL = "/v1/chat/completions", "/v1/models", "/v1/models/{model}"
+_log = logging.getLogger("holdfast")
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """One request on its way: what is sent on, to whom, and what the memory has to do with it."""
+
+    method: str
+    url: str
+    headers: Headers
+    body: bytes
+    turn: Turn | None = None
+    answer: Answer | None = None
+    begun: bool = False
+    kept: bool = False
+    told: list[tuple[bytes, bytes]] = field(default_factory=list)
+
+
+class Proxy:
+    """The routes, for one memory."""
+
+    def __init__(self, memory: Memory, settings: ServerSettings) -> None:
+        self._settings = settings
+        self._turns = Turns(memory)
+        self.pool = Pool(settings)
+
+    def add_to(self, table: Table) -> None:
+        """Put the routes into *table*."""
+        table.add_application(("POST",), CHAT, USER, _Application(self._chat))
+        table.add_application(("GET",), MODELS, USER, _Application(self._models))
+        table.add_application(("GET",), MODEL, USER, _Application(self._models))
+
+    def _upstream(self, grant: Grant) -> Upstream | None:
+        settings = self._settings
+        return Upstream(settings.upstream_base_url, settings.upstream_key) if settings.upstream_base_url else None
+
+    async def _models(self, scope: Scope, receive: Receive, send: Send) -> None:
+        upstream = self._upstream(scope["state"]["grant"])
+        if refusal := _refusal(scope, upstream):
+            await refusal(scope, receive, send)
+            return
+        assert upstream is not None
+        path = scope["path"].removeprefix("/v1")
+        exchange = _Exchange("GET", upstream.url(path, scope["query_string"]), upstream.headers(scope["headers"]), b"")
+        await self._relay(exchange, scope, receive, send)
+
+    async def _chat(self, scope: Scope, receive: Receive, send: Send) -> None:
+        grant: Grant = scope["state"]["grant"]
+        body = await _whole(receive)
+        if body is None:
+            return
+        upstream = self._upstream(grant)
+        if refusal := _refusal(scope, upstream):
+            await refusal(scope, receive, send)
+            return
+        assert upstream is not None
+        turn = Turn("off")
+        body = await self._remembered(body, turn, scope, grant, upstream)
+        url = upstream.url("/chat/completions", scope["query_string"])
+        exchange = _Exchange("POST", url, upstream.headers(scope["headers"]), body, turn, told=_telling(turn))
+        await self._relay(exchange, scope, receive, send)
+
+    async def _remembered(self, body: bytes, turn: Turn, scope: Scope, grant: Grant, upstream: Upstream) -> bytes:
+        """*body* with what the memory adds; as it came when the memory has nothing to add, or fails."""
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        try:
+            request = read(body)
+        except Unreadable:
+            turn.reason = "unreadable"
+            return body
+        asked = wanted(request.fields, headers, grant)
+        if asked.user is None or not (asked.store or asked.recall):
+            turn.reason = "no-user" if asked.user is None else "not-wanted"
+            return body
+        await self._safely(turn, lambda: self._turns.begin(request, asked, grant, turn))
+        if turn.state != "on" or not turn.inserted:
+            return body
+        return _written(request, turn, asked.user, grant, upstream)
+
+    async def _safely(self, turn: Turn, work: Callable[[], None]) -> None:
+        """Do *work* of the memory in a thread; whatever it raises, and however long it takes, the chat goes on."""
+        failed = "slow"
+        with anyio.move_on_after(self._settings.memory_timeout_s):
+            try:
+                await run_sync(work, abandon_on_cancel=True)
+                if turn.state == "off" and not turn.reason:
+                    turn.state = "on"
+                return
+            except HoldfastError as error:
+                failed = error.code
+            except Exception as error:  # noqa: BLE001 - whatever the memory raises must not cost the chat its answer
+                failed = "internal"
+                _log.error("the memory failed in a chat: %s", type(error).__name__)
+        turn.state, turn.reason, turn.inserted = "degraded", failed, ()
+        _log.warning("a chat went on without its memory: %s", failed)
+
+    async def _relay(self, exchange: _Exchange, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the request on and its answer back, until either side ends it; then store what was said."""
+        try:
+            async with anyio.create_task_group() as group:
+
+                async def gone() -> None:
+                    while (await receive())["type"] != "http.disconnect":
+                        continue
+                    group.cancel_scope.cancel()
+
+                group.start_soon(gone)
+                refusal = await self._exchanged(exchange, send)
+                if refusal is not None:
+                    await refusal(scope, receive, send)
+                group.cancel_scope.cancel()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._keep(exchange)
+
+    async def _exchanged(self, exchange: _Exchange, send: Send) -> Response | None:
+        """Pass the answer on; a problem when there is none to pass on."""
+        client = self.pool.client()
+        request = client.build_request(exchange.method, exchange.url, content=exchange.body or None)
+        request.headers = httpx2.Headers([(b"host", request.url.netloc), *exchange.headers, *_length(exchange.body)])
+        try:
+            response = await client.send(request, stream=True)
+            try:
+                await self._passed(exchange, response, send)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await response.aclose()
+        except httpx2.TimeoutException:
+            _log.warning("the upstream took too long")
+            return None if exchange.begun else _failed(504, "upstream-late", "The model took too long", exchange)
+        except (httpx2.HTTPError, OSError) as error:
+            _log.warning("the upstream broke off: %s", type(error).__name__)
+            return None if exchange.begun else _failed(502, "upstream", "The model cannot be reached", exchange)
+        return None
+
+    async def _passed(self, exchange: _Exchange, response: httpx2.Response, send: Send) -> None:
+        """
+        The answer's bytes as they come; a document when it is whole.
+
+        What was said is stored before the client hears that it is at its end: the client's next request finds it there.
+        """
+        kind, encoding = (response.headers.get(name, "") for name in ("content-type", "content-encoding"))
+        answer = Answer(kind, encoding)
+        if exchange.turn is not None and response.is_success:
+            exchange.answer = answer
+        start = {
+            "type": "http.response.start",
+            "status": response.status_code,
+            "headers": [*answered(response.headers.raw), *exchange.told],
+        }
+        held = bytearray()
+        async for chunk in response.aiter_raw():
+            answer.feed(chunk)
+            if not answer.streams and answer.readable:
+                held += chunk
+                continue
+            if answer.done:
+                await self._keep(exchange)
+            await self._begin(exchange, start, send)
+            await send({"type": "http.response.body", "body": bytes(held) + chunk, "more_body": True})
+            held.clear()
+        await self._keep(exchange)
+        await self._begin(exchange, start, send)
+        await send({"type": "http.response.body", "body": bytes(held), "more_body": False})
+
+    async def _begin(self, exchange: _Exchange, start: Message, send: Send) -> None:
+        if not exchange.begun:
+            exchange.begun = True
+            await send(start)
+
+    async def _keep(self, exchange: _Exchange) -> None:
+        """Store what was said so far, once."""
+        turn, answer = exchange.turn, exchange.answer
+        if exchange.kept or turn is None or answer is None:
+            return
+        exchange.kept = True
+        answer.end()
+        said, used, whole = answer.message(), answer.used, answer.whole
+        if turn.keeps and (said is not None or used is not None):
+            await self._safely(turn, lambda: self._turns.finish(turn, said, used, whole=whole))
+
+
+class _Application:
+    """A method as an ASGI application."""
+
+    def __init__(self, call: Callable[[Scope, Receive, Send], Any]) -> None:
+        self._call = call
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._call(scope, receive, send)
+
+
+def _written(request: ChatRequest, turn: Turn, user: str, grant: Grant, upstream: Upstream) -> bytes:
+    """The body with what the memory adds."""
+    text = request.with_messages(turn.inserted)
+    if upstream.takes_cache_key and "prompt_cache_key" not in request.fields:
+        named = "\0".join((grant.org, grant.bot, user))
+        text = with_field(text, request.opening, "prompt_cache_key", sha256(named.encode()).hexdigest()[:32])
+    return text.encode()
+
+
+def _telling(turn: Turn) -> Headers:
+    """What the memory did, for the client."""
+    told = turn.told.encode("ascii", "replace")
+    headers = [(b"x-memory", told), (b"x-holdfast-memory", told)]
+    if turn.chat is not None:
+        headers.append((b"x-memory-conversation", header_name(turn.chat.id).encode("ascii")))
+    return headers
+
+
+def _refusal(scope: Scope, upstream: Upstream | None) -> Response | None:
+    """Why nothing is sent on."""
+    if any(name == VIA for name, _ in scope["headers"]):
+        hint = "the upstream is this server itself: name the model's own address"
+        return _problem(508, "upstream-loop", "This request has passed here before", hint)
+    if upstream is None:
+        hint = "the operator names one: holdfast serve --upstream URL, or OPENAI_API_KEY in its environment"
+        return _problem(404, "no-upstream", "This server has no model behind it", hint)
+    return None
+
+
+def _failed(status: int, code: str, title: str, exchange: _Exchange) -> Response:
+    answer = _problem(status, code, title, "try again; is the upstream running, and its address right?")
+    answer.raw_headers += exchange.told
+    return answer
+
+
+def _problem(status: int, code: str, title: str, hint: str) -> Response:
+    """A problem in which OpenAI's clients find their ``error``, too."""
+    error = {"message": f"{title}: {hint}", "type": "holdfast", "param": None, "code": code}
+    return problem(status, code, title, hint=hint, more={"error": error})
+
+
+def _length(body: bytes) -> Headers:
+    return [(b"content-length", str(len(body)).encode())] if body else []
+
+
+async def _whole(receive: Receive) -> bytes | None:
+    """The body; ``None`` when whoever sent it has gone."""
+    parts = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)

@@ -1,0 +1,182 @@
+"""
+The memory's part of one request: the input stored once, the context beside it, the answer stored after it.
+
+Everything here is synchronous and may raise; whoever calls it sees to it that a chat never fails for that.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from ...context.result import Context
+from ...conversation import Conversation
+from ...ingest.redact import told
+from ...memory import Memory
+from ...types import Message
+from ...wrap.turns import INCOMPLETE
+from ..gate import Grant
+from .answer import Used
+from .beside import Beside
+from .matching import LOOKED_BACK, Same, goes_on, shown_from, split, stored
+from .naming import Wanted
+from .request import ChatRequest, Inserted
+
+UNNAMED = "chat-"
+MOST_CANDIDATES = 20  # conversations without a name of the client's among which one is looked for
+LOCKS = 64
+_INSTRUCTIONS = ("system", "developer")
+
+State = Literal["on", "off", "degraded"]
+
+
+@dataclass(slots=True)
+class Turn:
+    """
+    One request at work.
+
+    ``chat`` is ``None`` when there is no memory for it.  ``keeps``: its answer is stored.  ``notes`` say what was done,
+    for the answer's headers.
+    """
+
+    state: State
+    reason: str = ""
+    chat: Conversation | None = None
+    keeps: bool = False
+    inserted: Sequence[Inserted] = ()
+    notes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def told(self) -> str:
+        """What the header says: ``on; facts=2; tokens=61``, ``off; reason=paused``."""
+        if self.reason:
+            return f"{self.state}; reason={self.reason}"
+        return "; ".join([self.state, *(f"{name}={count}" for name, count in self.notes.items())])
+
+
+class Turns:
+    """All requests of one server."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._locks = [threading.Lock() for _ in range(LOCKS)]
+        config = memory.config
+        self._same: Same = lambda sent, stored: (
+            sent == stored or (config.redact_messages and told(sent, config.detectors) == stored)
+        )
+
+    def begin(self, request: ChatRequest, wanted: Wanted, grant: Grant, turn: Turn) -> None:
+        """
+        Store what is new and choose what the model shall see besides; *turn* holds what was done, however far it got.
+
+        Raises:
+            HoldfastError: the store cannot do it, or a name or message cannot be used.
+        """
+        assert wanted.user is not None
+        whose: dict[str, Any] = {"org": grant.org, "bot": grant.bot, "subject": grant.subject or None}
+        person = self._memory.person(wanted.user, **whose)
+        state = person.status().state
+        if state != "active":
+            turn.state, turn.reason = "off", state
+            return
+        before, new = split(request.messages)
+        with self._locks[hash((grant.org, grant.bot, wanted.user)) % LOCKS]:
+            name = wanted.conversation or self._found(person.conversations(), wanted.user, whose, before, new)
+            chat = self._memory.conversation(name, user=wanted.user, **whose)
+            tail = chat.load(last=len(before) + len(new) + LOOKED_BACK)
+            after = tail[-1].seq + 1 if tail else 1
+            already = stored(before, new, tail, self._same)
+            first_new = already[0].seq if already else after
+            if wanted.store and new[len(already) :]:
+                receipt = chat.append(new[len(already) :])
+                if receipt.skipped:
+                    turn.state, turn.reason = "off", receipt.skipped
+                    return
+        turn.chat, turn.keeps = chat, wanted.store
+        if wanted.recall:
+            start = first_new if not before else self._shown_from(chat, before, tail)
+            question = None if wanted.store else _question(new)
+            context = chat.context(question, strategy=Beside(max(1, start)))
+            turn.inserted = _beside(context, request.messages)
+            turn.notes = _counted(context)
+
+    def finish(self, turn: Turn, answer: Message | None, used: Used | None, *, whole: bool) -> None:
+        """
+        Store what the model said, marked unless it is *whole*, and what it took.
+
+        Raises:
+            HoldfastError: the store cannot do it.
+        """
+        if turn.chat is None or not turn.keeps:
+            return
+        if answer is not None:
+            mark = {} if whole else {INCOMPLETE: True}
+            turn.chat.append(replace(answer, meta={**answer.meta, **mark}))
+        if used is not None:
+            turn.chat.record_usage(
+                used.model[:200],
+                input_tokens=used.input_tokens,
+                output_tokens=used.output_tokens,
+                cached_tokens=used.cached_tokens,
+            )
+
+    def _found(
+        self,
+        names: Sequence[str],
+        user: str,
+        whose: Mapping[str, Any],
+        before: Sequence[Message],
+        new: Sequence[Message],
+    ) -> str:
+        """The conversation that this request goes on with, among those that have their name from here; else a new one."""
+        ours = sorted((name for name in names if name.startswith(UNNAMED)), reverse=True)
+        for name in ours[: MOST_CANDIDATES if before else 1]:
+            tail = self._memory.conversation(name, user=user, **whose).load(last=len(new) + LOOKED_BACK)
+            if before and goes_on(before, tail, self._same):
+                return name
+            asked = [message for message in tail if not message.meta.get(INCOMPLETE)]
+            if not before and len(stored(before, new, tail, self._same)) == len(asked):
+                return name  # its first request, tried again
+        return f"{UNNAMED}{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+
+    def _shown_from(self, chat: Conversation, before: Sequence[Message], tail: Sequence[Message]) -> int:
+        """With which message of the store the client's own begin; the first when that cannot be told."""
+        first = chat.load(start_seq=1, limit=2)
+        if first and shown_from(before, first, self._same) == first[0].seq:
+            return 1
+        return shown_from(before, tail, self._same) or 1
+
+
+def _question(new: Sequence[Message]) -> str | None:
+    said = [message.content for message in new if message.role == "user" and message.content.strip()]
+    return said[-1] if said else None
+
+
+def _beside(context: Context, messages: Sequence[Mapping[str, Any]]) -> list[Inserted]:
+    """
+    Where the parts of *context* go among the client's *messages*.
+
+    What seldom changes goes behind the client's instructions, so that the same bytes open every request; earlier
+    messages follow it; what was recalled for this question goes before the question.
+    """
+    roles = [message.get("role") for message in messages]
+    head = next((index for index, role in enumerate(roles) if role not in _INSTRUCTIONS), len(roles))
+    asked = max((index for index, role in enumerate(roles) if role == "user"), default=head)
+    stable = context.stable_messages
+    recalled = 1 if context.section("recalled").items else 0
+    beginning = [*context.messages[:stable], *context.messages[stable + recalled :]]
+    return [
+        *((head, message) for message in beginning),
+        *((asked, message) for message in context.messages[stable : stable + recalled]),
+    ]
+
+
+def _counted(context: Context) -> dict[str, int]:
+    """How many of what are shown besides, and what all of it costs."""
+    names = ("summaries", "facts", "recalled", "recent")
+    counts = {name: len(context.section(name).items) for name in names}
+    return {name: count for name, count in counts.items() if count} | {"tokens": context.tokens}

@@ -1,0 +1,1 @@
+"""The proxy, between unmodified clients and a model on this machine."""
