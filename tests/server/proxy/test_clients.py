@@ -173,11 +173,11 @@ def test_a_client_that_leaves_stops_the_model_and_what_it_heard_is_kept(world):
 
 
 def test_a_client_that_leaves_before_the_first_word_stops_the_model_too(world):
-    world.model.reply = lambda asked: Reply([b"x"] * 300, wait_s=0.02)
+    world.model.reply = lambda asked: Reply([b"x"] * 400, wait_s=0.02)
     with pytest.raises(openai.APITimeoutError):
-        ask(world.client().with_options(timeout=0.2))
+        ask(world.client().with_options(timeout=1.5))
 
-    assert world.model.gone.wait(5)
+    assert world.model.gone.wait(6)
     assert world.stored() == [("user", "I live in Porto.")]
 
 
