@@ -69,6 +69,7 @@ class Config:
     )
     workers: int = setting(2, "Background threads when Memory(background=True).", least=1)
     busy_timeout_ms: int = setting(30_000, "How long a write waits for another process on the same file.", least=0)
+    store_connections: int = setting(10, "Connections to a PostgreSQL server that one Memory may hold.", least=1)
     durable: bool = setting(
         True, "Sync the disk before a write is acknowledged; False may lose the last writes at a power cut."
     )

@@ -14,6 +14,7 @@ Every error this library raises on purpose.
     ├── FetchError          the embedding model's files could not be downloaded
     └── StoreError          the database could not do what was asked
         ├── StoreBusy       another process held the file for longer than the wait
+        ├── StoreUnavailable the server cannot be reached, or ended the connection
         ├── StoreFull       no room left on the disk; nothing was half written
         ├── StoreReadOnly   the file or its folder cannot be written
         ├── StoreTooNew     a newer Holdfast wrote this file; it was left untouched
@@ -111,6 +112,12 @@ class StoreBusy(StoreError):
     """Another process held the file for longer than ``Config.busy_timeout_ms``."""
 
     code = "store-busy"
+
+
+class StoreUnavailable(StoreError):
+    """The server cannot be reached, or ended the connection; what was not acknowledged may not be stored."""
+
+    code = "store-unavailable"
 
 
 class StoreFull(StoreError):

@@ -345,5 +345,6 @@ class EraseContract:
         store.write(ANA, erase)
         found = store.scrub([b"Quorvaneqqa", b"Zephyrine"])
 
-        assert (found.searched, found.found, found.why) == (2, 0, "")
+        assert found.found == 0
+        assert found.searched == 2 or found.why, "a store that cannot search its bytes says why"
         assert store.read(ANA, lambda view: [m.content for m in view.messages()]) == ["and a Zephyrine stays"]

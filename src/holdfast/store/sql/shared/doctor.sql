@@ -155,7 +155,7 @@ SELECT e.org, e.user_id, e.bot, e.subject, e.fact, e.home, e.conversation, e.seq
   FROM evidence e
   LEFT JOIN message m ON m.org = e.org AND m.user_id = e.user_id AND m.bot = e.bot
    AND m.subject = e.home AND m.conversation = e.conversation AND m.seq = e.seq
- WHERE m.content IS NULL OR m.role <> e.role OR substr(m.content, e.start + 1, e.stop - e.start) <> e.quote;
+ WHERE m.content IS NULL OR m.role <> e.role OR substr(m.content, CAST(e.start + 1 AS integer), CAST(e.stop - e.start AS integer)) <> e.quote;
 
 -- name: check_message_doc
 -- A message can be searched, unless it was erased.

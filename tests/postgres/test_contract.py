@@ -1,0 +1,18 @@
+"""The PostgreSQL store keeps the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.store.postgres import PostgresStore
+from holdfast.testing.store_contract import StoreContract
+
+
+class TestPostgres(StoreContract):
+    @pytest.fixture
+    def store(self, address: str) -> Iterator[PostgresStore]:
+        store = PostgresStore(address)
+        yield store
+        store.close()
