@@ -1,6 +1,9 @@
 """How every test runs.  Fixtures live beside the tests that use them."""
 
+import itertools
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -30,3 +33,50 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             *short[worker * len(short) // workers : (worker + 1) * len(short) // workers],
         )
     ]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--store",
+        choices=("sqlite", "postgres"),
+        default="sqlite",
+        help="what every Memory of the tests is kept in; postgres starts a real server a process",
+    )
+
+
+@pytest.fixture(scope="session")
+def _lender(request: pytest.FixtureRequest) -> Iterator[Any]:
+    if request.config.getoption("--store") == "sqlite":
+        yield None
+        return
+    from tests.postgres.lending import Lender  # noqa: PLC0415  only these runs need a server
+
+    lender = Lender()
+    yield lender
+    lender.close()
+
+
+@pytest.fixture(autouse=True)
+def _kept_in_postgres(_lender: Any, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """With ``--store postgres``, whatever file a test opens is a database of a real server."""
+    if _lender is None:
+        yield
+        return
+    if mark := request.node.get_closest_marker("sqlite"):
+        pytest.skip(f"of SQLite alone: {mark.args[0]}")
+    from holdfast.store.postgres import PostgresStore  # noqa: PLC0415  only these runs need a server
+
+    numbers, lent = itertools.count(), []
+
+    def opened(location: str | os.PathLike[str], config: Any) -> PostgresStore:
+        path = os.fspath(location)
+        if path != ":memory:":
+            return PostgresStore(_lender.of_path(os.path.abspath(path)), config)
+        lent.append(f"memory {next(numbers)}")
+        return PostgresStore(_lender.at(lent[-1]), config)
+
+    monkeypatch.setattr("holdfast.memory.open_store", opened)
+    yield
+    for name in lent:
+        _lender.give_back(name)
+    _lender.drop_files()
