@@ -35,21 +35,38 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ]
 
 
+# Where what tests promise of memory is shown on SQLite and on PostgreSQL.
+BOTH = (
+    "engine/test_isolation.py",
+    "engine/test_isolation_erasing.py",
+    "engine/test_story.py",
+)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--store",
-        choices=("sqlite", "postgres"),
-        default="sqlite",
-        help="what every Memory of the tests is kept in; postgres starts a real server a process",
+        choices=("both", "sqlite", "postgres"),
+        default="both",
+        help="what the memories of the tests are kept in; both: in SQLite, and some once more in PostgreSQL",
     )
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The tests of `BOTH` run twice; with ``--store postgres`` all that are not about a file run there."""
+    asked = metafunc.config.getoption("--store")
+    of_file = metafunc.definition.get_closest_marker("sqlite") is not None
+    twice = metafunc.definition.path.as_posix().endswith(BOTH)
+    if asked == "postgres" and not of_file:
+        metafunc.parametrize("_kept_in", ["postgres"], indirect=True)
+    elif asked == "both" and twice and not of_file:
+        metafunc.parametrize("_kept_in", ["sqlite", "postgres"], indirect=True)
+
+
 @pytest.fixture(scope="session")
-def _lender(request: pytest.FixtureRequest) -> Iterator[Any]:
-    if request.config.getoption("--store") == "sqlite":
-        yield None
-        return
-    from tests.postgres.lending import Lender  # noqa: PLC0415  only these runs need a server
+def postgres() -> Iterator[Any]:
+    """Lends databases of a real server, which starts when the first test asks."""
+    from tests.postgres.lending import Lender  # noqa: PLC0415  most test processes need no server
 
     lender = Lender()
     yield lender
@@ -57,26 +74,20 @@ def _lender(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 @pytest.fixture(autouse=True)
-def _kept_in_postgres(_lender: Any, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """With ``--store postgres``, whatever file a test opens is a database of a real server."""
-    if _lender is None:
+def _kept_in(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """In PostgreSQL, whatever file a test opens is a database of a real server."""
+    if getattr(request, "param", "sqlite") == "sqlite":
         yield
         return
-    if mark := request.node.get_closest_marker("sqlite"):
-        pytest.skip(f"of SQLite alone: {mark.args[0]}")
-    from holdfast.store.postgres import PostgresStore  # noqa: PLC0415  only these runs need a server
+    from holdfast.store.postgres import PostgresStore  # noqa: PLC0415  only these tests need its driver
 
-    numbers, lent = itertools.count(), []
+    lender, numbers = request.getfixturevalue("postgres"), itertools.count()
 
     def opened(location: str | os.PathLike[str], config: Any) -> PostgresStore:
         path = os.fspath(location)
-        if path != ":memory:":
-            return PostgresStore(_lender.of_path(os.path.abspath(path)), config)
-        lent.append(f"memory {next(numbers)}")
-        return PostgresStore(_lender.at(lent[-1]), config)
+        name = f"memory {next(numbers)}" if path == ":memory:" else os.path.abspath(path)
+        return PostgresStore(lender.at(name), config)
 
     monkeypatch.setattr("holdfast.memory.open_store", opened)
     yield
-    for name in lent:
-        _lender.give_back(name)
-    _lender.drop_files()
+    lender.give_back()

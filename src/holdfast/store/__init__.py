@@ -7,13 +7,14 @@ Databases that hold memory: one protocol, and what implements it.
 from __future__ import annotations
 
 import os
+from importlib import import_module
 
 from ..config import Config
 from ..errors import ConfigError
 from .protocol import Store
 from .sqlite import SqliteStore
 
-__all__ = ["SqliteStore", "Store", "open_store"]
+__all__ = ["SqliteStore", "Store", "is_address", "open_store"]
 
 
 def open_store(location: str | os.PathLike[str], config: Config) -> Store:
@@ -23,7 +24,8 @@ def open_store(location: str | os.PathLike[str], config: Config) -> Store:
     Raises:
         ConfigError: a database address that this version cannot open.
     """
-    if isinstance(location, str) and "://" in location:
+    if is_address(location):
+        location = str(location)
         kind = location.partition("://")[0]
         if kind not in ("postgresql", "postgres"):
             raise ConfigError(f"there is no store for {kind}:// addresses", hint="use a path, or postgresql://…")
@@ -31,10 +33,16 @@ def open_store(location: str | os.PathLike[str], config: Config) -> Store:
     return SqliteStore(location, config)
 
 
+def is_address(location: str | os.PathLike[str]) -> bool:
+    """Whether *location* names a server's database, and not a file."""
+    return isinstance(location, str) and "://" in location
+
+
 def _postgres(location: str, config: Config) -> Store:
     """The PostgreSQL store; its driver is an optional extra."""
     try:
-        from .postgres import PostgresStore  # noqa: PLC0415  an extra
+        store: Store = import_module(f"{__package__}.postgres").PostgresStore(location, config)
     except ImportError as error:
-        raise ConfigError("PostgreSQL needs its driver", hint="pip install 'holdfast[postgres]'") from error
-    return PostgresStore(location, config)
+        hint = "pip install 'holdfast[postgres]'"
+        raise ConfigError(f"PostgreSQL needs a package that is not installed: {error.name}", hint=hint) from error
+    return store

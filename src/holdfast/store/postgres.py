@@ -10,23 +10,23 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg.sql import SQL, Literal
-from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+from psycopg.sql import SQL
 
 from ..config import Config
-from ..errors import ConfigError, StoreBusy, StoreClosed, StoreError
+from ..errors import StoreClosed, StoreError
 from ..scope import Scope
+from .connections import Connection, Connections, connect
 from .eraseview import SqlEraseView
 from .postgresschema import migrate
 from .protocol import ReadView, Scrubbed, WriteView
-from .psycopgdriver import AGAIN, PsycopgDriver, translated
+from .psycopgdriver import Gone, InTheWay, PsycopgDriver, of_org, translated
 from .readview import Driver, SqlReadView
-from .rows import Row
 from .sqlstore import SqlStore
 
 T = TypeVar("T")
@@ -34,6 +34,7 @@ T = TypeVar("T")
 _DEFAULTS = Config()
 _TRIES = 10
 _BACKOFF_S = 0.005
+_COMEBACK_S = 10.0  # how long a call waits for a server that restarts
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 UNSEARCHED = (
@@ -52,29 +53,24 @@ class PostgresStore(SqlStore):
         Raises:
             StoreUnavailable: the server cannot be reached.
             StoreTooNew: a newer version of this library wrote the database.
+            StoreError: the server is too old, the login was refused, or the schema is missing and the role may
+                not make it.
             ConfigError: the address cannot be read.
         """
         self._config = config
         self._process = os.getpid()
         self._inside = threading.local()
         self._closed = False
+        connection = connect(location)
         try:
-            with psycopg.connect(location, autocommit=True, connect_timeout=10) as connection:
-                migrate(connection)
-        except psycopg.ProgrammingError as error:
-            if error.sqlstate is None:
-                raise ConfigError("the address cannot be read", hint="postgresql://user@host/database") from error
-            raise translated(error) from error
+            migrate(connection)
         except psycopg.Error as error:
             raise translated(error) from error
-        self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
-            location,
-            min_size=1,
-            max_size=config.store_connections,
-            timeout=config.busy_timeout_ms / 1000,
-            kwargs={"autocommit": True, "application_name": "holdfast"},
-            open=True,
-        )
+        finally:
+            connection.close()
+        self._connections = Connections(location, config)
+        self._finalizer = weakref.finalize(self, _let_go, self._connections, self._process)
+        self._across, self._limited = _settings(config)
 
     def read(self, scope: Scope, work: Callable[[ReadView], T]) -> T:
         """See the protocol."""
@@ -87,7 +83,7 @@ class PostgresStore(SqlStore):
         def in_turn(driver: PsycopgDriver) -> T:
             driver.row_for_turn = _take_turn(driver, key)
             answer = work(_TurnView(driver, scope))
-            if driver.row_for_turn:
+            if driver.row_for_turn and driver.failure is None:
                 driver.run("leave_no_row", key)
             return answer
 
@@ -101,45 +97,33 @@ class PostgresStore(SqlStore):
 
     def _in_turn(self, begin: str, org: str | None, work: Callable[[PsycopgDriver], T]) -> T:
         """
-        Run *work* in one transaction of *org*, or across all; again from the start when others were in the way.
+        Run *work* in one transaction of *org*, or across all.
+
+        It runs again from the start when others were in the way, and when the connection was lost before
+        anybody can have committed it: a server that restarts costs its callers a wait.
         """
         self._checked()
         self._inside.a_call = True
-        seen = SQL("SET LOCAL holdfast.across = 'on'") if org is None else _of_org(org)
-        opening = SQL("; ").join([SQL(begin), seen])
+        seen = self._across if org is None else self._limited + of_org(org)
+        opening = SQL(begin) + seen
+        tries, until = 0, time.monotonic() + _COMEBACK_S
         try:
-            for attempt in range(_TRIES):
+            while True:
                 try:
-                    with self._connection() as connection:
-                        return _transaction(connection, opening, work)
-                except AGAIN as error:
-                    if attempt == _TRIES - 1:
-                        raise StoreBusy("others changed the same rows again and again", hint="try again") from error
-                    time.sleep(_BACKOFF_S * 2**attempt)
-                except psycopg.Error as error:
-                    raise translated(error) from error
+                    with self._connections.lent() as connection:
+                        return _transaction(connection, opening, work, across=org is None)
+                except InTheWay:
+                    tries += 1
+                    if tries == _TRIES:
+                        raise
+                    time.sleep(_BACKOFF_S * 2**tries)
+                except Gone as error:
+                    self._connections.forget()
+                    if error.at_commit or self._closed or time.monotonic() > until:
+                        raise
+                    time.sleep(0.05)
         finally:
             self._inside.a_call = False
-        raise AssertionError("the last try returns or raises")
-
-    @contextmanager
-    def _connection(self) -> Iterator[psycopg.Connection[Row]]:
-        """A connection that is back in its pool afterwards, clean or thrown away."""
-        try:
-            connection = self._pool.getconn()
-        except PoolClosed as error:
-            raise StoreClosed("this store was closed before the call", hint="open it again") from error
-        except PoolTimeout as error:
-            raise StoreBusy("no connection to the server became free", hint="see Config.store_connections") from error
-        try:
-            yield connection
-        except BaseException:
-            if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-                with suppress(psycopg.Error):
-                    connection.rollback()
-            raise
-        finally:
-            self._pool.putconn(connection)
 
     def _checked(self) -> None:
         """
@@ -169,13 +153,13 @@ class PostgresStore(SqlStore):
 
     def backup(self, path: str) -> None:
         """See the protocol."""
-        raise StoreError("a server's database is not backed up to a file from here", hint="use pg_dump, see the docs")
+        hint = "use pg_dump, or `holdfast store copy` into a SQLite file"
+        raise StoreError("a server's database is not backed up to a file from here", hint=hint)
 
     def close(self) -> None:
         """See the protocol."""
-        if not self._closed and os.getpid() == self._process:
-            self._closed = True
-            self._pool.close()
+        self._closed = True
+        self._finalizer()
 
 
 class _TurnView(SqlEraseView):
@@ -187,10 +171,6 @@ class _TurnView(SqlEraseView):
         return super().count_rows() | ({"person": 0} if for_turn else {})
 
 
-def _of_org(org: str) -> Any:
-    return SQL("SET LOCAL holdfast.org = {}").format(Literal(org))
-
-
 def _take_turn(driver: PsycopgDriver, key: Mapping[str, Any]) -> bool:
     """Wait until nobody else writes this person's memory; ``True`` when the person had no row yet."""
     while not driver.run("take_turn", key):
@@ -199,13 +179,47 @@ def _take_turn(driver: PsycopgDriver, key: Mapping[str, Any]) -> bool:
     return False
 
 
-def _transaction(connection: psycopg.Connection[Row], opening: Any, work: Callable[[PsycopgDriver], T]) -> T:
-    connection.execute(opening)
+def _settings(config: Config) -> tuple[SQL, SQL]:
+    """
+    What a transaction across all people begins with, and one of one person, before its org.
+
+    They are settings of the transaction and not of the session: behind a pooler a session is anybody's.
+    """
+    limits = {
+        "lock_timeout": f"{max(1, config.busy_timeout_ms)}",
+        "idle_in_transaction_session_timeout": f"{max(60_000, 2 * config.busy_timeout_ms)}",
+    }
+    if not config.durable:
+        limits["synchronous_commit"] = "off"
+    both = "".join(f"; SET LOCAL {name} = {value}" for name, value in limits.items())
+    one = f"{both}; SET LOCAL statement_timeout = {config.statement_timeout_ms}; "
+    return SQL(f"{both}; SET LOCAL holdfast.across = 'on'"), SQL(one)
+
+
+def _transaction(connection: Connection, opening: Any, work: Callable[[PsycopgDriver], T], *, across: bool) -> T:
+    """*work* between BEGIN and COMMIT; what a statement failed with is raised, even if *work* swallowed it."""
+    driver = PsycopgDriver(connection, across=across)
     try:
-        answer = work(PsycopgDriver(connection))
-    except BaseException:
+        connection.execute(opening)
+        answer = work(driver)
+        if driver.failure is not None:
+            raise driver.failure
+    except psycopg.Error as error:  # of the opening: the driver turns its own into ours
+        raise translated(error) from error
+    except Exception:
         with suppress(psycopg.Error):
             connection.execute("ROLLBACK")
         raise
-    connection.execute("COMMIT")
+    try:
+        connection.execute("COMMIT")
+    except psycopg.Error as error:
+        meaning = translated(error)
+        if isinstance(meaning, Gone):
+            meaning.at_commit = True
+        raise meaning from error
     return answer
+
+
+def _let_go(connections: Connections, process: int) -> None:
+    if os.getpid() == process:
+        connections.close()

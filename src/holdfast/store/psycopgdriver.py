@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import psycopg
 from psycopg import errors
+from psycopg.sql import SQL, Composed, Literal
 
 from ..errors import (
     BadInput,
@@ -25,8 +27,16 @@ from .rows import Row
 
 _PARAMETER = re.compile(r"(?<!:):([a-z_0-9]+)")
 
-AGAIN = (errors.SerializationFailure, errors.DeadlockDetected)
-"""What a transaction may run into through no fault of its own: it is run again from the start."""
+
+class InTheWay(StoreBusy):
+    """Others changed the same rows, or waited for ours: the transaction is run again from the start."""
+
+
+class Gone(StoreUnavailable):
+    """The connection was lost; ``at_commit`` when nobody can say whether the transaction had been committed."""
+
+    at_commit = False
+
 
 _MEANING: tuple[tuple[str, type[StoreError], str, str], ...] = (
     ("53100", StoreFull, "no room left on the server's disk; nothing was half written", "free some space, then repeat"),
@@ -36,8 +46,9 @@ _MEANING: tuple[tuple[str, type[StoreError], str, str], ...] = (
     ("25006", StoreReadOnly, "the server takes no writes now: it is read-only or a standby", "connect to the primary"),
     ("42501", StoreError, "the role may not do that", "grant it the rights that `holdfast store init` gives"),
     ("42P01", StoreError, "a table is missing", "open the store once with a role that may create tables"),
-    ("57P", StoreUnavailable, "the server ended the connection", "try again in a moment"),
-    ("08", StoreUnavailable, "the server cannot be reached", "check that it runs, and its address"),
+    ("57P", Gone, "the server ended the connection", "try again in a moment"),
+    ("08", Gone, "the server cannot be reached", "check that it runs, and its address"),
+    ("25P03", Gone, "the server ended a transaction that stood still", "see Config.busy_timeout_ms"),
     ("28", StoreError, "the server refused the login", "check the user name and the password"),
     ("3D000", StoreError, "there is no such database", "create it first"),
 )
@@ -46,6 +57,8 @@ _MEANING: tuple[tuple[str, type[StoreError], str, str], ...] = (
 def translated(error: psycopg.Error) -> HoldfastError:
     """What a psycopg error means to a caller; decided by SQLSTATE, and never with the words of a row."""
     state = error.sqlstate or ""
+    if isinstance(error, errors.SerializationFailure | errors.DeadlockDetected):
+        return InTheWay(f"others changed the same rows again and again (SQLSTATE {state})", hint="try again")
     if state.startswith("23"):
         return Conflict(f"somebody was first (SQLSTATE {state})")
     if isinstance(error, psycopg.DataError) and not state:
@@ -54,17 +67,17 @@ def translated(error: psycopg.Error) -> HoldfastError:
         if state.startswith(code):
             return ours(f"{meaning} (SQLSTATE {state})", hint=hint)
     if not state and isinstance(error, psycopg.OperationalError):
-        return StoreUnavailable("the server cannot be reached", hint="check that it runs, and its address")
+        return Gone("the server cannot be reached", hint="check that it runs, and its address")
     return StoreError(f"PostgreSQL refused the call (SQLSTATE {state or 'none'}, {type(error).__name__})")
 
 
 @cache
-def statements() -> Mapping[str, tuple[str, tuple[str, ...]]]:
+def statements() -> Mapping[str, tuple[bytes, tuple[str, ...]]]:
     """``{query name: (SQL with psycopg's parameters, their names in the order of first use)}``."""
     found = {}
     for name, sql in queries.load("postgres").items():
         names = tuple(dict.fromkeys(_PARAMETER.findall(sql)))
-        found[name] = (_PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%")), names)
+        found[name] = (_PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%")).encode(), names)
     return found
 
 
@@ -72,13 +85,19 @@ class PsycopgDriver:
     """
     See `holdfast.store.readview.Driver`.
 
-    ``row_for_turn``: the person has a row only because the turn was taken at it, and nobody saved one since.
+    ``failure`` keeps an error after which the server takes no more statements of this transaction; further
+    calls raise it again, and so does whoever would commit, so that a function which swallowed it loses nothing
+    in silence.  ``row_for_turn``: the person has a row only because the turn was taken at it, and nobody saved
+    one since.  With ``across`` the transaction sees every org and writes in the one that a statement names.
     """
 
-    __slots__ = ("_connection", "row_for_turn")
+    __slots__ = ("_across", "_connection", "_org", "failure", "row_for_turn")
 
-    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+    def __init__(self, connection: psycopg.Connection[Row], *, across: bool = False) -> None:
         self._connection = connection
+        self._across = across
+        self._org: str | None = None
+        self.failure: HoldfastError | None = None
         self.row_for_turn = False
 
     def run(self, name: str, args: Mapping[str, Any]) -> list[Row]:
@@ -86,25 +105,56 @@ class PsycopgDriver:
         sql, names = statements()[name]
         if name == "save_person":
             self.row_for_turn = False
-        try:
-            cursor = self._connection.execute(sql.encode(), {key: args[key] for key in names})
-        except UnicodeEncodeError as error:
-            raise BadInput("a text holds a lone surrogate, which no database can store") from error
-        return cursor.fetchall() if cursor.description else []
+        if self._across and "org" in names and not sql.startswith(b"SELECT"):
+            self.write_in(args["org"])
+        with self._watched():
+            cursor = self._connection.execute(sql, {key: args[key] for key in names})
+            return cursor.fetchall() if cursor.description else []
 
     def many(self, name: str, args: Iterable[Sequence[Any]]) -> list[Row]:
         """See `Driver.many`."""
         sql, names = statements()[name]
-        given = [dict(zip(names, one, strict=True)) for one in args]
+        return self.repeated(sql, [dict(zip(names, one, strict=True)) for one in args])
+
+    def repeated(self, sql: bytes, given: Sequence[Mapping[str, Any] | Sequence[Any]]) -> list[Row]:
+        """Run one statement for each of the given parameters, sent together; all rows that come back."""
         found: list[Row] = []
         if not given:
             return found
-        with self._connection.cursor() as cursor:
-            try:
-                cursor.executemany(sql.encode(), given, returning=True)
-            except UnicodeEncodeError as error:
-                raise BadInput("a text holds a lone surrogate, which no database can store") from error
+        with self._watched(), self._connection.cursor() as cursor:
+            cursor.executemany(sql, given, returning=True)
             for result in cursor.results():
                 if result.description:
                     found += result.fetchall()
         return found
+
+    def write_in(self, org: str) -> None:
+        """Let the statements that follow write rows of *org*."""
+        if org != self._org:
+            with self._watched():
+                self._connection.execute(of_org(org))
+            self._org = org
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Errors leave as ours; those that end the transaction are kept."""
+        if self.failure is not None:
+            raise self.failure
+        try:
+            yield
+        except UnicodeEncodeError as error:
+            raise BadInput("a text holds a lone surrogate, which no database can store") from error
+        except psycopg.Error as error:
+            meaning = translated(error)
+            if not isinstance(meaning, BadInput):
+                self.failure = meaning
+            raise meaning from error
+
+
+def of_org(org: str) -> Composed:
+    """
+    What names the org whose rows a transaction may touch.
+
+    ``SET LOCAL`` and not ``set_config``: a cluster passes only the former on to its workers.
+    """
+    return SQL("SET LOCAL holdfast.org = {}").format(Literal(org))
