@@ -71,6 +71,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Serve it": {
         "serve": ("serve", "Serve the memory over HTTP."),
+        "worker": ("worker", "Do background work in a process of its own."),
         "keys": ("serve", "List, make and revoke the keys that open the server."),
         "mcp": ("mcp", "Give an assistant the memory as tools (Model Context Protocol)."),
     },

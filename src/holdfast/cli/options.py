@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -52,20 +52,22 @@ def commands() -> typer.Typer:
     )
 
 
-def open_memory(store: str, llm: LanguageModel | None = None, *, background: bool = False) -> Memory:
+def open_memory(store: str, llm: LanguageModel | None = None, *, background: bool = False, **settings: Any) -> Memory:
     """
     ``holdfast.Memory(store)``; the first call loads the engine.
 
     The file may be that of a program with another embedder, so nobody is embedded anew for being looked at.
     """
     holdfast = import_module("holdfast")
-    config = holdfast.Config(embed_anew=False)
+    config = holdfast.Config(embed_anew=False, **settings)
     memory: Memory = holdfast.Memory(store, llm=llm, background=background, config=config)
     return memory
 
 
 @contextmanager
-def writing(store: str, llm: LanguageModel | None = None, *, background: bool = False) -> Iterator[Memory]:
+def writing(
+    store: str, llm: LanguageModel | None = None, *, background: bool = False, **settings: Any
+) -> Iterator[Memory]:
     """Open *store*, creating it on first use."""
     if store == ":memory:":
         raise CommandError(
@@ -74,7 +76,7 @@ def writing(store: str, llm: LanguageModel | None = None, *, background: bool = 
             hint="name a file: --store chat.db",
             exit_code=2,
         )
-    with open_memory(store, llm, background=background) as memory:
+    with open_memory(store, llm, background=background, **settings) as memory:
         yield memory
 
 
