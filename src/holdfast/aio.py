@@ -667,8 +667,8 @@ class AsyncPerson:
         """
         return await asyncio.to_thread(self._sync.fact, fact_id)
 
-    async def history(self, category: str, key: str | None = None) -> list[Fact]:
-        """Every value that a category (or one of its keys) had, oldest first, with when each held."""
+    async def history(self, category: str | None = None, key: str | None = None) -> list[Fact]:
+        """Every value that a category (or one of its keys; or anything) had, oldest first, with when each held."""
         return await asyncio.to_thread(self._sync.history, category, key)
 
     async def search(

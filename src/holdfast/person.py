@@ -86,8 +86,8 @@ class Person:
             raise NotFound(f"there is no fact {fact_id!r} here", hint="facts() and history() list them")
         return row.fact
 
-    def history(self, category: str, key: str | None = None) -> list[Fact]:
-        """Every value that a category (or one of its keys) had, oldest first, with when each held."""
+    def history(self, category: str | None = None, key: str | None = None) -> list[Fact]:
+        """Every value that a category (or one of its keys; or anything) had, oldest first, with when each held."""
         rows = self._pipeline.store.read(self._scope, lambda view: view.facts_ever(category=category, key=key))
         return [row.fact for row in rows]
 

@@ -47,7 +47,15 @@ SHELL: list[Visit] = [
 ]
 CONVERSATIONS: list[Visit] = []
 PEOPLE: list[Visit] = []
-ME: list[Visit] = []
+ME: list[Visit] = [
+    Visit("me", "/me", who="user"),
+    Visit("me: just changed", "/me?done=changed&undo={fact}", who="user"),
+    Visit("me: refused", "/me?done=refused&why=paused", who="user"),
+    Visit("me: pets", "/me", who="user", user="owner"),
+    Visit("me: paused", "/me", who="user", user="paused"),
+    Visit("me: opted out", "/me", who="user", user="gone"),
+    Visit("me: nothing yet", "/me", who="user", world="bare"),
+]
 OPERATING: list[Visit] = []
 
 VISITS = [*SHELL, *CONVERSATIONS, *PEOPLE, *ME, *OPERATING]

@@ -79,4 +79,5 @@ def rich(memory: Memory) -> dict[str, str]:
         "job": job.id,
         "paused": "sam",
         "gone": "lee",
+        "owner": "elena",
     }

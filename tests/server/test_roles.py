@@ -86,6 +86,9 @@ GET    /sign-in                                                        -
 POST   /sign-in                                                        -
 POST   /sign-out                                                       oaus
 GET    /static/{file}                                                  -
+GET    /me                                                             u
+POST   /me                                                             u
+GET    /me/download                                                    u
 """
 ROWS = [tuple(line.split()) for line in TABLE.strip().splitlines() if line]
 PAGES = {tuple(line.split()[:2]) for line in TABLE.strip().partition("\n\n")[2].splitlines()}

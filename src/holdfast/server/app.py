@@ -16,7 +16,7 @@ from .. import __version__
 from ..memory import Memory
 from . import choices, conversations, operating, people, problems, work
 from .gate import Gate, Grant
-from .pages import entrance, shell
+from .pages import entrance, me, shell
 from .proxy.routes import Proxy
 from .proxy.upstream import Pool
 from .routing import PERSON, PUBLIC, Table
@@ -26,7 +26,7 @@ from .tasks import Tasks
 from .tools import Whose, tools
 
 _DEFAULTS = ServerSettings()
-PAGES = (entrance,)
+PAGES = (entrance, me)
 
 
 def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:

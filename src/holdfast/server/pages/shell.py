@@ -133,6 +133,20 @@ def here(request: Request, **changed: str | int | None) -> str:
     return f"{raw}?{asked}" if asked else str(raw)
 
 
+def number(request: Request, name: str) -> int | None:
+    """A whole number of the query; ``None`` when it is not given, or is none."""
+    value = request.query_params.get(name, "").strip()
+    return int(value) if value.isdecimal() and len(value) < 16 else None
+
+
+def events_of(request: Request, user: str, org: str, bot: str, subject: str | None = None) -> str:
+    """The address of a user's stream of events; empty where there is none, and pages ask every five seconds."""
+    path = "/v1/users/{user}/events"
+    route, _, _ = request.app.state.table.find("GET", path)
+    about = None if subject in (None, "self") else subject
+    return "" if route is None else link(path, user=user, **scope_query(org, bot, about))
+
+
 def local(address: str | None) -> str:
     """*address* when it is one of this server, else the front page: nobody is sent elsewhere."""
     fine = address is not None and re.fullmatch(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*", address)
@@ -170,7 +184,7 @@ def render(
         request: what is answered.
         title: of the window, and the heading unless the template writes its own.
         status: of the answer.
-        events: the address of the stream that tells when sections changed.
+        events: the address of the stream that tells when sections changed; ``""``: they are asked for now and then.
         notices: more sentences for ``?said=``.
         values: what the template shows.
     """
@@ -251,7 +265,7 @@ def _nav(request: Request) -> list[dict[str, Any]]:
         if key is not None and route is not None and route.roles is not None and key.role in route.roles:
             current = path == address or path.startswith(f"{address}/")
             shown.append({"title": title, "address": address, "icon": icon, "current": current})
-    return shown
+    return shown if len(shown) > 1 else []  # who may open one page needs no way to others
 
 
 def _asset(name: str) -> str:

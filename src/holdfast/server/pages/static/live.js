@@ -80,8 +80,9 @@ function listen() {
   });
 }
 
-if (stream && sections().length) {
-  listen();
+if (stream !== undefined && sections().length) {
+  if (stream) listen();
+  else poll = setInterval(everything, POLL_MS);
   addEventListener("offline", () => connected(false));
   addEventListener("online", everything);
 }

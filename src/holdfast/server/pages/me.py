@@ -1,0 +1,196 @@
+"""
+``/me``: what is remembered about a person, for that person.
+
+They see everything with the words it rests on, put it right, forget it, say what is never to be remembered, pause, take it
+all with them, or have it all erased.  Every sentence of the page stands in ``texts/me.en.toml``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from fastapi import Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from ...clock import from_ms
+from ...person import Person
+from ...privacy.byhand import BY_HAND
+from ...reports import ErasureReceipt
+from ...scope import SELF
+from ...types import Fact, FactChange, Role
+from ..caller import Asked, Caller
+from ..routing import Table
+from .beliefs import ARCHIVED, by_subject
+from .shell import Filled, Form, events_of, here, render, see_other
+from .wording import wording
+
+table = Table()
+OWNER: frozenset[Role] = frozenset(("user",))
+
+
+@table.page("GET", "/me", OWNER)
+def me_page(request: Request, asked: Asked) -> Response:
+    """Everything that is held about who is signed in."""
+    return _page(request, asked)
+
+
+@table.page("POST", "/me", OWNER)
+def me_change(request: Request, asked: Asked, form: Filled) -> Response:
+    """Put right, forget, pause, and what else the page offers; an erasure is answered with its receipt."""
+    do, person = form["do"], asked.person()
+    if do in ERASING:
+        said = wording("me")
+        word = said("data.forget_all_word")
+        if do == "forget-all" and form["word"].strip().casefold() != word.casefold():
+            raise HTTPException(422, said("done.word", word=word))
+        return _page(request, asked, receipt=ERASING[do](person, form))
+    if do not in CHANGING:
+        raise HTTPException(422, "There is nothing of that name to do")
+    return see_other(here(request, **CHANGING[do](asked, form)))
+
+
+@table.page("GET", "/me/download", OWNER)
+def me_download(request: Request, asked: Asked) -> Response:
+    """Everything as a file: ``?as=json`` for machines, else a page to read."""
+    person, now = asked.person(), datetime.now(UTC)
+    data = person.export()
+    name = f"memory-{now:%Y-%m-%d}"
+    if request.query_params.get("as") == "json":
+        body = json.dumps(data, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace")
+        return _file(Response(body, media_type="application/json"), f"{name}.json")
+    said = wording("me")
+    topics = by_subject(person.facts(), person.history(), said.topics())
+    talks = [talk for talk in data["conversations"] if talk["messages"]]
+    page = render(
+        "me-download.html",
+        request,
+        title=said("download.title", name=data["user"]),
+        t=said,
+        subjects=topics,
+        talks=talks,
+        choices=person.status(),
+        now=now,
+        from_ms=from_ms,
+    )
+    return _file(page, f"{name}.html")
+
+
+def _file(answer: Response, name: str) -> Response:
+    answer.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return answer
+
+
+def _page(request: Request, asked: Caller, receipt: ErasureReceipt | None = None) -> Response:
+    person, said, grant = asked.person(), wording("me"), asked.grant
+    ever = person.history()
+    query = request.query_params
+    return render(
+        "me.html",
+        request,
+        title=said("title"),
+        events=events_of(request, grant.user or "", grant.org, grant.bot, grant.subject),
+        t=said,
+        choices=person.status(),
+        subjects=by_subject(person.facts(), ever, said.topics()),
+        archived=[fact for fact in ever if fact.ended_because == ARCHIVED],
+        done="" if receipt else said.find(f"done.{query.get('done', '')}", ""),
+        why=said.find(f"refused.{query.get('why', '')}", ""),
+        undo=query.get("undo"),
+        receipt=receipt,
+        by_hand=BY_HAND,
+        owner=SELF,
+        own_words=_own_words,
+        shown=shown,
+    )
+
+
+def _own_words(fact: Fact) -> bool:
+    """Whether the person has told or confirmed it here."""
+    return any(said.conversation == BY_HAND for said in fact.evidence)
+
+
+# What a posted form asks for; each answers with what the address of the page then says.
+
+Done = dict[str, str | None]
+
+
+def _done(done: str, *, undo: str | None = None, why: str | None = None) -> Done:
+    return {"done": done, "undo": undo, "why": why}
+
+
+def _told(change: FactChange, done: str, *, undo: str | None = None) -> Done:
+    if change.op == "rejected":
+        return _done("refused", why=change.reason.partition(":")[0])
+    return _done(done, undo=undo)
+
+
+def _right(asked: Caller, form: Form) -> Done:
+    fact = asked.person().fact(form["fact"])
+    if fact.kind != "attribute":
+        return _done("right")
+    grant = asked.grant
+    about = asked.memory.person(str(grant.user), org=grant.org, bot=grant.bot, subject=fact.subject)
+    return _told(about.remember(category=fact.category, key=fact.key, value=fact.value), "right")
+
+
+def _change(asked: Caller, form: Form) -> Done:
+    value, fact = form["value"].strip(), asked.person().fact(form["fact"])
+    if not value or value == shown(fact):
+        return _done("nothing")
+    return _told(asked.person().correct(fact.id, value=value), "changed", undo=fact.id)
+
+
+def _restore(asked: Caller, form: Form) -> Done:
+    return _told(asked.person().restore(form["fact"]), "restored")
+
+
+def _never(asked: Caller, form: Form) -> Done:
+    asked.person().never_remember(form["topic"].strip())
+    return _done("never")
+
+
+def _allow(asked: Caller, form: Form) -> Done:
+    asked.person().allow(form["topic"])
+    return _done("allowed")
+
+
+def _pause(asked: Caller, _form: Form) -> Done:
+    asked.person().pause()
+    return _done("paused")
+
+
+def _resume(asked: Caller, _form: Form) -> Done:
+    asked.person().resume()
+    return _done("resumed")
+
+
+def _opt_in(asked: Caller, _form: Form) -> Done:
+    asked.person().opt_in()
+    return _done("on")
+
+
+CHANGING: dict[str, Callable[[Caller, Form], Done]] = {
+    "right": _right,
+    "change": _change,
+    "restore": _restore,
+    "never": _never,
+    "allow": _allow,
+    "pause": _pause,
+    "resume": _resume,
+    "opt-in": _opt_in,
+}
+ERASING: dict[str, Callable[[Person, Form], ErasureReceipt]] = {
+    "forget": lambda person, form: person.forget(form["fact"]),
+    "forget-all": lambda person, _form: person.erase(),
+    "opt-out": lambda person, _form: person.opt_out(),
+}
+
+
+def shown(fact: Fact) -> str:
+    """What people would write over to change a fact: its value, or its sentence where it has none."""
+    if fact.kind != "attribute":
+        return fact.text
+    return fact.key.replace("_", " ") if fact.value == "true" else fact.value

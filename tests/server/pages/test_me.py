@@ -1,0 +1,187 @@
+"""``/me`` as a browser without scripts has it: forms, redirects, receipts, files."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+
+import pytest
+
+from holdfast.server.pages.wording import TEXTS, wording
+
+
+@pytest.fixture
+def ana(memory):
+    chat = memory.conversation("c", user="ana")
+    chat.record("I live in Porto and I'm vegetarian.", "Noted.")
+    return memory.person("ana")
+
+
+@pytest.fixture
+def me(ana, sign_in):
+    return sign_in("user", user="ana")
+
+
+def fact(person, category):
+    (found,) = person.facts(category)
+    return found
+
+
+def post(browser, do, **fields):
+    return browser.post("/me", data={"do": do, **fields})
+
+
+def sentences(page):
+    return re.findall(r'<p class="sentence">([^<]*)</p>', page.text)
+
+
+def test_everything_that_is_believed_is_shown_with_the_words_it_rests_on(me):
+    page = me.get("/me")
+
+    assert sentences(page) == ["Lives in Porto.", "Is vegetarian."]
+    assert "<q>I live in Porto</q>" in page.text
+    assert page.text.count("<h1>") == 1
+
+
+def test_a_change_is_believed_and_can_be_taken_back(me, ana):
+    home = fact(ana, "home")
+
+    page = post(me, "change", fact=home.id, value="Faro")
+    assert "Lives in Faro." in sentences(page)
+    assert "Changed." in page.text
+    assert f"undo={home.id}" in str(page.url)
+
+    back = post(me, "restore", fact=home.id)
+    assert "Lives in Porto." in sentences(back)
+    assert fact(ana, "home").value == "Porto"
+
+
+def test_what_is_the_same_or_empty_changes_nothing(me, ana):
+    home = fact(ana, "home")
+    for value in ("Porto", " ", " Porto "):
+        assert "Nothing had to be changed." in post(me, "change", fact=home.id, value=value).text
+    assert [one.value for one in ana.history("home")] == ["Porto"]
+
+
+def test_right_is_noted_as_the_persons_own_word(me, ana):
+    page = post(me, "right", fact=fact(ana, "dietary").id)
+
+    assert "Good. It is confirmed." in page.text
+    assert "You confirmed this" in page.text
+    assert len(fact(ana, "dietary").evidence) == 2
+
+
+def test_forgetting_shows_the_receipt_and_blanks_the_words(me, ana, memory):
+    page = post(me, "forget", fact=fact(ana, "home").id)
+
+    assert page.status_code == 200
+    assert "Forgotten" in page.text
+    assert "Erased: " in page.text
+    assert sentences(page) == ["Is vegetarian."]
+    assert "Porto" not in memory.conversation("c", user="ana").load()[0].content
+
+
+def test_what_was_true_before_is_shown_and_can_be_erased_too(me, ana, memory):
+    old = fact(ana, "home")
+    memory.conversation("c", user="ana").record("I moved to Faro.", "Noted.")
+    assert "<s>Lives in Porto.</s>" in me.get("/me").text
+
+    assert "Porto" not in post(me, "forget", fact=old.id).text
+    assert [one.value for one in ana.history("home")] == ["Faro"]
+
+
+def test_pausing_holds_and_says_why_nothing_can_be_written(me, ana):
+    home = fact(ana, "home")
+    assert "Memory is paused" in post(me, "pause").text
+    assert ana.status().state == "paused"
+    refused = post(me, "change", fact=home.id, value="Faro")
+    assert "Memory is paused, so nothing can be written." in refused.text
+    assert fact(ana, "home").value == "Porto"
+    assert "Memory is on" in post(me, "resume").text
+    assert ana.status().state == "active"
+
+
+def test_a_topic_is_never_remembered_until_it_is_allowed(me, ana):
+    assert "Health" in post(me, "never", topic=" health ").text
+    assert ana.status().never == ("health",)
+    post(me, "allow", topic="health")
+    assert ana.status().never == ()
+
+
+def test_turning_off_erases_and_holds(me, ana):
+    page = post(me, "opt-out")
+    assert "Memory is off" in page.text
+    assert "Forgotten" in page.text
+    assert (ana.facts(), ana.status().state) == ([], "opted-out")
+    assert "Memory is on" in post(me, "opt-in").text
+
+
+def test_everything_is_forgotten_only_when_the_word_is_typed(me, ana):
+    refused = post(me, "forget-all", word="yes")
+    assert refused.status_code == 422
+    assert "type the word" in refused.text
+    assert len(ana.facts()) == 2
+
+    page = post(me, "forget-all", word=" Forget ")
+    assert "bytes on disk were searched" in page.text
+    assert (ana.facts(), ana.conversations()) == ([], [])
+    assert "I know nothing about you yet." in page.text
+
+
+def test_what_cannot_be_done_is_refused(me):
+    assert post(me, "fly").status_code == 422
+    assert me.post("/me", data={"do": "change"}).status_code == 422
+    assert post(me, "forget", fact="fact_0").status_code == 404
+
+
+def test_the_data_can_be_taken_back_in(me, ana, memory):
+    answer = me.get("/me/download?as=json")
+    assert re.fullmatch(r'attachment; filename="memory-[\d-]+\.json"', answer.headers["content-disposition"])
+    ana.erase()
+    memory.import_(json.loads(answer.content))
+    assert sorted(one.text for one in ana.facts()) == ["Is vegetarian.", "Lives in Porto."]
+
+
+def test_the_file_to_read_holds_what_was_said_and_what_is_known(me, memory):
+    memory.conversation("c", user="ana").record("<script>x()</script> I moved to Faro.", "Noted.")
+    answer = me.get("/me/download")
+    assert 'filename="memory-' in answer.headers["content-disposition"]
+    for words in ("Lives in Faro.", "Earlier: Lives in Porto.", "I live in Porto and I&#39;m vegetarian.", "Noted."):
+        assert words in answer.text
+    assert "<script>" not in answer.text
+
+
+def test_a_fragment_is_one_section(me):
+    page = me.get("/me", headers={"X-Fragment": "status"})
+    assert page.text.startswith('<section id="status"')
+    assert page.text.endswith("</section>")
+
+
+def test_a_key_for_one_assistant_shows_that_one(ana, memory, sign_in):
+    memory.conversation("c", user="ana", bot="b2").record("I live in Oslo.", "Noted.")
+    assert sentences(sign_in("user", user="ana", bot="b2").get("/me")) == ["Lives in Oslo."]
+    assert sentences(sign_in("user", user="ana").get("/me?bot=b2")) == ["Lives in Oslo."]
+
+
+def test_every_catalogue_says_the_same_things():
+    """A translation has every sentence, with every hole, of the English one."""
+
+    def holes(texts, name=""):
+        if isinstance(texts, dict):
+            return {key: hole for part, value in texts.items() for key, hole in holes(value, f"{name}.{part}").items()}
+        return {name: sorted(re.findall(r"\{(\w+)\}", str(texts)))}
+
+    pages = {path.name.split(".")[0] for path in TEXTS.iterdir()}
+    for page in pages:
+        read = {path.name: holes(tomllib.loads(path.read_text("utf-8"))) for path in TEXTS.glob(f"{page}.*.toml")}
+        assert all(found == read[f"{page}.en.toml"] for found in read.values())
+
+
+def test_no_sentence_of_me_is_written_into_the_template():
+    """So that another language needs another catalogue, and nothing else."""
+    source = (TEXTS.parent / "templates" / "me.html").read_text(encoding="utf-8")
+    plain = re.sub(r"\{%.*?%\}|\{\{.*?\}\}|\{#.*?#\}|<[^>]*>", " ", source, flags=re.DOTALL)
+
+    assert re.findall(r"[A-Za-z]{2,}", plain) == []
+    assert wording("me").day(None) == ""
