@@ -28,6 +28,13 @@ Memory.usage              | GET /usage                                    |
 Memory.metrics            | GET /metrics                                  |
 Memory.doctor             | GET /doctor                                   |
 Memory.people             | GET /people                                   |
+Memory.vault              | -                                             |
+Memory.ledger             | -                                             |
+Vault.set                 | PUT {u}/provider-keys                         |
+Vault.list                | GET {u}/provider-keys                         |
+Vault.remove              | DELETE {u}/provider-keys/{key_id}             |
+Vault.upstream            | -                                             |
+Vault.rotate              | -                                             |
 Access.create             | POST /keys                                    |
 Access.copy               | -                                             |
 Access.keys               | GET /keys                                     |
@@ -89,12 +96,16 @@ WHY_NOT = {
     "Memory.close": "belongs to whoever starts the server",
     "Memory.backup": "writes a file on the machine of the store, and holds everybody",
     "Memory.access": "opens a door: GET, POST and DELETE /keys",
+    "Memory.vault": "opens a door: GET, PUT and DELETE /provider-keys, of the org and of users",
+    "Memory.ledger": "belongs to whoever restores backups",
+    "Vault.upstream": "gives the key itself",
+    "Vault.rotate": "belongs to whoever holds the master key",
     "Access.copy": "makes what a browser holds while it is signed in: POST /sign-in",
     "Conversation.id": "stands in the path",
     "Person.prompts": "opens a door: GET, PUT and DELETE {u}/prompts/{name}",
 }
 ROWS = [[part.strip() for part in line.split("|")] for line in TABLE.strip().splitlines()]
-DOORS = ("Memory", "Conversation", "Person", "Prompts", "Access")
+DOORS = ("Memory", "Conversation", "Person", "Prompts", "Access", "Vault")
 
 
 def test_every_call_of_every_door_stands_in_the_table():

@@ -24,6 +24,12 @@ GET    /v1/whoami                                                      oaus
 GET    /v1/keys                                                        o
 POST   /v1/keys                                                        o
 DELETE /v1/keys/{key_id}                                               o
+GET    /v1/provider-keys                                               o
+PUT    /v1/provider-keys                                               o
+DELETE /v1/provider-keys/{key_id}                                      o
+GET    /v1/users/{user:name}/provider-keys                             oau
+PUT    /v1/users/{user:name}/provider-keys                             oau
+DELETE /v1/users/{user:name}/provider-keys/{key_id}                    oau
 POST   /v1/tokens                                                      oa
 GET    /v1/jobs                                                        o
 GET    /v1/jobs/{job_id}                                               oaus

@@ -73,6 +73,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "serve": ("serve", "Serve the memory over HTTP."),
         "worker": ("worker", "Do background work in a process of its own."),
         "keys": ("serve", "List, make and revoke the keys that open the server."),
+        "provider-keys": ("providerkeys", "Let users and orgs bring their own model and key."),
         "mcp": ("mcp", "Give an assistant the memory as tools (Model Context Protocol)."),
     },
     "Keep it safe": {

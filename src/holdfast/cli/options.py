@@ -45,6 +45,17 @@ Dry = Annotated[bool, typer.Option("--dry-run", help="Change nothing: say what i
 Json = Annotated[bool, typer.Option("--json", help="One JSON document instead of text; errors as JSON, too.")]
 
 
+Endpoints = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-endpoint",
+        envvar="HOLDFAST_ALLOW_ENDPOINTS",
+        metavar="HOST",
+        help="A private host or network that users' own keys may be sent to: localhost:11434, 10.0.0.0/8.",
+    ),
+]
+
+
 def commands() -> typer.Typer:
     """An empty set of commands whose help looks like that of the whole."""
     return typer.Typer(

@@ -16,7 +16,7 @@ import typer
 
 from . import models
 from .models import BaseUrl, Llm
-from .options import STORE, Json, Store, commands, reading, writing
+from .options import STORE, Endpoints, Json, Store, commands, reading, writing
 from .plain import CommandError
 from .screen import GOOD, QUIET, STRONG, Screen, print_json, print_json_line
 from .values import plain
@@ -55,6 +55,7 @@ def serve(
         list[str] | None, typer.Option("--allow-origin", metavar="URL", help="A page whose scripts may ask.")
     ] = None,
     upstream: UpstreamUrl = None,
+    allow_endpoint: Endpoints = None,
     llm: Llm = None,
     base_url: BaseUrl = None,
     store: Store = STORE,
@@ -81,7 +82,11 @@ def serve(
             hint="add --allow-host memory.example.org, and put a proxy that speaks TLS in front",
             exit_code=2,
         )
-    with models.model(llm, base_url) as model, writing(store, model, background=True) as memory:
+    endpoints = tuple(allow_endpoint or ())
+    with (
+        models.model(llm, base_url) as model,
+        writing(store, model, background=True, allow_private_endpoints=endpoints) as memory,
+    ):
         listener = _listener(host, port)
         settings = server["settings"].ServerSettings(
             host=host,

@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from .. import __version__
 from ..memory import Memory
-from . import choices, conversations, operating, people, problems, work
+from . import brought, choices, conversations, operating, people, problems, work
 from .gate import Gate, Grant
 from .pages import entrance, me, shell
 from .proxy.routes import Proxy
@@ -109,6 +109,6 @@ def of_request(context: Context[Any, Any]) -> Whose:
 def routes() -> Table:
     """Every route there is."""
     table = Table()
-    for part in (conversations, people, choices, work, operating, *PAGES):
+    for part in (conversations, people, choices, brought, work, operating, *PAGES):
         table.routes += part.table.routes
     return table

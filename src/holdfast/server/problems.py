@@ -24,6 +24,7 @@ from ..errors import (
     StoreError,
     StoreFull,
     TooLarge,
+    VaultLocked,
 )
 from ..llm.protocol import ModelError
 
@@ -37,6 +38,7 @@ _STATUS: tuple[tuple[type[HoldfastError], int, str], ...] = (
     (KeyReused, 422, "This key was used before"),
     (Changed, 412, "It has changed meanwhile"),
     (Conflict, 409, "Conflict"),
+    (VaultLocked, 409, "Keys of providers cannot be kept here"),
     (ConfigError, 422, "The request cannot be used"),
     (StoreBusy, 503, "The store is busy"),
     (StoreFull, 507, "The disk is full"),

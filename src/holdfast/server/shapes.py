@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from ..errors import BadInput
 from ..reports import BackfillReport, ConsolidationReport, ErasureReceipt, RebuildReport
@@ -198,6 +198,16 @@ class TokenFor(Body):
     user: Name
     subject: Name | None = None
     minutes: Annotated[int, Field(ge=1, le=1_440)] = 60
+
+
+class ProviderKeyFor(Body):
+    """A model of one's own: without `key` the one that is there stays, for the same address only."""
+
+    model_config = _like({"provider": "anthropic", "model": "claude-haiku-4-5", "key": "sk-ant-123"})
+    provider: Literal["openai", "anthropic", "google", "ollama"]
+    model: Name
+    key: Annotated[SecretStr, Field(max_length=4_096)] | None = None
+    base_url: Annotated[str, Field(max_length=2_000)] | None = None
 
 
 class Page(BaseModel, Generic[T]):
