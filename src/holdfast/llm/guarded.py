@@ -26,7 +26,8 @@ BEARER = ("authorization", "Bearer ")
 # What a request may carry.  SDKs add headers that the operator's environment names, with keys of the operator's own.
 _SENT = frozenset(
     "accept accept-encoding connection content-encoding content-length content-type host transfer-encoding user-agent "
-    "anthropic-beta anthropic-version idempotency-key openai-beta x-client-request-id x-goog-api-client".split()
+    "anthropic-beta anthropic-version idempotency-key openai-beta x-client-request-id x-goog-api-client "
+    "x-holdfast-via".split()
 )
 
 

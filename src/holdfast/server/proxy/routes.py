@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -18,17 +19,17 @@ from anyio.to_thread import run_sync
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from ...errors import HoldfastError
+from ...errors import EndpointRefused, HoldfastError
 from ...memory import Memory
 from ..gate import Grant
-from ..problems import problem
+from ..problems import of_error, problem
 from ..routing import USER, Table
 from ..settings import ServerSettings
 from .answer import Answer
-from .naming import header_name, wanted
+from .naming import Wanted, header_name, wanted
 from .request import ChatRequest, Unreadable, read, with_field
 from .turn import Turn, Turns
-from .upstream import VIA, Headers, Pool, Upstream, answered
+from .upstream import VIA, Headers, Pool, Upstream, answered, upstream_of
 
 CHAT, MODELS, MODEL = "/v1/chat/completions", "/v1/models", "/v1/models/{model}"
 _log = logging.getLogger("holdfast")
@@ -38,6 +39,7 @@ _log = logging.getLogger("holdfast")
 class _Exchange:
     """One request on its way: what is sent on, to whom, and what the memory has to do with it."""
 
+    upstream: Upstream
     method: str
     url: str
     headers: Headers
@@ -53,9 +55,9 @@ class Proxy:
     """The routes, for one memory."""
 
     def __init__(self, memory: Memory, settings: ServerSettings) -> None:
-        self._settings = settings
+        self._memory, self._settings = memory, settings
         self._turns = Turns(memory)
-        self.pool = Pool(settings)
+        self.pool = Pool(settings, memory.config.allow_private_endpoints)
 
     def add_to(self, table: Table) -> None:
         """Put the routes into *table*."""
@@ -63,52 +65,53 @@ class Proxy:
         table.add_application(("GET",), MODELS, USER, _Application(self._models))
         table.add_application(("GET",), MODEL, USER, _Application(self._models))
 
-    def _upstream(self, grant: Grant) -> Upstream | None:
-        settings = self._settings
-        return Upstream(settings.upstream_base_url, settings.upstream_key) if settings.upstream_base_url else None
+    async def _upstream(self, scope: Scope, org: str, user: str | None) -> Upstream | Response:
+        """Where somebody's requests go, or why they go nowhere."""
+        if any(name == VIA for name, _ in scope["headers"]):
+            hint = "the upstream is this server itself: name the model's own address"
+            return _problem(508, "upstream-loop", "This request has passed here before", hint)
+        try:
+            found = await run_sync(upstream_of, self._memory, self._settings, org, user)
+        except HoldfastError as error:
+            return of_error(error)
+        if found is None:
+            hint = "the operator names one: holdfast serve --upstream URL, or OPENAI_API_KEY in its environment"
+            return _problem(404, "no-upstream", "This server has no model behind it", hint)
+        return found
 
     async def _models(self, scope: Scope, receive: Receive, send: Send) -> None:
-        upstream = self._upstream(scope["state"]["grant"])
-        if refusal := _refusal(scope, upstream):
-            await refusal(scope, receive, send)
+        grant: Grant = scope["state"]["grant"]
+        upstream = await self._upstream(scope, grant.org, grant.user)
+        if isinstance(upstream, Response):
+            await upstream(scope, receive, send)
             return
-        assert upstream is not None
-        path = scope["path"].removeprefix("/v1")
-        exchange = _Exchange("GET", upstream.url(path, scope["query_string"]), upstream.headers(scope["headers"]), b"")
-        await self._relay(exchange, scope, receive, send)
+        url = upstream.url(scope["path"].removeprefix("/v1"), scope["query_string"])
+        await self._relay(
+            _Exchange(upstream, "GET", url, upstream.headers(scope["headers"]), b""), scope, receive, send
+        )
 
     async def _chat(self, scope: Scope, receive: Receive, send: Send) -> None:
         grant: Grant = scope["state"]["grant"]
         body = await _whole(receive)
         if body is None:
             return
-        upstream = self._upstream(grant)
-        if refusal := _refusal(scope, upstream):
-            await refusal(scope, receive, send)
+        request, asked = _read(body, scope, grant)
+        upstream = await self._upstream(scope, grant.org, asked.user)
+        if isinstance(upstream, Response):
+            await upstream(scope, receive, send)
             return
-        assert upstream is not None
         turn = Turn("off")
-        body = await self._remembered(body, turn, scope, grant, upstream)
-        url = upstream.url("/chat/completions", scope["query_string"])
-        exchange = _Exchange("POST", url, upstream.headers(scope["headers"]), body, turn, told=_telling(turn))
-        await self._relay(exchange, scope, receive, send)
-
-    async def _remembered(self, body: bytes, turn: Turn, scope: Scope, grant: Grant, upstream: Upstream) -> bytes:
-        """*body* with what the memory adds; as it came when the memory has nothing to add, or fails."""
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        try:
-            request = read(body)
-        except Unreadable:
+        if request is None:
             turn.reason = "unreadable"
-            return body
-        asked = wanted(request.fields, headers, grant)
-        if asked.user is None or not (asked.store or asked.recall):
+        elif asked.user is None or not (asked.store or asked.recall):
             turn.reason = "no-user" if asked.user is None else "not-wanted"
-            return body
-        await self._safely(turn, lambda: self._turns.begin(request, asked, grant, turn))
-        if turn.state != "on" or not turn.inserted:
-            return body
-        return _written(request, turn, asked.user, grant, upstream)
+        else:
+            await self._safely(turn, partial(self._turns.begin, request, asked, grant, turn))
+            if turn.state == "on" and turn.inserted:
+                body = _written(request, turn, asked.user, grant, upstream)
+        url = upstream.url("/chat/completions", scope["query_string"])
+        exchange = _Exchange(upstream, "POST", url, upstream.headers(scope["headers"]), body, turn, told=_telling(turn))
+        await self._relay(exchange, scope, receive, send)
 
     async def _safely(self, turn: Turn, work: Callable[[], None]) -> None:
         """Do *work* of the memory in a thread; whatever it raises, and however long it takes, the chat goes on."""
@@ -148,16 +151,11 @@ class Proxy:
 
     async def _exchanged(self, exchange: _Exchange, send: Send) -> Response | None:
         """Pass the answer on; a problem when there is none to pass on."""
-        client = self.pool.client()
-        request = client.build_request(exchange.method, exchange.url, content=exchange.body or None)
-        request.headers = httpx2.Headers([(b"host", request.url.netloc), *exchange.headers, *_length(exchange.body)])
         try:
-            response = await client.send(request, stream=True)
-            try:
-                await self._passed(exchange, response, send)
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await response.aclose()
+            async with self.pool.client(exchange.upstream) as client:
+                await self._sent(exchange, client, send)
+        except EndpointRefused as error:
+            return of_error(error)
         except httpx2.TimeoutException:
             _log.warning("the upstream took too long")
             return None if exchange.begun else _failed(504, "upstream-late", "The model took too long", exchange)
@@ -165,6 +163,16 @@ class Proxy:
             _log.warning("the upstream broke off: %s", type(error).__name__)
             return None if exchange.begun else _failed(502, "upstream", "The model cannot be reached", exchange)
         return None
+
+    async def _sent(self, exchange: _Exchange, client: httpx2.AsyncClient, send: Send) -> None:
+        request = client.build_request(exchange.method, exchange.url, content=exchange.body or None)
+        request.headers = httpx2.Headers([(b"host", request.url.netloc), *exchange.headers, *_length(exchange.body)])
+        response = await client.send(request, stream=True)
+        try:
+            await self._passed(exchange, response, send)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await response.aclose()
 
     async def _passed(self, exchange: _Exchange, response: httpx2.Response, send: Send) -> None:
         """
@@ -223,6 +231,16 @@ class _Application:
         await self._call(scope, receive, send)
 
 
+def _read(body: bytes, scope: Scope, grant: Grant) -> tuple[ChatRequest | None, Wanted]:
+    """The request, ``None`` when we cannot read it, and what it asks."""
+    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    try:
+        request = read(body)
+    except Unreadable:
+        return None, wanted({}, headers, grant)
+    return request, wanted(request.fields, headers, grant)
+
+
 def _written(request: ChatRequest, turn: Turn, user: str, grant: Grant, upstream: Upstream) -> bytes:
     """The body with what the memory adds."""
     text = request.with_messages(turn.inserted)
@@ -239,17 +257,6 @@ def _telling(turn: Turn) -> Headers:
     if turn.chat is not None:
         headers.append((b"x-memory-conversation", header_name(turn.chat.id).encode("ascii")))
     return headers
-
-
-def _refusal(scope: Scope, upstream: Upstream | None) -> Response | None:
-    """Why nothing is sent on."""
-    if any(name == VIA for name, _ in scope["headers"]):
-        hint = "the upstream is this server itself: name the model's own address"
-        return _problem(508, "upstream-loop", "This request has passed here before", hint)
-    if upstream is None:
-        hint = "the operator names one: holdfast serve --upstream URL, or OPENAI_API_KEY in its environment"
-        return _problem(404, "no-upstream", "This server has no model behind it", hint)
-    return None
 
 
 def _failed(status: int, code: str, title: str, exchange: _Exchange) -> Response:

@@ -7,14 +7,23 @@ Keys of the two sides never meet: the client's key opens this server alone, the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+import anyio
 import httpx2
 
+from ...llm.guarded import upstream_client
+from ...memory import Memory
+from ...secret import Upstream as BroughtUpstream
 from ..settings import ServerSettings
 
+SAME_PROTOCOL = frozenset(("openai", "ollama"))
+MOST_CLIENTS = 200  # for so many keys connections are kept open
 VIA = b"x-holdfast-via"
 _HOP_BY_HOP = frozenset(
     (
@@ -57,10 +66,15 @@ Headers = list[tuple[bytes, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """A server that speaks OpenAI's protocol; ``base_url`` ends before ``/chat/completions``."""
+    """
+    A server that speaks OpenAI's protocol; ``base_url`` ends before ``/chat/completions``.
+
+    ``own``: it is that of a user or an org, who brought its key; then ``key`` is ``None``.
+    """
 
     base_url: str
     key: str | None = field(default=None, repr=False)
+    own: BroughtUpstream | None = None
 
     @property
     def takes_cache_key(self) -> bool:
@@ -95,34 +109,96 @@ def answered(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     ]
 
 
+def upstream_of(memory: Memory, settings: ServerSettings, org: str, user: str | None) -> Upstream | None:
+    """
+    Where somebody's chats go: to the server of their own key, to that of their org's, else to the one in the settings.
+
+    A key of a provider with another protocol is for reading and summarising; chats do not go there.
+
+    Raises:
+        VaultLocked: there is a key of their own, and it cannot be opened; no other is used in its place.
+        EndpointRefused: the operator does not allow its address any more.
+        StoreError: nobody can say whether there is one.
+    """
+    own = memory.vault.upstream(org=org, user=user)
+    if own is not None and own.provider in SAME_PROTOCOL:
+        return Upstream(own.base_url, own=own)
+    return Upstream(settings.upstream_base_url, settings.upstream_key) if settings.upstream_base_url else None
+
+
+@dataclass(slots=True, eq=False)
+class _Client:
+    """Connections for one key, in use by so many requests; once ``retired``, closed by the last of them."""
+
+    own: BroughtUpstream | None
+    client: httpx2.AsyncClient
+    users: int = 0
+    retired: bool = False
+
+    async def close_unused(self) -> None:
+        if self.retired and not self.users:
+            await self.client.aclose()
+
+
 class Pool:
     """Connections to upstreams, kept open between requests; one pool for each event loop."""
 
-    def __init__(self, settings: ServerSettings) -> None:
-        self._settings = settings
-        self._client: httpx2.AsyncClient | None = None
+    def __init__(self, settings: ServerSettings, allowed: Sequence[str] = ()) -> None:
+        self._allowed = allowed
+        self._options: dict[str, Any] = {
+            "timeout": httpx2.Timeout(settings.upstream_timeout_s, connect=settings.upstream_connect_s),
+            "limits": httpx2.Limits(
+                max_connections=settings.upstream_connections, max_keepalive_connections=settings.upstream_connections
+            ),
+        }
+        self._clients: OrderedDict[str, _Client] = OrderedDict()
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def client(self) -> httpx2.AsyncClient:
-        """The client of the loop that runs."""
+    @asynccontextmanager
+    async def client(self, upstream: Upstream) -> AsyncIterator[httpx2.AsyncClient]:
+        """
+        The client for *upstream* in the loop that runs; one for a key of somebody's own goes to its address alone.
+
+        Raises:
+            EndpointRefused: the operator allows that address no longer.
+        """
         loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:
-            settings = self._settings
-            self._client, self._loop = (
-                httpx2.AsyncClient(
-                    timeout=httpx2.Timeout(settings.upstream_timeout_s, connect=settings.upstream_connect_s),
-                    limits=httpx2.Limits(
-                        max_connections=settings.upstream_connections,
-                        max_keepalive_connections=settings.upstream_connections,
-                    ),
-                    follow_redirects=False,
-                ),
-                loop,
-            )
-        return self._client
+        if self._loop is not loop:
+            self._loop = loop
+            self._clients.clear()
+        used, gone = self._taken(upstream.own)
+        used.users += 1
+        try:
+            for one in gone:
+                await one.close_unused()
+            yield used.client
+        finally:
+            used.users -= 1
+            with anyio.CancelScope(shield=True):
+                await used.close_unused()
+
+    def _taken(self, own: BroughtUpstream | None) -> tuple[_Client, list[_Client]]:
+        """The client for a key, and those that are not kept any longer."""
+        name = "" if own is None else own.id
+        known, gone = self._clients.pop(name, None), []
+        if known is not None and known.own != own:  # another key, or another address, since then
+            gone.append(known)
+            known = None
+        if known is None and own is not None:
+            known = _Client(own, upstream_client(own, self._allowed, **self._options))
+        elif known is None:
+            known = _Client(None, httpx2.AsyncClient(follow_redirects=False, **self._options))
+        self._clients[name] = known
+        if len(self._clients) > MOST_CLIENTS:
+            gone.append(self._clients.popitem(last=False)[1])
+        for one in gone:
+            one.retired = True
+        return known, gone
 
     async def close(self) -> None:
         """Close what is open."""
-        client, self._client = self._client, None
-        if client is not None and self._loop is asyncio.get_running_loop():
-            await client.aclose()
+        clients = list(self._clients.values())
+        self._clients.clear()
+        if self._loop is asyncio.get_running_loop():
+            for one in clients:
+                await one.client.aclose()
