@@ -40,6 +40,7 @@ from .prompts import Prompts
 from .reports import (
     BackfillReport,
     ConsolidationReport,
+    ConversationState,
     DigestReport,
     ErasureReceipt,
     PruneReport,
@@ -512,6 +513,20 @@ class AsyncConversation:
         """Facts of kind episode that rest on this conversation, by range."""
         return await asyncio.to_thread(self._sync.episodes)
 
+    async def learned(self, *, start_seq: int | None = None, end_seq: int | None = None) -> list[Fact]:
+        """
+        Facts, live and past, that rest on messages of this conversation, by where they were first said in it.
+
+        Args:
+            start_seq: only what rests on this message or a later one.
+            end_seq: only what rests on this message or an earlier one.
+        """
+        return await asyncio.to_thread(self._sync.learned, start_seq=start_seq, end_seq=end_seq)
+
+    async def state(self) -> ConversationState | None:
+        """How far it has come; ``None`` before its first message."""
+        return await asyncio.to_thread(self._sync.state)
+
     async def record_usage(
         self, model: str, *, input_tokens: int, output_tokens: int, cached_tokens: int = 0, cost: float | None = None
     ) -> None:
@@ -748,6 +763,10 @@ class AsyncPerson:
     async def conversations(self) -> list[str]:
         """The ids of the user's conversations, by name."""
         return await asyncio.to_thread(self._sync.conversations)
+
+    async def overview(self) -> list[ConversationState]:
+        """How far each of the user's conversations has come, of all subjects that this door opens, the newest first."""
+        return await asyncio.to_thread(self._sync.overview)
 
     async def remember(
         self,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from .checks import checked_count, checked_query
+from .clock import from_ms
 from .context.budget import Count
 from .context.result import Context
 from .context.strategies import Strategy
@@ -14,8 +16,9 @@ from .incoming import MessageLike
 from .pipeline import Pipeline
 from .privacy.erasing import one_message
 from .privacy.forgetting import clear_conversation
-from .reports import ErasureReceipt, RebuildReport, Rebuilt, Receipt
+from .reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, Receipt
 from .scope import Scope, checked_name
+from .store.protocol import ConversationRow
 from .text.tokens import count_tokens
 from .types import Fact, Hit, Message, Summary
 
@@ -163,6 +166,28 @@ class Conversation:
         here = [row.fact for row in rows if any(e.conversation == self.id for e in row.fact.evidence)]
         return sorted(here, key=lambda fact: (fact.evidence[0].seq, fact.id))
 
+    def learned(self, *, start_seq: int | None = None, end_seq: int | None = None) -> list[Fact]:
+        """
+        Facts, live and past, that rest on messages of this conversation, by where they were first said in it.
+
+        Args:
+            start_seq: only what rests on this message or a later one.
+            end_seq: only what rests on this message or an earlier one.
+        """
+        first, last = start_seq or 1, end_seq or sys.maxsize
+        rows = self._pipeline.store.read(self._scope, lambda view: view.facts_ever())
+        found = []
+        for fact in (row.fact for row in rows):
+            said = [e.seq for e in fact.evidence if e.conversation == self.id and e.home == self._scope.subject]
+            if any(first <= seq <= last for seq in said):
+                found.append((min(seq for seq in said if first <= seq <= last), fact.recorded_at, fact.id, fact))
+        return [fact for *_, fact in sorted(found, key=lambda item: item[:3])]
+
+    def state(self) -> ConversationState | None:
+        """How far it has come; ``None`` before its first message."""
+        row = self._pipeline.store.read(self._scope, lambda view: view.conversation())
+        return None if row is None else state_of(row)
+
     def record_usage(
         self, model: str, *, input_tokens: int, output_tokens: int, cached_tokens: int = 0, cost: float | None = None
     ) -> None:
@@ -275,3 +300,16 @@ class Conversation:
                 the user paused memory or opted out.
         """
         return self._pipeline.rebuilder.restore(self._scope, rebuild_id)
+
+
+def state_of(row: ConversationRow) -> ConversationState:
+    """The row of a conversation, told."""
+    return ConversationState(
+        conversation=row.conversation,
+        subject=row.subject,
+        messages=row.next_seq - 1,
+        summarised=row.chunk_start - 1,
+        read=row.extracted_seq,
+        created_at=from_ms(row.created_at),
+        last_at=from_ms(row.last_at),
+    )

@@ -10,6 +10,7 @@ from .answering import HIT_KINDS
 from .checks import checked_count, checked_query, checked_share, checked_text
 from .clock import to_ms
 from .context.budget import Count
+from .conversation import state_of
 from .errors import BadInput, NotFound
 from .figures import Explained, Metrics
 from .jobs.usage import of_person
@@ -20,7 +21,7 @@ from .privacy.forgetting import all_facts, erase_person, facts_with_words
 from .prompts import Prompts
 from .recall.beliefs import believed, facts_at
 from .reconcile.facts import ARCHIVED
-from .reports import ConsolidationReport, ErasureReceipt, PruneReport, Usage
+from .reports import ConsolidationReport, ConversationState, ErasureReceipt, PruneReport, Usage
 from .scope import Scope, checked_name
 from .store.protocol import FactRow, ReadView
 from .text.tokens import count_tokens
@@ -175,6 +176,11 @@ class Person:
         """The ids of the user's conversations, by name."""
         rows = self._pipeline.store.read(self._scope, lambda view: view.conversations())
         return [row.conversation for row in rows]
+
+    def overview(self) -> list[ConversationState]:
+        """How far each of the user's conversations has come, of all subjects that this door opens, the newest first."""
+        rows = self._pipeline.store.read(self._scope, lambda view: view.conversations())
+        return sorted(map(state_of, rows), key=lambda state: (state.last_at, state.conversation), reverse=True)
 
     def remember(
         self,

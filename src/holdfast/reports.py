@@ -143,6 +143,29 @@ class ConsolidationReport:
 
 
 @dataclass(frozen=True, slots=True)
+class ConversationState:
+    """
+    How far one conversation has come.
+
+    ``messages`` counts those that were ever stored, ``summarised`` and ``read`` are the numbers of the last message that a
+    chunk summary covers and that was read for facts; 0 where none was.
+    """
+
+    conversation: str
+    subject: str
+    messages: int
+    summarised: int
+    read: int
+    created_at: datetime
+    last_at: datetime
+
+    @property
+    def waiting(self) -> int:
+        """How many messages no chunk summary covers yet."""
+        return self.messages - self.summarised
+
+
+@dataclass(frozen=True, slots=True)
 class RebuildReport:
     """
     What ``rebuild`` made again, or with ``dry_run`` would make again.

@@ -16,6 +16,7 @@ from .. import __version__
 from ..memory import Memory
 from . import brought, choices, conversations, operating, people, problems, work
 from .gate import Gate, Grant
+from .pages import conversations as talks
 from .pages import entrance, me, shell
 from .proxy.routes import Proxy
 from .proxy.upstream import Pool
@@ -26,7 +27,7 @@ from .tasks import Tasks
 from .tools import Whose, tools
 
 _DEFAULTS = ServerSettings()
-PAGES = (entrance, me)
+PAGES = (entrance, talks, me)
 
 
 def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:

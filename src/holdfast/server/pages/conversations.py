@@ -1,0 +1,281 @@
+"""``/dashboard/conversations``: who talked, and one conversation with everything that was made of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from fastapi import Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from ...errors import NotFound
+from ...memory import Memory
+from ...reports import ConversationState
+from ...types import Job
+from ..caller import Asked, ConversationName, UserName, Which, Whose
+from ..routing import OPERATOR, Table
+from . import regenerate
+from .coverage import strip
+from .shell import Filled, Form, events_of, here, link, number, render, scope_query, see_other
+from .transcript import badges, changed, firsts, lines
+
+table = Table()
+LIST = "/dashboard/conversations"
+OF_USER = LIST + "/{user:name}"
+ONE = OF_USER + "/{conversation:name}"
+
+PEOPLE_A_PAGE = 20
+EACH = 5  # conversations of one person on the list of all
+CONVERSATIONS_A_PAGE = 50
+MESSAGES_A_PAGE = 100
+MOST_ORGS = 50
+_AFTER_EVERY_NAME = "\U0010ffff" * 3
+
+NOTICES = {
+    "edited": "The message says something else now. What was learned from the old words is gone.",
+    "message-forgotten": "The message is forgotten, with everything that rested only on it.",
+    "undone": "Undone: this is not believed any more, and what it had replaced holds again.",
+    "believed-again": "This is believed again.",
+    "rebuilt": "Made again. The old version is kept.",
+    "rebuilt-partly": "Made again, but not everywhere: the list of jobs says why. What could not be made is as it was.",
+    "put-back": "The older version stands again.",
+    "ended": "The conversation was closed: its rest is being summarised.",
+    "retried": "It is tried again.",
+}
+
+
+@table.page("GET", LIST, OPERATOR)
+def conversations_page(request: Request, asked: Asked) -> Response:
+    """Everybody's conversations, by user."""
+    memory, query = asked.memory, request.query_params
+    org, begins = asked.grant.org, query.get("name", "")
+    after = (org, query["after"], query.get("after_bot", "")) if "after" in query else (org, begins, "")
+    found = memory.people(limit=PEOPLE_A_PAGE + 1, after=after)
+    people = [one for one in found if one[0] == org and one[1].startswith(begins)]
+    more = len(people) > PEOPLE_A_PAGE
+    people = people[:PEOPLE_A_PAGE]
+    jobs = memory.jobs()
+    groups = []
+    for at, user, bot in people:
+        person = memory.person(user, org=at, bot=bot)
+        states = person.overview()
+        shown = [_told(state, user, at, bot, jobs) for state in states[:EACH]]
+        rest = link(OF_USER.replace(":name", ""), user=user, **scope_query(at, bot))
+        groups.append({"user": user, "bot": bot, "rows": shown, "all": len(states), "address": rest})
+    last = people[-1] if people else None
+    return render(
+        "conversations.html",
+        request,
+        title="Conversations",
+        events=None,
+        groups=groups,
+        org=org,
+        orgs=list(_orgs(memory)),
+        begins=begins,
+        after=here(request, after=last[1], after_bot=last[2]) if more and last else None,
+        first=here(request, after=None, after_bot=None) if "after" in query else None,
+    )
+
+
+@table.page("GET", OF_USER, OPERATOR)
+def conversations_of_user_page(request: Request, asked: Asked, whose: Whose, user: UserName) -> Response:
+    """All conversations of one user, the newest first."""
+    grant, wanted = asked.grant, request.query_params.get("name", "")
+    first = max(0, number(request, "first") or 0)
+    states = [state for state in whose.overview() if wanted.lower() in state.conversation.lower()]
+    shown, jobs = states[first : first + CONVERSATIONS_A_PAGE], asked.memory.jobs()
+    last = first + CONVERSATIONS_A_PAGE
+    return render(
+        "conversations-of-user.html",
+        request,
+        title=user,
+        user=user,
+        grant=grant,
+        wanted=wanted,
+        consent=whose.status(),
+        rows=[_told(state, user, grant.org, grant.bot, jobs) for state in shown],
+        all=len(states),
+        before=here(request, first=max(0, first - CONVERSATIONS_A_PAGE)) if first else None,
+        after=here(request, first=last) if last < len(states) else None,
+        back=link(LIST, **scope_query(grant.org)),
+    )
+
+
+@table.page("GET", ONE, OPERATOR)
+def conversation_page(
+    request: Request, asked: Asked, which: Which, whose: Whose, user: UserName, conversation: ConversationName
+) -> Response:
+    """The transcript of one conversation, what covers it, what was learned, and what the model would see next."""
+    state = which.state()
+    if state is None:
+        raise NotFound(f"{user!r} has no conversation {conversation!r} here", hint="it may be about another subject")
+    grant, query = asked.grant, request.query_params
+    live, ever, facts = which.summaries(), which.summaries(live=False), which.learned()
+    chosen = next((summary for summary in ever if summary.id == query.get("chunk")), None)
+    first = _first(number(request, "at"), chosen.start_seq if chosen else None, state.messages)
+    last = min(state.messages, first + MESSAGES_A_PAGE - 1)
+    jobs = [job for job in asked.memory.jobs() if _about(job, state, user, grant.org, grant.bot)]
+    dead = [job for job in jobs if job.state in ("dead", "cancelled")]
+    versions = _versions(ever, chosen)
+    return render(
+        "conversation.html",
+        request,
+        title=conversation,
+        events=events_of(request, user, grant.org, grant.bot, state.subject),
+        notices=NOTICES,
+        user=user,
+        grant=grant,
+        state=state,
+        consent=whose.status(),
+        standing=_status(state, dead),
+        dead=dead,
+        waiting=[job for job in jobs if job.state == "waiting"],
+        transcript=lines(which.load(start_seq=first, limit=last - first + 1), first, last, badges(facts, which.id)),
+        first=first,
+        last=last,
+        older=here(request, at=max(1, first - MESSAGES_A_PAGE), chunk=None) if first > 1 else None,
+        newer=here(request, at=last + 1, chunk=None) if last < state.messages else None,
+        strip=strip(
+            live, state.messages, firsts(facts, which.id), failed=bool(dead), around=first + (last - first) // 2
+        ),
+        meta=sorted((s for s in live if s.level > 1), key=lambda s: (-s.level, s.start_seq)),
+        chunks=[s for s in live if s.level == 1],
+        facts=[fact for fact in facts if fact.live],
+        chunk=chosen,
+        is_live=chosen is not None and chosen.id in {summary.id for summary in live},
+        versions=versions,
+        diff=_diff(versions, chosen),
+        children=[s for s in live if chosen is not None and s.id in chosen.children],
+        rebuilds=list(reversed(which.rebuilds()))[:20],
+        regenerate=regenerate.asked(request, which),
+        layers=regenerate.CHOICES,
+        context=_context(request, which),
+        back=link(OF_USER.replace(":name", ""), user=user, **scope_query(grant.org, grant.bot)),
+    )
+
+
+@table.page("POST", ONE, OPERATOR)
+def conversation_change(request: Request, asked: Asked, which: Which, whose: Whose, form: Filled) -> Response:
+    """Edit or forget a message, undo what was learned, make a range again, put an older version back."""
+    do = form["do"]
+    if do == "edit":
+        which.edit(_seq(form), form["content"])
+        said = "edited"
+    elif do == "forget":
+        which.forget(_seq(form))
+        said = "message-forgotten"
+    elif do == "undo":
+        whose.never_true(form["fact"])
+        said = "undone"
+    elif do == "believe":
+        whose.restore(form["fact"])
+        said = "believed-again"
+    elif do == "rebuild":
+        return regenerate.begin(request, asked, which, form)
+    elif do == "restore":
+        which.restore(form["rebuild"])
+        said = "put-back"
+    elif do == "end":
+        which.end()
+        said = "ended"
+    elif do == "retry":
+        asked.memory.retry(form["job"])
+        said = "retried"
+    else:
+        raise HTTPException(422, "This page has no such form")
+    return see_other(here(request), said=said)
+
+
+def _seq(form: Form) -> int:
+    if not form["seq"].isdecimal():
+        raise HTTPException(422, "The number of the message is not a number")
+    return int(form["seq"])
+
+
+def _orgs(memory: Memory) -> Iterator[str]:
+    """The tenants there are, each found with one look."""
+    after: tuple[str, str, str] | None = None
+    for _ in range(MOST_ORGS):
+        found = memory.people(limit=1, after=after)
+        if not found:
+            return
+        yield found[0][0]
+        after = (found[0][0], _AFTER_EVERY_NAME, "")
+
+
+def _about(job: Job, state: ConversationState, user: str, org: str, bot: str) -> bool:
+    mine = (job.org, job.user, job.bot, job.subject) == (org, user, bot, state.subject)
+    return mine and job.conversation == state.conversation
+
+
+def _told(state: ConversationState, user: str, org: str, bot: str, jobs: list[Job]) -> dict[str, Any]:
+    """A row of a list."""
+    subject = None if state.subject == "self" else state.subject
+    dead = [job for job in jobs if job.state in ("dead", "cancelled") and _about(job, state, user, org, bot)]
+    named = {"user": user, "conversation": state.conversation, **scope_query(org, bot, subject)}
+    return {
+        "state": state,
+        "subject": subject,
+        "status": _status(state, dead),
+        "address": link(ONE.replace(":name", ""), **named),
+    }
+
+
+def _status(state: ConversationState, dead: list[Job]) -> tuple[str, str, str]:
+    """``(kind, icon, words)`` of a badge."""
+    if dead:
+        return "bad", "bad", "could not be summarised" if dead[0].kind in ("chunk", "summary") else "work put aside"
+    if not state.summarised:
+        return "quiet", "wait", "no summary yet"
+    if state.waiting > 2 * max(1, state.summarised):
+        return "info", "wait", f"{state.waiting} waiting"
+    return "ok", "ok", "up to date"
+
+
+def _first(at: int | None, chunk: int | None, messages: int) -> int:
+    """Where the page of the transcript begins: at a message that was asked for, else with the last page."""
+    wanted = at if at is not None else chunk
+    if wanted is None:
+        return max(1, messages - MESSAGES_A_PAGE + 1)
+    return max(1, min(wanted, messages))
+
+
+def _versions(ever: list[Any], chosen: Any) -> list[Any]:
+    """Every version of the range that is shown, the oldest first."""
+    if chosen is None:
+        return []
+    same = [s for s in ever if (s.level, s.start_seq, s.end_seq) == (chosen.level, chosen.start_seq, chosen.end_seq)]
+    return sorted(same, key=lambda summary: (summary.version, summary.id))
+
+
+def _diff(versions: list[Any], chosen: Any) -> list[tuple[str, str]] | None:
+    """The version that is shown against the one before it."""
+    at = versions.index(chosen) if chosen in versions else 0
+    return list(changed(versions[at - 1].text, chosen.text)) if at > 0 else None
+
+
+def _context(request: Request, which: Which) -> dict[str, Any]:
+    """What the model would see now, for the question that was typed."""
+    query, budget = request.query_params.get("query", "").strip(), number(request, "budget")
+    wanted = request.headers.get("x-fragment", "context").split()
+    if "context" not in wanted:
+        return {"query": query, "budget": budget, "found": None, "sections": []}
+    found = which.context(query or None, budget_tokens=budget if budget and budget > 0 else None, note=False)
+    sections = []
+    for section in found.sections:
+        sources = [source for source in found.sources if source.section == section.name]
+        exact = len(sources) == len(section.items)
+        told = [(_readable(item), sources[n] if exact else None) for n, item in enumerate(section.items)]
+        sections.append({"name": section.name, "tokens": section.tokens, "stable": section.stable, "items": told})
+    return {"query": query, "budget": budget, "found": found, "sections": sections}
+
+
+def _readable(item: str) -> str:
+    """The text of an item, which in a prompt stands as a JSON string."""
+    try:
+        text = json.loads(item)
+    except ValueError:
+        return item
+    return text if isinstance(text, str) else item

@@ -1,0 +1,85 @@
+// The page of one conversation: arrow keys over the coverage, and choosing a chunk without a reload.
+import { announce, notice, put } from "./sections.js";
+
+const strip = () => document.querySelector(".strip");
+
+// The block in the row above or below that lies over the same place.
+function across(from, by) {
+  const rows = [...strip().querySelectorAll("tr")].filter((row) => row.querySelector(".chunk"));
+  const row = rows[rows.indexOf(from.closest("tr")) + by];
+  if (!row) return null;
+  const box = from.getBoundingClientRect();
+  const middle = by > 0 ? box.left + 1 : (box.left + box.right) / 2;
+  const blocks = [...row.querySelectorAll(".chunk")];
+  return blocks.find((one) => one.getBoundingClientRect().right >= middle) ?? blocks.at(-1);
+}
+
+document.addEventListener("keydown", (event) => {
+  const block = event.target.closest?.(".strip .chunk");
+  if (!block || event.ctrlKey || event.metaKey || event.altKey) return;
+  const row = [...block.closest("tr").querySelectorAll(".chunk")];
+  const rtl = getComputedStyle(block).direction === "rtl" ? -1 : 1;
+  const at = row.indexOf(block);
+  const to = {
+    ArrowRight: () => row[at + rtl],
+    ArrowLeft: () => row[at - rtl],
+    Home: () => row[0],
+    End: () => row.at(-1),
+    ArrowUp: () => across(block, -1),
+    ArrowDown: () => across(block, 1),
+  }[event.key];
+  if (!to) return;
+  event.preventDefault();
+  to()?.focus();
+});
+
+async function go(address, ids, focus) {
+  const answer = await fetch(address, { headers: { "X-Fragment": ids }, credentials: "same-origin" });
+  if (answer.redirected || !answer.ok) throw new Error(String(answer.status));
+  history.pushState(null, "", address);
+  put(await answer.text(), { force: true });
+  const shown = document.getElementById(focus);
+  shown?.querySelector("details")?.setAttribute("open", "");
+  if (shown) light(shown);
+  shown?.scrollIntoView({ block: "nearest" });
+  announce(shown?.querySelector("h2")?.textContent.trim() ?? "");
+}
+
+// The messages of the chosen chunk stand out in the transcript.
+function light() {
+  const chosen = document.querySelector(".strip .chunk[aria-current]");
+  const range = /messages? (\d+)(?: to (\d+))?/.exec(chosen?.title ?? "");
+  for (const line of document.querySelectorAll(".said")) {
+    const seq = Number(line.dataset.seq);
+    line.classList.toggle("lit", Boolean(range) && seq >= Number(range[1]) && seq <= Number(range[2] ?? range[1]));
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const soft = event.target.closest?.("a[data-soft], .strip a.chunk[id], .summaries a, .versions a");
+  if (!soft || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  const ids = soft.dataset.soft ?? "chunk coverage transcript regenerate";
+  event.preventDefault();
+  go(soft.href, ids, ids.split(" ")[0]).catch(() => location.assign(soft.href));
+});
+
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  const id = form.dataset.softForm;
+  if (!id) return;
+  event.preventDefault();
+  const address = `${location.pathname}?${new URLSearchParams(new FormData(form))}`;
+  go(address, id, id).catch(() => notice("The server could not be reached; try again."));
+});
+
+addEventListener("popstate", () => location.reload());
+
+// On a narrow screen the blocks of the messages below are brought into view.
+function show() {
+  const box = strip();
+  const chosen = box?.querySelector(".chunk[aria-current]") ?? box?.querySelector(".scale .here");
+  if (chosen) box.scrollLeft += chosen.getBoundingClientRect().left - box.getBoundingClientRect().left - box.clientWidth / 3;
+}
+
+light();
+show();
