@@ -49,6 +49,8 @@ Conversation.recall       | POST {c}/recall                               |
 Conversation.record_usage | POST {c}/usage                                |
 Conversation.summaries    | GET {c}/summaries                             |
 Conversation.episodes     | GET {c}/episodes                              |
+Conversation.learned      | GET {c}/learned                               |
+Conversation.state        | GET {c}                                       |
 Conversation.end          | POST {c}/end                                  |
 Conversation.edit         | PATCH {c}/messages/{seq}                      |
 Conversation.forget       | DELETE {c}/messages/{seq}                     |
@@ -63,6 +65,7 @@ Person.search             | POST {u}/search                               | sear
 Person.profile            | GET {u}/profile                               |
 Person.rejected           | GET {u}/rejected                              |
 Person.conversations      | GET {u}/conversations                         |
+Person.overview           | GET {u}/overview                              |
 Person.remember           | POST {u}/facts                                | add_memory
 Person.correct            | PATCH {u}/facts/{fact_id}                     | update_memory
 Person.never_true         | POST {u}/facts/{fact_id}/never-true           |

@@ -86,6 +86,9 @@ GET    /v1/users/{user:name}/usage                                     oa
 GET    /v1/users/{user:name}/metrics                                   oa
 GET    /v1/users/{user:name}/export                                    oau
 DELETE /v1/users/{user:name}                                           oau
+GET    /v1/users/{user:name}/overview                                  oaus
+GET    /v1/users/{user:name}/conversations/{conversation:name}         oaus
+GET    /v1/users/{user:name}/conversations/{conversation:name}/learned oaus
 
 GET    /                                                               oaus
 GET    /sign-in                                                        -
@@ -95,6 +98,10 @@ GET    /static/{file}                                                  -
 GET    /me                                                             u
 POST   /me                                                             u
 GET    /me/download                                                    u
+GET    /dashboard/conversations                                        o
+GET    /dashboard/conversations/{user:name}                            o
+GET    /dashboard/conversations/{user:name}/{conversation:name}        o
+POST   /dashboard/conversations/{user:name}/{conversation:name}        o
 """
 ROWS = [tuple(line.split()) for line in TABLE.strip().splitlines() if line]
 PAGES = {tuple(line.split()[:2]) for line in TABLE.strip().partition("\n\n")[2].splitlines()}

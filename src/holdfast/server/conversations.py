@@ -10,8 +10,8 @@ from fastapi import Path, Query
 from .. import strategies
 from ..context.result import Context
 from ..context.strategies import Strategy
-from ..errors import BadInput
-from ..reports import ErasureReceipt, Receipt
+from ..errors import BadInput, NotFound
+from ..reports import ConversationState, ErasureReceipt, Receipt
 from ..types import Fact, Hit, Message, Summary
 from .caller import NAMED, Cursor, Limit, Once, Which, Whose
 from .routing import APP, PERSON, USER, Table
@@ -27,6 +27,21 @@ Seq = Annotated[int, Path(ge=1, le=2**53, description="The message's number, fro
 def conversations_list(whose: Whose, cursor: Cursor = None, limit: Limit = 100) -> Page[str]:
     """The ids of the user's conversations, by name."""
     return page(whose.conversations(), lambda name: name, cursor, limit)
+
+
+@table.add("GET", "/v1/users/{user:name}/overview", PERSON, response_model=Page[ConversationState], dependencies=NAMED)
+def conversations_overview(whose: Whose, cursor: Cursor = None, limit: Limit = 100) -> Page[ConversationState]:
+    """How far each of the user's conversations has come, by subject and name."""
+    return page(whose.overview(), lambda state: (state.subject, state.conversation), cursor, limit)
+
+
+@table.add("GET", ONE, PERSON, response_model=ConversationState, dependencies=NAMED)
+def conversations_get(which: Which) -> ConversationState:
+    """How far the conversation has come."""
+    state = which.state()
+    if state is None:
+        raise NotFound(f"there is no conversation {which.id!r} here", hint="it begins with its first message")
+    return state
 
 
 @table.add("POST", ONE + "/messages", APP, response_model=Receipt, status_code=201, dependencies=NAMED)
@@ -66,7 +81,8 @@ def messages_forget(which: Which, seq: Seq) -> ErasureReceipt:
 def context_build(which: Which, body: ContextFor) -> Context:
     """What the model should see now, within a budget."""
     chosen = None if body.strategy is None else strategy_of(body.strategy)
-    return which.context(body.query, budget_tokens=body.budget_tokens, strategy=chosen, system=body.system)
+    options = {"budget_tokens": body.budget_tokens, "strategy": chosen, "system": body.system}
+    return which.context(body.query, **options, preview=body.preview)  # type: ignore[arg-type]
 
 
 @table.add("POST", ONE + "/recall", PERSON, response_model=list[Hit], dependencies=NAMED)
@@ -98,6 +114,19 @@ def episodes_list(which: Which, cursor: Cursor = None, limit: Limit = 100) -> Pa
 def usage_record(which: Which, body: Used) -> None:
     """Count what a model of yours used for a reply, in the usage as `chat` and in the budgets."""
     which.record_usage(**body.model_dump())
+
+
+@table.add("GET", ONE + "/learned", PERSON, response_model=Page[Fact], dependencies=NAMED)
+def facts_learned(
+    which: Which,
+    start_seq: Annotated[int, Query(ge=1, le=2**53)] = 1,
+    end_seq: Annotated[int | None, Query(ge=1, le=2**53)] = None,
+    cursor: Cursor = None,
+    limit: Limit = 100,
+) -> Page[Fact]:
+    """Facts, live and past, that rest on messages of this conversation."""
+    found = which.learned(start_seq=start_seq, end_seq=end_seq)
+    return page(found, lambda fact: fact.id, cursor, limit)
 
 
 @table.add("POST", ONE + "/end", APP, status_code=204, dependencies=NAMED)

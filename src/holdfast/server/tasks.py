@@ -139,6 +139,11 @@ class Tasks:
             raise NotFound(f"there is no job {task_id!r}", hint="jobs end with the process that took them; ask again")
         return task
 
+    def of(self, whose: Whose) -> list[Task]:
+        """What was ordered for exactly *whose* memory, the newest first."""
+        with self._lock:
+            return [task for task in reversed(self._tasks.values()) if task.whose == whose]
+
     def cancel(self, task_id: str) -> None:
         """End a task before it takes up its next range; what it made stays."""
         task = self.get(task_id)

@@ -14,7 +14,7 @@ from ...errors import NotFound
 from ...memory import Memory
 from ...reports import ConversationState
 from ...types import Job
-from ..caller import Asked, ConversationName, UserName, Which, Whose
+from ..caller import Asked, ConversationName, UserName, Which, Whose, Working
 from ..routing import OPERATOR, Table
 from . import regenerate
 from .coverage import strip
@@ -38,8 +38,7 @@ NOTICES = {
     "message-forgotten": "The message is forgotten, with everything that rested only on it.",
     "undone": "Undone: this is not believed any more, and what it had replaced holds again.",
     "believed-again": "This is believed again.",
-    "rebuilt": "Made again. The old version is kept.",
-    "rebuilt-partly": "Made again, but not everywhere: the list of jobs says why. What could not be made is as it was.",
+    "stopped": "It stops after the range that it is in. What was made stays made.",
     "put-back": "The older version stands again.",
     "ended": "The conversation was closed: its rest is being summarised.",
     "retried": "It is tried again.",
@@ -105,7 +104,13 @@ def conversations_of_user_page(request: Request, asked: Asked, whose: Whose, use
 
 @table.page("GET", ONE, OPERATOR)
 def conversation_page(
-    request: Request, asked: Asked, which: Which, whose: Whose, user: UserName, conversation: ConversationName
+    request: Request,
+    asked: Asked,
+    which: Which,
+    whose: Whose,
+    tasks: Working,
+    user: UserName,
+    conversation: ConversationName,
 ) -> Response:
     """The transcript of one conversation, what covers it, what was learned, and what the model would see next."""
     state = which.state()
@@ -150,6 +155,7 @@ def conversation_page(
         children=[s for s in live if chosen is not None and s.id in chosen.children],
         rebuilds=list(reversed(which.rebuilds()))[:20],
         regenerate=regenerate.asked(request, which),
+        progress=regenerate.current(asked, which, tasks),
         layers=regenerate.CHOICES,
         context=_context(request, which),
         back=link(OF_USER.replace(":name", ""), user=user, **scope_query(grant.org, grant.bot)),
@@ -157,7 +163,9 @@ def conversation_page(
 
 
 @table.page("POST", ONE, OPERATOR)
-def conversation_change(request: Request, asked: Asked, which: Which, whose: Whose, form: Filled) -> Response:
+def conversation_change(
+    request: Request, asked: Asked, which: Which, whose: Whose, tasks: Working, form: Filled
+) -> Response:
     """Edit or forget a message, undo what was learned, make a range again, put an older version back."""
     do = form["do"]
     if do == "edit":
@@ -173,7 +181,10 @@ def conversation_change(request: Request, asked: Asked, which: Which, whose: Who
         whose.restore(form["fact"])
         said = "believed-again"
     elif do == "rebuild":
-        return regenerate.begin(request, asked, which, form)
+        return regenerate.begin(request, asked, which, form, tasks)
+    elif do == "stop":
+        tasks.cancel(form["task"])
+        said = "stopped"
     elif do == "restore":
         which.restore(form["rebuild"])
         said = "put-back"

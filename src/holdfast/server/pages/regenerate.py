@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from fastapi import Request
@@ -13,8 +14,11 @@ from ...conversation import Conversation
 from ...errors import ConfigError, HoldfastError
 from ...reports import RebuildReport
 from ..caller import Asked
+from ..tasks import Step, Task, Tasks, Told
+from ..tasks import Whose as Owner
 from .shell import Form, here, number, see_other
 
+PATIENCE_S = 0.8
 CHOICES = {
     "chunk": ("Chunk summaries, with facts and episodes", ("summaries", "facts", "episodes")),
     "summaries": ("Chunk summaries", ("summaries",)),
@@ -40,6 +44,14 @@ class Estimate:
     refused: str = ""
     hint: str = ""
     skipped: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far such work has come; ``report`` when it is done."""
+
+    task: Task
+    report: RebuildReport | None
 
 
 def asked(request: Request, which: Conversation) -> Estimate | None:
@@ -70,21 +82,67 @@ def _add(told: Estimate, report: RebuildReport) -> None:
     told.cost = None if told.cost is None or report.cost is None else told.cost + report.cost
 
 
-def begin(request: Request, asked: Asked, which: Conversation, form: Form) -> Response:
-    """Make the range again, layer by layer; what cannot be made stays as it was."""
+def owner(asked: Asked, which: Conversation) -> Owner:
+    """Whose work making parts of this conversation again is."""
+    grant = asked.grant
+    return Owner(grant.org, grant.user, grant.bot, grant.subject, which.id)
+
+
+def current(asked: Asked, which: Conversation, tasks: Tasks) -> Progress | None:
+    """The last such work on this conversation that this server was asked for."""
+    task = next(iter(tasks.of(owner(asked, which))), None)
+    if task is None:
+        return None
+    report = task.told(None) if task.state == "done" else None
+    mine = report if isinstance(report, RebuildReport) else None
+    return Progress(task, mine)
+
+
+def begin(request: Request, asked: Asked, which: Conversation, form: Form, tasks: Tasks) -> Response:
+    """Make the range again, layer by layer, in the background; what cannot be made stays as it was."""
     what = form["make"]
     if what not in CHOICES:
         raise HTTPException(422, "There is no such layer")
     span: dict[str, Any] = {"start_seq": _number(form, "first"), "end_seq": _number(form, "last")}
-    layers, errors = CHOICES[what][1], 0
-    for layer in layers:
-        try:
-            errors += len(which.rebuild(layer, **span).errors)
-        except ConfigError:
-            if len(layers) == 1:
-                raise
-    address = here(request, make=None, first=None, last=None)
-    return see_other(address, said="rebuilt-partly" if errors else "rebuilt")
+    layers = [layer for layer in CHOICES[what][1] if _makes(which, layer, span, alone=len(CHOICES[what][1]) == 1)]
+
+    def work(step: Step) -> Told:
+        total = RebuildReport(what)
+        for number_of, layer in enumerate(layers):
+            report = which.rebuild(layer, **span, progress=partial(_step, step, number_of, len(layers)))
+            total = _sum(total, report)
+        return lambda _person: total
+
+    task = tasks.order("rebuild", owner(asked, which), work)
+    task.over.wait(PATIENCE_S)  # without a model it is over before anybody wants to see how far it is
+    return see_other(here(request, make=None, first=None, last=None))
+
+
+def _step(step: Step, layer: int, layers: int, done: int, ranges: int) -> None:
+    """Layers are told one after the other: each is an equal part of the whole."""
+    step(layer * ranges + done, layers * ranges)
+
+
+def _makes(which: Conversation, layer: str, span: dict[str, Any], *, alone: bool) -> bool:
+    """Whether this memory makes the layer at all; when it is the only one that is wanted, the refusal is told."""
+    try:
+        which.rebuild(layer, **span, dry_run=True)
+    except ConfigError:
+        if alone:
+            raise
+        return False
+    return True
+
+
+def _sum(total: RebuildReport, report: RebuildReport) -> RebuildReport:
+    return RebuildReport(
+        total.layer,
+        calls=total.calls + report.calls,
+        tokens=total.tokens + report.tokens,
+        cost=None if total.cost is None or report.cost is None else total.cost + report.cost,
+        ranges=total.ranges + report.ranges,
+        errors=total.errors + report.errors,
+    )
 
 
 def _number(form: Form, name: str) -> int | None:

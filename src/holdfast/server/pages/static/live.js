@@ -36,6 +36,17 @@ function connected(yes) {
   }
 }
 
+// Sections that show how far something is are asked for again until they show it no more; then everything is.
+let watched = 0;
+let wasBusy = false;
+function watch() {
+  clearTimeout(watched);
+  const busy = [...document.querySelectorAll("section[data-poll]")];
+  if (busy.length) watched = setTimeout(() => want(busy), 1500);
+  else if (wasBusy) everything();
+  wasBusy = busy.length > 0;
+}
+
 async function fetchDue() {
   timer = 0;
   const ids = [...due];
@@ -45,6 +56,7 @@ async function fetchDue() {
     heard = Date.now();
     connected(true);
     for (const section of changed) announce(`${titleOf(section)} changed`);
+    watch();
   } catch {
     connected(false);
     if (!poll) poll = setInterval(everything, POLL_MS);
@@ -79,6 +91,9 @@ function listen() {
     if (source.readyState === EventSource.CLOSED) setTimeout(listen, 30000);
   });
 }
+
+watch();
+document.addEventListener("holdfast:section", watch);
 
 if (stream !== undefined && sections().length) {
   if (stream) listen();

@@ -1,0 +1,63 @@
+"""How far conversations have come, what was learned where, and a context that is only looked at."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from holdfast import Memory
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.embedder import HashEmbedder
+
+
+@pytest.fixture
+def memory():
+    with Memory(embedder=HashEmbedder(), clock=FakeClock(datetime(2026, 1, 1, 9, tzinfo=UTC))) as opened:
+        yield opened
+
+
+def test_a_conversation_tells_how_far_it_has_come(memory):
+    chat = memory.conversation("c", user="ana")
+    assert chat.state() is None
+    for n in range(12):
+        chat.record(f"Point {n} about the garden.", "Noted.")
+    new = chat.state()
+    assert (new.messages, new.summarised, new.waiting, new.subject) == (24, 0, 24, "self")
+    memory.digest()
+    assert (chat.state().summarised, chat.state().read, chat.state().waiting) == (20, 24, 4)
+
+
+def test_the_overview_lists_the_newest_first_and_keeps_subjects_apart(memory):
+    for name, subject, day in (("a", None, 2), ("vet", "rex", 3), ("b", None, 1)):
+        at = datetime(2026, 1, day, tzinfo=UTC)
+        memory.conversation(name, user="ana", subject=subject).record("Hello.", at=at)
+    memory.conversation("other", user="bo").record("Hello.")
+
+    told = [(state.conversation, state.subject) for state in memory.person("ana").overview()]
+
+    assert told == [("vet", "rex"), ("a", "self"), ("b", "self")]
+    assert [state.conversation for state in memory.person("ana", subject="rex").overview()] == ["vet"]
+
+
+def test_what_was_learned_is_told_with_what_is_past_and_by_range(memory):
+    chat = memory.conversation("c", user="ana")
+    for text in ("I'm vegetarian.", "I live in Porto.", "I eat fish now."):
+        chat.record(text, "Noted.")
+
+    assert [(fact.key, fact.live) for fact in chat.learned()] == [
+        ("vegetarian", False), ("lives_in", True), ("pescatarian", True),
+    ]  # fmt: skip
+    assert [fact.key for fact in chat.learned(start_seq=2, end_seq=4)] == ["lives_in"]
+    assert memory.conversation("d", user="ana").learned() == []
+    assert memory.conversation("c", user="ana", subject="rex").learned() == []
+
+
+def test_a_preview_is_the_context_and_leaves_no_trace(memory):
+    chat, person = memory.conversation("c", user="ana"), memory.person("ana")
+    chat.record("I'm vegetarian.", "Noted.")
+    before = person.export()
+    looked = chat.context("What should I cook?", preview=True)
+    assert person.export() == before
+    assert looked.messages == chat.context("What should I cook?").messages
+    assert person.export() != before

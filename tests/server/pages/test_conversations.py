@@ -1,0 +1,263 @@
+"""The pages of conversations, as a browser without a screen gets them."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from urllib.parse import quote
+
+import pytest
+from starlette.testclient import TestClient
+
+from holdfast import Memory
+from holdfast.server.app import create_app
+from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.model import ScriptedModel
+
+from ..conftest import BASE
+from .conftest import BROWSER
+
+ONE = "/dashboard/conversations/ana/web"
+
+
+@pytest.fixture
+def told(memory):
+    """Forty messages with three facts, summarised."""
+    chat = memory.conversation("web", user="ana")
+    said = {0: "I'm vegetarian.", 3: "I live in Porto.", 12: "I eat fish now."}
+    for n in range(20):
+        chat.record(said.get(n, f"Point {n} about the garden."), "Noted.")
+    memory.digest()
+    return chat
+
+
+def section(answer, name):
+    assert answer.status_code == 200, answer.text
+    found = re.search(rf'<section id="{name}".*?</section>', answer.text, re.DOTALL)
+    assert found, name
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", " ", found[0]))).strip()
+
+
+def post(browser, path=ONE, **fields):
+    return browser.post(path, data=fields)
+
+
+def test_the_list_is_by_user_and_finds_beginnings(sign_in, memory):
+    for user in ("ana", "anna maria", "bo/b", "Ärzte"):
+        memory.conversation("a b", user=user).record("Hello.")
+    memory.conversation("vet", user="ana", subject="rex").record("Hello.")
+    page = sign_in().get("/dashboard/conversations")
+    assert section(page, "list").count("1 conversation") == 3
+    assert 'href="/dashboard/conversations/bo%2Fb/a%20b"' in page.text
+    assert 'href="/dashboard/conversations/ana/vet?subject=rex"' in page.text
+    found = section(sign_in().get("/dashboard/conversations?name=an"), "list")
+    assert "anna maria" in found
+    assert "bo/b" not in found
+    assert "Nobody" in section(sign_in().get("/dashboard/conversations?name=zzz"), "list")
+    assert sign_in().get("/dashboard/conversations/bo%2Fb/a%20b").status_code == 200
+
+
+def test_the_list_goes_on_over_pages(sign_in, memory):
+    names = [f"user {n:03}" for n in range(45)]
+    for name in names:
+        memory.conversation("c", user=name).record("Hello.")
+    browser, seen, address = sign_in(), [], "/dashboard/conversations"
+    while address:
+        page = browser.get(address)
+        seen += re.findall(r'<th scope="rowgroup"[^>]*><a[^>]*>(.*?)</a>', page.text)
+        after = re.search(r'href="([^"]*)" rel="next"', page.text)
+        address = unescape(after[1]) if after else ""
+    assert seen == names
+
+
+def test_other_tenants_are_chosen_and_not_mixed(sign_in, memory):
+    memory.conversation("c", user="ana", org="acme").record("Hello.")
+    memory.conversation("c", user="ana").record("Hello.")
+    page = sign_in().get("/dashboard/conversations")
+    assert '<option value="acme">' in page.text
+    other = sign_in().get("/dashboard/conversations?org=acme")
+    assert 'href="/dashboard/conversations/ana/c?org=acme"' in other.text
+    assert sign_in("user", user="ana").get("/dashboard/conversations/ana/c").status_code == 403
+
+
+def test_an_empty_memory_says_how_it_is_filled(sign_in):
+    assert "holdfast demo" in section(sign_in().get("/dashboard/conversations"), "list")
+
+
+def test_a_conversation_that_is_not_there_is_a_page_that_says_so(sign_in, told):
+    answer = sign_in().get("/dashboard/conversations/ana/other")
+    assert answer.status_code == 404
+    assert "it may be about another subject" in answer.text
+
+
+def test_the_page_shows_what_was_said_what_covers_it_and_what_was_learned(sign_in, told):
+    page = sign_in().get(ONE)
+    transcript = section(page, "transcript")
+    assert "I'm vegetarian." in transcript
+    assert "dietary vegetarian → became pescatarian" in transcript
+    assert "Messages 1 to 40 of 40" in transcript
+    assert 'aria-label="Level 1, summary 1, messages 1 to 10, made ' in page.text
+    assert 'colspan="3"' in page.text  # the meta summary over three chunks
+    assert section(page, "chunks").startswith("Chunk summaries 3 ")
+    assert section(page, "meta").startswith("Meta summaries 1 ")
+    assert section(page, "facts").startswith("Facts and episodes 2 ")
+    assert "data-events" in page.text
+
+
+def test_a_long_transcript_is_read_page_by_page(sign_in, memory):
+    chat = memory.conversation("web", user="ana")
+    chat.append([{"role": "user", "content": f"Message {n}."} for n in range(1, 251)])
+    browser, seen, address = sign_in(), [], ONE
+    while address:
+        page = browser.get(address)
+        seen = [int(n) for n in re.findall(r'data-seq="(\d+)"', page.text)] + seen
+        older = re.search(r'href="([^"]*)" rel="prev">', page.text.partition('id="transcript"')[2])
+        address = unescape(older[1]) if older else ""
+    assert sorted(set(seen)) == list(range(1, 251))
+    assert seen[-200:] == list(range(51, 251))  # the first page is filled up with what follows
+    assert 'id="m7"' in browser.get(f"{ONE}?at=7").text
+    assert browser.get(f"{ONE}?at=99999").status_code == 200
+    assert browser.get(f"{ONE}?at=x&chunk=nothing&first=&make=rubbish&budget=0").status_code == 200
+
+
+def test_a_chunk_opens_with_its_versions_and_the_difference(sign_in, told):
+    browser, first = sign_in(), told.summaries(1)[0]
+    told.rebuild("summaries", start_seq=1, end_seq=10)
+    old, new = told.summaries(1, live=False)[:2]
+    assert first.id in (old.id, new.id)
+    panel = section(browser.get(f"{ONE}?chunk={first.id}"), "chunk")
+    assert "older version" in panel
+    assert "Versions 1" in panel
+    now = section(browser.get(f"{ONE}?chunk={told.summaries(1)[0].id}"), "chunk")
+    assert "in use" in now
+    assert told.summaries(1)[0].text[:20] in now
+
+
+def test_fragments_are_the_sections_alone(sign_in, told):
+    answer = sign_in().get(ONE, headers={"X-Fragment": "chunks nothing facts"})
+    assert re.findall(r'<section id="(\w+)"', answer.text) == ["chunks", "facts"]
+    assert answer.text.startswith("<section")
+    assert answer.text.rstrip().endswith("</section>")
+
+
+def test_a_range_is_estimated_then_made_again_and_put_back(sign_in, told):
+    browser, before = sign_in(), told.summaries(1)
+    estimate = section(browser.get(f"{ONE}?make=chunk&first=1&last=15"), "regenerate")
+    assert "messages 1 to 15 Ranges 3" in estimate
+    assert "Calls of a model none" in estimate
+    assert "Not made by this memory: episodes." in estimate
+    assert told.rebuilds() == []
+
+    done = post(browser, do="rebuild", make="chunk", first="1", last="15")
+    assert "Made again 3 ranges, 0 calls of a model. The old versions are kept." in section(done, "regenerate")
+    now = told.summaries(1)
+    assert [s.version for s in now] == [2, 2, 1]
+    assert {s.id for s in before} <= {s.id for s in told.summaries(1, live=False)}
+
+    made = next(one for one in told.rebuilds() if one.layer == "summaries")
+    assert "The older version stands again." in post(browser, do="restore", rebuild=made.id).text
+    assert [s.text for s in told.summaries(1)] == [s.text for s in before]
+
+
+def test_what_this_memory_does_not_make_is_said_before(sign_in, told):
+    page = sign_in().get(f"{ONE}?make=episodes")
+    assert "the built-in rules make no episodes" in section(page, "regenerate")
+    assert post(sign_in(), do="rebuild", make="episodes").status_code == 422
+    assert "Nothing to make again" in section(sign_in().get(f"{ONE}?make=meta&first=38&last=40"), "regenerate")
+
+
+def test_with_a_model_the_estimate_counts_its_calls(memory, settings, clock):
+    model = ScriptedModel()
+    with Memory(llm=model, embedder=HashEmbedder(), clock=clock) as read_by_a_model:
+        chat = read_by_a_model.conversation("web", user="ana")
+        for n in range(20):
+            chat.record(f"Point {n} about the garden.", "Noted.")
+        read_by_a_model.digest()
+        asked = len(model.asked)
+        app = create_app(read_by_a_model, settings)
+        key = read_by_a_model.access.create("operator").key
+        with TestClient(app, base_url=BASE, headers=BROWSER) as browser:
+            browser.post("/sign-in", data={"key": key})
+            estimate = section(browser.get(f"{ONE}?make=summaries&first=1&last=15"), "regenerate")
+            assert "Ranges 2 Calls of a model 2 " in estimate
+            assert "no price is known" in estimate
+            assert len(model.asked) == asked
+            done = section(post(browser, do="rebuild", make="summaries", first="1", last="15"), "regenerate")
+            assert "Made again 2 ranges, 2 calls of a model" in done
+            assert len(model.asked) == asked + 2
+
+
+def test_undo_and_believe_again(sign_in, told, memory):
+    browser, person = sign_in(), memory.person("ana")
+    fish = next(fact for fact in person.facts() if fact.category == "dietary")
+    undone = post(browser, do="undo", fact=fish.id)
+    assert "Undone" in undone.text
+    assert [fact.key for fact in person.facts() if fact.category == "dietary"] == ["vegetarian"]
+    assert "Believe it again" in section(undone, "transcript")
+    post(browser, do="believe", fact=fish.id)
+    assert [fact.key for fact in person.facts() if fact.category == "dietary"] == ["pescatarian"]
+
+
+def test_a_message_is_edited_and_forgotten(sign_in, told, memory):
+    browser, person = sign_in(), memory.person("ana")
+    post(browser, do="edit", seq="7", content="I live in Lisbon.\r\nReally.")
+    assert told.load(start_seq=7, limit=1)[0].content == "I live in Lisbon.\nReally."
+    assert [fact.value for fact in person.facts() if fact.category == "home"] == ["Lisbon"]
+    gone = post(browser, do="forget", seq="7")
+    assert "Message 7 was forgotten" in section(gone, "transcript")
+    assert [fact for fact in person.facts() if fact.category == "home"] == []
+    assert "Lisbon" not in gone.text
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"do": "nothing"},
+        {"do": "edit", "seq": "x", "content": "a"},
+        {"do": "edit", "seq": "7"},
+        {"do": "rebuild", "make": "rubbish"},
+        {"do": "forget", "seq": "-1"},
+    ],
+    ids=str,
+)
+def test_a_form_that_cannot_be_used_changes_nothing(sign_in, told, memory, fields):
+    before = memory.person("ana").export()
+    answer = post(sign_in(), **fields)
+    assert answer.status_code in (404, 415, 422)
+    assert "<h1>" in answer.text
+    assert memory.person("ana").export() == before
+
+
+def test_what_is_paused_says_so_and_makes_nothing(sign_in, told, memory):
+    memory.person("ana").pause()
+    page = sign_in().get(ONE)
+    assert "Memory is paused" in page.text
+    assert post(sign_in(), do="rebuild", make="facts").status_code == 409
+    assert "tokens" in section(page, "context")
+
+
+def test_looking_at_the_context_uses_and_notes_nothing(sign_in, told, memory):
+    told.context("What should I cook?")
+    person = memory.person("ana")
+    before = person.export()
+    page = sign_in().get(f"{ONE}?query=What+should+I+eat%3F&budget=600")
+    shown = section(page, "context")
+    assert "of 600 tokens" in shown
+    assert "facts" in shown
+    assert person.export() == before
+    assert "Unchanged since the last reply." in section(sign_in().get(ONE), "context")
+
+
+def test_any_name_and_any_text_stands_on_the_page_as_text(sign_in, memory):
+    name, words = '<img src=x onerror="canary(1)">/..?&#', "</textarea></section><script>canary(2)</script>"
+    memory.conversation(name, user=name).record(words, words)
+    memory.digest()
+    address = f"/dashboard/conversations/{quote(name, safe='')}/{quote(name, safe='')}"
+    for path in ("/dashboard/conversations", address.rpartition("/")[0], address):
+        page = sign_in().get(path)
+        assert page.status_code == 200
+        assert "<img" not in page.text
+        assert "<script>" not in page.text
+    assert "</textarea></section><script>" not in page.text
+    assert words in unescape(page.text)
