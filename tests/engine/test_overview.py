@@ -1,4 +1,4 @@
-"""How far conversations have come, what was learned where, and a context that is only looked at."""
+"""How far conversations have come, what was learned where."""
 
 from __future__ import annotations
 
@@ -51,13 +51,3 @@ def test_what_was_learned_is_told_with_what_is_past_and_by_range(memory):
     assert [fact.key for fact in chat.learned(start_seq=2, end_seq=4)] == ["lives_in"]
     assert memory.conversation("d", user="ana").learned() == []
     assert memory.conversation("c", user="ana", subject="rex").learned() == []
-
-
-def test_a_preview_is_the_context_and_leaves_no_trace(memory):
-    chat, person = memory.conversation("c", user="ana"), memory.person("ana")
-    chat.record("I'm vegetarian.", "Noted.")
-    before = person.export()
-    looked = chat.context("What should I cook?", preview=True)
-    assert person.export() == before
-    assert looked.messages == chat.context("What should I cook?").messages
-    assert person.export() != before

@@ -82,7 +82,7 @@ def context_build(which: Which, body: ContextFor) -> Context:
     """What the model should see now, within a budget."""
     chosen = None if body.strategy is None else strategy_of(body.strategy)
     options = {"budget_tokens": body.budget_tokens, "strategy": chosen, "system": body.system}
-    return which.context(body.query, **options, preview=body.preview)  # type: ignore[arg-type]
+    return which.context(body.query, **options, note=body.note)  # type: ignore[arg-type]
 
 
 @table.add("POST", ONE + "/recall", PERSON, response_model=list[Hit], dependencies=NAMED)

@@ -72,7 +72,7 @@ class ContextFor(Body):
     budget_tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
     system: str | None = None
     strategy: StrategyFor | None = None
-    preview: bool = False
+    note: bool = True
 
 
 class RecallFor(Body):
