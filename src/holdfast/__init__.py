@@ -16,12 +16,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .access import Access
-    from .aio import AsyncAccess, AsyncConversation, AsyncLedger, AsyncMemory, AsyncPerson, AsyncPrompts, AsyncVault
+    from .aio import (
+        AsyncAccess,
+        AsyncConversation,
+        AsyncEvents,
+        AsyncLedger,
+        AsyncMemory,
+        AsyncPerson,
+        AsyncPrompts,
+        AsyncVault,
+    )
     from .backups import restore_backup, verify_backup
     from .config import Config
     from .context.result import Context
     from .conversation import Conversation
     from .errors import HoldfastError
+    from .events import Events
     from .figures import (
         AskedAgain,
         Explained,
@@ -44,8 +54,10 @@ if TYPE_CHECKING:
         ConversationState,
         DigestReport,
         ErasureReceipt,
+        Event,
         Finding,
         Merged,
+        News,
         PruneReport,
         RebuildReport,
         Rebuilt,
@@ -90,6 +102,7 @@ _HOME = {
     "AsyncAccess": "aio",
     "AsyncConversation": "aio",
     "AsyncLedger": "aio",
+    "AsyncEvents": "aio",
     "AsyncMemory": "aio",
     "AsyncPerson": "aio",
     "AsyncPrompts": "aio",
@@ -108,6 +121,8 @@ _HOME = {
     "Detector": "types",
     "DigestReport": "reports",
     "ErasureReceipt": "reports",
+    "Event": "reports",
+    "Events": "events",
     "Evidence": "types",
     "Explained": "figures",
     "Fact": "types",
@@ -126,6 +141,7 @@ _HOME = {
     "MessageStore": "store.messages",
     "Metrics": "figures",
     "NewKey": "types",
+    "News": "reports",
     "Person": "person",
     "PersonMessages": "wrap",
     "PresidioDetector": "ingest.presidio",
@@ -163,6 +179,7 @@ __all__ = [
     "AskedAgain",
     "AsyncAccess",
     "AsyncConversation",
+    "AsyncEvents",
     "AsyncLedger",
     "AsyncMemory",
     "AsyncPerson",
@@ -182,6 +199,8 @@ __all__ = [
     "Detector",
     "DigestReport",
     "ErasureReceipt",
+    "Event",
+    "Events",
     "Evidence",
     "Explained",
     "Fact",
@@ -200,6 +219,7 @@ __all__ = [
     "MessageStore",
     "Metrics",
     "NewKey",
+    "News",
     "Person",
     "PersonMessages",
     "PresidioDetector",

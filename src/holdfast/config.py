@@ -124,6 +124,10 @@ class Config:
         "as `localhost:11434`, `ollama.internal` or `10.0.0.0/8`; none unless named.",
     )
     usage_days: int = setting(400, "Days for which the use of models is kept on record.", least=1)
+    event_rows: int = setting(
+        10_000, "Events of one person that are kept on record; up to 256 more wait for their removal.", least=256
+    )
+    event_days: int = setting(90, "Days after which an event goes, once something else happens.", least=1)
     scrub_mb: int = setting(
         200, "Largest file that is written anew and searched after an erasure; see ErasureReceipt.", least=0
     )

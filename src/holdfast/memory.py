@@ -24,6 +24,7 @@ from .conversation import Conversation
 from .embed import BUILT_IN, BuiltIn, resolve
 from .embed.protocol import Embedder
 from .errors import BadInput, ConfigError, NotFound
+from .events import Events
 from .figures import Metrics, StoreStats
 from .jobs.backfill import Wanted
 from .jobs.queue import WAITING, told
@@ -92,7 +93,7 @@ class Memory:
         self._model = model_of(llm, settings)
         self._owns_model = isinstance(llm, str)
         self._pipeline = Pipeline(
-            open_store(location, settings),
+            open_store(location, settings, self._clock),
             settings,
             self._clock,
             resolve(embedder),
@@ -359,6 +360,11 @@ class Memory:
     def vault(self) -> Vault:
         """Keys of providers that users and orgs bring: set, listed without the key, removed, sealed anew."""
         return Vault(self._pipeline)
+
+    @property
+    def events(self) -> Events:
+        """What happened, across people: for those who follow many at once, and for operators."""
+        return Events(self._pipeline)
 
     def people(self, *, limit: int = 1000, after: tuple[str, str, str] | None = None) -> list[tuple[str, str, str]]:
         """``(org, user, bot)`` of everybody with a memory, by key; for operators."""

@@ -12,6 +12,7 @@ from .clock import to_ms
 from .context.budget import Count
 from .conversation import state_of
 from .errors import BadInput, NotFound
+from .events import after_number, before_number
 from .figures import Explained, Metrics
 from .jobs.usage import of_person
 from .measures.report import metrics, window_of
@@ -21,7 +22,7 @@ from .privacy.forgetting import all_facts, erase_person, facts_with_words
 from .prompts import Prompts
 from .recall.beliefs import believed, facts_at
 from .reconcile.facts import ARCHIVED
-from .reports import ConsolidationReport, ConversationState, ErasureReceipt, PruneReport, Usage
+from .reports import ConsolidationReport, ConversationState, ErasureReceipt, Event, PruneReport, Usage
 from .scope import Scope, checked_name
 from .store.protocol import FactRow, ReadView
 from .text.tokens import count_tokens
@@ -331,15 +332,9 @@ class Person:
         self, *, by: Sequence[str] = ("layer", "model"), since: date | None = None, until: date | None = None
     ) -> list[Usage]:
         """
-        What models were used for on the user's behalf, and what it cost.
+        What models were used for on the user's behalf, and what it cost; see `Memory.usage`.
 
-        Args:
-            by: any of ``day``, ``layer``, ``model``; what is not named is summed up.
-            since: the first day (UTC) that counts.
-            until: the last day (UTC) that counts.
-
-        Raises:
-            BadInput: *by* names something else, or a time has no zone.
+        Summed up is what *by* (any of ``day``, ``layer``, ``model``) does not name; the days are UTC, both included.
         """
         return of_person(self._pipeline.store, self._scope, by, since, until)
 
@@ -358,6 +353,21 @@ class Person:
         whole = self._scope.about(None)
         jobs = [job for job in self._pipeline.store.jobs() if (job.org, job.user, job.bot) == whole.person]
         return metrics(self._pipeline, [whole], window, self.usage(by=("model",), since=since, until=until), jobs)
+
+    def events(self, *, after: int = 0, limit: int = 100, conversation: str | None = None) -> list[Event]:
+        """
+        What happened after number *after* (see `last_event`), oldest first: who changed what and when, without a word
+        of what was said.  With *conversation* only what happened in it, and what concerns the person as a whole.
+        """
+        return after_number(self._pipeline, self._scope, after, checked_count("limit", limit), conversation)
+
+    def last_event(self) -> int:
+        """The number of the newest event; 0 when there is none."""
+        return self._pipeline.store.read(self._scope, lambda view: view.news(0, limit=0)).newest
+
+    def audit(self, *, before: int | None = None, limit: int = 100) -> list[Event]:
+        """The same, newest first: at most *limit*, below number *before*."""
+        return before_number(self._pipeline, self._scope, before, checked_count("limit", limit))
 
     def consolidate(self, *, dry_run: bool = False) -> ConsolidationReport:
         """

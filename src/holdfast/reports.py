@@ -81,6 +81,55 @@ class DigestReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Event:
+    """
+    Something that happened, told without a word of what was said; the audit of a memory is made of these.
+
+    ``id`` counts up within the person without a gap.  ``kind`` is one of ``message.added``, ``message.edited``,
+    ``message.deleted``; ``fact.added``, ``.confirmed``, ``.changed``, ``.replaced``, ``.corrected``, ``.ended`` (taken
+    back, put away, merged, not found again) and ``.forgotten``; ``summary.made``, ``.stale``, ``.removed``;
+    ``episode.added``, ``.removed``; ``job.queued``, ``.running``, ``.progress``, ``.done``, ``.failed``,
+    ``.cancelled``; ``consent.changed``, ``prompt.changed``, ``erased``; of an org ``key.made``, ``key.revoked``, ``vault.set``, ``vault.removed``.
+
+    ``actor`` is the id of the key that did it, ``local`` for a program that uses the library, ``background`` for work
+    that nobody waited for.  ``subject`` and ``conversation`` are ``""`` where it concerns the person as a whole, and
+    after the place was erased.  ``ref`` names the thing: the id of a fact, summary, job or key, the number of a message
+    (``7``) or the first and the last of several (``7-8``), the range of episodes, the state that was chosen, the name
+    of a prompt.
+    """
+
+    id: int
+    at_ms: int
+    kind: str
+    actor: str
+    org: str
+    user: str
+    bot: str
+    subject: str
+    conversation: str
+    ref: str
+
+
+PersonKey = tuple[str, str, str]
+"""(org, user, bot): whose memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """
+    What happened to one person after a number.
+
+    ``events`` come oldest first, without gaps, as many as were asked for at most; ``newest`` is the number of the
+    newest there is, 0 when there is none.  ``lost``: some after that number were removed from the record, so that
+    reading on would leave something out; then there are no ``events``, and everything is to be looked at anew.
+    """
+
+    newest: int
+    events: tuple[Event, ...] = ()
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PruneReport:
     """What `Person.prune` put away (``archived``) and how many facts are ``active`` now, of all subjects."""
 

@@ -9,12 +9,19 @@ tuples of columns, so ``("a", "bc")`` and ``("ab", "c")`` can never meet.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 from .errors import BadInput
 
 SELF = "self"
 MAX_NAME_CHARS = 200
+LOCAL, BACKGROUND = "local", "background"
+"""Who acts when it is a program that uses the library, and when nobody waits for it."""
+
+_actor: ContextVar[str] = ContextVar("holdfast_actor", default=LOCAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +75,18 @@ def checked_name(what: str, value: object) -> str:
     if any(unicodedata.category(ch) in ("Cc", "Cs") for ch in value):
         raise BadInput(f"{what} holds a control character or a lone surrogate; use printable text")
     return value
+
+
+def actor() -> str:
+    """Who acts here: the id of a key, or one of the two names above."""
+    return _actor.get()
+
+
+@contextmanager
+def acting(name: str) -> Iterator[None]:
+    """What is changed within is told to be the doing of *name*."""
+    before = _actor.set(name)
+    try:
+        yield
+    finally:
+        _actor.reset(before)

@@ -33,7 +33,7 @@ LAYERS = [
     {"answering"},
     {"pipeline"},
     {"measures"},
-    {"conversation", "prompts", "access", "ledger", "vault"},
+    {"conversation", "prompts", "access", "ledger", "vault", "events"},
     {"person"},
     {"memory"},
     {"aio"},

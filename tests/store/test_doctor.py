@@ -68,6 +68,8 @@ DAMAGE = {
     "usage": "UPDATE usage SET failed = 3",
     "prompt": "UPDATE prompt SET name = 'poem'",
     "provider_key": "UPDATE provider_key SET sealed = 'sk-plain'",
+    "event_numbers": "DELETE FROM event WHERE number = (SELECT max(number) - 1 FROM event WHERE user_id = 'ana')",
+    "event_home": "UPDATE event SET conversation = 'elsewhere'",
     "job_state": "UPDATE job SET worker = 'w'",
 }
 

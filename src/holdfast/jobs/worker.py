@@ -17,7 +17,7 @@ from contextlib import suppress
 from ..errors import HoldfastError, StoreClosed, StoreError
 from ..llm.protocol import ModelError
 from ..reports import DigestReport
-from ..scope import Scope
+from ..scope import BACKGROUND, Scope, acting
 from ..types import Job
 from .gate import SETUP_WAIT_MS, NotNow
 from .queue import Queue
@@ -118,6 +118,10 @@ class Workers:
             thread.join()
 
     def _run(self, number: int) -> None:
+        with acting(BACKGROUND):
+            self._serve(number)
+
+    def _serve(self, number: int) -> None:
         beforehand = self._beforehand if number == 0 else None
         while not self._stop.is_set():
             try:

@@ -16,7 +16,7 @@ from ..ingest.redact import MASK
 from ..reconcile.erase import Fallen, lose_endings, lose_quotes
 from ..reports import ErasureReceipt
 from ..scope import SELF, Scope
-from ..store.protocol import FactRow, ReadView, WriteView
+from ..store.protocol import FactRow, PersonRow, ReadView, WriteView
 from ..types import Message
 from .borrowed import lose_borrowed
 from .erasing import Changes, Eraser, Find, Place, end_of_erasure
@@ -31,7 +31,7 @@ TABLES = {
     "vector": "vectors", "derivation": "edges", "coverage": "coverage", "job": "jobs", "prefix": "prefixes",
     "never": "topics", "episodes": "asked for episodes", "rebuilt": "rebuilds",
     "reading": "readings", "shown": "measured replies", "prompt": "prompts", "usage": "usage",
-    "provider_key": "provider keys",
+    "provider_key": "provider keys", "event": "events",
 }  # fmt: skip
 
 
@@ -134,7 +134,8 @@ def erase_person(eraser: Eraser, scope: Scope) -> ErasureReceipt:
         fallen.texts += [row.text for row in view.prompts()]
         if fallen.rows:
             note(view, [Gone(view.scope, PERSON)], eraser.now_ms())
-        view.remove_person()
+        if fallen.rows or view.person() != PersonRow():  # else there is nobody, and nothing to tell of
+            view.remove_person()
         return fallen
 
     return eraser.receipt(eraser.store.write(scope, work))
@@ -144,6 +145,8 @@ def _erase_subject(eraser: Eraser, scope: Scope) -> ErasureReceipt:
     receipts = [eraser.change(scope, facts_with_words(all_facts(scope), refusals=True))]
     for row in eraser.store.read(scope, lambda view: view.conversations()):
         receipts.append(clear_conversation(eraser, scope.within(row.conversation)))
+    if any(receipt.rows for receipt in receipts):
+        eraser.store.write(scope, lambda view: view.forget_subject())
     done = [receipt for receipt in receipts if receipt.rows]
     if done:
         eraser.store.write(scope, lambda view: note(view, [Gone(scope, SUBJECT)], eraser.now_ms()))

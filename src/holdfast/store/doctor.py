@@ -64,6 +64,8 @@ HINTS = {
     "usage": "erase this person's usage, or restore a backup",
     "prompt": "reset this person's prompts",
     "provider_key": "set this key of a provider again",
+    "event_numbers": _LOST,
+    "event_home": "clear the conversation again",
     "job_state": "cancel the job and order its work again",
 }
 """Each rule, in the order in which they are looked at, and what to do when it is broken."""

@@ -14,6 +14,7 @@ from ..types import Evidence, Summary
 from . import rows
 from .ledger import ErasedRow
 from .protocol import ConsentRow, FactRow, MessageRow, RebuiltRow, SummaryRow
+from .told import ERASED
 from .values import PromptRow, ShownRow, UsageRow
 from .writeview import SqlWriteView
 
@@ -43,6 +44,7 @@ OF_PERSON = (
     "usage",
     "prompt",
     "provider_key",
+    "event",
     "person",
 )
 
@@ -56,6 +58,7 @@ class SqlEraseView(SqlWriteView):
             self._run("remove_consent", about=row.subject)
         else:
             self._run("save_consent", about=row.subject, state=row.state, since=row.since)
+        self._told.note("consent.changed", (row.subject, ""), row.state)
 
     def set_topic(self, subject: str, topic: str, *, never: bool, now_ms: int) -> None:
         """See the protocol."""
@@ -63,6 +66,7 @@ class SqlEraseView(SqlWriteView):
             self._run("add_topic", about=subject, topic=topic, since=now_ms)
         else:
             self._run("remove_topic", about=subject, topic=topic)
+        self._told.note("consent.changed", (subject, ""))
 
     def ledger_key(self) -> str:
         """See the protocol."""
@@ -89,6 +93,7 @@ class SqlEraseView(SqlWriteView):
     def add_prompt(self, row: PromptRow) -> None:
         """See the protocol."""
         self._run("add_prompt", **asdict(row) | {"draft": int(row.draft)})
+        self._told.note("prompt.changed", ("", ""), row.name)
 
     def add_shown(self, row: ShownRow) -> None:
         """See the protocol."""
@@ -103,6 +108,8 @@ class SqlEraseView(SqlWriteView):
         """See the protocol."""
         self._place()
         self._run("rewrite_message", **rows.rewritten(row))
+        kind = "message.deleted" if row.message.role == "erased" else "message.edited"
+        self._told.note(kind, self._here, row.message.seq)
 
     def replaced_by(self, subject: str, fact_id: str) -> list[FactRow]:
         """See the protocol."""
@@ -115,6 +122,7 @@ class SqlEraseView(SqlWriteView):
         self._run("remove_evidence_of", **key)
         for kind in ("fact", "end"):
             self._run("remove_edges_of", child_kind=kind, child=row.fact.id)
+        self._told.fact("fact.forgotten", row.fact.id, row.fact.subject, self._here)
 
     def remove_evidence(self, subject: str, fact_id: str, evidence: Evidence) -> None:
         """See the protocol."""
@@ -137,12 +145,15 @@ class SqlEraseView(SqlWriteView):
                 self._run("remove_coverage", start_seq=row.start_seq, end_seq=row.end_seq, id=row.id)
             self._run("remove_edges_of", child_kind="summary", child=row.id)
             self._run("remove_edges_to_summary", id=row.id)
+            self._told.note("summary.removed", self._here, row.id)
 
     def rewrite_summary(self, row: SummaryRow) -> None:
         """See the protocol."""
         head, summary = (*self._head, *self._place()), row.summary
         state = {"live": int(row.live), "stale": int(summary.stale), "parent": summary.parent, "doc": row.doc}
         self._run("rewrite_summary", id=summary.id, **state)
+        kind = "removed" if not row.live else "stale" if summary.stale else "made"
+        self._told.note(f"summary.{kind}", self._here, summary.id)
         if summary.level == 1:
             self._run("remove_coverage", start_seq=summary.start_seq, end_seq=summary.end_seq, id=summary.id)
             covered = range(summary.start_seq, summary.end_seq + 1) if row.live else ()
@@ -193,11 +204,20 @@ class SqlEraseView(SqlWriteView):
         for table in OF_CONVERSATION:
             self._run(f"clear_{table}")
         self.remove_jobs()
+        self._run("blank_events_in")
+        self._told.forget(self._here)
+        self._told.note(ERASED, ("", ""), "conversation")
+
+    def forget_subject(self) -> None:
+        """See the protocol."""
+        self._run("blank_events_about", about=self.scope.subject)
+        self._told.note(ERASED, ("", ""), "subject")
 
     def remove_person(self) -> None:
         """See the protocol."""
         for table in OF_PERSON:
             self._run(f"erase_{table}")
+        self._told.person_gone()
 
     def count_rows(self) -> dict[str, int]:
         """See the protocol."""

@@ -28,6 +28,7 @@ from .protocol import ReadView, Scrubbed, WriteView
 from .psycopgdriver import Gone, InTheWay, PsycopgDriver, of_org, translated
 from .readview import Driver, SqlReadView
 from .sqlstore import SqlStore
+from .told import Told
 
 T = TypeVar("T")
 
@@ -80,14 +81,15 @@ class PostgresStore(SqlStore):
         """See the protocol."""
         key = {"org": scope.org, "user_id": scope.user, "bot": scope.bot}
 
-        def in_turn(driver: PsycopgDriver) -> T:
+        def in_turn(driver: Driver, told: Told) -> T:
+            assert isinstance(driver, PsycopgDriver)
             driver.row_for_turn = _take_turn(driver, key)
-            answer = work(_TurnView(driver, scope))
+            answer = work(_TurnView(driver, scope, told))
             if driver.row_for_turn and driver.failure is None:
                 driver.run("leave_no_row", key)
             return answer
 
-        return self._in_turn(_WRITE, scope.org, in_turn)
+        return self._telling(in_turn, lambda _: scope.person, lambda whole: self._in_turn(_WRITE, scope.org, whole))
 
     def _reading(self, work: Callable[[Driver], T]) -> T:
         return self._in_turn(_READ, None, work)

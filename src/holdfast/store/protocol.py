@@ -20,6 +20,7 @@ from ..reports import Finding
 from ..scope import Scope
 from ..types import Candidate, Evidence, Job, Message, Rejected, Summary
 from .access import KeyLooks, KeyRow
+from .events import EventLooks, EventReads, EventWrites
 from .ledger import LedgerLooks, LedgerWrites
 from .models import ModelLooks, ModelReads, ModelWrites
 from .remade import RemadeReads, RemadeWrites
@@ -60,11 +61,10 @@ __all__ = [
     "UseRow",
     "WriteView",
 ]
-
 T = TypeVar("T")
 
 
-class ReadView(ModelReads, RemadeReads, Protocol):
+class ReadView(EventReads, ModelReads, RemadeReads, Protocol):
     """One person's memory as of one moment.  Lists come oldest first unless said otherwise."""
 
     scope: Scope
@@ -193,7 +193,7 @@ class ReadView(ModelReads, RemadeReads, Protocol):
         """Which messages ended facts of the person."""
 
 
-class WriteView(ReadView, ModelWrites, RemadeWrites, LedgerWrites, Protocol):
+class WriteView(ReadView, EventWrites, ModelWrites, RemadeWrites, LedgerWrites, Protocol):
     """The same person, inside one transaction."""
 
     def save_person(self, row: PersonRow, now_ms: int) -> None:
@@ -342,7 +342,7 @@ class WriteView(ReadView, ModelWrites, RemadeWrites, LedgerWrites, Protocol):
         """Rows of the person per table."""
 
 
-class Store(ModelLooks, KeyLooks, LedgerLooks, Protocol):
+class Store(EventLooks, ModelLooks, KeyLooks, LedgerLooks, Protocol):
     """A database that holds memory.  Safe to call from any thread."""
 
     def read(self, scope: Scope, work: Callable[[ReadView], T]) -> T:

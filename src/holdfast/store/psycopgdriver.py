@@ -114,7 +114,14 @@ class PsycopgDriver:
     def many(self, name: str, args: Iterable[Sequence[Any]]) -> list[Row]:
         """See `Driver.many`."""
         sql, names = statements()[name]
-        return self.repeated(sql, [dict(zip(names, one, strict=True)) for one in args])
+        try:
+            return self.repeated(sql, [dict(zip(names, one, strict=True)) for one in args])
+        except Conflict as error:
+            if name != "add_event":
+                raise
+            # somebody else gave out the same number at the same moment
+            self.failure = InTheWay("others told of what they did at the same time", hint="try again")
+            raise self.failure from error
 
     def repeated(self, sql: bytes, given: Sequence[Mapping[str, Any] | Sequence[Any]]) -> list[Row]:
         """Run one statement for each of the given parameters, sent together; all rows that come back."""

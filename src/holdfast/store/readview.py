@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, Protocol, Self
 
 from ..errors import BadInput
+from ..reports import Event, News
 from ..scope import SELF, Scope
 from ..types import Evidence, Message, Rejected, Summary
 from . import rows
@@ -330,6 +331,23 @@ class SqlReadView:
         """See the protocol."""
         self._place()
         return [rows.rebuilt(row) for row in self._run("rebuilt")]
+
+    def news(self, after: int, *, limit: int) -> News:
+        """See the protocol."""
+        there = self._run("newest_event")
+        if not there:
+            return News(0, lost=after > 0)
+        newest = there[0][3]
+        if after and not self._run("oldest_event")[0][0] - 1 <= after <= newest:
+            return News(newest, lost=True)
+        found = self._run("events_after", after=after, limit=max(0, limit)) if after < newest else []
+        return News(newest, tuple(rows.event(row, self._head) for row in found))
+
+    def events_before(self, before: int | None, *, limit: int) -> list[Event]:
+        """See the protocol."""
+        below = EVERYTHING if before is None else before
+        found = self._run("events_before", before=below, limit=max(0, limit))
+        return [rows.event(row, self._head) for row in found]
 
 
 def _where(partition: Partition) -> dict[str, Any]:

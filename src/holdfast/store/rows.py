@@ -14,6 +14,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..clock import from_ms, to_ms
+from ..reports import Event
 from ..types import Candidate, Evidence, Fact, Job, Message, Rejected, Summary
 from .ledger import ErasedRow
 from .protocol import ConsentRow, Derivation, DocRow, FactRow, MessageRow, RebuiltRow, Side, SummaryRow
@@ -267,3 +268,9 @@ def erased(row: Row) -> ErasedRow:
 def erased_columns(row: ErasedRow) -> dict[str, Any]:
     """What ``add_erased`` takes."""
     return asdict(row) | {"spans": compact_json([list(span) for span in row.spans])}
+
+
+def event(row: Row, person: tuple[str, str, str]) -> Event:
+    """A row of ``events_after`` or ``events_before``; *person* is (org, user, bot)."""
+    number, at, kind, actor, subject, conversation, ref = row
+    return Event(number, at, kind, actor, *person, subject, conversation, ref)

@@ -14,6 +14,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import TypeVar
 
 import apsw
@@ -57,10 +58,13 @@ class SqliteStore(SqlStore):
         self._idle: list[apsw.Connection] = []
         self._reading_now: set[apsw.Connection] = set()
         self._inside = threading.local()
+        self._watch: list[apsw.Connection] = []
+        self._watching = threading.Lock()
+        self._written, self._count = 0, count(1)
         self._turn = threading.Lock() if path == MEMORY else None
         self._db = open_file(self._path, config, vfs)
         self._writer = GroupCommit(self._db, self._sql, self._turn)
-        self._finalizer = weakref.finalize(self, _let_go, self._writer, self._idle, self._process)
+        self._finalizer = weakref.finalize(self, _let_go, self._writer, self._idle, self._watch, self._process)
         forks.watch(self)
 
     def _checked(self) -> None:
@@ -81,7 +85,23 @@ class SqliteStore(SqlStore):
 
     def _writing(self, work: Callable[[Driver], T]) -> T:
         self._checked()
-        return self._writer.submit(work)
+        answer = self._writer.submit(work)
+        self._written = next(self._count)
+        return answer
+
+    def changes(self) -> int:
+        """See the protocol."""
+        if self._turn is not None:
+            self._checked()
+            return self._written
+        return self._with_reader(self._version)
+
+    def _version(self, _: apsw.Connection) -> int:
+        """What one connection that is kept for this says of the others' commits."""
+        with self._watching:
+            if not self._watch:
+                self._watch.append(open_reader(self._path, self._config, self._vfs))
+            return int(self._watch[0].pragma("data_version"))
 
     def _reading(self, work: Callable[[Driver], T]) -> T:
         return self._on_snapshot(lambda db: work(ApswDriver(db, self._sql)))
@@ -185,7 +205,7 @@ class SqliteStore(SqlStore):
             return None
         if self._writer.busy or self._reading_now:
             return self._path
-        for db in (*self._idle, self._db):
+        for db in (*self._idle, *self._watch, self._db):
             db.close()
         return None
 
@@ -205,10 +225,11 @@ def _copy(db: apsw.Connection, path: str) -> None:
         db.pragma("query_only", guarded)
 
 
-def _let_go(writer: GroupCommit, idle: list[apsw.Connection], process: int) -> None:
+def _let_go(writer: GroupCommit, idle: list[apsw.Connection], watch: list[apsw.Connection], process: int) -> None:
     """Close the connections, the writer's last, so that the log is copied into the file and removed."""
     if os.getpid() != process:
         return
-    while idle:
-        idle.pop().close()
+    for readers in (idle, watch):
+        while readers:
+            readers.pop().close()
     writer.stop()

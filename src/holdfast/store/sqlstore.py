@@ -8,18 +8,22 @@ how it is closed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from ..reports import Finding
-from ..scope import Scope
+from ..clock import Clock, to_ms, utc_now
+from ..reports import Event, Finding, News, PersonKey
+from ..scope import Scope, actor
 from ..types import Job
 from . import doctor, rows
 from .eraseview import SqlEraseView
+from .events import Kept
 from .ledger import ErasedRow
 from .protocol import ConsentRow, KeyRow, ReadView, Scrubbed, WriteView
 from .readview import Driver, SqlReadView
+from .told import Told
 from .values import UsageRow
 from .vault import SealedRow
 
@@ -29,7 +33,16 @@ _LOOK_AHEAD = 16  # due jobs looked at in one claim; others may be faster at the
 
 
 class SqlStore(ABC):
-    """A `holdfast.store.protocol.Store` in terms of named queries."""
+    """
+    A `holdfast.store.protocol.Store` in terms of named queries.
+
+    ``clock`` dates what happened, ``kept`` says how much of it stays on record, ``counting`` hears after each
+    transaction what it changed, by kind.
+    """
+
+    clock: Clock = staticmethod(utc_now)
+    kept: Kept = Kept()
+    counting: Callable[[Counter[tuple[str, str]]], None] | None = None
 
     @abstractmethod
     def _reading(self, work: Callable[[Driver], T]) -> T:
@@ -65,7 +78,31 @@ class SqlStore(ABC):
 
     def write(self, scope: Scope, work: Callable[[WriteView], T]) -> T:
         """See the protocol."""
-        return self._writing(lambda driver: work(SqlEraseView(driver, scope)))
+        return self._telling(lambda driver, told: work(SqlEraseView(driver, scope, told)), lambda _: scope.person)
+
+    def _telling(
+        self,
+        work: Callable[[Driver, Told], T],
+        whose: Callable[[T], PersonKey | None],
+        run: Callable[[Callable[[Driver], T]], T] | None = None,
+    ) -> T:
+        """Run *work* in one transaction, together with the rows that tell what it did, to the person it names."""
+        who, now_ms = actor(), to_ms(self.clock())
+        done: list[Told] = []
+
+        def both(driver: Driver) -> T:
+            told = Told(who, now_ms)
+            answer = work(driver, told)
+            person = whose(answer)
+            if person is not None:
+                told.flush(driver, person, self.kept)
+            done[:] = [told]
+            return answer
+
+        answer = (run or self._writing)(both)
+        if self.counting is not None and done[0].counted:
+            self.counting(done[0].counted)
+        return answer
 
     def claim(
         self, *, now_ms: int, worker: str, lease_ms: int, kinds: Sequence[str] = (), person: Scope | None = None
@@ -74,16 +111,18 @@ class SqlStore(ABC):
         if not self._reading(lambda driver: _due(driver, now_ms, kinds, person)):
             return None  # nothing is due: no transaction, no disk
 
-        def take(driver: Driver) -> Job | None:
+        def take(driver: Driver, told: Told) -> Job | None:
             for org, user, bot, job_id, state, fence, attempt, *_ in _due(driver, now_ms, kinds, person):
                 was = {"org": org, "user_id": user, "bot": bot, "id": job_id, "was_state": state, "was_fence": fence}
                 lease = {"lease_until": now_ms + lease_ms, "worker": worker}
                 taken = driver.run("take_job", {**was, **lease, "fence": fence + 1, "attempt": attempt + 1})
                 if taken:
-                    return rows.job(taken[0])
+                    job = rows.job(taken[0])
+                    told.note("job.running", (job.subject, job.conversation), job.id)
+                    return job
             return None
 
-        return self._writing(take)
+        return self._telling(take, lambda job: (job.org, job.user, job.bot) if job else None)
 
     def fail(self, job: Job, *, reason: str, run_at_ms: int, dead: bool) -> bool:
         """See the protocol."""
@@ -94,7 +133,15 @@ class SqlStore(ABC):
             "run_at": run_at_ms,
             "reason": reason,
         }
-        return bool(self._writing(lambda driver: driver.run("put_back_job", args)))
+        failed = dead or (bool(reason) and not reason.startswith("waiting:"))
+
+        def put_back(driver: Driver, told: Told) -> bool:
+            done = bool(driver.run("put_back_job", args))
+            if done:
+                told.note("job.failed" if failed else "job.queued", (job.subject, job.conversation), job.id)
+            return done
+
+        return self._telling(put_back, lambda _: (job.org, job.user, job.bot))
 
     def jobs(self, *, state: str | None = None, limit: int = 1000) -> list[Job]:
         """See the protocol."""
@@ -103,24 +150,25 @@ class SqlStore(ABC):
 
     def retry(self, job_id: str, now_ms: int) -> bool:
         """See the protocol."""
-        return self._steer("restart_job", job_id, {"run_at": now_ms})
+        return self._steer("restart_job", "job.queued", job_id, {"run_at": now_ms})
 
     def cancel(self, job_id: str) -> bool:
         """See the protocol."""
-        return self._steer("cancel_job", job_id, {})
+        return self._steer("cancel_job", "job.cancelled", job_id, {})
 
     def hurry(self, job_id: str, now_ms: int) -> bool:
         """See the protocol."""
-        return self._steer("release_job", job_id, {"run_at": now_ms})
+        return self._steer("release_job", "job.queued", job_id, {"run_at": now_ms})
 
-    def _steer(self, query: str, job_id: str, args: Mapping[str, Any]) -> bool:
-        def steer(driver: Driver) -> bool:
+    def _steer(self, query: str, kind: str, job_id: str, args: Mapping[str, Any]) -> bool:
+        def steer(driver: Driver, told: Told) -> PersonKey | None:
             for org, user, bot in driver.run("job_owner", {"id": job_id}):
                 if driver.run(query, {"org": org, "user_id": user, "bot": bot, "id": job_id, **args}):
-                    return True
-            return False
+                    told.note(kind, ("", ""), job_id)
+                    return org, user, bot
+            return None
 
-        return self._writing(steer)
+        return self._telling(steer, lambda person: person) is not None
 
     def next_due_ms(self) -> int | None:
         """See the protocol."""
@@ -190,16 +238,53 @@ class SqlStore(ABC):
         columns = asdict(row)
         columns["user_id"] = columns.pop("user")
 
-        def work(driver: Driver) -> None:
+        def work(driver: Driver, told: Told) -> None:
             driver.run("remove_spent_keys", {"org": row.org, "before": spent_before_ms})
             driver.run("add_key", columns)
+            told.note("key.made", ("", ""), row.id)
 
-        self._writing(work)
+        self._telling(work, lambda _: (row.org, "", ""))
 
     def revoke_key(self, org: str, key_id: str, now_ms: int) -> bool:
         """See the protocol."""
         args = {"org": org, "id": key_id, "revoked": now_ms}
-        return bool(self._writing(lambda driver: driver.run("revoke_key", args)))
+        return self._of_org(org, "revoke_key", args, "key.revoked", key_id)
+
+    def _of_org(self, org: str, query: str, args: Mapping[str, Any], kind: str, ref: str) -> bool:
+        """Run a query that changes something of an org as a whole; whether it did, which is told then."""
+
+        def work(driver: Driver, told: Told) -> bool:
+            done = bool(driver.run(query, args))
+            if done:
+                told.note(kind, ("", ""), ref)
+            return done
+
+        return self._telling(work, lambda _: (org, "", ""))
+
+    def changes(self) -> int:
+        """See the protocol."""
+        self._looked += 1  # a database that does not say whether something changed is looked at each time
+        return self._looked
+
+    _looked = 0
+
+    def news(self, heads: Mapping[PersonKey, int], *, limit: int) -> dict[PersonKey, News]:
+        """See the protocol."""
+
+        def look(driver: Driver) -> dict[PersonKey, News]:
+            there = {(org, user, bot): newest for org, user, bot, newest in driver.many("newest_event", list(heads))}
+            found = {}
+            for person, after in heads.items():
+                if there.get(person, 0) != after:
+                    org, user, bot = person
+                    found[person] = SqlReadView(driver, Scope(org, bot, user)).news(after, limit=limit)
+            return found
+
+        return self._reading(look)
+
+    def events_of_org(self, org: str, before: int | None, *, limit: int) -> list[Event]:
+        """See the protocol."""
+        return self.read(Scope(org, "", ""), lambda view: list(view.events_before(before, limit=limit)))
 
     def ledger(self) -> tuple[str, list[ErasedRow]]:
         """See the protocol."""
@@ -245,16 +330,17 @@ class SqlStore(ABC):
         columns["user_id"] = columns.pop("user")
         others = {name: columns[name] for name in ("org", "user_id", "provider", "id")}
 
-        def work(driver: Driver) -> None:
+        def work(driver: Driver, told: Told) -> None:
             driver.run("remove_other_provider_keys", others)
             driver.run("save_provider_key", columns)
+            told.note("vault.set", ("", ""), row.id)
 
-        self._writing(work)
+        self._telling(work, lambda _: (row.org, "", ""))
 
     def remove_provider_key(self, org: str, user: str, key_id: str) -> bool:
         """See the protocol."""
         args = {"org": org, "user_id": user, "id": key_id}
-        return bool(self._writing(lambda driver: driver.run("remove_provider_key", args)))
+        return self._of_org(org, "remove_provider_key", args, "vault.removed", key_id)
 
     def reseal_provider_key(self, row: SealedRow, was: str) -> bool:
         """See the protocol."""

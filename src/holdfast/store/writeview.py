@@ -8,18 +8,35 @@ transaction, so the same statements are legal on SQLite, PostgreSQL and Citus.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from operator import itemgetter
+from typing import Self
 
 from ..clock import new_id, to_ms
 from ..errors import Conflict, NotFound
+from ..scope import Scope
 from ..types import Candidate, Evidence, Job, Summary
 from . import rows
 from .protocol import ConversationRow, Derivation, DocRow, EpisodesRow, FactRow, MessageRow, PersonRow, UseRow
-from .readview import SqlReadView
+from .readview import Driver, SqlReadView
+from .told import Told
 
 
 class SqlWriteView(SqlReadView):
-    """See `holdfast.store.protocol.WriteView`."""
+    """See `holdfast.store.protocol.WriteView`; what it changes it notes in *told*."""
+
+    def __init__(self, driver: Driver, scope: Scope, told: Told) -> None:
+        super().__init__(driver, scope)
+        self._told = told
+
+    def at(self, subject: str | None, conversation: str | None) -> Self:
+        """See the protocol."""
+        return type(self)(self._driver, replace(self.scope, subject=subject, conversation=conversation), self._told)
+
+    @property
+    def _here(self) -> tuple[str, str]:
+        """Where things happen: ``""`` for the person as a whole."""
+        return self.scope.subject or "", self.scope.conversation or ""
 
     def save_person(self, row: PersonRow, now_ms: int) -> None:
         """See the protocol."""
@@ -47,6 +64,11 @@ class SqlWriteView(SqlReadView):
         """See the protocol."""
         head = (*self._head, *self._place())
         self._driver.many("add_message", [head + rows.message_columns(row) for row in rows_])
+        if rows_:
+            first, last = rows_[0].message.seq, rows_[-1].message.seq
+            self._told.note("message.added", self._here, first if first == last else f"{first}-{last}")
+        for row in rows_:
+            self._told.count("message", row.message.role)
 
     def add_idempotency(self, key: str, digest: str, first_seq: int, last_seq: int, now_ms: int) -> None:
         """See the protocol."""
@@ -115,11 +137,13 @@ class SqlWriteView(SqlReadView):
         recorded_at = to_ms(row.fact.recorded_at)
         for evidence in row.fact.evidence:
             self.add_evidence(row.fact.subject, row.fact.id, evidence.home, evidence, recorded_at)
+        self._told.fact("fact.added", row.fact.id, row.fact.subject, self._here)
 
     def update_fact(self, row: FactRow) -> None:
         """See the protocol."""
         if not self._run("update_fact", **rows.fact_columns(row)):
             raise NotFound(f"there is no fact {row.fact.id} about this subject to update")
+        self._told.ended(row.fact.ended_because, row.fact.id, row.fact.subject, self._here)
 
     def save_uses(self, rows_: Sequence[UseRow]) -> None:
         """See the protocol."""
@@ -142,6 +166,8 @@ class SqlWriteView(SqlReadView):
             at=now_ms if evidence.at is None else to_ms(evidence.at),
             recorded_at=now_ms,
         )
+        if added:
+            self._told.fact("fact.confirmed", fact_id, subject, self._here)
         return bool(added)
 
     def add_rejected(self, candidate: Candidate, reason: str, now_ms: int) -> None:
@@ -158,6 +184,9 @@ class SqlWriteView(SqlReadView):
                 if seq in taken:
                     raise Conflict(f"message {seq} is covered by summary {taken[seq]} already")
         self._run("add_summary", live=int(live), **rows.summary_columns(row, doc))
+        if live:
+            self._told.note("summary.made", self._here, row.id)
+            self._told.count("summary", str(row.level))
         head = (*self._head, subject, name)
         self._driver.many("add_coverage", [(*head, seq, row.id) for seq in covered])
         self.add_derivations(
@@ -169,11 +198,13 @@ class SqlWriteView(SqlReadView):
         self._place()
         place = {"start_seq": row.start_seq, "end_seq": row.end_seq}
         self._run("add_episodes", found=row.found, source=row.source, created_at=now_ms, **place)
+        self._told.note("episode.added", self._here, f"{row.start_seq}-{row.end_seq}")
 
     def remove_episodes(self, row: EpisodesRow) -> None:
         """See the protocol."""
         self._place()
         self._run("remove_episodes", start_seq=row.start_seq, end_seq=row.end_seq)
+        self._told.note("episode.removed", self._here, f"{row.start_seq}-{row.end_seq}")
 
     def set_parent(self, children: Sequence[str], parent: str) -> None:
         """See the protocol."""
@@ -218,7 +249,9 @@ class SqlWriteView(SqlReadView):
             return
         found = self._run("job_in_lane", **lane)
         if not found:
-            self._run("add_job", id=new_id("job", now_ms), wanted=wanted, run_at=run_at_ms, created_at=now_ms, **lane)
+            job_id = new_id("job", now_ms)
+            self._run("add_job", id=job_id, wanted=wanted, run_at=run_at_ms, created_at=now_ms, **lane)
+            self._told.note("job.queued", self._here, job_id)
             return
         job = rows.job(found[0])
         waits = job.state == "ready" and job.attempt == 0
@@ -247,7 +280,10 @@ class SqlWriteView(SqlReadView):
         now = self._held(job)
         if now is None:
             return False
+        place = (job.subject, job.conversation)
         if now.wanted <= job.wanted:
+            self._told.note("job.done", place, job.id)
             return bool(self._run("remove_job", id=job.id, fence=job.fence))
         again = {"state": "ready", "attempt": 0, "run_at": now_ms, "reason": ""}
+        self._told.note("job.queued", place, job.id)
         return bool(self._run("put_back_job", id=job.id, fence=job.fence, **again))

@@ -58,12 +58,14 @@ def said_in(view: ReadView, row: FactRow) -> bool:
 def everything(view: ReadView) -> list[object]:
     """What one conversation and its person hold, as far as a conversation can see it."""
     mine = view.scope.conversation or ""
+    here = (view.scope.subject, mine)
     facts = [row for row in view.facts_ever() if said_in(view, row)]
     return [
         view.conversation(), view.stored(), view.summary_rows(), view.keys(), view.covered(1, 9),
         view.resting_on(1, 9), view.prefix("layered"), view.rejected(), view.episode_ranges(), facts, view.topics(),
         view.usage(), view.prompts(),
         view.rebuilt(), view.readings(), view.shown(),
+        [e for e in view.news(0, limit=999).events if (e.subject, e.conversation) == here and e.kind[:4] != "job."],
         [edge for edge in view.endings() if (edge.subject, edge.conversation) == (view.scope.subject, beside(view))],
         [row for part in view.partitions(["message", "summary"]) for row in view.docs(part) if row.conversation == mine],
     ]  # fmt: skip

@@ -22,6 +22,7 @@ import pytest
 from ..errors import StoreClosed
 from ..store.protocol import Store
 from .contract_erase import EraseContract
+from .contract_events import EventsContract
 from .contract_jobs import JobsContract
 from .contract_knowledge import FactsContract, IndexContract, SummariesContract
 from .contract_memory import MemoryContract
@@ -40,6 +41,7 @@ class StoreContract(
     ModelsContract,
     RemadeContract,
     VaultContract,
+    EventsContract,
 ):
     """Everything that is asked of a store; supply a ``store`` fixture that yields an empty one."""
 

@@ -73,7 +73,8 @@ UNION ALL SELECT 'usage', COUNT(*) FROM usage
 UNION ALL SELECT 'prompt', COUNT(*) FROM prompt
 UNION ALL SELECT 'shown', COUNT(*) FROM shown
 UNION ALL SELECT 'erased', COUNT(*) FROM erased
-UNION ALL SELECT 'provider_key', COUNT(*) FROM provider_key;
+UNION ALL SELECT 'provider_key', COUNT(*) FROM provider_key
+UNION ALL SELECT 'event', COUNT(*) FROM event;
 
 -- name: any_provider_key
 SELECT 1 FROM provider_key LIMIT 1;

@@ -382,6 +382,21 @@ SELECT u.org, u.user_id, u.bot, u.day, u.layer
  WHERE p.org IS NULL OR u.failed + u.unpriced > u.calls OR u.failed < 0 OR u.unpriced < 0
     OR length(u.day) <> 10 OR substr(u.day, 5, 1) <> '-' OR substr(u.day, 8, 1) <> '-' OR u.input_tokens < 0 OR u.output_tokens < 0 OR u.cached_tokens < 0 OR u.cost < 0;
 
+-- name: check_event_numbers
+-- What happened to a person is numbered without a gap, from the oldest that is kept.
+SELECT e.org, e.user_id, e.bot
+  FROM event e
+ GROUP BY e.org, e.user_id, e.bot
+HAVING COUNT(*) <> MAX(e.number) - MIN(e.number) + 1 OR MIN(e.number) < 1;
+
+-- name: check_event_home
+-- No event but a job's names a conversation that is not there: what was erased is not called by its name.
+SELECT e.org, e.user_id, e.bot, e.number
+  FROM event e
+  LEFT JOIN conversation c ON c.org = e.org AND c.user_id = e.user_id AND c.bot = e.bot
+   AND c.subject = e.subject AND c.conversation = e.conversation
+ WHERE e.conversation <> '' AND substr(e.kind, 1, 4) <> 'job.' AND c.conversation IS NULL;
+
 -- name: check_prompt
 -- A prompt is one of somebody who has a memory.
 SELECT q.org, q.user_id, q.bot, q.version

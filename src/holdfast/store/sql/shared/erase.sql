@@ -272,6 +272,7 @@ UNION ALL SELECT 'prompt', COUNT(*) FROM prompt WHERE org = :org AND user_id = :
 UNION ALL SELECT 'rebuilt', COUNT(*) FROM rebuilt WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'reading', COUNT(*) FROM reading WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'shown', COUNT(*) FROM shown WHERE org = :org AND user_id = :user_id AND bot = :bot
+UNION ALL SELECT 'event', COUNT(*) FROM event WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'person', COUNT(*) FROM person WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'provider_key', COUNT(*) FROM provider_key WHERE org = :org AND user_id = :user_id
 UNION ALL SELECT 'consent', COUNT(*) FROM consent WHERE org = :org AND user_id = :user_id AND bot = :bot;

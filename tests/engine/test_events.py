@@ -1,0 +1,169 @@
+"""What happened is told: completely, in order, to every process, and without a word of what was said."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import pytest
+
+from holdfast import Config, Memory
+from holdfast.scope import acting
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.embedder import HashEmbedder
+
+WRITER = """
+import sys
+from holdfast import Memory
+with Memory(sys.argv[1], embedder=None) as memory:
+    chat = memory.conversation(sys.argv[2], user="ana")
+    for number in range(40):
+        chat.append({"role": "user", "content": f"number {number}"})
+"""
+
+
+@pytest.fixture
+def memory():
+    with Memory(embedder=HashEmbedder(), clock=FakeClock(datetime(2026, 1, 1, tzinfo=UTC))) as opened:
+        yield opened
+
+
+def told(events, *, jobs=False):
+    return [event.kind for event in events if jobs or not event.kind.startswith("job.")]
+
+
+def test_a_statement_and_its_correction_are_told(memory):
+    chat, ana = memory.conversation("c", user="ana"), memory.person("ana")
+    chat.record("I live in Porto.")
+    (fact,) = ana.facts()
+    mark = ana.last_event()
+    chat.record("I live in Faro now.")
+    assert told(ana.events(after=mark)) == ["message.added", "fact.replaced", "fact.added"]
+    mark = ana.last_event()
+    ana.correct(ana.facts()[0].id, value="Lisbon")
+    assert {"message.added", "fact.corrected", "fact.added"} == set(told(ana.events(after=mark)))
+    assert fact.id in {event.ref for event in ana.events() if event.kind == "fact.replaced"}
+
+
+def test_time_is_that_of_the_memory(memory):
+    memory.conversation("c", user="ana").record("Hello.")
+    assert {event.at_ms for event in memory.person("ana").events()} == {1_767_225_600_000}
+
+
+def test_who_did_it_is_told(memory):
+    chat, ana = memory.conversation("c", user="ana"), memory.person("ana")
+    with acting("k1"):
+        chat.record("I live in Porto.")
+    assert {event.actor for event in ana.events()} == {"k1"}
+    mark = ana.last_event()
+    memory.digest()
+    assert {event.actor for event in ana.events(after=mark)} == {"local"}
+
+
+def test_what_threads_do_by_themselves_is_nobodys_doing():
+    with Memory(embedder=HashEmbedder(), background=True) as memory:
+        with acting("k1"):
+            memory.conversation("c", user="ana").record("Nice weather.")
+        memory.digest()
+        actors = {event.kind: event.actor for event in memory.person("ana").events()}
+    assert actors["message.added"] == "k1"
+    assert actors["job.running"] in ("background", "local")  # whoever was faster: the threads, or digest()
+
+
+def test_one_conversation_and_what_is_about_all_of_them(memory):
+    ana = memory.person("ana")
+    for name in ("a", "b"):
+        memory.conversation(name, user="ana").record("Nice weather.")
+    ana.pause()
+    seen = ana.events(conversation="a")
+    assert {event.conversation for event in seen} == {"a", ""}
+    assert told(seen) == ["message.added", "consent.changed"]
+
+
+def test_a_subject_is_told_of_itself_and_of_facts_about_the_user(memory):
+    for subject, words in (("rex", "Rex weighs 12 kg."), ("tom", "Tom weighs 30 kg."), (None, "I live in Porto.")):
+        memory.conversation("c", user="ana", subject=subject).record(words)
+    seen = memory.person("ana", subject="rex").events()
+    assert {event.subject for event in seen} == {"rex", "self"}
+    assert told(event for event in seen if event.subject == "self") == ["fact.added"]
+
+
+def test_pages_of_the_audit_hold_everything_once(memory):
+    chat, ana = memory.conversation("c", user="ana"), memory.person("ana")
+    for number in range(30):
+        chat.append({"role": "user", "content": f"number {number}"})
+    found, before = [], None
+    while page := ana.audit(before=before, limit=7):
+        found += page
+        before = page[-1].id
+    assert found[::-1] == ana.events(limit=1000)
+    assert [event.id for event in found[::-1]] == list(range(found[-1].id, found[0].id + 1))
+
+
+def test_what_is_too_old_is_passed_over_and_the_reader_can_tell():
+    with Memory(embedder=None, config=Config(event_rows=256)) as memory:
+        chat, ana = memory.conversation("c", user="ana"), memory.person("ana")
+        chat.append({"role": "user", "content": "first"})
+        mark = ana.last_event()
+        for _ in range(600):
+            ana.never_remember("x")
+        found = ana.events(after=mark, limit=10)
+        assert found[0].id > mark + 1
+        assert memory.events.news({("default", "ana", "default"): mark})["default", "ana", "default"].lost
+        assert memory.doctor().ok
+
+
+def test_after_an_erasure_nothing_here_says_who_it_was(memory):
+    memory.conversation("ana-chat", user="anastasia").record("I live in Porto.")
+    with acting("k1"):
+        receipt = memory.person("anastasia").erase()
+    assert receipt.rows["events"] > 0
+    assert memory.person("anastasia").events() == []
+    (event,) = memory.events.of_org()
+    assert (event.kind, event.actor, event.user) == ("erased", "k1", "")
+    assert "ana" not in repr(memory.events.of_org()).lower()
+    assert memory.person("anastasia").erase().rows == {}
+    assert len(memory.events.of_org()) == 1
+
+
+def test_a_cleared_conversation_and_an_erased_subject_are_not_named(memory):
+    memory.conversation("vet visit", user="ana", subject="rex").record("Rex weighs 12 kg.")
+    memory.conversation("work", user="ana").record("Nice weather.")
+    memory.conversation("work", user="ana").clear()
+    memory.person("ana", subject="rex").erase()
+    left = repr(memory.person("ana").events(limit=1000))
+    assert not [name for name in ("vet visit", "rex", "work") if repr(name) in left]
+    assert memory.doctor().ok
+
+
+def test_an_export_holds_no_events(memory):
+    memory.conversation("c", user="ana").record("I live in Porto.")
+    exported = memory.person("ana").export()
+    assert "event" not in repr(sorted(exported)).lower()
+    memory.person("ana").erase()
+    memory.import_(exported)
+    assert {"message.added", "fact.added"} <= set(told(memory.person("ana").events()))
+
+
+def test_every_process_sees_every_event(tmp_path):
+    """Two others write while we look: each event comes once, in order, and a change is noticed."""
+    path = tmp_path / "memory.db"
+    with Memory(path, embedder=None) as memory:
+        memory.conversation("here", user="ana").append({"role": "user", "content": "hello"})
+        ana, person = memory.person("ana"), ("default", "ana", "default")
+        head, looked, seen = ana.last_event(), memory.events.changes(), []
+        others = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), name]) for name in ("a", "b")]
+        done = False
+        while not done:
+            done = all(other.poll() is not None for other in others)
+            if (now := memory.events.changes()) != looked:
+                looked = now
+                for news in memory.events.news({person: head}).values():
+                    assert not news.lost
+                    seen += news.events
+                    head = news.events[-1].id
+        assert [other.returncode for other in others] == [0, 0]
+        assert [event.id for event in seen] == list(range(seen[0].id, seen[0].id + len(seen)))
+        added = [(event.conversation, event.ref) for event in seen if event.kind == "message.added"]
+        assert sorted(added) == sorted((name, str(n)) for name in ("a", "b") for n in range(1, 41))
