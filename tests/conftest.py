@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from holdfast.store.events import Kept
+
 # No deadline: how long an example takes says more about the machine's other work than about ours.
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
@@ -83,10 +85,12 @@ def _kept_in(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
     lender, numbers = request.getfixturevalue("postgres"), itertools.count()
 
-    def opened(location: str | os.PathLike[str], config: Any) -> PostgresStore:
+    def opened(location: str | os.PathLike[str], config: Any, clock: Any) -> PostgresStore:
         path = os.fspath(location)
         name = f"memory {next(numbers)}" if path == ":memory:" else os.path.abspath(path)
-        return PostgresStore(lender.at(name), config)
+        store = PostgresStore(lender.at(name), config)
+        store.clock, store.kept = clock, Kept(config.event_rows, config.event_days)
+        return store
 
     monkeypatch.setattr("holdfast.memory.open_store", opened)
     yield
