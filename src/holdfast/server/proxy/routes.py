@@ -29,7 +29,7 @@ from .answer import Answer
 from .naming import Wanted, header_name, wanted
 from .request import ChatRequest, Unreadable, read, with_field
 from .turn import Turn, Turns
-from .upstream import VIA, Headers, Pool, Upstream, answered, upstream_of
+from .upstream import VIA, Headers, Mask, Pool, Upstream, answered, upstream_of
 
 CHAT, MODELS, MODEL = "/v1/chat/completions", "/v1/models", "/v1/models/{model}"
 _log = logging.getLogger("holdfast")
@@ -184,11 +184,19 @@ class Proxy:
         answer = Answer(kind, encoding)
         if exchange.turn is not None and response.is_success:
             exchange.answer = answer
+        mask = Mask(exchange.upstream)
+        headers = [(name, mask.whole(value)) for name, value in answered(response.headers.raw)]
         start = {
             "type": "http.response.start",
             "status": response.status_code,
-            "headers": [*answered(response.headers.raw), *exchange.told],
+            "headers": [*headers, *exchange.told],
         }
+        if not response.is_success:
+            await self._begin(exchange, start, send)
+            async for chunk in response.aiter_raw():
+                await send({"type": "http.response.body", "body": mask.feed(chunk), "more_body": True})
+            await send({"type": "http.response.body", "body": mask.end(), "more_body": False})
+            return
         held = bytearray()
         async for chunk in response.aiter_raw():
             answer.feed(chunk)

@@ -109,6 +109,34 @@ def answered(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     ]
 
 
+class Mask:
+    """
+    Stars in place of the upstream's key, wherever a refusal quotes it: as many as it is long.
+
+    Providers tell which key they refuse, and the client is not the one whose key it is.
+    """
+
+    def __init__(self, upstream: Upstream) -> None:
+        key = upstream.key or (upstream.own.key.reveal() if upstream.own is not None else "")
+        self._key = key.encode()
+        self._held = b""
+
+    def whole(self, text: bytes) -> bytes:
+        """A text that came whole."""
+        return text.replace(self._key, b"*" * len(self._key)) if self._key else text
+
+    def feed(self, chunk: bytes) -> bytes:
+        """What can go on of a text that comes in pieces; a key may stand across two of them."""
+        masked = self.whole(self._held + chunk)
+        kept = max(0, len(masked) - max(0, len(self._key) - 1))
+        self._held = masked[kept:]
+        return masked[:kept]
+
+    def end(self) -> bytes:
+        """The rest."""
+        return self._held
+
+
 def upstream_of(memory: Memory, settings: ServerSettings, org: str, user: str | None) -> Upstream | None:
     """
     Where somebody's chats go: to the server of their own key, to that of their org's, else to the one in the settings.
