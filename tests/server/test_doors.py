@@ -24,6 +24,8 @@ Memory.backfill           | POST /backfill                                |
 Memory.jobs               | GET /jobs                                     |
 Memory.retry              | POST /jobs/{job_id}/retry                     |
 Memory.cancel             | POST /jobs/{job_id}/cancel                    |
+Memory.run_now            | POST /jobs/{job_id}/run                       |
+Memory.stats              | GET /stats                                    |
 Memory.usage              | GET /usage                                    |
 Memory.metrics            | GET /metrics                                  |
 Memory.doctor             | GET /doctor                                   |
@@ -62,6 +64,7 @@ Person.facts              | GET {u}/facts                                 | list
 Person.fact               | GET {u}/facts/{fact_id}                       |
 Person.history            | GET {u}/history                               | memory_history
 Person.search             | POST {u}/search                               | search_memory
+Person.explain            | POST {u}/explain                              |
 Person.profile            | GET {u}/profile                               |
 Person.rejected           | GET {u}/rejected                              |
 Person.conversations      | GET {u}/conversations                         |
@@ -91,6 +94,9 @@ Prompts.get               | GET {u}/prompts/{name}                        |
 Prompts.set               | PUT {u}/prompts/{name}                        |
 Prompts.reset             | DELETE {u}/prompts/{name}                     |
 Prompts.versions          | GET {u}/prompts/{name}/versions               |
+Prompts.draft             | POST {u}/prompts/{name}/drafts                |
+Prompts.activate          | POST {u}/prompts/{name}/activate              |
+Prompts.preview           | POST {u}/prompts/{name}/preview               |
 """
 WHY_NOT = {
     "Memory.conversation": "opens a door: the path names the conversation",

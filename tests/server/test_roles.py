@@ -37,6 +37,12 @@ POST   /v1/jobs/{job_id}/retry                                         o
 POST   /v1/jobs/{job_id}/cancel                                        oa
 GET    /v1/doctor                                                      o
 GET    /v1/people                                                      o
+POST   /v1/jobs/{job_id}/run                                           o
+GET    /v1/stats                                                       o
+POST   /v1/users/{user:name}/explain                                   oa
+POST   /v1/users/{user:name}/prompts/{name}/drafts                     oa
+POST   /v1/users/{user:name}/prompts/{name}/activate                   oa
+POST   /v1/users/{user:name}/prompts/{name}/preview                    oa
 GET    /v1/metrics                                                     o
 GET    /v1/budgets                                                     o
 POST   /v1/backfill                                                    o

@@ -6,13 +6,14 @@ from typing import Annotated
 
 from fastapi import Path, Query, Response
 
+from ..figures import PromptPreview
 from ..person import Person
 from ..reports import ErasureReceipt
 from ..types import Consent, PromptVersion
 from .caller import NAMED, Cursor, Limit, Whose
 from .matching import IfMatch, unchanged
 from .routing import APP, PERSON, Table
-from .shapes import Choice, Chosen, Page, PromptText, Topic, etag, page
+from .shapes import Choice, Chosen, Page, PromptChoice, PromptText, PromptTrial, Topic, etag, page
 
 table = Table()
 ONE = "/v1/users/{user:name}"
@@ -91,3 +92,23 @@ def prompts_reset(whose: Whose, name: PromptName, response: Response, if_match: 
 def prompts_versions(whose: Whose, name: PromptName, cursor: Cursor = None, limit: Limit = 100) -> Page[PromptVersion]:
     """What was set and reset, oldest first."""
     return page(whose.prompts.versions(name), lambda version: version.version, cursor, limit)
+
+
+@table.add(
+    "POST", ONE + "/prompts/{name}/drafts", APP, response_model=PromptVersion, status_code=201, dependencies=NAMED
+)
+def prompts_draft(whose: Whose, name: PromptName, body: PromptText) -> PromptVersion:
+    """Save words that are not used yet, to be tried and activated later."""
+    return whose.prompts.draft(name, body.text)
+
+
+@table.add("POST", ONE + "/prompts/{name}/activate", APP, response_model=PromptVersion, dependencies=NAMED)
+def prompts_activate(whose: Whose, name: PromptName, body: PromptChoice) -> PromptVersion:
+    """Use the words of a draft, or of an older version, from now on."""
+    return whose.prompts.activate(name, body.version)
+
+
+@table.add("POST", ONE + "/prompts/{name}/preview", APP, response_model=PromptPreview, dependencies=NAMED)
+def prompts_preview(whose: Whose, name: PromptName, body: PromptTrial) -> PromptPreview:
+    """Try words on saved chunks beside what stands there; with `dry_run`, say what that would take."""
+    return whose.prompts.preview(name, body.text, limit=body.limit, dry_run=body.dry_run)

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from .. import __version__
 from ..clock import to_ms
 from ..errors import BadInput, NotFound
-from ..figures import Metrics
+from ..figures import Metrics, StoreStats
 from ..reports import DigestReport, Report, Usage
 from ..types import ApiKey, Budget, Job, NewKey
 from .caller import Asked, Cursor, Limit, Working
@@ -96,6 +96,18 @@ def jobs_list(
 def jobs_retry(asked: Asked, job_id: str) -> None:
     """Make a dead or cancelled job ready again."""
     asked.memory.retry(job_id)
+
+
+@table.add("POST", "/v1/jobs/{job_id}/run", OPERATOR, status_code=204)
+def jobs_run(asked: Asked, job_id: str) -> None:
+    """Make a job due at once, whatever it waits for."""
+    asked.memory.run_now(job_id)
+
+
+@table.add("GET", "/v1/stats", OPERATOR, response_model=StoreStats)
+def stats_get(asked: Asked) -> StoreStats:
+    """Where the store is, how large, and how many rows it has of each kind."""
+    return asked.memory.stats()
 
 
 @table.add("POST", "/v1/jobs/{job_id}/cancel", APP, status_code=204)

@@ -9,14 +9,14 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query, Response
 
 from ..clock import to_ms
-from ..figures import Metrics
+from ..figures import Explained, Metrics
 from ..person import Person
 from ..reports import ErasureReceipt, Usage
 from ..types import Fact, FactChange, FactKind, Hit, Rejected, Section
 from .caller import NAMED, Cursor, Limit, Once, Whose
 from .matching import IfMatch, unchanged
 from .routing import APP, PERSON, USER, Table
-from .shapes import Page, SearchFor, Told, Value, etag, page
+from .shapes import ExplainFor, Page, SearchFor, Told, Value, etag, page
 
 table = Table()
 ONE = "/v1/users/{user:name}"
@@ -130,6 +130,12 @@ def usage_of_user(
 ) -> Page[Usage]:
     """What models were used for on the user's behalf, and what it cost."""
     return page(whose.usage(by=by, since=since, until=until), used_for, cursor, limit)
+
+
+@table.add("POST", ONE + "/explain", APP, response_model=Explained, dependencies=NAMED)
+def memory_explain(whose: Whose, body: ExplainFor) -> Explained:
+    """What a question finds, with the parts of each score, and what of it a context would recall."""
+    return whose.explain(body.query, at=body.at, limit=body.limit)
 
 
 @table.add("GET", ONE + "/metrics", APP, response_model=Metrics, dependencies=NAMED)

@@ -180,6 +180,28 @@ class PromptText(Body):
     text: Annotated[str, Field(min_length=1, max_length=4_000)]
 
 
+class PromptChoice(Body):
+    """Which version's words are used."""
+
+    version: Annotated[int, Field(ge=1, le=2**53)]
+
+
+class PromptTrial(Body):
+    """Words to be tried; the library's own when left out."""
+
+    text: Annotated[str, Field(min_length=1, max_length=4_000)] | None = None
+    limit: Annotated[int, Field(ge=1, le=10)] = 3
+    dry_run: bool = False
+
+
+class ExplainFor(Body):
+    """What is asked, and as if when."""
+
+    query: Words
+    at: datetime | None = None
+    limit: Annotated[int, Field(ge=1, le=100)] = 20
+
+
 class KeyFor(Body):
     """Whom a key is for."""
 
