@@ -98,6 +98,15 @@ GET    /v1/users/{user:name}/conversations/{conversation:name}/learned oaus
 
 GET    /                                                               oaus
 GET    /sign-in                                                        -
+GET    /dashboard/recall                                               o
+GET    /dashboard/jobs                                                 o
+POST   /dashboard/jobs                                                 o
+GET    /dashboard/prompts                                              o
+GET    /dashboard/prompts/{name}                                       o
+POST   /dashboard/prompts/{name}                                       o
+GET    /dashboard/metrics                                              o
+GET    /dashboard/settings                                             o
+POST   /dashboard/settings                                             o
 POST   /sign-in                                                        -
 POST   /sign-out                                                       oaus
 GET    /static/{file}                                                  -

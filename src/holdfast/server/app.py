@@ -18,6 +18,11 @@ from . import brought, choices, conversations, operating, people, problems, work
 from .gate import Gate, Grant
 from .pages import conversations as talks
 from .pages import entrance, me, shell
+from .pages import jobs as job_pages
+from .pages import metrics as metrics_pages
+from .pages import prompts as prompt_pages
+from .pages import recall as recall_pages
+from .pages import settings as settings_pages
 from .proxy.routes import Proxy
 from .proxy.upstream import Pool
 from .routing import PERSON, PUBLIC, Table
@@ -27,7 +32,7 @@ from .tasks import Tasks
 from .tools import Whose, tools
 
 _DEFAULTS = ServerSettings()
-PAGES = (entrance, talks, me)
+PAGES = (entrance, talks, me, recall_pages, job_pages, prompt_pages, metrics_pages, settings_pages)
 
 
 def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
@@ -56,6 +61,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     )
     app.state.memory = memory
     app.state.tasks = tasks
+    app.state.settings = settings
     problems.install(app, shell.as_page)
     table = routes()
 

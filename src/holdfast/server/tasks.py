@@ -144,6 +144,11 @@ class Tasks:
         with self._lock:
             return [task for task in reversed(self._tasks.values()) if task.whose == whose]
 
+    def newest(self, limit: int) -> list[Task]:
+        """At most *limit* tasks of everybody, the newest first."""
+        with self._lock:
+            return list(reversed(self._tasks.values()))[:limit]
+
     def cancel(self, task_id: str) -> None:
         """End a task before it takes up its next range; what it made stays."""
         task = self.get(task_id)

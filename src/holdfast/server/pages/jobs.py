@@ -1,0 +1,118 @@
+"""``/dashboard/jobs``: work that is not finished, what went wrong with it, and what can be done."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from ...clock import from_ms
+from ...errors import NotFound
+from ...types import Job
+from ..caller import Asked, Working
+from ..operating import LATE_MS
+from ..routing import OPERATOR, Table
+from .shell import Filled, here, render, see_other
+from .whom import lasting
+
+table = Table()
+PATH = "/dashboard/jobs"
+STATES = ("dead", "waiting", "running", "ready", "cancelled")
+MOST_SHOWN = 200
+DOING = {
+    "extract": "Read messages for facts, by rules",
+    "read": "Read messages for facts, by the model",
+    "episodes": "Read a chunk for episodes",
+    "again": "Tell a summary again",
+    "chunk": "Summarise what is complete",
+    "consolidate": "Merge what says the same",
+    "upkeep": "Put away what is too much",
+    "embed": "Make vectors",
+}
+NOTICES = {
+    "retried": "The job is ready again.",
+    "running": "The job is due now.",
+    "cancelled": "The job will not run.",
+    "gone": "That job is finished or gone.",
+    "digested": "What was due has been done.",
+}
+
+
+@table.page("GET", PATH, OPERATOR)
+def jobs_page(request: Request, asked: Asked, tasks: Working) -> Response:
+    """Unfinished work, the worst first."""
+    state, user = request.query_params.get("state", ""), request.query_params.get("user", "")
+    now = datetime.now(UTC)
+    every = [job for job in asked.memory.jobs() if user in ("", job.user)]
+    counts = {name: sum(job.state == name for job in every) for name in STATES}
+    late = sum(overdue(job, now) for job in every)
+    chosen = [job for job in every if state in ("", job.state) or (state == "overdue" and overdue(job, now))]
+    chosen.sort(key=lambda job: (STATES.index(job.state), job.created_at_ms, job.id))
+    return render(
+        "jobs.html",
+        request,
+        title="Jobs",
+        notices=NOTICES,
+        events="",
+        rows=[told(job, now) for job in chosen[:MOST_SHOWN]],
+        more=max(0, len(chosen) - MOST_SHOWN),
+        counts=counts,
+        late=late,
+        state=state,
+        user=user,
+        all=len(every),
+        tasks=tasks.newest(20),
+    )
+
+
+@table.page("POST", PATH, OPERATOR)
+def jobs_change(request: Request, asked: Asked, tasks: Working, form: Filled) -> Response:
+    """Retry, put forward or cancel a job, end a task, or do what is due."""
+    do, memory = form["do"], asked.memory
+    if do == "digest":
+        memory.digest(10)
+        return see_other(here(request), said="digested")
+    calls: dict[str, tuple[Any, str]] = {
+        "retry": (memory.retry, "retried"),
+        "run": (memory.run_now, "running"),
+        "cancel": (memory.cancel, "cancelled"),
+        "stop": (tasks.cancel, "cancelled"),
+    }
+    if do not in calls:
+        raise HTTPException(422, f"There is nothing called {do}")
+    call, said = calls[do]
+    try:
+        call(form["job"])
+    except NotFound:
+        said = "gone"
+    return see_other(here(request), said=said)
+
+
+def overdue(job: Job, now: datetime) -> bool:
+    """Whether a job that nothing keeps from running is late."""
+    return job.state == "ready" and job.run_at_ms < now.timestamp() * 1000 - LATE_MS
+
+
+def told(job: Job, now: datetime) -> dict[str, Any]:
+    """One job as the page shows it."""
+    due_s = job.run_at_ms / 1000 - now.timestamp()
+    return {
+        "job": job,
+        "doing": DOING.get(job.kind, job.kind),
+        "late": overdue(job, now),
+        "created": from_ms(job.created_at_ms),
+        "when": _when(job, due_s),
+        "lane": " ".join(part for part in (job.kind, job.key) if part),
+        "about": job.subject if job.subject not in ("", "self") else "",
+    }
+
+
+def _when(job: Job, due_s: float) -> str:
+    if job.state == "running":
+        return f"running since attempt {job.attempt}"
+    if job.state not in ("ready", "waiting"):
+        return ""
+    return f"due in {lasting(due_s)}" if due_s > 0 else f"due since {lasting(-due_s)}"

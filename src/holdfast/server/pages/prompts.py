@@ -1,0 +1,169 @@
+"""``/dashboard/prompts``: what a model is told to do for somebody: edit, try on saved chunks, save, use, roll back."""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+from re import findall
+from typing import Any
+
+from fastapi import Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from ...errors import BadInput, ConfigError, Conflict, HoldfastError, NotFound
+from ...figures import PromptPreview
+from ...person import Person
+from ...prompts import MAX_PROMPT_CHARS
+from ...types import PromptVersion
+from ..caller import Asked
+from ..routing import OPERATOR, Table
+from .shell import Filled, Form, here, link, render, scope_query, see_other
+from .whom import person_of, scope_of
+
+table = Table()
+PATH = "/dashboard/prompts"
+ONE = PATH + "/{name}"
+ABOUT = {
+    "fact_extraction": ("Facts", "Which facts to read in messages, and how to put them"),
+    "chunk_summary": ("Chunk summaries", "How to sum up about ten messages"),
+    "meta_summary": ("Summaries of summaries", "How to sum up several summaries"),
+}
+TRIED_ON = 3
+NOTICES = {
+    "drafted": "Saved as a draft. It is not used yet.",
+    "used": "These words are used from the next call of a model on. What was made before stays as it is.",
+    "reset": "Our own words are used again.",
+}
+
+
+@table.page("GET", PATH, OPERATOR)
+def prompts_page(request: Request, asked: Asked) -> Response:
+    """The three prompts, as they hold for one person."""
+    person = person_of(asked)
+    whom = scope_of(asked, request)
+    rows = []
+    for name, (title, about) in ABOUT.items():
+        versions = person.prompts.versions(name) if person is not None else []
+        whose = scope_query(asked.grant.org, asked.grant.bot)
+        address = link(ONE, name=name, user=asked.grant.user, **whose) if person is not None else ""
+        rows.append({"title": title, "about": about, "address": address, "used": in_use(versions), "all": versions})
+    return render("prompts.html", request, title="Prompts", whom=whom, rows=rows, person=person)
+
+
+@table.page("GET", ONE, OPERATOR)
+def prompt_page(request: Request, asked: Asked, name: str) -> Response:
+    """One prompt of one person, with its versions."""
+    return _editor(request, asked, name)
+
+
+@table.page("POST", ONE, OPERATOR)
+def prompt_change(request: Request, asked: Asked, name: str, form: Filled) -> Response:
+    """Try the words, save them, use them, go back."""
+    person, do = _person(asked, name), form["do"]
+    clean = here(request, diff=None)
+    if do in ("estimate", "try"):
+        return _tried(request, asked, name, form["text"], dry_run=do == "estimate")
+    try:
+        if do in ("draft", "use"):
+            call = person.prompts.draft if do == "draft" else person.prompts.set
+            call(name, form["text"])
+            return see_other(clean, said="drafted" if do == "draft" else "used")
+        if do == "activate":
+            person.prompts.activate(name, _number(form))
+            return see_other(clean, said="used")
+        if do == "reset":
+            person.prompts.reset(name)
+            return see_other(clean, said="reset")
+    except BadInput as wrong:
+        return _editor(request, asked, name, text=form["text"], error=wrong)
+    raise HTTPException(422, f"There is nothing called {do}")
+
+
+def _tried(request: Request, asked: Asked, name: str, text: str, *, dry_run: bool) -> Response:
+    """
+    The editor with what the words make of saved chunks.
+
+    It is shown once and kept nowhere, so nothing that is erased meanwhile can be told from it.
+    """
+    try:
+        found = _person(asked, name).prompts.preview(name, text, limit=TRIED_ON, dry_run=dry_run)
+    except (BadInput, ConfigError, Conflict) as error:
+        return _editor(request, asked, name, text=text, error=error)
+    return _editor(request, asked, name, text=text, preview=found)
+
+
+def _editor(
+    request: Request,
+    asked: Asked,
+    name: str,
+    *,
+    text: str | None = None,
+    preview: PromptPreview | None = None,
+    error: HoldfastError | None = None,
+) -> Response:
+    person = _person(asked, name)
+    versions, words = person.prompts.versions(name), person.prompts.get(name)
+    used = in_use(versions)
+    title, about = ABOUT[name]
+    compared = request.query_params.get("diff", "")
+    other = next((one for one in versions if str(one.version) == compared), None)
+    return render(
+        "prompt.html",
+        request,
+        title=f"{title} for {asked.grant.user}",
+        status=422 if isinstance(error, BadInput) else 200,
+        notices=NOTICES,
+        about=about,
+        name=name,
+        words=words,
+        text=words if text is None else text,
+        most=MAX_PROMPT_CHARS,
+        versions=list(reversed(versions)),
+        used=used,
+        next_version=max((one.version for one in versions), default=0) + 1,
+        preview=preview,
+        samples=[] if preview is None else [sample(one) for one in preview.samples],
+        error=error,
+        other=other,
+        diff=[] if other is None else changes(other.text, words),
+        tried_on=TRIED_ON,
+        back=link(PATH, user=asked.grant.user, **scope_query(asked.grant.org, asked.grant.bot)),
+        whom=scope_of(asked, request),
+    )
+
+
+def _person(asked: Asked, name: str) -> Person:
+    if name not in ABOUT:
+        raise NotFound(f"there is no prompt {name!r}", hint=f"use {', '.join(ABOUT)}")
+    return asked.person()
+
+
+def _number(form: Form) -> int:
+    if not form["version"].isascii() or not form["version"].isdigit() or len(form["version"]) > 9:
+        raise BadInput("a version is a number")
+    return int(form["version"])
+
+
+def in_use(versions: list[PromptVersion]) -> PromptVersion | None:
+    """The version whose words are used; ``None`` while ours are, for nobody has set any."""
+    return next((one for one in reversed(versions) if not one.draft), None)
+
+
+def sample(one: Any) -> dict[str, Any]:
+    """One tried chunk, with what changed word by word."""
+    return {"one": one, "diff": changes(one.old, one.new) if one.new and not one.error else []}
+
+
+def changes(before: str, after: str) -> list[tuple[str, str]]:
+    """``(same | gone | new, words)`` that lead from one text to the other."""
+    old, new = findall(r"\s+|\w+|[^\w\s]", before), findall(r"\s+|\w+|[^\w\s]", after)
+    told: list[tuple[str, str]] = []
+    for op, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if op == "equal":
+            told.append(("same", "".join(old[a:b])))
+            continue
+        if b > a:
+            told.append(("gone", "".join(old[a:b])))
+        if d > c:
+            told.append(("new", "".join(new[c:d])))
+    return told

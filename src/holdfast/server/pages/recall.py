@@ -1,0 +1,129 @@
+"""``/dashboard/recall``: what a question finds in somebody's memory, and why; nothing counts as used."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import Request
+from starlette.responses import Response
+
+from ...context.result import Context
+from ...errors import BadInput
+from ...figures import Explained, Ranked
+from ..caller import Asked
+from ..routing import OPERATOR, Table
+from .shell import link, render, scope_query
+from .whom import person_of, scope_of
+
+table = Table()
+PATH = "/dashboard/recall"
+LIMITS = (10, 20, 50)
+ABOUT = {
+    "words": "The words of the question that stand in it, rare ones counting more",
+    "meaning": "How near its vector is to that of the question",
+    "neighbours": "The turns beside it match, too",
+    "session": "The sitting that it belongs to matches",
+    "day": "It was said on a day that the question names",
+    "speaker": "It was said by whom the question is about",
+    "echo": "The other side repeats the same words without the fact",
+    "around": "The words are spread over the turns around it",
+    "gathered": "The turns around it hold the words of the question between them",
+    "again": "The words were said a moment before, and are taken up only",
+    "answer": "It answers a question that matches",
+    "time": "It places something in time",
+    "opens": "It opens a sitting, where people tell their news",
+    "question": "It ends in a question, which is rarely evidence",
+    "kind": "It holds a time or a number, which the question wants",
+    "source": "What the turn that it came from gained by its surroundings",
+    "prior": "A constant for its kind",
+    "bearing": "How much of the memory has to do with the question at all; the same for every row",
+    "newest": "Of turns that say nearly the same the newest stands first",
+}
+
+
+@table.page("GET", PATH, OPERATOR)
+def recall_page(request: Request, asked: Asked) -> Response:
+    """The form, and what it finds."""
+    query = request.query_params
+    person, words = person_of(asked), query.get("q", "").strip()
+    limit = next((number for number in LIMITS if str(number) == query.get("limit")), LIMITS[0])
+    error, found, context = "", None, None
+    chats = person.conversations() if person is not None else []
+    chat = query.get("conversation", "")
+    try:
+        at = moment(query.get("at", ""))
+        if person is not None and words:
+            found = person.explain(words, at=at, limit=limit)
+            if chat in chats and at is None and found.state == "active":
+                context = asked.conversation(chat).context(words, note=False)
+    except BadInput as wrong:
+        error = wrong.message
+    return render(
+        "recall.html",
+        request,
+        title="Recall lab",
+        status=422 if error else 200,
+        error=error,
+        words=words,
+        limit=limit,
+        limits=LIMITS,
+        at=query.get("at", ""),
+        chats=chats,
+        chat=chat,
+        found=found,
+        rows=[] if found is None else [row(one, asked) for one in found.ranked],
+        kept=0 if found is None else sum(one.kept for one in found.ranked),
+        parts=ABOUT,
+        sections=[] if context is None else sections(context),
+        context=context,
+        whom=scope_of(asked, request),
+        sums=sums(found),
+    )
+
+
+def moment(text: str) -> datetime | None:
+    """
+    A time as the form gives it, in UTC; ``None`` for now.
+
+    Raises:
+        BadInput: it is none.
+    """
+    if not text:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadInput(f"{text[:40]!r} is not a time", hint="write 2026-03-14T19:02") from None
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+
+
+def row(one: Ranked, asked: Asked) -> dict[str, Any]:
+    """One line of the table: where it was said, and its parts, the largest first."""
+    hit, grant = one.hit, asked.grant
+    address = ""
+    if hit.kind != "fact" and grant.user:
+        whose = scope_query(grant.org, grant.bot, None if hit.subject in ("", "self") else hit.subject)
+        path = "/dashboard/conversations/{user}/{conversation}"
+        address = link(path, user=grant.user, conversation=hit.conversation, at=hit.seq, **whose) + f"#m{hit.seq}"
+    parts = sorted(hit.parts.items(), key=lambda part: -abs(part[1]))
+    return {"one": one, "hit": hit, "address": address, "parts": parts}
+
+
+def sums(found: Explained | None) -> bool:
+    """Whether what is shown adds up to the scores, as it must."""
+    return found is None or all(abs(sum(one.hit.parts.values()) - one.hit.score) < 1e-6 for one in found.ranked)
+
+
+def sections(context: Context) -> list[dict[str, Any]]:
+    """What a context would hold, part by part."""
+    return [
+        {
+            "name": section.name.replace("_", " "),
+            "tokens": section.tokens,
+            "stable": section.stable,
+            "items": section.items,
+        }
+        for section in context.sections
+        if section.tokens
+    ]

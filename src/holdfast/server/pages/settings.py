@@ -1,0 +1,161 @@
+"""``/dashboard/settings``: what is in force, the keys of the server and of providers, the store and its health."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from fastapi import Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from ...access import ROLES
+from ...config import Config
+from ...errors import BadInput, HoldfastError, NotFound
+from ...types import NewKey
+from ..caller import Asked
+from ..routing import OPERATOR, Table
+from .entrance import SESSION_NAME
+from .shell import Filled, Form, here, render, see_other
+from .whom import size
+
+table = Table()
+PATH = "/dashboard/settings"
+PROVIDERS = ("openai", "anthropic", "google", "ollama")
+MASKED = "set, not shown"
+# What each group of settings is about, in the order of the page.
+GROUPS = {
+    "Privacy": ("redact_messages", "detectors", "min_confidence", "scrub_mb"),
+    "Retention": ("max_memories", "decay_half_life_days", "usage_days"),
+    "Contexts and recall": ("budget_tokens", "recent_messages", "recall_limit", "recall_min_score", "index_cache_mb"),
+    "Summaries and facts": ("chunk_messages", "chunk_exchanges", "chunk_gap_minutes", "rollup_summaries", "economy"),
+    "Models": ("max_output_tokens", "model_timeout_s", "message_char_limit", "prompt_cache", "prompt_cache_retention"),
+    "Budgets": ("budget", "budget_org", "budget_person"),
+    "Background work": ("workers", "job_lease_ms", "job_attempts", "job_backoff_ms"),
+}
+NOTICES = {
+    "revoked": "The key opens nothing any more.",
+    "gone": "That key is gone already.",
+    "provider-set": "The provider's key is sealed and used from now on. It is shown nowhere.",
+    "provider-removed": "The provider's key is deleted.",
+}
+
+
+@table.page("GET", PATH, OPERATOR)
+def settings_page(request: Request, asked: Asked) -> Response:
+    """What is in force, and what can be changed here."""
+    return _page(request, asked)
+
+
+@table.page("POST", PATH, OPERATOR)
+def settings_change(request: Request, asked: Asked, form: Filled) -> Response:
+    """Make or revoke a key, set or remove a provider's, check the store."""
+    do, memory, org = form["do"], asked.memory, asked.grant.org
+    try:
+        if do == "make":
+            return _page(request, asked, made=_make(asked, form))
+        if do == "doctor":
+            return _page(request, asked, report=memory.doctor())
+        if do == "provider":
+            user = form.get("user") or None
+            given = {"key": form.get("key") or None, "base_url": form.get("base_url") or None}
+            memory.vault.set(form["provider"], form["model"], **given, org=org, user=user)
+            return see_other(here(request), said="provider-set")
+    except HoldfastError as error:
+        return _page(request, asked, error=error)
+    try:
+        if do == "revoke":
+            memory.access.revoke(form["key"])
+            return see_other(here(request), said="revoked")
+        if do == "provider-remove":
+            memory.vault.remove(form["key"], org=org, user=form.get("user") or None)
+            return see_other(here(request), said="provider-removed")
+    except NotFound:
+        return see_other(here(request), said="gone")
+    raise HTTPException(422, f"There is nothing called {do}")
+
+
+def _make(asked: Asked, form: Form) -> NewKey:
+    days = form.get("days", "")
+    if days and not (days.isascii() and days.isdigit() and 0 < int(days[:6]) <= 3650):
+        raise BadInput("a key may last 1 to 3,650 days")
+    given: dict[str, Any] = {name: form.get(name) or None for name in ("user", "bot", "subject")}
+    role: Any = form["role"]
+    lasts = timedelta(days=int(days)) if days else None
+    return asked.memory.access.create(role, org=asked.grant.org, name=form.get("name", ""), expires_at=lasts, **given)
+
+
+def _page(
+    request: Request,
+    asked: Asked,
+    *,
+    made: NewKey | None = None,
+    error: HoldfastError | None = None,
+    report: Any = None,
+) -> Response:
+    memory, now = asked.memory, request.app.state.settings
+    keys = memory.access.keys(asked.grant.org)
+    stats = memory.stats()
+    return render(
+        "settings.html",
+        request,
+        title="Settings",
+        status=422 if error is not None else 200,
+        notices=NOTICES,
+        made=made,
+        error=error,
+        report=report,
+        keys=[key for key in keys if key.name != SESSION_NAME],
+        browsers=sum(key.name == SESSION_NAME and key.revoked_at is None for key in keys),
+        roles=ROLES,
+        now=datetime.now(UTC),
+        server=[(item.name.replace("_", " "), shown(item.name, getattr(now, item.name))) for item in fields(now)],
+        groups=groups(memory.config),
+        providers=PROVIDERS,
+        brought=memory.vault.list(org=asked.grant.org),
+        stats=stats,
+        bytes=size(stats.bytes),
+        org=asked.grant.org,
+    )
+
+
+def groups(config: Config) -> list[tuple[str, list[dict[str, Any]]]]:
+    """The settings of the memory, in groups; what is in none comes last."""
+    named = {name for names in GROUPS.values() for name in names}
+    every = {item.name: item for item in fields(config)}
+    usual = Config()
+    rest = tuple(name for name in every if name not in named)
+
+    def told(name: str) -> dict[str, Any]:
+        value = getattr(config, name)
+        changed = value != getattr(usual, name)
+        return {
+            "name": name.replace("_", " "),
+            "value": shown(name, value),
+            "doc": every[name].metadata["doc"],
+            "changed": changed,
+        }
+
+    return [
+        (title, [told(name) for name in names if name in every]) for title, names in (*GROUPS.items(), ("More", rest))
+    ]
+
+
+def shown(name: str, value: object) -> str:
+    """A setting in words; whatever may be a secret is not."""
+    if any(word in name for word in ("key", "secret", "token_", "password")) and isinstance(value, str):
+        return MASKED if value else "not set"
+    if "Secret" in type(value).__name__:
+        return MASKED
+    if value is None:
+        return "not set"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, tuple):
+        return ", ".join(str(getattr(one, "kind", one)) for one in value) or "none"
+    if isinstance(value, dict):
+        return ", ".join(sorted(map(str, value))) or "none"
+    return str(value)
