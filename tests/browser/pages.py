@@ -56,7 +56,24 @@ ME: list[Visit] = [
     Visit("me: opted out", "/me", who="user", user="gone"),
     Visit("me: nothing yet", "/me", who="user", world="bare"),
 ]
-OPERATING: list[Visit] = []
+OPERATING: list[Visit] = [
+    Visit("recall lab", "/dashboard/recall"),
+    Visit("recall lab, found", "/dashboard/recall?user={person}&q=What+should+I+cook%3F&conversation={conversation}"),
+    Visit("recall lab, earlier", "/dashboard/recall?user={person}&q=diet&at=2026-09-01T10%3A00"),
+    Visit("recall lab, paused", "/dashboard/recall?user={paused}&q=cello"),
+    Visit("recall lab, no time", "/dashboard/recall?user={person}&q=diet&at=never", status=422),
+    Visit("jobs", "/dashboard/jobs"),
+    Visit("jobs, none", "/dashboard/jobs", world="bare"),
+    Visit("jobs, dead", "/dashboard/jobs?state=dead"),
+    Visit("prompts", "/dashboard/prompts"),
+    Visit("prompts of somebody", "/dashboard/prompts?user={person}"),
+    Visit("prompt", "/dashboard/prompts/chunk_summary?user={person}"),
+    Visit("metrics", "/dashboard/metrics"),
+    Visit("metrics of somebody", "/dashboard/metrics?user={person}"),
+    Visit("metrics, none", "/dashboard/metrics", world="bare"),
+    Visit("settings", "/dashboard/settings"),
+    Visit("settings, none", "/dashboard/settings", world="bare"),
+]
 
 VISITS = [*SHELL, *CONVERSATIONS, *PEOPLE, *ME, *OPERATING]
 

@@ -95,6 +95,8 @@ def row(one: Measure) -> dict[str, Any]:
     """One measure as the page shows it."""
     part, whole = COUNTED[one.name]
     counted = f"{one.numerator:,.10g} {part} / {one.denominator:,.10g} {whole}" if part and one.denominator else ""
+    if one.name == "freshness" and one.n:
+        counted = f"the oldest of {one.n:,} messages that no summary covers"
     bar = one.value if one.unit == "share" and one.value is not None and 0 <= one.value <= 1 else None
     return {"one": one, "title": TITLES[one.name], "value": shown(one), "counted": counted, "bar": bar}
 

@@ -66,7 +66,7 @@ def settings_change(request: Request, asked: Asked, form: Filled) -> Response:
         return _page(request, asked, error=error)
     try:
         if do == "revoke":
-            memory.access.revoke(form["key"])
+            memory.access.revoke(form["key"], org=org)
             return see_other(here(request), said="revoked")
         if do == "provider-remove":
             memory.vault.remove(form["key"], org=org, user=form.get("user") or None)
@@ -153,7 +153,7 @@ def shown(name: str, value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, int):
-        return f"{value:,}"
+        return str(value) if name == "port" else f"{value:,}"
     if isinstance(value, tuple):
         return ", ".join(str(getattr(one, "kind", one)) for one in value) or "none"
     if isinstance(value, dict):

@@ -1,0 +1,327 @@
+"""Recall lab, jobs, prompts, metrics, settings: what they show in each state, and what their forms do."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+from starlette.testclient import TestClient
+
+from holdfast import Config, Memory
+from holdfast.llm.protocol import BadAnswer
+from holdfast.server.app import create_app
+from holdfast.server.pages.prompts import changes
+from holdfast.server.pages.settings import shown
+from holdfast.testing.model import ScriptedModel
+
+from ..conftest import BASE
+from .conftest import BROWSER
+
+
+def words(answer):
+    """The text of a page, without its markup."""
+    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", answer.text)))
+
+
+@pytest.fixture
+def told(memory):
+    """Ana lives in Porto, likes clocks, and was asked again where she lives."""
+    chat = memory.conversation("web", user="ana")
+    chat.record("I live in Porto.", "Where do you live?")
+    chat.record("I like old clocks.", "Noted.")
+    memory.digest()
+    return memory
+
+
+# Recall lab
+
+
+def test_the_lab_shows_rank_score_parts_and_what_is_recalled(sign_in, told):
+    page = sign_in().get("/dashboard/recall", params={"user": "ana", "q": "Where do I live?", "conversation": "web"})
+    text = words(page)
+
+    assert page.status_code == 200
+    assert "I live in Porto." in text
+    assert re.search(r"would be recalled: from score 0 on, at most 10", text)
+    assert "Words Vector Time Around Score Recalled" in text
+    assert "What the model would get" in text
+    assert f"{told.person('ana').search('Where do I live?')[0].score:.2f}" in text
+
+
+def test_looking_in_the_lab_counts_as_no_use(sign_in, told):
+    before = [(fact.id, fact.uses) for fact in told.person("ana").facts()]
+    sign_in().get("/dashboard/recall", params={"user": "ana", "q": "Porto", "conversation": "web"})
+    told.digest()
+
+    assert [(fact.id, fact.uses) for fact in told.person("ana").facts()] == before
+
+
+@pytest.mark.parametrize(
+    ("params", "status", "says"),
+    [
+        ({}, 200, "Ask a question"),
+        ({"user": "", "q": "x"}, 200, "Ask a question"),
+        ({"user": "nobody", "q": "clocks"}, 200, "Nothing is found"),
+        ({"user": "ana", "q": "clocks", "at": "never"}, 422, "'never' is not a time"),
+        ({"user": "ana", "q": "clocks", "at": "2020-01-01T00:00"}, 200, "Nothing is found"),
+        ({"user": "ana", "q": "clocks", "conversation": "nothing"}, 200, "I like old clocks."),
+        ({"user": "ana", "q": "clocks", "limit": "7"}, 200, "I like old clocks."),
+    ],
+)
+def test_the_lab_says_what_it_cannot_find(sign_in, told, params, status, says):
+    page = sign_in().get("/dashboard/recall", params=params)
+
+    assert page.status_code == status
+    assert says in words(page)
+
+
+def test_the_lab_finds_nothing_of_who_paused(sign_in, told):
+    told.person("ana").pause()
+    text = words(sign_in().get("/dashboard/recall", params={"user": "ana", "q": "Porto"}))
+
+    assert "Memory is paused" in text
+    assert "I live in Porto" not in text
+
+
+# Jobs
+
+
+def test_jobs_are_steered(sign_in, memory):
+    memory.conversation("web", user="ana").record("Hello there.", "Hello!")
+    (job,) = [job for job in memory.jobs() if job.kind == "chunk"]
+    browser = sign_in()
+    assert "Run now" in words(browser.get("/dashboard/jobs"))
+
+    def do(what):
+        answer = browser.post("/dashboard/jobs", data={"do": what, "job": job.id}, follow_redirects=False)
+        assert answer.status_code == 303
+        return answer.headers["location"].partition("said=")[2], [j.state for j in memory.jobs() if j.id == job.id]
+
+    assert do("cancel") == ("cancelled", ["cancelled"])
+    assert "cancelled" in words(browser.get("/dashboard/jobs?state=cancelled"))
+    assert do("retry") == ("retried", ["ready"])
+    assert do("run") == ("running", ["ready"])
+    assert do("retry")[0] == "gone"
+    assert browser.post("/dashboard/jobs", data={"do": "explode", "job": job.id}).status_code == 422
+
+
+def test_dead_jobs_stand_first_with_their_reason(sign_in, settings, clock):
+    model = ScriptedModel(otherwise=lambda request: BadAnswer("it rambled"))
+    with Memory(llm=model, embedder=None, clock=clock, config=Config(job_attempts=1)) as memory:
+        chat = memory.conversation("web", user="ana")
+        for number in range(8):
+            chat.record(f"My aunt {number} says a secret word.", "Yes.")
+        chat.end()
+        memory.digest()
+        dead = memory.jobs("dead")
+        assert dead
+        page = _browse(memory, settings, "/dashboard/jobs")
+    text = words(page)
+
+    assert "failed for good" in text
+    assert text.index("dead") < text.index("ready") if "ready" in text else True
+    assert dead[0].reason in text
+    assert "secret word" not in text
+
+
+def test_no_jobs_is_a_state_of_its_own(sign_in):
+    assert "Nothing waits" in words(sign_in().get("/dashboard/jobs"))
+
+
+def test_what_is_due_is_done_on_demand(sign_in, memory):
+    memory.conversation("web", user="ana").append(
+        [{"role": "user", "content": f"I live in Porto. {n}"} for n in range(30)]
+    )
+    sign_in().post("/dashboard/jobs", data={"do": "digest"})
+
+    assert memory.person("ana").facts()
+
+
+# Prompts
+
+
+def test_prompts_are_edited_drafted_activated_and_rolled_back(sign_in, memory):
+    browser, own = sign_in(), memory.person("ana").prompts
+    page = "/dashboard/prompts/chunk_summary?user=ana"
+    assert own.get("chunk_summary")[:40] in words(browser.get(page))
+
+    browser.post(page, data={"do": "use", "text": "In verse.\r\nAlways."})
+    assert own.get("chunk_summary") == "In verse.\nAlways."
+    browser.post(page, data={"do": "draft", "text": "In <b>prose</b>."})
+    assert own.get("chunk_summary") == "In verse.\nAlways."
+    text = words(browser.get(page))
+    assert "Version 2 draft" in text
+    assert "Version 1 in use" in text
+    browser.post(page, data={"do": "activate", "version": "2", "text": ""})
+    assert own.get("chunk_summary") == "In <b>prose</b>."
+    browser.post(page, data={"do": "activate", "version": "1", "text": ""})
+    assert own.get("chunk_summary") == "In verse.\nAlways."
+    browser.post(page, data={"do": "reset", "text": ""})
+    assert "ours" in words(browser.get(page))
+    assert "<b>prose" not in browser.get(page + "&diff=2").text
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        ({"do": "use", "text": "  "}, 422),
+        ({"do": "use", "text": "x" * 4001}, 422),
+        ({"do": "activate", "version": "x", "text": ""}, 422),
+        ({"do": "activate", "version": "99", "text": ""}, 404),
+        ({"do": "nothing", "text": "x"}, 422),
+        ({"do": "use"}, 422),
+        ({"text": "x"}, 422),
+    ],
+)
+def test_what_cannot_be_done_with_a_prompt_is_said(sign_in, memory, data, status):
+    answer = sign_in().post("/dashboard/prompts/chunk_summary?user=ana", data=data)
+
+    assert answer.status_code == status
+    assert memory.person("ana").prompts.versions("chunk_summary") == []
+
+
+def test_other_prompts_are_not_there(sign_in):
+    assert sign_in().get("/dashboard/prompts/poem?user=ana").status_code == 404
+    assert sign_in().get("/dashboard/prompts/chunk_summary").status_code == 422
+
+
+def test_trying_with_rules_alone_says_what_is_needed_and_keeps_the_words(sign_in, memory):
+    text = words(sign_in().post("/dashboard/prompts/chunk_summary?user=ana", data={"do": "try", "text": "In verse."}))
+
+    assert "the built-in rules take no prompts" in text
+    assert "In verse." in text
+
+
+def test_a_trial_is_estimated_first_and_then_shown_beside_what_stands(settings, clock):
+    model = ScriptedModel()
+    with Memory(llm=model, embedder=None, clock=clock) as memory:
+        chat = memory.conversation("web", user="ana")
+        for number in range(12):
+            chat.record(f"The train was {number} minutes late.", "Oh.")
+            clock.advance(minutes=2)
+        chat.end()
+        memory.digest()
+        page = "/dashboard/prompts/chunk_summary?user=ana"
+        model.asked.clear()
+        estimate = words(_browse(memory, settings, page, {"do": "estimate", "text": "In verse."}))
+        assert model.asked == []
+        model.say("chunk_summary", "SUMMARY: A train, a wait, a sigh.")
+        tried = words(_browse(memory, settings, page, {"do": "try", "text": "In verse."}))
+
+        assert "An estimate" in estimate
+        assert "at most" in estimate
+        assert "What they would make" in tried
+        assert "A train , a wait , a sigh" in re.sub(r"\s+", " ", tried) or "train" in tried
+        assert all(request.system.startswith("In verse.") for request in model.asked)
+        assert memory.person("ana").prompts.versions("chunk_summary") == []
+
+
+def test_changes_lead_from_one_text_to_the_other():
+    for before, after in (("a b c", "a x c"), ("", "new words"), ("gone", ""), ("same", "same"), ("ab. c", "ab, c d")):
+        told = changes(before, after)
+        assert "".join(part for op, part in told if op != "new") == before
+        assert "".join(part for op, part in told if op != "gone") == after
+
+
+# Metrics
+
+
+def test_metrics_show_each_value_with_its_n_and_list_what_was_asked_again(sign_in, told):
+    text = words(sign_in().get("/dashboard/metrics"))
+
+    assert "100.0 %" in text
+    assert "1 had been answered / 1 questions of the assistant" in text
+    assert "Where do you live?" in text
+    assert "Lives in Porto." in text
+    assert "a guess by words" in text
+    assert "not measured" in text
+
+
+def test_metrics_of_one_user_link_to_what_was_said(sign_in, told):
+    page = sign_in().get("/dashboard/metrics", params={"user": "ana"})
+
+    assert '/dashboard/conversations/ana/web?at=2#m2"' in page.text
+    assert "Nothing to measure yet" in words(sign_in().get("/dashboard/metrics", params={"org": "other"}))
+    assert sign_in().get("/dashboard/metrics", params={"since": "soon"}).status_code == 422
+
+
+# Settings
+
+
+def test_a_key_is_shown_once_works_and_is_revoked(sign_in, memory, ask):
+    browser = sign_in()
+    made = browser.post("/dashboard/settings", data={"do": "make", "role": "app", "name": "web chat", "days": "7"})
+    key = re.search(r'id="new-key">(hf_[^<]+)<', made.text)
+    assert key
+    assert key[1] not in browser.get("/dashboard/settings").text
+    (about,) = [one for one in memory.access.keys() if one.name == "web chat"]
+    assert about.expires_at is not None
+    assert memory.access.check(key[1]) == about
+
+    browser.post("/dashboard/settings", data={"do": "revoke", "key": about.id})
+    assert memory.access.check(key[1]) is None
+    again = browser.post("/dashboard/settings", data={"do": "revoke", "key": about.id})
+    assert "That key is gone already." in words(again)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"do": "make", "role": "king"},
+        {"do": "make", "role": "user"},
+        {"do": "make", "role": "app", "days": "0"},
+        {"do": "make", "role": "app", "days": "soon"},
+        {"do": "provider", "provider": "openai", "model": "m"},
+        {"do": "provider", "provider": "nobody", "model": "m", "key": "k"},
+        {"do": "nothing"},
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(sign_in, memory, data):
+    before = len(memory.access.keys())
+    browser = sign_in()
+    answer = browser.post("/dashboard/settings", data=data)
+
+    assert answer.status_code == 422
+    assert len(memory.access.keys()) == before + 2  # the one that signed in, and the browser's
+
+
+def test_a_key_of_another_org_is_not_revoked_from_here(sign_in, memory):
+    key = memory.access.create("app", org="other").about
+    sign_in().post("/dashboard/settings", data={"do": "revoke", "key": key.id})
+
+    assert memory.access.keys("other")[0].revoked_at is None
+
+
+def test_settings_tell_what_is_in_force_and_check_the_store(sign_in, told):
+    text = words(sign_in().get("/dashboard/settings"))
+
+    assert "redact messages" in text
+    assert "Tokens that a context may use when the call names no budget." in text
+    assert "127.0.0.1" in text
+    checked = words(sign_in().post("/dashboard/settings", data={"do": "doctor"}))
+    assert "none broken" in checked
+
+
+def test_secrets_are_never_shown():
+    assert shown("upstream_key", "sk-canary") == "set, not shown"
+    assert shown("upstream_key", "") == "not set"
+    assert "canary" not in shown("budget", type("SecretBox", (), {"__str__": lambda self: "canary"})())
+
+
+PAGES = ("recall", "jobs", "prompts", "prompts/chunk_summary?user=ana", "metrics", "settings")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_only_operators_see_these_pages(sign_in, page):
+    answer = sign_in("user", user="ana").get(f"/dashboard/{page}")
+
+    assert answer.status_code == 403
+    assert "a key of the role user may not do this" in words(answer)
+
+
+def _browse(memory, settings, path, data=None):
+    """The page as an operator sees it, or what its form answers."""
+    with TestClient(create_app(memory, settings), base_url=BASE, headers=BROWSER) as browser:
+        browser.post("/sign-in", data={"key": memory.access.create("operator").key})
+        return browser.get(path) if data is None else browser.post(path, data=data)
