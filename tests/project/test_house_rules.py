@@ -37,7 +37,7 @@ LAYERS = [
     {"person"},
     {"memory"},
     {"aio"},
-    {"importers", "testing", "wrap", "backups"},
+    {"importers", "testing", "wrap", "backups", "telemetry"},
     {"bench"},
     {"server"},
     {"cli"},

@@ -16,6 +16,7 @@ from .. import __version__
 from ..memory import Memory
 from . import brought, choices, conversations, operating, people, problems, work
 from .gate import Gate, Grant
+from .journal import Joined, Journal
 from .pages import conversations as talks
 from .pages import entrance, me, shell
 from .pages import jobs as job_pages
@@ -74,6 +75,9 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     table.install(app)
     app.state.table = table
     app.add_middleware(Gate, table=table, access=memory.access, settings=settings)
+    if settings.traced:
+        app.add_middleware(Joined)
+    app.add_middleware(Journal)
     return app
 
 
