@@ -21,6 +21,7 @@ from .pages import conversations as talks
 from .pages import entrance, me, shell
 from .pages import jobs as job_pages
 from .pages import metrics as metrics_pages
+from .pages import people as people_pages
 from .pages import prompts as prompt_pages
 from .pages import recall as recall_pages
 from .pages import settings as settings_pages
@@ -33,7 +34,7 @@ from .tasks import Tasks
 from .tools import Whose, tools
 
 _DEFAULTS = ServerSettings()
-PAGES = (entrance, talks, me, recall_pages, job_pages, prompt_pages, metrics_pages, settings_pages)
+PAGES = (entrance, talks, people_pages, me, recall_pages, job_pages, prompt_pages, metrics_pages, settings_pages)
 
 
 def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
