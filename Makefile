@@ -30,6 +30,7 @@ check: lint types  ## all checks but the tests
 	@scripts/setup dev
 	@echo "generated files"
 	@$(BIN)/python scripts/make_aio.py --check
+	@$(BIN)/python scripts/make_client.py --check
 	@$(BIN)/python scripts/make_docs.py --check
 
 lint:  ## style and common mistakes
@@ -51,6 +52,7 @@ types:  ## mypy, strict
 generate:  ## write aio.py and the reference pages again
 	@scripts/setup dev
 	@$(BIN)/python scripts/make_aio.py
+	@$(BIN)/python scripts/make_client.py
 	@$(BIN)/python scripts/make_docs.py
 
 docs-check:  ## run every example in README.md and docs/

@@ -2,7 +2,11 @@
 
 import itertools
 import os
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -17,6 +21,32 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 # Words in the names of files whose tests fork, kill or walk for long.
 LONG = ("test_kill", "test_isolation", "test_concurrency", "races", "test_poisoning", "test_model_faults", "test_power")
+
+
+@pytest.fixture(scope="session")
+def served() -> Callable[..., Any]:
+    """``with served(memory) as address``: a server of it in a thread, with a real socket."""
+    # imported here, as most tests need none of it
+    uvicorn, app = import_module("uvicorn"), import_module("holdfast.server.app")
+    defaults = import_module("holdfast.server.settings").ServerSettings(requests_per_minute=10_000_000)
+
+    @contextmanager
+    def serve(memory: Any, settings: Any = defaults) -> Iterator[str]:
+        config = uvicorn.Config(app.create_app(memory, settings), port=0, log_level="error")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            while not server.started:
+                assert thread.is_alive()
+                time.sleep(0.002)
+            host, port = server.servers[0].sockets[0].getsockname()[:2]
+            yield f"http://{host}:{port}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+    return serve
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -46,19 +46,7 @@ SHELL: list[Visit] = [
     Visit("no such page", "/dashboard/{person}", status=404),
 ]
 CONVERSATIONS: list[Visit] = []
-PEOPLE: list[Visit] = [
-    Visit("people", "/dashboard/people"),
-    Visit("people: searched", "/dashboard/people?q=pri"),
-    Visit("people: none", "/dashboard/people", world="bare"),
-    Visit("person", "/dashboard/people/{person}"),
-    Visit("person: pets", "/dashboard/people/{owner}"),
-    Visit("person: paused", "/dashboard/people/{paused}"),
-    Visit("person: opted out", "/dashboard/people/{gone}"),
-    Visit("person: nobody", "/dashboard/people/{person}", world="bare"),
-    Visit("belief", "/dashboard/people/{person}/belief?category=dietary"),
-    Visit("belief: many values", "/dashboard/people/{person}/belief?category=hobby&key={person}"),
-    Visit("belief: none", "/dashboard/people/{person}/belief?category=nothing"),
-]
+PEOPLE: list[Visit] = []
 ME: list[Visit] = [
     Visit("me", "/me", who="user"),
     Visit("me: just changed", "/me?done=changed&undo={fact}", who="user"),

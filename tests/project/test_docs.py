@@ -10,24 +10,31 @@ one namespace.  What follows the opening fence says what a block is:
     console             every line "$ holdfast …" or "$ … | holdfast …" is run and must succeed; the lines below
                         it, up to the next "$", must appear in what it prints; "…" stands for any text
     console fails       the same, but the commands must fail
+    console server      every command is run, beside `holdfast serve` on a store of its own: what stands there for its
+                        address is that address, $KEY is an operator's key. Also "python server": "hf_…" is that key
     console no-run      shown only; counted, and few
     jsonl chat.jsonl    any kind with a file name, Python too: written to that file
 """
 
 import io
+import json
 import os
 import re
 import subprocess
 import sys
-from contextlib import redirect_stdout
+import time
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import NamedTuple
+from urllib.request import urlopen
 
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MAX_SHOWN_ONLY = 6
+
+SHOWN_ADDRESS = "http://127.0.0.1:7800"
 
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]\n]*\]\((?!https?:|mailto:|#)([^)#\s]+)")
@@ -57,6 +64,8 @@ def commands(text: str) -> list[tuple[str, list[str]]]:
     for line in text.splitlines():
         if line.startswith("$ "):
             found.append((line[2:], []))
+        elif found and found[-1][0].endswith("\\") and not found[-1][1]:
+            found[-1] = (f"{found[-1][0][:-1]} {line.strip()}", [])
         elif found:
             found[-1][1].append(line)
     return found
@@ -69,7 +78,38 @@ def missing(shown: list[str], printed: str) -> list[str]:
     return [line for line in wanted if not re.search(".*?".join(map(re.escape, line.split("…"))), squeezed)]
 
 
-def run_command(command: str, shown: list[str], folder: Path, *, fails: bool) -> None:
+class Server(NamedTuple):
+    """`holdfast serve`, started for a page."""
+
+    process: subprocess.Popen[str]
+    address: str
+    key: str
+
+    @classmethod
+    def start(cls, folder: Path) -> "Server":
+        """One with a store of its own in *folder*."""
+        command = [sys.executable, "-m", "holdfast", "serve", "--store", "served.db", "--port", "0", "--json"]
+        env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+        process = subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        told = json.loads(process.stdout.readline())
+        for _ in range(300):
+            with suppress(OSError), urlopen(f"{told['address']}/healthz"):
+                break
+            time.sleep(0.05)
+        return cls(process, told["address"], told["operator_key"])
+
+    def stop(self) -> None:
+        """End it as Ctrl-C does."""
+        self.process.terminate()
+        self.process.communicate(timeout=30)
+
+    def at(self, text: str) -> str:
+        """*text* with its address and key."""
+        return text.replace(SHOWN_ADDRESS, self.address).replace("hf_…", self.key)
+
+
+def run_command(command: str, shown: list[str], folder: Path, *, fails: bool, **more: str) -> None:
     """Run one shell line as a reader would, and hold what it prints against what the page shows."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     env = {
@@ -79,6 +119,7 @@ def run_command(command: str, shown: list[str], folder: Path, *, fails: bool) ->
         "NO_COLOR": "1",
         "COLUMNS": "100",
         "PYTHONIOENCODING": "utf-8",
+        **more,
     }
     done = subprocess.run(command, shell=True, cwd=folder, env=env, capture_output=True, encoding="utf-8", timeout=300)
     printed = done.stdout + done.stderr
@@ -89,15 +130,30 @@ def run_command(command: str, shown: list[str], folder: Path, *, fails: bool) ->
 
 def run_page(path: Path, text: str, folder: Path) -> None:
     """Run all blocks of a page in *folder*, which is the current one."""
+    found = blocks(text)
+    server = Server.start(folder) if any(block.mark == "server" for block in found) else None
+    try:
+        run_blocks(path, found, folder, server)
+    finally:
+        if server is not None:
+            server.stop()
+
+
+def run_blocks(path: Path, found: list[Block], folder: Path, server: Server | None) -> None:
+    """Run the blocks of a page from top to bottom."""
     namespace: dict[str, object] = {"__name__": "__main__"}
     printed = io.StringIO()
-    for block in blocks(text):
+    for block in found:
         if block.mark == "no-run":
             continue
-        if block.kind == "python" and not block.mark:
+        if server is not None and block.mark == "server" and block.kind == "console":
+            for command, shown in commands(block.text):
+                run_command(server.at(command), shown, folder, fails=False, KEY=server.key)
+        elif block.kind == "python" and block.mark in ("", "server"):
+            code = server.at(block.text) if server is not None and block.mark else block.text
             # blank lines in front, so that a traceback names the line of the page
             with redirect_stdout(printed := io.StringIO()):
-                exec(compile("\n" * (block.line - 1) + block.text, str(path), "exec"), namespace)
+                exec(compile("\n" * (block.line - 1) + code, str(path), "exec"), namespace)
         elif block.mark == "output":
             shown = block.text.splitlines()
             assert missing(shown, printed.getvalue()) == [], f"{path}:{block.line}\n{printed.getvalue()}"
@@ -192,6 +248,18 @@ def test_runner_writes_python_files_and_runs_pipes(tmp_path):
     with pytest.raises(AssertionError, match="no-such-command"):
         run_page(Path("page.md"), page, tmp_path)
     assert (tmp_path / "tool.py").read_text() == "raise SystemExit\n"
+
+
+def test_runner_asks_a_server_and_holds_its_answer_against_the_page(tmp_path, tmp_path_factory, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (
+        '```console server\n$ curl -s -H "Authorization: Bearer $KEY" \\\n    http://127.0.0.1:7800/v1/whoami\n'
+        '{…"role":"operator"…}\n```\n'
+    )
+
+    run_page(Path("page.md"), page, tmp_path)
+    with pytest.raises(AssertionError, match="operator"):
+        run_page(Path("page.md"), page.replace('"operator"', '"king"'), tmp_path_factory.mktemp("other"))
 
 
 def test_runner_tells_the_line_of_a_fault(tmp_path, monkeypatch):

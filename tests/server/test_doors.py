@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import holdfast
-from holdfast.server.app import create_app
+from holdfast.server.app import routes
 from holdfast.server.tools import Whose, tools
 
 # door.call | route (below /v1; {u} a user, {c} a conversation) | tool of the Model Context Protocol
@@ -124,7 +124,7 @@ def test_every_call_of_every_door_stands_in_the_table():
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
-def test_it_is_reached_or_the_reason_is_told(memory, row):
+def test_it_is_reached_or_the_reason_is_told(row):
     call, route, _ = row
     assert (route == "-") == (call in WHY_NOT)
     if route == "-":
@@ -133,7 +133,7 @@ def test_it_is_reached_or_the_reason_is_told(memory, row):
     path = path.replace("{c}", "/users/{user:name}/conversations/{conversation:name}")
     path = path.replace("{u}", "/users/{user:name}")
 
-    assert (method, f"/v1{path}") in {(route.method, route.path) for route in create_app(memory).state.table.routes}
+    assert (method, f"/v1{path}") in {(route.method, route.path) for route in routes().routes}
 
 
 def test_the_seven_tools_stand_for_calls_of_the_doors(memory):

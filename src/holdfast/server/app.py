@@ -16,12 +16,10 @@ from .. import __version__
 from ..memory import Memory
 from . import brought, choices, conversations, operating, people, problems, work
 from .gate import Gate, Grant
-from .journal import Joined, Journal
 from .pages import conversations as talks
 from .pages import entrance, me, shell
 from .pages import jobs as job_pages
 from .pages import metrics as metrics_pages
-from .pages import people as people_pages
 from .pages import prompts as prompt_pages
 from .pages import recall as recall_pages
 from .pages import settings as settings_pages
@@ -34,7 +32,7 @@ from .tasks import Tasks
 from .tools import Whose, tools
 
 _DEFAULTS = ServerSettings()
-PAGES = (entrance, talks, people_pages, me, recall_pages, job_pages, prompt_pages, metrics_pages, settings_pages)
+PAGES = (entrance, talks, me, recall_pages, job_pages, prompt_pages, metrics_pages, settings_pages)
 
 
 def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
@@ -76,9 +74,6 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     table.install(app)
     app.state.table = table
     app.add_middleware(Gate, table=table, access=memory.access, settings=settings)
-    if settings.traced:
-        app.add_middleware(Joined)
-    app.add_middleware(Journal)
     return app
 
 

@@ -126,7 +126,6 @@ class Gate:
             raise Refused(Response(status_code=204, headers={"Allow": self._table.allowed(raw)}))
         route, names, methods = self._table.find(scope["method"], raw)
         state = scope.setdefault("state", {})
-        state["route"] = "" if route is None else route.path
         state["page"] = browses(scope["method"], headers) if route is None else route.page
         if route is not None and route.roles is None:
             if route.page and scope["method"] not in SAFE_METHODS and names_another_page(headers):

@@ -62,9 +62,9 @@ def keys_create(asked: Asked, body: KeyFor) -> NewKey:
 
 
 @table.add("DELETE", "/v1/keys/{key_id}", OPERATOR, status_code=204)
-def keys_revoke(asked: Asked, key_id: str) -> None:
-    """End a key of the org at once."""
-    asked.memory.access.revoke(key_id, org=asked.grant.org)
+def keys_revoke(asked: Asked, key_id: str, all_orgs: bool = False) -> None:
+    """End a key of the org, or with `all_orgs` of any org, at once."""
+    asked.memory.access.revoke(key_id, org=None if all_orgs else asked.grant.org)
 
 
 @table.add("POST", "/v1/tokens", APP, response_model=NewKey, status_code=201)
@@ -148,14 +148,19 @@ def metrics_get(
 
 
 @table.add("GET", "/v1/people", OPERATOR, response_model=Page[Somebody])
-def people_list(asked: Asked, cursor: Cursor = None, limit: Limit = 100) -> Page[Somebody]:
+def people_list(
+    asked: Asked,
+    after: Annotated[list[str] | None, Query(description="Only who comes after this org, user and assistant.")] = None,
+    cursor: Cursor = None,
+    limit: Limit = 100,
+) -> Page[Somebody]:
     """Everybody with a memory, in every org, by org, user and assistant."""
-    after = None
-    if cursor is not None:
-        after = opened(cursor)
-        if not isinstance(after, tuple) or len(after) != 3 or not all(isinstance(part, str) for part in after):
-            raise BadInput("this cursor belongs to another list")
-    found = asked.memory.people(limit=limit + 1, after=after)
+    last = None if cursor is None and after is None else opened(cursor) if cursor else tuple(after or ())
+    if last is not None and not (
+        isinstance(last, tuple) and len(last) == 3 and all(isinstance(part, str) for part in last)
+    ):
+        raise BadInput("this cursor belongs to another list", hint="send back next_cursor as it came")
+    found = asked.memory.people(limit=limit + 1, after=last)
     data = [Somebody(org=org, user=user, bot=bot) for org, user, bot in found[:limit]]
     return Page(data=data, next_cursor=closed(found[limit - 1]) if len(found) > limit else None)
 
@@ -173,7 +178,7 @@ def budgets_get(asked: Asked) -> Budgets:
 @table.add("GET", "/v1/usage", OPERATOR, response_model=Page[Usage])
 def usage_list(
     asked: Asked,
-    by: Annotated[list[Literal["org", "user", "bot", "day", "layer", "model"]], Query()] = ["layer", "model"],  # noqa: B006
+    by: Annotated[list[Literal["org", "user", "bot", "day", "layer", "model", "none"]], Query()] = ["layer", "model"],  # noqa: B006
     since: date | None = None,
     until: date | None = None,
     org: Annotated[str | None, Query(description="Only this tenant; every one when not given.")] = None,
@@ -183,7 +188,9 @@ def usage_list(
     limit: Limit = 100,
 ) -> Page[Usage]:
     """What models were used for, and what it cost."""
-    found = asked.memory.usage(by=by, since=since, until=until, org=org, user=user, bot=bot)
+    found = asked.memory.usage(
+        by=[part for part in by if part != "none"], since=since, until=until, org=org, user=user, bot=bot
+    )
     return page(found, used_for, cursor, limit)
 
 

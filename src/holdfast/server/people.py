@@ -22,7 +22,10 @@ table = Table()
 ONE = "/v1/users/{user:name}"
 MOST_REJECTED = 100_000
 FactId = Annotated[str, Path(max_length=200, description="The fact's id.")]
-By = Annotated[list[Literal["day", "layer", "model"]], Query(description="What is not named is summed up.")]
+By = Annotated[
+    list[Literal["day", "layer", "model", "none"]],
+    Query(description="What is not named is summed up; `none` for all of it."),
+]
 
 
 @table.add("GET", ONE + "/facts", PERSON, response_model=Page[Fact], dependencies=NAMED)
@@ -92,12 +95,12 @@ def facts_clear(whose: Whose) -> ErasureReceipt:
 @table.add("GET", ONE + "/history", PERSON, response_model=Page[Fact], dependencies=NAMED)
 def history_list(
     whose: Whose,
-    category: Annotated[str, Query(min_length=1, max_length=200)],
+    category: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
     key: Annotated[str | None, Query(max_length=200)] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Page[Fact]:
-    """Every value that a category, or one of its keys, had, oldest first."""
+    """Every value that a category, or one of its keys, had, or all of them, oldest first."""
     return page(whose.history(category, key), _time, cursor, limit)
 
 
@@ -129,7 +132,8 @@ def usage_of_user(
     limit: Limit = 100,
 ) -> Page[Usage]:
     """What models were used for on the user's behalf, and what it cost."""
-    return page(whose.usage(by=by, since=since, until=until), used_for, cursor, limit)
+    found = whose.usage(by=[part for part in by if part != "none"], since=since, until=until)
+    return page(found, used_for, cursor, limit)
 
 
 @table.add("POST", ONE + "/explain", APP, response_model=Explained, dependencies=NAMED)

@@ -36,7 +36,7 @@ class NewMessage(BaseModel):
     """One message in OpenAI's shape; further fields are kept as its ``meta``."""
 
     model_config = ConfigDict(extra="allow")
-    role: Literal["user", "assistant", "system", "tool"]
+    role: Literal["user", "assistant", "system", "tool", "human", "ai", "bot", "model", "developer", "function"]
     content: Any = None
     name: str | None = None
     at: datetime | None = None

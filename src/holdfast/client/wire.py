@@ -1,0 +1,220 @@
+"""
+How a call is sent, sync and async: once more where that is safe, page by page, and until a job is over.
+
+What is decided stands in functions that know no network; `Wire` and `AsyncWire` only carry it out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx2
+
+from ..errors import BadInput, Conflict, HoldfastError, StoreClosed
+from .calls import RAW, Call, T, part
+from .errors import Unreachable, of_code, of_problem
+from .values import value_of
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 10.0
+JOB_WAIT_S = 20.0
+PAGE = 1_000
+NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+
+Progress = Callable[[int, int], None]
+
+
+class Sender:
+    """What both wires know: where to, with which key, how patiently."""
+
+    def __init__(self, url: str, key: str, timeout_s: float, retries: int) -> None:
+        address = httpx2.URL(url)
+        if address.scheme not in ("http", "https") or not address.host:
+            raise BadInput("the address of a server begins with http:// or https://", hint="http://127.0.0.1:7800")
+        self.url = str(address).rstrip("/")
+        self._key, self._timeout_s, self._retries = key, timeout_s, retries
+
+    def request(self, call: Call[Any]) -> dict[str, Any]:
+        """What httpx2 is given."""
+        headers = {"Authorization": f"Bearer {call.key or self._key}", **call.headers}
+        options: dict[str, Any] = {"json": call.body} if call.body is not None else {}
+        timeout = httpx2.Timeout(self._timeout_s + call.wait_s, connect=self._timeout_s)
+        return {
+            "method": call.method,
+            "url": self.url + call.target,
+            "headers": headers,
+            "timeout": timeout,
+            "follow_redirects": False,  # a key goes to no other address
+            **options,
+        }
+
+    def wait_s(self, call: Call[Any], attempt: int, outcome: httpx2.Response | httpx2.HTTPError) -> float | None:
+        """How long to wait before the call is sent once more; ``None`` when this is the end of it."""
+        if attempt >= self._retries:
+            return None
+        if isinstance(outcome, httpx2.HTTPError):
+            again = isinstance(outcome, NEVER_SENT) or call.repeatable
+            return FIRST_WAIT_S * 2**attempt * random.uniform(0.5, 1.0) if again else None
+        asked = outcome.headers.get("retry-after", "")
+        if outcome.status_code not in (429, 503) or not asked.isdigit():
+            return None
+        return float(asked) if int(asked) <= LONGEST_WAIT_S else None  # it did nothing, so anything may be repeated
+
+    def result(self, call: Call[T], answer: httpx2.Response) -> T:
+        """
+        The value that an answer holds.
+
+        Raises:
+            HoldfastError: it is a problem.
+        """
+        if answer.status_code >= 300:
+            raise of_problem(answer.status_code, answer.content)
+        found: T = value_of(call.returns, answer.json() if answer.content else None)
+        return found
+
+    def unreachable(self, error: Exception) -> HoldfastError:
+        """What a connection that failed is."""
+        if isinstance(error, RuntimeError):
+            return StoreClosed("this client was closed", hint="open another one")
+        what = str(error) or type(error).__name__
+        return Unreachable(f"no answer from {self.url}: {what}", hint="does `holdfast serve` run there?")
+
+
+def job_call(job: dict[str, Any]) -> Call[RAW]:
+    """Ask for a job again, when it is over or after a while."""
+    return Call("GET", f"/v1/jobs/{part(job['id'])}", RAW, query={"wait_s": JOB_WAIT_S}, wait_s=JOB_WAIT_S)
+
+
+def over(job: dict[str, Any], progress: Progress | None) -> bool:
+    """
+    Whether a job is done.
+
+    Raises:
+        HoldfastError: it failed, or was cancelled.
+    """
+    if progress is not None and job["done"]:
+        progress(job["done"], job["total"])
+    if job["state"] == "failed":
+        raise of_code(job["code"], job["reason"])
+    if job["state"] in ("cancelled", "dead"):
+        raise Conflict(f"the job {job['id']} was ended before it was done", hint="what it made stays; ask again")
+    return bool(job["state"] == "done")
+
+
+class Wire(Sender):
+    """Calls over one `httpx2.Client`."""
+
+    def __init__(self, url: str, key: str, *, timeout_s: float, retries: int, http: httpx2.Client | None) -> None:
+        super().__init__(url, key, timeout_s, retries)
+        self._http, self._owned = http or httpx2.Client(), http is None
+
+    def send(self, call: Call[T]) -> T:
+        """The answer of one call."""
+        attempt = 0
+        while True:
+            outcome: httpx2.Response | httpx2.HTTPError
+            try:
+                outcome = self._http.request(**self.request(call))
+            except httpx2.HTTPError as error:
+                outcome = error
+            except RuntimeError as error:
+                raise self.unreachable(error) from error
+            wait_s = self.wait_s(call, attempt, outcome)
+            if wait_s is None:
+                break
+            time.sleep(wait_s)
+            attempt += 1
+        if isinstance(outcome, httpx2.HTTPError):
+            raise self.unreachable(outcome) from outcome
+        return self.result(call, outcome)
+
+    def do(self, call: Call[RAW]) -> None:
+        """Have a call done whose answer says nothing more."""
+        self.send(call)
+
+    def pages(self, call: Call[RAW], kind: type[T], most: int | None = None) -> list[T]:
+        """All items of a list, or the first *most*."""
+        found: list[T] = []
+        cursor = None
+        while most is None or len(found) < most:
+            size = PAGE if most is None else min(PAGE, most - len(found))
+            page = self.send(call.asking(limit=size, cursor=cursor))
+            found += [value_of(kind, item) for item in page["data"]]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+        return found
+
+    def finish(self, call: Call[RAW], kind: type[T], progress: Progress | None = None) -> T:
+        """The report of the job that a call orders, when it is over."""
+        job = self.send(call)
+        while not over(job, progress):
+            job = self.send(job_call(job))
+        report: T = value_of(kind, job["report"])
+        return report
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        if self._owned:
+            self._http.close()
+
+
+class AsyncWire(Sender):
+    """The same over one `httpx2.AsyncClient`."""
+
+    def __init__(self, url: str, key: str, *, timeout_s: float, retries: int, http: httpx2.AsyncClient | None) -> None:
+        super().__init__(url, key, timeout_s, retries)
+        self._http, self._owned = http or httpx2.AsyncClient(), http is None
+
+    async def send(self, call: Call[T]) -> T:
+        """The answer of one call."""
+        attempt = 0
+        while True:
+            outcome: httpx2.Response | httpx2.HTTPError
+            try:
+                outcome = await self._http.request(**self.request(call))
+            except httpx2.HTTPError as error:
+                outcome = error
+            except RuntimeError as error:
+                raise self.unreachable(error) from error
+            wait_s = self.wait_s(call, attempt, outcome)
+            if wait_s is None:
+                break
+            await asyncio.sleep(wait_s)
+            attempt += 1
+        if isinstance(outcome, httpx2.HTTPError):
+            raise self.unreachable(outcome) from outcome
+        return self.result(call, outcome)
+
+    async def do(self, call: Call[RAW]) -> None:
+        """Have a call done whose answer says nothing more."""
+        await self.send(call)
+
+    async def pages(self, call: Call[RAW], kind: type[T], most: int | None = None) -> list[T]:
+        """All items of a list, or the first *most*."""
+        found: list[T] = []
+        cursor = None
+        while most is None or len(found) < most:
+            size = PAGE if most is None else min(PAGE, most - len(found))
+            page = await self.send(call.asking(limit=size, cursor=cursor))
+            found += [value_of(kind, item) for item in page["data"]]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+        return found
+
+    async def finish(self, call: Call[RAW], kind: type[T], progress: Progress | None = None) -> T:
+        """The report of the job that a call orders, when it is over."""
+        job = await self.send(call)
+        while not over(job, progress):
+            job = await self.send(job_call(job))
+        report: T = value_of(kind, job["report"])
+        return report
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        if self._owned:
+            await self._http.aclose()

@@ -1,0 +1,259 @@
+"""The client has the front door's calls: names, parameters, results; sync and async; and gives the same values."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast import Message, client, strategies
+from holdfast.client import AsyncClient, Client
+from holdfast.errors import BadInput, ConfigError, KeyReused, NotFound, StoreClosed
+
+SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "make_client.py"
+DOORS = ["Memory", "Conversation", "Person", "Prompts", "Access"]
+WHY_NOT = {
+    "Memory.config": "belongs to whoever starts the server",
+    "Memory.backup": "writes a file on the machine of the store, and holds everybody",
+    "Memory.ledger": "is a file on the machine of the store",
+    "Memory.vault": "keys of providers are set where the server runs, or by whoever signs in",
+    "Memory.events": "is read as a stream: GET /v1/users/{user}/events",
+    "Person.events": "is read as a stream: GET /v1/users/{user}/events",
+    "Person.last_event": "is read as a stream: GET /v1/users/{user}/events",
+    "Person.audit": "is asked for at GET /v1/users/{user}/audit",
+    "Access.stands": "is what streams of the server ask",
+    "Access.copy": "makes what a browser holds while it is signed in",
+}
+
+
+def public(door):
+    return {name: value for name, value in vars(door).items() if not name.startswith("_")}
+
+
+def test_the_async_doors_are_what_the_script_writes():
+    assert subprocess.run([sys.executable, SCRIPT, "--check"], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_names_and_signatures_agree(name):
+    """With those of the library, results included; what is missing has a reason."""
+    theirs = public(getattr(holdfast, name))
+    ours = public(Client if name == "Memory" else getattr(client, name))
+    awaited = public(AsyncClient if name == "Memory" else getattr(client, f"Async{name}"))
+
+    assert set(ours) == {member for member in theirs if f"{name}.{member}" not in WHY_NOT}
+    assert list(awaited) == list(ours)
+    for member, value in ours.items():
+        if isinstance(value, property):
+            assert isinstance(theirs[member], property)
+            assert isinstance(awaited[member], property)
+            continue
+        assert inspect.signature(value) == inspect.signature(theirs[member]), member
+        twin = inspect.signature(awaited[member])
+        assert list(twin.parameters.values()) == list(inspect.signature(value).parameters.values()), member
+        assert inspect.iscoroutinefunction(awaited[member]) is (member not in ("conversation", "person")), member
+
+
+def test_both_clients_are_made_alike():
+    sync, awaited = inspect.signature(Client), inspect.signature(AsyncClient)
+    assert list(sync.parameters) == list(awaited.parameters) == ["url", "key", "timeout_s", "retries", "http"]
+
+
+@pytest.fixture(scope="module")
+def told(library, clock):
+    """A person with facts, history, summaries, refusals, prompts and a choice."""
+    chat = library.conversation("web-42", user="ana")
+    chat.append(
+        [
+            Message("user", "I live in Lisbon.", name="Ana"),
+            {"role": "assistant", "content": None, "tool_calls": [{"id": "c1"}], "at": "2026-01-01T09:00:00Z"},
+            {"role": "tool", "content": "22 degrees", "tool_call_id": "c1"},
+        ]
+    )
+    for number in range(45):
+        clock.advance(seconds=61)
+        chat.record(f"I think I work at Firm{number}. I live in Town{number % 4}.", "Noted.")
+    library.digest()
+    library.conversation("rex-1", user="ana", subject="rex").record("He is allergic to beef.")
+    person = library.person("ana")
+    for kids in ("kids", "children"):
+        person.remember(f"The {kids} dread the dentist.")
+    person.consolidate()
+    person.never_remember("health")
+    person.prompts.set("chunk_summary", "Write a haiku.")
+    chat.record_usage("own:m", input_tokens=90, output_tokens=10, cost=0.5)
+    chat.rebuild("summaries", start_seq=1, end_seq=10)
+    library.conversation("c", user="é/%", org="a b", bot="?").record("I live in Oslo.")
+    return chat
+
+
+NOON = datetime(2026, 1, 1, 9, 10, tzinfo=UTC)
+READS = {
+    "messages": lambda m: m.conversation("web-42", user="ana").load(),
+    "some messages": lambda m: m.conversation("web-42", user="ana").load(start_seq=5, limit=7),
+    "last messages": lambda m: m.conversation("web-42", user="ana").load(last=6),
+    "summaries": lambda m: m.conversation("web-42", user="ana").summaries(),
+    "old summaries": lambda m: m.conversation("web-42", user="ana").summaries(1, live=False),
+    "episodes": lambda m: m.conversation("web-42", user="ana").episodes(),
+    "rebuilds": lambda m: m.conversation("web-42", user="ana").rebuilds(),
+    "estimate": lambda m: m.conversation("web-42", user="ana").rebuild("facts", dry_run=True),
+    "recall": lambda m: m.conversation("web-42", user="ana").recall("Which firm?", last=20, limit=3),
+    "context": lambda m: m.conversation("web-42", user="ana").context("Where do I live?", budget_tokens=900),
+    "window": lambda m: m.conversation("web-42", user="ana", strategy=strategies.Window(2)).context("And now?"),
+    "buffer": lambda m: m.conversation("web-42", user="ana").context(strategy=strategies.SummaryBuffer(300)),
+    "incognito": lambda m: m.conversation("web-42", user="ana", incognito=True).context("Who am I?", system="Be kind."),
+    "learned": lambda m: m.conversation("web-42", user="ana").learned(start_seq=5, end_seq=40),
+    "state": lambda m: m.conversation("web-42", user="ana").state(),
+    "no state": lambda m: m.conversation("none", user="ana").state(),
+    "overview": lambda m: m.person("ana").overview(),
+    "facts": lambda m: m.person("ana").facts(),
+    "facts of one category": lambda m: m.person("ana").facts("home", kind="attribute"),
+    "facts of then": lambda m: m.person("ana").facts("home", as_of=NOON),
+    "facts known then": lambda m: m.person("ana").facts(known_at=NOON),
+    "archived": lambda m: m.person("ana").facts(archived=True),
+    "one fact": lambda m: m.person("ana").fact(m.person("ana").facts()[0].id),
+    "history": lambda m: m.person("ana").history("home"),
+    "history of a key": lambda m: m.person("ana").history("home", "lives_in"),
+    "subject": lambda m: m.person("ana", subject="rex").facts(),
+    "search": lambda m: m.person("ana").search("Where do I live?", explain=True, limit=20),
+    "search less": lambda m: m.person("ana").search("firm", kinds=["message"], conversation="web-42", min_score=-9.0),
+    "profile": lambda m: m.person("ana").profile(budget_tokens=200),
+    "rejected": lambda m: sorted(m.person("ana").rejected(limit=1000), key=str),
+    "conversations": lambda m: m.person("ana").conversations(),
+    "status": lambda m: m.person("ana").status(),
+    "usage": lambda m: m.person("ana").usage(),
+    "usage by day": lambda m: m.person("ana").usage(by=["day"], since=date(2026, 1, 1)),
+    "all usage": lambda m: m.usage(by=[], user="ana"),
+    "metrics": lambda m: m.person("ana").metrics(),
+    "all metrics": lambda m: m.metrics(org="default"),
+    "export": lambda m: m.person("ana").export(),
+    "merge": lambda m: m.person("ana").consolidate(dry_run=True),
+    "prompt": lambda m: m.person("ana").prompts.get("chunk_summary"),
+    "prompts": lambda m: m.person("ana").prompts.versions("chunk_summary"),
+    "jobs": lambda m: sorted(m.jobs(), key=lambda job: job.id),
+    "ready jobs": lambda m: sorted(m.jobs("ready"), key=lambda job: job.id),
+    "stats": lambda m: m.stats(),
+    "explain": lambda m: m.person("ana").explain("Where do I live?", limit=5),
+    "explain then": lambda m: m.person("ana").explain("Where do I live?", at=NOON),
+    "doctor": lambda m: m.doctor(),
+    "people": lambda m: m.people(),
+    "people after": lambda m: m.people(limit=1, after=m.people()[0]),
+    "backfill": lambda m: m.backfill("ana", dry_run=True),
+    "backfill all": lambda m: m.backfill(dry_run=True, layers=["summaries"]),
+    "any name": lambda m: m.person("é/%", org="a b", bot="?").facts(),
+    "nobody": lambda m: m.person("nobody").facts(),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_what_is_read_is_the_same_value(library, memory, told, read):
+    """Times, tuples, enumerations, nested values: equal to what the library gives, and of the same types."""
+    READS[read](library)  # a first context notes what its prefix is
+    ours, theirs = READS[read](memory), READS[read](library)
+
+    assert ours == theirs
+    assert type(ours) is type(theirs)
+
+
+def test_what_is_changed_is_changed_there(memory, library, clock):
+    """Every call that writes, over HTTP; the library sees what came of it."""
+    chat, bo = memory.conversation(user="bo"), memory.person("bo")
+    assert len(chat.id) == 16
+    receipt = chat.append({"role": "human", "content": "I live in Porto."}, idempotency_key="k1")
+    assert [change.fact.value for change in receipt.changes] == ["Porto"]
+    assert chat.append({"role": "user", "content": "I live in Porto."}, idempotency_key="k1").duplicate
+    with pytest.raises(KeyReused):
+        chat.append({"role": "user", "content": "No."}, idempotency_key="k1")
+    assert memory.conversation("x", user="bo", incognito=True).record("Secret.").skipped == "incognito"
+    clock.advance(seconds=60)
+    told = bo.remember("I eat fish.", idempotency_key="k2")
+    assert (told.op, bo.remember("I eat fish.", idempotency_key="k2").op) == ("new", "confirmed")
+    assert bo.remember(category="things", key="bike", value="red").fact.value == "red"
+    assert bo.correct(told.fact.id, value="vegan").op == "replaced"
+    assert bo.never_true(bo.facts("things")[0].id).op == "retracted"
+    assert bo.restore(bo.history("things")[0].id).op == "new"
+    assert bo.forget(bo.facts("things")[0].id).rows
+    assert chat.edit(1, "I live in Faro.").changes[0].fact.value == "Faro"
+    chat.record("And what else?", "Nothing.")
+    chat.end()
+    assert memory.digest().jobs > 0
+    assert chat.forget(1).rows
+    assert library.person("bo").facts("home") == []
+    bo.pause()
+    assert bo.status().state == library.person("bo").status().state == "paused"
+    bo.resume()
+    bo.never_remember("health")
+    assert bo.status().never == ("health",)
+    bo.allow("health")
+    assert (bo.status().state, bo.status().never) == ("active", ())
+    assert bo.prune().active == len(library.person("bo").facts())
+    assert bo.prompts.set("meta_summary", "Tell.").version == 1
+    assert bo.prompts.reset("meta_summary").text == ""
+    draft = bo.prompts.draft("meta_summary", "Sing.")
+    assert (draft.draft, bo.prompts.get("meta_summary") == "Sing.") == (True, False)
+    bo.prompts.activate("meta_summary", draft.version)
+    assert bo.prompts.get("meta_summary") == "Sing."
+    with pytest.raises(ConfigError):
+        bo.prompts.preview("meta_summary", "Sing!")
+    data = bo.export()
+    assert bo.clear().rows
+    assert chat.clear().rows
+    assert bo.opt_out().level in ("E1", "E2")
+    bo.opt_in()
+    bo.erase()
+    assert memory.import_(data).facts() == library.person("bo").facts()
+    bo.erase()
+    bo.import_(data)
+    assert bo.export()["facts"] == data["facts"]
+
+
+def test_long_work_is_waited_for_and_its_progress_told(memory, library, told):
+    chat, steps, seen = memory.conversation("web-42", user="ana"), [], []
+    report = chat.rebuild(
+        "summaries", start_seq=11, end_seq=30, progress=lambda done, total: steps.append((done, total))
+    )
+    assert [item.id for item in report.after] == [
+        s.id for s in told.summaries(1) if s.end_seq >= 11 and s.start_seq <= 30
+    ]
+    assert steps[-1] == (report.ranges, report.ranges)
+    assert {item.id for item in chat.restore(report.id).before} == {item.id for item in report.after}
+    assert memory.backfill("ana", layers=["summaries"], delay_ms=0, progress=seen.append).errors == 0
+    assert memory.person("ana").consolidate().tokens == 0
+    with pytest.raises(BadInput):
+        chat.rebuild("dreams")
+
+
+def test_keys_are_made_looked_at_and_ended(memory, library):
+    made = memory.access.create("user", org="acme", user="ana", name="test", expires_at=timedelta(hours=1))
+    assert memory.access.check(made.key) == made.about == library.access.check(made.key)
+    assert made.about in memory.access.keys()
+    assert memory.access.keys("acme") == [made.about]
+    with pytest.raises(NotFound):
+        memory.access.revoke(made.about.id, org="other")
+    memory.access.revoke(made.about.id)
+    assert memory.access.check(made.key) is None
+    assert memory.access.check("no key") is None
+    assert memory.access.check("ключ") is None
+
+
+def test_jobs_are_steered(memory, library):
+    memory.conversation("jobs", user="jo").record("Hello there.")
+    job = next(job for job in memory.jobs() if job.user == "jo" and job.kind == "embed")
+    memory.cancel(job.id)
+    assert [one.id for one in memory.jobs("cancelled")] == [job.id]
+    memory.run_now(job.id)
+    with pytest.raises(NotFound):
+        memory.retry(job.id)
+
+
+def test_a_closed_client_says_so(address):
+    client = Client(address, key="hf_x")
+    client.close()
+    client.close()
+    with pytest.raises(StoreClosed):
+        client.doctor()
