@@ -58,6 +58,7 @@ class PostgresStore(SqlStore):
                 not make it.
             ConfigError: the address cannot be read.
         """
+        super().__init__()
         self._config = config
         self._process = os.getpid()
         self._inside = threading.local()

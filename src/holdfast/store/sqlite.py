@@ -46,6 +46,7 @@ class SqliteStore(SqlStore):
     """
 
     def __init__(self, location: str | os.PathLike[str], config: Config = _DEFAULTS, *, vfs: str | None = None) -> None:
+        super().__init__()
         path = os.fsdecode(os.fspath(location))
         if not path or "\0" in path:
             raise ConfigError("a store needs a path, or :memory:", hint='for example "chat.db"')

@@ -20,6 +20,7 @@ from ..types import Job
 from . import doctor, rows
 from .eraseview import SqlEraseView
 from .events import Kept
+from .fair import Turns
 from .ledger import ErasedRow
 from .protocol import ConsentRow, KeyRow, ReadView, Scrubbed, WriteView
 from .readview import Driver, SqlReadView
@@ -29,7 +30,7 @@ from .vault import SealedRow
 
 T = TypeVar("T")
 
-_LOOK_AHEAD = 16  # due jobs looked at in one claim; others may be faster at the first ones
+_LOOK_AHEAD = 32  # due jobs looked at in one claim; others may be faster at the first ones
 
 
 class SqlStore(ABC):
@@ -43,6 +44,9 @@ class SqlStore(ABC):
     clock: Clock = staticmethod(utc_now)
     kept: Kept = Kept()
     counting: Callable[[Counter[tuple[str, str]]], None] | None = None
+
+    def __init__(self) -> None:
+        self._turns = Turns()
 
     @abstractmethod
     def _reading(self, work: Callable[[Driver], T]) -> T:
@@ -108,11 +112,18 @@ class SqlStore(ABC):
         self, *, now_ms: int, worker: str, lease_ms: int, kinds: Sequence[str] = (), person: Scope | None = None
     ) -> Job | None:
         """See the protocol."""
-        if not self._reading(lambda driver: _due(driver, now_ms, kinds, person)):
+        found = self._reading(lambda driver: _due(driver, now_ms, kinds, person))
+        if not found:
             return None  # nothing is due: no transaction, no disk
+        goes_round = person is None and len(found) > 1 and self._turns.goes_round()
 
         def take(driver: Driver, told: Told) -> Job | None:
-            for org, user, bot, job_id, state, fence, attempt, *_ in _due(driver, now_ms, kinds, person):
+            there = _due(driver, now_ms, kinds, person)
+            if goes_round:
+                there = self._turns.in_turn(
+                    {row[:4]: row for row in (*there, *_newest(driver, now_ms, kinds))}.values()
+                )
+            for org, user, bot, job_id, state, fence, attempt, *_ in there:
                 was = {"org": org, "user_id": user, "bot": bot, "id": job_id, "was_state": state, "was_fence": fence}
                 lease = {"lease_until": now_ms + lease_ms, "worker": worker}
                 taken = driver.run("take_job", {**was, **lease, "fence": fence + 1, "attempt": attempt + 1})
@@ -122,7 +133,10 @@ class SqlStore(ABC):
                     return job
             return None
 
-        return self._telling(take, lambda job: (job.org, job.user, job.bot) if job else None)
+        job = self._telling(take, lambda job: (job.org, job.user, job.bot) if job else None)
+        if job is not None and person is None:
+            self._turns.served(job.org, job.user)
+        return job
 
     def fail(self, job: Job, *, reason: str, run_at_ms: int, dead: bool) -> bool:
         """See the protocol."""
@@ -355,6 +369,11 @@ class SqlStore(ABC):
 
 def _key_of(job: Job) -> dict[str, Any]:
     return {"org": job.org, "user_id": job.user, "bot": job.bot, "id": job.id}
+
+
+def _newest(driver: Driver, now_ms: int, kinds: Sequence[str]) -> list[rows.Row]:
+    """The jobs that fell due last."""
+    return driver.run("due_newest", {"now_ms": now_ms, "kinds": rows.compact_json(list(kinds)), "limit": _LOOK_AHEAD})
 
 
 def _due(driver: Driver, now_ms: int, kinds: Sequence[str], person: Scope | None) -> list[rows.Row]:

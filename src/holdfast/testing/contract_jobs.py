@@ -201,6 +201,28 @@ class JobsContract:
         assert [j.conversation for j in store.jobs(state="ready")] == ["c", "a"]
         assert len(store.jobs(limit=1)) == 1
 
+    def test_an_import_of_one_org_does_not_keep_the_others_waiting(self, store: Store) -> None:
+        """Two hundred jobs of one org, fifty of one of its users; then one of another."""
+        for number in range(200):
+            user = "importer" if number < 50 else f"u{number}"
+            order(store, replace(ANA, org="big", user=user).within(f"c{number}"), at=10)
+        order(store, replace(ANA, org="small"), at=30)
+
+        claimed = [taken(store) for _ in range(12)]
+
+        assert "small" in [job.org for job in claimed[:4]]
+        assert len({job.user for job in claimed}) >= 6
+
+    def test_what_waits_longest_is_never_passed_over_for_ever(self, store: Store) -> None:
+        order(store, replace(ANA, org="old", user="patient"), at=1)
+        order(store, replace(ANA, org="old", user="patient").within("c2"), at=2)
+        for number in range(100):
+            order(store, replace(ANA, org=f"o{number}"), at=50)
+
+        claimed = [taken(store) for _ in range(4)]
+
+        assert [job.user for job in claimed].count("patient") == 2
+
     def test_eight_threads_never_claim_the_same_job_twice(self, store: Store) -> None:
         for number in range(40):
             order(store, replace(ANA, user=f"u{number % 7}").within(f"c{number}"))

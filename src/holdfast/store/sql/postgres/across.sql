@@ -8,6 +8,14 @@ SELECT org, user_id, bot, id, state, fence, attempt, run_at AS due_at, created_a
  ORDER BY run_at, created_at, id
  LIMIT :limit;
 
+-- name: due_newest
+SELECT org, user_id, bot, id, state, fence, attempt, run_at AS due_at, created_at
+  FROM job
+ WHERE state = 'ready' AND run_at <= :now_ms
+   AND (:kinds = '[]' OR kind IN (SELECT jsonb_array_elements_text(CAST(:kinds AS jsonb))))
+ ORDER BY run_at DESC, created_at DESC, id DESC
+ LIMIT :limit;
+
 -- name: due_expired
 -- Running jobs whose worker has not been heard of until its lease ended.
 SELECT org, user_id, bot, id, state, fence, attempt, lease_until AS due_at, created_at

@@ -1,0 +1,47 @@
+"""
+Whose turn it is: work of many people done so that nobody's import keeps the others waiting.
+
+Every second claim takes what is overdue longest, so nothing waits for ever.  The others go round: the org that was
+served least recently, in it the user who was, and of theirs what is overdue longest.  Looked at are the oldest
+and the newest of what is due, since between them may lie a hundred thousand jobs of one import.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from .rows import Row
+
+_KEPT = 10_000
+
+
+class Turns:
+    """When this process last served each org and user; safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tick = 0
+        self._served: OrderedDict[tuple[str, ...], int] = OrderedDict()
+
+    def goes_round(self) -> bool:
+        """Whether the next claim goes round; every second one does."""
+        with self._lock:
+            self._tick += 1
+            return self._tick % 2 == 0
+
+    def in_turn(self, due: Iterable[Row]) -> list[Row]:
+        """Due jobs (org, user, … , due at, created at) in the order of whose turn it is."""
+        with self._lock:
+            last = dict(self._served)
+        return sorted(due, key=lambda row: (last.get((row[0],), 0), last.get((row[0], row[1]), 0), row[-2], row[-1]))
+
+    def served(self, org: str, user: str) -> None:
+        """A job of theirs was taken up."""
+        with self._lock:
+            for key in ((org,), (org, user)):
+                self._served[key] = self._tick
+                self._served.move_to_end(key)
+            while len(self._served) > _KEPT:
+                self._served.popitem(last=False)
