@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
@@ -83,9 +84,9 @@ def contexts(chromium: Browser) -> dict[tuple[str, str, str], Visitor]:
     return {}
 
 
-def signed_in(browser: Browser, site: Site, who: str | None, whose: dict[str, str]) -> Visitor:
+def signed_in(browser: Browser, site: Site, who: str | None, whose: dict[str, str], **options: Any) -> Visitor:
     """A new context with the cookie of a fresh key."""
-    context = browser.new_context(reduced_motion="reduce", locale="en-GB", timezone_id="UTC")
+    context = browser.new_context(reduced_motion="reduce", locale="en-GB", timezone_id="UTC", **options)
     watch = Watch(site.origin)
     watch.attach(context)
     if who is not None:

@@ -86,4 +86,5 @@ def _believe(memory: Memory, names: dict[str, str]) -> dict[str, str]:
     person.prompts.set("chunk_summary", words)
     dead = [job.id for job in memory.jobs("dead") if (job.org, job.user, job.bot) == (names["org"], words, words)]
     assert dead, "no job failed with hostile words"
-    return {"fact": change.fact.id, "job": dead[0], "paused": words, "gone": words, "owner": words}
+    (chunk, *_) = memory.conversation(words, user=words, org=names["org"], bot=names["bot"]).summaries(1)
+    return {"chunk": chunk.id, "fact": change.fact.id, "job": dead[0], "paused": words, "gone": words, "owner": words}

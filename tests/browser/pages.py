@@ -2,7 +2,7 @@
 Every page there is, in every state that it can be in: what `test_every_page.py` and `test_no_script_gets_in.py` visit.
 
 To have a page looked at, add a line to the list of its group. The path may hold the names of the memory that it is visited in,
-``{person}``, ``{conversation}``, ``{fact}``, ``{job}``, ``{org}``, ``{bot}``, ``{paused}``, ``{gone}`` (see `story.py`);
+``{person}``, ``{conversation}``, ``{chunk}``, ``{fact}``, ``{job}``, ``{org}``, ``{bot}``, ``{paused}``, ``{gone}`` (see `story.py`);
 they are put in percent-encoded, and ``?org=`` and ``?bot=`` are added where they are not ``default``. ``ready`` is a selector that must be there before the page is judged.
 
 The page is then looked at in light and dark, at 1,280 and 320 pixels, and with hostile text in every stored field.
@@ -45,7 +45,24 @@ SHELL: list[Visit] = [
     Visit("sign in to a page", "/sign-in?next=%2Fme", who=None),
     Visit("no such page", "/dashboard/{person}", status=404),
 ]
-CONVERSATIONS: list[Visit] = []
+TALK = "/dashboard/conversations/{person}/{conversation}"
+CONVERSATIONS: list[Visit] = [
+    Visit("conversations", "/dashboard/conversations"),
+    Visit("conversations: none", "/dashboard/conversations", world="bare"),
+    Visit("conversations: nobody of that name", "/dashboard/conversations?name=zzz"),
+    Visit("conversations of a user", "/dashboard/conversations/{person}"),
+    Visit("conversations of a user: none of that name", "/dashboard/conversations/{person}?name={fact}"),
+    Visit("conversation", TALK, ready="#transcript"),
+    Visit("conversation: a chunk", TALK + "?chunk={chunk}", ready="#chunk h2"),
+    Visit("conversation: an estimate", TALK + "?make=chunk&first=1&last=12", ready=".estimate"),
+    Visit("conversation: what cannot be made", TALK + "?make=meta&first=1&last=1", ready=".estimate"),
+    Visit("conversation: a context", TALK + "?query={person}", ready="#context .total"),
+    Visit("conversation: just changed", TALK + "?said=edited", ready="#notice"),
+    Visit("conversation: paused", "/dashboard/conversations/{paused}/c1", hostile=False),
+    Visit("conversation: opted out", "/dashboard/conversations/{person}/web-42", hostile=False),
+    Visit("conversation: failed", "/dashboard/conversations/tomasz/broken", hostile=False, ready=".callout.bad"),
+    Visit("conversation: not there", "/dashboard/conversations/{person}/{fact}", status=404),
+]
 PEOPLE: list[Visit] = []
 ME: list[Visit] = [
     Visit("me", "/me", who="user"),

@@ -45,7 +45,14 @@ def opened(llm: object = None) -> Iterator[Memory]:
 
 def bare(_memory: Memory) -> dict[str, str]:
     """Nothing: what is seen before anybody has said a word."""
-    return {"person": "nobody", "conversation": "none", "org": "default", "bot": "default", "fact": "none"}
+    return {
+        "person": "nobody",
+        "conversation": "none",
+        "org": "default",
+        "bot": "default",
+        "fact": "none",
+        "chunk": "none",
+    }
 
 
 def rich(memory: Memory) -> dict[str, str]:
@@ -77,6 +84,7 @@ def rich(memory: Memory) -> dict[str, str]:
         "bot": "default",
         "fact": diet.id,
         "job": job.id,
+        "chunk": memory.conversation("japan", user="priya").summaries(1)[0].id,
         "paused": "sam",
         "gone": "lee",
         "owner": "elena",

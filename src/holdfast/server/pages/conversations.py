@@ -268,10 +268,10 @@ def _diff(versions: list[Any], chosen: Any) -> list[tuple[str, str]] | None:
 
 
 def _context(request: Request, which: Which) -> dict[str, Any]:
-    """What the model would see now, for the question that was typed."""
+    """What the model would see now, when somebody asks: it takes a search."""
     query, budget = request.query_params.get("query", "").strip(), number(request, "budget")
     wanted = request.headers.get("x-fragment", "context").split()
-    if "context" not in wanted:
+    if "context" not in wanted or "query" not in request.query_params:
         return {"query": query, "budget": budget, "found": None, "sections": []}
     found = which.context(query or None, budget_tokens=budget if budget and budget > 0 else None, note=False)
     sections = []

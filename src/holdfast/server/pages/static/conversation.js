@@ -1,6 +1,7 @@
 // The page of one conversation: arrow keys over the coverage, and choosing a chunk without a reload.
 import { announce, notice, put } from "./sections.js";
 
+let shown = location.search;
 const strip = () => document.querySelector(".strip");
 
 // The block in the row above or below that lies over the same place.
@@ -37,12 +38,13 @@ async function go(address, ids, focus) {
   const answer = await fetch(address, { headers: { "X-Fragment": ids }, credentials: "same-origin" });
   if (answer.redirected || !answer.ok) throw new Error(String(answer.status));
   history.pushState(null, "", address);
+  shown = location.search;
   put(await answer.text(), { force: true });
-  const shown = document.getElementById(focus);
-  shown?.querySelector("details")?.setAttribute("open", "");
-  if (shown) light(shown);
-  shown?.scrollIntoView({ block: "nearest" });
-  announce(shown?.querySelector("h2")?.textContent.trim() ?? "");
+  const box = document.getElementById(focus);
+  box?.querySelector("details")?.setAttribute("open", "");
+  light();
+  box?.scrollIntoView({ block: "nearest" });
+  announce(box?.querySelector("h2")?.textContent.trim() ?? "");
 }
 
 // The messages of the chosen chunk stand out in the transcript.
@@ -72,7 +74,10 @@ document.addEventListener("submit", (event) => {
   go(address, id, id).catch(() => notice("The server could not be reached; try again."));
 });
 
-addEventListener("popstate", () => location.reload());
+// Back and forward; a mere jump within the page comes here, too.
+addEventListener("popstate", () => {
+  if (location.search !== shown) location.reload();
+});
 
 // On a narrow screen the blocks of the messages below are brought into view.
 function show() {

@@ -1,0 +1,197 @@
+"""The stories of the conversation pages, in a browser: made again, live, by keyboard alone, without scripts, undone."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from .chromium import until
+from .conftest import signed_in
+
+TALK = "/dashboard/conversations/priya/japan"
+
+
+def stays(page: Page) -> None:
+    """Leave a mark that a reload would take away."""
+    page.evaluate("window.stayed = true")
+
+
+def stayed(page: Page) -> bool:
+    """Whether the mark is still there."""
+    return bool(page.evaluate("window.stayed === true"))
+
+
+def count(page: Page, panel: str) -> int:
+    return int(page.locator(f"#{panel} [data-count]").first.inner_text())
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (320, "light"), (320, "dark")])
+def test_a_range_is_made_again_and_the_page_shows_it_without_a_reload(fresh, visitor, width, scheme):
+    """Estimate first, then the work, then the new version beside the old one, which can be put back."""
+    someone = visitor(fresh, "operator")
+    page = someone.open(TALK, width=width, scheme=scheme)
+    stays(page)
+    page.get_by_role("link", name=re.compile("^Level 1, summary 1,")).click()
+    expect(page.locator("#chunk")).to_contain_text("in use")
+    page.locator("#chunk").get_by_role("link", name="This", exact=True).click()
+    expect(page.locator(".estimate")).to_contain_text("Calls of a model")
+    chat = fresh.memory.conversation("japan", user="priya")
+    assert chat.rebuilds() == []
+
+    page.get_by_role("button", name="Make it again").click()
+    expect(page.locator("#regenerate .callout")).to_contain_text("Made again", timeout=10_000)
+    expect(page.locator("#chunk")).to_contain_text("older version")  # what was chosen is not what is told any more
+    assert chat.summaries(1)[0].version == 2
+    page.get_by_role("link", name=re.compile("^Level 1, summary 1,")).click()
+    expect(page.locator("#chunk")).to_contain_text("in use")
+    assert page.locator(".versions a").count() == 2
+
+    page.locator("#regenerate .confirm summary").first.click()
+    page.get_by_role("button", name="Put the older version back").first.click()
+    until(page, lambda: len(chat.rebuilds()) == 3, what="putting back")
+    assert stayed(page)
+    assert someone.watch.all == []
+
+
+def test_what_is_said_elsewhere_appears_by_itself(fresh, visitor):
+    """A new message, a new fact and its badge, and the count of facts, while the page is open."""
+    someone = visitor(fresh, "operator")
+    page = someone.open("/dashboard/conversations/priya/web-42")
+    stays(page)
+    before = count(page, "facts")
+    fresh.memory.conversation("web-42", user="priya").record("I moved to Ghent.", "Lovely.")
+    expect(page.locator("#transcript")).to_contain_text("I moved to Ghent.", timeout=15_000)
+    until(page, lambda: count(page, "facts") == before + 1, what="the badge")
+    expect(page.locator("#transcript .learned-note").last).to_contain_text("Ghent")
+    assert stayed(page)
+    assert someone.watch.all == []
+
+
+def test_the_keyboard_is_enough(fresh, visitor):
+    """From the top of the page to a chunk and its summary, back to a message, with keys alone."""
+    someone = visitor(fresh, "operator")
+    page = someone.open(TALK)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.classList.contains('chunk')"):
+            break
+    name = "document.activeElement.getAttribute('aria-label') ?? ''"
+    assert page.evaluate(name).startswith("Level ")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(name).startswith("Level 1, summary 1,")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(name).startswith("Level 1, summary 2,")
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate(name).startswith("Level 2, summary 1,")
+    page.keyboard.press("End")
+    page.keyboard.press("Home")
+    page.keyboard.press("Enter")
+    expect(page.locator("#chunk h2")).to_contain_text("Meta summary 1")
+    assert page.evaluate(name).startswith("Level 2, summary 1,")  # the focus stays where it was
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.closest('.said') !== null")
+    page.keyboard.press("?")
+    assert page.locator("#help").is_visible()
+    page.keyboard.press("Escape")
+    assert not page.locator("#help").is_visible()
+    assert someone.watch.all == []
+
+
+def test_single_keys_can_be_turned_off(fresh, visitor):
+    page = visitor(fresh, "operator").open("/dashboard/conversations")
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.name") == "name"
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Keyboard shortcuts").click()
+    page.get_by_label("Single keys do something").uncheck()
+    page.keyboard.press("Escape")
+    page.reload()
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.name ?? ''") == ""
+    page.get_by_role("button", name="Keyboard shortcuts").click()
+    page.get_by_label("Single keys do something").check()
+
+
+def test_forgetting_can_be_taken_back_for_five_seconds(fresh, visitor):
+    someone = visitor(fresh, "operator")
+    page = someone.open("/dashboard/conversations/priya/web-42")
+    chat = fresh.memory.conversation("web-42", user="priya")
+    first = chat.load()[0]
+
+    def forget() -> None:
+        page.locator("#m1 .more-of > summary").click()
+        page.locator("#m1").get_by_text("Forget this message").click()
+        page.get_by_role("button", name="Forget it").click()
+
+    forget()
+    expect(page.locator("#m1")).to_be_hidden()
+    page.get_by_role("button", name="Undo", exact=True).click()
+    expect(page.locator("#m1")).to_be_visible()
+    assert chat.load()[0] == first
+
+    page.reload()
+    forget()
+    expect(page.locator("#m1")).to_contain_text("was forgotten", timeout=15_000)
+    assert chat.load()[0].seq == 2
+    assert someone.watch.all == []
+
+
+def test_without_scripts_everything_can_be_done(chromium, fresh):
+    someone = signed_in(chromium, fresh, "operator", {}, java_script_enabled=False)
+    try:
+        page = someone.open("/dashboard/conversations/priya/web-42")
+        page.locator("#m1 .more-of > summary").click()
+        page.locator("#m1 textarea").fill("My sister Asha lives in York.")
+        page.locator("#m1").get_by_role("button", name="Save").click()
+        expect(page.locator("#notice")).to_contain_text("says something else now")
+        page.get_by_text("Make a range again").click()
+        page.locator("select[name=make]").select_option("facts")
+        page.get_by_role("button", name="Estimate first").click()
+        page.get_by_role("button", name="Make it again").click()
+        expect(page.locator("#regenerate")).to_contain_text("Made again")
+        said = fresh.memory.conversation("web-42", user="priya").load()[0]
+        assert said.content == "My sister Asha lives in York."
+    finally:
+        someone.context.close()
+
+
+def test_a_sign_in_link_signs_in_and_leaves_no_key_behind(chromium, fresh):
+    someone = signed_in(chromium, fresh, None, {})
+    try:
+        key = fresh.key("operator")
+        page = someone.open(f"/sign-in?next=%2Fdashboard%2Fconversations#key={key}")
+        page.wait_for_url("**/dashboard/conversations")
+        assert key not in page.content()
+        (cookie,) = someone.context.cookies()
+        assert (cookie["name"], cookie["httpOnly"], cookie["sameSite"]) == ("holdfast_key", True, "Strict")
+        assert cookie["value"] != key
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.locator("#notice")).to_contain_text("signed out")
+        assert fresh.memory.access.check(cookie["value"]) is None
+        assert someone.watch.all == []
+    finally:
+        someone.context.close()
+
+
+def test_the_theme_that_was_chosen_stays_and_never_flashes(chromium, fresh):
+    someone = signed_in(chromium, fresh, "operator", {})
+    try:
+        page = someone.open("/dashboard/conversations", scheme="light")
+        ground = "getComputedStyle(document.body).backgroundColor"
+        assert page.evaluate(ground) == "rgb(255, 255, 255)"
+        page.get_by_title("Dark").click()
+        assert page.evaluate(ground) == "rgb(15, 18, 22)"
+        page.add_init_script(
+            "addEventListener('DOMContentLoaded', () => window.first = getComputedStyle(document.body).backgroundColor)"
+        )
+        page.reload()
+        assert page.evaluate("window.first") == "rgb(15, 18, 22)"
+        assert page.get_by_label("Dark").is_checked()
+    finally:
+        someone.context.close()
