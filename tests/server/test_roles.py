@@ -98,6 +98,11 @@ GET    /v1/users/{user:name}/conversations/{conversation:name}/learned oaus
 
 GET    /                                                               oaus
 GET    /sign-in                                                        -
+GET    /dashboard/takeaway                                             o
+POST   /dashboard/takeaway                                             o
+GET    /dashboard/takeaway/{import_id}                                 o
+POST   /dashboard/takeaway/{import_id}                                 o
+GET    /dashboard/export                                               o
 GET    /dashboard/recall                                               o
 GET    /dashboard/jobs                                                 o
 POST   /dashboard/jobs                                                 o

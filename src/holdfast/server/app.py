@@ -16,8 +16,9 @@ from .. import __version__
 from ..memory import Memory
 from . import brought, choices, conversations, operating, people, problems, work
 from .gate import Gate, Grant
+from .imports import Imports
 from .pages import conversations as talks
-from .pages import entrance, me, shell
+from .pages import entrance, me, shell, takeaway
 from .pages import jobs as job_pages
 from .pages import metrics as metrics_pages
 from .pages import prompts as prompt_pages
@@ -32,7 +33,7 @@ from .tasks import Tasks
 from .tools import Whose, tools
 
 _DEFAULTS = ServerSettings()
-PAGES = (entrance, talks, me, recall_pages, job_pages, prompt_pages, metrics_pages, settings_pages)
+PAGES = (entrance, talks, me, recall_pages, job_pages, prompt_pages, metrics_pages, settings_pages, takeaway)
 
 
 def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
@@ -42,6 +43,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     The document of the API is at ``/openapi.json``; every other path but ``/healthz`` and ``/readyz`` needs a key.
     """
     tasks = Tasks()
+    imports = Imports(tasks)
     assistant = tools(memory, of_request)
     door = assistant.streamable_http_app(
         stateless_http=True,  # any process can answer the next request
@@ -50,7 +52,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     )
     proxy = Proxy(memory, settings)
     app = FastAPI(
-        lifespan=lambda _app: _life(assistant.session_manager, tasks, proxy.pool),
+        lifespan=lambda _app: _life(assistant.session_manager, tasks, imports, proxy.pool),
         title="Holdfast",
         version=__version__,
         summary="Conversation memory for chatbots: every turn kept, every fact current, every prompt within budget.",
@@ -62,6 +64,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     app.state.memory = memory
     app.state.tasks = tasks
     app.state.settings = settings
+    app.state.imports = imports
     problems.install(app, shell.as_page)
     table = routes()
 
@@ -78,13 +81,14 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
 
 
 @asynccontextmanager
-async def _life(sessions: Any, tasks: Tasks, pool: Pool) -> AsyncIterator[None]:
+async def _life(sessions: Any, tasks: Tasks, imports: Imports, pool: Pool) -> AsyncIterator[None]:
     async with sessions.run():
         try:
             yield
         finally:
             await pool.close()
             await run_in_threadpool(tasks.close)
+            await run_in_threadpool(imports.close)
 
 
 def described(app: FastAPI) -> dict[str, Any]:

@@ -55,6 +55,20 @@ class Grant:
     subject: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a body may be, and how long it may take."""
+
+    most_bytes: int
+    timeout_s: float
+
+
+def _limits(settings: ServerSettings, *, upload: bool) -> Limits:
+    if upload:
+        return Limits(settings.max_upload_bytes, settings.upload_timeout_s)
+    return Limits(settings.max_body_bytes, settings.body_timeout_s)
+
+
 class Refused(Exception):
     """The gate stays shut; carries the answer."""
 
@@ -87,14 +101,15 @@ class Gate:
             if scope["method"] == "OPTIONS" and cors:
                 raise Refused(Response(status_code=204))
             await self._pass(scope, headers)
-            self._size(headers)
+            limits = _limits(self._settings, upload=scope["state"].get("upload", False))
+            self._size(headers, limits)
         except Refused as refusal:
             await as_page(scope, refusal.answer)(scope, receive, send)
             return
         except HoldfastError as error:
             await as_page(scope, of_error(error))(scope, receive, send)
             return
-        await self._app(scope, _Limited(receive, self._settings), send)
+        await self._app(scope, _Limited(receive, limits), send)
 
     def _host(self, headers: Mapping[str, str]) -> None:
         name = headers.get("host", "").lower()
@@ -126,6 +141,7 @@ class Gate:
             raise Refused(Response(status_code=204, headers={"Allow": self._table.allowed(raw)}))
         route, names, methods = self._table.find(scope["method"], raw)
         state = scope.setdefault("state", {})
+        state["upload"] = route is not None and route.upload
         state["page"] = browses(scope["method"], headers) if route is None else route.page
         if route is not None and route.roles is None:
             if route.page and scope["method"] not in SAFE_METHODS and names_another_page(headers):
@@ -161,10 +177,10 @@ class Gate:
             headers = {"Retry-After": str(max(1, round(wait_s)))}
             raise Refused(problem(429, "too-often", "Too many requests with this key", headers=headers))
 
-    def _size(self, headers: Mapping[str, str]) -> None:
+    def _size(self, headers: Mapping[str, str], limits: Limits) -> None:
         length = headers.get("content-length", "0")
-        if length.isdigit() and int(length) > self._settings.max_body_bytes:
-            raise Refused(too_large(self._settings.max_body_bytes))
+        if length.isdigit() and int(length) > limits.most_bytes:
+            raise Refused(too_large(limits.most_bytes))
 
 
 def grant(key: ApiKey, route: Route, names: Mapping[str, str], headers: Mapping[str, str], query: bytes) -> Grant:
@@ -249,11 +265,11 @@ def _with_headers(send: Send, extra: Mapping[str, str]) -> Send:
 class _Limited:
     """A body that ends in an error when it is too long, or takes too long."""
 
-    def __init__(self, receive: Receive, settings: ServerSettings) -> None:
+    def __init__(self, receive: Receive, limits: Limits) -> None:
         self._receive = receive
-        self._settings = settings
-        self._left = settings.max_body_bytes
-        self._until = asyncio.get_running_loop().time() + settings.body_timeout_s
+        self._limits = limits
+        self._left = limits.most_bytes
+        self._until = asyncio.get_running_loop().time() + limits.timeout_s
         self._whole = False
 
     async def __call__(self) -> Message:
@@ -263,10 +279,10 @@ class _Limited:
             async with asyncio.timeout_at(self._until):
                 message = await self._receive()
         except TimeoutError:
-            raise HTTPException(408, f"The body took longer than {self._settings.body_timeout_s:g} s") from None
+            raise HTTPException(408, f"The body took longer than {self._limits.timeout_s:g} s") from None
         if message["type"] == "http.request":
             self._left -= len(message.get("body", b""))
             self._whole = not message.get("more_body", False)
             if self._left < 0:
-                raise HTTPException(413, f"A body may have {self._settings.max_body_bytes:,} bytes")
+                raise HTTPException(413, f"A body may have {self._limits.most_bytes:,} bytes")
         return message

@@ -41,7 +41,7 @@ class Route:
     ``path`` has the parts of FastAPI; a part such as ``{user:name}`` may hold any name, percent-encoded.  ``roles``
     may call it; ``None``: everybody, without a key.  ``whole``: the call is an ASGI application of its own.
     ``page``: what is refused is told to a person, as a page.  ``cookie``: the cookie of somebody who signed in
-    opens it as well as a key in the header.
+    opens it as well as a key in the header.  ``upload``: its body is a file, for which other limits hold.
     """
 
     method: str
@@ -52,6 +52,7 @@ class Route:
     whole: bool = False
     page: bool = False
     cookie: bool = False
+    upload: bool = False
 
     def endpoint(self) -> BaseRoute:
         """The route as FastAPI serves it; it holds nothing of an application."""
@@ -109,13 +110,13 @@ class Table:
         return take
 
     def page(
-        self, method: str, path: str, roles: frozenset[Role] | None
+        self, method: str, path: str, roles: frozenset[Role] | None, *, upload: bool = False
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """A decorator for what people open in a browser: it answers with HTML or a redirect, refusals included."""
 
         def take(call: Callable[..., Any]) -> Callable[..., Any]:
             options = {"include_in_schema": False, "response_model": None, "response_class": HTMLResponse}
-            self.routes.append(Route(method, path, roles, call, options, page=True, cookie=True))
+            self.routes.append(Route(method, path, roles, call, options, page=True, cookie=True, upload=upload))
             return call
 
         return take

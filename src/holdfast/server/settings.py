@@ -26,6 +26,8 @@ class ServerSettings:
     allowed_origins: tuple[str, ...] = ()
     max_body_bytes: int = 8 * 2**20
     body_timeout_s: float = 30.0
+    max_upload_bytes: int = 512 * 2**20
+    upload_timeout_s: float = 900.0
     header_timeout_s: float = 10.0
     requests_per_minute: int = 6_000
     upstream_base_url: str | None = None

@@ -1,0 +1,255 @@
+"""A file is known by what it holds, looked at before anything is stored, taken in in the background, and never twice."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+
+import pytest
+
+from holdfast import Memory
+from holdfast.errors import BadInput, Conflict, NotFound
+from holdfast.importers.foreign import Mapped, detect, look
+from holdfast.server.imports import MOST_KEPT, Imports, Target
+from holdfast.server.tasks import Stopped, Tasks
+
+LINES = [
+    {"role": "user", "content": "I live in Porto.", "name": "Ana", "at": "2025-03-01T10:00:00Z"},
+    {"role": "assistant", "content": "Noted.", "name": "Bo"},
+    {"role": "tool", "content": "sunny", "tool_call_id": "t1"},
+    {"role": "user", "content": "I'm vegetarian.", "name": "Ana", "at": "2025-03-02T10:00:00Z"},
+]
+
+
+def as_lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def node(key, parent, role, text, at=1_700_000_000, **metadata):
+    message = {
+        "author": {"role": role},
+        "content": {"content_type": "text", "parts": [text]},
+        "create_time": at,
+        "metadata": metadata,
+    }
+    return {"id": key, "parent": parent, "message": message}
+
+
+CHATGPT = [
+    {
+        "title": "Trip",
+        "conversation_id": "abcdef0123456789",
+        "current_node": "d",
+        "mapping": {
+            "root": {"id": "root", "parent": None, "message": None},
+            "a": node("a", "root", "system", "Be kind.", is_visually_hidden_from_conversation=True),
+            "b": node("b", "a", "user", "I live in Porto."),
+            "c": node("c", "b", "assistant", "An answer that was made again."),
+            "d": node("d", "b", "assistant", "Noted."),
+        },
+    }
+]
+CLAUDE = [
+    {
+        "uuid": "11112222-3333",
+        "name": "Trip",
+        "chat_messages": [
+            {"sender": "human", "text": "I live in Porto.", "created_at": "2025-01-01T10:00:00Z"},
+            {"sender": "assistant", "content": [{"type": "text", "text": "Noted."}], "text": ""},
+        ],
+    }
+]
+
+
+def zipped(**files):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, value in files.items():
+            archive.writestr(name.replace("__", "/").replace("_json", ".json"), json.dumps(value))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "messages"),
+    [
+        (as_lines(LINES), "lines", 3),
+        (b"\xef\xbb\xbf" + as_lines(LINES), "lines", 3),
+        (json.dumps(LINES).encode(), "messages", 3),
+        (json.dumps({"messages": LINES}, indent=1).encode(), "messages", 3),
+        (json.dumps([{"id": "x", "messages": LINES}, {"messages": LINES}]).encode(), "messages", 6),
+        (json.dumps(CHATGPT).encode(), "chatgpt", 2),
+        (zipped(conversations_json=CHATGPT, user_json={}), "chatgpt", 2),
+        (
+            zipped(**{"export__conversations-000_json": CHATGPT, "export__conversations-001_json": CHATGPT}),
+            "chatgpt",
+            4,
+        ),
+        (json.dumps(CLAUDE).encode(), "claude", 2),
+        (zipped(conversations_json=CLAUDE), "claude", 2),
+        (b"not json\n" + as_lines(LINES), "lines", 3),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_file_is_known_by_what_it_holds(tmp_path, data, name, messages):
+    path = tmp_path / "upload"
+    path.write_bytes(data)
+
+    assert detect(path) == name
+    assert look(path, "c", Mapped(), tmp_path / "lines").survey.messages == messages
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\x00\x01\x02", b'{"a": 1}', b"[1, 2]", zipped(other_json=[]), b'{"messages": 3}', b"[]"]
+)
+def test_what_is_none_of_them_is_refused(tmp_path, data):
+    path = tmp_path / "upload"
+    path.write_bytes(data)
+
+    with pytest.raises(BadInput):
+        look(path, "c", Mapped(), tmp_path / "lines")
+
+
+def test_only_the_branch_that_was_read_last_is_taken_and_hidden_words_are_a_kind(tmp_path):
+    path, out = tmp_path / "upload", tmp_path / "lines"
+    path.write_bytes(json.dumps(CHATGPT).encode())
+    found = look(path, "c", Mapped(), out)
+
+    assert [json.loads(line)["content"] for line in out.read_text().splitlines()] == ["I live in Porto.", "Noted."]
+    assert found.kinds == {"hidden": 1}
+    assert list(found.survey.conversations) == ["Trip (abcdef01)"]
+    everything = look(path, "c", Mapped(skip=frozenset()), out)
+    assert everything.survey.messages == 3
+
+
+def test_names_are_told_and_mapped(tmp_path):
+    path, out = tmp_path / "upload", tmp_path / "lines"
+    path.write_bytes(as_lines(LINES))
+    found = look(path, "c", Mapped({"Ana": "assistant", "Bo": "skip"}), out)
+
+    assert found.names == {("Ana", "user"): 2, ("Bo", "assistant"): 1}
+    assert [json.loads(line)["role"] for line in out.read_text().splitlines()] == ["assistant", "assistant"]
+    assert (found.first_at, found.last_at) == ("2025-03-01T10:00:00Z", "2025-03-02T10:00:00Z")
+
+
+@pytest.fixture
+def kept():
+    tasks = Tasks()
+    imports = Imports(tasks)
+    yield imports
+    tasks.close()
+    imports.close()
+
+
+def finished(one):
+    assert one.task is not None
+    assert one.task.over.wait(30)
+    return one.state
+
+
+def taken(kept, memory, data=None, **target):
+    one = kept.take(io.BytesIO(as_lines(LINES) if data is None else data), "chat.jsonl", "default", "default")
+    kept.look(one, Target(**{"user": "ana", "conversation": "chat", **target}))
+    kept.start(one, memory)
+    return one
+
+
+def test_an_import_stores_learns_and_stores_nothing_twice(kept, memory):
+    one = taken(kept, memory)
+    assert finished(one) == "done"
+    assert (one.outcome.stored, one.outcome.known) == (3, 0)
+    assert {fact.text for fact in memory.person("ana").facts()} == {"Lives in Porto.", "Is vegetarian."}
+
+    kept.start(one, memory)
+    assert finished(one) == "done"
+    assert (one.outcome.stored, one.outcome.known) == (0, 3)
+    assert len(memory.conversation("chat", user="ana").load()) == 3
+
+
+def test_nothing_is_stored_before_it_is_started(kept, memory):
+    kept.take(io.BytesIO(as_lines(LINES)), "chat.jsonl", "default", "default")
+
+    assert memory.people() == []
+
+
+def test_a_stopped_import_goes_on_where_it_was(kept, memory):
+    rows = [{"role": "user", "content": f"word {n}"} for n in range(1200)]
+    one = kept.take(io.BytesIO(as_lines(rows)), "chat.jsonl", "default", "default")
+    kept.look(one, Target("ana", conversation="chat"))
+
+    def interrupted(done, total):
+        if done >= 500:
+            raise Stopped("stopped")
+
+    with pytest.raises(Stopped):
+        kept._append(one, memory, interrupted)
+    assert len(memory.conversation("chat", user="ana").load()) == 500
+    kept.start(one, memory)
+    assert finished(one) == "done"
+    assert (one.outcome.stored, one.outcome.known) == (700, 500)
+    assert [m.content for m in memory.conversation("chat", user="ana").load()] == [row["content"] for row in rows]
+
+
+def test_the_export_of_a_person_is_taken_back_whole(kept, memory):
+    memory.conversation("c", user="ana").record("I live in Porto.", "Noted.")
+    data = json.dumps(memory.person("ana").export()).encode()
+    one = taken(kept, memory, data, user="eve")
+
+    assert finished(one) == "done"
+    assert [fact.value for fact in memory.person("eve").facts()] == ["Porto"]
+    again = taken(kept, memory, data, user="eve")
+    assert finished(again) == "failed"
+    assert "held" in again.task.reason
+
+
+def test_what_cannot_be_taken_in_is_told(kept, memory):
+    bad = as_lines(LINES) + b"{broken\n"
+    with pytest.raises(BadInput, match="some lines"):
+        taken(kept, memory, bad)
+    assert finished(taken(kept, memory, bad, skip_bad=True)) == "done"
+    with pytest.raises(BadInput, match="whose memory"):
+        taken(kept, memory, user="")
+    memory.person("pia").opt_out()
+    assert finished(taken(kept, memory, user="pia")) == "failed"
+    assert memory.person("pia").conversations() == []
+
+
+@pytest.mark.parametrize("data", [b'[{"mapping": {"a": 3}, "current_node": "a"}]', b'[{"chat_messages": [7]}]'])
+def test_a_misshapen_file_is_an_error_without_its_words(kept, data):
+    one = kept.take(io.BytesIO(data), "x.json", "default", "default")
+
+    assert one.state == "refused"
+    assert one.error.startswith("it is not shaped as was expected")
+
+
+def test_uploads_are_kept_apart_bounded_and_deleted(kept, memory):
+    one = kept.take(io.BytesIO(b"{}"), "../../etc/passwd", "acme", "default")
+    assert one.name == "passwd"
+    assert one.folder.parent.stat().st_mode & 0o077 == 0
+    with pytest.raises(NotFound):
+        kept.get(one.id, "other")
+    for _ in range(MOST_KEPT - 1):
+        kept.take(io.BytesIO(b"{}"), "x", "acme", "default")
+    with pytest.raises(Conflict):
+        kept.take(io.BytesIO(b"{}"), "x", "acme", "default")
+    kept.discard(one)
+    assert not one.folder.exists()
+    root = one.folder.parent
+    kept.close()
+    assert not root.exists()
+
+
+def test_an_archive_that_unpacks_too_large_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("holdfast.importers.foreign.MAX_UNPACKED_BYTES", 1_000)
+    path = tmp_path / "upload"
+    path.write_bytes(zipped(conversations_json=[{"messages": [], "x": "a" * 5_000}]))
+
+    with pytest.raises(BadInput, match="unpacks to more"):
+        detect(path)
+
+
+def test_memories_of_other_users_are_not_touched(kept, memory: Memory):
+    memory.conversation("chat", user="bo").record("I live in Faro.", "Noted.")
+    finished(taken(kept, memory))
+
+    assert [fact.value for fact in memory.person("bo").facts()] == ["Faro"]
