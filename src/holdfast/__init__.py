@@ -11,6 +11,7 @@ Names are loaded when first used, so that a program which only asks for ``--help
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +95,9 @@ if TYPE_CHECKING:
     from .wrap import PersonMessages, with_memory
 
 __version__ = "0.1.0"
+
+# A library says nothing by itself; programs that want to hear it give this logger a handler.
+logging.getLogger("holdfast").addHandler(logging.NullHandler())
 
 _HOME = {
     "Access": "access",

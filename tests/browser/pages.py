@@ -63,7 +63,19 @@ CONVERSATIONS: list[Visit] = [
     Visit("conversation: failed", "/dashboard/conversations/tomasz/broken", hostile=False, ready=".callout.bad"),
     Visit("conversation: not there", "/dashboard/conversations/{person}/{fact}", status=404),
 ]
-PEOPLE: list[Visit] = []
+PEOPLE: list[Visit] = [
+    Visit("people", "/dashboard/people"),
+    Visit("people: searched", "/dashboard/people?q=pri"),
+    Visit("people: none", "/dashboard/people", world="bare"),
+    Visit("person", "/dashboard/people/{person}"),
+    Visit("person: pets", "/dashboard/people/{owner}"),
+    Visit("person: paused", "/dashboard/people/{paused}"),
+    Visit("person: opted out", "/dashboard/people/{gone}"),
+    Visit("person: nobody", "/dashboard/people/{person}", world="bare"),
+    Visit("belief", "/dashboard/people/{person}/belief?category=dietary"),
+    Visit("belief: many values", "/dashboard/people/{person}/belief?category=hobby&key={person}"),
+    Visit("belief: none", "/dashboard/people/{person}/belief?category=nothing"),
+]
 ME: list[Visit] = [
     Visit("me", "/me", who="user"),
     Visit("me: just changed", "/me?done=changed&undo={fact}", who="user"),

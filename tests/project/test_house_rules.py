@@ -37,7 +37,7 @@ LAYERS = [
     {"person"},
     {"memory"},
     {"aio"},
-    {"client", "importers", "testing", "wrap", "backups"},
+    {"client", "importers", "testing", "wrap", "backups", "telemetry"},
     {"bench"},
     {"server"},
     {"cli"},

@@ -122,6 +122,11 @@ GET    /dashboard/conversations                                        o
 GET    /dashboard/conversations/{user:name}                            o
 GET    /dashboard/conversations/{user:name}/{conversation:name}        o
 POST   /dashboard/conversations/{user:name}/{conversation:name}        o
+GET    /dashboard/people                                               o
+GET    /dashboard/people/{user:name}                                   o
+POST   /dashboard/people/{user:name}                                   o
+GET    /dashboard/people/{user:name}/belief                            o
+POST   /dashboard/people/{user:name}/belief                            o
 """
 ROWS = [tuple(line.split()) for line in TABLE.strip().splitlines() if line]
 PAGES = {tuple(line.split()[:2]) for line in TABLE.strip().partition("\n\n")[2].splitlines()}

@@ -8,7 +8,6 @@ a command's ``--help`` does not wait for it.
 from __future__ import annotations
 
 import difflib
-import logging
 import os
 import shlex
 from collections.abc import Iterator
@@ -25,9 +24,6 @@ from .plain import CommandError
 if TYPE_CHECKING:
     from ..llm.protocol import LanguageModel
     from ..memory import Memory
-
-# What fails in the background is told by the commands in their own words, with what to do.
-logging.getLogger("holdfast").addHandler(logging.NullHandler())
 
 STORE, USER, ORG, BOT, CONVERSATION = "holdfast.db", "me", "default", "default", "main"
 

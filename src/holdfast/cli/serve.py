@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from ..errors import ConfigError
 from . import models
 from .models import BaseUrl, Llm
 from .options import STORE, Endpoints, Json, Store, commands, reading, writing
@@ -44,6 +45,18 @@ UpstreamUrl = Annotated[
 ]
 
 
+LogForm = Annotated[
+    str | None,
+    typer.Option("--log-format", metavar="FORM", help="Log every request to stderr: json or console."),
+]
+Traced = Annotated[
+    bool,
+    typer.Option(
+        "--telemetry", envvar="HOLDFAST_TELEMETRY", help="Trace with OpenTelemetry, as the program is set up."
+    ),
+]
+
+
 @app.command()
 def serve(
     host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
@@ -56,6 +69,8 @@ def serve(
     ] = None,
     upstream: UpstreamUrl = None,
     allow_endpoint: Endpoints = None,
+    log_format: LogForm = None,
+    telemetry: Traced = False,
     llm: Llm = None,
     base_url: BaseUrl = None,
     store: Store = STORE,
@@ -75,13 +90,7 @@ def serve(
       holdfast serve --upstream http://127.0.0.1:11434/v1
     """
     server = _server()
-    if host not in _LOOPBACK and not allow_host:
-        raise CommandError(
-            "no-host-name",
-            f"a server that others reach at {host} must know under which name",
-            hint="add --allow-host memory.example.org, and put a proxy that speaks TLS in front",
-            exit_code=2,
-        )
+    _check_named(host, allow_host)
     endpoints = tuple(allow_endpoint or ())
     with (
         models.model(llm, base_url) as model,
@@ -93,8 +102,10 @@ def serve(
             port=listener.getsockname()[1],
             allowed_hosts=tuple(allow_host or ()),
             allowed_origins=tuple(allow_origin or ()),
+            traced=telemetry,
             **_upstream(upstream, listener.getsockname()[1]),
         )
+        _observed(server, log_format, telemetry)
         running = server["listen"].server(server["app"].create_app(memory, settings), settings)
         first = _first_key(memory)  # it is shown once: not before everything that can be refused was not
         link = memory.access.create("operator", name="sign-in link", expires_at=_LINK_LASTS).key
@@ -103,6 +114,34 @@ def serve(
         with suppress(KeyboardInterrupt):
             running.run(sockets=[listener])
     return 0
+
+
+def _check_named(host: str, allow_host: list[str] | None) -> None:
+    """
+    Raises:
+        CommandError: others could reach the server, and it does not know under which name.
+    """
+    if host not in _LOOPBACK and not allow_host:
+        raise CommandError(
+            "no-host-name",
+            f"a server that others reach at {host} must know under which name",
+            hint="add --allow-host memory.example.org, and put a proxy that speaks TLS in front",
+            exit_code=2,
+        )
+
+
+def _observed(server: dict[str, Any], log_format: str | None, telemetry: bool) -> None:
+    """Begin to log, and to trace when that is wanted."""
+    if log_format not in (None, "json", "console"):
+        hint = "write --log-format json or --log-format console"
+        raise CommandError("usage", f"there is no log format {log_format!r}", hint=hint, exit_code=2)
+    server["journal"].log_to(sys.stderr, log_format)
+    if not telemetry:
+        return
+    try:
+        server["telemetry"].enable()
+    except ConfigError as error:
+        raise CommandError("not-installed", error.message, hint=error.hint, exit_code=3) from error
 
 
 def _end(_signal: int, _frame: object) -> None:
@@ -181,7 +220,8 @@ def _state(key: ApiKey) -> tuple[str, Any]:
 def _server() -> dict[str, Any]:
     """The server's modules; they come with an extra."""
     try:
-        return {name: import_module(f"holdfast.server.{name}") for name in ("app", "listen", "settings")}
+        found = {name: import_module(f"holdfast.server.{name}") for name in ("app", "journal", "listen", "settings")}
+        return found | {"telemetry": import_module("holdfast.telemetry")}
     except ImportError as error:
         raise CommandError(
             "not-installed",

@@ -17,10 +17,12 @@ from ..memory import Memory
 from . import brought, choices, conversations, operating, people, problems, work
 from .gate import Gate, Grant
 from .imports import Imports
+from .journal import Joined, Journal
 from .pages import conversations as talks
 from .pages import entrance, me, shell, takeaway
 from .pages import jobs as job_pages
 from .pages import metrics as metrics_pages
+from .pages import people as people_pages
 from .pages import prompts as prompt_pages
 from .pages import recall as recall_pages
 from .pages import settings as settings_pages
@@ -33,7 +35,18 @@ from .tasks import Tasks
 from .tools import Whose, tools
 
 _DEFAULTS = ServerSettings()
-PAGES = (entrance, talks, me, recall_pages, job_pages, prompt_pages, metrics_pages, settings_pages, takeaway)
+PAGES = (
+    entrance,
+    talks,
+    people_pages,
+    me,
+    recall_pages,
+    job_pages,
+    prompt_pages,
+    metrics_pages,
+    settings_pages,
+    takeaway,
+)
 
 
 def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
@@ -77,6 +90,9 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     table.install(app)
     app.state.table = table
     app.add_middleware(Gate, table=table, access=memory.access, settings=settings)
+    if settings.traced:
+        app.add_middleware(Joined)
+    app.add_middleware(Journal)
     return app
 
 

@@ -142,6 +142,7 @@ class Gate:
         route, names, methods = self._table.find(scope["method"], raw)
         state = scope.setdefault("state", {})
         state["upload"] = route is not None and route.upload
+        state["route"] = "" if route is None else route.path
         state["page"] = browses(scope["method"], headers) if route is None else route.page
         if route is not None and route.roles is None:
             if route.page and scope["method"] not in SAFE_METHODS and names_another_page(headers):

@@ -49,7 +49,7 @@ def server(app: FastAPI, settings: ServerSettings) -> uvicorn.Server:
                 self._late.cancel()
                 self._late = None
 
-    options: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
+    options: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False, "log_config": None}
     return uvicorn.Server(
         uvicorn.Config(
             app,

@@ -1,0 +1,160 @@
+"""The pages about people, as a browser without scripts has them."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from holdfast.server.pages.beliefs import by_subject, spans
+
+ANA = "/dashboard/people/ana"
+
+
+@pytest.fixture
+def ana(memory, clock):
+    chat = memory.conversation("c", user="ana")
+    chat.record("I live in Porto and I'm vegetarian.", "Noted.")
+    clock.advance(days=10)
+    chat.record("Actually, I eat fish now.", "Good to know.")
+    return memory.person("ana")
+
+
+@pytest.fixture
+def desk(ana, sign_in):
+    return sign_in("operator")
+
+
+def post(browser, do, path=ANA, **fields):
+    return browser.post(path, data={"do": do, **fields})
+
+
+def sentences(page):
+    found = re.findall(r'<p class="sentence">(.*?)</p>', page.text)
+    return [re.sub(r"<.*", "", re.sub(r"^<a [^>]*>", "", words)).strip() for words in found]
+
+
+def test_the_list_counts_and_finds(desk, memory):
+    memory.conversation("c", user="bo/b", org="acme", bot="b2").record("I live in Oslo.", "Noted.")
+    memory.person("bo/b", org="acme", bot="b2").pause()
+
+    everybody = desk.get("/dashboard/people").text
+    assert re.findall(r'<th scope="row"><a href="([^"]*)">', everybody) == [
+        "/dashboard/people/bo%2Fb?org=acme&amp;bot=b2",
+        ANA,
+    ]
+    assert "paused" in everybody
+    assert "bo/b" not in desk.get("/dashboard/people?q=AN").text
+    assert ">ana<" not in desk.get("/dashboard/people?org=acme").text
+    assert "Nobody fits" in desk.get("/dashboard/people?q=zed").text
+    there = desk.get("/dashboard/people/bo%2Fb?org=acme&bot=b2")
+    assert sentences(there) == ["Lives in Oslo."]
+
+
+def test_a_long_list_is_paged_without_loss(desk, memory):
+    for number in range(60):
+        memory.conversation("c", user=f"u{number:02}").record("Hello.")
+    seen, page = [], desk.get("/dashboard/people")
+    while True:
+        seen += re.findall(r'<th scope="row"><a [^>]*>([^<]*)</a>', page.text)
+        more = re.search(r'href="([^"]*)" rel="next"', page.text)
+        if more is None:
+            break
+        page = desk.get(more[1].replace("&amp;", "&"))
+    assert seen == ["ana", *(f"u{number:02}" for number in range(60))]
+    for wrong in ("x", "[1]", "{}", '["a","b"]'):
+        assert desk.get("/dashboard/people", params={"after": wrong}).status_code == 422
+
+
+def test_a_person_shows_facts_with_links_to_the_words(desk):
+    page = desk.get(ANA)
+
+    assert sentences(page) == ["Lives in Porto.", "Eats fish but no meat: is pescatarian."]
+    assert 'href="/dashboard/conversations/ana/c?at=1#m1"' in page.text
+    assert 'href="/dashboard/conversations/ana/c?at=3#m3"' in page.text
+    assert "<s>Is vegetarian.</s>" in page.text
+    assert 'href="/dashboard/people/ana/belief?about=self&amp;category=dietary"' in page.text
+
+
+def test_the_line_of_time_tells_when_each_value_held(desk):
+    page = desk.get(f"{ANA}/belief?category=dietary")
+
+    rows = re.findall(r'<tr><th scope="row">(.*?)</th><td>(.*?)</td>', page.text)
+    assert rows[:2] == [
+        ("Is vegetarian.", "1 Jan 2026, 09:00 to 11 Jan 2026, 09:00"),
+        ("Eats fish but no meat: is pescatarian.", "11 Jan 2026, 09:00 until now"),
+    ]
+    assert page.text.count("<rect ") == 2
+
+
+def test_mending_by_hand(desk, ana):
+    (home,) = ana.facts("home")
+    assert "Lives in Faro." in sentences(post(desk, "correct", fact=home.id, value="Faro"))
+    assert "Nothing had to be changed." in post(desk, "correct", fact=ana.facts("home")[0].id, value="Faro").text
+
+    (diet,) = ana.facts("dietary")
+    there = f"{ANA}/belief?category=dietary"
+    assert "never true" in post(desk, "never-true", there, fact=diet.id).text
+    assert [fact.key for fact in ana.facts("dietary")] == ["vegetarian"]
+    post(desk, "restore", there, fact=diet.id)
+    assert [fact.key for fact in ana.facts("dietary")] == ["pescatarian"]
+
+
+def test_forgetting_and_erasing_show_receipts(desk, ana):
+    (home,) = ana.facts("home")
+    assert "Erased: level E2" in post(desk, "forget", fact=home.id).text
+    assert ana.facts("home") == []
+
+    assert post(desk, "erase", word="no").status_code == 422
+    assert len(ana.facts()) == 1
+    page = post(desk, "erase", word="Erase ")
+    assert "Erased: level E2" in page.text
+    assert "Nothing is believed about ana" in page.text
+    assert ana.conversations() == []
+
+
+def test_choices_of_the_person(desk, ana):
+    assert "Paused since" in post(desk, "pause").text
+    assert "This was not stored" in post(desk, "correct", fact=ana.facts("home")[0].id, value="Faro").text
+    post(desk, "resume")
+    post(desk, "never", topic="health")
+    assert ana.status().never == ("health",)
+    post(desk, "allow", topic="health")
+    assert ana.status().never == ()
+    assert "Opted out since" in post(desk, "opt-out", erase="yes").text
+    assert ana.facts() == []
+    post(desk, "opt-in")
+    assert ana.status().state == "active"
+    assert post(desk, "fly").status_code == 422
+
+
+def test_what_was_never_there_is_said_so(desk):
+    assert "Nothing is believed about zed" in desk.get("/dashboard/people/zed").text
+    assert "Nothing was ever believed here" in desk.get(f"{ANA}/belief?category=none").text
+
+
+def test_what_stood_at_a_place_before_is_told_beside_what_stands_there_now(ana):
+    (you,) = by_subject(ana.facts(), ana.history(), ["dietary"])
+
+    assert [topic.category for topic in you.topics] == ["dietary", "home"]
+    diet = you.topics[0]
+    assert ([old.key for old in diet.beliefs[0].earlier], diet.past) == (["vegetarian"], [])
+    ana.never_true(ana.facts("home")[0].id)
+    (you,) = by_subject(ana.facts(), ana.history())
+    home = next(topic for topic in you.topics if topic.category == "home")
+    assert ([old.value for old in home.past], home.beliefs) == (["Porto"], [])
+
+
+def test_values_at_the_same_time_stand_in_lanes_of_their_own(memory, clock):
+    chat = memory.conversation("c", user="bo")
+    chat.record("I speak Spanish and Korean.")
+    clock.advance(days=1)
+    chat.record("I speak Dutch.")
+    facts = memory.person("bo").history("language", "spoken")
+
+    placed, lanes = spans(facts, datetime(2026, 1, 1, 9, tzinfo=UTC) + timedelta(days=2))
+    assert lanes == 3
+    assert sorted(one.lane for one in placed) == [0, 1, 2]
+    assert all(0 <= one.start <= 992 and 8 <= one.width <= 1000 for one in placed)
+    assert spans([], clock()) == ([], 0)
