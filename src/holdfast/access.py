@@ -121,15 +121,21 @@ class Access:
         if row is None or not ours or not self._pipeline.store.revoke_key(row.org, key_id, self._pipeline.now_ms()):
             raise NotFound(f"no key that stands has the id {key_id!r}", hint="keys() lists them")
 
+    def stands(self, key_id: str) -> bool:
+        """Whether the key of that id opens anything: it was neither revoked nor has it expired."""
+        row = self._pipeline.store.key(key_id)
+        return row is not None and not self._ended(row)
+
+    def _ended(self, row: KeyRow) -> bool:
+        return row.revoked is not None or (row.expires is not None and row.expires <= self._pipeline.now_ms())
+
     def check(self, key: str) -> ApiKey | None:
         """Whose key it is; ``None`` for one that was never made, was revoked, or expired."""
         form = _FORM.fullmatch(key)
         row = self._pipeline.store.key(form[1]) if form else None
         if row is None or not hmac.compare_digest(row.digest, _digest(key)):
             return None
-        now_ms = self._pipeline.now_ms()
-        ended = row.revoked is not None or (row.expires is not None and row.expires <= now_ms)
-        return None if ended else _told(row)
+        return None if self._ended(row) else _told(row)
 
 
 def _check_whose(role: Role, user: str | None, subject: str | None) -> None:

@@ -1130,6 +1130,10 @@ class AsyncAccess:
         """
         await asyncio.to_thread(self._sync.revoke, key_id, org=org)
 
+    async def stands(self, key_id: str) -> bool:
+        """Whether the key of that id opens anything: it was neither revoked nor has it expired."""
+        return await asyncio.to_thread(self._sync.stands, key_id)
+
     async def check(self, key: str) -> ApiKey | None:
         """Whose key it is; ``None`` for one that was never made, was revoked, or expired."""
         return await asyncio.to_thread(self._sync.check, key)

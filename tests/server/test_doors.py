@@ -32,6 +32,10 @@ Memory.doctor             | GET /doctor                                   |
 Memory.people             | GET /people                                   |
 Memory.vault              | -                                             |
 Memory.ledger             | -                                             |
+Memory.events             | -                                             |
+Events.changes            | -                                             |
+Events.news               | GET {u}/events                                |
+Events.of_org             | GET /audit                                    |
 Vault.set                 | PUT {u}/provider-keys                         |
 Vault.list                | GET {u}/provider-keys                         |
 Vault.remove              | DELETE {u}/provider-keys/{key_id}             |
@@ -42,6 +46,7 @@ Access.copy               | -                                             |
 Access.keys               | GET /keys                                     |
 Access.revoke             | DELETE /keys/{key_id}                         |
 Access.check              | GET /whoami                                   |
+Access.stands             | -                                             |
 Conversation.id           | -                                             |
 Conversation.append       | POST {c}/messages                             |
 Conversation.record       | POST {c}/messages                             |
@@ -83,6 +88,9 @@ Person.opt_in             | PUT {u}/consent                               |
 Person.status             | GET {u}/consent                               |
 Person.never_remember     | POST {u}/never                                |
 Person.allow              | DELETE {u}/never                              |
+Person.events             | GET {u}/events                                |
+Person.last_event         | GET {u}/events                                |
+Person.audit              | GET {u}/audit                                 |
 Person.consolidate        | POST {u}/consolidate                          |
 Person.prune              | POST {u}/prune                                |
 Person.prompts            | -                                             |
@@ -106,6 +114,9 @@ WHY_NOT = {
     "Memory.backup": "writes a file on the machine of the store, and holds everybody",
     "Memory.access": "opens a door: GET, POST and DELETE /keys",
     "Memory.vault": "opens a door: GET, PUT and DELETE /provider-keys, of the org and of users",
+    "Memory.events": "opens a door: GET /audit, and the events of users",
+    "Events.changes": "is what streams of events look at",
+    "Access.stands": "is what open streams ask about their keys",
     "Memory.ledger": "belongs to whoever restores backups",
     "Vault.upstream": "gives the key itself",
     "Vault.rotate": "belongs to whoever holds the master key",
@@ -114,7 +125,7 @@ WHY_NOT = {
     "Person.prompts": "opens a door: GET, PUT and DELETE {u}/prompts/{name}",
 }
 ROWS = [[part.strip() for part in line.split("|")] for line in TABLE.strip().splitlines()]
-DOORS = ("Memory", "Conversation", "Person", "Prompts", "Access", "Vault")
+DOORS = ("Memory", "Conversation", "Person", "Prompts", "Access", "Vault", "Events")
 
 
 def test_every_call_of_every_door_stands_in_the_table():

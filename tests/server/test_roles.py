@@ -49,6 +49,9 @@ POST   /v1/backfill                                                    o
 POST   /v1/digest                                                      o
 GET    /v1/usage                                                       o
 POST   /v1/import                                                      oa
+GET    /v1/audit                                                       o
+GET    /v1/users/{user:name}/events                                    oaus
+GET    /v1/users/{user:name}/audit                                     oau
 GET    /v1/users/{user:name}/conversations                             oaus
 POST   /v1/users/{user:name}/conversations/{conversation:name}/messages        oa
 GET    /v1/users/{user:name}/conversations/{conversation:name}/messages        oaus
@@ -141,7 +144,7 @@ ROLES = {
 def path_of(pattern: str, user: str = "ana") -> str:
     named = {"user:name": user, "conversation:name": "c", "seq": "1", "name": "chunk_summary", "file": "style.css"}
     parts = [named.get(part[1:-1], "x") if part.startswith("{") else part for part in pattern.split("/")]
-    return "/".join(parts)
+    return "/".join(parts) + ("?follow=false" if pattern.endswith("/events") else "")
 
 
 def test_every_route_stands_in_the_table(memory):

@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from .. import __version__
 from ..memory import Memory
-from . import brought, choices, conversations, operating, people, problems, work
+from . import brought, choices, conversations, events, operating, people, problems, work
 from .gate import Gate, Grant
 from .imports import Imports
 from .journal import Joined, Journal
@@ -31,6 +31,7 @@ from .proxy.upstream import Pool
 from .routing import PERSON, PUBLIC, Table
 from .settings import ServerSettings
 from .shapes import Problem
+from .tail import Tail
 from .tasks import Tasks
 from .tools import Whose, tools
 
@@ -55,7 +56,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
 
     The document of the API is at ``/openapi.json``; every other path but ``/healthz`` and ``/readyz`` needs a key.
     """
-    tasks = Tasks()
+    tasks, tail = Tasks(), Tail(memory)
     imports = Imports(tasks)
     assistant = tools(memory, of_request)
     door = assistant.streamable_http_app(
@@ -65,7 +66,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     )
     proxy = Proxy(memory, settings)
     app = FastAPI(
-        lifespan=lambda _app: _life(assistant.session_manager, tasks, imports, proxy.pool),
+        lifespan=lambda _app: _life(assistant.session_manager, tasks, imports, proxy.pool, tail),
         title="Holdfast",
         version=__version__,
         summary="Conversation memory for chatbots: every turn kept, every fact current, every prompt within budget.",
@@ -75,9 +76,8 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.memory = memory
-    app.state.tasks = tasks
-    app.state.settings = settings
     app.state.imports = imports
+    app.state.tasks, app.state.tail, app.state.settings = tasks, tail, settings
     problems.install(app, shell.as_page)
     table = routes()
 
@@ -97,11 +97,12 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
 
 
 @asynccontextmanager
-async def _life(sessions: Any, tasks: Tasks, imports: Imports, pool: Pool) -> AsyncIterator[None]:
+async def _life(sessions: Any, tasks: Tasks, imports: Imports, pool: Pool, tail: Tail) -> AsyncIterator[None]:
     async with sessions.run():
         try:
             yield
         finally:
+            tail.close()
             await pool.close()
             await run_in_threadpool(tasks.close)
             await run_in_threadpool(imports.close)
@@ -136,6 +137,6 @@ def of_request(context: Context[Any, Any]) -> Whose:
 def routes() -> Table:
     """Every route there is."""
     table = Table()
-    for part in (conversations, people, choices, brought, work, operating, *PAGES):
+    for part in (conversations, people, choices, brought, work, events, operating, *PAGES):
         table.routes += part.table.routes
     return table

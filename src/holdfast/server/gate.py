@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..access import Access
 from ..errors import HoldfastError
+from ..scope import LOCAL, acting
 from ..types import ApiKey
 from .browser import SAFE_METHODS, browses, cookie_of, from_own_page, names_another_page
 from .pages.shell import as_page
@@ -93,7 +94,12 @@ class Gate:
             return
         headers = _headers(scope)
         if scope["method"] == "HEAD":
-            scope = {**scope, "method": "GET"}  # the server, which keeps its own scope, leaves the body out
+            state = {**scope.get("state", {}), "head": True}
+            scope = {
+                **scope,
+                "method": "GET",
+                "state": state,
+            }  # the server, which keeps its own scope, leaves the body out
         try:
             cors = self._page(headers)
             send = _with_headers(send, cors)
@@ -109,7 +115,9 @@ class Gate:
         except HoldfastError as error:
             await as_page(scope, of_error(error))(scope, receive, send)
             return
-        await self._app(scope, _Limited(receive, limits), send)
+        key: ApiKey | None = scope["state"].get("key")
+        with acting(key.id if key is not None else LOCAL):
+            await self._app(scope, _Limited(receive, limits), send)
 
     def _host(self, headers: Mapping[str, str]) -> None:
         name = headers.get("host", "").lower()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 import uvicorn
@@ -50,7 +51,16 @@ def server(app: FastAPI, settings: ServerSettings) -> uvicorn.Server:
                 self._late = None
 
     options: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False, "log_config": None}
-    return uvicorn.Server(
+
+    class Listening(uvicorn.Server):
+        """Streams end before the others are waited for: they never would by themselves."""
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            """End streams, answer what was begun, stop."""
+            app.state.tail.close()
+            await super().shutdown(sockets)
+
+    return Listening(
         uvicorn.Config(
             app,
             host=settings.host,

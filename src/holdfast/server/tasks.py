@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -123,7 +124,8 @@ class Tasks:
             self._let_go()
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(AT_ONCE, "holdfast-task")
-            self._threads.submit(self._run, task, work).add_done_callback(_log)
+            whoever = copy_context()  # the work is the doing of who asked for it
+            self._threads.submit(whoever.run, self._run, task, work).add_done_callback(_log)
         return task
 
     def get(self, task_id: str) -> Task:

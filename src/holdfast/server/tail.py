@@ -1,0 +1,196 @@
+"""
+Follow what happens to many people at once: one look a tenth of a second for the whole process, however many listen.
+
+Events are rows, so what another process does is seen as well.  A listener knows the number that it has told last and
+goes on from there, whoever gave it; what it told once it never tells again, and it leaves nothing out without saying so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+from starlette.concurrency import run_in_threadpool
+
+from ..errors import HoldfastError, StoreClosed
+from ..memory import Memory
+from ..reports import Event, News, PersonKey
+from ..types import ApiKey
+
+log = logging.getLogger("holdfast")
+
+LOOK_S = 0.1
+HEARTBEAT_S = 15.0
+MOST_AT_ONCE = 500
+RECENT = 512  # events of one person that listeners find without asking the store
+
+
+class Group:
+    """Those who listen to one person, and the last things that happened there."""
+
+    def __init__(self) -> None:
+        self.head: int | None = None
+        self.recent: deque[Event] = deque(maxlen=RECENT)
+        self.listeners: set[Listener] = set()
+
+    def take(self, news: News) -> None:
+        """Hear of something."""
+        if news.lost or not news.events:
+            self.head = news.newest
+            self.recent.clear()
+        else:
+            self.head = news.events[-1].id
+            self.recent.extend(news.events)
+        for listener in self.listeners:
+            listener.woken.set()
+
+    def after(self, number: int) -> list[Event]:
+        """What is known to have followed *number*; nothing when that is not known here."""
+        if not self.recent or self.recent[0].id > number + 1:
+            return []
+        return [event for event in self.recent if event.id > number]
+
+
+class Listener:
+    """One stream: who listens, and where it stands."""
+
+    def __init__(self, tail: Tail, person: PersonKey, key: ApiKey | None) -> None:
+        self.woken = asyncio.Event()
+        self.key = key
+        self._tail = tail
+        self._person = person
+
+    async def start(self, after: int | None) -> int:
+        """The number to go on from: the one that is given, or that of the newest event."""
+        newest = (await self._tail.read(self._person, 0, limit=1)).newest
+        group = self._tail.group(self._person)
+        if group.head is None:
+            group.head = newest
+        return newest if after is None else after
+
+    async def parts(self, after: int, *, follow: bool) -> AsyncGenerator[News | None]:
+        """
+        What happens after a number, in parts; ``None`` now and then, when nothing did.
+
+        Ends with the key, with the server, and where *follow* is not wanted with the newest event.
+        """
+        while self._may_go_on():
+            self.woken.clear()
+            found = self._tail.group(self._person).after(after)
+            news = News(found[-1].id, tuple(found)) if found else await self._tail.read(self._person, after)
+            if news.lost or news.events:
+                yield news
+                after = news.newest if news.lost else news.events[-1].id
+                continue
+            if not follow:
+                return
+            try:
+                async with asyncio.timeout(self._patience()):
+                    await self.woken.wait()
+            except TimeoutError:
+                if self.key is not None and not await run_in_threadpool(self._tail.memory.access.stands, self.key.id):
+                    return
+                yield None
+
+    def _may_go_on(self) -> bool:
+        return not self._tail.closed and (self.key is None or self.key.id not in self._tail.ended)
+
+    def _patience(self) -> float:
+        """How long to wait for something to happen: until a sign of life is due, or the key expires."""
+        if self.key is None or self.key.expires_at is None:
+            return self._tail.heartbeat_s
+        left = (self.key.expires_at - datetime.now(UTC)).total_seconds()
+        return left + 0.01 if 0 < left < self._tail.heartbeat_s else self._tail.heartbeat_s
+
+
+class Tail:
+    """All listeners of one process; ``count`` is how many there are."""
+
+    def __init__(self, memory: Memory, *, look_s: float = LOOK_S, heartbeat_s: float = HEARTBEAT_S) -> None:
+        self.memory = memory
+        self.heartbeat_s = heartbeat_s
+        self.closed = False
+        self.count = 0
+        self.ended: set[str] = set()
+        self._look_s = look_s
+        self._groups: dict[PersonKey, Group] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def listening(self, person: PersonKey, key: ApiKey | None) -> AsyncIterator[Listener]:
+        """A listener to one person, and to whether its key is revoked, as long as the context lasts."""
+        listener = Listener(self, person, key)
+        joined = [person] if key is None else [person, (key.org, "", "")]
+        for each in joined:
+            self._groups.setdefault(each, Group()).listeners.add(listener)
+        self.count += 1
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._watch())
+        try:
+            yield listener
+        finally:
+            self.count -= 1
+            for each in joined:
+                group = self._groups[each]
+                group.listeners.discard(listener)
+                if not group.listeners:
+                    del self._groups[each]
+
+    def group(self, person: PersonKey) -> Group:
+        """Those who listen to a person; there is at least one."""
+        return self._groups[person]
+
+    async def read(self, person: PersonKey, after: int, *, limit: int = MOST_AT_ONCE) -> News:
+        """What the store says happened after a number."""
+        ask: Callable[..., dict[PersonKey, News]] = self.memory.events.news
+        found = await run_in_threadpool(ask, {person: after}, limit=limit)
+        return found.get(person, News(after))
+
+    def close(self) -> None:
+        """End every stream at once: the server stops."""
+        self.closed = True
+        for group in self._groups.values():
+            for listener in group.listeners:
+                listener.woken.set()
+
+    async def _watch(self) -> None:
+        """Look for changes as long as anybody listens."""
+        seen: int | None = None
+        while self._groups and not self.closed:
+            try:
+                now = await run_in_threadpool(self.memory.events.changes)
+                if now != seen or any(group.head is None for group in self._groups.values()):
+                    seen = now if await self._look() else None
+            except StoreClosed:
+                self.close()
+            except HoldfastError as error:
+                log.warning("events wait for the store: %s", error)
+            await asyncio.sleep(self._look_s)
+
+    async def _look(self) -> bool:
+        """Take what is new to those who listen; whether that was all there is."""
+        heads = {person: group.head or 0 for person, group in self._groups.items()}
+        fresh = {person for person, group in self._groups.items() if group.head is None}
+        found = await run_in_threadpool(self.memory.events.news, heads, limit=MOST_AT_ONCE)
+        whole = True
+        for person in fresh:  # nobody has told a number here yet: what happened before they came is not news
+            if person in self._groups and self._groups[person].head is None:
+                newest = found.pop(person, News(0)).newest
+                self._groups[person].head = newest
+        for person, news in found.items():
+            if person in fresh or person not in self._groups:
+                continue
+            self._groups[person].take(news)
+            whole = whole and (news.lost or self._groups[person].head == news.newest)
+            if person[1:] == ("", ""):
+                self._end({event.ref for event in news.events if event.kind == "key.revoked"})
+        return whole and not fresh
+
+    def _end(self, keys: set[str]) -> None:
+        listeners = {listener for group in self._groups.values() for listener in group.listeners}
+        held = {listener.key.id for listener in listeners if listener.key is not None}
+        self.ended = (self.ended | keys) & held
