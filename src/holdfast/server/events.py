@@ -96,7 +96,7 @@ def latest(events: Sequence[Event]) -> list[Event]:
     ONE + "/events",
     PERSON,
     cookie=True,
-    response_class=Stream,
+    response_class=StreamingResponse,
     responses={
         200: {"description": "Server-sent events", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
     },

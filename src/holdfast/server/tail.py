@@ -36,6 +36,7 @@ class Group:
         self.head: int | None = None
         self.recent: deque[Event] = deque(maxlen=RECENT)
         self.listeners: set[Listener] = set()
+        self._since = 0  # what followed this number stands in `recent`, all of it
 
     def take(self, news: News) -> None:
         """Hear of something."""
@@ -43,14 +44,17 @@ class Group:
             self.head = news.newest
             self.recent.clear()
         else:
-            self.head = news.events[-1].id
+            self._since = self._since if self.recent else self.head or 0
             self.recent.extend(news.events)
+            if len(self.recent) == RECENT:
+                self._since = self.recent[0].id - 1
+            self.head = news.events[-1].id
         for listener in self.listeners:
             listener.woken.set()
 
     def after(self, number: int) -> list[Event]:
         """What is known to have followed *number*; nothing when that is not known here."""
-        if not self.recent or self.recent[0].id > number + 1:
+        if number < self._since:
             return []
         return [event for event in self.recent if event.id > number]
 
@@ -80,8 +84,12 @@ class Listener:
         """
         while self._may_go_on():
             self.woken.clear()
-            found = self._tail.group(self._person).after(after)
-            news = News(found[-1].id, tuple(found)) if found else await self._tail.read(self._person, after)
+            group = self._tail.group(self._person)
+            found = group.after(after)
+            if found or (follow and group.head == after):  # what is not known here, the next look will bring
+                news = News(after, tuple(found))
+            else:
+                news = await self._tail.read(self._person, after)
             if news.lost or news.events:
                 yield news
                 after = news.newest if news.lost else news.events[-1].id
