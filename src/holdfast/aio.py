@@ -94,7 +94,7 @@ class AsyncMemory:
         Open *location*, creating the file on first use.
 
         Args:
-            location: a path, or ``":memory:"``.
+            location: a path, ``":memory:"``, or ``"postgresql://…"``.
             llm: ``None``: facts and summaries are made by the built-in rules.  Else the model that makes them:
                 ``"openai:…"``, ``"anthropic:…"``, ``"google:…"``, ``"ollama:…"``, `holdfast.llm.model` for another
                 address, a function from messages to text, or an object with ``name`` and ``ask(request)``.

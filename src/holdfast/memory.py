@@ -53,7 +53,8 @@ class Memory:
         chat.record("I'm vegetarian.", "Noted!")
         chat.context("What should I cook?").messages
 
-    Safe to use from several threads, and several processes may open the same file.
+    Safe to use from several threads, and several processes may open the same file.  With a ``postgresql://`` address
+    it is in a server's database, for many machines.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Memory:
         Open *location*, creating the file on first use.
 
         Args:
-            location: a path, or ``":memory:"``.
+            location: a path, ``":memory:"``, or ``"postgresql://…"``.
             llm: ``None``: facts and summaries are made by the built-in rules.  Else the model that makes them:
                 ``"openai:…"``, ``"anthropic:…"``, ``"google:…"``, ``"ollama:…"``, `holdfast.llm.model` for another
                 address, a function from messages to text, or an object with ``name`` and ``ask(request)``.

@@ -338,7 +338,7 @@ class StoreInit:
 
     role: str
     made: bool
-    address: str
+    address: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ import shutil
 import tempfile
 import warnings
 from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
-from psycopg.conninfo import make_conninfo
 
 from holdfast.store.postgresroles import APP, initialize
 
@@ -51,7 +51,7 @@ class Server:
 
     def at(self, database: str, role: str = "postgres") -> str:
         """The address of one of its databases."""
-        return make_conninfo(self.admin, dbname=database, user=role)
+        return f"postgresql://{role}@/{database}?host={quote(self._sockets())}"
 
     def create(self, database: str, template: str = "template0") -> None:
         """Make a database."""

@@ -80,6 +80,9 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "store backup": ("backups", "Copy the store to a file while it is in use."),
         "store verify": ("backups", "Check a backup: sound, and free of what was erased since?"),
         "store restore": ("backups", "Put a backup in place, without what was erased since."),
+        "store copy": ("stores", "Copy everything to another database: SQLite, PostgreSQL."),
+        "store init": ("stores", "Make a PostgreSQL database ready, with a role of its own."),
+        "store try": ("stores", "Start a PostgreSQL server of your own, to try it."),
         "store ledger": ("backups", "Write down what was erased, to replay it on older backups."),
     },
     "Keep it well": {
@@ -91,7 +94,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
 }
 _WHERE = {name: module for commands in COMMANDS.values() for name, (module, _) in commands.items()}
 _TOP = dict.fromkeys(name.split()[0] for name in _WHERE)
-_GROUPS = {"store": "The store as a whole: back it up, check it, put it back."}
+_GROUPS = {"store": "The store as a whole: back it up, put it back, move it."}
 WIDEST = max(map(len, _WHERE))
 
 

@@ -22,6 +22,7 @@ from .options import (
     User,
     commands,
     same_options,
+    without_password,
     writing,
 )
 from .progress import Progress
@@ -102,7 +103,9 @@ def _hello(talk: Talk, store: str, reader: str) -> None:
     with Progress("Opening"):
         said = talk.chat.load(last=1)
     begun = f"goes on after message {said[-1].seq}" if said else "is new"
-    talk.screen.line((f"{talk.chat.id}", STRONG), f" {begun}; {count(known, 'fact')} known", (f"   {store}", QUIET))
+    talk.screen.line(
+        (f"{talk.chat.id}", STRONG), f" {begun}; {count(known, 'fact')} known", (f"   {without_password(store)}", QUIET)
+    )
     answers = talk.model.name if talk.model else "nobody answers (--llm MODEL)"
     talk.screen.line((f"replies: {answers}   facts and summaries: {reader}", QUIET))
     talk.screen.line(("/help lists what else can be typed; Ctrl-D ends", QUIET))

@@ -14,7 +14,7 @@ from .. import __version__
 from ..embed import ModelState, state
 from ..embed.fetch import fetch
 from ..reports import Report
-from .options import STORE, Json, Store, commands, reading
+from .options import STORE, Json, Store, commands, reading, without_password
 from .plain import CommandError
 from .progress import Progress
 from .screen import BAD, CHANGED, GOOD, QUIET, STRONG, Screen, print_json
@@ -73,6 +73,8 @@ def _examine(store: str) -> tuple[dict[str, Any], Report]:
         for job in memory.jobs():
             states[job.state] = states.get(job.state, 0) + 1
         people = sum(1 for _ in _everybody(memory))
+    if "://" in store:
+        return {"path": without_password(store), "bytes": None, "people": people, "jobs": states}, report
     path = Path(store)
     files = [path, path.with_name(path.name + "-wal")]
     on_disk = sum(file.stat().st_size for file in files if file.exists())
@@ -106,7 +108,13 @@ def _show(screen: Screen, found: dict[str, Any], model: ModelState, store: str, 
         jobs = ", ".join(f"{number:,} {name}" for name, number in sorted(place["jobs"].items())) or "none"
         rows += [
             [("store", STRONG), place["path"]],
-            ["", (f"{size(place['bytes'])}, {count(place['people'], 'person', 'people')}; jobs: {jobs}", QUIET)],
+            [
+                "",
+                (
+                    f"{size(place['bytes']) if place['bytes'] is not None else 'on a server'}, {count(place['people'], 'person', 'people')}; jobs: {jobs}",
+                    QUIET,
+                ),
+            ],
         ]
     screen.columns(rows)
     if report is None:

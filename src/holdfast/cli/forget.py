@@ -12,7 +12,22 @@ from .confirm import agreed, typed
 from .consent import Yes
 from .facts import show_fact
 from .frames import Quotes
-from .options import BOT, ORG, STORE, USER, Bot, Json, Org, Store, Subject, User, commands, reading, who_is_there
+from .options import (
+    BOT,
+    ORG,
+    STORE,
+    USER,
+    Bot,
+    Json,
+    Org,
+    Store,
+    Subject,
+    User,
+    commands,
+    reading,
+    who_is_there,
+    without_password,
+)
 from .plain import CommandError, one_line
 from .receipts import amounts, held, in_words, print_receipt
 from .screen import BAD, STRONG, Screen, print_json
@@ -149,7 +164,7 @@ def erase(
         name = subject or user
         if not yes and not as_json:
             screen = Screen()
-            screen.line((f"everything about {name}", STRONG), f" in {store}:")
+            screen.line((f"everything about {name}", STRONG), f" in {without_password(store)}:")
             screen.line("  ", in_words(numbers) or "no messages and no facts any more")
             screen.line(("  it cannot be taken back", BAD), "; `holdfast export` keeps a copy")
         typed(f"Type {name} to erase it:", name, yes=yes, as_json=as_json)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
 STORE, USER, ORG, BOT, CONVERSATION = "holdfast.db", "me", "default", "default", "main"
 
 Store = Annotated[
-    str, typer.Option("--store", "-s", envvar="HOLDFAST_STORE", metavar="PATH", help="The memory: one SQLite file.")
+    str,
+    typer.Option(
+        "--store", "-s", envvar="HOLDFAST_STORE", metavar="PATH", help="The memory: a SQLite file, or postgresql://…"
+    ),
 ]
 User = Annotated[str, typer.Option("--user", "-u", envvar="HOLDFAST_USER", metavar="NAME", help="Whose memory it is.")]
 Org = Annotated[str, typer.Option("--org", envvar="HOLDFAST_ORG", metavar="NAME", help="The tenant of the user.")]
@@ -146,11 +150,16 @@ def _some(names: list[str], most: int = 6) -> str:
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
+def without_password(store: str) -> str:
+    """*store* as it may be shown: an address without the password in it."""
+    return re.sub(r"(?<=://)([^/@:]*):[^@]*@|(?<=[?&])password=[^&]*&?", lambda m: f"{m[1]}@" if m[1] else "", store)
+
+
 def same_options(store: str, user: str, *, org: str = ORG, bot: str = BOT, subject: str | None = None) -> str:
     """The options to type again so that the next command means the same memory; those at their default left out."""
     parts = []
     if store != os.environ.get("HOLDFAST_STORE", STORE):
-        parts.append(f"-s {shlex.quote(store)}")
+        parts.append(f"-s {shlex.quote(without_password(store))}")
     if user != os.environ.get("HOLDFAST_USER", USER):
         parts.append(f"-u {shlex.quote(user)}")
     parts += [

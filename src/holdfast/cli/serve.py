@@ -17,7 +17,7 @@ import typer
 from ..errors import ConfigError
 from . import models
 from .models import BaseUrl, Llm
-from .options import STORE, Endpoints, Json, Store, commands, reading, writing
+from .options import STORE, Endpoints, Json, Store, commands, reading, without_password, writing
 from .plain import CommandError
 from .screen import GOOD, QUIET, STRONG, Screen, print_json, print_json_line
 from .values import plain
@@ -289,11 +289,19 @@ def _hello(settings: Any, store: str, reader: str, first: str | None, link: str,
     address = f"http://{host}:{settings.port}"
     sign_in = f"{address}/sign-in#key={link}"  # what stands behind the # is sent to nobody
     if as_json:
-        told = {"address": address, "store": store, "reader": reader, "operator_key": first, "sign_in": sign_in}
+        told = {
+            "address": address,
+            "store": without_password(store),
+            "reader": reader,
+            "operator_key": first,
+            "sign_in": sign_in,
+        }
         print_json_line(told)
         return
     screen = Screen()
-    screen.line((f"Holdfast at {address}", STRONG), (f"   {store}, read by {reader}; Ctrl-C stops it", QUIET))
+    screen.line(
+        (f"Holdfast at {address}", STRONG), (f"   {without_password(store)}, read by {reader}; Ctrl-C stops it", QUIET)
+    )
     if first:
         screen.line("")
         screen.line("the operator's key, shown this once: ", (first, STRONG))

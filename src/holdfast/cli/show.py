@@ -21,7 +21,7 @@ from .changes import digest_words
 from .context import show_context
 from .facts import earlier, show_fact
 from .frames import Quotes
-from .options import Json, commands, open_memory, same_options
+from .options import Json, commands, open_memory, same_options, without_password
 from .plain import CommandError
 from .screen import BAD, GOOD, NAME, QUIET, STRONG, Screen, print_json
 from .summaries import show_summary
@@ -123,18 +123,18 @@ def bundled() -> list[Story]:
 
 def _begin_anew(store: str, stories: list[Story]) -> None:
     """Remove an earlier demo's file; a file that holds anything else is left alone."""
-    path = Path(store)
-    if not path.exists():
+    path, on_server = Path(store), "://" in store
+    if not on_server and not path.exists():
         return
     with open_memory(store) as memory:
-        ours = _is_a_demo(memory, stories)
+        ours = not memory.people(limit=1) if on_server else _is_a_demo(memory, stories)
     if not ours:
         raise CommandError(
             "not-a-demo",
-            f"{store} holds more than the demo; it was left alone",
+            f"{without_password(store)} holds more than the demo; it was left alone",
             hint="name another file: holdfast demo --store PATH",
         )
-    for ending in ("", "-wal", "-shm"):
+    for ending in () if on_server else ("", "-wal", "-shm"):
         Path(store + ending).unlink(missing_ok=True)
 
 
@@ -280,7 +280,7 @@ def _next(screen: Screen, store: str, story: Story) -> None:
 def _as_data(memory: Memory, stories: list[Story], store: str, report: DigestReport) -> dict[str, Any]:
     users = list(dict.fromkeys(story.user for story in stories))
     return {
-        "store": str(Path(store).resolve()),
+        "store": without_password(store) if "://" in store else str(Path(store).resolve()),
         "conversations": [
             {
                 "id": story.id,

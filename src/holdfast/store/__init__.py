@@ -7,17 +7,19 @@ Databases that hold memory: one protocol, and what implements it.
 from __future__ import annotations
 
 import os
-from importlib import import_module
 
 from ..clock import Clock, utc_now
 from ..config import Config
 from ..errors import ConfigError
+from ..reports import StoreInit
+from .copying import copy
 from .events import Kept
+from .extras import is_address, of_extra
 from .protocol import Store
 from .sqlite import SqliteStore
 from .sqlstore import SqlStore
 
-__all__ = ["SqliteStore", "Store", "is_address", "open_store"]
+__all__ = ["SqliteStore", "Store", "copy", "initialize", "is_address", "open_store"]
 
 
 def open_store(location: str | os.PathLike[str], config: Config, clock: Clock = utc_now) -> Store:
@@ -39,16 +41,27 @@ def open_store(location: str | os.PathLike[str], config: Config, clock: Clock = 
     return store
 
 
-def is_address(location: str | os.PathLike[str]) -> bool:
-    """Whether *location* names a server's database, and not a file."""
-    return isinstance(location, str) and "://" in location
+def initialize(location: str, role: str = "holdfast_app", password: str | None = None) -> StoreInit:
+    """
+    Make a PostgreSQL database ready: the schema up to date, and a role with the least that applications need.
+
+    Safe to run again, as after an upgrade.
+
+    Args:
+        location: ``postgresql://…`` of a role that may create tables, and roles unless *role* is there.
+        role: what applications log in as; made when it is not there.
+        password: of a role that is made; a random one when not given.
+
+    Raises:
+        StoreError: the login may not do it, or *role* is one that row level security does not hold.
+        ConfigError: *location* is no address, or the driver is not installed.
+    """
+    if not is_address(location):
+        raise ConfigError("only a server's database is made ready; a file needs nothing", hint="postgresql://…")
+    ready: StoreInit = of_extra("postgresroles").initialize(location, role, password)
+    return ready
 
 
 def _postgres(location: str, config: Config) -> SqlStore:
-    """The PostgreSQL store; its driver is an optional extra."""
-    try:
-        store: SqlStore = import_module(f"{__package__}.postgres").PostgresStore(location, config)
-    except ImportError as error:
-        hint = "pip install 'holdfast[postgres]'"
-        raise ConfigError(f"PostgreSQL needs a package that is not installed: {error.name}", hint=hint) from error
+    store: SqlStore = of_extra("postgres").PostgresStore(location, config)
     return store

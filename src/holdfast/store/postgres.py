@@ -11,6 +11,7 @@ import os
 import threading
 import time
 import weakref
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -22,6 +23,7 @@ from ..config import Config
 from ..errors import StoreClosed, StoreError
 from ..scope import Scope
 from .connections import Connection, Connections, connect
+from .copying import copy
 from .eraseview import SqlEraseView
 from .postgresschema import migrate
 from .protocol import ReadView, Scrubbed, WriteView
@@ -59,6 +61,7 @@ class PostgresStore(SqlStore):
             ConfigError: the address cannot be read.
         """
         super().__init__()
+        self._location = location
         self._config = config
         self._process = os.getpid()
         self._inside = threading.local()
@@ -144,6 +147,11 @@ class PostgresStore(SqlStore):
         if getattr(self._inside, "a_call", False):
             raise StoreError("a store was called from within read() or write()", hint="use the view that was given")
 
+    def changes(self) -> int:
+        """See the protocol; a snapshot is another one whenever a transaction that wrote has ended."""
+        (seen,) = self._reading(lambda driver: driver.run("snapshot", {}))
+        return zlib.crc32(seen[0].encode())
+
     def stats(self) -> Mapping[str, int]:
         """See the protocol."""
         found = self._reading(lambda driver: driver.run("rows_per_table", {}) + driver.run("file_bytes", {}))
@@ -155,9 +163,11 @@ class PostgresStore(SqlStore):
         return Scrubbed(why=UNSEARCHED)
 
     def backup(self, path: str) -> None:
-        """See the protocol."""
-        hint = "use pg_dump, or `holdfast store copy` into a SQLite file"
-        raise StoreError("a server's database is not backed up to a file from here", hint=hint)
+        """See the protocol; the copy is a SQLite file, for a server has its own ways to keep another."""
+        self._checked()
+        if os.path.exists(path):
+            raise StoreError(f"there is a file at {path} already", hint="remove it, or choose another path")
+        copy(self._location, path)
 
     def close(self) -> None:
         """See the protocol."""

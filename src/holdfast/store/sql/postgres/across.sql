@@ -27,3 +27,6 @@ SELECT org, user_id, bot, id, state, fence, attempt, lease_until AS due_at, crea
 
 -- name: file_bytes
 SELECT 'bytes', pg_database_size(current_database());
+
+-- name: snapshot
+SELECT CAST(pg_current_snapshot() AS text);
