@@ -82,6 +82,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="both",
         help="what the memories of the tests are kept in; both: in SQLite, and some once more in PostgreSQL",
     )
+    parser.addoption("--full", action="store_true", help="crash and cancel as often as the docs say, not a few times")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -93,6 +94,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("_kept_in", ["postgres"], indirect=True)
     elif asked == "both" and twice and not of_file:
         metafunc.parametrize("_kept_in", ["sqlite", "postgres"], indirect=True)
+
+
+@pytest.fixture(scope="session")
+def full(request: pytest.FixtureRequest) -> bool:
+    """Whether something shall happen as often as the figures in the docs say."""
+    return bool(request.config.getoption("--full"))
 
 
 @pytest.fixture(scope="session")
