@@ -54,12 +54,12 @@ class Caller:
         )
 
 
-def caller(request: Request) -> Caller:
+async def caller(request: Request) -> Caller:
     """Who asks; the gate has put the grant there."""
     return Caller(request.app.state.memory, request.state.grant)
 
 
-def _named(_org: Org = None, _bot: Bot = "default", _subject: Subject = None) -> None:
+async def _named(_org: Org = None, _bot: Bot = "default", _subject: Subject = None) -> None:
     """Nothing: the gate has read these; here they are told to the document of the API."""
 
 
@@ -67,17 +67,17 @@ Asked = Annotated[Caller, Depends(caller)]
 NAMED = [Depends(_named)]
 
 
-def _person(asked: Asked, user: UserName) -> Person:
+async def _person(asked: Asked, user: UserName) -> Person:
     return asked.person()
 
 
-def _conversation(
+async def _conversation(
     asked: Asked, user: UserName, conversation: ConversationName, incognito: Incognito = False
 ) -> Conversation:
     return asked.conversation(conversation, incognito=incognito)
 
 
-def tasks_of(request: Request) -> Tasks:
+async def tasks_of(request: Request) -> Tasks:
     """The long work of this server."""
     found: Tasks = request.app.state.tasks
     return found
