@@ -1,7 +1,7 @@
 """
 Requests a second and how long they take over HTTP, by 1, 16 and 64 clients on this machine.
 
-    python benchmarks/serving.py [--seconds 2] [--rounds 2] [--clients 1 16 64] [--listeners 500] [--site DIR ...]
+    python benchmarks/serving.py [--seconds 1] [--rounds 2] [--clients 1 16 64] [--listeners 500] [--site DIR ...]
 
 Served are, each by uvicorn in a process of its own:
 
@@ -296,7 +296,7 @@ def langgraph() -> Any:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 16, 64])
     parser.add_argument("--listeners", type=int, default=500)
