@@ -36,6 +36,7 @@ from .ledger import Ledger
 from .llm import Function
 from .llm.protocol import LanguageModel
 from .memory import Memory
+from .observing import Watcher
 from .person import Person
 from .prompts import Prompts
 from .reports import (
@@ -373,6 +374,20 @@ class AsyncMemory:
     def vault(self) -> AsyncVault:
         """Keys of providers that users and orgs bring: set, listed without the key, removed, sealed anew."""
         return AsyncVault(self._sync.vault)
+
+    async def observe(self, watcher: Watcher) -> None:
+        """
+        Have ``watcher(what, of, amount)`` called after each piece of work of this process, for metrics.
+
+        ``message`` (of a role), ``event`` (of a kind) and ``summary`` (of a level) with how many; ``context``, ``search``
+        (of ``hit`` or ``empty``) and ``job`` (of a kind) with the seconds; ``job.done``, ``job.failed``, ``job.waiting``
+        with 1.  Whatever thread did the work calls it; it must neither raise nor wait.
+        """
+        await asyncio.to_thread(self._sync.observe, watcher)
+
+    async def size_bytes(self) -> int:
+        """How large the store is; cheap to ask."""
+        return await asyncio.to_thread(self._sync.size_bytes)
 
     @property
     def events(self) -> AsyncEvents:

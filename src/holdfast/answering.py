@@ -26,6 +26,7 @@ from .embed.protocol import Embedder
 from .figures import Explained
 from .ingest.consent import effective
 from .ingest.redact import told
+from .observing import Observed, timed
 from .privacy.choices import state_of
 from .recall.beliefs import believed, facts_at, unexpired, with_replacements
 from .recall.cache import IndexCache
@@ -66,6 +67,7 @@ class Answering:
         self.store, self.config, self.clock, self.now_ms = store, config, clock, now_ms
         self.embedder, self._previous = embedders
         self._note_uses, self._note_shown = note_uses, note_shown
+        self.observed = Observed()
         self.cache = IndexCache(config.index_cache_mb * 1_000_000) if config.index_cache_mb else None
 
     def forget_caches(self) -> None:
@@ -73,6 +75,7 @@ class Answering:
         if self.cache is not None:
             self.cache.clear()
 
+    @timed("search")
     def search(
         self,
         scope: Scope,
@@ -152,6 +155,7 @@ class Answering:
             for hit in with_replacements(view, hits)
         ]
 
+    @timed("context")
     def context(
         self,
         scope: Scope,

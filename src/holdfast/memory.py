@@ -33,6 +33,7 @@ from .ledger import Ledger
 from .llm import Function, model_of
 from .llm.protocol import Closable, LanguageModel
 from .measures.report import metrics, window_of
+from .observing import Watcher
 from .person import Person
 from .pipeline import Pipeline
 from .reports import BackfillReport, DigestReport, Report, Usage
@@ -361,6 +362,20 @@ class Memory:
     def vault(self) -> Vault:
         """Keys of providers that users and orgs bring: set, listed without the key, removed, sealed anew."""
         return Vault(self._pipeline)
+
+    def observe(self, watcher: Watcher) -> None:
+        """
+        Have ``watcher(what, of, amount)`` called after each piece of work of this process, for metrics.
+
+        ``message`` (of a role), ``event`` (of a kind) and ``summary`` (of a level) with how many; ``context``, ``search``
+        (of ``hit`` or ``empty``) and ``job`` (of a kind) with the seconds; ``job.done``, ``job.failed``, ``job.waiting``
+        with 1.  Whatever thread did the work calls it; it must neither raise nor wait.
+        """
+        self._pipeline.observed.watchers.append(watcher)
+
+    def size_bytes(self) -> int:
+        """How large the store is; cheap to ask."""
+        return self._pipeline.store.size_bytes()
 
     @property
     def events(self) -> Events:

@@ -95,6 +95,7 @@ class Pipeline:
         self.shown = Shown(self.now_ms)
         notes = (self.uses.note, self.shown.note)
         self.answering = Answering(store, config, clock, (embedder, previous), self.now_ms, *notes)
+        self.observed, store.counting = self.answering.observed, self.answering.observed.count
         self._orders = Orders(embed=embeds)
         reader = ReadFacts(store, config, registry(config.categories), self.now_ms, embeds, embedder)
         self.kits = Kits(Parts(store, config, self.now_ms, embedder, reader), model, self.own)
@@ -109,6 +110,7 @@ class Pipeline:
             attempts=config.job_attempts,
             backoff_ms=config.job_backoff_ms,
             wake=threading.Event(),
+            observed=self.observed,
         )
         self._reembed = Reembed(store, embedder, self.now_ms) if embedder is not None and config.embed_anew else None
         self._workers = Workers(self.queue, config.workers, self._order_vectors) if background else None

@@ -23,7 +23,20 @@ GENERATED = [PACKAGE / "aio.py", PACKAGE / "client" / "aio.py"]  # nobody reads 
 
 # The path of a message, lowest first: a part imports what stands above it in this list, never what stands on its own
 # line.  Only the parts of BASE may use each other.
-BASE = {"types", "reports", "figures", "errors", "config", "scope", "clock", "checks", "incoming", "text", "secret"}
+BASE = {
+    "types",
+    "reports",
+    "figures",
+    "errors",
+    "config",
+    "scope",
+    "clock",
+    "checks",
+    "incoming",
+    "observing",
+    "text",
+    "secret",
+}
 LAYERS = [
     BASE,
     {"store", "llm", "embed"},

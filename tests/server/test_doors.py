@@ -33,6 +33,8 @@ Memory.people             | GET /people                                   |
 Memory.vault              | -                                             |
 Memory.ledger             | -                                             |
 Memory.events             | -                                             |
+Memory.observe            | -                                             |
+Memory.size_bytes         | -                                             |
 Events.changes            | -                                             |
 Events.news               | GET {u}/events                                |
 Events.of_org             | GET /audit                                    |
@@ -114,6 +116,8 @@ WHY_NOT = {
     "Memory.backup": "writes a file on the machine of the store, and holds everybody",
     "Memory.access": "opens a door: GET, POST and DELETE /keys",
     "Memory.vault": "opens a door: GET, PUT and DELETE /provider-keys, of the org and of users",
+    "Memory.observe": "belongs to whoever starts the server: GET /metrics is made of it",
+    "Memory.size_bytes": "is told by GET /metrics",
     "Memory.events": "opens a door: GET /audit, and the events of users",
     "Events.changes": "is what streams of events look at",
     "Access.stands": "is what open streams ask about their keys",

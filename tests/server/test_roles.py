@@ -49,6 +49,7 @@ POST   /v1/backfill                                                    o
 POST   /v1/digest                                                      o
 GET    /v1/usage                                                       o
 POST   /v1/import                                                      oa
+GET    /metrics                                                        o
 GET    /v1/audit                                                       o
 GET    /v1/users/{user:name}/events                                    oaus
 GET    /v1/users/{user:name}/audit                                     oau

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..clock import from_ms
+from ..observing import Observed
 from ..reports import DigestReport
 from ..scope import Scope
 from ..store.protocol import Store
@@ -50,6 +51,7 @@ class Queue:
     attempts: int
     backoff_ms: int
     wake: threading.Event = field(default_factory=threading.Event)
+    observed: Observed = field(default_factory=Observed)
 
     def claim(self, *, kinds: Sequence[str] = (), person: Scope | None = None, ahead_ms: int = 0) -> Job | None:
         """One job that is due now or within *ahead_ms*, leased to this worker; ``None`` when there is none."""

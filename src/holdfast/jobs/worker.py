@@ -35,6 +35,15 @@ def attempt(queue: Queue, job: Job) -> DigestReport:
         StoreError: the store itself fails; the lease runs out and the job is taken up again.
         KeyboardInterrupt: somebody stopped the program; the job is ready for whoever comes next.
     """
+    began = time.perf_counter()
+    report = _settled(queue, job)
+    ended = "waiting" if report.waiting else "failed" if report.failed else "done"
+    queue.observed("job", job.kind, time.perf_counter() - began)
+    queue.observed(f"job.{ended}", job.kind, 1)
+    return report
+
+
+def _settled(queue: Queue, job: Job) -> DigestReport:
     try:
         return queue.run(job)
     except StoreError:

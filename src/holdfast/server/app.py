@@ -14,10 +14,11 @@ from starlette.concurrency import run_in_threadpool
 
 from .. import __version__
 from ..memory import Memory
-from . import brought, choices, conversations, events, operating, people, problems, work
+from . import brought, choices, conversations, events, meters, operating, people, problems, work
 from .gate import Gate, Grant
 from .imports import Imports
 from .journal import Joined, Journal
+from .meters import Metered, Meters
 from .pages import conversations as talks
 from .pages import entrance, me, shell, takeaway
 from .pages import jobs as job_pages
@@ -77,6 +78,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     )
     app.state.memory = memory
     app.state.imports = imports
+    app.state.meters = Meters(memory, tail)
     app.state.tasks, app.state.tail, app.state.settings = tasks, tail, settings
     problems.install(app, shell.as_page)
     table = routes()
@@ -93,6 +95,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     if settings.traced:
         app.add_middleware(Joined)
     app.add_middleware(Journal)
+    app.add_middleware(Metered, meters=app.state.meters)
     return app
 
 
@@ -137,6 +140,6 @@ def of_request(context: Context[Any, Any]) -> Whose:
 def routes() -> Table:
     """Every route there is."""
     table = Table()
-    for part in (conversations, people, choices, brought, work, events, operating, *PAGES):
+    for part in (conversations, people, choices, brought, work, events, meters, operating, *PAGES):
         table.routes += part.table.routes
     return table

@@ -9,6 +9,7 @@ nowhere else.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -87,6 +88,7 @@ class Gate:
         self._access = access
         self._settings = settings
         self._rates = Rates(settings.requests_per_minute, time.monotonic)
+        self._rates_of_orgs = Rates(settings.org_requests_per_minute, time.monotonic)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -94,12 +96,8 @@ class Gate:
             return
         headers = _headers(scope)
         if scope["method"] == "HEAD":
-            state = {**scope.get("state", {}), "head": True}
-            scope = {
-                **scope,
-                "method": "GET",
-                "state": state,
-            }  # the server, which keeps its own scope, leaves the body out
+            scope.setdefault("state", {})["head"] = True
+            scope = {**scope, "method": "GET"}  # the server, which keeps its own scope, leaves the body out
         try:
             cors = self._page(headers)
             send = _with_headers(send, cors)
@@ -181,10 +179,11 @@ class Gate:
         return key
 
     def _rate(self, key: ApiKey) -> None:
-        wait_s = self._rates.take((key.org, key.id))
-        if wait_s > 0:
-            headers = {"Retry-After": str(max(1, round(wait_s)))}
-            raise Refused(problem(429, "too-often", "Too many requests with this key", headers=headers))
+        for rates, whose in ((self._rates, "with this key"), (self._rates_of_orgs, "of this org")):
+            wait_s = rates.take((key.org, key.id) if rates is self._rates else key.org)
+            if wait_s > 0:
+                headers = {"Retry-After": str(max(1, math.ceil(wait_s)))}
+                raise Refused(problem(429, "too-often", f"Too many requests {whose}", headers=headers))
 
     def _size(self, headers: Mapping[str, str], limits: Limits) -> None:
         length = headers.get("content-length", "0")

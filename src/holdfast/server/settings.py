@@ -16,7 +16,8 @@ class ServerSettings:
     name is refused, so that a page elsewhere cannot reach the server by a name of its own that points here.
     ``allowed_origins`` are the pages (``https://chat.example``) whose scripts may ask from a browser.
 
-    ``streams`` is how many streams of events may be open at a time.
+    ``requests_per_minute`` is of one key, ``org_requests_per_minute`` of all keys of one org; each process counts for
+    itself.  ``streams`` is how many streams of events may be open at a time.
 
     ``upstream_base_url`` is where chats go (``https://api.openai.com/v1``), opened by ``upstream_key``; ``None``: there
     is no such place.  A memory that has not answered a chat after ``memory_timeout_s`` is left out of it.
@@ -33,6 +34,7 @@ class ServerSettings:
     upload_timeout_s: float = 900.0
     header_timeout_s: float = 10.0
     requests_per_minute: int = 6_000
+    org_requests_per_minute: int = 60_000
     streams: int = 2_000
     upstream_base_url: str | None = None
     upstream_key: str | None = field(default=None, repr=False)

@@ -7,7 +7,8 @@ something; nobody else writes any.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,7 +41,16 @@ class EventWrites(EventReads, Protocol):
 
 
 class EventLooks(Protocol):
-    """What a `Store` tells across people."""
+    """
+    What a `Store` tells across people.
+
+    ``counting`` hears after each transaction of this process what it changed: how many, by (what, of which kind).
+    """
+
+    counting: Callable[[Counter[tuple[str, str]]], None] | None
+
+    def size_bytes(self) -> int:
+        """How large the store is."""
 
     def changes(self) -> int:
         """

@@ -275,6 +275,10 @@ class SqlStore(ABC):
 
         return self._telling(work, lambda _: (org, "", ""))
 
+    def size_bytes(self) -> int:
+        """See the protocol."""
+        return int(self._reading(lambda driver: driver.run("file_bytes", {}))[0][1])
+
     def changes(self) -> int:
         """See the protocol."""
         self._looked += 1  # a database that does not say whether something changed is looked at each time

@@ -1,0 +1,51 @@
+"""Tell whoever wants to know how much was done and how long it took; nothing of what was said."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+Watcher = Callable[[str, str, float], None]
+"""Called with what was done, of which kind, and how many or how many seconds; see `Memory.observe`."""
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Observed:
+    """Those who want to know about the work of one memory."""
+
+    def __init__(self) -> None:
+        self.watchers: list[Watcher] = []
+
+    def __call__(self, what: str, of: str, amount: float) -> None:
+        for watcher in self.watchers:
+            watcher(what, of, amount)
+
+    def count(self, counted: Counter[tuple[str, str]]) -> None:
+        """Tell of many things at once, by (what, of)."""
+        if self.watchers:
+            for (what, of), number in counted.items():
+                self(what, of, number)
+
+
+def timed(what: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """
+    A decorator for methods of what has ``observed``: tells how long a call took, and of a list whether it holds anything.
+    """
+
+    def around(call: Callable[P, T]) -> Callable[P, T]:
+        @wraps(call)
+        def timing(*args: P.args, **named: P.kwargs) -> T:
+            began = time.perf_counter()
+            answer = call(*args, **named)
+            of = ("hit" if answer else "empty") if isinstance(answer, list) else ""
+            observed: Observed = getattr(args[0], "observed")  # noqa: B009  the method's own object
+            observed(what, of, time.perf_counter() - began)
+            return answer
+
+        return timing
+
+    return around
