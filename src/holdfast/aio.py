@@ -379,9 +379,8 @@ class AsyncMemory:
         """
         Have ``watcher(what, of, amount)`` called after each piece of work of this process, for metrics.
 
-        ``message`` (of a role), ``event`` (of a kind) and ``summary`` (of a level) with how many; ``context``, ``search``
-        (of ``hit`` or ``empty``) and ``job`` (of a kind) with the seconds; ``job.done``, ``job.failed``, ``job.waiting``
-        with 1.  Whatever thread did the work calls it; it must neither raise nor wait.
+        How many: ``message`` (of a role), ``event``, ``summary`` (of a level), ``job.done``, ``job.failed``, ``job.waiting``.
+        Seconds: ``context``, ``search`` (of ``hit`` or ``empty``), ``job`` (of a kind).  It is called by whatever thread, and must neither raise nor wait.
         """
         await asyncio.to_thread(self._sync.observe, watcher)
 
