@@ -32,12 +32,14 @@ IN_COMMANDS = {
     "after an opt-out `holdfast opt-in`",
     "keys() lists them": "`holdfast keys` lists them",
     "jobs() lists them": "`holdfast jobs` lists them",
+    "list() shows them": "`holdfast provider-keys` lists them",
     "load() lists them": "`holdfast messages` shows them with their numbers",
     "opt_in() first": "`holdfast opt-in` first",
     "pass what export() returned": "name a file that `holdfast export` wrote",
     "rebuilds() lists them": "`holdfast rebuild --list` lists them",
     "resume() first": "`holdfast resume` first, after an opt-out `holdfast opt-in`",
     "reset(name) takes ours again": "--reset takes ours again",
+    "versions(name) lists them": "`holdfast prompts NAME --versions` lists them",
 }
 
 
