@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, urlencode
 import anyio
 import httpx2
 
+from ...errors import BadInput
 from ...llm.guarded import upstream_client
 from ...memory import Memory
 from ...secret import Upstream as BroughtUpstream
@@ -148,7 +149,10 @@ def upstream_of(memory: Memory, settings: ServerSettings, org: str, user: str | 
         EndpointRefused: the operator does not allow its address any more.
         StoreError: nobody can say whether there is one.
     """
-    own = memory.vault.upstream(org=org, user=user)
+    try:
+        own = memory.vault.upstream(org=org, user=user)
+    except BadInput:  # a name that cannot be one has no key of its own
+        own = memory.vault.upstream(org=org)
     if own is not None and own.provider in SAME_PROTOCOL:
         return Upstream(own.base_url, own=own)
     return Upstream(settings.upstream_base_url, settings.upstream_key) if settings.upstream_base_url else None
