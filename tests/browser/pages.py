@@ -65,25 +65,25 @@ CONVERSATIONS: list[Visit] = [
 ]
 PEOPLE: list[Visit] = [
     Visit("people", "/dashboard/people"),
-    Visit("people: searched", "/dashboard/people?q=pri"),
-    Visit("people: none", "/dashboard/people", world="bare"),
+    Visit("people: searched", "/dashboard/people?q=pri", hostile=False),
+    Visit("people: none", "/dashboard/people", world="bare", hostile=False),
     Visit("person", "/dashboard/people/{person}"),
-    Visit("person: pets", "/dashboard/people/{owner}"),
-    Visit("person: paused", "/dashboard/people/{paused}"),
-    Visit("person: opted out", "/dashboard/people/{gone}"),
-    Visit("person: nobody", "/dashboard/people/{person}", world="bare"),
+    Visit("person: pets", "/dashboard/people/{owner}", hostile=False),
+    Visit("person: paused", "/dashboard/people/{paused}", hostile=False),
+    Visit("person: opted out", "/dashboard/people/{gone}", hostile=False),
+    Visit("person: nobody", "/dashboard/people/{person}", world="bare", hostile=False),
     Visit("belief", "/dashboard/people/{person}/belief?category=dietary"),
     Visit("belief: many values", "/dashboard/people/{person}/belief?category=hobby&key={person}"),
-    Visit("belief: none", "/dashboard/people/{person}/belief?category=nothing"),
+    Visit("belief: none", "/dashboard/people/{person}/belief?category=nothing", hostile=False),
 ]
 ME: list[Visit] = [
     Visit("me", "/me", who="user"),
     Visit("me: just changed", "/me?done=changed&undo={fact}", who="user"),
-    Visit("me: refused", "/me?done=refused&why=paused", who="user"),
-    Visit("me: pets", "/me", who="user", user="owner"),
-    Visit("me: paused", "/me", who="user", user="paused"),
-    Visit("me: opted out", "/me", who="user", user="gone"),
-    Visit("me: nothing yet", "/me", who="user", world="bare"),
+    Visit("me: refused", "/me?done=refused&why=paused", who="user", hostile=False),
+    Visit("me: pets", "/me", who="user", user="owner", hostile=False),
+    Visit("me: paused", "/me", who="user", user="paused", hostile=False),
+    Visit("me: opted out", "/me", who="user", user="gone", hostile=False),
+    Visit("me: nothing yet", "/me", who="user", world="bare", hostile=False),
 ]
 OPERATING: list[Visit] = [
     Visit("recall lab", "/dashboard/recall"),

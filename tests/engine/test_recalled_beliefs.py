@@ -43,6 +43,24 @@ def test_a_turn_that_was_taken_back_says_so(memory):
     assert hit.replaced_by == "nothing, it was taken back"
 
 
+def test_a_turn_that_was_corrected_says_what_held_instead(memory):
+    """ "Seattle" was put right by hand: its turn says so; when the correction is taken back, the correction says so."""
+    ana = memory.person("ana")
+    memory.conversation("c", user="ana").record("I live in Seattle.")
+    (home,) = ana.facts("home")
+    ana.correct(home.id, value="Tacoma")
+
+    def noted(query):
+        return {hit.text: hit.replaced_by for hit in ana.search(query, kinds=("message",))}
+
+    assert noted("Seattle")["I live in Seattle."] == "Lives in Tacoma."
+    ana.restore(home.id)
+    assert noted("Tacoma Seattle live") == {
+        "I live in Seattle.": "",
+        "home, lives in: Tacoma": "Lives in Seattle.",
+    }
+
+
 def test_a_value_that_came_back_is_not_marked(memory):
     chat = memory.conversation("c", user="ana")
     for place in ("Lisbon", "Porto", "Lisbon"):

@@ -62,7 +62,8 @@ def _replacement(view: ReadView, fact_id: str) -> str:
         return ""
     newest, replaced = row.fact, False
     while newest.superseded_by and (after := view.fact(newest.superseded_by)):
-        replaced |= newest.ended_because == "replaced"  # a sentence that was merged into another still holds
+        # corrected counts as well; a sentence that was merged into another still holds
+        replaced |= newest.ended_because in ("replaced", "never_true")
         newest = after.fact
     if newest.live:
         return newest.text if replaced and newest.text != row.fact.text else ""

@@ -158,3 +158,12 @@ def test_values_at_the_same_time_stand_in_lanes_of_their_own(memory, clock):
     assert sorted(one.lane for one in placed) == [0, 1, 2]
     assert all(0 <= one.start <= 992 and 8 <= one.width <= 1000 for one in placed)
     assert spans([], clock()) == ([], 0)
+
+
+def test_what_happened_is_told_without_what_was_said(desk):
+    page = desk.get(ANA, headers={"X-Fragment": "audit"}).text
+
+    told = re.findall(r"<td>((?:message|fact) [a-z]+)</td><td>(\w+)</td>", page)
+    assert {("fact added", "local"), ("fact replaced", "local"), ("message added", "local")} <= set(told)
+    assert "fish" not in page
+    assert "Porto" not in page

@@ -16,10 +16,11 @@ from fastapi import Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from ...clock import from_ms
 from ...errors import BadInput
 from ...memory import Memory
 from ...person import Person
-from ...reports import ErasureReceipt
+from ...reports import ErasureReceipt, Event
 from ...scope import SELF
 from ...types import Fact, FactChange
 from ..caller import Asked, Caller, UserName, Whose
@@ -35,6 +36,7 @@ ONE = LIST + "/{user:name}"
 BELIEF = ONE + "/belief"
 ROWS = 50
 MOST_LOOKED_AT = 20_000
+SHOWN_EVENTS = 50
 WORD = "erase"
 Key = tuple[str, str, str]
 
@@ -160,14 +162,22 @@ def _person(
         subjects=by_subject(whose.facts(), ever, said.topics()),
         archived=[fact for fact in ever if fact.ended_because == ARCHIVED],
         rejected=whose.rejected(limit=20),
+        happened=_happened(whose),
         conversations=whose.conversations(),
         receipt=receipt,
         word=WORD,
+        from_ms=from_ms,
         owner=SELF,
         shown=shown,
         plain=_plain,
         belief_of=lambda fact: _belief_of(user, fact, scope_query(grant.org, grant.bot, grant.subject)),
     )
+
+
+def _happened(whose: Person) -> list[Event]:
+    """The last that happened, the newest first; jobs come and go, and are told on their own page."""
+    found = whose.audit(limit=10 * SHOWN_EVENTS)
+    return [event for event in found if not event.kind.startswith("job.")][:SHOWN_EVENTS]
 
 
 def _belief_of(user: str, fact: Fact, scope: dict[str, str]) -> str:

@@ -1,0 +1,186 @@
+"""What a person does at ``/me``, in a browser, from the link of an app to the receipt."""
+
+from __future__ import annotations
+
+import json
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from .chromium import Visitor, go, until
+from .served import Site
+
+CONTEXT = "/v1/users/priya/conversations/japan/context"
+
+
+def context_of(site: Site) -> str:
+    """What a model would be shown next, asked for as an app does."""
+    headers = {"Authorization": f"Bearer {site.key('app')}"}
+    answer = httpx.post(site.origin + CONTEXT, headers=headers, json={"query": "Where do I live?"}, timeout=60)
+    assert answer.status_code == 200
+    return json.dumps(answer.json()["messages"])
+
+
+expect.set_options(timeout=20_000)  # a machine that does other things as well
+
+
+def belief(page: Page, words: str):
+    return page.locator(".belief", has_text=words)
+
+
+@pytest.fixture
+def priya(fresh: Site, visitor) -> Visitor:
+    return visitor(fresh, "user", "priya")
+
+
+@pytest.fixture
+def page(priya: Visitor) -> Page:
+    opened = priya.open("/me", width=360, height=740)
+    yield opened
+    assert priya.watch.all == []
+
+
+def test_an_app_sends_somebody_to_their_own_page(fresh, chromium):
+    """A token minted over REST, a link with the key behind the ``#``, and the page is theirs; the key is nowhere to be seen."""
+    app = {"Authorization": f"Bearer {fresh.key('app')}"}
+    made = httpx.post(fresh.origin + "/v1/tokens", headers=app, json={"user": "priya"}, timeout=60).json()
+    context = chromium.new_context()
+    page = context.new_page()
+    go(page, f"{fresh.origin}/sign-in?next=%2Fme#key={made['key']}")
+
+    page.wait_for_url(f"{fresh.origin}/me")
+    expect(page.locator("h1")).to_have_text("What I remember about you")
+    assert made["key"] not in page.content() + json.dumps(context.cookies())
+    assert page.evaluate("() => document.cookie") == ""  # HttpOnly
+    context.close()
+
+
+def test_a_corrected_fact_changes_the_next_context(fresh, page):
+    assert "Seattle" in context_of(fresh)
+    home = belief(page, "Lives in Seattle.")
+    home.locator("summary", has_text="Change").click()
+    home.get_by_label("What is right?").fill("Tacoma")
+    page.evaluate("() => { window.sameDocument = true; }")
+    home.get_by_role("button", name="Save").click()
+
+    expect(belief(page, "Lives in Tacoma.")).to_have_count(1)
+    assert page.evaluate("() => window.sameDocument === true")
+    expect(page.locator("#said")).to_contain_text("The next answer knows it.")
+    assert "loaded once" in page.evaluate(
+        "() => performance.getEntriesByType('navigation').length === 1 && 'loaded once'"
+    )
+    changed = context_of(fresh)
+    assert "Lives in Tacoma. (since" in changed
+    assert "Lives in Seattle. (since" not in changed
+    assert "I live in Seattle, so what airports should I be looking at? (later replaced by: Lives in Tacoma.)" in changed
+
+    page.locator("#said").get_by_role("button", name="Undo").click()
+    expect(belief(page, "Lives in Seattle.")).to_have_count(1)
+    back = context_of(fresh)
+    assert "Lives in Seattle. (since" in back
+    assert "lives in: Tacoma (later replaced by: Lives in Seattle.)" in back
+
+
+def test_forgetting_can_be_taken_back_for_a_moment_and_then_shows_a_receipt(fresh, page):
+    """The first time it is undone and nothing was sent; the second time it is waited for."""
+    violin = belief(page, "Plays: the violin.")
+    for undone in (True, False):
+        violin.get_by_text("Forget", exact=True).click()
+        violin.get_by_role("button", name="Forget it").click()
+        expect(page.get_by_role("button", name="Undo")).to_be_focused()
+        if undone:
+            page.keyboard.press("Enter")
+            expect(violin).to_be_visible()
+            assert len(fresh.memory.person("priya").facts("hobby")) == 1
+    expect(page.locator("#receipt")).to_contain_text("no trace of it", timeout=20_000)
+    expect(violin).to_have_count(0)
+    assert fresh.memory.person("priya").facts("hobby") == []
+
+
+def test_pausing_stops_what_is_used_and_going_on_brings_it_back(fresh, page):
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator("#status")).to_contain_text("Memory is paused")
+    assert "Seattle" not in context_of(fresh)
+    expect(page.locator("summary", has_text="Change")).to_have_count(0)
+
+    page.get_by_role("button", name="Go on remembering").click()
+    expect(page.locator("#status")).to_contain_text("Memory is on")
+    assert "Seattle" in context_of(fresh)
+
+
+def test_everything_is_erased_with_a_receipt(fresh, page):
+    page.get_by_text("Forget everything").first.click()
+    page.get_by_label("Type").fill("forget")
+    page.get_by_role("button", name="Forget everything").click()
+
+    expect(page.locator("#receipt")).to_contain_text("the bytes on disk were searched")
+    expect(page.locator("#facts")).to_contain_text("I know nothing about you yet.")
+    assert fresh.memory.person("priya").export()["conversations"] == []
+    assert "Seattle" not in context_of(fresh)
+
+
+def test_both_downloads_arrive(page):
+    for name, words in (("Download to read", "Lives in Seattle."), ("Download as data", '"format": "holdfast-person"')):
+        with page.expect_download() as found:
+            page.get_by_role("link", name=name).click()
+        assert words in found.value.path().read_text(encoding="utf-8")
+
+
+def test_a_change_by_keyboard_alone(page):
+    """From the address bar: skip to the content, to the fact, open Change, write, Enter; Escape closes what was opened."""
+    page.keyboard.press("Tab")
+    assert page.evaluate("() => document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+
+    def tab_to(words: str) -> None:
+        for _ in range(80):
+            page.keyboard.press("Tab")
+            focused = page.evaluate("() => document.activeElement.ariaLabel || document.activeElement.textContent")
+            if words in focused:
+                return
+        raise AssertionError(f"the keyboard does not reach {words}")
+
+    tab_to("Change: Lives in Seattle.")
+    page.keyboard.press("Enter")
+    field = belief(page, "Lives in Seattle.").get_by_label("What is right?")
+    expect(field).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(belief(page, "Lives in Seattle.").locator("summary", has_text="Change")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(field).to_be_focused()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("Tacoma")
+    page.keyboard.press("Enter")
+
+    expect(belief(page, "Lives in Tacoma.")).to_have_count(1)
+    assert page.evaluate("() => document.activeElement !== document.body")
+
+
+def test_all_of_it_works_without_scripts(fresh, chromium):
+    context = chromium.new_context(java_script_enabled=False)
+    context.add_cookies([{"name": "holdfast_key", "value": fresh.key("user", user="priya"), "url": fresh.origin}])
+    page = context.new_page()
+    go(page, fresh.origin + "/me")
+    home = belief(page, "Lives in Seattle.")
+    home.locator("summary", has_text="Change").click()
+    home.get_by_label("What is right?").fill("Tacoma")
+    home.get_by_role("button", name="Save").click()
+    expect(page.locator("#said")).to_contain_text("Changed.")
+    violin = belief(page, "Plays: the violin.")
+    violin.get_by_text("Forget", exact=True).click()
+    violin.get_by_role("button", name="Forget it").click()
+
+    expect(page.locator("#receipt")).to_contain_text("Erased")
+    expect(belief(page, "Lives in Tacoma.")).to_have_count(1)
+    expect(violin).to_have_count(0)
+    context.close()
+
+
+def test_what_is_learned_elsewhere_appears_by_itself(fresh, page):
+    """Said in a chat while the page is open: it is there without a reload."""
+    page.evaluate("() => { window.sameDocument = true; }")
+    fresh.memory.conversation("web-42", user="priya").record("I have a cat named Miso.", "Lovely.")
+
+    until(page, lambda: belief(page, "Miso").count() > 0, 30, "the new fact")
+    assert page.evaluate("() => window.sameDocument === true")

@@ -1,0 +1,85 @@
+"""What an operator does on the pages about people."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from .chromium import Visitor
+from .served import Site
+
+expect.set_options(timeout=20_000)  # a machine that does other things as well
+
+
+@pytest.fixture
+def desk(fresh: Site, visitor) -> Visitor:
+    return visitor(fresh, "operator")
+
+
+@pytest.fixture
+def page(desk: Visitor) -> Page:
+    opened = desk.open("/dashboard/people")
+    yield opened
+    assert desk.watch.all == []
+
+
+def test_from_a_name_to_the_line_of_time_and_back_to_an_older_value(fresh, page):
+    """Search, open, look when a belief changed, put the old value back."""
+    page.keyboard.press("/")
+    page.keyboard.type("pri")
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name="priya").click()
+    page.get_by_role("link", name="Eats fish but no meat: is pescatarian.").click()
+    expect(page.locator("h1")).to_have_text("Dietary")
+    expect(page.locator("svg.line rect")).to_have_count(2)
+    widths = [page.locator("svg.line > svg").nth(n).evaluate("e => e.getBoundingClientRect().width") for n in (0, 1)]
+    assert 0 < widths[0] < widths[1]
+    expect(page.locator("#line tbody tr").first).to_contain_text(
+        re.compile("Is vegetarian.*3 Mar 2026.*to 15 Mar 2026")
+    )
+
+    page.get_by_role("button", name="Restore this value: Is vegetarian.").click()
+    expect(page.locator("#facts .belief").first).to_contain_text("believed")
+    assert [fact.key for fact in fresh.memory.person("priya").facts("dietary")] == ["vegetarian"]
+
+
+def test_what_was_never_true_is_taken_back_and_its_predecessor_holds(fresh, desk):
+    page = desk.open("/dashboard/people/priya/belief?category=dietary")
+    page.get_by_role("button", name="This was never true").click()
+
+    expect(page.locator("#line")).to_contain_text("never true")
+    assert [fact.key for fact in fresh.memory.person("priya").facts("dietary")] == ["vegetarian"]
+
+
+def test_the_quote_leads_to_the_message(page, desk):
+    page.get_by_role("link", name="priya").click()
+    page.locator(".belief", has_text="Lives in Seattle.").get_by_role(
+        "link", name=re.compile("message 11 of japan")
+    ).click()
+
+    page.wait_for_url("**/dashboard/conversations/priya/japan?at=11#m11")
+    expect(page.locator("#m11")).to_contain_text("I live in Seattle")
+
+
+def test_a_person_is_erased_with_a_typed_word_and_a_receipt(fresh, page):
+    page.get_by_role("link", name="tomasz").click()
+    page.locator("summary", has_text="Erase tomasz").click()
+    page.get_by_label("Type").fill("eras")
+    page.get_by_role("button", name="Erase everything").click()
+    assert len(fresh.memory.person("tomasz").facts()) > 0  # the browser does not send half a word
+
+    page.get_by_label("Type").fill("erase")
+    page.get_by_role("button", name="Erase everything").click()
+    expect(page.locator("#receipt")).to_contain_text("Erased: level E2")
+    assert fresh.memory.person("tomasz").facts() == []
+    assert fresh.memory.jobs("dead") == []
+
+
+def test_a_pause_shows_everywhere(fresh, page):
+    page.get_by_role("link", name="priya").click()
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator(".callout")).to_contain_text("Paused since")
+    page.get_by_role("link", name="People").first.click()
+    expect(page.locator("tr", has_text="priya")).to_contain_text("paused")
