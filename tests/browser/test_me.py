@@ -73,7 +73,9 @@ def test_a_corrected_fact_changes_the_next_context(fresh, page):
     changed = context_of(fresh)
     assert "Lives in Tacoma. (since" in changed
     assert "Lives in Seattle. (since" not in changed
-    assert "I live in Seattle, so what airports should I be looking at? (later replaced by: Lives in Tacoma.)" in changed
+    assert (
+        "I live in Seattle, so what airports should I be looking at? (later replaced by: Lives in Tacoma.)" in changed
+    )
 
     page.locator("#said").get_by_role("button", name="Undo").click()
     expect(belief(page, "Lives in Seattle.")).to_have_count(1)
