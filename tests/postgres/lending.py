@@ -39,8 +39,8 @@ class Server:
     """A server of our own, for as long as this process lives; with *haste* it would not survive a power cut."""
 
     def __init__(self, *, haste: bool) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="holdfast-postgres-"))
-        self._server = get_server(self._folder, cleanup_mode=None)
+        self.folder = Path(tempfile.mkdtemp(prefix="holdfast-postgres-"))
+        self._server = get_server(self.folder, cleanup_mode=None)
         self._process = os.getpid()
         self.admin = self._server.get_uri()
         with psycopg.connect(self.admin, autocommit=True) as connection:
@@ -64,7 +64,7 @@ class Server:
 
     def start(self) -> None:
         """Start it again."""
-        self._control("-l", str(self._folder / "log"), "-o", f'-h "" -k {self._sockets()}', "start")
+        self._control("-l", str(self.folder / "log"), "-o", f'-h "" -k {self._sockets()}', "start")
 
     def _sockets(self) -> str:
         return str(self._server.get_postmaster_info().socket_dir)
@@ -72,7 +72,7 @@ class Server:
     def _control(self, *words: str) -> None:
         pgexec(
             "pg_ctl",
-            ("-w", "-D", str(self._folder), *words),
+            ("-w", "-D", str(self.folder), *words),
             bin_path=self._server.bin_path,
             user=self._server.system_user,
             timeout=60,
@@ -80,9 +80,9 @@ class Server:
 
     def close(self) -> None:
         """Stop it; nothing of it is left."""
-        if os.getpid() == self._process and self._folder.exists():
+        if os.getpid() == self._process and self.folder.exists():
             self.stop("immediate")
-            shutil.rmtree(self._folder, ignore_errors=True)
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Lender:

@@ -41,8 +41,8 @@ _COMEBACK_S = 10.0  # how long a call waits for a server that restarts
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 UNSEARCHED = (
-    "PostgreSQL keeps deleted rows until VACUUM and its log until that is recycled: "
-    "run VACUUM, then pg_switch_wal() and a checkpoint"
+    "PostgreSQL keeps deleted rows until VACUUM, and its log until the files of that are written over; "
+    "the page on PostgreSQL names the five commands that complete it"
 )
 
 
