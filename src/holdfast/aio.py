@@ -376,12 +376,7 @@ class AsyncMemory:
         return AsyncVault(self._sync.vault)
 
     async def observe(self, watcher: Watcher) -> None:
-        """
-        Have ``watcher(what, of, amount)`` called after each piece of work of this process, for metrics.
-
-        How many: ``message`` (of a role), ``event``, ``summary`` (of a level), ``job.done``, ``job.failed``, ``job.waiting``.
-        Seconds: ``context``, ``search`` (of ``hit`` or ``empty``), ``job`` (of a kind).  It is called by whatever thread, and must neither raise nor wait.
-        """
+        """Have ``watcher(what, of, amount)`` called after each piece of work of this process; it must not raise or wait."""
         await asyncio.to_thread(self._sync.observe, watcher)
 
     async def size_bytes(self) -> int:

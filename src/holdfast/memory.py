@@ -364,12 +364,7 @@ class Memory:
         return Vault(self._pipeline)
 
     def observe(self, watcher: Watcher) -> None:
-        """
-        Have ``watcher(what, of, amount)`` called after each piece of work of this process, for metrics.
-
-        How many: ``message`` (of a role), ``event``, ``summary`` (of a level), ``job.done``, ``job.failed``, ``job.waiting``.
-        Seconds: ``context``, ``search`` (of ``hit`` or ``empty``), ``job`` (of a kind).  It is called by whatever thread, and must neither raise nor wait.
-        """
+        """Have ``watcher(what, of, amount)`` called after each piece of work of this process; it must not raise or wait."""
         self._pipeline.observed.watchers.append(watcher)
 
     def size_bytes(self) -> int:

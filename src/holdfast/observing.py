@@ -9,7 +9,12 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 Watcher = Callable[[str, str, float], None]
-"""Called with what was done, of which kind, and how many or how many seconds; see `Memory.observe`."""
+"""
+Called with what was done, of which kind, and how much, by whatever thread did it; it must neither raise nor wait.
+
+``message`` (of a role), ``event`` (of a kind) and ``summary`` (of a level) with how many; ``context``, ``search`` (of ``hit``
+or ``empty``) and ``job`` (of a kind) with the seconds; ``job.done``, ``job.failed``, ``job.waiting`` with 1.
+"""
 P = ParamSpec("P")
 T = TypeVar("T")
 
