@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
 import time
 from datetime import UTC, datetime
 
@@ -306,3 +308,27 @@ def test_a_name_that_cannot_be_one_costs_the_memory_and_not_the_chat(world):
 
     assert answer.headers["x-memory"] == "degraded; reason=bad-input"
     assert answer.parse().choices[0].message.content == "Noted!"
+
+
+def test_a_store_that_hangs_lets_every_chat_pass(serve, tmp_path):
+    """Another program holds the file; more chats come than there are threads that wait for it."""
+    world = serve(Memory(tmp_path / "chat.db", embedder=None), memory_timeout_s=0.3)
+    key = world.key()
+    holder = sqlite3.connect(tmp_path / "chat.db", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+
+    async def many():
+        async with openai.AsyncOpenAI(base_url=world.url, api_key=key, max_retries=0, timeout=60) as client:
+            asked = (
+                client.chat.completions.with_raw_response.create(model="m", messages=HELLO, user=f"u{number}")
+                for number in range(80)
+            )
+            return await asyncio.gather(*asked)
+
+    answers = asyncio.run(many())
+    holder.execute("ROLLBACK")
+    holder.close()
+
+    assert {answer.headers["x-memory"] for answer in answers} == {"degraded; reason=slow"}
+    assert {answer.parse().choices[0].message.content for answer in answers} == {"Noted!"}
+    assert len(world.model.asked) == 80

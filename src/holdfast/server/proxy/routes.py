@@ -118,7 +118,7 @@ class Proxy:
         failed = "slow"
         with anyio.move_on_after(self._settings.memory_timeout_s):
             try:
-                await run_sync(work, abandon_on_cancel=True)
+                await run_sync(work, abandon_on_cancel=True, limiter=self.pool.threads())
                 if turn.state == "off" and not turn.reason:
                     turn.state = "on"
                 return

@@ -24,6 +24,7 @@ from ...secret import Upstream as BroughtUpstream
 from ..settings import ServerSettings
 
 SAME_PROTOCOL = frozenset(("openai", "ollama"))
+THREADS = 32
 MOST_CLIENTS = 200  # for so many keys connections are kept open
 VIA = b"x-holdfast-via"
 _HOP_BY_HOP = frozenset(
@@ -184,6 +185,7 @@ class Pool:
             ),
         }
         self._clients: OrderedDict[str, _Client] = OrderedDict()
+        self._threads: anyio.CapacityLimiter | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @asynccontextmanager
@@ -194,10 +196,7 @@ class Pool:
         Raises:
             EndpointRefused: the operator allows that address no longer.
         """
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            self._loop = loop
-            self._clients.clear()
+        self._enter()
         used, gone = self._taken(upstream.own)
         used.users += 1
         try:
@@ -208,6 +207,24 @@ class Pool:
             used.users -= 1
             with anyio.CancelScope(shield=True):
                 await used.close_unused()
+
+    def threads(self) -> anyio.CapacityLimiter:
+        """
+        The threads in which the memory works for chats.
+
+        They are no others': when the store hangs, all of them may wait for it, and chats still pass.
+        """
+        self._enter()
+        if self._threads is None:
+            self._threads = anyio.CapacityLimiter(THREADS)
+        return self._threads
+
+    def _enter(self) -> None:
+        """What was made for another event loop does not work in this one."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._threads = loop, None
+            self._clients.clear()
 
     def _taken(self, own: BroughtUpstream | None) -> tuple[_Client, list[_Client]]:
         """The client for a key, and those that are not kept any longer."""
