@@ -36,6 +36,9 @@ OTHER = ("tool", "system", "hidden")
 """Kinds of messages that are no talk between two."""
 
 
+USUALLY_SKIPPED = frozenset(("tool", "hidden"))
+
+
 @dataclass(frozen=True, slots=True)
 class Mapped:
     """
@@ -44,7 +47,7 @@ class Mapped:
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
-    skip: frozenset[str] = frozenset(OTHER)
+    skip: frozenset[str] = USUALLY_SKIPPED
 
 
 @dataclass(slots=True)

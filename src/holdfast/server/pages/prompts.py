@@ -156,7 +156,7 @@ def sample(one: Any) -> dict[str, Any]:
 
 def changes(before: str, after: str) -> list[tuple[str, str]]:
     """``(same | gone | new, words)`` that lead from one text to the other."""
-    old, new = findall(r"\s+|\w+|[^\w\s]", before), findall(r"\s+|\w+|[^\w\s]", after)
+    old, new = findall(r"\S+\s*|\s+", before), findall(r"\S+\s*|\s+", after)
     told: list[tuple[str, str]] = []
     for op, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if op == "equal":
