@@ -143,7 +143,7 @@ def kept():
 
 def finished(one):
     assert one.task is not None
-    assert one.task.over.wait(30)
+    assert one.task.over.wait(120)
     return one.state
 
 

@@ -29,7 +29,7 @@ def uploaded(browser, data=LINES, name="chat.jsonl"):
 
 
 def until_over(browser, address):
-    for _ in range(200):
+    for _ in range(1200):
         page = browser.get(address)
         if "data-poll" not in page.text:
             return page
