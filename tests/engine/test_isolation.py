@@ -84,13 +84,16 @@ class Walk(RuleBasedStateMachine):
             cast[1] = tuple(twin)
         self.cast, self.subjects, self.conversations = cast, subjects, conversations
         self.clock = FakeClock(datetime(2026, 1, 1, tzinfo=UTC))
-        self.memory = Memory(
-            embedder=HashEmbedder(dim=16), clock=self.clock, config=Config(index_cache_mb=1, consolidate_similarity=0.5)
-        )
+        config = Config(index_cache_mb=1, consolidate_similarity=0.5)
+        self.memory = self.reached(Memory(embedder=HashEmbedder(dim=16), clock=self.clock, config=config))
         self.said: dict[tuple, list[str]] = defaultdict(list)
         self.home: dict[tuple, list[str]] = defaultdict(list)
         self.keys: dict[tuple, tuple[str, tuple[int, ...]]] = {}
         self.serial = 0
+
+    def reached(self, memory):
+        """The memory as the walk's people reach it."""
+        return memory
 
     def teardown(self) -> None:
         if hasattr(self, "memory"):
