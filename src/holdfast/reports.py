@@ -88,7 +88,7 @@ class Event:
     ``id`` counts up within the person without a gap.  ``kind`` is one of ``message.added``, ``message.edited``,
     ``message.deleted``; ``fact.added``, ``.confirmed``, ``.changed``, ``.replaced``, ``.corrected``, ``.ended`` (taken
     back, put away, merged, not found again) and ``.forgotten``; ``summary.made``, ``.stale``, ``.removed``;
-    ``episode.added``, ``.removed``; ``job.queued``, ``.running``, ``.progress``, ``.done``, ``.failed``,
+    ``episode.added``, ``.removed``; ``job.queued``, ``.running``, ``.done``, ``.failed``,
     ``.cancelled``; ``consent.changed``, ``prompt.changed``, ``erased``; of an org ``key.made``, ``key.revoked``, ``vault.set``, ``vault.removed``.
 
     ``actor`` is the id of the key that did it, ``local`` for a program that uses the library, ``background`` for work

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -266,3 +267,16 @@ def test_an_org_is_told_of_its_keys_and_of_erasures_but_not_of_whom(ask):
 
 def test_a_head_request_ends(ask):
     assert ask("app").head(ONE + "/events").status_code == 200
+
+
+def test_a_page_names_the_stream_that_goes_on_where_the_page_ends(ask, memory):
+    app, operator = ask("app"), ask("operator")
+    app.post(ONE + "/conversations/c/messages", json=SAY)
+    page = operator.get("/dashboard/people/ana")
+    address = re.search(r'data-events="([^"]+)"', page.text)[1].replace("&amp;", "&")
+    assert f"after={memory.person('ana').last_event()}" in address
+    with stream(operator, address + "&follow=false") as told:
+        assert list(told) == []
+    memory.person("ana").pause()
+    with stream(operator, address + "&follow=false") as told:
+        assert [frame["event"] for frame in told] == ["consent.changed"]

@@ -140,11 +140,14 @@ def number(request: Request, name: str) -> int | None:
 
 
 def events_of(request: Request, user: str, org: str, bot: str, subject: str | None = None) -> str:
-    """The address of a user's stream of events; empty where there is none, and pages ask every five seconds."""
+    """The address of a user's stream of events from now on; empty where there is none, and pages ask every five seconds."""
     path = "/v1/users/{user}/events"
     route, _, _ = request.app.state.table.find("GET", path)
     about = None if subject in (None, "self") else subject
-    return "" if route is None else link(path, user=user, **scope_query(org, bot, about))
+    if route is None:
+        return ""
+    known = request.app.state.memory.person(user, org=org, bot=bot).last_event()
+    return link(path, user=user, **scope_query(org, bot, about), after=str(known))
 
 
 def local(address: str | None) -> str:
