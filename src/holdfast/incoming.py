@@ -25,6 +25,7 @@ _ALIASES = {
 }
 _OWN_KEYS = frozenset(("role", "content", "name", "at", "seq", "conversation", "tokens", "meta"))
 MAX_META_CHARS = 1_000_000
+MAX_META_DEPTH = 100
 
 MessageLike = Message | Mapping[str, Any]
 
@@ -145,7 +146,22 @@ def _meta(meta: object, role: str, index: int) -> dict[str, Any]:
     if role == "tool" and not meta.get("tool_call_id"):
         raise BadInput(f"message {index} is a tool result without tool_call_id", hint="name the call that it answers")
     loaded: dict[str, Any] = json.loads(_storable_json(text))
+    if _deeper(loaded, MAX_META_DEPTH):
+        raise TooLarge(f"message {index}: meta is nested more than {MAX_META_DEPTH} deep")
     return loaded
+
+
+def _deeper(value: Any, most: int) -> bool:
+    """Whether lists and objects stand inside one another more than so many times; what reads them may not follow."""
+    level = [value]
+    for _ in range(most):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, list | dict)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return any(isinstance(item, list | dict) for item in level)
 
 
 def _storable_json(text: str) -> str:

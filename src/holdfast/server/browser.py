@@ -26,13 +26,14 @@ def from_own_page(method: str, headers: Mapping[str, str]) -> bool:
     A cookie goes with every request to this address, whoever causes it.  So what changes something has to name
     this server as its origin, which no page elsewhere can do; what only reads may also be a link or a bookmark.
     """
-    site = headers.get("sec-fetch-site")
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    own = origin is not None and urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
     if method in SAFE_METHODS:
-        return site in (None, "none", "same-origin") or headers.get("sec-fetch-mode") == "navigate"
-    origin = headers.get("origin")
+        read = site in (None, "none", "same-origin") or headers.get("sec-fetch-mode") == "navigate"
+        return read and (origin is None or own)  # a script of another page says whose it is
     if origin is None:
         return site == "same-origin"
-    return site in (None, "same-origin") and urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+    return site in (None, "same-origin") and own
 
 
 def names_another_page(headers: Mapping[str, str]) -> bool:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +46,12 @@ _CORS_HEADERS = ", ".join(
     )
 )
 _MAX_QUERY_BYTES = 8_192
+_HOST = re.compile(r"(?:(?P<name>[a-z0-9._-]+)|\[(?P<v6>[0-9a-f:.]+:[0-9a-f:.]*)\])(?::[0-9]{1,5})?")
+# What is read once: a second one could be the one that somebody on the way has looked at.
+_ONCE = frozenset(
+    "authorization content-length content-type host idempotency-key if-match origin sec-fetch-site "
+    "transfer-encoding x-holdfast-org x-holdfast-user".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +106,9 @@ class Gate:
         if scope["method"] == "HEAD":
             scope.setdefault("state", {})["head"] = True
             scope = {**scope, "method": "GET"}  # the server, which keeps its own scope, leaves the body out
+        send = _with_headers(send, {})
         try:
+            _once(scope)
             cors = self._page(headers)
             send = _with_headers(send, cors)
             self._host(headers)
@@ -118,9 +128,8 @@ class Gate:
             await self._app(scope, _Limited(receive, limits), send)
 
     def _host(self, headers: Mapping[str, str]) -> None:
-        name = headers.get("host", "").lower()
-        bare = name.rsplit(":", 1)[0] if name.rsplit(":", 1)[-1].isdigit() else name
-        if bare.strip("[]") not in self._settings.hosts:
+        found = _HOST.fullmatch(headers.get("host", "").lower())
+        if found is None or (found["name"] or found["v6"]) not in self._settings.hosts:
             hint = "the operator allows names with --allow-host"
             raise Refused(problem(421, "wrong-host", "This server does not answer to that name", hint=hint))
 
@@ -249,6 +258,13 @@ def _forbidden(detail: str) -> Response:
 def _name(headers: Mapping[str, str], header: str, own: str | None) -> Any:
     """A name in a header, percent-encoded as in a path, so that it can be any; *own* when there is none."""
     return unquote(headers[header], errors="replace") if header in headers else own
+
+
+def _once(scope: Scope) -> None:
+    names = Counter(name.decode("latin-1").lower() for name, _ in scope["headers"])
+    twice = sorted(name for name in _ONCE & names.keys() if names[name] > 1)
+    if twice:
+        raise Refused(problem(400, "said-twice", f"The header {twice[0]} may stand once"))
 
 
 def _headers(scope: Scope) -> dict[str, str]:

@@ -33,6 +33,8 @@ class ServerSettings:
     max_upload_bytes: int = 512 * 2**20
     upload_timeout_s: float = 900.0
     header_timeout_s: float = 10.0
+    max_head_bytes: int = 64 * 2**10
+    stuck_timeout_s: float = 60.0
     requests_per_minute: int = 6_000
     org_requests_per_minute: int = 60_000
     streams: int = 2_000
