@@ -29,6 +29,7 @@ from .pages import recall as recall_pages
 from .pages import settings as settings_pages
 from .proxy.routes import Proxy
 from .proxy.upstream import Pool
+from .quotas import Quotas
 from .routing import PERSON, PUBLIC, Table
 from .settings import ServerSettings
 from .shapes import Problem
@@ -78,6 +79,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     )
     app.state.memory = memory
     app.state.imports = imports
+    app.state.quotas = Quotas(settings.messages_per_day, settings.org_messages_per_day)
     app.state.meters = Meters(memory, tail)
     app.state.tasks, app.state.tail, app.state.settings = tasks, tail, settings
     problems.install(app, shell.as_page)
