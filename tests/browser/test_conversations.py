@@ -138,6 +138,7 @@ def test_forgetting_can_be_taken_back_for_five_seconds(fresh, visitor):
     page.reload()
     forget()
     expect(page.locator("#m1")).to_contain_text("was forgotten", timeout=15_000)
+    expect(page.locator("#notice")).to_contain_text("hold no trace of it")
     assert chat.load()[0].seq == 2
     assert someone.watch.all == []
 

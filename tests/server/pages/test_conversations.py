@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 from starlette.testclient import TestClient
@@ -205,6 +205,7 @@ def test_a_message_is_edited_and_forgotten(sign_in, told, memory):
     assert [fact.value for fact in person.facts() if fact.category == "home"] == ["Lisbon"]
     gone = post(browser, do="forget", seq="7")
     assert "Message 7 was forgotten" in section(gone, "transcript")
+    assert re.search(r"Forgotten, with everything .*messages 1.*hold no trace of it\.", gone.text)
     assert [fact for fact in person.facts() if fact.category == "home"] == []
     assert "Lisbon" not in gone.text
 
@@ -246,6 +247,13 @@ def test_looking_at_the_context_uses_and_notes_nothing(sign_in, told, memory):
     assert "facts" in shown
     assert person.export() == before
     assert "Unchanged since the last reply." in section(sign_in().get(f"{ONE}?query="), "context")
+
+
+def test_only_the_words_of_receipts_are_ours(sign_in, told):
+    for said in ("forgotten.E2.<b>-1", "forgotten.E3.facts-1", "forgotten.E2.facts-x", "nothing"):
+        assert 'id="notice"' not in sign_in().get(ONE, params={"said": said}).text
+    answer = sign_in().get(f"{ONE}?said=forgotten.E1.facts-2", headers={"X-Fragment": "facts"})
+    assert unquote(answer.headers["x-notice"]) == "Forgotten, with everything that rested only on it (facts 2)."
 
 
 def test_any_name_and_any_text_stands_on_the_page_as_text(sign_in, memory):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from starlette.responses import Response
 
 from ...errors import NotFound
 from ...memory import Memory
-from ...reports import ConversationState
+from ...reports import ConversationState, ErasureReceipt
 from ...types import Job
 from ..caller import Asked, ConversationName, UserName, Which, Whose, Working
 from ..routing import OPERATOR, Table
@@ -35,7 +36,6 @@ _AFTER_EVERY_NAME = "\U0010ffff" * 3
 
 NOTICES = {
     "edited": "The message says something else now. What was learned from the old words is gone.",
-    "message-forgotten": "The message is forgotten, with everything that rested only on it.",
     "undone": "Undone: this is not believed any more, and what it had replaced holds again.",
     "believed-again": "This is believed again.",
     "stopped": "It stops after the range that it is in. What was made stays made.",
@@ -129,7 +129,7 @@ def conversation_page(
         request,
         title=conversation,
         events=events_of(request, user, grant.org, grant.bot, state.subject),
-        notices=NOTICES,
+        notices=NOTICES | _receipts(query.get("said", "")),
         user=user,
         grant=grant,
         state=state,
@@ -143,7 +143,7 @@ def conversation_page(
         older=here(request, at=max(1, first - MESSAGES_A_PAGE), chunk=None) if first > 1 else None,
         newer=here(request, at=last + 1, chunk=None) if last < state.messages else None,
         strip=strip(
-            live, state.messages, firsts(facts, which.id), failed=bool(dead), around=first + (last - first) // 2
+            live, state.messages, firsts(facts, which.id), failed=_untold(dead), around=first + (last - first) // 2
         ),
         meta=sorted((s for s in live if s.level > 1), key=lambda s: (-s.level, s.start_seq)),
         chunks=[s for s in live if s.level == 1],
@@ -172,8 +172,7 @@ def conversation_change(
         which.edit(_seq(form), form["content"])
         said = "edited"
     elif do == "forget":
-        which.forget(_seq(form))
-        said = "message-forgotten"
+        said = _receipt(which.forget(_seq(form)))
     elif do == "undo":
         whose.never_true(form["fact"])
         said = "undone"
@@ -203,6 +202,22 @@ def _seq(form: Form) -> int:
     if not form["seq"].isdecimal():
         raise HTTPException(422, "The number of the message is not a number")
     return int(form["seq"])
+
+
+def _receipt(receipt: ErasureReceipt) -> str:
+    """A receipt as a code: its level, and how many rows of each kind went or were told anew."""
+    return ".".join(["forgotten", receipt.level, *(f"{kind}-{rows}" for kind, rows in receipt.rows.items())])
+
+
+def _receipts(code: str) -> dict[str, str]:
+    """The sentence for such a code; no other words of the address are shown."""
+    found = re.fullmatch(r"forgotten\.(E[012])((?:\.[a-z_ ]{1,40}-\d{1,9})*)", code)
+    if found is None:
+        return {}
+    parts = [part.rpartition("-") for part in found[2].split(".") if part]
+    told = ", ".join(f"{kind.replace('_', ' ')} {rows}" for kind, _, rows in parts)
+    sure = "; the bytes of the store were searched and hold no trace of it" if found[1] == "E2" else ""
+    return {code: f"Forgotten, with everything that rested only on it ({told or 'nothing was left of it'}){sure}."}
 
 
 def _orgs(memory: Memory) -> Iterator[str]:
@@ -237,12 +252,17 @@ def _told(state: ConversationState, user: str, org: str, bot: str, jobs: list[Jo
 def _status(state: ConversationState, dead: list[Job]) -> tuple[str, str, str]:
     """``(kind, icon, words)`` of a badge."""
     if dead:
-        return "bad", "bad", "could not be summarised" if dead[0].kind in ("chunk", "summary") else "work put aside"
+        return "bad", "bad", "could not be summarised" if _untold(dead) else "work put aside"
     if not state.summarised:
         return "quiet", "wait", "no summary yet"
     if state.waiting > 2 * max(1, state.summarised):
         return "info", "wait", f"{state.waiting} waiting"
     return "ok", "ok", "up to date"
+
+
+def _untold(dead: list[Job]) -> bool:
+    """Whether it is summaries that could not be made."""
+    return any(job.kind in ("chunk", "summary") for job in dead)
 
 
 def _first(at: int | None, chunk: int | None, messages: int) -> int:

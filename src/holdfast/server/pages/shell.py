@@ -80,6 +80,7 @@ NAV = (
     ("Settings", "/dashboard/settings", "settings"),
     ("My memory", "/me", "me"),
 )
+SHORT = {"Conversations": "Chats", "Recall lab": "Recall"}  # where there is little room
 NOTICES = {
     "saved": "Saved.",
     "forgotten": "Forgotten.",
@@ -192,6 +193,7 @@ def render(
         values: what the template shows.
     """
     said = request.query_params.get("said", "")
+    notice = {**NOTICES, **(notices or {})}.get(said, "")
     page = _templates.get_template(template).render(
         request=request,
         title=title,
@@ -199,13 +201,15 @@ def render(
         nav=_nav(request),
         me=key_of(request),
         path=request.scope["path"],
-        notice={**NOTICES, **(notices or {})}.get(said, ""),
+        notice=notice,
         here=lambda **changed: here(request, **changed),
         **values,
     )
     wanted = request.headers.get("x-fragment", "")
-    body = "\n".join(fragment(page, name) for name in wanted.split()) if wanted else page
-    return HTMLResponse(body, status_code=status, headers=HEADERS)
+    if not wanted:
+        return HTMLResponse(page, status_code=status, headers=HEADERS)
+    body = "\n".join(fragment(page, name) for name in wanted.split())
+    return HTMLResponse(body, status_code=status, headers={**HEADERS, "X-Notice": quote(notice)})
 
 
 def fragment(page: str, name: str) -> str:
@@ -267,7 +271,9 @@ def _nav(request: Request) -> list[dict[str, Any]]:
         route, _, _ = table.find("GET", address)
         if key is not None and route is not None and route.roles is not None and key.role in route.roles:
             current = path == address or path.startswith(f"{address}/")
-            shown.append({"title": title, "address": address, "icon": icon, "current": current})
+            shown.append(
+                {"title": title, "address": address, "icon": icon, "current": current, "short": SHORT.get(title, title)}
+            )
     return shown if len(shown) > 1 else []  # who may open one page needs no way to others
 
 

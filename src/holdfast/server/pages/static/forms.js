@@ -19,9 +19,9 @@ async function send(form, submitter) {
       else notice(await reason(answer));
       return;
     }
-    const said = new URL(answer.url).searchParams.get("said");
     put(await answer.text(), { force: true });
-    announce(said ? "Done" : "");
+    const said = answer.headers.get("X-Notice");
+    if (said) notice(decodeURIComponent(said));
   } catch {
     notice("The server could not be reached. Nothing was changed; try again.");
   } finally {

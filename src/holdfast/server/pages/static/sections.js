@@ -2,6 +2,7 @@
 
 const waiting = new Set();
 let lastSaid = 0;
+let going = 0;
 
 // Tell a screen reader, politely, at most once in five seconds; what comes meanwhile is told together.
 export function announce(words) {
@@ -17,6 +18,7 @@ export function announce(words) {
   }, Math.max(50, lastSaid + 5000 - Date.now()));
 }
 
+// A sentence at the top of the page, in view wherever one is, for a while.
 export function notice(words) {
   let box = document.getElementById("notice");
   if (!box) {
@@ -28,6 +30,8 @@ export function notice(words) {
     document.getElementById("main").prepend(box);
   }
   box.querySelector("span").textContent = words;
+  clearTimeout(going);
+  going = setTimeout(() => box.remove(), 12000);
 }
 
 // Whether somebody is in the middle of something that a new section would take away.
