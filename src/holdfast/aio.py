@@ -578,6 +578,8 @@ class AsyncConversation:
         """
         Put other words in place of a message; what was learned from the old ones goes, the new ones are read.
 
+        The message's ``meta`` tells when, as ``edited_at``.
+
         Args:
             seq: the message's number.
             content: what it says now.

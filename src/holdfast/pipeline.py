@@ -233,8 +233,10 @@ class Pipeline:
     def edit(self, scope: Scope, seq: int, content: str) -> ErasureReceipt:
         """Put other words in place of a message; see `Conversation.edit`."""
 
+        edited_at = self.clock().isoformat(timespec="seconds")
+
         def rewrite(message: Message) -> Message:
-            given = replace(message, content=content)
+            given = replace(message, content=content, meta={**message.meta, "edited_at": edited_at})
             ((checked, _),) = checked_messages(given, now=self.clock(), max_chars=self.config.max_message_chars)
             return rewritten(checked, checked.content, self.config)
 

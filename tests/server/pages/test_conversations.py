@@ -200,7 +200,8 @@ def test_undo_and_believe_again(sign_in, told, memory):
 
 def test_a_message_is_edited_and_forgotten(sign_in, told, memory):
     browser, person = sign_in(), memory.person("ana")
-    post(browser, do="edit", seq="7", content="I live in Lisbon.\r\nReally.")
+    edited = post(browser, do="edit", seq="7", content="I live in Lisbon.\r\nReally.")
+    assert section(edited, "transcript").count(" edited ") == 1
     assert told.load(start_seq=7, limit=1)[0].content == "I live in Lisbon.\nReally."
     assert [fact.value for fact in person.facts() if fact.category == "home"] == ["Lisbon"]
     gone = post(browser, do="forget", seq="7")

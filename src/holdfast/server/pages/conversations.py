@@ -128,7 +128,7 @@ def conversation_page(
         "conversation.html",
         request,
         title=conversation,
-        events=events_of(request, user, grant.org, grant.bot, state.subject),
+        events=events_of(request, user, grant.org, grant.bot, state.subject, conversation),
         notices=NOTICES | _receipts(query.get("said", "")),
         user=user,
         grant=grant,

@@ -140,7 +140,9 @@ def number(request: Request, name: str) -> int | None:
     return int(value) if value.isdecimal() and len(value) < 16 else None
 
 
-def events_of(request: Request, user: str, org: str, bot: str, subject: str | None = None) -> str:
+def events_of(
+    request: Request, user: str, org: str, bot: str, subject: str | None = None, conversation: str | None = None
+) -> str:
     """The address of a user's stream of events from now on; empty where there is none, and pages ask every five seconds."""
     path = "/v1/users/{user}/events"
     route, _, _ = request.app.state.table.find("GET", path)
@@ -148,7 +150,7 @@ def events_of(request: Request, user: str, org: str, bot: str, subject: str | No
     if route is None:
         return ""
     known = request.app.state.memory.person(user, org=org, bot=bot).last_event()
-    return link(path, user=user, **scope_query(org, bot, about), after=str(known))
+    return link(path, user=user, conversation=conversation, **scope_query(org, bot, about), after=str(known))
 
 
 def local(address: str | None) -> str:
