@@ -111,7 +111,7 @@ class BackfillFor(Body):
     model_config = _like({"layers": ["summaries", "facts"], "limit": 100, "dry_run": True})
     layers: list[Literal["facts", "episodes", "summaries", "meta"]] = ["summaries", "episodes", "facts", "meta"]
     limit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    delay_ms: Annotated[int, Field(ge=0, le=3_600_000)] | None = None
+    delay_ms: Annotated[int, Field(ge=0, le=60_000)] | None = None
     dry_run: bool = False
 
 
