@@ -72,6 +72,8 @@ BOTH = (
     "engine/test_isolation.py",
     "engine/test_isolation_erasing.py",
     "engine/test_story.py",
+    "privacy/test_byhand.py",
+    "reconcile/test_consolidate.py",
 )
 
 

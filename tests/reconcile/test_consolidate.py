@@ -151,6 +151,7 @@ def test_editing_the_message_of_a_source_takes_the_merged_text_down(memory: Memo
     assert {SEA[1], SEA[2]} <= set(texts)
 
 
+@pytest.mark.sqlite("the bytes of the file are searched")
 def test_erasing_all_messages_of_it_leaves_nothing(tmp_path: Path, clock: FakeClock) -> None:
     words = ["Quaxolotl"]
     path = tmp_path / "chat.db"

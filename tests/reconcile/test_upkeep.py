@@ -189,6 +189,7 @@ def test_uses_are_written_when_the_memory_is_closed_and_every_process_adds_its_o
         assert fact.uses == 3
 
 
+@pytest.mark.sqlite("the bytes of its log are compared")
 def test_a_read_writes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "chat.db"
     with Memory(path, embedder=None) as memory:
