@@ -25,7 +25,8 @@ WHY_NOT = {
     "Memory.events": "is read as a stream: GET /v1/users/{user}/events",
     "Person.events": "is read as a stream: GET /v1/users/{user}/events",
     "Person.last_event": "is read as a stream: GET /v1/users/{user}/events",
-    "Person.audit": "is asked for at GET /v1/users/{user}/audit",
+    "Memory.observe": "is called within the process of the memory",
+    "Memory.size_bytes": "is among what GET /v1/stats and /metrics tell",
     "Access.stands": "is what streams of the server ask",
     "Access.copy": "makes what a browser holds while it is signed in",
 }
@@ -129,6 +130,8 @@ READS = {
     "usage": lambda m: m.person("ana").usage(),
     "usage by day": lambda m: m.person("ana").usage(by=["day"], since=date(2026, 1, 1)),
     "all usage": lambda m: m.usage(by=[], user="ana"),
+    "audit": lambda m: m.person("ana").audit(limit=1_500),
+    "audit before": lambda m: m.person("ana").audit(before=20, limit=7),
     "metrics": lambda m: m.person("ana").metrics(),
     "all metrics": lambda m: m.metrics(org="default"),
     "export": lambda m: m.person("ana").export(),

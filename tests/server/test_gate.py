@@ -188,6 +188,17 @@ def test_each_error_has_its_status(error, status):
     assert ("retry-after" in answer.headers) == (status in (503, 507))
 
 
+def test_a_model_is_told_where_to_look(ask):
+    """In the form of llms.txt: a title, a quotation, and links that lead somewhere."""
+    told = ask(None).get("/llms.txt")
+    lines = told.text.splitlines()
+    assert told.headers["content-type"].startswith("text/plain")
+    assert (lines[0], lines[2][:2]) == ("# Holdfast", "> ")
+    links = [line.partition("](")[2].partition(")")[0] for line in lines if line.startswith("- [")]
+    assert links == ["/openapi.json", "/mcp"]
+    assert ask("app").get(links[0]).status_code == 200
+
+
 def test_the_document_describes_every_route(ask):
     document = ask(None).get("/openapi.json").json()
     assert document["openapi"].startswith("3.1")

@@ -14,6 +14,7 @@ TABLE = """
 GET    /healthz                                                        -
 GET    /readyz                                                         -
 GET    /openapi.json                                                   -
+GET    /llms.txt                                                       -
 GET    /mcp                                                            oaus
 POST   /mcp                                                            oaus
 DELETE /mcp                                                            oaus

@@ -26,6 +26,7 @@ from ..reports import (
     ConversationState,
     DigestReport,
     ErasureReceipt,
+    Event,
     PruneReport,
     RebuildReport,
     Rebuilt,
@@ -419,6 +420,13 @@ class AsyncPerson:
         """How well memory serves this user, counted from what is stored of all subjects."""
         return await self._wire.send(
             self._whose.call("GET", "/metrics", Metrics, query={"since": since, "until": until})
+        )
+
+    async def audit(self, *, before: int | None = None, limit: int = 100) -> list[Event]:
+        """Who changed what and when, newest first, without a word of what was said: what has a number below *before*."""
+        query = {} if before is None else {"cursor": before}
+        return await self._wire.pages(
+            self._whose.order("GET", "/audit", query=query), Event, checked_count("limit", limit)
         )
 
     async def consolidate(self, *, dry_run: bool = False) -> ConsolidationReport:

@@ -11,7 +11,7 @@ from ..checks import checked_count, checked_query, checked_share, checked_text
 from ..context.budget import Count
 from ..errors import BadInput
 from ..figures import Explained, Metrics, PromptPreview
-from ..reports import ConsolidationReport, ConversationState, ErasureReceipt, PruneReport, Usage
+from ..reports import ConsolidationReport, ConversationState, ErasureReceipt, Event, PruneReport, Usage
 from ..types import Consent, Fact, FactChange, FactKind, Hit, HitKind, PromptVersion, Rejected, Section
 from .calls import Whose, part
 from .conversation import checked_key
@@ -200,6 +200,11 @@ class Person:
     def metrics(self, *, since: date | None = None, until: date | None = None) -> Metrics:
         """How well memory serves this user, counted from what is stored of all subjects."""
         return self._wire.send(self._whose.call("GET", "/metrics", Metrics, query={"since": since, "until": until}))
+
+    def audit(self, *, before: int | None = None, limit: int = 100) -> list[Event]:
+        """Who changed what and when, newest first, without a word of what was said: what has a number below *before*."""
+        query = {} if before is None else {"cursor": before}
+        return self._wire.pages(self._whose.order("GET", "/audit", query=query), Event, checked_count("limit", limit))
 
     def consolidate(self, *, dry_run: bool = False) -> ConsolidationReport:
         """Merge now what says the same; see `holdfast.Person.consolidate`.  The server does it as a job."""

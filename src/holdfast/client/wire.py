@@ -138,7 +138,7 @@ class Wire(Sender):
     def pages(self, call: Call[RAW], kind: type[T], most: int | None = None) -> list[T]:
         """All items of a list, or the first *most*."""
         found: list[T] = []
-        cursor = None
+        cursor = call.query.get("cursor")
         while most is None or len(found) < most:
             size = PAGE if most is None else min(PAGE, most - len(found))
             page = self.send(call.asking(limit=size, cursor=cursor))
@@ -196,7 +196,7 @@ class AsyncWire(Sender):
     async def pages(self, call: Call[RAW], kind: type[T], most: int | None = None) -> list[T]:
         """All items of a list, or the first *most*."""
         found: list[T] = []
-        cursor = None
+        cursor = call.query.get("cursor")
         while most is None or len(found) < most:
             size = PAGE if most is None else min(PAGE, most - len(found))
             page = await self.send(call.asking(limit=size, cursor=cursor))
