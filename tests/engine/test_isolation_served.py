@@ -96,7 +96,7 @@ class Served:
             whose["bot"] = bot
         if role.startswith(("user", "subject")):
             whose["user"] = user
-        if role == "subject":
+        if role.startswith("subject"):
             whose["subject"] = subject
         wanted = (role, *sorted(whose.items()))
         if wanted not in self.made:
@@ -119,7 +119,7 @@ class Served:
         org, user, bot = person
         return Keyring(self, person, subject, lambda client: client.person(user, org=org, bot=bot, subject=subject))
 
-    @rule(who=SOMEBODY, whom=SOMEBODY, role=st.sampled_from(["app of the bot", "user of the bot", "subject"]))
+    @rule(who=SOMEBODY, whom=SOMEBODY, role=st.sampled_from(["app of the bot", "user of the bot", "subject of the bot"]))
     def knocks(self, who, whom, role):
         """A key opens its own memory and no other; who is refused learns nothing."""
         person, (org, user, bot) = self.cast[who], self.cast[whom]
@@ -128,7 +128,7 @@ class Served:
         for door in DOORS:
             path = f"{self.address}/v1/users/{quote(user, safe='')}/{door}{'&' if '?' in door else '?'}bot={quote(bot)}"
             answer = self.http.get(path, headers=headers)
-            subjects_export = role == "subject" and door == "export"
+            subjects_export = role.startswith("subject") and door == "export"
             assert (answer.status_code == 200) == (own and not subjects_export), (answer.status_code, path)
             if not own:
                 assert words(answer.text) == set()
