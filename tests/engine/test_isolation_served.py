@@ -119,7 +119,9 @@ class Served:
         org, user, bot = person
         return Keyring(self, person, subject, lambda client: client.person(user, org=org, bot=bot, subject=subject))
 
-    @rule(who=SOMEBODY, whom=SOMEBODY, role=st.sampled_from(["app of the bot", "user of the bot", "subject of the bot"]))
+    @rule(
+        who=SOMEBODY, whom=SOMEBODY, role=st.sampled_from(["app of the bot", "user of the bot", "subject of the bot"])
+    )
     def knocks(self, who, whom, role):
         """A key opens its own memory and no other; who is refused learns nothing."""
         person, (org, user, bot) = self.cast[who], self.cast[whom]

@@ -138,7 +138,7 @@ REQUESTS: dict[str, tuple[bytes, list[int]]] = {
     "an upgrade to HTTP/2": (GET + AUTH + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n\r\n", [200, 400]),
     "HTTP/2 from the start": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", [400]),
     "HTTP/0.9": (b"GET /v1/whoami\r\n\r\n", [400, 421]),
-    "an unknown method": (b"HACK /v1/whoami HTTP/1.1\r\n" + AUTH + b"\r\n", [400]),
+    "an unknown method": (b"GRAB /v1/whoami HTTP/1.1\r\n" + AUTH + b"\r\n", [400]),
     "TRACE": (b"TRACE /v1/whoami HTTP/1.1\r\n" + AUTH + b"\r\n", [405]),
     "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 50, [400]),
     "a long target": (b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\n" + AUTH + b"\r\n", [431]),
