@@ -73,95 +73,96 @@ def raise_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
+class Punctual(HttpToolsProtocol):
+    """A connection whose client has to keep to its times and sizes."""
+
+    limits: ServerSettings
+    _head_bytes = 0
+    _refused: BadHead | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """The first head is due."""
+        self._due: dict[str, asyncio.TimerHandle] = {}
+        super().connection_made(transport)
+        self._expect()
+
+    def data_received(self, data: bytes) -> None:
+        """More of a head, or of a body; the first bytes of a further request make its head due."""
+        if not self._due and (self.cycle is None or self.cycle.response_complete):
+            self._expect()
+        pending = "head" in self._due
+        if pending:
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if pending and "head" in self._due and self._head_bytes > self.limits.max_head_bytes:
+            self._refused = _too_long()
+            self.send_400_response("")
+
+    def on_headers_complete(self) -> None:
+        """
+        The head is here, and the body is due.
+
+        Raises:
+            BadHead: it is too long, or is for a proxy; the parser stops and says so.
+        """
+        self._stop("head")
+        self._head_bytes = 0
+        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        long = _too_long() if size > self.limits.max_head_bytes else None
+        self._refused = long or _off_target(self.url, self.parser.get_method())
+        if self._refused is not None:
+            raise self._refused
+        self._due["body"] = self.loop.call_later(self.limits.body_timeout_s + _GRACE_S, self._close)
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """The body is here."""
+        self._stop("body")
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what cannot be answered, in the shape of all refusals."""
+        bad = self._refused or BadHead(400, "bad-request", "This is not a request of HTTP/1.1")
+        told = {"type": f"urn:holdfast:{bad.code}", "title": bad.title, "status": bad.status, "code": bad.code}
+        content = json.dumps(told).encode()
+        head = f"HTTP/1.1 {bad.status} Refused\r\nContent-Type: {MEDIA_TYPE}\r\nContent-Length: {len(content)}\r\n"
+        self.transport.write(f"{head}Connection: close\r\n\r\n".encode() + content)
+        self._close()
+
+    def pause_writing(self) -> None:
+        """The client takes the answer too slowly; for so long it may."""
+        super().pause_writing()
+        self._stop("stuck")
+        self._due["stuck"] = self.loop.call_later(self.limits.stuck_timeout_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It goes on."""
+        self._stop("stuck")
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is due any more."""
+        self._stop("head", "body", "stuck")
+        super().connection_lost(exc)
+
+    def _expect(self) -> None:
+        self._head_bytes = 0
+        self._due["head"] = self.loop.call_later(self.limits.header_timeout_s, self._close)
+
+    def _close(self) -> None:
+        self._stop("head", "body")
+        self.transport.close()
+
+    def _stop(self, *names: str) -> None:
+        for name in names:
+            timer = self._due.pop(name, None)
+            if timer is not None:
+                timer.cancel()
+
+
 def protocol(settings: ServerSettings) -> type[HttpToolsProtocol]:
     """How one connection is read and written, with these limits."""
-
-    class Punctual(HttpToolsProtocol):
-        """A connection whose client has to keep to its times and sizes."""
-
-        _head_bytes = 0
-        _refused: BadHead | None = None
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            """The first head is due."""
-            self._due: dict[str, asyncio.TimerHandle] = {}
-            super().connection_made(transport)
-            self._expect()
-
-        def data_received(self, data: bytes) -> None:
-            """More of a head, or of a body; the first bytes of a further request make its head due."""
-            if not self._due and (self.cycle is None or self.cycle.response_complete):
-                self._expect()
-            pending = "head" in self._due
-            if pending:
-                self._head_bytes += len(data)
-            super().data_received(data)
-            if pending and "head" in self._due and self._head_bytes > settings.max_head_bytes:
-                self._refused = _too_long()
-                self.send_400_response("")
-
-        def on_headers_complete(self) -> None:
-            """
-            The head is here, and the body is due.
-
-            Raises:
-                BadHead: it is too long, or is for a proxy; the parser stops and says so.
-            """
-            self._stop("head")
-            self._head_bytes = 0
-            size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
-            long = _too_long() if size > settings.max_head_bytes else None
-            self._refused = long or _off_target(self.url, self.parser.get_method())
-            if self._refused is not None:
-                raise self._refused
-            self._due["body"] = self.loop.call_later(settings.body_timeout_s + _GRACE_S, self._close)
-            super().on_headers_complete()
-
-        def on_message_complete(self) -> None:
-            """The body is here."""
-            self._stop("body")
-            super().on_message_complete()
-
-        def send_400_response(self, msg: str) -> None:
-            """Refuse what cannot be answered, in the shape of all refusals."""
-            bad = self._refused or BadHead(400, "bad-request", "This is not a request of HTTP/1.1")
-            told = {"type": f"urn:holdfast:{bad.code}", "title": bad.title, "status": bad.status, "code": bad.code}
-            content = json.dumps(told).encode()
-            head = f"HTTP/1.1 {bad.status} Refused\r\nContent-Type: {MEDIA_TYPE}\r\nContent-Length: {len(content)}\r\n"
-            self.transport.write(f"{head}Connection: close\r\n\r\n".encode() + content)
-            self._close()
-
-        def pause_writing(self) -> None:
-            """The client takes the answer too slowly; for so long it may."""
-            super().pause_writing()
-            self._stop("stuck")
-            self._due["stuck"] = self.loop.call_later(settings.stuck_timeout_s, self.transport.abort)
-
-        def resume_writing(self) -> None:
-            """It goes on."""
-            self._stop("stuck")
-            super().resume_writing()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            """Nothing is due any more."""
-            self._stop("head", "body", "stuck")
-            super().connection_lost(exc)
-
-        def _expect(self) -> None:
-            self._head_bytes = 0
-            self._due["head"] = self.loop.call_later(settings.header_timeout_s, self._close)
-
-        def _close(self) -> None:
-            self._stop("head", "body")
-            self.transport.close()
-
-        def _stop(self, *names: str) -> None:
-            for name in names:
-                timer = self._due.pop(name, None)
-                if timer is not None:
-                    timer.cancel()
-
-    return Punctual
+    return type("Limited", (Punctual,), {"limits": settings})
 
 
 def _too_long() -> BadHead:
