@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import apsw
 import pytest
 
 from holdfast import Memory
@@ -61,6 +62,23 @@ def whole(path: Path) -> None:
             assert len(memory.conversation("c", user=user).summaries(level=1)) == 2
 
 
+def put_to_sleep(process: subprocess.Popen[str], path: Path) -> None:
+    """Stop a worker between its writes: in the middle of one it holds SQLite's lock, and nobody could go on."""
+    while True:
+        process.send_signal(signal.SIGSTOP)
+        db = apsw.Connection(str(path))
+        try:
+            db.set_busy_timeout(500)
+            db.execute("BEGIN IMMEDIATE")
+            db.execute("ROLLBACK")
+            return
+        except apsw.BusyError:
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.05)
+        finally:
+            db.close()
+
+
 def test_two_workers_drain_a_store_together(path: Path) -> None:
     with running(path, "--drain") as one, running(path, "--drain") as other:
         assert (one.wait(PATIENCE_S), other.wait(PATIENCE_S)) == (0, 0)
@@ -89,7 +107,7 @@ def test_another_takes_over_from_a_worker_that_was_killed(path: Path) -> None:
 def test_a_worker_that_slept_beyond_its_lease_writes_nothing_twice(path: Path) -> None:
     with running(path) as sleeper:
         time.sleep(0.2)
-        sleeper.send_signal(signal.SIGSTOP)
+        put_to_sleep(sleeper, path)
         with running(path, "--drain") as other:
             try:
                 assert other.wait(PATIENCE_S) == 0
