@@ -81,13 +81,13 @@ class Served:
     http: httpx2.Client
 
     def reached(self, memory):
-        self.current.memory = self.library = memory
+        self.current.memory = self.engine = memory
         self.turn, self.made = itertools.count(), {}
         return self.client("operator", ("default", "", ""), None)
 
     def teardown(self) -> None:
         if hasattr(self, "library"):
-            self.library.close()
+            self.engine.close()
 
     def key(self, role, person, subject) -> str:
         org, user, bot = person
@@ -100,7 +100,7 @@ class Served:
             whose["subject"] = subject
         wanted = (role, *sorted(whose.items()))
         if wanted not in self.made:
-            self.made[wanted] = self.library.access.create(role.split()[0], **whose).key
+            self.made[wanted] = self.engine.access.create(role.split()[0], **whose).key
         return self.made[wanted]
 
     def client(self, role, person, subject) -> Client:
