@@ -51,6 +51,15 @@ def test_every_example_can_be_parsed(holdfast: Holdfast, name: str) -> None:
             assert set(used) <= known
 
 
+def test_a_first_word_alone_lists_what_can_follow(holdfast: Holdfast) -> None:
+    run = holdfast("store")
+    listed = re.findall(r"^  (\w+) {2,}\S", run.out, re.M)
+
+    assert run.code == 0
+    assert {name.split()[1] for name in NAMES if name.startswith("store ")} <= set(listed)
+    assert holdfast("store", "nonsense").code == 2
+
+
 def test_version_is_the_packages(holdfast: Holdfast) -> None:
     assert holdfast("--version").out == f"holdfast {__version__}\n"
 

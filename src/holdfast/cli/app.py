@@ -93,6 +93,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 _WHERE = {name: module for commands in COMMANDS.values() for name, (module, _) in commands.items()}
+_DESCRIBED = {name: text for commands in COMMANDS.values() for name, (_, text) in commands.items()}
 _TOP = dict.fromkeys(name.split()[0] for name in _WHERE)
 _GROUPS = {"store": "The store as a whole: back it up, put it back, move it."}
 WIDEST = max(map(len, _WHERE))
@@ -180,16 +181,25 @@ def _load(name: str) -> Any:
     return typer.main.get_group(module.app).commands[name.split()[-1]]
 
 
+def _say_what_there_is(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
 def _group(first: str) -> Any:
     """The commands that begin with the word *first*, as a command of their own."""
     whole = typer.Typer(
-        help=_GROUPS[first], add_completion=False, rich_markup_mode=None, no_args_is_help=True,
+        help=_GROUPS[first],
+        add_completion=False,
+        rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
-    )  # fmt: skip
-    whole.callback()(lambda: None)
+    )
+    whole.callback(invoke_without_command=True)(_say_what_there_is)
     group = typer.main.get_group(whole)
     group.name = first
     for name in _WHERE:
         if name.startswith(f"{first} "):
-            group.add_command(_load(name), name.split()[-1])
+            one = _load(name)
+            one.short_help = _DESCRIBED[name]
+            group.add_command(one, name.split()[-1])
     return group
