@@ -134,9 +134,26 @@ def test_a_file_of_somebody_else_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "master"
     path.write_text(MASTER_KEY)
     path.chmod(0o600)
-    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+    os.chown(path, 4_711, -1) if os.geteuid() == 0 else None
+    owner = path.stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
     with pytest.raises(ConfigError, match="belongs to another user"):
         keyring({MASTER_FILE: str(path)})
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a file to itself")
+def test_a_secret_that_root_mounts_for_our_group_is_read(tmp_path, monkeypatch):
+    """Kubernetes hands a secret to a process that is not root as root's file, which the group of the volume may read."""
+    path = tmp_path / "master"
+    path.write_text(MASTER_KEY)
+    monkeypatch.setattr(os, "geteuid", lambda: 10_001)
+    for mode in (0o440, 0o400, 0o640):
+        path.chmod(mode)
+        assert [one.id for one in keyring({MASTER_FILE: str(path)}).masters] == [ONE.id]
+    for mode in (0o444, 0o460, 0o604):
+        path.chmod(mode)
+        with pytest.raises(ConfigError, match="others may use"):
+            keyring({MASTER_FILE: str(path)})
 
 
 def test_what_is_no_file_is_refused(tmp_path):

@@ -19,6 +19,7 @@ import typer
 from ..errors import BadInput, HoldfastError
 from .app import command
 from .plain import CommandError, print_error
+from .secretfiles import read_into
 
 # typer carries its own copy of click in some versions and uses the package in others; either way
 # this is the class of all that its parser raises.
@@ -35,6 +36,7 @@ def main(args: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
+        read_into(os.environ)
         code = command().main(args=given, prog_name="holdfast", standalone_mode=False)
         sys.stdout.flush()
         if code == INTERRUPTED:  # typer has caught it, and says nothing

@@ -28,7 +28,14 @@ Role = Annotated[
 
 @app.command()
 def init(
-    url: Annotated[str, typer.Argument(metavar="URL", help="postgresql://… of a role that may make tables and roles.")],
+    url: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL",
+            envvar="HOLDFAST_ADMIN_STORE",
+            help="postgresql://… of a role that may make tables and roles.",
+        ),
+    ],
     role: Role = "holdfast_app",
     as_json: Json = False,
 ) -> int:

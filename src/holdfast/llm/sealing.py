@@ -145,10 +145,11 @@ def _read(path: str) -> str:
         if not stat.S_ISREG(found.st_mode):
             raise ConfigError(f"{MASTER_FILE}: {path} is not a file")
         if hasattr(os, "geteuid"):
-            if found.st_uid != os.geteuid():
+            if found.st_uid not in (os.geteuid(), 0):
                 hint = "chown it to the one that runs Holdfast"
                 raise ConfigError(f"{MASTER_FILE}: {path} belongs to another user", hint=hint)
-            if stat.S_IMODE(found.st_mode) & 0o177:
+            mounted = found.st_uid == 0 != os.geteuid()  # as containers get their secrets: root's, and our group reads
+            if stat.S_IMODE(found.st_mode) & (0o137 if mounted else 0o177):
                 raise ConfigError(f"{MASTER_FILE}: others may use {path}", hint=f"chmod 600 {path}")
         return os.read(opened, _MOST_FILE_BYTES).decode("ascii", "replace")
     finally:

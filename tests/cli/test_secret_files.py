@@ -1,0 +1,56 @@
+"""Secrets out of files, as containers get them."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.cli.plain import CommandError
+from holdfast.cli.secretfiles import NAMES, read_into
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_stands_for_its_variable(tmp_path, name):
+    (tmp_path / "secret").write_text("  s3cret\n")
+    environ = {f"{name}_FILE": str(tmp_path / "secret"), "OTHER": "kept"}
+
+    read_into(environ)
+    read_into(environ)
+
+    assert environ == {name: "s3cret", "OTHER": "kept"}
+
+
+@pytest.mark.parametrize(
+    ("content", "also", "word"),
+    [
+        (None, {}, "No such file"),
+        (b"", {}, "is empty"),
+        (b"\xff\xfe", {}, "no text"),
+        (b"x", {"OPENAI_API_KEY": "y"}, "both set"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_without_the_secret(tmp_path, content, also, word):
+    path = tmp_path / "secret"
+    if content is not None:
+        path.write_bytes(content)
+
+    with pytest.raises(CommandError, match=word) as caught:
+        read_into({"OPENAI_API_KEY_FILE": str(path), **also})
+    assert caught.value.exit_code == 2
+
+
+def test_every_command_follows_them(holdfast, tmp_path, monkeypatch):
+    (tmp_path / "store").write_text(str(tmp_path / "chat.db"))
+    monkeypatch.setenv("HOLDFAST_STORE_FILE", str(tmp_path / "store"))
+    monkeypatch.delenv("HOLDFAST_STORE", raising=False)
+
+    assert holdfast("say", "I live in Porto.").code == 0
+    assert (tmp_path / "chat.db").exists()
+    monkeypatch.delenv("HOLDFAST_STORE")
+
+
+def test_a_missing_file_is_told_as_every_error_is(holdfast, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_STORE_FILE", "/no/such/file")
+
+    done = holdfast("facts", "--json")
+
+    assert (done.code, done.error["code"]) == (2, "secret-file")
