@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .events import Events
     from .figures import (
         AskedAgain,
+        Backlog,
         Explained,
         Measure,
         Metrics,
@@ -103,6 +104,7 @@ _HOME = {
     "Access": "access",
     "ApiKey": "types",
     "AskedAgain": "figures",
+    "Backlog": "figures",
     "AsyncAccess": "aio",
     "AsyncConversation": "aio",
     "AsyncLedger": "aio",
@@ -190,6 +192,7 @@ __all__ = [
     "AsyncPrompts",
     "AsyncVault",
     "BackfillReport",
+    "Backlog",
     "BackupReport",
     "Budget",
     "CalibratedCounter",

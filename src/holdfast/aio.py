@@ -30,7 +30,7 @@ from .conversation import Conversation
 from .embed import BUILT_IN, BuiltIn
 from .embed.protocol import Embedder
 from .events import Events
-from .figures import Explained, Metrics, PromptPreview, StoreStats
+from .figures import Backlog, Explained, Metrics, PromptPreview, StoreStats
 from .incoming import MessageLike
 from .ledger import Ledger
 from .llm import Function
@@ -261,6 +261,10 @@ class AsyncMemory:
                 its model may not be asked: a budget is spent, the key is refused, ...; its reason says which.
         """
         return await asyncio.to_thread(self._sync.jobs, state)
+
+    async def backlog(self) -> tuple[Backlog, ...]:
+        """The same work counted, by kind and state; cheap to ask, for operators."""
+        return await asyncio.to_thread(self._sync.backlog)
 
     async def retry(self, job_id: str) -> None:
         """

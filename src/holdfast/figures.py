@@ -124,6 +124,23 @@ class StoreStats:
 
 
 @dataclass(frozen=True, slots=True)
+class Backlog:
+    """
+    Jobs of one ``kind`` in one ``state``, counted across people.
+
+    Of ``jobs`` so many are ``due``: nobody works on them, and somebody could.  So many are ``overdue``: ready for more than
+    five minutes.  The oldest has been due for ``oldest_due_ms``; ``None`` when none is.
+    """
+
+    kind: str
+    state: str
+    jobs: int
+    due: int
+    overdue: int
+    oldest_due_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Ranked:
     """
     One candidate of a search, with why it would be recalled or not.

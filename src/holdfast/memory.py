@@ -25,7 +25,7 @@ from .embed import BUILT_IN, BuiltIn, resolve
 from .embed.protocol import Embedder
 from .errors import BadInput, ConfigError, NotFound
 from .events import Events
-from .figures import Metrics, StoreStats
+from .figures import Backlog, Metrics, StoreStats
 from .jobs.backfill import Wanted
 from .jobs.queue import WAITING, told
 from .jobs.usage import across
@@ -234,6 +234,10 @@ class Memory:
         now_ms = self._pipeline.now_ms()
         found = self._pipeline.store.jobs(state="ready" if state == WAITING else state)
         return [job for job in (told(job, now_ms) for job in found) if state in (None, job.state)]
+
+    def backlog(self) -> tuple[Backlog, ...]:
+        """The same work counted, by kind and state; cheap to ask, for operators."""
+        return self._pipeline.store.backlog(self._pipeline.now_ms())
 
     def retry(self, job_id: str) -> None:
         """

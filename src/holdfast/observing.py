@@ -13,7 +13,9 @@ Watcher = Callable[[str, str, float], None]
 Called with what was done, of which kind, and how much, by whatever thread did it; it must neither raise nor wait.
 
 ``message`` (of a role), ``event`` (of a kind) and ``summary`` (of a level) with how many; ``context``, ``search`` (of ``hit``
-or ``empty``) and ``job`` (of a kind) with the seconds; ``job.done``, ``job.failed``, ``job.waiting`` with 1.
+or ``empty``) and ``job`` (of a kind) with the seconds; ``job.done``, ``job.failed``, ``job.waiting`` with 1.  Of a job's kind,
+too: ``claim``, ``takeover`` (from a worker whose lease had ended), ``lost`` (somebody else took it over) with 1, and ``busy``
+with 1 at the beginning of an attempt and -1 at its end.
 """
 P = ParamSpec("P")
 T = TypeVar("T")

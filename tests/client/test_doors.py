@@ -26,6 +26,7 @@ WHY_NOT = {
     "Person.events": "is read as a stream: GET /v1/users/{user}/events",
     "Person.last_event": "is read as a stream: GET /v1/users/{user}/events",
     "Memory.observe": "is called within the process of the memory",
+    "Memory.backlog": "is what /metrics tells",
     "Memory.size_bytes": "is among what GET /v1/stats and /metrics tell",
     "Access.stands": "is what streams of the server ask",
     "Access.copy": "makes what a browser holds while it is signed in",

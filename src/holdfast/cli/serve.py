@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import sys
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,12 +17,14 @@ import typer
 from ..errors import ConfigError
 from . import models
 from .models import BaseUrl, Llm
+from .operations import Operations, opened
 from .options import STORE, Endpoints, Json, Store, commands, reading, without_password, writing
 from .plain import CommandError
 from .screen import GOOD, QUIET, STRONG, Screen, print_json, print_json_line
 from .values import plain
 
 if TYPE_CHECKING:
+    from ..llm.protocol import LanguageModel
     from ..memory import Memory
     from ..types import ApiKey
 
@@ -55,22 +57,43 @@ Traced = Annotated[
         "--telemetry", envvar="HOLDFAST_TELEMETRY", help="Trace with OpenTelemetry, as the program is set up."
     ),
 ]
+Threads = Annotated[
+    int,
+    typer.Option(
+        "--threads", "-t", min=0, max=64, help="How many jobs at a time; 0 leaves all of it to `holdfast worker`."
+    ),
+]
+FirstKey = Annotated[
+    bool,
+    typer.Option(
+        "--first-key/--no-first-key",
+        envvar="HOLDFAST_FIRST_KEY",
+        help="Make and show an operator's key when there is none, and a link that signs in.",
+    ),
+]
+Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")]
+Port = Annotated[int, typer.Option("--port", "-p", min=0, max=65_535, help="0 takes a free one.")]
+Hosts = Annotated[
+    list[str] | None, typer.Option("--allow-host", metavar="NAME", help="A name it may be asked for under.")
+]
+Origins = Annotated[
+    list[str] | None, typer.Option("--allow-origin", metavar="URL", help="A page whose scripts may ask.")
+]
 
 
 @app.command()
 def serve(
-    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", "-p", min=0, max=65_535, help="0 takes a free one.")] = 7800,
-    allow_host: Annotated[
-        list[str] | None, typer.Option("--allow-host", metavar="NAME", help="A name it may be asked for under.")
-    ] = None,
-    allow_origin: Annotated[
-        list[str] | None, typer.Option("--allow-origin", metavar="URL", help="A page whose scripts may ask.")
-    ] = None,
+    host: Host = "127.0.0.1",
+    port: Port = 7800,
+    allow_host: Hosts = None,
+    allow_origin: Origins = None,
     upstream: UpstreamUrl = None,
     allow_endpoint: Endpoints = None,
     log_format: LogForm = None,
     telemetry: Traced = False,
+    threads: Threads = 2,
+    first_key: FirstKey = True,
+    operations: Operations = None,
     llm: Llm = None,
     base_url: BaseUrl = None,
     store: Store = STORE,
@@ -88,13 +111,13 @@ def serve(
       holdfast serve --store chat.db --port 8080 --llm openai:gpt-5-mini
       holdfast serve --host 0.0.0.0 --allow-host memory.example.org
       holdfast serve --upstream http://127.0.0.1:11434/v1
+      holdfast serve --threads 0 --no-first-key --operations :9464
     """
     server = _server()
     _check_named(host, allow_host)
-    endpoints = tuple(allow_endpoint or ())
     with (
         models.model(llm, base_url) as model,
-        writing(store, model, background=True, allow_private_endpoints=endpoints) as memory,
+        _opened(store, model, threads, allow_endpoint) as memory,
     ):
         listener = _listener(host, port)
         settings = server["settings"].ServerSettings(
@@ -103,16 +126,19 @@ def serve(
             allowed_hosts=tuple(allow_host or ()),
             allowed_origins=tuple(allow_origin or ()),
             traced=telemetry,
+            threads=threads,
             **_upstream(upstream, listener.getsockname()[1]),
         )
         _observed(server, log_format, telemetry)
-        running = server["listen"].server(server["app"].create_app(memory, settings), settings)
-        first = _first_key(memory)  # it is shown once: not before everything that can be refused was not
-        link = memory.access.create("operator", name="sign-in link", expires_at=_LINK_LASTS).key
-        _hello(settings, store, model.name if model else "built-in rules", first, link, as_json=as_json)
-        signal.signal(signal.SIGTERM, _end)
-        with suppress(KeyboardInterrupt):
-            running.run(sockets=[listener])
+        application = server["app"].create_app(memory, settings)
+        running = server["listen"].server(application, settings)
+        with opened(operations, memory, application.state.meters):
+            # they are shown once: not before everything that can be refused was not
+            first, link = _keys_to_show(memory) if first_key else (None, None)
+            _hello(settings, store, model.name if model else "built-in rules", first, link, as_json=as_json)
+            signal.signal(signal.SIGTERM, _end)
+            with suppress(KeyboardInterrupt):
+                running.run(sockets=[listener])
     return 0
 
 
@@ -273,6 +299,20 @@ def _listener(host: str, port: int) -> socket.socket:
     return listener
 
 
+def _opened(
+    store: str, model: LanguageModel | None, threads: int, endpoints: list[str] | None
+) -> AbstractContextManager[Memory]:
+    """The memory, with so many threads for background work."""
+    allowed = tuple(endpoints or ())
+    return writing(store, model, background=threads > 0, workers=max(1, threads), allow_private_endpoints=allowed)
+
+
+def _keys_to_show(memory: Memory) -> tuple[str | None, str]:
+    """The operator's first key, if there was none, and one for a link."""
+    first = _first_key(memory)
+    return first, memory.access.create("operator", name="sign-in link", expires_at=_LINK_LASTS).key
+
+
 def _first_key(memory: Memory) -> str | None:
     """A key for the operator when there is none that stands."""
     now = datetime.now(UTC)
@@ -284,10 +324,10 @@ def _first_key(memory: Memory) -> str | None:
     return memory.access.create("operator", name="made at the first start").key
 
 
-def _hello(settings: Any, store: str, reader: str, first: str | None, link: str, *, as_json: bool) -> None:
+def _hello(settings: Any, store: str, reader: str, first: str | None, link: str | None, *, as_json: bool) -> None:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     address = f"http://{host}:{settings.port}"
-    sign_in = f"{address}/sign-in#key={link}"  # what stands behind the # is sent to nobody
+    sign_in = f"{address}/sign-in#key={link}" if link else None  # what stands behind the # is sent to nobody
     if as_json:
         told = {
             "address": address,
@@ -311,8 +351,9 @@ def _hello(settings: Any, store: str, reader: str, first: str | None, link: str,
         screen.line("")
         screen.line((f"OpenAI's protocol at {address}/v1, answered by {model_host}", QUIET))
     screen.line("")
-    screen.line("the dashboard, with a link that signs in for the next 15 minutes:")
-    screen.line((f"  {sign_in}", STRONG))
-    screen.line("")
+    if sign_in:
+        screen.line("the dashboard, with a link that signs in for the next 15 minutes:")
+        screen.line((f"  {sign_in}", STRONG))
+        screen.line("")
     screen.line((f"what can be asked: {address}/openapi.json", QUIET))
     sys.stdout.flush()

@@ -14,10 +14,10 @@ import typer
 
 from . import models
 from .models import BaseUrl, Llm
-from .options import STORE, Json, Store, commands, writing
+from .operations import Operations, opened
+from .options import STORE, Json, Store, commands, without_password, writing
 from .screen import QUIET, STRONG, Screen, print_json_line
 from .words import count
-from .work import due
 
 if TYPE_CHECKING:
     from ..memory import Memory
@@ -42,6 +42,7 @@ def worker(
     report: Annotated[
         float, typer.Option("--report", min=0, metavar="SECONDS", help="Tell the state so often; 0: only at the ends.")
     ] = 0,
+    operations: Operations = None,
     llm: Llm = None,
     base_url: BaseUrl = None,
     store: Store = STORE,
@@ -58,6 +59,7 @@ def worker(
     Examples:
       holdfast worker
       holdfast worker --threads 8 --llm openai:gpt-5-mini --store chat.db
+      holdfast worker --operations :9464
       holdfast worker --drain --json
     """
     stopped = threading.Event()
@@ -65,7 +67,7 @@ def worker(
     settings = {"workers": threads, "job_lease_ms": round(lease * 1000)}
     with models.model(llm, base_url) as model, writing(store, model, background=True, **settings) as memory:
         reader = model.name if model else "built-in rules"
-        with told:
+        with told, opened(operations, memory, threads=threads):
             _say("working", memory, store, as_json, f"{count(threads, 'thread')}, {reader}; Ctrl-C ends it")
             next_report = time.monotonic() + report
             while not stopped.wait(_LOOK_S):
@@ -105,7 +107,7 @@ class _Signals:
 
 
 def _is_drained(memory: Memory) -> bool:
-    return not any(job.state == "running" or due(job) for job in memory.jobs())
+    return not any(one.due or one.state == "running" for one in memory.backlog())
 
 
 def _give_up(as_json: bool) -> None:
@@ -119,10 +121,15 @@ def _give_up(as_json: bool) -> None:
 
 
 def _say(state: str, memory: Memory, store: str, as_json: bool, words: str = "") -> None:
-    jobs = Counter("due" if due(job) else job.state for job in memory.jobs())
+    jobs: Counter[str] = Counter()
+    for one in memory.backlog():
+        jobs["due"] += one.due
+        jobs[one.state] += one.jobs - one.due
+    jobs = +jobs
+    place = without_password(store)
     if as_json:
-        print_json_line({"state": state, "store": store, "jobs": dict(jobs)})
+        print_json_line({"state": state, "store": place, "jobs": dict(jobs)})
     else:
         left = ", ".join(f"{number:,} {name}" for name, number in sorted(jobs.items())) or "none"
-        Screen().line((f"{state} on {store}", STRONG), f"   jobs: {left}", (f"   {words}" if words else "", QUIET))
+        Screen().line((f"{state} on {place}", STRONG), f"   jobs: {left}", (f"   {words}" if words else "", QUIET))
     sys.stdout.flush()

@@ -64,6 +64,7 @@ class Queue:
                 person=person,
             )
             if job is not None:
+                self.observed("claim", job.kind, 1)
                 return job
         return None
 
@@ -76,6 +77,7 @@ class Queue:
         try:
             return self.handlers[job.kind](job) + DigestReport(jobs=1)
         except FenceLost:
+            self.observed("lost", job.kind, 1)
             return DigestReport()
 
     def let_go(self, job: Job) -> None:

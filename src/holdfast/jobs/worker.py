@@ -36,7 +36,11 @@ def attempt(queue: Queue, job: Job) -> DigestReport:
         KeyboardInterrupt: somebody stopped the program; the job is ready for whoever comes next.
     """
     began = time.perf_counter()
-    report = _settled(queue, job)
+    queue.observed("busy", job.kind, 1)
+    try:
+        report = _settled(queue, job)
+    finally:
+        queue.observed("busy", job.kind, -1)
     ended = "waiting" if report.waiting else "failed" if report.failed else "done"
     queue.observed("job", job.kind, time.perf_counter() - began)
     queue.observed(f"job.{ended}", job.kind, 1)

@@ -94,7 +94,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     app.state.memory = memory
     app.state.imports = imports
     app.state.quotas = Quotas(settings.messages_per_day, settings.org_messages_per_day)
-    app.state.meters = Meters(memory, tail)
+    app.state.meters = Meters(memory, tail, threads=settings.threads)
     app.state.tasks, app.state.tail, app.state.settings = tasks, tail, settings
     problems.install(app, shell.as_page)
     table = routes()

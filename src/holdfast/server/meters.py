@@ -19,26 +19,27 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .. import __version__
 from ..memory import Memory
-from .operating import LATE_MS
 from .routing import OPERATOR, Table
 from .tail import Tail
+from .workmeters import WorkMeters
 
 table = Table()
-STATES = ("ready", "waiting", "running", "dead", "cancelled")
 LOOK_AGAIN_S = 5.0
 _FACTS = {"added": "new", "confirmed": "confirmed", "replaced": "replaced", "corrected": "corrected", "ended": "ended",
           "forgotten": "forgotten"}  # fmt: skip
 _SUMMARIES = {"made": "made", "stale": "stale", "removed": "removed"}
 _QUICK = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
-_SLOW = (0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 
 
 class Meters:
-    """The metrics of one server, in a registry of its own."""
+    """
+    The metrics of one process, in a registry of its own.
 
-    def __init__(self, memory: Memory, tail: Tail) -> None:
+    *tail* is there in servers, *threads* is how many threads of the process do background work.
+    """
+
+    def __init__(self, memory: Memory, tail: Tail | None = None, *, threads: int = 0) -> None:
         self._memory = memory
-        self._tail = tail
         self._looked_at = float("-inf")
         registry = self.registry = CollectorRegistry()
         of: dict[str, Any] = {"namespace": "holdfast", "registry": registry}
@@ -46,8 +47,6 @@ class Meters:
         self.facts = Counter("facts_written", "Facts that changed.", ["op"], **of)
         self.summaries = Counter("summaries", "Summaries made, gone stale or removed.", ["status"], **of)
         self.layers = Counter("summaries_made", "Summaries made, by level.", ["layer"], **of)
-        self.job_seconds = Histogram("job_duration_seconds", "Attempts of jobs.", ["kind"], buckets=_SLOW, **of)
-        self.jobs_ended = Counter("jobs", "Attempts of jobs that ended.", ["kind", "outcome"], **of)
         self.context = Histogram("context_build_seconds", "Contexts built.", buckets=_QUICK, **of)
         self.recall = Histogram("recall_seconds", "Searches.", buckets=_QUICK, **of)
         self.recalls = Counter("recall_requests", "Searches by what they found.", ["outcome"], **of)
@@ -55,13 +54,14 @@ class Meters:
         self.seconds = Histogram(
             "http_request_seconds", "Time to the first byte of an answer.", ["method", "route"], buckets=_QUICK, **of
         )
-        self.jobs = Gauge("jobs_open", "Jobs that are not finished.", ["state"], **of)
-        self.overdue = Gauge("jobs_overdue", "Jobs that are more than five minutes late.", **of)
         self.streams = Gauge("event_streams", "Open streams of events.", **of)
         self.bytes = Gauge("store_bytes", "Size of the store.", **of)
         Gauge("build_info", "The version that runs.", ["version"], **of).labels(__version__).set(1)
-        self.streams.set_function(lambda: tail.count)
+        if tail is not None:
+            self.streams.set_function(lambda: tail.count)
+        self.work = WorkMeters(memory, registry, threads)
         memory.observe(self.take)
+        memory.observe(self.work.take)
 
     def take(self, what: str, of: str, amount: float) -> None:
         """Hear from the memory about a piece of work, see `Memory.observe`."""
@@ -74,10 +74,6 @@ class Meters:
             self.facts.labels(_FACTS[kind]).inc(amount)
         elif what == "event" and family == "summary":
             self.summaries.labels(_SUMMARIES[kind]).inc(amount)
-        elif what == "job":
-            self.job_seconds.labels(of).observe(amount)
-        elif what.startswith("job."):
-            self.jobs_ended.labels(of, what.removeprefix("job.")).inc(amount)
         elif what == "context":
             self.context.observe(amount)
         elif what == "search":
@@ -93,11 +89,7 @@ class Meters:
         return generate_latest(self.registry)
 
     def _look(self) -> None:
-        jobs = self._memory.jobs()
-        for state in STATES:
-            self.jobs.labels(state).set(sum(job.state == state for job in jobs))
-        late_ms = time.time() * 1000 - LATE_MS
-        self.overdue.set(sum(job.state == "ready" and job.run_at_ms < late_ms for job in jobs))
+        self.work.look()
         self.bytes.set(self._memory.size_bytes())
 
 

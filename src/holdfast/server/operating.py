@@ -12,6 +12,7 @@ from .. import __version__
 from ..clock import to_ms
 from ..errors import BadInput, NotFound
 from ..figures import Metrics, StoreStats
+from ..memory import Memory
 from ..reports import DigestReport, Report, Usage
 from ..types import ApiKey, Budget, Job, NewKey
 from .caller import Asked, Cursor, Limit, Working
@@ -33,10 +34,19 @@ def health_live() -> Health:
 @table.add("GET", "/readyz", PUBLIC, response_model=Health)
 def health_ready(request: Request) -> Health:
     """The store answers; jobs that were put aside, or are more than five minutes late, are told."""
-    jobs: list[Job] = request.app.state.memory.jobs()
-    late_ms = datetime.now(UTC).timestamp() * 1000 - LATE_MS
-    dead = sum(job.state == "dead" for job in jobs)
-    late = sum(job.state == "ready" and job.run_at_ms < late_ms for job in jobs)
+    return ready(request.app.state.memory)
+
+
+def ready(memory: Memory) -> Health:
+    """
+    Whether the store answers, and what of its work needs somebody to look.
+
+    Raises:
+        StoreError: it does not answer.
+    """
+    found = memory.backlog()
+    dead = sum(one.jobs for one in found if one.state == "dead")
+    late = sum(one.overdue for one in found)
     status: Literal["ok", "degraded"] = "degraded" if dead or late else "ok"
     return Health(status=status, version=__version__, dead_jobs=dead, overdue_jobs=late)
 

@@ -40,6 +40,7 @@ from .values import (
     SummaryRow,
     UseRow,
 )
+from .work import WorkLooks
 
 __all__ = [
     "ConsentRow",
@@ -342,7 +343,7 @@ class WriteView(ReadView, EventWrites, ModelWrites, RemadeWrites, LedgerWrites, 
         """Rows of the person per table."""
 
 
-class Store(EventLooks, ModelLooks, KeyLooks, LedgerLooks, Protocol):
+class Store(EventLooks, ModelLooks, KeyLooks, LedgerLooks, WorkLooks, Protocol):
     """A database that holds memory.  Safe to call from any thread."""
 
     def read(self, scope: Scope, work: Callable[[ReadView], T]) -> T:

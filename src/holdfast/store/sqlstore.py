@@ -24,6 +24,7 @@ from .fair import Turns
 from .ledger import ErasedRow
 from .protocol import ConsentRow, KeyRow, ReadView, Scrubbed, WriteView
 from .readview import Driver, SqlReadView
+from .sqlwork import SqlWork
 from .told import Told
 from .values import UsageRow
 from .vault import SealedRow
@@ -33,7 +34,7 @@ T = TypeVar("T")
 _LOOK_AHEAD = 32  # due jobs looked at in one claim; others may be faster at the first ones
 
 
-class SqlStore(ABC):
+class SqlStore(SqlWork, ABC):
     """
     A `holdfast.store.protocol.Store` in terms of named queries.
 
@@ -130,6 +131,8 @@ class SqlStore(ABC):
                 if taken:
                     job = rows.job(taken[0])
                     told.note("job.running", (job.subject, job.conversation), job.id)
+                    if state == "running":
+                        told.count("takeover", job.kind)
                     return job
             return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from dataclasses import replace
+from dataclasses import astuple, replace
 from operator import methodcaller
 
 import pytest
@@ -222,6 +222,24 @@ class JobsContract:
         claimed = [taken(store) for _ in range(4)]
 
         assert [job.user for job in claimed].count("patient") == 2
+
+    def test_the_backlog_is_counted_by_kind_and_state(self, store: Store) -> None:
+        """At 600,000 ms: what is due, since when, what runs, what may not run yet, and what nobody will run."""
+        for number, at in enumerate((100, 250_000, 400_000, 700_000)):
+            order(store, ANA.within(f"c{number}"), at=at)
+        for number, reason in enumerate(("waiting: budget", "failed")):
+            order(store, ANA.within(f"w{number}"), "embed", at=10)
+            store.fail(taken(store, 10), reason=reason, run_at_ms=900_000, dead=bool(number))
+        running = taken(store, 599_000)
+
+        assert running.run_at_ms == 100
+        assert [astuple(one) for one in store.backlog(600_000)] == [
+            ("digest", "ready", 3, 2, 1, 350_000),
+            ("digest", "running", 1, 1, 0, 0),
+            ("embed", "dead", 1, 0, 0, None),
+            ("embed", "waiting", 1, 0, 0, None),
+        ]
+        assert [one.due for one in store.backlog(599_999) if one.state == "running"] == [0]
 
     def test_eight_threads_never_claim_the_same_job_twice(self, store: Store) -> None:
         for number in range(40):

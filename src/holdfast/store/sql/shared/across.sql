@@ -10,6 +10,21 @@ SELECT org, user_id, bot, id, kind, key, subject, conversation, state, wanted, a
  ORDER BY created_at, org, user_id, bot, id
  LIMIT :limit;
 
+-- name: backlog
+-- By kind and state: how many, how many of them are due and overdue, and since when the oldest is due.  What runs is due
+-- again when its lease has ended.
+SELECT kind,
+       CASE WHEN state = 'ready' AND run_at > :now_ms AND substr(reason, 1, 8) = 'waiting:' THEN 'waiting' ELSE state END,
+       COUNT(*),
+       SUM(CASE WHEN (state = 'ready' AND run_at <= :now_ms) OR (state = 'running' AND lease_until <= :now_ms)
+                THEN 1 ELSE 0 END),
+       SUM(CASE WHEN state = 'ready' AND run_at < :late_ms THEN 1 ELSE 0 END),
+       MIN(CASE WHEN state = 'ready' AND run_at <= :now_ms THEN run_at
+                WHEN state = 'running' AND lease_until <= :now_ms THEN lease_until END)
+  FROM job
+ GROUP BY 1, 2
+ ORDER BY 1, 2;
+
 -- name: job_owner
 SELECT org, user_id, bot
   FROM job
