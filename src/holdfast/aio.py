@@ -1172,7 +1172,9 @@ class AsyncLedger:
         """
         return await asyncio.to_thread(self._sync.export)
 
-    async def replay(self, data: Mapping[str, Any], *, dry_run: bool = False) -> ReplayReport:
+    async def replay(
+        self, data: Mapping[str, Any], *, dry_run: bool = False, progress: Callable[[int], None] | None = None
+    ) -> ReplayReport:
         """
         Erase here what *data*, the `export` of a newer copy of this memory, says is gone.
 
@@ -1183,12 +1185,13 @@ class AsyncLedger:
         Args:
             data: what `export` returned.
             dry_run: change nothing; say what is still held.
+            progress: called now and then with how many people were looked at.
 
         Raises:
             BadInput: not a ledger.
             Conflict: the ledger of another memory.
         """
-        return await asyncio.to_thread(self._sync.replay, data, dry_run=dry_run)
+        return await asyncio.to_thread(self._sync.replay, data, dry_run=dry_run, progress=progress)
 
 
 class AsyncVault:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace as changed_to
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,15 +19,19 @@ from typing import Any
 from .config import Config
 from .errors import BadInput, Conflict, StoreCorrupt, StoreError
 from .memory import Memory
-from .reports import BackupReport, ReplayReport
+from .reports import BackupReport, Finding
+from .store import is_address
+from .store.copying import digests_of, replace_all
+from .store.manifest import drop_manifest, read_manifest
 
 _LOGS = ("-wal", "-shm")
+_CHANGED = "it was damaged, or used as a memory, after it was made: take another, or `holdfast store copy` it as it is"
 Ledgers = Sequence[Mapping[str, Any]]
 
 
 def verify_backup(backup: str | os.PathLike[str], *, ledgers: Ledgers = ()) -> BackupReport:
     """
-    Check a backup: whether it opens, keeps every rule, and what it still holds that was erased since.
+    Check a backup: whether it is what was written, keeps every rule, and what it holds that was erased since.
 
     A copy is looked at, beside the system's temporary files, so the backup stays as it is.
 
@@ -39,14 +44,16 @@ def verify_backup(backup: str | os.PathLike[str], *, ledgers: Ledgers = ()) -> B
         BadInput: a ledger is none.
     """
     source = _there(backup)
-    with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
-        copy = Path(folder) / "copy.db"
-        _copied(source, copy)
+    with _worked_on(source) as copy:
+        manifest = read_manifest(str(copy))
+        changed = tuple(Finding("backup-table", name, _CHANGED) for name in manifest.differing)
         with _opened(copy) as memory:
             report = memory.doctor()
             replayed = [memory.ledger.replay(ledger, dry_run=True) for ledger in ledgers]
             people = _count_people(memory)
-    return BackupReport(str(source), people, report.ok, report.findings, tuple(replayed))
+    findings = changed + report.findings
+    found = BackupReport(str(source), people, not findings, findings, tuple(replayed))
+    return changed_to(found, rows=manifest.rows, made_at=manifest.made_at)
 
 
 def restore_backup(
@@ -55,44 +62,74 @@ def restore_backup(
     *,
     ledgers: Ledgers = (),
     replace: bool = False,
+    progress: Callable[[int, int], None] | None = None,
 ) -> BackupReport:
     """
     Put a backup in place, after erasing in it what was erased since it was made.
 
-    The ledger of the file that is replaced is taken into account without being named.  That file is kept beside
-    the new one, under the name in ``replaced``, until you remove it.  Nothing is in place before everything
-    has succeeded.
+    The ledger of the memory that is replaced is taken into account without being named.  A file that is replaced
+    is kept beside the new one, under the name in ``replaced``, until you remove it; the rows of a database are not
+    kept.  Nothing is in place before everything has succeeded, and then all of it at once.
 
     Args:
         backup: the file.
-        to: where the memory shall be.
+        to: where the memory shall be: a path, or the ``postgresql://`` address of a database.
         ledgers: what `Ledger.export` of newer copies returned, for when the newest file is lost.
-        replace: put it in the place of a file that is there.
+        replace: put it in the place of a memory that is there.
+        progress: called with rows done and rows to do while they go to a database.
 
     Raises:
-        Conflict: there is a file at *to*, and not *replace*; or a process has it open.
-        StoreCorrupt: the backup breaks a rule.
-        StoreError: a file cannot be read or written.
+        Conflict: there is a memory at *to*, and not *replace*; or a process has it open.
+        StoreCorrupt: the backup is not what was written, or breaks a rule.
+        StoreError: a file cannot be read or written; the role may not empty the database's tables.
         BadInput: a ledger is none.
     """
-    source, target = _there(backup), Path(os.path.abspath(to))
+    source = _there(backup)
+    if is_address(to):
+        return _into_database(source, os.fspath(to), [*ledgers], replace, progress)
+    return _into_file(source, Path(os.path.abspath(to)), [*ledgers], replace)
+
+
+def _into_file(source: Path, target: Path, known: list[Mapping[str, Any]], replacing: bool) -> BackupReport:
     if source == target:
         raise BadInput("a backup cannot be put in its own place", hint="name another path")
-    if target.exists() and not replace:
+    if target.exists() and not replacing:
         raise Conflict(f"there is a file at {target} already", hint="--replace puts the backup in its place")
-    known = [*ledgers]
     if target.exists():
         known.append(_ledger_of(target))
     part = target.with_name(f"{target.name}.restoring-{os.getpid()}")
     try:
         _copied(source, part)
-        replayed, people = _made_ready(part, known)
+        found = _made_ready(source, part, known)
         replaced = _put_in_place(part, target)
     finally:
         for name in (part, *(Path(f"{part}{end}") for end in _LOGS)):
             with suppress(FileNotFoundError):
                 name.unlink()
-    return BackupReport(str(source), people, True, (), tuple(replayed), str(target), replaced)
+    return changed_to(found, path=str(target), replaced=replaced)
+
+
+def _into_database(
+    source: Path,
+    address: str,
+    known: list[Mapping[str, Any]],
+    replacing: bool,
+    progress: Callable[[int, int], None] | None,
+) -> BackupReport:
+    """Made ready as a file first; then one transaction puts all rows into the database, or none."""
+    was = None
+    if replacing:  # before its ledger is read: what is erased after this moment is noticed
+        was = digests_of(address, ("erased", "ledger_key", "consent"))
+    with Memory(address, config=Config(embed_anew=False)) as memory:
+        place = memory.stats().place
+        if not replacing and memory.people(limit=1):
+            raise Conflict("the database holds a memory already", hint="--replace empties it first")
+        if replacing:
+            known.append(memory.ledger.export())
+    with _worked_on(source) as copy:
+        found = _made_ready(source, copy, known)
+        replace_all(str(copy), address, was, progress)
+    return changed_to(found, path=place)
 
 
 def _there(backup: str | os.PathLike[str]) -> Path:
@@ -112,6 +149,15 @@ def _copied(source: Path, target: Path) -> None:
     except OSError as error:
         hint = "check the folder and the space on its disk"
         raise StoreError(f"{source} could not be copied to {target}: {error.strerror}", hint=hint) from error
+
+
+@contextmanager
+def _worked_on(source: Path) -> Iterator[Path]:
+    """A copy of the backup that may be changed; it is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
+        copy = Path(folder) / "copy.db"
+        _copied(source, copy)
+        yield copy
 
 
 @contextmanager
@@ -143,14 +189,22 @@ def _ledger_of(path: Path) -> Mapping[str, Any]:
     return ledger
 
 
-def _made_ready(part: Path, ledgers: Ledgers) -> tuple[list[ReplayReport], int]:
+def _made_ready(source: Path, part: Path, ledgers: list[Mapping[str, Any]]) -> BackupReport:
+    """Check the working copy, and erase in it what was erased since."""
+    manifest = read_manifest(str(part))
+    if manifest.differing:
+        names = ", ".join(manifest.differing)
+        raise StoreCorrupt(f"the backup is not what was written: {names} changed", hint=_CHANGED)
+    drop_manifest(str(part))
     with _opened(part) as memory:
         report = memory.doctor()
         if not report.ok:
             words = ", ".join(sorted({finding.rule for finding in report.findings}))
             raise StoreCorrupt(f"the backup breaks rules: {words}", hint="take an older one")
-        replayed = [memory.ledger.replay(ledger) for ledger in ledgers]
-        return replayed, _count_people(memory)
+        replayed = tuple(memory.ledger.replay(ledger) for ledger in ledgers)
+        people = _count_people(memory)
+        rows = memory.stats().rows
+    return BackupReport(str(source), people, True, (), replayed, rows=rows, made_at=manifest.made_at)
 
 
 def _put_in_place(part: Path, target: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -38,7 +38,9 @@ class Ledger:
         ]
         return {"format": FORMAT, "key": key, "erased": [asdict(row) for row in rows], "choices": chosen}
 
-    def replay(self, data: Mapping[str, Any], *, dry_run: bool = False) -> ReplayReport:
+    def replay(
+        self, data: Mapping[str, Any], *, dry_run: bool = False, progress: Callable[[int], None] | None = None
+    ) -> ReplayReport:
         """
         Erase here what *data*, the `export` of a newer copy of this memory, says is gone.
 
@@ -49,6 +51,7 @@ class Ledger:
         Args:
             data: what `export` returned.
             dry_run: change nothing; say what is still held.
+            progress: called now and then with how many people were looked at.
 
         Raises:
             BadInput: not a ledger.
@@ -65,7 +68,7 @@ class Ledger:
             store.take_ledger(key, ())  # what is erased now is noted under the same key
         counts: dict[str, int] = {}
         people = 0
-        for person, found in replay.people(key, fresh):
+        for person, found in replay.people(key, fresh, progress):
             people += 1
             for kind, number in found.counts().items():
                 counts[kind] = counts.get(kind, 0) + number

@@ -307,7 +307,8 @@ class BackupReport:
 
     It holds so many ``people`` and is ``sound``, or breaks the rules in ``findings``.  ``replayed`` has an entry
     for each ledger: what of it was still there.  After a restore ``path`` is where it stands now, ``replaced`` the
-    file that was there before.
+    file that was there before.  ``rows`` counts them by table; they and a SHA-256 of each table are compared with what
+    was noted in the file when it was made, at ``made_at`` (``None``: nothing was noted, by an older version).
     """
 
     backup: str
@@ -317,6 +318,8 @@ class BackupReport:
     replayed: tuple[ReplayReport, ...] = ()
     path: str = ""
     replaced: str = ""
+    rows: Mapping[str, int] = field(default_factory=dict)
+    made_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,7 @@ class Server:
             for setting in HASTE if haste else ():
                 connection.execute(f"ALTER SYSTEM SET {setting}".encode())
             connection.execute("SELECT pg_reload_conf()")
+        self.tools = Path(self._server.bin_path)
         atexit.register(self.close)
 
     def at(self, database: str, role: str = "postgres") -> str:

@@ -96,9 +96,9 @@ def test_what_does_not_arrive_as_it_was_sent_is_not_kept(
     filled: str, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to_server: bool
 ) -> None:
     """A row that changes on its way leaves the target as it was."""
-    honest = copying._bytes
+    honest = copying.line_of
     seen = iter(range(10**9))
-    monkeypatch.setattr(copying, "_bytes", lambda value: honest(value) if next(seen) % 9_000 != 8_999 else b"?")
+    monkeypatch.setattr(copying, "line_of", lambda row: honest(row) if next(seen) % 900 != 899 else b"?")
     target = address if to_server else str(tmp_path / "new.db")
     before = sorted(file.name for file in tmp_path.iterdir())
     with pytest.raises(StoreCorrupt, match="did not arrive"):

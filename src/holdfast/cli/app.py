@@ -84,6 +84,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "store init": ("stores", "Make a PostgreSQL database ready, with a role of its own."),
         "store try": ("stores", "Start a PostgreSQL server of your own, to try it."),
         "store ledger": ("backups", "Write down what was erased, to replay it on older backups."),
+        "store replay": ("backups", "Erase again what was erased since, after another restore."),
     },
     "Keep it well": {
         "jobs": ("jobs", "List background work; retry or cancel it."),

@@ -26,13 +26,17 @@ class Replay:
     eraser: Eraser
     choices: Choices
 
-    def people(self, key: str, rows: Sequence[ErasedRow]) -> Iterator[tuple[Scope, Held]]:
+    def people(
+        self, key: str, rows: Sequence[ErasedRow], progress: Callable[[int], None] | None = None
+    ) -> Iterator[tuple[Scope, Held]]:
         """Who is held here, and what of theirs the ledger says is gone; people with nothing of it are left out."""
         places = by_place(rows)
         if not places:
             return
-        for person in self._everybody():
+        for number, person in enumerate(self._everybody(), 1):
             found = self.eraser.store.read(person, partial(held, key=key, places=places))
+            if progress is not None:
+                progress(number)
             if found.counts():
                 yield person, found
 

@@ -8,9 +8,9 @@ read back before that commits: the same number of rows with the same SHA-256, or
 from __future__ import annotations
 
 import hashlib
+import json
 import os
-import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -30,6 +30,8 @@ from .sqlitefile import MEMORY, open_file
 BATCH_ROWS = 1_000
 
 Progress = Callable[[int, int], None]
+
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=lambda value: {"bytes": bytes(value).hex()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +74,19 @@ def tables() -> tuple[Table, ...]:
     db = apsw.Connection(MEMORY)
     for _, sql in queries.migrations("sqlite"):
         db.execute(sql)
+    found = tables_of(db)
+    db.close()
+    return found
+
+
+def tables_of(db: apsw.Connection) -> tuple[Table, ...]:
+    """The tables that one SQLite database has."""
     names = [row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")]
     found = []
     for name in names:
         columns = list(db.execute("SELECT name, pk FROM pragma_table_info(?) ORDER BY cid", (name,)))
         key = tuple(column for column, place in sorted(columns, key=lambda c: int(c[1])) if place)
-        found.append(Table(name, tuple(column for column, _ in columns), key))
-    db.close()
+        found.append(Table(str(name), tuple(str(column) for column, _ in columns), tuple(map(str, key))))
     return tuple(found)
 
 
@@ -99,24 +107,61 @@ def copy(
     places = [os.fspath(place) if is_address(place) else os.path.abspath(place) for place in (source, target)]
     if MEMORY in (os.fspath(source), os.fspath(target)) or places[0] == places[1]:
         raise ConfigError("copy from one memory on disk to another", hint="name two paths or addresses")
-    told = progress or (lambda done, total: None)
     with _from(places[0]) as old, _into(places[1]) as new:
-        total, done = 2 * sum(old.count(table) for table in tables()), 0
-        rows, digests = {}, {}
-        for table in tables():
-            digest = hashlib.sha256()
-            rows[table.name] = 0
-            for batch in _batches(_digested(old.rows(table), digest)):
-                new.add(table, batch)
-                rows[table.name] += len(batch)
-                told(done := done + len(batch), total)
-            digests[table.name] = digest.hexdigest()
-        for table in tables():
-            digest = hashlib.sha256()
-            for batch in _batches(_digested(new.rows(table), digest)):
-                told(done := done + len(batch), total)
-            if digest.hexdigest() != digests[table.name]:
-                raise StoreCorrupt(f"the rows of {table.name} did not arrive as they were sent", hint="copy again")
+        return _moved(old, new, progress)
+
+
+def replace_all(source: str, address: str, was: Mapping[str, str] | None, progress: Progress | None) -> CopyReport:
+    """
+    Put the memory in the file *source* into the database at *address*, in one transaction.
+
+    Args:
+        source: the path of a file.
+        address: ``postgresql://…``
+        was: what `digests_of` said of the memory that is there and shall go; ``None``: there must be none.
+        progress: as of `copy`.
+
+    Raises:
+        Conflict: there is a memory, or it is in use, or it is no longer as it *was*; nothing has changed.
+        StoreError: the role may not do it, or what arrived is not what was sent; nothing has changed.
+    """
+    with _sqlite_from(source) as old, of_extra("postgrescopy").writing(address, was) as new:
+        return _moved(old, new, progress)
+
+
+def digests_of(place: str, names: Collection[str]) -> dict[str, str]:
+    """The SHA-256 of some tables of the memory at *place*."""
+    with _from(place) as side:
+        return {table.name: digest_of(side, table) for table in tables() if table.name in names}
+
+
+def digest_of(side: Source, table: Table) -> str:
+    """The SHA-256 of one table."""
+    digest = hashlib.sha256()
+    for _ in _digested(side.rows(table), digest):
+        pass
+    return digest.hexdigest()
+
+
+def _moved(old: Source, new: Target, progress: Progress | None) -> CopyReport:
+    """Every row of one in the other, compared table by table."""
+    told = progress or (lambda done, total: None)
+    total, done = 2 * sum(old.count(table) for table in tables()), 0
+    rows, digests = {}, {}
+    for table in tables():
+        digest = hashlib.sha256()
+        rows[table.name] = 0
+        for batch in _batches(_digested(old.rows(table), digest)):
+            new.add(table, batch)
+            rows[table.name] += len(batch)
+            told(done := done + len(batch), total)
+        digests[table.name] = digest.hexdigest()
+    for table in tables():
+        digest = hashlib.sha256()
+        for batch in _batches(_digested(new.rows(table), digest)):
+            told(done := done + len(batch), total)
+        if digest.hexdigest() != digests[table.name]:
+            raise StoreCorrupt(f"the rows of {table.name} did not arrive as they were sent", hint="copy again")
     return CopyReport(rows, digests)
 
 
@@ -133,24 +178,13 @@ def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 def _digested(rows: Iterable[Row], digest: Any) -> Iterator[Row]:
     for row in rows:
-        for value in row:
-            digest.update(_bytes(value))
+        digest.update(line_of(row))
         yield row
 
 
-def _bytes(value: Any) -> bytes:
-    """A value with its kind and length, the same whichever database it comes from."""
-    if value is None:
-        return b"-"
-    if isinstance(value, str):
-        kind, data = b"t", value.encode()
-    elif isinstance(value, float):
-        kind, data = b"f", struct.pack("<d", value)
-    elif isinstance(value, int):
-        kind, data = b"i", str(value).encode()
-    else:
-        kind, data = b"b", bytes(value)
-    return kind + len(data).to_bytes(8, "little") + data
+def line_of(row: Row) -> bytes:
+    """A row as bytes: the same whichever database it comes from, and others for any other row."""
+    return (_JSON.encode(row) + "\n").encode()
 
 
 def _from(place: str) -> AbstractContextManager[Source]:

@@ -25,6 +25,7 @@ from ..scope import Scope
 from .connections import Connection, Connections, connect
 from .copying import copy
 from .eraseview import SqlEraseView
+from .manifest import write_manifest
 from .postgresschema import migrate
 from .protocol import ReadView, Scrubbed, WriteView
 from .psycopgdriver import Gone, InTheWay, PsycopgDriver, of_org, translated
@@ -167,7 +168,17 @@ class PostgresStore(SqlStore):
         self._checked()
         if os.path.exists(path):
             raise StoreError(f"there is a file at {path} already", hint="remove it, or choose another path")
-        copy(self._location, path)
+        part = f"{path}.part-{os.getpid()}-{threading.get_ident()}"
+        try:
+            copy(self._location, part)
+            write_manifest(part)
+            os.rename(part, path)
+        except OSError as error:
+            hint = "check the folder and the space on its disk"
+            raise StoreError(f"the backup could not be written to {path}: {error.strerror}", hint=hint) from error
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(part)
 
     def close(self) -> None:
         """See the protocol."""

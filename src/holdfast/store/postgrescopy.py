@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 
 import psycopg
+from psycopg import errors
 
-from ..errors import Conflict
+from ..errors import Conflict, StoreError
 from .connections import Connection, connect
-from .copying import BATCH_ROWS, Source, Table, Target, tables
+from .copying import BATCH_ROWS, Source, Table, Target, digest_of, tables
 from .postgresschema import migrate
 from .psycopgdriver import PsycopgDriver, translated
 from .rows import Row
 
 _SNAPSHOT = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL holdfast.across = 'on'"
+_OTHERS = b"""
+SELECT count(*) FROM pg_stat_activity
+ WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = 'holdfast'
+"""
+_GOING_S = 2.0
+_LOCK_MS = 10_000
 _ONE_WRITER = b"BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL holdfast.across = 'on'"
 
 
@@ -55,21 +63,50 @@ def reading(location: str) -> Iterator[Source]:
 
 
 @contextmanager
-def writing(location: str) -> Iterator[Target]:
+def writing(location: str, was: Mapping[str, str] | None = None) -> Iterator[Target]:
     """
     One transaction, committed when nothing was raised.
 
+    Args:
+        location: ``postgresql://…``
+        was: the memory that is there goes, if these tables still have these digests; ``None``: there must be none.
+
     Raises:
-        Conflict: something is in there already.
+        Conflict: something is in there already; or it is in use, or has changed.
+        StoreError: the role may not empty the tables.
     """
     with _connected(location) as connection:
         connection.execute(_ONE_WRITER)
         database = _Database(connection)
+        if was is not None:
+            _emptied(connection, database, was)
         for table in tables():
             if database.count(table):
                 raise Conflict(f"the database holds a memory already: rows of {table.name}", hint="choose an empty one")
         yield database
         connection.execute("COMMIT")
+
+
+def _emptied(connection: Connection, database: _Database, was: Mapping[str, str]) -> None:
+    """Lock the tables against everybody, look whether all is as it was, and empty them; until the commit nobody sees it."""
+    others, until = 1, time.monotonic() + _GOING_S
+    while others and time.monotonic() < until:  # a session that was closed a moment ago may still be counted
+        others = connection.execute(_OTHERS).fetchall()[0][0]
+        time.sleep(0.01 if others else 0)
+    if others:
+        hint = "stop the servers and workers first: what they keep in memory would no longer be what is stored"
+        raise Conflict(f"{others} sessions of Holdfast are connected to the database", hint=hint)
+    names = ", ".join(table.name for table in tables())
+    try:
+        connection.execute(f"SET LOCAL lock_timeout = {_LOCK_MS}; LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE".encode())
+        changed = [t.name for t in tables() if t.name in was and digest_of(database, t) != was[t.name]]
+        if changed:
+            hint = "stop the servers and workers, then restore again"
+            raise Conflict(f"somebody wrote meanwhile: {', '.join(changed)} changed", hint=hint)
+        connection.execute(f"TRUNCATE TABLE {names}".encode())
+    except errors.InsufficientPrivilege as error:
+        hint = "use the address that `holdfast store init` was run with"
+        raise StoreError("only the role that owns the tables may replace what is in them", hint=hint) from error
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from ..reports import Finding
 from . import forks, queries
 from .apswdriver import ApswDriver, translated
 from .groupcommit import GroupCommit
+from .manifest import write_manifest
 from .protocol import Scrubbed
 from .readview import Driver
 from .scrub import scrub_file, scrub_memory
@@ -183,6 +184,7 @@ class SqliteStore(SqlStore):
         try:
             os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             self._with_reader(lambda db: _copy(db, part))
+            write_manifest(part)
             with open(part, "rb+") as copy:
                 os.fsync(copy.fileno())
             os.rename(part, target)
