@@ -20,7 +20,7 @@ import psycopg
 from psycopg.sql import SQL
 
 from ..config import Config
-from ..errors import StoreClosed, StoreError
+from ..errors import HoldfastError, StoreClosed, StoreError
 from ..scope import Scope
 from .connections import Connection, Connections, connect
 from .copying import copy
@@ -231,17 +231,22 @@ def _transaction(connection: Connection, opening: Any, work: Callable[[PsycopgDr
     except psycopg.Error as error:  # of the opening: the driver turns its own into ours
         raise translated(error) from error
     except Exception:
-        with suppress(psycopg.Error):
-            connection.execute("ROLLBACK")
+        _roll_back(connection)
         raise
     try:
-        connection.execute("COMMIT")
-    except psycopg.Error as error:
-        meaning = translated(error)
-        if isinstance(meaning, Gone):
-            meaning.at_commit = True
-        raise meaning from error
+        driver.finish(b"COMMIT")
+    except Gone as error:
+        error.at_commit = True
+        raise
+    except HoldfastError:
+        _roll_back(connection)
+        raise
     return answer
+
+
+def _roll_back(connection: Connection) -> None:
+    with suppress(psycopg.Error):
+        connection.execute("ROLLBACK")
 
 
 def _let_go(connections: Connections, process: int) -> None:

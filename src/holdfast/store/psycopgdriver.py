@@ -25,6 +25,10 @@ from ..errors import (
 from . import queries
 from .rows import Row
 
+_NO_TEXT = "a text holds a NUL or a lone surrogate, which no database can store"
+Given = Mapping[str, Any] | Sequence[Any]
+"""The parameters of a statement, by name or by place."""
+
 _PARAMETER = re.compile(r"(?<!:):([a-z_0-9]+)")
 
 
@@ -59,10 +63,12 @@ def translated(error: psycopg.Error) -> HoldfastError:
     state = error.sqlstate or ""
     if isinstance(error, errors.SerializationFailure | errors.DeadlockDetected):
         return InTheWay(f"others changed the same rows again and again (SQLSTATE {state})", hint="try again")
+    if state.startswith("23") and error.diag.table_name == "event":
+        return InTheWay("others told of what they did at the same time", hint="try again")  # they took the same number
     if state.startswith("23"):
         return Conflict(f"somebody was first (SQLSTATE {state})")
     if isinstance(error, psycopg.DataError) and not state:
-        return BadInput("a text holds a NUL or a lone surrogate, which no database can store")
+        return BadInput(_NO_TEXT)
     for code, ours, meaning, hint in _MEANING:
         if state.startswith(code):
             return ours(f"{meaning} (SQLSTATE {state})", hint=hint)
@@ -81,9 +87,18 @@ def statements() -> Mapping[str, tuple[bytes, tuple[str, ...]]]:
     return found
 
 
+@cache
+def _answers(sql: bytes) -> bool:
+    """Whether rows may come back from a statement."""
+    return sql.startswith((b"SELECT", b"WITH")) or b"RETURNING" in sql
+
+
 class PsycopgDriver:
     """
     See `holdfast.store.readview.Driver`.
+
+    A statement from which no rows come back waits until one is asked for, or the end: they are sent
+    together, in one journey to the server, and what one of them fails with is raised there.
 
     ``failure`` keeps an error after which the server takes no more statements of this transaction; further
     calls raise it again, and so does whoever would commit, so that a function which swallowed it loses nothing
@@ -91,12 +106,13 @@ class PsycopgDriver:
     one since.  With ``across`` the transaction sees every org and writes in the one that a statement names.
     """
 
-    __slots__ = ("_across", "_connection", "_org", "failure", "row_for_turn")
+    __slots__ = ("_across", "_connection", "_org", "_waiting", "failure", "row_for_turn")
 
     def __init__(self, connection: psycopg.Connection[Row], *, across: bool = False) -> None:
         self._connection = connection
         self._across = across
         self._org: str | None = None
+        self._waiting: list[tuple[bytes | Composed, Sequence[Given]]] = []
         self.failure: HoldfastError | None = None
         self.row_for_turn = False
 
@@ -107,53 +123,72 @@ class PsycopgDriver:
             self.row_for_turn = False
         if self._across and "org" in names and not sql.startswith(b"SELECT"):
             self.write_in(args["org"])
-        with self._watched():
-            cursor = self._connection.execute(sql, {key: args[key] for key in names})
-            return cursor.fetchall() if cursor.description else []
+        given = [{key: args[key] for key in names}]
+        return self._sent(sql, given) if _answers(sql) else self._wait(sql, given)
 
     def many(self, name: str, args: Iterable[Sequence[Any]]) -> list[Row]:
         """See `Driver.many`."""
         sql, names = statements()[name]
-        try:
-            return self.repeated(sql, [dict(zip(names, one, strict=True)) for one in args])
-        except Conflict as error:
-            if name != "add_event":
-                raise
-            # somebody else gave out the same number at the same moment
-            self.failure = InTheWay("others told of what they did at the same time", hint="try again")
-            raise self.failure from error
+        given = [dict(zip(names, one, strict=True)) for one in args]
+        return self.repeated(sql, given) if _answers(sql) else self._wait(sql, given)
 
-    def repeated(self, sql: bytes, given: Sequence[Mapping[str, Any] | Sequence[Any]]) -> list[Row]:
+    def repeated(self, sql: bytes, given: Sequence[Given]) -> list[Row]:
         """Run one statement for each of the given parameters, sent together; all rows that come back."""
+        return self._sent(sql, given) if given else []
+
+    def finish(self, last: bytes) -> None:
+        """What waits, and then *last*, which ends the transaction."""
+        self._sent(last, [()])
+
+    def write_in(self, org: str) -> None:
+        """Let the statements that follow write rows of *org*."""
+        if org != self._org:
+            self._wait(of_org(org), [()])
+            self._org = org
+
+    def _wait(self, sql: bytes | Composed, given: Sequence[Given]) -> list[Row]:
+        if self.failure is not None:
+            raise self.failure
+        if given:
+            self._waiting.append((sql, given))
+        return []
+
+    def _sent(self, sql: bytes, given: Sequence[Given]) -> list[Row]:
+        waiting, self._waiting = self._waiting, []
+        with self._watched(together=bool(waiting)):
+            if not waiting:
+                return self._executed(sql, given)
+            with self._connection.pipeline():
+                for one, of_one in waiting:
+                    with self._connection.cursor() as cursor:
+                        if len(of_one) == 1:
+                            cursor.execute(one, of_one[0] or None)
+                        else:
+                            cursor.executemany(one, of_one)
+                return self._executed(sql, given)
+
+    def _executed(self, sql: bytes, given: Sequence[Given]) -> list[Row]:
+        if len(given) == 1:
+            cursor = self._connection.execute(sql, given[0] or None)
+            return cursor.fetchall() if _answers(sql) else []
         found: list[Row] = []
-        if not given:
-            return found
-        with self._watched(), self._connection.cursor() as cursor:
+        with self._connection.cursor() as cursor:
             cursor.executemany(sql, given, returning=True)
             for result in cursor.results():
                 if result.description:
                     found += result.fetchall()
         return found
 
-    def write_in(self, org: str) -> None:
-        """Let the statements that follow write rows of *org*."""
-        if org != self._org:
-            with self._watched():
-                self._connection.execute(of_org(org))
-            self._org = org
-
     @contextmanager
-    def _watched(self) -> Iterator[None]:
-        """Errors leave as ours; those that end the transaction are kept."""
+    def _watched(self, *, together: bool) -> Iterator[None]:
+        """Errors leave as ours; those that end the transaction are kept, and those of statements that waited."""
         if self.failure is not None:
             raise self.failure
         try:
             yield
-        except UnicodeEncodeError as error:
-            raise BadInput("a text holds a lone surrogate, which no database can store") from error
-        except psycopg.Error as error:
-            meaning = translated(error)
-            if not isinstance(meaning, BadInput):
+        except (psycopg.Error, UnicodeEncodeError) as error:
+            meaning = translated(error) if isinstance(error, psycopg.Error) else BadInput(_NO_TEXT)
+            if together or not isinstance(meaning, BadInput):
                 self.failure = meaning
             raise meaning from error
 
