@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from holdfast.store.events import Kept
+from tests import keeping
 
 # No deadline: how long an example takes says more about the machine's other work than about ours.
 settings.register_profile("local", deadline=None)
@@ -126,11 +127,12 @@ def _kept_in(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
     def opened(location: str | os.PathLike[str], config: Any, clock: Any) -> PostgresStore:
         path = os.fspath(location)
-        name = f"memory {next(numbers)}" if path == ":memory:" else os.path.abspath(path)
+        name = f"memory {next(numbers)}" if path == ":memory:" else keeping.name_of(path)
         store = PostgresStore(lender.at(name), config)
         store.clock, store.kept = clock, Kept(config.event_rows, config.event_days)
         return store
 
     monkeypatch.setattr("holdfast.memory.open_store", opened)
+    monkeypatch.setattr(keeping, "lender", lender)
     yield
     lender.give_back()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from holdfast.store.eraseview import SqlEraseView
 from holdfast.store.sqlite import SqliteStore
 from holdfast.store.writeview import SqlWriteView
 from holdfast.testing.embedder import HashEmbedder
+from tests import keeping
 
 from .crowd import dying_at, ended, spawn, told
 
@@ -66,7 +66,7 @@ def test_a_merge_that_is_killed_is_whole_or_not_at_all(tmp_path: Path, target: A
         assert states(memory) == ["apart", "apart"]
     for countdown in (1, 2, 3, 5):
         path = tmp_path / f"{countdown}.db"
-        shutil.copyfile(origin, path)
+        keeping.duplicate(origin, path)
 
         def doomed(pipe: int, path: Path = path, countdown: int = countdown) -> None:
             memory = opened(path)

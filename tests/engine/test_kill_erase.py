@@ -8,7 +8,6 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 
 from holdfast import Memory
@@ -16,6 +15,7 @@ from holdfast.errors import NotFound
 from holdfast.privacy import erasing, forgetting
 from holdfast.store import eraseview, scrub
 from holdfast.store.sqlite import SqliteStore
+from tests import keeping
 
 from .crowd import dying_at, ended, open_memory, settle, spawn, told
 
@@ -72,11 +72,7 @@ def erase(memory: Memory, what: str) -> None:
 
 def rows(path: Path) -> str:
     """Every row of every table."""
-    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-    tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    found = "\n".join(str(row) for table in tables for row in db.execute(f"SELECT * FROM {table}"))
-    db.close()
-    return found
+    return "\n".join(str(row) for found in keeping.rows(path).values() for row in found)
 
 
 GONE = {

@@ -56,6 +56,7 @@ def test_a_cancelled_job_is_taken_up_again_and_one_that_is_gone_is_not():
             memory.run_now("job_nobody")
 
 
+@pytest.mark.sqlite("the place is a file, and its size that of the file")
 def test_the_store_tells_its_place_its_size_and_its_rows(tmp_path):
     path = tmp_path / "m.db"
     with Memory(path, embedder=None) as memory:

@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 import warnings
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
@@ -41,8 +42,10 @@ RETURNING database
 class Server:
     """A server of our own, for as long as this process lives; with *haste* it would not survive a power cut."""
 
-    def __init__(self, *, haste: bool) -> None:
+    def __init__(self, *, haste: bool = False, standby_of: Server | None = None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="holdfast-postgres-"))
+        if standby_of is not None:
+            standby_of.copy_to(self.folder)
         self._server = get_server(self.folder, cleanup_mode=None)
         self._process = os.getpid()
         self._guard = subprocess.Popen(
@@ -60,10 +63,9 @@ class Server:
         """The address of one of its databases."""
         return f"postgresql://{role}@/{database}?host={quote(self._sockets())}"
 
-    def create(self, database: str, template: str = "template0") -> None:
+    def create(self, database: str, template: str = "template0", more: str = "") -> None:
         """Make a database."""
-        with psycopg.connect(self.admin, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {database} TEMPLATE {template}".encode())
+        self.ask(f"CREATE DATABASE {database} TEMPLATE {template} {more}")
 
     def stop(self, mode: str) -> None:
         """Stop it: ``fast``, or ``immediate`` as a crash would."""
@@ -73,22 +75,40 @@ class Server:
         """Start it again."""
         self._control("-l", str(self.folder / "log"), "-o", f'-h "" -k {self._sockets()}', "start")
 
+    def promote(self) -> None:
+        """A standby takes over: from now on it takes writes."""
+        self._control("promote")
+
+    def ask(self, sql: str) -> None:
+        """Run a statement as its owner."""
+        with psycopg.connect(self.admin, autocommit=True) as connection:
+            connection.execute(sql.encode())
+
+    def own(self, folder: Path) -> None:
+        """Let it write there."""
+        if self._server.system_user is not None:
+            shutil.chown(folder, self._server.system_user)
+
+    def copy_to(self, folder: Path) -> None:
+        """Make *folder* one that a standby starts in, which follows this server."""
+        self.own(folder)
+        self._run("pg_basebackup", "-R", "-c", "fast", "-d", self.admin, "-D", str(folder))
+        (folder / ".s.PGSQL.5432.lock").unlink(missing_ok=True)  # of the one that was copied
+
     def _sockets(self) -> str:
         return str(self._server.get_postmaster_info().socket_dir)
 
     def _control(self, *words: str) -> None:
-        pgexec(
-            "pg_ctl",
-            ("-w", "-D", str(self.folder), *words),
-            bin_path=self._server.bin_path,
-            user=self._server.system_user,
-            timeout=60,
-        )
+        self._run("pg_ctl", "-w", "-D", str(self.folder), *words)
+
+    def _run(self, program: str, *words: str) -> None:
+        pgexec(program, words, bin_path=self._server.bin_path, user=self._server.system_user, timeout=60)
 
     def close(self) -> None:
         """Stop it; nothing of it is left."""
         if os.getpid() == self._process and self.folder.exists():
-            self.stop("immediate")
+            if (self.folder / "postmaster.pid").exists():  # a test may have stopped it
+                self.stop("immediate")
             shutil.rmtree(self.folder, ignore_errors=True)
             self._guard.communicate()
 
@@ -110,16 +130,19 @@ class Lender:
         found = self._ask("SELECT database FROM lent WHERE name = %s", name) or self._ask(_FREE, name)
         return self.server.at(found[0][0] if found else self._new(name), role)
 
+    def rows(self, name: str) -> dict[str, list[tuple[Any, ...]]]:
+        """Every row of every table in the database that is called *name*, past row level security."""
+        with psycopg.connect(self.at(name, "postgres"), autocommit=True) as connection:
+            return {
+                table: connection.execute(f"SELECT * FROM {table}".encode()).fetchall() for table in _tables(connection)
+            }
+
     def give_back(self) -> None:
         """Empty all that was lent; whoever is still connected is thrown out."""
         for (database,) in self._ask("SELECT database FROM lent WHERE name IS NOT NULL"):
             self._ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", database)
             with psycopg.connect(self.server.at(database), autocommit=True) as connection:
-                found = connection.execute(
-                    "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
-                ).fetchall()
-                tables = [row[0] for row in found if row[0] != "holdfast_migration"]
-                connection.execute(";".join(f"DELETE FROM {table}" for table in tables).encode())
+                connection.execute(";".join(f"DELETE FROM {table}" for table in _tables(connection)).encode())
             self._ask("UPDATE lent SET name = NULL WHERE database = %s", database)
 
     def close(self) -> None:
@@ -141,3 +164,10 @@ class Lender:
             self._process = os.getpid()
         cursor = self._connection.execute(sql.encode(), values)
         return cursor.fetchall() if cursor.description else []
+
+
+def _tables(connection: psycopg.Connection[Any]) -> list[str]:
+    found = connection.execute(
+        "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY 1"
+    )
+    return [name for (name,) in found if name != "holdfast_migration"]

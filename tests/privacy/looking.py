@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
-import apsw
-
 from holdfast import Memory
+from tests import keeping
 
 USER = "ana"
 BUDGETS = (300, 4000)
@@ -55,23 +54,18 @@ def spelt(value: object) -> str:
 
 def rows(path: Path) -> str:
     """Every column of every row of every table."""
-    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-    tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    found = spelt([db.execute(f"SELECT * FROM {table}").fetchall() for table in tables])
-    db.close()
-    return found
+    return spelt(list(keeping.rows(path).values()))
 
 
 def vector_bytes(path: Path) -> set[bytes]:
     """The bytes of every vector that is stored now."""
-    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-    found = {data for (data,) in db.execute("SELECT data FROM vector")}
-    db.close()
-    return found
+    return {column for row in keeping.rows(path)["vector"] for column in row if isinstance(column, bytes)}
 
 
 def raw(path: Path) -> bytes:
-    """The bytes of the database, its log and whatever else lies beside it."""
+    """The bytes of the database, its log and whatever else lies beside it; those of a server are not here."""
+    if keeping.lender is not None:
+        return b""
     return b"".join(file.read_bytes() for file in sorted(path.parent.iterdir()) if file.is_file())
 
 

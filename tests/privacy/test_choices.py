@@ -11,6 +11,7 @@ import pytest
 from holdfast import Config, Memory, with_memory
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
+from tests import keeping
 
 from .looking import USER, raw, rows
 
@@ -77,7 +78,7 @@ def test_an_opt_out_erases_and_goes_on_to_hold(memory: Memory) -> None:
     chat.record("I live in Quorvaneqqa.", "Noted.")
     receipt = person.opt_out()
 
-    assert receipt.level == "E2"
+    assert receipt.level == keeping.erased()
     assert chat.record("I live in Quorvaneqqa.").skipped == "opted-out"
     assert person.export()["conversations"] == []
     person.resume()

@@ -13,6 +13,7 @@ from holdfast import Config, Memory
 from holdfast.errors import NotFound
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
+from tests import keeping
 
 from .looking import USER, answers, raw, rows, standing, vector_bytes
 
@@ -77,6 +78,7 @@ def gone(memory: Memory, path: Path, canaries: list[str], names: list[str], vect
     assert memory.doctor().findings == ()
 
 
+@pytest.mark.sqlite("the bytes of the file are searched")
 def test_the_search_finds_what_is_there(memory: Memory, path: Path) -> None:
     """The looks are worth as much as what they find before the erasure."""
     plant(memory, ["a", "b"])
@@ -96,7 +98,7 @@ def test_erased_by_message(memory: Memory, path: Path) -> None:
         for name, seq in places[canary]:
             receipt = memory.conversation(name, user=USER).forget(seq)
         assert canary not in answers(memory, canary, ["a", "b"])  # at once
-        assert receipt.level == "E2", receipt
+        assert receipt.level == keeping.erased(), receipt
     memory.digest()
 
     gone(memory, path, CANARIES, ["a", "b"], vectors)
@@ -122,7 +124,7 @@ def test_erased_by_fact(memory: Memory, path: Path) -> None:
     for canary in known:
         receipt = person.forget(believed[canary])
         assert canary not in answers(memory, canary, ["a"])
-        assert receipt.level == "E2", receipt
+        assert receipt.level == keeping.erased(), receipt
     memory.digest()
 
     gone(memory, path, known, ["a"], vectors)
@@ -154,7 +156,7 @@ def test_erased_by_conversation(memory: Memory, path: Path) -> None:
     memory.digest()
     only_there = [canary for canary, where in places.items() if {name for name, _ in where} == {"a"}]
 
-    assert receipt.level == "E2"
+    assert receipt.level == keeping.erased()
     assert len(only_there) == 25
     gone(memory, path, only_there, ["a", "b"], vectors)
     assert kept.load() == before
@@ -170,7 +172,7 @@ def test_erased_by_person(memory: Memory, path: Path) -> None:
     memory.digest()
     vectors, before = vector_bytes(path), other.load()
     receipt = memory.person(USER).erase()
-    assert receipt.level == "E2", receipt
+    assert receipt.level == keeping.erased(), receipt
     assert receipt.rows["messages"] == 210
     memory.digest()
 
@@ -189,7 +191,7 @@ def test_erased_by_subject(memory: Memory, path: Path) -> None:
     assert memory.person(USER, subject="rex").facts("allergy")
     receipt = memory.person(USER, subject="rex").erase()
 
-    assert receipt.level == "E2"
+    assert receipt.level == keeping.erased()
     gone(memory, path, ["Quorvaneqqa"], ["a"], set())
     assert rex.load() == []
     assert [fact.value for fact in memory.person(USER).facts()] == ["Porto"]
@@ -338,6 +340,7 @@ def test_a_message_that_is_not_there_cannot_be_forgotten(memory: Memory) -> None
         memory.person(USER).forget("fact_none")
 
 
+@pytest.mark.sqlite("a reader of the file keeps its log from being cut")
 def test_a_receipt_does_not_claim_what_a_reader_prevents(memory: Memory, path: Path) -> None:
     """Somebody else's open snapshot keeps the old pages in the log."""
     chat = memory.conversation("a", user=USER)
@@ -360,9 +363,10 @@ def test_what_others_say_too_is_no_residue(memory: Memory) -> None:
     chat = memory.conversation("a", user=USER)
     chat.record("I live in Quorvaneqqa, by the old harbour.")
 
-    assert chat.forget(1).level == "E2"
+    assert chat.forget(1).level == keeping.erased()
 
 
+@pytest.mark.sqlite("the bytes of a server's disk are not searched at any size")
 def test_a_large_file_is_not_called_searched(path: Path) -> None:
     path.parent.mkdir()
     with Memory(path, embedder=None, config=Config(scrub_mb=0)) as memory:
@@ -379,4 +383,4 @@ def test_a_memory_without_a_file_is_searched_too() -> None:
         chat = memory.conversation("a", user=USER)
         chat.record("I live in Quorvaneqqa, by the old harbour.")
 
-        assert chat.forget(1).level == "E2"
+        assert chat.forget(1).level == keeping.erased()

@@ -14,6 +14,7 @@ from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
 from holdfast.testing.model import ScriptedModel
 from holdfast.text.render import parse_blocks
+from tests import keeping
 
 from .looking import USER, answers, raw, rows, standing, vector_bytes
 from .test_erase import CANARIES, FILLER, START
@@ -142,7 +143,7 @@ def by_message(memory: Memory, places: dict[str, list[tuple[str, int]]]) -> None
         for name, seq in said:
             receipt = memory.conversation(name, user=USER).forget(seq)
         assert canary not in answers(memory, canary, ["a", "b"])  # at once
-        assert receipt.level == "E2", receipt
+        assert receipt.level == keeping.erased(), receipt
 
 
 def by_edit(memory: Memory, places: dict[str, list[tuple[str, int]]]) -> None:

@@ -14,6 +14,7 @@ from holdfast import Memory
 from holdfast.errors import BadInput, Conflict
 from holdfast.privacy.ledger import blanked, with_blanks
 from holdfast.types import Message
+from tests import keeping
 
 SECRETS = ("Quorvane", "zookeeper", "Rexalot", "mangosteen", "Brumhilde")
 
@@ -32,7 +33,8 @@ def copies(tmp_path: Path) -> Any:
 
     def older() -> Memory:
         path = tmp_path / f"backup-{len(list(tmp_path.iterdir()))}.db"
-        memory.backup(path)
+        memory.backup(path)  # a file, of a memory on a server too
+        keeping.put(path, path.read_bytes())
         return Memory(path)
 
     yield memory, older

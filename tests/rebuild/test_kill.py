@@ -19,6 +19,7 @@ from holdfast.store.sqlite import SqliteStore
 from holdfast.testing.embedder import HashEmbedder
 from holdfast.testing.model import ScriptedModel
 from holdfast.text.render import parse_blocks
+from tests import keeping
 from tests.engine.crowd import dying_at, ended, settle, spawn, told
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -125,7 +126,7 @@ def test_a_killed_run_is_ended_by_the_next(
     tmp_path: Path, whole: tuple[bytes, list[Any]], target: Any, step: str, after: bool
 ) -> None:
     path, died = tmp_path / "chat.db", 0
-    path.write_bytes(whole[0])
+    keeping.put(path, whole[0])
     for countdown in (1, 5):
 
         def doomed(pipe: int, countdown: int = countdown) -> None:

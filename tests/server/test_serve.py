@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ class Running:
     process: subprocess.Popen[str]
     address: str
     key: str
-    store: Path
+    store: Path | str
 
     def client(self) -> httpx.Client:
         return httpx.Client(base_url=self.address, headers={"Authorization": f"Bearer {self.key}"}, timeout=30)
@@ -36,8 +36,8 @@ class Running:
         return host, int(port)
 
 
-def start(store: Path, *options: str) -> Running:
-    command = [sys.executable, "-m", "holdfast", "serve", "--store", str(store), "--port", "0", "--json", *options]
+def start(store: Path | str, *options: str, program: Sequence[str] = ("-m", "holdfast")) -> Running:
+    command = [sys.executable, *program, "serve", "--store", str(store), "--port", "0", "--json", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     line = process.stdout.readline()

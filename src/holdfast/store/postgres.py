@@ -20,7 +20,7 @@ import psycopg
 from psycopg.sql import SQL
 
 from ..config import Config
-from ..errors import HoldfastError, StoreClosed, StoreError
+from ..errors import HoldfastError, StoreClosed, StoreError, StoreReadOnly
 from ..scope import Scope
 from .connections import Connection, Connections, connect
 from .copying import copy
@@ -67,6 +67,7 @@ class PostgresStore(SqlStore):
         self._process = os.getpid()
         self._inside = threading.local()
         self._closed = False
+        self._away = False  # a call waited for the server in vain, and none got through since
         connection = connect(location)
         try:
             migrate(connection)
@@ -107,18 +108,21 @@ class PostgresStore(SqlStore):
         Run *work* in one transaction of *org*, or across all.
 
         It runs again from the start when others were in the way, and when the connection was lost before
-        anybody can have committed it: a server that restarts costs its callers a wait.
+        anybody can have committed it: a server that restarts costs its callers a wait.  Once a call has waited
+        in vain, the next ones try once: what answers for others says at once that it cannot.
         """
         self._checked()
         self._inside.a_call = True
         seen = self._across if org is None else self._limited + of_org(org)
         opening = SQL(begin) + seen
-        tries, until = 0, time.monotonic() + _COMEBACK_S
+        tries, until = 0, time.monotonic() + (0 if self._away else _COMEBACK_S)
         try:
             while True:
                 try:
                     with self._connections.lent() as connection:
-                        return _transaction(connection, opening, work, across=org is None)
+                        answer = _transaction(connection, opening, work, across=org is None)
+                    self._away = False
+                    return answer
                 except InTheWay:
                     tries += 1
                     if tries == _TRIES:
@@ -126,9 +130,15 @@ class PostgresStore(SqlStore):
                     time.sleep(_BACKOFF_S * 2**tries)
                 except Gone as error:
                     self._connections.forget()
-                    if error.at_commit or self._closed or time.monotonic() > until:
+                    if error.at_commit or self._closed:
+                        raise
+                    if time.monotonic() > until:
+                        self._away = True
                         raise
                     time.sleep(0.05)
+                except StoreReadOnly:
+                    self._connections.forget()  # an address of several servers is asked again for the primary
+                    raise
         finally:
             self._inside.a_call = False
 

@@ -1,0 +1,66 @@
+"""
+Where what a test opens is kept: in files, or what would be in each file in a database of a real server.
+
+Tests that look at rows, or at the store's own methods, do it through here and run on both.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any, Literal
+
+import apsw
+
+from holdfast.store import copy
+from holdfast.store.sqlite import SqliteStore
+
+lender: Any = None  # a `tests.postgres.lending.Lender` while a test runs on PostgreSQL
+
+
+def store_class() -> type[Any]:
+    """What keeps memory in this test."""
+    if lender is None:
+        return SqliteStore
+    from holdfast.store.postgres import PostgresStore  # noqa: PLC0415  only these tests need its driver
+
+    return PostgresStore
+
+
+def name_of(path: str | os.PathLike[str]) -> str:
+    """The name under which the lender knows the database that stands for this file."""
+    return os.path.abspath(path)
+
+
+def rows(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table about people, whoever may see it."""
+    if lender is not None:
+        found: dict[str, list[tuple[Any, ...]]] = lender.rows(name_of(path))
+        return found
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    there = {table: db.execute(f"SELECT * FROM {table}").fetchall() for table in tables}
+    db.close()
+    return there
+
+
+def put(path: Path, content: bytes) -> None:
+    """Have *path* hold what a file with these bytes holds."""
+    path.write_bytes(content)
+    if lender is not None:
+        copy(str(path), lender.at(name_of(path)))
+
+
+def duplicate(origin: Path, path: Path) -> None:
+    """Have *path* hold what *origin* holds, which nobody writes now."""
+    if lender is None:
+        shutil.copyfile(origin, path)
+    else:
+        copy(lender.at(name_of(origin)), str(path))
+        copy(str(path), lender.at(name_of(path)))
+
+
+def erased() -> Literal["E1", "E2"]:
+    """How far an erasure comes by itself: the bytes of a server's disk are out of reach."""
+    return "E2" if lender is None else "E1"
