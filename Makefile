@@ -75,6 +75,8 @@ lock:  ## resolve the dependencies again, to the newest that fit
 	@build/lock/bin/pip install --quiet --disable-pip-version-check uv
 	@build/lock/bin/$(LOCK) --group build pyproject.toml -o requirements/run.lock
 	@build/lock/bin/$(LOCK) --group dev pyproject.toml -o requirements/dev.lock
+	@build/lock/bin/$(LOCK) --group build --extra server --extra postgres --extra llm --extra telemetry \
+		-c requirements/dev.lock pyproject.toml -o requirements/serve.lock
 	@git diff --stat -- requirements
 
 clean:  ## remove what tasks have made, .venv included

@@ -18,6 +18,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from holdfast import Config, Memory
+from holdfast.errors import StoreClosed
 from holdfast.server.meters import Meters
 from holdfast.server.operations import opened
 from holdfast.testing.embedder import HashEmbedder
@@ -33,7 +34,7 @@ def figures(text: str) -> dict[tuple[str, str], float]:
 
 @pytest.fixture
 def asked(memory: Memory) -> Iterator[httpx.Client]:
-    with opened("127.0.0.1", 0, memory, Meters(memory, threads=3)) as (host, port):
+    with opened("127.0.0.1", 0, Meters(memory, threads=3)) as (host, port):
         with httpx.Client(base_url=f"http://{host}:{port}") as client:
             yield client
 
@@ -57,10 +58,27 @@ def test_nothing_else_is_behind_it(asked, path):
 
 def test_a_store_that_does_not_answer_is_not_ready(tmp_path):
     memory = Memory(tmp_path / "chat.db", embedder=None)
-    with opened("127.0.0.1", 0, memory, Meters(memory)) as (host, port):
+    with opened("127.0.0.1", 0, Meters(memory)) as (host, port):
         memory.close()
         assert httpx.get(f"http://{host}:{port}/readyz").status_code == 503
         assert httpx.get(f"http://{host}:{port}/healthz").status_code == 200
+
+
+def test_a_long_queue_is_counted_rarely_and_a_store_that_is_gone_is_noticed_at_once(tmp_path, monkeypatch):
+    memory = Memory(tmp_path / "chat.db", embedder=None)
+    work, counted = Meters(memory).work, []
+
+    def slowly(_now_ms: int) -> tuple[()]:
+        counted.append(time.sleep(0.05))
+        return ()
+
+    monkeypatch.setattr(memory._pipeline.store, "backlog", slowly)
+    for _ in range(5):
+        work.backlog()
+    assert len(counted) == 1
+    memory.close()
+    with pytest.raises(StoreClosed):
+        work.backlog()
 
 
 def test_what_is_due_is_told_by_kind_and_age(memory, clock):

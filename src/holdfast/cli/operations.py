@@ -53,7 +53,7 @@ def opened(where: str | None, memory: Memory, meters: Any = None, *, threads: in
         ) from error
     figures = meters if meters is not None else modules["meters"].Meters(memory, threads=threads)
     try:
-        door = modules["operations"].opened(host, port, memory, figures)
+        door = modules["operations"].opened(host, port, figures)
         got = door.__enter__()
     except OSError as error:
         why = error.strerror or str(error)

@@ -12,7 +12,6 @@ from .. import __version__
 from ..clock import to_ms
 from ..errors import BadInput, NotFound
 from ..figures import Metrics, StoreStats
-from ..memory import Memory
 from ..reports import DigestReport, Report, Usage
 from ..types import ApiKey, Budget, Job, NewKey
 from .caller import Asked, Cursor, Limit, Working
@@ -20,6 +19,7 @@ from .people import used_for
 from .routing import APP, OPERATOR, PERSON, PUBLIC, Table
 from .shapes import Budgets, Health, KeyFor, Page, Somebody, TokenFor, closed, opened, page
 from .work import seen
+from .workmeters import WorkMeters
 
 table = Table()
 LATE_MS = 5 * 60_000
@@ -34,17 +34,17 @@ def health_live() -> Health:
 @table.add("GET", "/readyz", PUBLIC, response_model=Health)
 def health_ready(request: Request) -> Health:
     """The store answers; jobs that were put aside, or are more than five minutes late, are told."""
-    return ready(request.app.state.memory)
+    return ready(request.app.state.meters.work)
 
 
-def ready(memory: Memory) -> Health:
+def ready(work: WorkMeters) -> Health:
     """
     Whether the store answers, and what of its work needs somebody to look.
 
     Raises:
         StoreError: it does not answer.
     """
-    found = memory.backlog()
+    found = work.backlog()
     dead = sum(one.jobs for one in found if one.state == "dead")
     late = sum(one.overdue for one in found)
     status: Literal["ok", "degraded"] = "degraded" if dead or late else "ok"

@@ -18,7 +18,6 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from .. import __version__
 from ..errors import HoldfastError
-from ..memory import Memory
 from .meters import Meters
 from .operating import ready
 from .shapes import Health
@@ -29,7 +28,6 @@ _TIMEOUT_S = 10.0
 class _Door(BaseHTTPRequestHandler):
     """Answers GET and HEAD of three paths."""
 
-    memory: Memory
     meters: Meters
     timeout = _TIMEOUT_S
     server_version, sys_version = "holdfast", ""
@@ -53,7 +51,7 @@ class _Door(BaseHTTPRequestHandler):
         if path == "/healthz":
             return _told(Health(status="ok", version=__version__))
         if path == "/readyz":
-            return _told(ready(self.memory))
+            return _told(ready(self.meters.work))
         if path == "/metrics":
             return 200, CONTENT_TYPE_PLAIN_0_0_4, self.meters.text()
         return 404, "application/json", b'{"status": "failed", "code": "not-found"}'
@@ -76,14 +74,14 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def opened(host: str, port: int, memory: Memory, meters: Meters) -> Iterator[tuple[str, int]]:
+def opened(host: str, port: int, meters: Meters) -> Iterator[tuple[str, int]]:
     """
     Answer at *host* and *port* until the end of the block; the address that it got, which differs for port 0.
 
     Raises:
         OSError: nothing can listen there.
     """
-    door = type("Door", (_Door,), {"memory": memory, "meters": meters})
+    door = type("Door", (_Door,), {"meters": meters})
     server = _Server((host, port), door)
     thread = threading.Thread(target=server.serve_forever, name="holdfast-operations", daemon=True)
     thread.start()
