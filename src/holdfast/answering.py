@@ -196,6 +196,7 @@ class Answering:
         )
         if quiet:
             return context
+        self._tell(context)
         shown = {source.id for source in context.sources if source.kind == "fact"}
         recalled = [hit for hit in material.hits if hit.kind == "fact"][: self.config.recall_limit]
         self._note_uses(scope, (hit.id for hit in recalled if hit.id in shown))
@@ -207,6 +208,13 @@ class Answering:
         if epoch is not None and (previous is None or previous.sha256 != prefix.sha256):
             self.store.write(scope, lambda view: _note(view, epoch, variant, prefix))
         return context
+
+    def _tell(self, context: Context) -> None:
+        """Tell who observes what a context came to, and whether its stable part could be used again."""
+        for section in context.sections:
+            if section.tokens:
+                self.observed("context.tokens", section.name, section.tokens)
+        self.observed("context.prefix", "reused" if context.prefix_changed_because is None else "changed", 1)
 
     def _material(
         self,

@@ -16,6 +16,10 @@ Called with what was done, of which kind, and how much, by whatever thread did i
 or ``empty``) and ``job`` (of a kind) with the seconds; ``job.done``, ``job.failed``, ``job.waiting`` with 1.  Of a job's kind,
 too: ``claim``, ``takeover`` (from a worker whose lease had ended), ``lost`` (somebody else took it over) with 1, and ``busy``
 with 1 at the beginning of an attempt and -1 at its end.
+
+``context.tokens`` (of a section) with its tokens, ``context.prefix`` (``reused`` or ``changed``) with 1.  Of a model's name,
+``own`` for those that people brought and ``other`` for those that nobody set up: ``tokens.input``, ``tokens.cached`` (input that
+the provider had kept) and ``tokens.output`` with how many; ``model.failed`` of ``provider/kind`` with 1.
 """
 P = ParamSpec("P")
 T = TypeVar("T")

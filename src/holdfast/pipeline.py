@@ -47,7 +47,7 @@ from .jobs.reembed import Reembed
 from .jobs.shown import Shown, pour
 from .jobs.trying import Trial
 from .jobs.upkeep import Upkeep
-from .jobs.usage import counted, record
+from .jobs.usage import counted, record, tell_tokens
 from .jobs.uses import Uses
 from .jobs.worker import Workers, drain
 from .llm import from_address
@@ -98,7 +98,7 @@ class Pipeline:
         self.observed, store.counting = self.answering.observed, self.answering.observed.count
         self._orders = Orders(embed=embeds)
         reader = ReadFacts(store, config, registry(config.categories), self.now_ms, embeds, embedder)
-        self.kits = Kits(Parts(store, config, self.now_ms, embedder, reader), model, self.own)
+        self.kits = Kits(Parts(store, config, self.now_ms, embedder, reader, self.observed), model, self.own)
         self.asking, self.rebuilder = self.kits.usual.asking, self.kits.usual.rebuilder
         self.upkeep = Upkeep(store, config, self.now_ms)
         self.queue = Queue(
@@ -209,6 +209,7 @@ class Pipeline:
         record(self.store, scope, row, self.config.usage_days)
         if self.asking is not None:
             self.asking.gate.used(scope, row)
+        tell_tokens(self.observed, model if model in self.config.prices else "other", row)
 
     def end(self, scope: Scope) -> None:
         """Mark that the conversation is over for now: what is open may be summarised at once."""

@@ -6,8 +6,12 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
+from holdfast import Config, Memory
+from holdfast.llm.protocol import BadAnswer, ModelError
 from holdfast.server.app import create_app
 from holdfast.server.settings import ServerSettings
+from holdfast.testing.model import ScriptedModel
+from holdfast.types import Price
 
 from .conftest import BASE
 
@@ -84,3 +88,47 @@ def test_an_org_may_ask_only_so_often_whatever_its_keys(memory, keys):
     assert (refused.json()["code"], int(refused.headers["retry-after"]) >= 1) == ("too-often", True)
     other = {"Authorization": f"Bearer {memory.access.create('app', org='other').key}"}
     assert client.get("/v1/whoami", headers=other).status_code == 200
+
+
+def test_what_contexts_come_to_is_counted_part_by_part(ask, memory):
+    operator = ask("operator")
+    operator.post("/v1/users/ana/conversations/c/messages", json=SAY)
+    for _ in range(3):
+        operator.post("/v1/users/ana/conversations/c/context", json={"query": "Where do I live?"})
+    memory.conversation("c", user="ana").context("Looked at", note=False)
+    found = samples(operator)
+
+    assert value(found, "context_tokens_count", section="facts") == 3
+    assert (
+        value(found, "context_tokens_sum", section="facts") > value(found, "context_tokens_sum", section="recent") > 0
+    )
+    assert value(found, "context_prefix_reused_total") == 2
+
+
+def test_tokens_of_models_are_counted_by_names_that_the_operator_set_up(clock):
+    """The memory's own and those with a price; what an app calls its models is nobody's to read."""
+    model = ScriptedModel(name="openai:gpt-tiny")
+    config = Config(prices={"openai:gpt-big": Price(1, 2)}, job_attempts=2)
+    with Memory(embedder=None, clock=clock, llm=model, config=config) as memory:
+        operator = TestClient(create_app(memory), base_url=BASE)
+        operator.headers["Authorization"] = f"Bearer {memory.access.create('operator').key}"
+        operator.post("/v1/users/ana/conversations/c/messages", json=SAY)
+        used = {"input_tokens": 100, "output_tokens": 10, "cached_tokens": 60}
+        for name in ("openai:gpt-big", "anas-private-model"):
+            operator.post("/v1/users/ana/conversations/c/usage", json={"model": name, **used})
+        model.say("facts", ModelError("busy", transient=True), BadAnswer("no form"))
+        operator.post("/v1/users/ana/conversations/c/end")
+        operator.post("/v1/digest")
+        clock.advance(hours=1)
+        operator.post("/v1/digest")
+        found = samples(operator)
+        text = operator.get("/metrics").text
+
+    for name in ("openai:gpt-big", "other"):
+        assert value(found, "llm_tokens_total", direction="input", cached="no", model=name) == 40
+        assert value(found, "llm_tokens_total", direction="input", cached="yes", model=name) == 60
+        assert value(found, "llm_tokens_total", direction="output", cached="no", model=name) == 10
+    assert value(found, "llm_errors_total", provider="openai", error_type="transient") == 1
+    assert value(found, "llm_errors_total", provider="openai", error_type="bad-answer") == 1
+    assert value(found, "llm_tokens_total", direction="input", cached="no", model="openai:gpt-tiny") > 0
+    assert "anas-private-model" not in text

@@ -12,23 +12,30 @@ from dataclasses import dataclass, field, replace
 
 from ..config import Config
 from ..errors import ConfigError
-from ..llm.protocol import Answer, LanguageModel, ModelError, Priced, Request
+from ..llm.protocol import Answer, BadAnswer, LanguageModel, ModelError, Priced, Request
+from ..observing import Observed
 from ..scope import Scope
 from ..store.protocol import Store
 from ..store.values import UsageRow
 from ..text.tokens import count_tokens
 from .gate import Gate, day_of
-from .usage import counted, record
+from .usage import counted, record, tell_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """One model, as every part of the background work asks it; safe to use from any thread."""
+    """
+    One model, as every part of the background work asks it; safe to use from any thread.
+
+    ``label`` stands for its name where others read, for models that people brought.
+    """
 
     store: Store
     config: Config
     model: LanguageModel
     now_ms: Callable[[], int]
+    observed: Observed = field(default_factory=Observed)
+    label: str = ""
     gate: Gate = field(init=False)
 
     def __post_init__(self) -> None:
@@ -56,6 +63,8 @@ class Asking:
             answer = self.model.ask(replace(request, cache_key=keyed, timeout_s=self.config.model_timeout_s))
         except ModelError as error:
             self.gate.failed(error, now_ms)
+            provider = self.label or self.model.name.partition(":")[0]
+            self.observed("model.failed", f"{provider}/{failure(error)}", 1)
             raise
         finally:
             self._record(scope, request, answer, day_of(now_ms))
@@ -89,3 +98,11 @@ class Asking:
             row = counted(row, used, self.cost(answer))
         record(self.store, scope, row, self.config.usage_days)
         self.gate.used(scope, row)
+        tell_tokens(self.observed, self.label or self.model.name, row)
+
+
+def failure(error: ModelError) -> str:
+    """What kind of failure it was: a bad answer, one that time or only a person mends, or none of these."""
+    if isinstance(error, BadAnswer):
+        return "bad-answer"
+    return "setup" if error.setup else "transient" if error.transient else "refused"

@@ -16,6 +16,7 @@ from typing import Literal
 from ..config import Config
 from ..embed.protocol import Embedder
 from ..llm.protocol import LanguageModel
+from ..observing import Observed
 from ..reconcile.archive import CONSOLIDATE, UPKEEP
 from ..reports import DigestReport
 from ..scope import Scope
@@ -60,6 +61,7 @@ class Parts:
     now_ms: Callable[[], int]
     embedder: Embedder | None
     reader: ReadFacts
+    observed: Observed
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +75,15 @@ class Kit:
     handlers: Mapping[str, Handler]
 
 
-def kit_of(parts: Parts, model: LanguageModel | None) -> Kit:
+def kit_of(parts: Parts, model: LanguageModel | None, label: str = "") -> Kit:
     """
-    The work as *model* does it.
+    The work as *model* does it, which those who observe know as *label*.
 
     Raises:
         ConfigError: there is a budget in dollars and the model's price is not known.
     """
     store, config, now_ms, reader = parts.store, parts.config, parts.now_ms, parts.reader
-    asking = None if model is None else Asking(store, config, model, now_ms)
+    asking = None if model is None else Asking(store, config, model, now_ms, parts.observed, label)
     writer: Writer = Rules(reader) if asking is None else model_writer(store, asking, reader)
     rebuilder = Rebuilder(Remake(store, config, now_ms, reader.registry, reader, writer), parts.embedder)
     asked = None if asking is None else Asked(store, asking, now_ms)
@@ -126,7 +128,7 @@ class Kits:
         if known is not None:
             return known
         model = self._own.model(row)
-        made = kit_of(self._parts, model)
+        made = kit_of(self._parts, model, label="own")
         if not isinstance(model, Shut):
             with self._lock:
                 made = self._kits.setdefault(row, made)

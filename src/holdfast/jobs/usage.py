@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 from ..errors import BadInput
+from ..observing import Observed
 from ..reports import Usage
 from ..scope import Scope
 from ..store.protocol import PersonRow, Store, WriteView
@@ -88,6 +89,15 @@ def counted(row: UsageRow, used: tuple[int, int, int], cost: float | None) -> Us
         cost=round((cost or 0) * NANO),
         unpriced=int(cost is None),
     )
+
+
+def tell_tokens(observed: Observed, label: str, row: UsageRow) -> None:
+    """Tell who observes what one call used."""
+    fresh = max(0, row.input_tokens - row.cached_tokens)
+    told = {"tokens.input": fresh, "tokens.cached": row.cached_tokens, "tokens.output": row.output_tokens}
+    for what, number in told.items():
+        if number:
+            observed(what, label, number)
 
 
 def record(store: Store, scope: Scope, row: UsageRow, days: int) -> None:

@@ -28,6 +28,8 @@ LOOK_AGAIN_S = 5.0
 _FACTS = {"added": "new", "confirmed": "confirmed", "replaced": "replaced", "corrected": "corrected", "ended": "ended",
           "forgotten": "forgotten"}  # fmt: skip
 _SUMMARIES = {"made": "made", "stale": "stale", "removed": "removed"}
+_TOKENS = {"tokens.input": ("input", "no"), "tokens.cached": ("input", "yes"), "tokens.output": ("output", "no")}
+_SIZES = (50, 100, 250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000)
 _QUICK = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 
 
@@ -48,6 +50,12 @@ class Meters:
         self.summaries = Counter("summaries", "Summaries made, gone stale or removed.", ["status"], **of)
         self.layers = Counter("summaries_made", "Summaries made, by level.", ["layer"], **of)
         self.context = Histogram("context_build_seconds", "Contexts built.", buckets=_QUICK, **of)
+        self.sections = Histogram(
+            "context_tokens", "Tokens of contexts, part by part.", ["section"], buckets=_SIZES, **of
+        )
+        self.reused = Counter("context_prefix_reused", "Contexts whose stable part was that of the last.", **of)
+        self.tokens = Counter("llm_tokens", "Tokens of models.", ["direction", "cached", "model"], **of)
+        self.failures = Counter("llm_errors", "Calls of models without an answer.", ["provider", "error_type"], **of)
         self.recall = Histogram("recall_seconds", "Searches.", buckets=_QUICK, **of)
         self.recalls = Counter("recall_requests", "Searches by what they found.", ["outcome"], **of)
         self.requests = Counter("http_requests", "Requests answered.", ["method", "route", "status"], **of)
@@ -76,6 +84,14 @@ class Meters:
             self.summaries.labels(_SUMMARIES[kind]).inc(amount)
         elif what == "context":
             self.context.observe(amount)
+        elif what == "context.tokens":
+            self.sections.labels(of).observe(amount)
+        elif what == "context.prefix" and of == "reused":
+            self.reused.inc(amount)
+        elif what in _TOKENS:
+            self.tokens.labels(*_TOKENS[what], of).inc(amount)
+        elif what == "model.failed":
+            self.failures.labels(*of.rsplit("/", 1)).inc(amount)
         elif what == "search":
             self.recall.observe(amount)
             self.recalls.labels(of).inc()
