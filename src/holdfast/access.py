@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from .clock import from_ms, to_ms
 from .errors import BadInput, NotFound
 from .pipeline import Pipeline
+from .reports import Spent
 from .scope import checked_name
 from .store.access import KeyRow
 from .types import ApiKey, NewKey, Role
@@ -121,6 +122,44 @@ class Access:
         if row is None or not ours or not self._pipeline.store.revoke_key(row.org, key_id, self._pipeline.now_ms()):
             raise NotFound(f"no key that stands has the id {key_id!r}", hint="keys() lists them")
 
+    def spend(
+        self,
+        key: ApiKey,
+        messages: int,
+        *,
+        day: int | None = None,
+        month: int | None = None,
+        org_day: int | None = None,
+        org_month: int | None = None,
+    ) -> int:
+        """
+        Count messages that a key stores, in all processes together, unless they are too many.
+
+        Args:
+            key: whose they are.
+            messages: how many; a negative number gives back what was not stored after all.
+            day: the most that the key may store a day, in UTC.
+            month: the same a month.
+            org_day: the most that all keys of its org may store a day.
+            org_month: the same a month.
+
+        Returns:
+            0 when they were counted; else nothing was, and it is the seconds until there is room again.
+        """
+        now = from_ms(self._pipeline.now_ms())
+        today, this_month = f"{now:%Y-%m-%d}", f"{now:%Y-%m}"
+        most = {(key.id, today): day, (key.id, this_month): month, ("", today): org_day, ("", this_month): org_month}
+        limits = {of: limit for of, limit in most.items() if limit is not None}
+        if not limits or not messages:
+            return 0
+        last_month = now.replace(day=1) - timedelta(days=1)
+        passed = self._pipeline.store.spend(key.org, limits, messages, before=f"{last_month:%Y-%m}")
+        return 0 if passed is None else _until_next(now, monthly=passed[1] == this_month)
+
+    def spent(self, org: str = "default") -> list[Spent]:
+        """What the keys of an org have stored this month, this day, and in those before that are still counted."""
+        return [Spent(*row) for row in self._pipeline.store.spent(checked_name("org", org))]
+
     def stands(self, key_id: str) -> bool:
         """Whether the key of that id opens anything: it was neither revoked nor has it expired."""
         row = self._pipeline.store.key(key_id)
@@ -136,6 +175,13 @@ class Access:
         if row is None or not hmac.compare_digest(row.digest, _digest(key)):
             return None
         return None if self._ended(row) else _told(row)
+
+
+def _until_next(now: datetime, *, monthly: bool) -> int:
+    """Seconds until the next day or month."""
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    then = (midnight.replace(day=1) + timedelta(days=32)).replace(day=1) if monthly else midnight + timedelta(days=1)
+    return int((then - now).total_seconds()) + 1
 
 
 def _check_whose(role: Role, user: str | None, subject: str | None) -> None:

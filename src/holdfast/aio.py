@@ -54,6 +54,7 @@ from .reports import (
     Receipt,
     ReplayReport,
     Report,
+    Spent,
     Usage,
 )
 from .secret import ProviderKey, Secret, Upstream
@@ -1144,6 +1145,38 @@ class AsyncAccess:
             NotFound: no such key stands.
         """
         await asyncio.to_thread(self._sync.revoke, key_id, org=org)
+
+    async def spend(
+        self,
+        key: ApiKey,
+        messages: int,
+        *,
+        day: int | None = None,
+        month: int | None = None,
+        org_day: int | None = None,
+        org_month: int | None = None,
+    ) -> int:
+        """
+        Count messages that a key stores, in all processes together, unless they are too many.
+
+        Args:
+            key: whose they are.
+            messages: how many; a negative number gives back what was not stored after all.
+            day: the most that the key may store a day, in UTC.
+            month: the same a month.
+            org_day: the most that all keys of its org may store a day.
+            org_month: the same a month.
+
+        Returns:
+            0 when they were counted; else nothing was, and it is the seconds until there is room again.
+        """
+        return await asyncio.to_thread(
+            self._sync.spend, key, messages, day=day, month=month, org_day=org_day, org_month=org_month
+        )
+
+    async def spent(self, org: str = "default") -> list[Spent]:
+        """What the keys of an org have stored this month, this day, and in those before that are still counted."""
+        return await asyncio.to_thread(self._sync.spent, org)
 
     async def stands(self, key_id: str) -> bool:
         """Whether the key of that id opens anything: it was neither revoked nor has it expired."""

@@ -115,6 +115,15 @@ PersonKey = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """How many ``messages`` the key of this id stored in a ``period`` (``2026-03-14``, ``2026-03``); ``""``: all keys."""
+
+    key: str
+    period: str
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
 class News:
     """
     What happened to one person after a number.

@@ -29,6 +29,8 @@ WHY_NOT = {
     "Memory.backlog": "is what /metrics tells",
     "Memory.size_bytes": "is among what GET /v1/stats and /metrics tell",
     "Access.stands": "is what streams of the server ask",
+    "Access.spend": "is what a server counts by",
+    "Access.spent": "is told by GET /v1/quotas and the page Settings",
     "Access.copy": "makes what a browser holds while it is signed in",
 }
 

@@ -46,6 +46,7 @@ POST   /v1/users/{user:name}/prompts/{name}/activate                   oa
 POST   /v1/users/{user:name}/prompts/{name}/preview                    oa
 GET    /v1/metrics                                                     o
 GET    /v1/budgets                                                     o
+GET    /v1/quotas                                                      o
 POST   /v1/backfill                                                    o
 POST   /v1/digest                                                      o
 GET    /v1/usage                                                       o

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import typer
 
 from ..errors import ConfigError
-from . import models
+from . import limits, models
 from .models import BaseUrl, Llm
 from .operations import Operations, opened
 from .options import STORE, Endpoints, Json, Store, commands, reading, without_password, writing
@@ -94,6 +94,12 @@ def serve(
     threads: Threads = 2,
     first_key: FirstKey = True,
     operations: Operations = None,
+    requests_per_minute: limits.PerMinute = 6_000,
+    org_requests_per_minute: limits.OrgPerMinute = 60_000,
+    messages_per_day: limits.PerDay = None,
+    messages_per_month: limits.PerMonth = None,
+    org_messages_per_day: limits.OrgPerDay = None,
+    org_messages_per_month: limits.OrgPerMonth = None,
     llm: Llm = None,
     base_url: BaseUrl = None,
     store: Store = STORE,
@@ -112,7 +118,14 @@ def serve(
       holdfast serve --host 0.0.0.0 --allow-host memory.example.org
       holdfast serve --upstream http://127.0.0.1:11434/v1
       holdfast serve --threads 0 --no-first-key --operations :9464
+      holdfast serve --messages-per-day 10000 --org-messages-per-month 500000
     """
+    quotas = {
+        "messages_per_day": messages_per_day,
+        "messages_per_month": messages_per_month,
+        "org_messages_per_day": org_messages_per_day,
+        "org_messages_per_month": org_messages_per_month,
+    }
     server = _server()
     _check_named(host, allow_host)
     with (
@@ -127,19 +140,26 @@ def serve(
             allowed_origins=tuple(allow_origin or ()),
             traced=telemetry,
             threads=threads,
+            requests_per_minute=requests_per_minute,
+            org_requests_per_minute=org_requests_per_minute,
+            **quotas,
             **_upstream(upstream, listener.getsockname()[1]),
         )
         _observed(server, log_format, telemetry)
         application = server["app"].create_app(memory, settings)
-        running = server["listen"].server(application, settings)
         with opened(operations, memory, application.state.meters):
             # they are shown once: not before everything that can be refused was not
             first, link = _keys_to_show(memory) if first_key else (None, None)
             _hello(settings, store, model.name if model else "built-in rules", first, link, as_json=as_json)
-            signal.signal(signal.SIGTERM, _end)
-            with suppress(KeyboardInterrupt):
-                running.run(sockets=[listener])
+            _run(server["listen"].server(application, settings), listener)
     return 0
+
+
+def _run(server: Any, listener: socket.socket) -> None:
+    """Serve until somebody ends it."""
+    signal.signal(signal.SIGTERM, _end)
+    with suppress(KeyboardInterrupt):
+        server.run(sockets=[listener])
 
 
 def _check_named(host: str, allow_host: list[str] | None) -> None:

@@ -80,7 +80,8 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
         max_request_body_size=settings.max_body_bytes,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the gate has looked
     )
-    proxy = Proxy(memory, settings)
+    quotas = Quotas(memory.access, settings)
+    proxy = Proxy(memory, settings, quotas)
     app = FastAPI(
         lifespan=lambda _app: _life(assistant.session_manager, tasks, imports, proxy.pool, tail),
         title="Holdfast",
@@ -93,7 +94,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     )
     app.state.memory = memory
     app.state.imports = imports
-    app.state.quotas = Quotas(settings.messages_per_day, settings.org_messages_per_day)
+    app.state.quotas = quotas
     app.state.meters = Meters(memory, tail, threads=settings.threads)
     app.state.tasks, app.state.tail, app.state.settings = tasks, tail, settings
     problems.install(app, shell.as_page)

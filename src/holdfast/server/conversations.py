@@ -15,7 +15,7 @@ from ..errors import BadInput, NotFound
 from ..reports import ConversationState, ErasureReceipt, Receipt
 from ..types import Fact, Hit, Message, Summary
 from .caller import NAMED, Cursor, Limit, Once, Which, Whose
-from .problems import problem
+from .quotas import Quotas, refused
 from .routing import APP, PERSON, USER, Table
 from .shapes import ContextFor, Messages, Page, RecallFor, StrategyFor, Used, Wording, first_of, page
 
@@ -49,13 +49,15 @@ def conversations_get(which: Which) -> ConversationState:
 @table.add("POST", ONE + "/messages", APP, response_model=Receipt, status_code=201, dependencies=NAMED)
 def messages_append(request: Request, which: Which, body: Messages, idempotency_key: Once = None) -> Receipt | Response:
     """Store messages, durably and in order; what they change in what is believed is told."""
-    wait_s = request.app.state.quotas.take(request.state.key, len(body.messages))
-    if wait_s:
-        hint = "the operator says how many a key and an org may store a day"
-        headers = {"Retry-After": str(wait_s)}
-        return problem(429, "quota", "No more messages today", hint=hint, headers=headers)
-    given = [message.model_dump(exclude_unset=True) for message in body.messages]
-    return which.append(given, idempotency_key=idempotency_key)
+    quotas: Quotas = request.app.state.quotas
+    key, wanted = request.state.key, len(body.messages)
+    with quotas.counting(key, wanted) as wait_s:
+        if wait_s:
+            return refused(wait_s)
+        given = [message.model_dump(exclude_unset=True) for message in body.messages]
+        receipt = which.append(given, idempotency_key=idempotency_key)
+    quotas.give_back(key, wanted - (0 if receipt.duplicate else len(receipt.seqs)))
+    return receipt
 
 
 @table.add("GET", ONE + "/messages", PERSON, response_model=Page[Message], dependencies=NAMED)

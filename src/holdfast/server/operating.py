@@ -16,8 +16,9 @@ from ..reports import DigestReport, Report, Usage
 from ..types import ApiKey, Budget, Job, NewKey
 from .caller import Asked, Cursor, Limit, Working
 from .people import used_for
+from .quotas import messages_in, refused
 from .routing import APP, OPERATOR, PERSON, PUBLIC, Table
-from .shapes import Budgets, Health, KeyFor, Page, Somebody, TokenFor, closed, opened, page
+from .shapes import Allowances, Budgets, Health, KeyFor, Page, Somebody, TokenFor, closed, opened, page
 from .work import seen
 from .workmeters import WorkMeters
 
@@ -185,6 +186,13 @@ def budgets_get(asked: Asked) -> Budgets:
     return Budgets(**named, tokens_today=spent.tokens, cost_today=spent.cost)
 
 
+@table.add("GET", "/v1/quotas", OPERATOR, response_model=Allowances)
+def quotas_get(request: Request, asked: Asked) -> Allowances:
+    """How many messages a key and the org may store, and how many they have stored this day and this month."""
+    limits: dict[str, int | None] = request.app.state.quotas.limits
+    return Allowances(**limits, spent=asked.memory.access.spent(asked.grant.org))
+
+
 @table.add("GET", "/v1/usage", OPERATOR, response_model=Page[Usage])
 def usage_list(
     asked: Asked,
@@ -205,10 +213,13 @@ def usage_list(
 
 
 @table.add("POST", "/v1/import", APP, status_code=201, response_model=dict[str, str])
-def import_person(asked: Asked, body: dict[str, Any]) -> dict[str, str]:
+def import_person(request: Request, asked: Asked, body: dict[str, Any]) -> Any:
     """Take back what export gave, into the person that it names; into the key's own org."""
     if asked.grant.key is not None and body.get("bot") != (asked.grant.key.bot or body.get("bot")):
         raise HTTPException(403, "This key opens another assistant's memory")
     named = {**body, "org": asked.grant.org}
-    asked.memory.import_(named)
+    with request.app.state.quotas.counting(asked.grant.key, messages_in(body)) as wait_s:
+        if wait_s:
+            return refused(wait_s)
+        asked.memory.import_(named)
     return {"user": str(named.get("user", ""))}

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import Path, Query, Response
+from fastapi import Path, Query, Request, Response
 
 from ..clock import to_ms
 from ..figures import Explained, Metrics
@@ -15,6 +15,7 @@ from ..reports import ErasureReceipt, Usage
 from ..types import Fact, FactChange, FactKind, Hit, Rejected, Section
 from .caller import NAMED, Cursor, Limit, Once, Whose
 from .matching import IfMatch, unchanged
+from .quotas import messages_in, refused
 from .routing import APP, PERSON, USER, Table
 from .shapes import ExplainFor, Page, SearchFor, Told, Value, etag, page
 
@@ -154,10 +155,14 @@ def export_get(whose: Whose) -> dict[str, Any]:
     return whose.export()
 
 
-@table.add("POST", ONE + "/import", APP, status_code=204, dependencies=NAMED)
-def import_into(whose: Whose, body: dict[str, Any]) -> None:
+@table.add("POST", ONE + "/import", APP, status_code=204, response_model=None, dependencies=NAMED)
+def import_into(request: Request, whose: Whose, body: dict[str, Any]) -> Response | None:
     """Take an export back into this user's memory, which must be empty."""
-    whose.import_(body)
+    with request.app.state.quotas.counting(request.state.key, messages_in(body)) as wait_s:
+        if wait_s:
+            return refused(wait_s)
+        whose.import_(body)
+    return None
 
 
 @table.add("DELETE", ONE, USER, response_model=ErasureReceipt, dependencies=NAMED)

@@ -17,8 +17,8 @@ class ServerSettings:
     ``allowed_origins`` are the pages (``https://chat.example``) whose scripts may ask from a browser.
 
     ``requests_per_minute`` is of one key, ``org_requests_per_minute`` of all keys of one org; each process counts for
-    itself.  So it does for messages stored a day (UTC), ``messages_per_day`` with one key and ``org_messages_per_day`` with
-    all of one org; what models may use a day is `Config.budget_org` and `Config.budget_person`.  ``streams`` is how many streams of events may be open at a time.
+    itself.  ``messages_per_day`` and ``messages_per_month`` (UTC) are how many messages one key may store, ``org_messages_per_day``
+    and ``org_messages_per_month`` all keys of one org; they are counted in the store, for all processes.  What models may use a day is `Config.budget_org` and `Config.budget_person`.  ``streams`` is how many streams of events may be open at a time.
 
     ``upstream_base_url`` is where chats go (``https://api.openai.com/v1``), opened by ``upstream_key``; ``None``: there
     is no such place.  A memory that has not answered a chat after ``memory_timeout_s`` is left out of it.
@@ -41,6 +41,8 @@ class ServerSettings:
     org_requests_per_minute: int = 60_000
     messages_per_day: int | None = None
     org_messages_per_day: int | None = None
+    messages_per_month: int | None = None
+    org_messages_per_month: int | None = None
     streams: int = 2_000
     upstream_base_url: str | None = None
     upstream_key: str | None = field(default=None, repr=False)

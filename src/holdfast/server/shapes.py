@@ -12,7 +12,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from ..errors import BadInput
-from ..reports import BackfillReport, ConsolidationReport, ErasureReceipt, RebuildReport
+from ..reports import BackfillReport, ConsolidationReport, ErasureReceipt, RebuildReport, Spent
 from ..types import Budget, ConsentState, Role
 
 T = TypeVar("T")
@@ -268,6 +268,16 @@ class Budgets(BaseModel):
     person: Budget | None
     tokens_today: int
     cost_today: float | None
+
+
+class Allowances(BaseModel):
+    """The most messages a day and a month, for each key and for the org; null where there is no limit, nothing is counted."""
+
+    day: int | None
+    month: int | None
+    org_day: int | None
+    org_month: int | None
+    spent: list[Spent]
 
 
 class Somebody(BaseModel):

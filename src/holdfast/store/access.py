@@ -6,6 +6,7 @@ The part of the waist that has to do with keys: who may ask over the network, an
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,7 +30,30 @@ class KeyRow:
     revoked: int | None = None
 
 
-class KeyLooks(SealedLooks, Protocol):
+class SpendLooks(Protocol):
+    """What a `Store` keeps of how much was stored, for all processes together."""
+
+    def spend(
+        self, org: str, limits: Mapping[tuple[str, str], int | None], messages: int, *, before: str
+    ) -> tuple[str, str] | None:
+        """
+        Count so many messages, all of them or none.
+
+        Args:
+            org: whose they are.
+            limits: the most for each (key id, period); an empty id stands for all keys, ``None`` for no limit.
+            messages: how many; a negative number gives back.
+            before: counts of periods before this one are let go.
+
+        Returns:
+            The first (key id, period) whose limit they would pass: then nothing is counted.
+        """
+
+    def spent(self, org: str) -> list[tuple[str, str, int]]:
+        """(key id, period, messages) of an org, by period."""
+
+
+class KeyLooks(SealedLooks, SpendLooks, Protocol):
     """What a `Store` keeps of keys."""
 
     def key(self, key_id: str) -> KeyRow | None:

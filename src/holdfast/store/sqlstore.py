@@ -24,6 +24,7 @@ from .fair import Turns
 from .ledger import ErasedRow
 from .protocol import ConsentRow, KeyRow, ReadView, Scrubbed, WriteView
 from .readview import Driver, SqlReadView
+from .sqlspend import SqlSpend
 from .sqlwork import SqlWork
 from .told import Told
 from .values import UsageRow
@@ -34,7 +35,7 @@ T = TypeVar("T")
 _LOOK_AHEAD = 32  # due jobs looked at in one claim; others may be faster at the first ones
 
 
-class SqlStore(SqlWork, ABC):
+class SqlStore(SqlSpend, SqlWork, ABC):
     """
     A `holdfast.store.protocol.Store` in terms of named queries.
 

@@ -202,6 +202,16 @@ def test_the_beginning_of_requests_stays_the_same(world):
         assert after.texts[: len(shared)] == shared
 
 
+def test_who_has_stored_as_much_as_they_may_chats_without_memory(serve):
+    """An input counts with its answer; the chat itself is never held up."""
+    world = serve(org_messages_per_day=3)
+    first = raw(world.client(), [user("I live in Porto.")])
+    again = raw(world.client(), [user("I live in Porto."), {"role": "assistant", "content": "ok"}, user("And now?")])
+
+    assert first.headers["x-memory"].startswith("on")
+    assert (again.status_code, again.headers["x-memory"]) == (200, "off; reason=quota")
+
+
 def test_paused_and_opted_out_people_chat_without_memory(world):
     person = world.memory.person("ana")
     person.remember("Ana is allergic to peanuts.")

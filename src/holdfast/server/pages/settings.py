@@ -15,6 +15,7 @@ from ...config import Config
 from ...errors import BadInput, HoldfastError, NotFound
 from ...types import NewKey
 from ..caller import Asked
+from ..quotas import Quotas
 from ..routing import OPERATOR, Table
 from .entrance import SESSION_NAME
 from .shell import Filled, Form, here, render, see_other
@@ -34,6 +35,12 @@ GROUPS = {
     "Budgets": ("budget", "budget_org", "budget_person"),
     "Background work": ("workers", "job_lease_ms", "job_attempts", "job_backoff_ms"),
 }
+LIMITS = (
+    ("day", "One key, a day", "%Y-%m-%d"),
+    ("month", "One key, a month", "%Y-%m"),
+    ("org_day", "The org, a day", "%Y-%m-%d"),
+    ("org_month", "The org, a month", "%Y-%m"),
+)
 NOTICES = {
     "revoked": "The key opens nothing any more.",
     "gone": "That key is gone already.",
@@ -117,7 +124,24 @@ def _page(
         stats=stats,
         bytes=size(stats.bytes),
         org=asked.grant.org,
+        allowances=_allowances(asked, request.app.state.quotas),
     )
+
+
+def _allowances(asked: Asked, quotas: Quotas) -> list[dict[str, Any]]:
+    """The limits in force, each with what was stored against it: by the org, and by the keys that stored most."""
+    access, now = asked.memory.access, datetime.now(UTC)
+    names = {key.id: key.name or key.id for key in access.keys(asked.grant.org)} | {"": "all keys"}
+    rows = []
+    for limit, words, period in LIMITS:
+        most = quotas.limits[limit]
+        found = [one for one in access.spent(asked.grant.org) if one.period == f"{now:{period}}"]
+        mine = sorted(
+            (one for one in found if (one.key == "") == limit.startswith("org")), key=lambda one: -one.messages
+        )
+        told = [(names.get(one.key, one.key), one.messages) for one in mine[:5]]
+        rows.append({"words": words, "most": most, "spent": told if most is not None else []})
+    return rows
 
 
 def groups(config: Config) -> list[tuple[str, list[dict[str, Any]]]]:

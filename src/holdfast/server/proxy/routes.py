@@ -23,6 +23,7 @@ from ...errors import EndpointRefused, HoldfastError
 from ...memory import Memory
 from ..gate import Grant
 from ..problems import of_error, problem
+from ..quotas import Quotas
 from ..routing import USER, Table
 from ..settings import ServerSettings
 from .answer import Answer
@@ -54,9 +55,9 @@ class _Exchange:
 class Proxy:
     """The routes, for one memory."""
 
-    def __init__(self, memory: Memory, settings: ServerSettings) -> None:
+    def __init__(self, memory: Memory, settings: ServerSettings, quotas: Quotas) -> None:
         self._memory, self._settings = memory, settings
-        self._turns = Turns(memory)
+        self._turns = Turns(memory, quotas)
         self.pool = Pool(settings, memory.config.allow_private_endpoints)
 
     def add_to(self, table: Table) -> None:

@@ -20,6 +20,7 @@ from ...memory import Memory
 from ...types import Message
 from ...wrap.turns import INCOMPLETE
 from ..gate import Grant
+from ..quotas import Quotas
 from .answer import Used
 from .beside import Beside
 from .matching import LOOKED_BACK, Same, goes_on, shown_from, split, stored
@@ -61,8 +62,8 @@ class Turn:
 class Turns:
     """All requests of one server."""
 
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+    def __init__(self, memory: Memory, quotas: Quotas) -> None:
+        self._memory, self._quotas = memory, quotas
         self._locks = [threading.Lock() for _ in range(LOCKS)]
         config = memory.config
         self._same: Same = lambda sent, stored: (
@@ -91,8 +92,11 @@ class Turns:
             after = tail[-1].seq + 1 if tail else 1
             already = stored(before, new, tail, self._same)
             first_new = already[0].seq if already else after
-            if wanted.store and new[len(already) :]:
-                receipt = chat.append(new[len(already) :])
+            if wanted.store and (fresh := new[len(already) :]):
+                if self._quotas.take(grant.key, len(fresh) + 1):  # with the answer
+                    turn.state, turn.reason = "off", "quota"
+                    return
+                receipt = chat.append(fresh)
                 if receipt.skipped:
                     turn.state, turn.reason = "off", receipt.skipped
                     return

@@ -26,3 +26,20 @@ RETURNING id;
 -- Tokens that ran out long ago tell nobody anything.
 DELETE FROM api_key
  WHERE org = :org AND expires < :before;
+
+-- name: allowances
+SELECT key_id, period, messages
+  FROM allowance
+ WHERE org = :org
+ ORDER BY period, key_id;
+
+-- name: spend
+-- The sum after it is looked at in the same transaction, which ends without a trace when it is too much.
+INSERT INTO allowance (org, key_id, period, messages)
+VALUES (:org, :key_id, :period, :messages)
+    ON CONFLICT (org, key_id, period) DO UPDATE SET messages = allowance.messages + excluded.messages
+RETURNING messages;
+
+-- name: remove_old_allowances
+DELETE FROM allowance
+ WHERE org = :org AND period < :before;
