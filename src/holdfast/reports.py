@@ -359,3 +359,22 @@ class CopyReport:
 
     rows: Mapping[str, int]
     digests: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubReport:
+    """
+    What `holdfast.store.scrub` left: ``left`` says in a sentence each what it could not do, and who can.
+
+    ``searched`` words were looked for in the bytes; ``found`` of them stand in ``files`` although no row says them.
+    """
+
+    searched: int = 0
+    found: int = 0
+    files: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+    @property
+    def level(self) -> ErasureLevel:
+        """``E2`` when words were looked for, none was found, and nothing is left to do."""
+        return "E2" if self.searched and not self.found and not self.left else "E1"

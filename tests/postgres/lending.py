@@ -67,6 +67,11 @@ class Server:
         """Make a database."""
         self.ask(f"CREATE DATABASE {database} TEMPLATE {template} {more}")
 
+    def drop(self, database: str) -> None:
+        """Remove one, whoever is still connected."""
+        with psycopg.connect(self.admin, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {database} WITH (FORCE)".encode())
+
     def stop(self, mode: str) -> None:
         """Stop it: ``fast``, or ``immediate`` as a crash would."""
         self._control("-m", mode, "stop")

@@ -80,6 +80,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "store backup": ("backups", "Copy the store to a file while it is in use."),
         "store verify": ("backups", "Check a backup: sound, and free of what was erased since?"),
         "store restore": ("backups", "Put a backup in place, without what was erased since."),
+        "store scrub": ("stores", "Take what was erased off the disk, and look for words."),
         "store copy": ("stores", "Copy everything to another database: SQLite, PostgreSQL."),
         "store init": ("stores", "Make a PostgreSQL database ready, with a role of its own."),
         "store try": ("stores", "Start a PostgreSQL server of your own, to try it."),

@@ -1,8 +1,9 @@
-"""``holdfast store``: make a PostgreSQL database ready, copy from one database to another, try one."""
+"""``holdfast store``: make a PostgreSQL database ready, copy from one database to another, scrub, try one."""
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 import warnings
 from contextlib import suppress
@@ -12,10 +13,10 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import Json, commands, without_password
+from .options import STORE, Json, Store, commands, without_password
 from .plain import CommandError
 from .progress import Progress
-from .screen import GOOD, QUIET, STRONG, Screen, print_json, print_json_line
+from .screen import BAD, GOOD, QUIET, STRONG, Screen, print_json, print_json_line
 from .values import plain
 from .words import count
 
@@ -93,6 +94,65 @@ def copy(
     screen.line(("copied", GOOD), f" {count(total, 'row')} to {without_password(target)}, and read back the same")
     screen.columns([[(name, STRONG), f"{rows:,}"] for name, rows in report.rows.items() if rows], indent=2)
     return 0
+
+
+@app.command()
+def scrub(
+    store: Store = STORE,
+    words: Annotated[
+        str | None,
+        typer.Option("--words", metavar="FILE", help="Words, one a line, that must stand nowhere; - reads them here."),
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """
+    Take what was erased off the disk: write the tables anew, empty the log, look for words.
+
+    A file is scrubbed at each erasure already, unless it is large or somebody reads it. A PostgreSQL
+    server keeps deleted rows until this: it takes the role that owns the tables, locks each table for
+    a while, and only a superuser can empty the log and search the files. Do it in quiet hours. The
+    exit code is 1 when something is left to do, or a word was found.
+
+    \b
+    Examples:
+      holdfast store scrub --store postgresql://postgres@localhost/memory
+      holdfast store scrub --store chat.db --words erased-words.txt --json
+    """
+    sought = _words(words) if words else []
+    with Progress("Scrub", show=not as_json) as progress:
+
+        def on_part(done: int, total: int) -> None:
+            progress.done, progress.total = done, total
+
+        report: Any = import_module("holdfast.store").scrub(store, sought, on_part)
+    if as_json:
+        print_json({"store": without_password(store), "level": report.level, **plain(report)})
+    else:
+        screen = Screen()
+        screen.line((report.level, BAD if report.found or report.left else GOOD), _SCRUBBED[report.level])
+        for file in report.files:
+            screen.line(("  a word stands in ", BAD), file)
+        for sentence in report.left:
+            screen.line("  ", sentence)
+        if not words:
+            screen.line(("no word was looked for: --words FILE names some", QUIET))
+    return 1 if report.found or report.left else 0
+
+
+_SCRUBBED = {
+    "E1": "  deleted rows are off the tables",
+    "E2": "  deleted rows are off the disk, and no word was found",
+}
+
+
+def _words(file: str) -> list[str]:
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except OSError as error:
+        raise CommandError(
+            "no-file", f"{file} cannot be read: {error.strerror}", hint="name a file of words"
+        ) from error
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 @app.command(name="try")

@@ -7,11 +7,13 @@ Databases that hold memory: one protocol, and what implements it.
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable, Sequence
 
 from ..clock import Clock, utc_now
 from ..config import Config
-from ..errors import ConfigError
-from ..reports import StoreInit
+from ..errors import ConfigError, StoreError
+from ..reports import ScrubReport, StoreInit
 from .copying import copy
 from .events import Kept
 from .extras import is_address, of_extra
@@ -19,7 +21,7 @@ from .protocol import Store
 from .sqlite import SqliteStore
 from .sqlstore import SqlStore
 
-__all__ = ["SqliteStore", "Store", "copy", "initialize", "is_address", "open_store"]
+__all__ = ["SqliteStore", "Store", "copy", "initialize", "is_address", "open_store", "scrub"]
 
 
 def open_store(location: str | os.PathLike[str], config: Config, clock: Clock = utc_now) -> Store:
@@ -60,6 +62,36 @@ def initialize(location: str, role: str = "holdfast_app", password: str | None =
         raise ConfigError("only a server's database is made ready; a file needs nothing", hint="postgresql://…")
     ready: StoreInit = of_extra("postgresroles").initialize(location, role, password)
     return ready
+
+
+def scrub(location: str, words: Sequence[str] = (), progress: Callable[[int, int], None] | None = None) -> ScrubReport:
+    """
+    Take what was deleted off the disk: write every table anew, empty the log, and look whether *words* still stand.
+
+    A file is done by the process itself, whatever its size (`Config.scrub_mb` is for erasures).  On PostgreSQL each table
+    is locked while it is written anew, and only a superuser may remove the log and search the files.
+
+    Args:
+        location: a path, or ``postgresql://…`` of the role that owns the tables.
+        words: what must stand nowhere, as it was written; searched for in the bytes of the files.
+        progress: called with what is done and what there is to do, in steps and then in bytes.
+
+    Raises:
+        StoreError: there is no memory, or the role does not own its tables.
+    """
+    if is_address(location):
+        report: ScrubReport = of_extra("postgresscrub").scrub(location, words, progress)
+        return report
+    if not os.path.exists(location):
+        raise StoreError(f"there is no memory at {location}", hint="check the path")
+    store = SqliteStore(location, Config(scrub_mb=sys.maxsize))
+    try:
+        sought = list(dict.fromkeys(words))
+        found = store.scrub([word.encode() for word in sought])
+    finally:
+        store.close()
+    files = (os.path.abspath(location),) if found.found else ()
+    return ScrubReport(found.searched, found.found, files, (found.why,) if found.why and not found.found else ())
 
 
 def _postgres(location: str, config: Config) -> SqlStore:

@@ -43,7 +43,7 @@ _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 UNSEARCHED = (
     "PostgreSQL keeps deleted rows until VACUUM, and its log until the files of that are written over; "
-    "the page on PostgreSQL names the five commands that complete it"
+    "`holdfast store scrub`, as the role that owns the tables, completes it"
 )
 
 

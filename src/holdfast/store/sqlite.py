@@ -28,8 +28,8 @@ from .groupcommit import GroupCommit
 from .manifest import write_manifest
 from .protocol import Scrubbed
 from .readview import Driver
-from .scrub import scrub_file, scrub_memory
 from .sqlitefile import MEMORY, open_file, open_reader
+from .sqlitescrub import scrub_file, scrub_memory
 from .sqlstore import SqlStore
 
 T = TypeVar("T")
