@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         AsyncEvents,
         AsyncLedger,
         AsyncMemory,
+        AsyncOrders,
         AsyncPerson,
         AsyncPrompts,
         AsyncVault,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from .ingest.presidio import PresidioDetector
     from .ledger import Ledger
     from .memory import Memory
+    from .orders import Orders
     from .person import Person
     from .prompts import Prompts
     from .reports import (
@@ -60,12 +62,14 @@ if TYPE_CHECKING:
         Finding,
         Merged,
         News,
+        Order,
         PruneReport,
         RebuildReport,
         Rebuilt,
         Receipt,
         ReplayReport,
         Report,
+        Spent,
         Usage,
     )
     from .secret import ProviderKey, Secret, Upstream
@@ -109,6 +113,7 @@ _HOME = {
     "AsyncConversation": "aio",
     "AsyncLedger": "aio",
     "AsyncEvents": "aio",
+    "AsyncOrders": "aio",
     "AsyncMemory": "aio",
     "AsyncPerson": "aio",
     "AsyncPrompts": "aio",
@@ -129,6 +134,7 @@ _HOME = {
     "ErasureReceipt": "reports",
     "Event": "reports",
     "Events": "events",
+    "Orders": "orders",
     "Evidence": "types",
     "Explained": "figures",
     "Fact": "types",
@@ -148,6 +154,8 @@ _HOME = {
     "Metrics": "figures",
     "NewKey": "types",
     "News": "reports",
+    "Order": "reports",
+    "Spent": "reports",
     "Person": "person",
     "PersonMessages": "wrap",
     "PresidioDetector": "ingest.presidio",
@@ -188,6 +196,7 @@ __all__ = [
     "AsyncEvents",
     "AsyncLedger",
     "AsyncMemory",
+    "AsyncOrders",
     "AsyncPerson",
     "AsyncPrompts",
     "AsyncVault",
@@ -227,6 +236,8 @@ __all__ = [
     "Metrics",
     "NewKey",
     "News",
+    "Order",
+    "Orders",
     "Person",
     "PersonMessages",
     "PresidioDetector",
@@ -247,6 +258,7 @@ __all__ = [
     "RollingSummary",
     "Secret",
     "Section",
+    "Spent",
     "StoreStats",
     "Summary",
     "TiktokenCounter",

@@ -34,10 +34,11 @@ from .llm import Function, model_of
 from .llm.protocol import Closable, LanguageModel
 from .measures.report import metrics, window_of
 from .observing import Watcher
+from .orders import Orders
 from .person import Person
 from .pipeline import Pipeline
 from .reports import BackfillReport, DigestReport, Report, Usage
-from .scope import SELF, Scope, checked_name
+from .scope import SELF, Scope, checked_name, scope_of
 from .store import open_store
 from .store.doctor import RULES
 from .store.queries import newest
@@ -144,7 +145,7 @@ class Memory:
         Raises:
             BadInput: a name is empty, too long, or holds control characters.
         """
-        scope = _scope(org, bot, user, subject if subject is not None else SELF)
+        scope = scope_of(org, bot, user, subject if subject is not None else SELF)
         name = secrets.token_hex(8) if id is None else checked_name("conversation id", id)
         return Conversation(self._pipeline, scope.within(name), strategy, incognito=incognito)
 
@@ -155,7 +156,7 @@ class Memory:
         Raises:
             BadInput: a name is empty, too long, or holds control characters.
         """
-        return Person(self._pipeline, _scope(org, bot, user, subject))
+        return Person(self._pipeline, scope_of(org, bot, user, subject))
 
     def import_(self, data: Mapping[str, Any]) -> Person:
         """
@@ -212,7 +213,7 @@ class Memory:
             BadInput: there is no such layer, or a number is below 0.
         """
         wanted = Wanted(
-            None if user is None else _scope(org, bot, user, None),
+            None if user is None else scope_of(org, bot, user, None),
             tuple(layers),
             None if limit is None else checked_count("limit", limit),
             self._config.backfill_delay_ms if delay_ms is None else delay_ms,
@@ -380,6 +381,11 @@ class Memory:
         """What happened, across people: for those who follow many at once, and for operators."""
         return Events(self._pipeline)
 
+    @property
+    def orders(self) -> Orders:
+        """Long work that requests ordered, on record for every process of a service."""
+        return Orders(self._pipeline)
+
     def people(self, *, limit: int = 1000, after: tuple[str, str, str] | None = None) -> list[tuple[str, str, str]]:
         """``(org, user, bot)`` of everybody with a memory, by key; for operators."""
         return self._pipeline.store.people(limit=limit, after=after)
@@ -389,12 +395,3 @@ class Memory:
         self._pipeline.close()
         if self._owns_model and isinstance(self._model, Closable):
             self._model.close()
-
-
-def _scope(org: str, bot: str, user: str, subject: str | None) -> Scope:
-    return Scope(
-        org=checked_name("org", org),
-        bot=checked_name("bot", bot),
-        user=checked_name("user", user),
-        subject=None if subject is None else checked_name("subject", subject),
-    )

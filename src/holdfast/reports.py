@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any, Literal
 
 from .types import ErasureLevel, Fact, FactChange, Summary
+
+OrderState = Literal["ready", "running", "done", "failed", "cancelled", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ class Event:
     ``id`` counts up within the person without a gap.  ``kind`` is one of ``message.added``, ``message.edited``,
     ``message.deleted``; ``fact.added``, ``.confirmed``, ``.changed``, ``.replaced``, ``.corrected``, ``.ended`` (taken
     back, put away, merged, not found again) and ``.forgotten``; ``summary.made``, ``.stale``, ``.removed``;
-    ``episode.added``, ``.removed``; ``job.queued``, ``.running``, ``.done``, ``.failed``,
+    ``episode.added``, ``.removed``; ``job.queued``, ``.running``, ``.progress``, ``.done``, ``.failed``,
     ``.cancelled``; ``consent.changed``, ``prompt.changed``, ``erased``; of an org ``key.made``, ``key.revoked``, ``vault.set``, ``vault.removed``.
 
     ``actor`` is the id of the key that did it, ``local`` for a program that uses the library, ``background`` for work
@@ -112,6 +115,36 @@ class Event:
 
 PersonKey = tuple[str, str, str]
 """(org, user, bot): whose memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """
+    Long work that was ordered; names are ``""`` where it concerns all of a kind, ``user`` everybody.
+
+    ``done`` of ``total`` parts, 0 while nobody knows.  ``report`` has figures and ids.  ``once`` and ``asked`` are digests
+    of the caller's idempotency key and of what was asked for.  ``seen_ms``: when whoever works on it last said so.
+    """
+
+    org: str
+    user: str
+    bot: str
+    subject: str
+    conversation: str
+    id: str
+    kind: str
+    state: OrderState
+    done: int
+    total: int
+    code: str
+    reason: str
+    report: Mapping[str, Any] | None
+    once: str
+    asked: str
+    stop: bool
+    created_ms: int
+    seen_ms: int
+    ended_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,3 +90,18 @@ def acting(name: str) -> Iterator[None]:
         yield
     finally:
         _actor.reset(before)
+
+
+def scope_of(org: str, bot: str, user: str, subject: str | None) -> Scope:
+    """
+    The scope that callers name.
+
+    Raises:
+        BadInput: one of the names cannot be one.
+    """
+    return Scope(
+        org=checked_name("org", org),
+        bot=checked_name("bot", bot),
+        user=checked_name("user", user),
+        subject=None if subject is None else checked_name("subject", subject),
+    )

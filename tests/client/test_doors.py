@@ -22,6 +22,7 @@ WHY_NOT = {
     "Memory.backup": "writes a file on the machine of the store, and holds everybody",
     "Memory.ledger": "is a file on the machine of the store",
     "Memory.vault": "keys of providers are set where the server runs, or by whoever signs in",
+    "Memory.orders": "is GET /v1/jobs/{id}",
     "Memory.events": "is read as a stream: GET /v1/users/{user}/events",
     "Person.events": "is read as a stream: GET /v1/users/{user}/events",
     "Person.last_event": "is read as a stream: GET /v1/users/{user}/events",

@@ -14,7 +14,7 @@ import holdfast
 from holdfast import aio, memory
 
 SCRIPTS = Path(__file__).parent.parent.parent / "scripts"
-DOORS = ["Memory", "Conversation", "Person", "Prompts", "Access", "Ledger", "Vault", "Events"]
+DOORS = ["Memory", "Conversation", "Person", "Prompts", "Access", "Ledger", "Vault", "Events", "Orders"]
 
 
 def load(path: Path) -> ModuleType:

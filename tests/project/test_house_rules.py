@@ -46,7 +46,7 @@ LAYERS = [
     {"answering"},
     {"pipeline"},
     {"measures"},
-    {"conversation", "prompts", "access", "ledger", "vault", "events"},
+    {"conversation", "prompts", "access", "ledger", "vault", "events", "orders"},
     {"person"},
     {"memory"},
     {"aio"},

@@ -133,8 +133,8 @@ def test_names_are_told_and_mapped(tmp_path):
 
 
 @pytest.fixture
-def kept():
-    tasks = Tasks()
+def kept(memory):
+    tasks = Tasks(memory.orders)
     imports = Imports(tasks)
     yield imports
     tasks.close()

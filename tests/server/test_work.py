@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import threading
+import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from starlette.testclient import TestClient
 
 from holdfast import Memory
 from holdfast.errors import BadInput, Conflict, KeyReused, NotFound
 from holdfast.server.app import create_app
-from holdfast.server.tasks import KEPT, MOST_OPEN, Tasks, Whose
+from holdfast.server.tasks import AGAIN, MOST_OPEN, SILENT_S, Tasks, Whose
 from holdfast.testing.embedder import HashEmbedder
+
+from .conftest import BASE
 
 ANA = "/v1/users/ana"
 CHAT = f"{ANA}/conversations/web-42"
@@ -152,7 +157,7 @@ def test_a_job_that_fails_says_why(clock):
     with Memory(embedder=HashEmbedder(), clock=clock) as memory:
         chat = memory.conversation("c", user="ana")
         chat.append([{"role": "user", "content": f"Line {number}."} for number in range(20)])
-        tasks = Tasks()
+        tasks = Tasks(memory.orders)
         task = tasks.order("rebuild", OWNER, broken)
         assert task.over.wait(10)
         assert (task.state, task.code, task.reason) == ("failed", "bad-input", "no such model")
@@ -163,14 +168,14 @@ def test_a_job_that_fails_says_why(clock):
 
 
 def test_a_job_is_ended_before_its_next_range(memory):
-    tasks, reached, go_on = Tasks(), threading.Event(), threading.Event()
+    tasks, reached, go_on = Tasks(memory.orders), threading.Event(), threading.Event()
 
     def work(step):
         for number in range(1, 100):
             step(number, 100)
             reached.set()
             assert go_on.wait(10)
-        return lambda _person: None
+        return None
 
     running = [tasks.order("rebuild", OWNER, work) for _ in range(2)]
     waiting = tasks.order("rebuild", OWNER, work)
@@ -187,12 +192,12 @@ def test_a_job_is_ended_before_its_next_range(memory):
     tasks.close()
 
 
-def test_orders_that_wait_are_bounded_and_old_ones_let_go_of():
-    tasks, hold = Tasks(), threading.Event()
+def test_orders_that_wait_are_bounded(memory):
+    tasks, hold = Tasks(memory.orders), threading.Event()
 
     def work(_step):
         assert hold.wait(30)
-        return lambda _person: None
+        return None
 
     orders = [tasks.order("rebuild", OWNER, work, key=str(number)) for number in range(MOST_OPEN)]
     with pytest.raises(Conflict):
@@ -201,10 +206,6 @@ def test_orders_that_wait_are_bounded_and_old_ones_let_go_of():
         tasks.order("backfill", OWNER, work, key="1")
     hold.set()
     assert all(task.over.wait(30) for task in orders)
-    for _ in range(KEPT):
-        assert tasks.order("rebuild", OWNER, work).over.wait(10)
-    with pytest.raises(NotFound):
-        tasks.get(orders[0].id)
     tasks.close()
 
 
@@ -220,10 +221,154 @@ def test_when_the_server_ends_so_does_its_work(memory):
                 ended.wait(0.01)
         finally:
             ended.set()
-        return lambda _person: None
+        return None
 
     task = app.state.tasks.order("rebuild", OWNER, work)
     assert started.wait(10)
     app.state.tasks.close()
     assert ended.is_set()
-    assert task.state == "cancelled"
+    assert (task.state, task.code) == ("interrupted", "interrupted")
+    assert "same request again" in memory.orders.get(task.id).reason
+
+
+# What outlives a process.
+
+
+def at_work(tasks, **more):
+    """An order that works until it is told to go on, and the event that has it do so."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def work(step):
+        step(3, 10)
+        begun.set()
+        while not go_on.wait(0.01):
+            step(3, 10)
+        return None
+
+    task = tasks.order("rebuild", OWNER, work, **more)
+    assert begun.wait(10)
+    return task, go_on
+
+
+@pytest.fixture
+def two(tmp_path):
+    """Two memories on one file, as two processes have them."""
+    path = tmp_path / "chat.db"
+    with Memory(path, embedder=None) as first, Memory(path, embedder=None) as second:
+        first.conversation("web-42", user="ana").record("I live in Porto.", "Noted!")
+        yield first, second
+
+
+def client_of(memory):
+    key = memory.access.create("app").key
+    return TestClient(create_app(memory), base_url=BASE, headers={"Authorization": f"Bearer {key}"})
+
+
+def test_a_job_and_its_report_are_told_after_a_restart(tmp_path):
+    path = tmp_path / "chat.db"
+    with Memory(path, embedder=None) as memory:
+        chat = memory.conversation("web-42", user="ana")
+        for number in range(12):
+            chat.record(f"The roses are item {number} on the list.", "Noted.")
+        memory.digest()
+        before = finished(client_of(memory), client_of(memory).post(f"{CHAT}/rebuild", json={"layer": "summaries"}))
+        merged = client_of(memory).post(f"{ANA}/consolidate", json={}).headers["location"]
+        filled = client_of(memory).post(f"{ANA}/backfill", json={}).headers["location"]
+        told = [client_of(memory).get(place, params={"wait_s": 20}).json() for place in (merged, filled)]
+    with Memory(path, embedder=None) as again:
+        app = client_of(again)
+        assert app.get(f"/v1/jobs/{before['id']}").json() == before
+        assert "roses" in str(before["report"]["after"])
+        assert [app.get(place).json() for place in (merged, filled)] == told
+        app.delete(ANA)
+        assert app.get(f"/v1/jobs/{before['id']}").status_code == 404
+
+
+def test_the_same_key_orders_once_across_a_restart(tmp_path):
+    path, headers = tmp_path / "chat.db", {"Idempotency-Key": "once"}
+    ids = []
+    for _ in range(2):
+        with Memory(path, embedder=None) as memory:
+            memory.conversation("web-42", user="ana").append({"role": "user", "content": "I live in Porto."})
+            answer = client_of(memory).post(f"{ANA}/backfill", json={}, headers=headers)
+            ids.append(finished(client_of(memory), answer)["id"])
+            other = client_of(memory).post(f"{ANA}/backfill", json={"limit": 3}, headers=headers)
+            assert other.json()["code"] == "key-reused"
+    assert ids[0] == ids[1]
+
+
+def test_what_the_end_of_a_server_interrupted_says_so_and_may_be_ordered_again(two):
+    first, second = two
+    tasks = Tasks(first.orders)
+    task, _ = at_work(tasks, key="once", asked={})
+    tasks.close()
+
+    told = client_of(second).get(f"/v1/jobs/{task.id}").json()
+    assert (told["state"], told["code"], told["done"], told["total"]) == ("interrupted", "interrupted", 3, 10)
+    assert "send the same request again" in told["reason"]
+    anew = Tasks(second.orders)
+    again = anew.order("rebuild", OWNER, lambda _step: None, key="once", asked={})
+    assert again.over.wait(10)
+    assert (again.id != task.id, again.state) == (True, "done")
+    anew.close()
+
+
+def test_what_died_without_a_word_counts_as_interrupted_after_a_while(two):
+    first, second = two
+    now = datetime.now(UTC)
+    dead, watcher = Tasks(first.orders, lambda: now), Tasks(second.orders, lambda: now)
+    task, go_on = at_work(dead)
+    assert watcher.get(task.id).state == "running"
+    now += timedelta(seconds=SILENT_S + 1)
+    assert (watcher.get(task.id).state, watcher.get(task.id).reason) == ("interrupted", AGAIN)
+    assert [one.state for one in watcher.of(OWNER)] == ["interrupted"]
+    go_on.set()
+    dead.close()
+    watcher.close()
+
+
+def test_another_process_sees_how_far_a_job_is_and_can_end_it(two, monkeypatch):
+    monkeypatch.setattr("holdfast.server.tasks.SAVE_S", 0.02)
+    first, second = two
+    tasks = Tasks(first.orders)
+    task, _ = at_work(tasks)
+    app = client_of(second)
+    soon = time.monotonic() + 10
+    while app.get(f"/v1/jobs/{task.id}").json()["done"] != 3:
+        assert time.monotonic() < soon
+    assert app.post(f"/v1/jobs/{task.id}/cancel").status_code == 204
+    told = app.get(f"/v1/jobs/{task.id}", params={"wait_s": 10}).json()
+
+    assert (told["state"], task.state) == ("cancelled", "cancelled")
+    tasks.close()
+
+
+def test_whoever_follows_a_person_hears_how_far_the_work_is(memory, monkeypatch):
+    monkeypatch.setattr("holdfast.server.tasks.SAVE_S", 0.0)
+    memory.conversation("web-42", user="ana").record("Hello.")
+    ana, tasks = memory.person("ana"), Tasks(memory.orders)
+    mark = ana.last_event()
+
+    def work(step):
+        for number in range(1, 4):
+            step(number, 3)
+
+    task = tasks.order("rebuild", OWNER, work)
+    assert task.over.wait(10)
+    told = [(event.kind, event.ref) for event in ana.events(after=mark) if event.ref == task.id]
+    assert [kind for kind, _ in told] == ["job.queued", *["job.progress"] * 4, "job.done"]
+    tasks.close()
+
+
+def test_a_person_who_is_erased_meanwhile_leaves_no_row_and_no_event(memory, monkeypatch):
+    monkeypatch.setattr("holdfast.server.tasks.SAVE_S", 0.0)
+    memory.conversation("web-42", user="ana").record("Hello.")
+    tasks = Tasks(memory.orders)
+    task, go_on = at_work(tasks)
+    memory.person("ana").erase()
+    go_on.set()
+    assert task.over.wait(10)
+
+    assert memory.orders.get(task.id) is None
+    assert memory.person("ana").audit() == []
+    tasks.close()

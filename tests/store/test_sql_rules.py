@@ -16,6 +16,7 @@ ACROSS = {
     "doctor.sql",
     "access.sql",
     "ledger.sql",
+    "tasks.sql",
 }  # looks of operators and workers: keys and states, no one's text
 
 KEYS = {

@@ -99,7 +99,7 @@ def over(job: dict[str, Any], progress: Progress | None) -> bool:
         progress(job["done"], job["total"])
     if job["state"] == "failed":
         raise of_code(job["code"], job["reason"])
-    if job["state"] in ("cancelled", "dead"):
+    if job["state"] in ("cancelled", "dead", "interrupted"):
         raise Conflict(f"the job {job['id']} was ended before it was done", hint="what it made stays; ask again")
     return bool(job["state"] == "done")
 

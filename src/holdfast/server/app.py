@@ -72,7 +72,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
 
     The document of the API is at ``/openapi.json``; every other path but ``/healthz`` and ``/readyz`` needs a key.
     """
-    tasks, tail = Tasks(), Tail(memory)
+    tasks, tail = Tasks(memory.orders), Tail(memory)
     imports = Imports(tasks)
     assistant = tools(memory, of_request)
     door = assistant.streamable_http_app(

@@ -206,7 +206,7 @@ class Imports:
         else:
             self._append(one, memory, step)
         _learn(one, memory, step)
-        return lambda _person: _report(one)
+        return _report(one)
 
     def _append(self, one: Import, memory: Memory, step: Step) -> None:
         found, target = one.found, one.target

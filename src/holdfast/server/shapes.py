@@ -293,12 +293,12 @@ class Work(BaseModel):
     Work in the background: of the store, or ordered by a request.
 
     `done` of `total` ranges; `total` is 0 when nobody knows.  `report` is there when an ordered one is `done`, `code` and
-    `reason` when it `failed`.
+    `reason` when it `failed`, or was `interrupted` by the end of its server: the same request does the rest.
     """
 
     id: str
     kind: str
-    state: Literal["ready", "waiting", "running", "done", "failed", "dead", "cancelled"]
+    state: Literal["ready", "waiting", "running", "done", "failed", "dead", "cancelled", "interrupted"]
     org: str | None = None
     user: str | None = None
     bot: str | None = None

@@ -12,17 +12,17 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
 from ..clock import from_ms
-from ..conversation import Conversation
 from ..errors import NotFound
 from ..memory import Memory
-from ..person import Person
-from ..reports import BackfillReport, ConsolidationReport, Merged, PruneReport, RebuildReport, Rebuilt
-from ..types import Fact, Job, Summary
+from ..reports import BackfillReport, ConsolidationReport, PruneReport, RebuildReport, Rebuilt
+from ..types import Job
 from .caller import NAMED, Asked, Caller, Cursor, Limit, Once, Which, Whose, Working
+from .reporting import kept
+from .reporting import told as reported
 from .routing import APP, OPERATOR, PERSON, Table
 from .shapes import BackfillFor, ConsolidateFor, Page, PruneFor, RebuildFor, Work, page
 from .tasks import Step, Task
-from .tasks import Told as Report
+from .tasks import Told as Kept
 from .tasks import Whose as Owner
 
 table = Table()
@@ -30,6 +30,7 @@ ONE = "/v1/users/{user:name}"
 CHAT = ONE + "/conversations/{conversation:name}"
 JobId = Annotated[str, Path(max_length=200, description="The job's id.")]
 ASK_AGAIN_S = 0.05
+ASK_OTHERS_S = 0.5
 
 ACCEPTED: dict[int | str, dict[str, Any]] = {
     202: {"headers": {"Location": {"description": "Where to ask how far it is.", "schema": {"type": "string"}}}}
@@ -53,9 +54,8 @@ def rebuilds_create(
     if body.dry_run:
         return _as_json(estimate)
 
-    def work(step: Step) -> Report:
-        report = which.rebuild(body.layer, **span, progress=step)
-        return lambda person: _rebuilt(report, which, person)
+    def work(step: Step) -> Kept:
+        return kept(which.rebuild(body.layer, **span, progress=step))
 
     owner = _owner(asked, which.id)
     return _accepted(tasks.order("rebuild", owner, work, key=idempotency_key, asked=body.model_dump()))
@@ -96,9 +96,8 @@ def _backfill(asked: Caller, tasks: Working, body: BackfillFor, key: str | None,
     if body.dry_run:
         return _as_json(memory.backfill(**whose, **options, dry_run=True))
 
-    def work(step: Step) -> Report:
-        report = memory.backfill(**whose, **options, progress=lambda so_far: step(so_far.processed, 0))
-        return lambda _person: report
+    def work(step: Step) -> Kept:
+        return kept(memory.backfill(**whose, **options, progress=lambda so_far: step(so_far.processed, 0)))
 
     owner = _owner(asked) if whose else Owner(None)
     return _accepted(tasks.order("backfill", owner, work, key=key, asked=body.model_dump()))
@@ -115,9 +114,8 @@ def consolidations_create(
     if body.dry_run:
         return _as_json(whose.consolidate(dry_run=True))
 
-    def work(_step: Step) -> Report:
-        report = whose.consolidate()
-        return lambda person: _consolidated(report, person)
+    def work(_step: Step) -> Kept:
+        return kept(whose.consolidate())
 
     return _accepted(tasks.order("consolidate", _owner(asked), work, key=idempotency_key))
 
@@ -137,12 +135,14 @@ async def jobs_get(
 ) -> Work:
     """How far a piece of work is, and its report when it is done; for whoever may see whose memory it is about."""
     try:
-        task = seen(asked, tasks.get(job_id))
+        task = seen(asked, await run_in_threadpool(tasks.get, job_id))
     except NotFound:
         return await run_in_threadpool(_of_store, asked, job_id)
     until = time.monotonic() + wait_s
     while not task.over.is_set() and time.monotonic() < until:
-        await asyncio.sleep(ASK_AGAIN_S)
+        await asyncio.sleep(ASK_AGAIN_S if task.here else ASK_OTHERS_S)
+        if not task.here:
+            task = await run_in_threadpool(tasks.get, job_id)
     return await run_in_threadpool(told, asked.memory, task, asked.grant.subject)
 
 
@@ -170,9 +170,7 @@ def seen(asked: Caller, task: Task) -> Task:
 
 def told(memory: Memory, task: Task, subject: str | None) -> Work:
     """A task as it is shown, its report as far as *subject* may be seen."""
-    whose, person = task.whose, None
-    if whose.user is not None:
-        person = memory.person(whose.user, org=whose.org or "default", bot=whose.bot or "default", subject=subject)
+    whose = task.whose
     return Work(
         id=task.id,
         kind=task.kind,
@@ -188,14 +186,14 @@ def told(memory: Memory, task: Task, subject: str | None) -> Work:
         reason=task.reason,
         created_at=task.created_at,
         ended_at=task.ended_at,
-        report=task.told(person) if task.state == "done" else None,
+        report=reported(memory, task.kind, task.told, whose, subject) if task.state == "done" else None,
     )
 
 
 def _of_store(asked: Caller, job_id: str) -> Work:
     """A piece of the store's own work, which operators see."""
     if asked.grant.key is None or asked.grant.key.role != "operator":
-        raise NotFound(f"there is no job {job_id!r}", hint="what was ordered ends with the process that took it")
+        raise NotFound(f"there is no job {job_id!r}", hint="what is over is told for a week")
     found: Job | None = next((job for job in asked.memory.jobs() if job.id == job_id), None)
     if found is None:
         raise NotFound(f"there is no job {job_id!r}", hint="what is finished leaves no row")
@@ -228,45 +226,3 @@ def _accepted(task: Task) -> Response:
 
 def _as_json(report: object) -> Response:
     return JSONResponse(jsonable_encoder(report))
-
-
-def _rebuilt(report: RebuildReport, chat: Conversation, person: Person | None) -> RebuildReport:
-    """The report with what is still there of what it names, as it is today."""
-    return RebuildReport(
-        layer=report.layer,
-        before=_now(report.before, chat, person),
-        after=_now(report.after, chat, person),
-        calls=report.calls,
-        tokens=report.tokens,
-        cost=report.cost,
-        id=report.id,
-        start_seq=report.start_seq,
-        end_seq=report.end_seq,
-        ranges=report.ranges,
-        errors=report.errors,
-    )
-
-
-def _now(items: tuple[Summary | Fact, ...], chat: Conversation, person: Person | None) -> tuple[Summary | Fact, ...]:
-    there: dict[str, Summary | Fact] = {}
-    if any(isinstance(item, Summary) for item in items):
-        there = {summary.id: summary for summary in chat.summaries(live=False)}
-    there |= {item.id: fact for item in items if isinstance(item, Fact) and (fact := _fact(person, item.id))}
-    return tuple(there[item.id] for item in items if item.id in there)
-
-
-def _fact(person: Person | None, fact_id: str) -> Fact | None:
-    try:
-        return None if person is None else person.fact(fact_id)
-    except NotFound:
-        return None
-
-
-def _consolidated(report: ConsolidationReport, person: Person | None) -> ConsolidationReport:
-    merged = []
-    for one in report.merged:
-        whole = _fact(person, one.fact.id)
-        if whole is not None:
-            sources = (_fact(person, source.id) for source in one.sources)
-            merged.append(Merged(whole, tuple(fact for fact in sources if fact is not None)))
-    return ConsolidationReport(tuple(merged), report.refused, report.tokens)

@@ -40,6 +40,7 @@ OF_PERSON = (
     "posting",
     "vector",
     "job",
+    "task",
     "never",
     "usage",
     "prompt",

@@ -24,6 +24,7 @@ from .fair import Turns
 from .ledger import ErasedRow
 from .protocol import ConsentRow, KeyRow, ReadView, Scrubbed, WriteView
 from .readview import Driver, SqlReadView
+from .sqlorders import SqlOrders
 from .sqlspend import SqlSpend
 from .sqlwork import SqlWork
 from .told import Told
@@ -35,7 +36,7 @@ T = TypeVar("T")
 _LOOK_AHEAD = 32  # due jobs looked at in one claim; others may be faster at the first ones
 
 
-class SqlStore(SqlSpend, SqlWork, ABC):
+class SqlStore(SqlOrders, SqlSpend, SqlWork, ABC):
     """
     A `holdfast.store.protocol.Store` in terms of named queries.
 

@@ -1,5 +1,5 @@
 """
-The part of the waist that counts what is to be done, across people; it names nobody.
+The part of the waist that has to do with work: what is to be done, counted across people, and what was ordered.
 
 `holdfast.store.protocol` takes it up into its `Store`.
 """
@@ -9,9 +9,33 @@ from __future__ import annotations
 from typing import Protocol
 
 from ..figures import Backlog
+from ..reports import Order, PersonKey
 
 
-class WorkLooks(Protocol):
+class OrderLooks(Protocol):
+    """What a `Store` keeps of long work that was ordered."""
+
+    def add_order(self, order: Order, *, ended_before_ms: int) -> Order:
+        """
+        Insert an order, or return the one that stands under the same ``once``, unless that was interrupted.
+
+        Those of its org that ended before *ended_before_ms* are let go.
+        """
+
+    def save_order(self, order: Order) -> bool | None:
+        """What has become of it; whether somebody wants it to end, ``None`` when its row is gone."""
+
+    def order(self, order_id: str) -> Order | None:
+        """The order of that id."""
+
+    def orders(self, *, limit: int, of: PersonKey | None = None) -> list[Order]:
+        """The newest first, of one person's or of all."""
+
+    def stop_order(self, order_id: str) -> bool:
+        """Have it end before its next part; ``False`` when it is over or there is none."""
+
+
+class WorkLooks(OrderLooks, Protocol):
     """What a `Store` tells of the work of all people together."""
 
     def backlog(self, now_ms: int) -> tuple[Backlog, ...]:

@@ -51,6 +51,7 @@ def jobs_page(request: Request, asked: Asked, tasks: Working) -> Response:
     late = sum(overdue(job, now) for job in every)
     chosen = [job for job in every if state in ("", job.state) or (state == "overdue" and overdue(job, now))]
     chosen.sort(key=lambda job: (STATES.index(job.state), job.created_at_ms, job.id))
+    ordered = tasks.newest(20)
     return render(
         "jobs.html",
         request,
@@ -64,7 +65,8 @@ def jobs_page(request: Request, asked: Asked, tasks: Working) -> Response:
         state=state,
         user=user,
         all=len(every),
-        tasks=tasks.newest(20),
+        tasks=ordered,
+        going=any(task.state in ("ready", "running") for task in ordered),
     )
 
 

@@ -14,6 +14,8 @@ from ...conversation import Conversation
 from ...errors import ConfigError, HoldfastError
 from ...reports import RebuildReport
 from ..caller import Asked
+from ..reporting import kept
+from ..reporting import told as reported
 from ..tasks import Step, Task, Tasks, Told
 from ..tasks import Whose as Owner
 from .shell import Form, here, number, see_other
@@ -93,9 +95,8 @@ def current(asked: Asked, which: Conversation, tasks: Tasks) -> Progress | None:
     task = next(iter(tasks.of(owner(asked, which))), None)
     if task is None:
         return None
-    report = task.told(None) if task.state == "done" else None
-    mine = report if isinstance(report, RebuildReport) else None
-    return Progress(task, mine)
+    report = reported(asked.memory, task.kind, task.told, task.whose, None) if task.state == "done" else None
+    return Progress(task, report if isinstance(report, RebuildReport) else None)
 
 
 def begin(request: Request, asked: Asked, which: Conversation, form: Form, tasks: Tasks) -> Response:
@@ -111,7 +112,7 @@ def begin(request: Request, asked: Asked, which: Conversation, form: Form, tasks
         for number_of, layer in enumerate(layers):
             report = which.rebuild(layer, **span, progress=partial(_step, step, number_of, len(layers)))
             total = _sum(total, report)
-        return lambda _person: total
+        return kept(total)
 
     task = tasks.order("rebuild", owner(asked, which), work)
     task.over.wait(PATIENCE_S)  # without a model it is over before anybody wants to see how far it is

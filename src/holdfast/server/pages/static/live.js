@@ -5,7 +5,7 @@ import { announce, refresh, titleOf } from "./sections.js";
 const KINDS = [
   "message.added", "message.edited", "message.deleted", "fact.added", "fact.confirmed", "fact.changed", "fact.replaced",
   "fact.corrected", "fact.ended", "fact.forgotten", "summary.made", "summary.stale", "summary.removed",
-  "episode.added", "episode.removed", "job.queued", "job.running", "job.done", "job.failed", "job.cancelled",
+  "episode.added", "episode.removed", "job.queued", "job.running", "job.progress", "job.done", "job.failed", "job.cancelled",
   "consent.changed", "prompt.changed", "erased",
 ];
 const GATHER_MS = 250;

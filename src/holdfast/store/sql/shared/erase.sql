@@ -276,3 +276,7 @@ UNION ALL SELECT 'event', COUNT(*) FROM event WHERE org = :org AND user_id = :us
 UNION ALL SELECT 'person', COUNT(*) FROM person WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'provider_key', COUNT(*) FROM provider_key WHERE org = :org AND user_id = :user_id
 UNION ALL SELECT 'consent', COUNT(*) FROM consent WHERE org = :org AND user_id = :user_id AND bot = :bot;
+
+-- name: erase_task
+DELETE FROM task
+ WHERE org = :org AND user_id = :user_id AND bot = :bot;

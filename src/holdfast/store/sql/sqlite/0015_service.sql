@@ -31,4 +31,4 @@ CREATE TABLE task (                        -- the last thousand of an org; what 
     PRIMARY KEY (org, user_id, bot, id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE UNIQUE INDEX task_id ON task (org, id);
+CREATE INDEX task_id ON task (id);
