@@ -355,7 +355,7 @@ class AsyncMemory:
         return await asyncio.to_thread(self._sync.stats)
 
     async def doctor(self) -> Report:
-        """Check every invariant of the store; reads all of it, changes nothing."""
+        """Check the database and every invariant of the store; reads all of it, changes nothing."""
         return await asyncio.to_thread(self._sync.doctor)
 
     async def backup(self, path: str | os.PathLike[str]) -> None:

@@ -40,7 +40,7 @@ from .pipeline import Pipeline
 from .reports import BackfillReport, DigestReport, Report, Usage
 from .scope import SELF, Scope, checked_name, scope_of
 from .store import open_store
-from .store.doctor import RULES
+from .store.examine import examined
 from .store.queries import newest
 from .types import Job
 from .vault import Vault
@@ -340,9 +340,8 @@ class Memory:
         return StoreStats(self._place, rows.pop("bytes", 0), newest(), rows)
 
     def doctor(self) -> Report:
-        """Check every invariant of the store; reads all of it, changes nothing."""
-        findings = tuple(self._pipeline.store.check())
-        return Report(ok=not findings, findings=findings, checked=RULES)
+        """Check the database and every invariant of the store; reads all of it, changes nothing."""
+        return examined(self._pipeline.store)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """

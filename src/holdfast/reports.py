@@ -366,11 +366,18 @@ class BackupReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What ``doctor`` found; ``checked`` names every rule that was looked at."""
+    """
+    What ``doctor`` found; ``checked`` names every rule that was looked at.
+
+    ``findings`` break a promise; ``notices`` do not, but an operator should know them.  ``database`` says what the
+    database is: its version, its schema, and on a server the role and how rows are guarded.
+    """
 
     ok: bool
     findings: tuple[Finding, ...]
     checked: tuple[str, ...] = ()
+    notices: tuple[Finding, ...] = ()
+    database: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import apsw
 import pytest
 
-from holdfast.store import SqliteStore
+from holdfast import Memory
+from holdfast.store import SqliteStore, sqlitehealth
 from holdfast.store.doctor import HINTS
 from holdfast.store.protocol import EpisodesRow, WriteView
 from holdfast.store.queries import load
@@ -162,3 +164,34 @@ def test_a_damaged_page_is_found(path: Path) -> None:
     path.write_bytes(data)
 
     assert "sqlite_integrity" in broken_rules(path)
+
+
+def test_a_file_that_others_may_read_is_a_notice(path: Path) -> None:
+    """It breaks no rule of the rows, so the store is sound; the mode is named, with the command that mends it."""
+    path.chmod(0o644)
+    with Memory(path, embedder=None) as memory:
+        report = memory.doctor()
+
+    assert report.ok
+    assert [(notice.rule, notice.hint) for notice in report.notices] == [("file-rights", f"chmod 600 {path}")]
+    assert report.database["version"].startswith("SQLite 3.")
+    assert report.database["synchronous"] == "full"
+
+
+def test_a_full_disk_and_a_log_that_grows_are_notices(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlitehealth, "LARGE_LOG_BYTES", 0)
+    monkeypatch.setattr(sqlitehealth.shutil, "disk_usage", lambda folder: SimpleNamespace(free=10))
+    with Memory(path, embedder=None) as memory:
+        memory.conversation("c", user="bo").append({"role": "user", "content": "Hello."})
+        report = memory.doctor()
+
+    assert [notice.rule for notice in report.notices] == ["disk-space", "large-log"]
+
+
+def test_a_library_that_damages_its_log_is_a_finding(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlitehealth, "FIXED", (99, 0, 0))
+    with Memory(path, embedder=None) as memory:
+        report = memory.doctor()
+
+    assert not report.ok
+    assert [finding.rule for finding in report.findings] == ["sqlite-version"]

@@ -37,12 +37,14 @@ def doctor(
     """
     Check the store, every rule that its rows must keep, and everything that Holdfast needs.
 
-    It changes nothing. The exit code is 1 when a rule is broken.
+    On PostgreSQL also the server: roles, row level security, collation, settings, upkeep. It changes
+    nothing. The exit code is 1 when a rule is broken; notices, which break none, leave it at 0.
 
     \b
     Examples:
       holdfast doctor
       holdfast doctor --store chat.db --json
+      holdfast doctor --store postgresql://holdfast_app@localhost/memory
     """
     if fetch_model:
         _fetch(show=not as_json)
@@ -59,6 +61,7 @@ def doctor(
     if store != STORE or Path(store).exists():
         found["store"], report = _examine(store)
         found["ok"], found["findings"], found["checked"] = report.ok, plain(report.findings), list(report.checked)
+        found["notices"], found["database"] = plain(report.notices), dict(report.database)
     if as_json:
         print_json(found)
     else:
@@ -116,9 +119,18 @@ def _show(screen: Screen, found: dict[str, Any], model: ModelState, store: str, 
                 ),
             ],
         ]
+    if report is not None:
+        rows.append(
+            [("database", STRONG), ", ".join([report.database["version"], f"schema {report.database['schema']}"])]
+        )
+        named = ((name, value) for name, value in report.database.items() if name not in ("version", "schema"))
+        rows += [["", (f"{name}: {value}", QUIET)] for name, value in named]
     screen.columns(rows)
     if report is None:
         return
+    for notice in report.notices:
+        screen.line((f"notice: {notice.rule}", CHANGED), f"  {notice.where}")
+        screen.line(("    help: ", QUIET), notice.hint)
     if report.ok:
         screen.line((f"sound: {count(len(report.checked), 'rule')} checked, none broken", GOOD))
         return

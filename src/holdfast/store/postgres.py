@@ -25,7 +25,9 @@ from ..scope import Scope
 from .connections import Connection, Connections, connect
 from .copying import copy
 from .eraseview import SqlEraseView
+from .health import Health
 from .manifest import write_manifest
+from .postgreshealth import health
 from .postgresschema import migrate
 from .protocol import ReadView, Scrubbed, WriteView
 from .psycopgdriver import Gone, InTheWay, PsycopgDriver, of_org, translated
@@ -167,6 +169,10 @@ class PostgresStore(SqlStore):
         """See the protocol."""
         found = self._reading(lambda driver: driver.run("rows_per_table", {}) + driver.run("file_bytes", {}))
         return {row[0]: row[1] for row in found}
+
+    def health(self) -> Health:
+        """See the protocol."""
+        return self._reading(health)
 
     def scrub(self, traces: Sequence[bytes]) -> Scrubbed:
         """See the protocol; the bytes of a server's disk are out of reach from here."""

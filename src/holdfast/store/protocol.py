@@ -21,6 +21,7 @@ from ..scope import Scope
 from ..types import Candidate, Evidence, Job, Message, Rejected, Summary
 from .access import KeyLooks, KeyRow
 from .events import EventLooks, EventReads, EventWrites
+from .health import HealthLooks
 from .ledger import LedgerLooks, LedgerWrites
 from .models import ModelLooks, ModelReads, ModelWrites
 from .remade import RemadeReads, RemadeWrites
@@ -343,7 +344,7 @@ class WriteView(ReadView, EventWrites, ModelWrites, RemadeWrites, LedgerWrites, 
         """Rows of the person per table."""
 
 
-class Store(EventLooks, ModelLooks, KeyLooks, LedgerLooks, WorkLooks, Protocol):
+class Store(EventLooks, ModelLooks, KeyLooks, LedgerLooks, WorkLooks, HealthLooks, Protocol):
     """A database that holds memory.  Safe to call from any thread."""
 
     def read(self, scope: Scope, work: Callable[[ReadView], T]) -> T:

@@ -25,10 +25,12 @@ from ..reports import Finding
 from . import forks, queries
 from .apswdriver import ApswDriver, translated
 from .groupcommit import GroupCommit
+from .health import Health
 from .manifest import write_manifest
 from .protocol import Scrubbed
 from .readview import Driver
 from .sqlitefile import MEMORY, open_file, open_reader
+from .sqlitehealth import health
 from .sqlitescrub import scrub_file, scrub_memory
 from .sqlstore import SqlStore
 
@@ -160,6 +162,10 @@ class SqliteStore(SqlStore):
         with suppress(FileNotFoundError):
             counts["bytes"] += os.path.getsize(self._path + "-wal") if self._path != MEMORY else 0
         return counts
+
+    def health(self) -> Health:
+        """See the protocol."""
+        return self._with_reader(lambda db: health(db, self._path))
 
     def scrub(self, traces: Sequence[bytes]) -> Scrubbed:
         """See the protocol."""

@@ -21,6 +21,7 @@ from . import doctor, rows
 from .eraseview import SqlEraseView
 from .events import Kept
 from .fair import Turns
+from .health import Examined
 from .ledger import ErasedRow
 from .protocol import ConsentRow, KeyRow, ReadView, Scrubbed, WriteView
 from .readview import Driver, SqlReadView
@@ -36,7 +37,7 @@ T = TypeVar("T")
 _LOOK_AHEAD = 32  # due jobs looked at in one claim; others may be faster at the first ones
 
 
-class SqlStore(SqlOrders, SqlSpend, SqlWork, ABC):
+class SqlStore(Examined, SqlOrders, SqlSpend, SqlWork, ABC):
     """
     A `holdfast.store.protocol.Store` in terms of named queries.
 
