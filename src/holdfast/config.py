@@ -100,6 +100,12 @@ class Config:
     )
     max_output_tokens: int = setting(1_024, "Tokens that a model may answer with.", least=16)
     model_timeout_s: float = setting(60.0, "How long one call of a model may take.", least=0.1)
+    model_requests_per_minute: int | None = setting(
+        None, "Requests a minute with one key of a provider, by all processes of a store together.", least=1
+    )
+    model_tokens_per_minute: int | None = setting(
+        None, "Tokens a minute with one key of a provider, by all processes of a store together.", least=1
+    )
     prompt_cache: bool = setting(
         True, "Ask the provider to keep the beginnings of prompts, where it takes a key for that."
     )

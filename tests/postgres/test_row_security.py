@@ -21,7 +21,8 @@ from holdfast.store.psycopgdriver import PsycopgDriver, of_org, statements
 from holdfast.testing.embedder import HashEmbedder
 from tests.postgres.lending import Lender
 
-OF_NOBODY = {"ledger_key", "add_ledger_key", "erased", "add_erased", "snapshot", "file_bytes"}  # tables without an org
+OF_NOBODY = {"ledger_key", "add_ledger_key", "erased", "add_erased", "snapshot", "file_bytes"}
+OF_NOBODY |= {"pace", "add_pace", "move_pace", "remove_idle_paces"}  # tables without an org
 OF_NOBODY |= {name for name in statements() if name.startswith("health_")}  # about the server
 FOREIGN = ("other", "ACME", "acme ", "", "' OR true --")
 Call = tuple[str, Mapping[str, Any]]

@@ -14,7 +14,7 @@ from holdfast.store.postgresroles import APP, initialize
 from tests.postgres.lending import Lender
 
 TYPES = {"INTEGER": "bigint", "TEXT": "text", "REAL": "double precision", "BLOB": "bytea"}
-ORGLESS = {"ledger_key", "erased"}  # digests of what was erased; they name nobody
+ORGLESS = {"ledger_key", "erased", "pace"}  # digests and times; they name nobody
 IN_PUBLIC = "relnamespace = 'public'::regnamespace"
 
 

@@ -17,6 +17,7 @@ ACROSS = {
     "access.sql",
     "ledger.sql",
     "tasks.sql",
+    "pace.sql",
 }  # looks of operators and workers: keys and states, no one's text
 
 KEYS = {

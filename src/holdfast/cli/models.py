@@ -45,6 +45,27 @@ BaseUrl = Annotated[
     ),
 ]
 
+RequestsAMinute = Annotated[
+    int | None,
+    typer.Option(
+        "--model-requests",
+        min=1,
+        envvar="HOLDFAST_MODEL_REQUESTS_PER_MINUTE",
+        metavar="N",
+        help="Ask with one key at most so often a minute, all processes of the store together.",
+    ),
+]
+TokensAMinute = Annotated[
+    int | None,
+    typer.Option(
+        "--model-tokens",
+        min=1,
+        envvar="HOLDFAST_MODEL_TOKENS_PER_MINUTE",
+        metavar="N",
+        help="Use at most so many tokens of one key a minute, all processes of the store together.",
+    ),
+]
+
 
 def named(llm: str | None, base_url: str | None) -> LanguageModel | None:
     """

@@ -16,7 +16,7 @@ import typer
 
 from ..errors import ConfigError
 from . import limits, models
-from .models import BaseUrl, Llm
+from .models import BaseUrl, Llm, RequestsAMinute, TokensAMinute
 from .operations import Operations, opened
 from .options import STORE, Endpoints, Json, Store, commands, reading, without_password, writing
 from .plain import CommandError
@@ -100,6 +100,8 @@ def serve(
     messages_per_month: limits.PerMonth = None,
     org_messages_per_day: limits.OrgPerDay = None,
     org_messages_per_month: limits.OrgPerMonth = None,
+    model_requests: RequestsAMinute = None,
+    model_tokens: TokensAMinute = None,
     llm: Llm = None,
     base_url: BaseUrl = None,
     store: Store = STORE,
@@ -120,31 +122,12 @@ def serve(
       holdfast serve --threads 0 --no-first-key --operations :9464
       holdfast serve --messages-per-day 10000 --org-messages-per-month 500000
     """
-    quotas = {
-        "messages_per_day": messages_per_day,
-        "messages_per_month": messages_per_month,
-        "org_messages_per_day": org_messages_per_day,
-        "org_messages_per_month": org_messages_per_month,
-    }
+    given = dict(locals())
     server = _server()
     _check_named(host, allow_host)
-    with (
-        models.model(llm, base_url) as model,
-        _opened(store, model, threads, allow_endpoint) as memory,
-    ):
+    with models.model(llm, base_url) as model, _opened(given, model) as memory:
         listener = _listener(host, port)
-        settings = server["settings"].ServerSettings(
-            host=host,
-            port=listener.getsockname()[1],
-            allowed_hosts=tuple(allow_host or ()),
-            allowed_origins=tuple(allow_origin or ()),
-            traced=telemetry,
-            threads=threads,
-            requests_per_minute=requests_per_minute,
-            org_requests_per_minute=org_requests_per_minute,
-            **quotas,
-            **_upstream(upstream, listener.getsockname()[1]),
-        )
+        settings = _settings(server, given, listener.getsockname()[1])
         _observed(server, log_format, telemetry)
         application = server["app"].create_app(memory, settings)
         with opened(operations, memory, application.state.meters):
@@ -319,12 +302,35 @@ def _listener(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _opened(
-    store: str, model: LanguageModel | None, threads: int, endpoints: list[str] | None
-) -> AbstractContextManager[Memory]:
-    """The memory, with so many threads for background work."""
-    allowed = tuple(endpoints or ())
-    return writing(store, model, background=threads > 0, workers=max(1, threads), allow_private_endpoints=allowed)
+def _opened(given: dict[str, Any], model: LanguageModel | None) -> AbstractContextManager[Memory]:
+    """The memory, with what the command was *given* for its background work and its models."""
+    return writing(
+        given["store"],
+        model,
+        background=given["threads"] > 0,
+        workers=max(1, given["threads"]),
+        allow_private_endpoints=tuple(given["allow_endpoint"] or ()),
+        model_requests_per_minute=given["model_requests"],
+        model_tokens_per_minute=given["model_tokens"],
+    )
+
+
+_ALIKE = (
+    "host threads requests_per_minute org_requests_per_minute messages_per_day messages_per_month "
+    "org_messages_per_day org_messages_per_month"
+).split()
+
+
+def _settings(server: dict[str, Any], given: dict[str, Any], port: int) -> Any:
+    """How the server behaves, from what the command was *given*; *port* is the one that it got."""
+    return server["settings"].ServerSettings(
+        port=port,
+        allowed_hosts=tuple(given["allow_host"] or ()),
+        allowed_origins=tuple(given["allow_origin"] or ()),
+        traced=given["telemetry"],
+        **{name: given[name] for name in _ALIKE},
+        **_upstream(given["upstream"], port),
+    )
 
 
 def _keys_to_show(memory: Memory) -> tuple[str | None, str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import models
-from .models import BaseUrl, Llm
+from .models import BaseUrl, Llm, RequestsAMinute, TokensAMinute
 from .operations import Operations, opened
 from .options import STORE, Json, Store, commands, without_password, writing
 from .screen import QUIET, STRONG, Screen, print_json_line
@@ -43,6 +43,8 @@ def worker(
         float, typer.Option("--report", min=0, metavar="SECONDS", help="Tell the state so often; 0: only at the ends.")
     ] = 0,
     operations: Operations = None,
+    model_requests: RequestsAMinute = None,
+    model_tokens: TokensAMinute = None,
     llm: Llm = None,
     base_url: BaseUrl = None,
     store: Store = STORE,
@@ -64,7 +66,8 @@ def worker(
     """
     stopped = threading.Event()
     told = _Signals(stopped)
-    settings = {"workers": threads, "job_lease_ms": round(lease * 1000)}
+    limits = {"model_requests_per_minute": model_requests, "model_tokens_per_minute": model_tokens}
+    settings = {"workers": threads, "job_lease_ms": round(lease * 1000), **limits}
     with models.model(llm, base_url) as model, writing(store, model, background=True, **settings) as memory:
         reader = model.name if model else "built-in rules"
         with told, opened(operations, memory, threads=threads):

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 
 from ..config import Config
 from ..errors import ConfigError
-from ..llm.protocol import Answer, BadAnswer, LanguageModel, ModelError, Priced, Request
+from ..llm.protocol import Answer, BadAnswer, LanguageModel, ModelError, Paced, Priced, Request
 from ..observing import Observed
 from ..scope import Scope
 from ..store.protocol import Store
 from ..store.values import UsageRow
 from ..text.tokens import count_tokens
 from .gate import Gate, day_of
+from .pace import Pace
 from .usage import counted, record, tell_tokens
 
 
@@ -37,6 +39,7 @@ class Asking:
     observed: Observed = field(default_factory=Observed)
     label: str = ""
     gate: Gate = field(init=False)
+    pace: Pace = field(init=False)
 
     def __post_init__(self) -> None:
         budgets = (self.config.budget, self.config.budget_org, self.config.budget_person)
@@ -46,18 +49,23 @@ class Asking:
             hint = f'name it: Config(prices={{"{name}": Price(input=…, output=…)}}), or set tokens_per_day'
             raise ConfigError(f"a budget in dollars needs the price of {name}, which is not known", hint=hint)
         object.__setattr__(self, "gate", Gate(self.store, self.config, self.model.name))
+        key = self.model.pace_key if isinstance(self.model, Paced) else self.model.name
+        pace_id = sha256(key.encode()).hexdigest()[:32]
+        object.__setattr__(self, "pace", Pace(self.store, self.config, pace_id, self.now_ms))
 
     def ask(self, scope: Scope, request: Request) -> Answer:
         """
         One answer; the time limit is that of the settings, and a short prompt goes without a cache key.
 
         Raises:
-            NotNow: a budget is spent, or the model asked to be left alone; nothing was sent.
+            NotNow: a budget is spent, a limit reached, or the model asked to be left alone; nothing was sent.
             ModelError: the model gave no answer.
         """
         now_ms = self.now_ms()
         self.gate.check(scope, now_ms)
         keyed = request.cache_key if self._cached(request) else ""
+        expected = self._expected(request)
+        self.pace.enter(expected)
         answer: Answer | None = None
         try:
             answer = self.model.ask(replace(request, cache_key=keyed, timeout_s=self.config.model_timeout_s))
@@ -65,9 +73,11 @@ class Asking:
             self.gate.failed(error, now_ms)
             provider = self.label or self.model.name.partition(":")[0]
             self.observed("model.failed", f"{provider}/{failure(error)}", 1)
+            self.pace.failed(error)
             raise
         finally:
             self._record(scope, request, answer, day_of(now_ms))
+        self.pace.left(expected, answer.input_tokens + answer.output_tokens)
         return answer
 
     def price(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float | None:
@@ -85,6 +95,13 @@ class Asking:
     def source(self, digest: str) -> str:
         """What a row says about who wrote it, given the digest of the prompt."""
         return f"{self.model.name} {digest}"
+
+    def _expected(self, request: Request) -> int:
+        """Tokens of a request and the longest answer that it may get; 0 where nobody counts them."""
+        if self.pace.limits.tokens is None:
+            return 0
+        said = sum(count_tokens(text) for _, text in request.before)
+        return count_tokens(request.system) + count_tokens(request.text) + said + request.max_output_tokens
 
     def _cached(self, request: Request) -> bool:
         if not self.config.prompt_cache or not request.cache_key:

@@ -87,6 +87,15 @@ class Priced(Protocol):
 
 
 @runtime_checkable
+class Paced(Protocol):
+    """A model that is asked with a key, whose limits it shares with others of the same key."""
+
+    @property
+    def pace_key(self) -> str:
+        """The provider, its address and the key, in one text that is never shown or stored, only its digest."""
+
+
+@runtime_checkable
 class Closable(Protocol):
     """A model that holds connections."""
 

@@ -66,6 +66,11 @@ class RemoteModel:
         """Provider and model."""
         return self.address.name
 
+    @property
+    def pace_key(self) -> str:
+        """See `Paced`; limits are of the key, whichever model is asked with it."""
+        return "\0".join((self.address.provider, self.address.base_url or "", self.address.api_key or ""))
+
     def __repr__(self) -> str:
         return f"RemoteModel({self.name!r})"
 

@@ -16,7 +16,7 @@ from psycopg.sql import SQL, Identifier, Literal
 from ..errors import BadInput, StoreError
 from ..reports import StoreInit
 from .connections import Connection, connect
-from .postgresschema import BOOK, migrate
+from .postgresschema import BOOK, PACE, migrate
 from .psycopgdriver import translated
 
 APP = "holdfast_app"
@@ -87,8 +87,8 @@ def _granted(connection: Connection, role: str) -> None:
     connection.execute(SQL("GRANT USAGE ON SCHEMA {} TO {}").format(Identifier(schema), who))
     for name, kind, guarded in connection.execute(_TABLES, (Identifier(schema).as_string(),)).fetchall():
         rights = "SELECT" if kind == "v" or name == BOOK else "SELECT, INSERT"
-        if guarded:
-            rights += ", UPDATE, DELETE"  # the ledger of erasures, which no policy guards, only grows
+        if guarded or name == PACE:
+            rights += ", UPDATE, DELETE"  # the ledger of erasures, which no policy guards either, only grows
         place = Identifier(schema, name)
         connection.execute(SQL(f"GRANT {rights} ON {{}} TO {{}}").format(place, who))
     if connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'citus'").fetchall():

@@ -3,7 +3,7 @@ The schema on PostgreSQL: the same numbered migrations, with the words that diff
 
 One text says what the tables are.  Types become their 64-bit kin, text is compared by code points, and
 every table of an org's rows gets row level security: a session sees those of the org it named, and without
-one none.  What has no org is the ledger of erasures, which names nobody and only grows.
+one none.  What has no org names nobody: the ledger of erasures, which only grows, and how often models are asked.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from .connections import Connection
 OLDEST = 15
 """The oldest PostgreSQL that will do: views have had ``security_invoker`` since."""
 BOOK = "holdfast_migration"
+PACE = "pace"
 _MAKE_BOOK = f'CREATE TABLE IF NOT EXISTS {BOOK} (name text COLLATE "C" PRIMARY KEY, applied_at bigint NOT NULL)'
 _NOTE = f"INSERT INTO {BOOK} (name, applied_at) VALUES (%s, %s)"
 _LOCK = 0x686F6C64  # "hold": one process at a time brings a database up to date

@@ -171,6 +171,18 @@ class UsageRow:
         return replace(self, **sums)
 
 
+@dataclass(frozen=True, slots=True)
+class PaceRow:
+    """How often a provider's key is used by all processes; times in microseconds, see the columns of ``pace``."""
+
+    id: str
+    version: int = 0
+    requests_at: int = 0
+    tokens_at: int = 0
+    booked_until: int = 0
+    closed_until: int = 0
+
+
 COUNTERS = ("calls", "failed", "input_tokens", "output_tokens", "cached_tokens", "cost", "unpriced")
 
 

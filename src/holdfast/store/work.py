@@ -1,5 +1,6 @@
 """
-The part of the waist that has to do with work: what is to be done, counted across people, and what was ordered.
+The part of the waist that has to do with work: what is to be done and how often models are asked, across people, and what
+was ordered.
 
 `holdfast.store.protocol` takes it up into its `Store`.
 """
@@ -10,6 +11,7 @@ from typing import Protocol
 
 from ..figures import Backlog
 from ..reports import Order, PersonKey
+from .values import PaceRow
 
 
 class OrderLooks(Protocol):
@@ -40,3 +42,13 @@ class WorkLooks(OrderLooks, Protocol):
 
     def backlog(self, now_ms: int) -> tuple[Backlog, ...]:
         """Jobs that are not finished, counted by kind and state."""
+
+    def pace(self, pace_id: str) -> PaceRow:
+        """How often a provider's key is used; version 0 when nobody has used it."""
+
+    def keep_pace(self, row: PaceRow, *, idle_before: int) -> bool:
+        """
+        Write what follows from the row whose version is one less; ``False`` when somebody else has changed it since.
+
+        The first row of a key takes those away that were not used after *idle_before* (microseconds).
+        """

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ..scope import Scope
 from ..store.protocol import PersonRow, Store, WriteView
-from ..store.values import PromptRow, UsageRow
+from ..store.values import PaceRow, PromptRow, UsageRow
 from .rows import ANA, say
 
 BO = replace(ANA, user="bo")
@@ -76,6 +76,19 @@ class ModelsContract:
         assert store.read(BO, lambda view: view.prompts()) == []
         store.write(ANA, lambda view: view.remove_prompts("chunk_summary", 2))
         assert store.read(ANA, lambda view: view.prompts()) == [rows[2], other]
+
+    def test_how_often_a_key_is_used_is_changed_by_one_at_a_time(self, store: Store) -> None:
+        first = PaceRow("k1", version=1, requests_at=2**50, tokens_at=7, booked_until=8, closed_until=9)
+        second = replace(first, version=2, tokens_at=70)
+
+        assert store.pace("k1") == PaceRow("k1")
+        assert store.keep_pace(first, idle_before=0)
+        assert not store.keep_pace(first, idle_before=0)
+        assert store.keep_pace(second, idle_before=0)
+        assert not store.keep_pace(replace(second, tokens_at=1), idle_before=0)
+        assert (store.pace("k1"), store.pace("k2")) == (second, PaceRow("k2"))
+        assert store.keep_pace(replace(first, id="k2"), idle_before=2**51)
+        assert store.pace("k1") == PaceRow("k1")
 
     def test_only_jobs_that_were_told_to_wait_are_released(self, store: Store) -> None:
         for scope, reason in ((ANA, "waiting: budget"), (BO, "model timed out"), (CY, "waiting: budget")):
