@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from ..clock import Clock, utc_now
 from ..config import Config
 from ..errors import ConfigError, StoreError
-from ..reports import ScrubReport, StoreInit
 from .copying import copy
 from .events import Kept
 from .extras import is_address, of_extra
+from .outcomes import ScrubReport, StoreInit
 from .protocol import Store
 from .sqlite import SqliteStore
 from .sqlstore import SqlStore

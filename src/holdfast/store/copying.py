@@ -20,10 +20,10 @@ import apsw
 
 from ..config import Config
 from ..errors import ConfigError, Conflict, StoreCorrupt, StoreError
-from ..reports import CopyReport
 from . import queries
 from .apswdriver import translated
 from .extras import is_address, of_extra
+from .outcomes import CopyReport
 from .rows import Row
 from .sqlitefile import MEMORY, open_file
 

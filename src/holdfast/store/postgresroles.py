@@ -14,8 +14,8 @@ import psycopg
 from psycopg.sql import SQL, Identifier, Literal
 
 from ..errors import BadInput, StoreError
-from ..reports import StoreInit
 from .connections import Connection, connect
+from .outcomes import StoreInit
 from .postgresschema import BOOK, PACE, migrate
 from .psycopgdriver import translated
 

@@ -16,9 +16,9 @@ from psycopg import errors
 from psycopg.sql import SQL, Identifier
 
 from ..errors import StoreError
-from ..reports import ScrubReport
 from .connections import Connection, connect
 from .copying import tables
+from .outcomes import ScrubReport
 from .postgresschema import migrate
 from .psycopgdriver import translated
 
