@@ -40,9 +40,11 @@ if TYPE_CHECKING:
         Explained,
         Measure,
         Metrics,
+        Order,
         PromptPreview,
         PromptSample,
         Ranked,
+        Spent,
         StoreStats,
     )
     from .ingest.presidio import PresidioDetector
@@ -62,14 +64,12 @@ if TYPE_CHECKING:
         Finding,
         Merged,
         News,
-        Order,
         PruneReport,
         RebuildReport,
         Rebuilt,
         Receipt,
         ReplayReport,
         Report,
-        Spent,
         Usage,
     )
     from .secret import ProviderKey, Secret, Upstream
@@ -154,8 +154,8 @@ _HOME = {
     "Metrics": "figures",
     "NewKey": "types",
     "News": "reports",
-    "Order": "reports",
-    "Spent": "reports",
+    "Order": "figures",
+    "Spent": "figures",
     "Person": "person",
     "PersonMessages": "wrap",
     "PresidioDetector": "ingest.presidio",

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 
 from .clock import from_ms, to_ms
 from .errors import BadInput, NotFound
+from .figures import Spent
 from .pipeline import Pipeline
-from .reports import Spent
 from .scope import checked_name
 from .store.access import KeyRow
 from .types import ApiKey, NewKey, Role

@@ -30,7 +30,7 @@ from .conversation import Conversation
 from .embed import BUILT_IN, BuiltIn
 from .embed.protocol import Embedder
 from .events import Events
-from .figures import Backlog, Explained, Metrics, PromptPreview, StoreStats
+from .figures import Backlog, Explained, Metrics, Order, PromptPreview, Spent, StoreStats
 from .incoming import MessageLike
 from .ledger import Ledger
 from .llm import Function
@@ -48,7 +48,6 @@ from .reports import (
     ErasureReceipt,
     Event,
     News,
-    Order,
     PersonKey,
     PruneReport,
     RebuildReport,
@@ -56,7 +55,6 @@ from .reports import (
     Receipt,
     ReplayReport,
     Report,
-    Spent,
     Usage,
 )
 from .secret import ProviderKey, Secret, Upstream

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .figures import Order
 from .pipeline import Pipeline
-from .reports import Order, PersonKey
+from .reports import PersonKey
 
 _KEPT_MS = 7 * 86_400_000  # how long what is over stays on record
 

@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
 
 from .types import ErasureLevel, Fact, FactChange, Summary
-
-OrderState = Literal["ready", "running", "done", "failed", "cancelled", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,45 +112,6 @@ class Event:
 
 PersonKey = tuple[str, str, str]
 """(org, user, bot): whose memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """
-    Long work that was ordered; names are ``""`` where it concerns all of a kind, ``user`` everybody.
-
-    ``done`` of ``total`` parts, 0 while nobody knows.  ``report`` has figures and ids.  ``once`` and ``asked`` are digests
-    of the caller's idempotency key and of what was asked for.  ``seen_ms``: when whoever works on it last said so.
-    """
-
-    org: str
-    user: str
-    bot: str
-    subject: str
-    conversation: str
-    id: str
-    kind: str
-    state: OrderState
-    done: int
-    total: int
-    code: str
-    reason: str
-    report: Mapping[str, Any] | None
-    once: str
-    asked: str
-    stop: bool
-    created_ms: int
-    seen_ms: int
-    ended_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """How many ``messages`` the key of this id stored in a ``period`` (``2026-03-14``, ``2026-03``); ``""``: all keys."""
-
-    key: str
-    period: str
-    messages: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ LAYERS = [
     {"answering"},
     {"pipeline"},
     {"measures"},
-    {"conversation", "prompts", "access", "ledger", "vault", "events", "orders"},
+    {"conversation", "prompts", "access", "ledger", "vault", "events", "orders", "conditions"},
     {"person"},
     {"memory"},
     {"aio"},

@@ -11,7 +11,7 @@ from ..person import Person
 from ..reports import ErasureReceipt
 from ..types import Consent, PromptVersion
 from .caller import NAMED, Cursor, Limit, Whose
-from .matching import IfMatch, unchanged
+from .matching import IfMatch, prompt_matches
 from .routing import APP, PERSON, Table
 from .shapes import Choice, Chosen, Page, PromptChoice, PromptText, PromptTrial, Topic, etag, page
 
@@ -73,7 +73,7 @@ def prompts_set(
     whose: Whose, name: PromptName, body: PromptText, response: Response, if_match: IfMatch = None
 ) -> PromptVersion:
     """Use other words from now on."""
-    with unchanged(whose, if_match, lambda: etag(whose.prompts.get(name))):
+    with prompt_matches(name, if_match, etag):
         version = whose.prompts.set(name, body.text)
         response.headers["ETag"] = etag(whose.prompts.get(name))
         return version
@@ -82,7 +82,7 @@ def prompts_set(
 @table.add("DELETE", ONE + "/prompts/{name}", APP, response_model=PromptVersion, dependencies=NAMED)
 def prompts_reset(whose: Whose, name: PromptName, response: Response, if_match: IfMatch = None) -> PromptVersion:
     """Use the words that come with the library again."""
-    with unchanged(whose, if_match, lambda: etag(whose.prompts.get(name))):
+    with prompt_matches(name, if_match, etag):
         version = whose.prompts.reset(name)
         response.headers["ETag"] = etag(whose.prompts.get(name))
         return version

@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated
 
 from fastapi import Header
 
-from ..errors import Changed
-from ..person import Person
+from ..conditions import only_if_fact, only_if_prompt
+from ..types import Fact
 
 IfMatch = Annotated[
     str | None,
     Header(max_length=1_000, description="Only if it still is what this `ETag` names; without it, whatever it is."),
 ]
 
-# Who looks and who changes take turns, person by person; so many pairs of people may have to wait for each other.
-_TURNS = tuple(threading.Lock() for _ in range(64))
+
+def fact_matches(fact_id: str, if_match: str | None, tag: Callable[[Fact], str]) -> AbstractContextManager[None]:
+    """Within it the fact is changed only if *if_match* names its *tag*, seen in the same transaction; else `Changed`."""
+    return nullcontext() if if_match is None else only_if_fact(fact_id, lambda fact: names(if_match, tag(fact)))
 
 
-@contextmanager
-def unchanged(whose: Person, if_match: str | None, tag: Callable[[], str]) -> Iterator[None]:
-    """
-    Let nobody of this server change the person's facts or prompts meanwhile, and see that *if_match* names *tag*.
+def prompt_matches(name: str, if_match: str | None, tag: Callable[[str], str]) -> AbstractContextManager[None]:
+    """The same of a prompt."""
+    return nullcontext() if if_match is None else only_if_prompt(name, lambda words: names(if_match, tag(words)))
 
-    Raises:
-        Changed: it names something else.
-    """
-    with _TURNS[hash(repr(whose)) % len(_TURNS)]:
-        if if_match is not None:
-            wanted = {part.strip() for part in if_match.split(",")}
-            if "*" not in wanted and tag() not in wanted:
-                raise Changed("it has changed meanwhile", hint="read it again, then decide")
-            if "*" in wanted:
-                tag()  # something has to be there
-        yield
+
+def names(if_match: str, tag: str) -> bool:
+    """Whether the header names the tag, or stands for any."""
+    return not {"*", tag}.isdisjoint(part.strip() for part in if_match.split(","))

@@ -10,11 +10,10 @@ from fastapi import Path, Query, Request, Response
 
 from ..clock import to_ms
 from ..figures import Explained, Metrics
-from ..person import Person
 from ..reports import ErasureReceipt, Usage
 from ..types import Fact, FactChange, FactKind, Hit, Rejected, Section
 from .caller import NAMED, Cursor, Limit, Once, Whose
-from .matching import IfMatch, unchanged
+from .matching import IfMatch, fact_matches
 from .quotas import messages_in, refused
 from .routing import APP, PERSON, USER, Table
 from .shapes import ExplainFor, Page, SearchFor, Told, Value, etag, page
@@ -62,28 +61,28 @@ def facts_get(whose: Whose, fact_id: FactId, response: Response) -> Fact:
 @table.add("PATCH", ONE + "/facts/{fact_id}", USER, response_model=FactChange, dependencies=NAMED)
 def facts_correct(whose: Whose, fact_id: FactId, body: Value, if_match: IfMatch = None) -> FactChange:
     """The fact was wrong from the start: the value held instead, and history says so."""
-    with _unchanged(whose, fact_id, if_match):
+    with _unchanged(fact_id, if_match):
         return whose.correct(fact_id, value=body.value)
 
 
 @table.add("POST", ONE + "/facts/{fact_id}/never-true", USER, response_model=FactChange, dependencies=NAMED)
 def facts_never_true(whose: Whose, fact_id: FactId, if_match: IfMatch = None) -> FactChange:
     """The fact never held; what it had replaced holds again."""
-    with _unchanged(whose, fact_id, if_match):
+    with _unchanged(fact_id, if_match):
         return whose.never_true(fact_id)
 
 
 @table.add("POST", ONE + "/facts/{fact_id}/restore", USER, response_model=FactChange, dependencies=NAMED)
 def facts_restore(whose: Whose, fact_id: FactId, if_match: IfMatch = None) -> FactChange:
     """Believe a past fact again."""
-    with _unchanged(whose, fact_id, if_match):
+    with _unchanged(fact_id, if_match):
         return whose.restore(fact_id)
 
 
 @table.add("DELETE", ONE + "/facts/{fact_id}", USER, response_model=ErasureReceipt, dependencies=NAMED)
 def facts_forget(whose: Whose, fact_id: FactId, if_match: IfMatch = None) -> ErasureReceipt:
     """Erase one fact with the words it rests on."""
-    with _unchanged(whose, fact_id, if_match):
+    with _unchanged(fact_id, if_match):
         return whose.forget(fact_id)
 
 
@@ -201,5 +200,5 @@ def _refusal(refused: Rejected) -> tuple[int, str, int, int, str, str, str]:
     return (-at_ms, refused.conversation, claim.seq, claim.start, claim.category, claim.key, claim.value)
 
 
-def _unchanged(whose: Person, fact_id: str, if_match: str | None) -> AbstractContextManager[None]:
-    return unchanged(whose, if_match, lambda: fact_tag(whose.fact(fact_id)))
+def _unchanged(fact_id: str, if_match: str | None) -> AbstractContextManager[None]:
+    return fact_matches(fact_id, if_match, fact_tag)

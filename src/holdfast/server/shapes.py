@@ -12,7 +12,8 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from ..errors import BadInput
-from ..reports import BackfillReport, ConsolidationReport, ErasureReceipt, RebuildReport, Spent
+from ..figures import Spent
+from ..reports import BackfillReport, ConsolidationReport, ErasureReceipt, RebuildReport
 from ..types import Budget, ConsentState, Role
 
 T = TypeVar("T")

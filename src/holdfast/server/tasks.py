@@ -24,8 +24,8 @@ from typing import Any
 
 from ..clock import from_ms, new_id, to_ms
 from ..errors import Conflict, HoldfastError, KeyReused, NotFound, StoreError
+from ..figures import Order, OrderState
 from ..orders import Orders
-from ..reports import Order, OrderState
 
 log = logging.getLogger("holdfast")
 

@@ -22,6 +22,7 @@ from psycopg.sql import SQL
 from ..config import Config
 from ..errors import HoldfastError, StoreClosed, StoreError, StoreReadOnly
 from ..scope import Scope
+from .conditions import conditioned
 from .connections import Connection, Connections, connect
 from .copying import copy
 from .eraseview import SqlEraseView
@@ -88,11 +89,12 @@ class PostgresStore(SqlStore):
     def write(self, scope: Scope, work: Callable[[WriteView], T]) -> T:
         """See the protocol."""
         key = {"org": scope.org, "user_id": scope.user, "bot": scope.bot}
+        ready = conditioned(work)
 
         def in_turn(driver: Driver, told: Told) -> T:
             assert isinstance(driver, PsycopgDriver)
             driver.row_for_turn = _take_turn(driver, key)
-            answer = work(_TurnView(driver, scope, told))
+            answer = ready(_TurnView(driver, scope, told))
             if driver.row_for_turn and driver.failure is None:
                 driver.run("leave_no_row", key)
             return answer

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from ..reports import Order, PersonKey
+from ..figures import Order
+from ..reports import PersonKey
 from .readview import Driver
 from .rows import Row, compact_json
 from .told import Told

@@ -18,6 +18,7 @@ from ..reports import Event, Finding, News, PersonKey
 from ..scope import Scope, actor
 from ..types import Job
 from . import doctor, rows
+from .conditions import conditioned
 from .eraseview import SqlEraseView
 from .events import Kept
 from .fair import Turns
@@ -86,7 +87,8 @@ class SqlStore(Examined, SqlOrders, SqlSpend, SqlWork, ABC):
 
     def write(self, scope: Scope, work: Callable[[WriteView], T]) -> T:
         """See the protocol."""
-        return self._telling(lambda driver, told: work(SqlEraseView(driver, scope, told)), lambda _: scope.person)
+        ready = conditioned(work)
+        return self._telling(lambda driver, told: ready(SqlEraseView(driver, scope, told)), lambda _: scope.person)
 
     def _telling(
         self,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ..figures import Backlog
-from ..reports import Order, PersonKey
+from ..figures import Backlog, Order
+from ..reports import PersonKey
 from .values import PaceRow
 
 
