@@ -22,6 +22,7 @@ from holdfast.testing.embedder import HashEmbedder
 from tests.cli.conftest import Holdfast, holdfast  # noqa: F401  a fixture
 from tests.postgres.lending import Lender
 
+pytestmark = pytest.mark.sqlite("they name their files and databases themselves")
 SECRET = "Quorvane"
 
 

@@ -18,6 +18,7 @@ from holdfast.testing.embedder import HashEmbedder
 from tests.cli.conftest import Holdfast, holdfast  # noqa: F401  a fixture
 from tests.postgres.lending import TEMPLATE, Lender
 
+pytestmark = pytest.mark.sqlite("they name their databases themselves")
 _numbers = count()
 OF_THE_TEST_SERVER = {"server-durability", "autovacuum"}  # it is in haste
 
@@ -31,6 +32,7 @@ FAULTS = {
 }
 KNOWN = {
     "schema-rights": "GRANT CREATE ON SCHEMA public TO holdfast_app",
+    "table-rights": "GRANT TRUNCATE ON fact TO holdfast_app; GRANT DELETE ON erased TO holdfast_app",
     "server-log": "ALTER ROLE holdfast_app SET log_parameter_max_length_on_error = 100",
     "replication-slot": "SELECT pg_create_physical_replication_slot('nobody_reads')",
 }

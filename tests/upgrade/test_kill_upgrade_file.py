@@ -32,7 +32,10 @@ from tests.upgrade.old import (
     some,
 )
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")]
+pytestmark = [
+    pytest.mark.sqlite("they make their databases themselves"),
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
 
 
 @pytest.fixture(scope="module")

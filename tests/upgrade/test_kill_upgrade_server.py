@@ -34,7 +34,10 @@ from tests.upgrade.old import (
     tables_at,
 )
 
-pytestmark = [pytest.mark.sqlite, pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")]
+pytestmark = [
+    pytest.mark.sqlite("they make their databases themselves"),
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
 _numbers = count()
 
 

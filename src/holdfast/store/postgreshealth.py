@@ -20,6 +20,7 @@ CHECKED = (
     "table-missing",
     "login",
     "schema-rights",
+    "table-rights",
     "server-durability",
     "server-checksums",
     "server-log",
@@ -59,7 +60,7 @@ def _tables(there: list[tuple[object, ...]]) -> Iterator[Finding]:
         if table.name not in found:
             yield Finding("table-missing", table.name, "restore a backup: the table was dropped")
             continue
-        _, forced, ours, others, _, public, collated, invalid = found[table.name]
+        _, forced, ours, others, _, public, collated, invalid, *_ = found[table.name]
         if "org" in table.columns and not forced:
             sql = f"ALTER TABLE {table.name} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY"
             yield Finding("row-security", table.name, sql)
@@ -87,8 +88,16 @@ def _login(server: tuple[object, ...], there: list[tuple[object, ...]]) -> Itera
         yield Finding("login", f"{role}: {why}", hint)
     elif any(row[4] for row in there):
         yield Finding("login", f"{role}: owns tables", "let applications log in as the role that `store init` made")
-    if server[5] and not everything and not any(row[4] for row in there):
+    if everything or any(row[4] for row in there):
+        return
+    if server[5]:
         yield Finding("schema-rights", f"{role} may create tables", _INIT)
+    for name in (str(row[0]) for row in there if row[8]):
+        yield Finding("table-rights", f"{role} may empty {name}", f"REVOKE TRUNCATE ON {name} FROM {role}")
+    for table in ("erased", "ledger_key"):
+        if any(row[0] == table and row[9] for row in there):
+            hint = f"REVOKE UPDATE, DELETE ON {table} FROM {role}: the ledger of erasures only grows"
+            yield Finding("table-rights", f"{role} may change {table}", hint)
 
 
 def _settings(settings: Mapping[str, str], used: int) -> Iterator[Finding]:

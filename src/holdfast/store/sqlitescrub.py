@@ -21,7 +21,7 @@ from ..config import Config
 from .values import Scrubbed
 
 WAIT_S = 1.0  # for readers that hold the log
-READER = "a reader holds the log: repeat the erasure, or the log is emptied when the file is next closed"
+READER = "a reader holds the log: it is emptied when the file is next closed, or by `holdfast store scrub`"
 
 Alone = Callable[[Callable[[apsw.Connection], Any]], Any]
 Said = Callable[[bytes], bool]
@@ -39,11 +39,15 @@ def scrub_file(path: str, alone: Alone, said: Said, traces: Sequence[bytes], con
         try:
             alone(_written_anew)
         except (apsw.BusyError, apsw.FullError, apsw.NoMemError):
-            return Scrubbed(why="the file could not be written anew: repeat the erasure when there is room and quiet")
+            return Scrubbed(
+                why="the file could not be written anew: `holdfast store scrub` when there is room and quiet"
+            )
     if not _emptied(alone, config.busy_timeout_ms):
         return Scrubbed(why=READER)
     if not small:
-        return Scrubbed(why="the file is larger than Config.scrub_mb: copies may stand in its free space")
+        return Scrubbed(
+            why="the file is larger than Config.scrub_mb: copies may stand in its free space until `holdfast store scrub`"
+        )
     found = {trace for name in (path, path + "-wal", path + "-journal") for trace in _inside(name, traces)}
     return _told(traces, found, said)
 

@@ -240,6 +240,14 @@ class MemoryContract:
 
         assert first + rest == sorted(everybody)
 
+    def test_health_names_the_database_and_what_was_looked_at(self, store: Store) -> None:
+        """A fresh store has nothing that breaks a promise, and says of which version it is."""
+        health = store.health()
+
+        assert health.findings == ()
+        assert health.about["version"]
+        assert {notice.rule for notice in health.notices} <= set(health.checked)
+
     def test_stats_count_rows(self, store: Store) -> None:
         store.write(ANA, lambda view: say(view, "one two", "three"))
 

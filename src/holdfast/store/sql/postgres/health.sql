@@ -16,7 +16,7 @@ SELECT name, setting
                 'log_parameter_max_length_on_error');
 
 -- name: health_tables
--- How each table is guarded: forced, policies of ours, policies of others, owned by this login; columns and indexes that are off.
+-- How each table is guarded: forced, policies of ours, policies of others, owned by this login; columns and indexes that are off; rights.
 SELECT c.relname, c.relrowsecurity AND c.relforcerowsecurity,
        (SELECT COUNT(*) FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname IN ('own_org', 'across')),
        (SELECT COUNT(*) FROM pg_policy p
@@ -27,7 +27,8 @@ SELECT c.relname, c.relrowsecurity AND c.relforcerowsecurity,
          WHERE a.attrelid = c.oid AND a.attnum > 0 AND a.attcollation <> 0
            AND a.attcollation <> (SELECT oid FROM pg_collation WHERE collname = 'C')),
        (SELECT string_agg(i.relname, ', ' ORDER BY i.relname) FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
-         WHERE x.indrelid = c.oid AND NOT x.indisvalid)
+         WHERE x.indrelid = c.oid AND NOT x.indisvalid),
+       has_table_privilege(c.oid, 'TRUNCATE'), has_table_privilege(c.oid, 'UPDATE, DELETE')
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
  WHERE c.relkind IN ('r', 'p') AND n.nspname = current_schema()
  ORDER BY c.relname;
