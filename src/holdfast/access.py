@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from .clock import from_ms, to_ms
@@ -60,6 +61,19 @@ class Access:
         Raises:
             BadInput: a role that does not exist, or names that do not go with it.
         """
+        whose = {"org": org, "user": user, "bot": bot, "subject": subject}
+        return self._add(role, whose, name, expires_at)
+
+    def _add(
+        self,
+        role: Role,
+        whose: Mapping[str, str | None],
+        name: str,
+        expires_at: datetime | timedelta | None,
+        parent: str = "",
+    ) -> NewKey:
+        """Make a key, of its own or one that ends with *parent*."""
+        org, user, bot, subject = (whose[part] for part in ("org", "user", "bot", "subject"))
         if role not in ROLES:
             raise BadInput(f"there is no role {role!r}", hint=f"use {', '.join(ROLES)}")
         _check_whose(role, user, subject)
@@ -78,6 +92,7 @@ class Access:
             _named("name", name or None),
             now_ms,
             ends_ms,
+            parent=parent,
         )
         self._pipeline.store.add_key(row, spent_before_ms=now_ms - _SPENT_MS)
         return NewKey(key, _told(row))
@@ -86,21 +101,17 @@ class Access:
         """
         A second key that opens what *key* opens, for so long at most; ``None`` when *key* opens nothing.
 
-        For what keeps a key itself, such as a browser: the copy can be revoked alone, and ends no later than *key*.
+        For what keeps a key itself, such as a browser: the copy can be revoked alone, and ends with *key*.
         """
         about = self.check(key)
         if about is None:
             return None
         until = from_ms(self._pipeline.now_ms()) + lasts
-        return self.create(
-            about.role,
-            org=about.org,
-            user=about.user,
-            bot=about.bot,
-            subject=about.subject,
-            name=name,
-            expires_at=until if about.expires_at is None else min(until, about.expires_at),
-        )
+        ends = until if about.expires_at is None else min(until, about.expires_at)
+        row = self._pipeline.store.key(about.id)
+        parent = about.id if row is None else row.parent or row.id
+        whose = {"org": about.org, "user": about.user, "bot": about.bot, "subject": about.subject}
+        return self._add(about.role, whose, name, ends, parent)
 
     def keys(self, org: str | None = None) -> list[ApiKey]:
         """The keys of an org, or of all, oldest first; those that were revoked or expired among them."""
@@ -108,7 +119,7 @@ class Access:
 
     def revoke(self, key_id: str, *, org: str | None = None) -> None:
         """
-        End a key, at once and in every process.
+        End a key, and the copies that were made of it, at once and in every process.
 
         Args:
             key_id: the id that `keys` lists.

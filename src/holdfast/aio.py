@@ -1130,7 +1130,7 @@ class AsyncAccess:
         """
         A second key that opens what *key* opens, for so long at most; ``None`` when *key* opens nothing.
 
-        For what keeps a key itself, such as a browser: the copy can be revoked alone, and ends no later than *key*.
+        For what keeps a key itself, such as a browser: the copy can be revoked alone, and ends with *key*.
         """
         return await asyncio.to_thread(self._sync.copy, key, name=name, lasts=lasts)
 
@@ -1140,7 +1140,7 @@ class AsyncAccess:
 
     async def revoke(self, key_id: str, *, org: str | None = None) -> None:
         """
-        End a key, at once and in every process.
+        End a key, and the copies that were made of it, at once and in every process.
 
         Args:
             key_id: the id that `keys` lists.

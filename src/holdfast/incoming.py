@@ -146,12 +146,12 @@ def _meta(meta: object, role: str, index: int) -> dict[str, Any]:
     if role == "tool" and not meta.get("tool_call_id"):
         raise BadInput(f"message {index} is a tool result without tool_call_id", hint="name the call that it answers")
     loaded: dict[str, Any] = json.loads(_storable_json(text))
-    if _deeper(loaded, MAX_META_DEPTH):
+    if deeper(loaded, MAX_META_DEPTH):
         raise TooLarge(f"message {index}: meta is nested more than {MAX_META_DEPTH} deep")
     return loaded
 
 
-def _deeper(value: Any, most: int) -> bool:
+def deeper(value: Any, most: int) -> bool:
     """Whether lists and objects stand inside one another more than so many times; what reads them may not follow."""
     level = [value]
     for _ in range(most):

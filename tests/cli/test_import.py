@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -178,8 +179,11 @@ def test_a_file_in_the_wrong_encoding_is_told_so(holdfast: Holdfast, tmp_path: P
 
 
 def test_a_json_document_over_several_lines_is_told_how_to_become_jsonl(holdfast: Holdfast, tmp_path: Path) -> None:
+    """A list of messages is taken as it is; of anything else the lines are wanted."""
     (tmp_path / "chat.json").write_text(json.dumps([said("hi")], indent=2))
-    run = holdfast("import", "chat.json")
+    (tmp_path / "other.json").write_text(json.dumps({"talk": [said("hi")]}, indent=2))
+    assert holdfast("import", "chat.json", "--json").data["stored"] == 1
+    run = holdfast("import", "other.json")
 
     assert "one JSON document over several lines" in run.err
     assert "jq -c '.[]'" in run.err
@@ -248,3 +252,43 @@ _JSON = st.recursive(
 def test_reading_never_fails_whatever_the_values(row: dict[str, Any]) -> None:
     for line in lines(io.BytesIO(json.dumps(row).encode()), "chat"):
         assert isinstance(line, Line | BadLine)
+
+
+CLAUDE = [
+    {
+        "uuid": "c1",
+        "name": "Dinner",
+        "created_at": "2025-03-01T10:00:00Z",
+        "chat_messages": [
+            {"uuid": "m1", "sender": "human", "text": "I'm vegetarian.", "created_at": "2025-03-01T10:00:00Z"},
+            {"uuid": "m2", "sender": "assistant", "text": "Noted.", "created_at": "2025-03-01T10:00:05Z"},
+        ],
+    }
+]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_exports_of_other_programs_are_taken_in_like_lines(holdfast: Holdfast, tmp_path: Path, packed: bool) -> None:
+    """As JSON and as the ZIP that people download; a second time stores nothing."""
+    path = tmp_path / "claude.json"
+    path.write_text(json.dumps(CLAUDE), "utf-8")
+    if packed:
+        with zipfile.ZipFile(tmp_path / "claude.zip", "w") as archive:
+            archive.write(path, "conversations.json")
+        path = tmp_path / "claude.zip"
+    first, again = (holdfast("import", str(path), "--user", "ana", "--json").data for _ in range(2))
+
+    assert (first["stored"], again["stored"], again["known"]) == (2, 0, 2)
+    (name,) = first["conversations"]
+    assert [message.content for message in stored(name, user="ana")] == ["I'm vegetarian.", "Noted."]
+    assert [fact["text"] for fact in holdfast("facts", "--user", "ana", "--json").data] == ["Is vegetarian."]
+
+
+@pytest.mark.parametrize("content", [b'[{"mapping": {"a": 3}, "current_node": "a"}]', b"PK\x03\x04 broken", b"[1, 2]"])
+def test_a_misshapen_export_is_one_error_without_its_words(holdfast: Holdfast, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.json").write_bytes(content)
+    run = holdfast("import", str(tmp_path / "x.json"), "--json")
+
+    assert run.code != 0
+    assert len(run.error["message"]) > 15
+    assert not (tmp_path / "holdfast.db").exists()

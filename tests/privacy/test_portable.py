@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast import Config, Memory
 from holdfast.errors import BadInput, Conflict
+from holdfast.incoming import MAX_META_DEPTH
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
 
@@ -212,3 +213,19 @@ def test_what_is_no_export_is_refused(junk: Any) -> None:
             memory.import_(junk)
         with pytest.raises(BadInput):
             memory.person(USER).import_(junk)
+
+
+@pytest.mark.parametrize(("depth", "taken"), [(MAX_META_DEPTH - 1, True), (MAX_META_DEPTH, False), (900, False)])
+def test_an_export_obeys_the_limit_of_nesting(exported: dict[str, Any], depth: int, taken: bool) -> None:
+    """What `append` refuses comes in by no other door."""
+    data, deep = copy.deepcopy(exported), []
+    for _ in range(depth - 1):
+        deep = [deep]
+    data["conversations"][0]["messages"][0]["meta"] = {"a": deep}
+    with Memory(embedder=None) as memory:
+        if taken:
+            memory.import_(data)
+            return
+        with pytest.raises(BadInput, match="nested more than"):
+            memory.import_(data)
+        assert memory.people() == []

@@ -18,7 +18,7 @@ import typer
 from ..importers.append import Appender, Outcome, RefusedLine
 from ..importers.jsonl import BadLine, Survey, blocks, survey
 from ..reports import DigestReport
-from . import exports, models
+from . import exports, foreign, models
 from .changes import digest_words, print_changes
 from .models import BaseUrl, Llm
 from .options import BOT, ORG, STORE, USER, Bot, Json, Org, Store, Subject, User, commands, same_options, writing
@@ -45,7 +45,10 @@ Into = Annotated[
 ]
 Files = Annotated[
     list[str],
-    typer.Argument(metavar="FILE…", help="JSONL files, or one that `holdfast export` wrote; - for standard input."),
+    typer.Argument(
+        metavar="FILE…",
+        help="JSONL files, exports of ChatGPT or Claude, or what `holdfast export` wrote; - for standard input.",
+    ),
 ]
 Digest = Annotated[bool, typer.Option(help="Learn from the messages right away.")]
 End = Annotated[bool, typer.Option(help="The conversations are over: sum up and read their last messages as well.")]
@@ -80,7 +83,9 @@ def import_(
     as_json: Json = False,
 ) -> int:
     """
-    Import conversations from JSONL: one message a line, oldest first.
+    Import conversations: JSONL, or the exports of ChatGPT and Claude as JSON or ZIP.
+
+    JSONL has one message a line, oldest first.
 
     \b
     A line is {"role": "user", "content": "…"} and may hold
@@ -102,13 +107,14 @@ def import_(
       holdfast import today.jsonl --no-end --llm openai:gpt-5-mini
       jq -c '.messages[]' export.json | holdfast import - -c export
       holdfast import ana.json
+      holdfast import chatgpt-export.zip --user ana
     """
     who = {"user": user, "org": org, "bot": bot, "subject": subject}
     with ExitStack() as stack:
         opened = [(name, _open(stack, name)) for name in files]
         if (kept := _export_among(opened)) is not None:
             return exports.take_back(kept, store, who, exports.typed(context), digest=digest, as_json=as_json)
-        sources = [_source(name, stream, conversation) for name, stream in opened]
+        sources = [_source(stack, name, stream, conversation) for name, stream in opened]
         skipped = _judge(sources, skip_bad, as_json)
         model = stack.enter_context(models.model(llm, base_url))
         memory = stack.enter_context(writing(store, model))
@@ -253,9 +259,11 @@ def _export_among(opened: list[tuple[str, BinaryIO]]) -> dict[str, Any] | None:
     return None
 
 
-def _source(name: str, stream: BinaryIO, conversation: str | None) -> Source:
+def _source(stack: ExitStack, name: str, stream: BinaryIO, conversation: str | None) -> Source:
     into = conversation or ("stdin" if name == "-" else Path(name).stem)
     shown = "standard input" if name == "-" else name
+    if name != "-" and (read := foreign.as_lines(stack, name, into)) is not None:
+        stream = read
     head = stream.read(PEEK_BYTES)
     if b"\0" in head and not head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise CommandError(

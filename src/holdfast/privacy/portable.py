@@ -15,6 +15,7 @@ from typing import Any
 from ..clock import from_ms, to_ms
 from ..config import Config
 from ..errors import BadInput, Conflict, HoldfastError
+from ..incoming import MAX_META_DEPTH, deeper
 from ..ingest.append import document
 from ..ingest.prepare import indexed
 from ..jobs.kit import Reads
@@ -229,6 +230,8 @@ def _message(row: MessageRow) -> dict[str, Any]:
 
 def _message_row(item: Data, conversation: str, doc: int) -> MessageRow:
     message = made(Message, item, at=from_ms(whole_ms(item.get("at"))), conversation=conversation)
+    if deeper(message.meta, MAX_META_DEPTH):
+        raise BadInput(f"message {message.seq}: meta is nested more than {MAX_META_DEPTH} deep")
     return made(MessageRow, item, message=replace(message, meta=dict(message.meta)), doc=doc)
 
 

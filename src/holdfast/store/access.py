@@ -28,6 +28,7 @@ class KeyRow:
     created: int
     expires: int | None = None
     revoked: int | None = None
+    parent: str = ""
 
 
 class SpendLooks(Protocol):
@@ -66,4 +67,4 @@ class KeyLooks(SealedLooks, SpendLooks, Protocol):
         """Insert a key, and delete those of its org that expired before *spent_before_ms*."""
 
     def revoke_key(self, org: str, key_id: str, now_ms: int) -> bool:
-        """End a key; ``False`` when the org has none of that id that still stands."""
+        """End a key, and those that were made from it; ``False`` when the org has none of that id that still stands."""

@@ -8,7 +8,9 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.testclient import TestClient
 
+from holdfast.server.app import create_app
 from holdfast.server.browser import from_own_page
 from holdfast.server.pages.shell import HEADERS, STATIC, fragment, link, local
 
@@ -210,3 +212,20 @@ def test_a_section_is_cut_out_of_its_page():
 def test_any_name_makes_a_link_that_leads_back_to_it(name):
     address = link("/dashboard/people/{user}", user=name.encode("utf-8", "replace").decode())
     assert re.fullmatch(r"/dashboard/people/[\w.~%-]*", address, re.ASCII)
+
+
+def test_revoking_a_key_signs_out_whoever_signed_in_with_it(memory, settings):
+    """In every browser, and nobody who signed in with another key."""
+    app = create_app(memory, settings)
+    first, second = (memory.access.create("operator") for _ in range(2))
+    browsers = [TestClient(app, base_url=BASE, headers={"Origin": BASE}) for _ in range(3)]
+    for browser, key in zip(browsers, (first, first, second), strict=True):
+        browser.post("/sign-in", data={"key": key.key})
+    # signed in with what a browser holds: it ends with the key at the beginning, too
+    browsers[1].post("/sign-in", data={"key": browsers[0].cookies["holdfast_key"]})
+    assert [browser.get("/dashboard/jobs").status_code for browser in browsers] == [200] * 3
+
+    memory.access.revoke(first.about.id)
+
+    seen = [browser.get("/dashboard/jobs", follow_redirects=False).status_code for browser in browsers]
+    assert (seen[0] == 200, seen[1] == 200, seen[2]) == (False, False, 200)

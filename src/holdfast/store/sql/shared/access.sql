@@ -1,25 +1,26 @@
 -- Keys of those who ask over the network.  They belong to an org, not to a person's memory.
 
 -- name: key
-SELECT org, id, digest, role, user_id, bot, subject, label, created, expires, revoked
+SELECT org, id, digest, role, user_id, bot, subject, label, created, expires, revoked, parent
   FROM api_key
  WHERE id = :id;
 
 -- name: keys
 -- A null org stands for all.
-SELECT org, id, digest, role, user_id, bot, subject, label, created, expires, revoked
+SELECT org, id, digest, role, user_id, bot, subject, label, created, expires, revoked, parent
   FROM api_key
  WHERE CAST(:org AS text) IS NULL OR org = :org
  ORDER BY created, id;
 
 -- name: add_key
-INSERT INTO api_key (org, id, digest, role, user_id, bot, subject, label, created, expires, revoked)
-VALUES (:org, :id, :digest, :role, :user_id, :bot, :subject, :label, :created, :expires, :revoked);
+INSERT INTO api_key (org, id, digest, role, user_id, bot, subject, label, created, expires, revoked, parent)
+VALUES (:org, :id, :digest, :role, :user_id, :bot, :subject, :label, :created, :expires, :revoked, :parent);
 
 -- name: revoke_key
+-- With the keys that were made from it: the browsers that are signed in with it.
 UPDATE api_key
    SET revoked = :revoked
- WHERE org = :org AND id = :id AND revoked IS NULL
+ WHERE org = :org AND (id = :id OR parent = :id) AND revoked IS NULL
 RETURNING id;
 
 -- name: remove_spent_keys

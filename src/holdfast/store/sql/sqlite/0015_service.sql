@@ -32,3 +32,5 @@ CREATE TABLE task (                        -- the last thousand of an org; what 
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX task_id ON task (id);
+
+ALTER TABLE api_key ADD COLUMN parent text NOT NULL DEFAULT ''; -- the key that it was made from, and ends with, or ''
