@@ -39,11 +39,16 @@ RETURNING database
 """
 
 
+def new_folder() -> Path:
+    """Where a server can keep its files; whoever starts none in it removes it."""
+    return Path(tempfile.mkdtemp(prefix="holdfast-postgres-"))
+
+
 class Server:
     """A server of our own, for as long as this process lives; with *haste* it would not survive a power cut."""
 
-    def __init__(self, *, haste: bool = False, standby_of: Server | None = None) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="holdfast-postgres-"))
+    def __init__(self, *, haste: bool = False, standby_of: Server | None = None, folder: Path | None = None) -> None:
+        self.folder = folder or new_folder()
         if standby_of is not None:
             standby_of.copy_to(self.folder)
         self._server = get_server(self.folder, cleanup_mode=None)
