@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast import Memory
 from holdfast.cli.plain import CommandError
 from holdfast.cli.secretfiles import NAMES, read_into
 
@@ -44,7 +45,8 @@ def test_every_command_follows_them(holdfast, tmp_path, monkeypatch):
     monkeypatch.delenv("HOLDFAST_STORE", raising=False)
 
     assert holdfast("say", "I live in Porto.").code == 0
-    assert (tmp_path / "chat.db").exists()
+    with Memory(tmp_path / "chat.db") as memory:
+        assert [fact.value for fact in memory.person("me").facts()] == ["Porto"]
     monkeypatch.delenv("HOLDFAST_STORE")
 
 

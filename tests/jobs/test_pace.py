@@ -171,12 +171,12 @@ def provider() -> Iterator[Provider]:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path, provider: Provider) -> Iterator[str]:
-    """A store in which a model is wanted for twenty people."""
+def store(request: pytest.FixtureRequest, tmp_path: Path, provider: Provider, full: bool) -> Iterator[str]:
+    """A store in which a model is wanted for twenty people, or two hundred."""
     lender = request.getfixturevalue("postgres") if request.param == "postgres" else None
     place = str(tmp_path / "chat.db") if lender is None else lender.at("paced")
     with Memory(place, llm=Local(provider.url), embedder=HashEmbedder()) as memory:
-        for number in range(20):
+        for number in range(200 if full else 20):
             turns = [{"role": role, "content": f"turn {n}"} for n in range(12) for role in ("user", "assistant")]
             memory.conversation("c", user=f"u{number}").append(turns)
     yield place

@@ -141,6 +141,7 @@ def answered(url: str) -> httpx.Response:
     raise AssertionError("nobody answers")
 
 
+@pytest.mark.sqlite("processes of their own open it by its path")
 def test_a_server_leaves_the_work_to_a_worker_and_both_are_watched(tmp_path, unused_port):
     """As they are deployed: the store named by a file, no key shown, and both probed at a port of their own."""
     secret = tmp_path / "store"
