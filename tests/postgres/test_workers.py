@@ -132,7 +132,8 @@ def assert_done(address: str, acknowledged: list[tuple[str, str]]) -> None:
     """All that was acknowledged is there, read, and summarised, once."""
     with Memory(address, embedder=None, config=Config(job_lease_ms=LEASE_S * 1000)) as memory:
         deadline = time.monotonic() + 60
-        while memory.digest().jobs or memory.jobs("running"):
+        # vectors that a killed worker had begun are left lying: this memory makes none
+        while memory.digest().jobs or any(job.kind != "embed" for job in memory.jobs("running")):
             assert time.monotonic() < deadline
             time.sleep(0.05)
         assert memory.jobs("dead") == []

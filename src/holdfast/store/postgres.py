@@ -124,7 +124,7 @@ class PostgresStore(SqlStore):
             while True:
                 try:
                     with self._connections.lent() as connection:
-                        answer = _transaction(connection, opening, work, across=org is None)
+                        answer = _transaction(connection, opening, work, across=org is None, snapshot=begin == _READ)
                     self._away = False
                     return answer
                 except InTheWay:
@@ -238,9 +238,11 @@ def _settings(config: Config) -> tuple[SQL, SQL]:
     return SQL(f"{both}; SET LOCAL holdfast.across = 'on'"), SQL(one)
 
 
-def _transaction(connection: Connection, opening: Any, work: Callable[[PsycopgDriver], T], *, across: bool) -> T:
+def _transaction(
+    connection: Connection, opening: Any, work: Callable[[PsycopgDriver], T], *, across: bool, snapshot: bool
+) -> T:
     """*work* between BEGIN and COMMIT; what a statement failed with is raised, even if *work* swallowed it."""
-    driver = PsycopgDriver(connection, across=across)
+    driver = PsycopgDriver(connection, across=across, snapshot=snapshot)
     try:
         connection.execute(opening)
         answer = work(driver)

@@ -26,6 +26,7 @@ from . import queries
 from .rows import Row
 
 _NO_TEXT = "a text holds a NUL or a lone surrogate, which no database can store"
+_REMEMBERED_ROWS = 64  # of one answer: a snapshot may read all that somebody ever said
 Given = Mapping[str, Any] | Sequence[Any]
 """The parameters of a statement, by name or by place."""
 
@@ -104,11 +105,13 @@ class PsycopgDriver:
     calls raise it again, and so does whoever would commit, so that a function which swallowed it loses nothing
     in silence.  ``row_for_turn``: the person has a row only because the turn was taken at it, and nobody saved
     one since.  With ``across`` the transaction sees every org and writes in the one that a statement names.
+    ``snapshot`` says that it only reads, and that all of it reads the same state: what was asked before is known.
     """
 
-    __slots__ = ("_across", "_connection", "_org", "_waiting", "failure", "row_for_turn")
+    __slots__ = ("_across", "_connection", "_org", "_read", "_waiting", "failure", "row_for_turn")
 
-    def __init__(self, connection: psycopg.Connection[Row], *, across: bool = False) -> None:
+    def __init__(self, connection: psycopg.Connection[Row], *, across: bool = False, snapshot: bool = False) -> None:
+        self._read: dict[tuple[Any, ...], list[Row]] | None = {} if snapshot else None
         self._connection = connection
         self._across = across
         self._org: str | None = None
@@ -123,8 +126,16 @@ class PsycopgDriver:
             self.row_for_turn = False
         if self._across and "org" in names and not sql.startswith(b"SELECT"):
             self.write_in(args["org"])
-        given = [{key: args[key] for key in names}]
-        return self._sent(sql, given) if _answers(sql) else self._wait(sql, given)
+        given = {key: args[key] for key in names}
+        if self._read is None:
+            return self._sent(sql, [given]) if _answers(sql) else self._wait(sql, [given])
+        asked = (name, *given.values())
+        if asked in self._read:
+            return list(self._read[asked])
+        found = self._sent(sql, [given])
+        if len(found) <= _REMEMBERED_ROWS:
+            self._read[asked] = list(found)
+        return found
 
     def many(self, name: str, args: Iterable[Sequence[Any]]) -> list[Row]:
         """See `Driver.many`."""
@@ -155,29 +166,20 @@ class PsycopgDriver:
 
     def _sent(self, sql: bytes, given: Sequence[Given]) -> list[Row]:
         waiting, self._waiting = self._waiting, []
-        with self._watched(together=bool(waiting)):
-            if not waiting:
-                return self._executed(sql, given)
-            with self._connection.pipeline():
-                for one, of_one in waiting:
-                    with self._connection.cursor() as cursor:
-                        if len(of_one) == 1:
-                            cursor.execute(one, of_one[0] or None)
-                        else:
-                            cursor.executemany(one, of_one)
-                return self._executed(sql, given)
-
-    def _executed(self, sql: bytes, given: Sequence[Given]) -> list[Row]:
-        if len(given) == 1:
-            cursor = self._connection.execute(sql, given[0] or None)
-            return cursor.fetchall() if _answers(sql) else []
-        found: list[Row] = []
-        with self._connection.cursor() as cursor:
-            cursor.executemany(sql, given, returning=True)
-            for result in cursor.results():
-                if result.description:
+        with self._watched(together=bool(waiting)), self._connection.cursor() as cursor:
+            if waiting:
+                with self._connection.pipeline():  # answers are fetched behind it: one inside would be a journey more
+                    for one, of_one in waiting:
+                        with self._connection.cursor() as silent:
+                            _execute(silent, one, of_one)
+                    _execute(cursor, sql, given)
+            else:
+                _execute(cursor, sql, given)
+            found: list[Row] = []
+            if _answers(sql):
+                for result in cursor.results():
                     found += result.fetchall()
-        return found
+            return found
 
     @contextmanager
     def _watched(self, *, together: bool) -> Iterator[None]:
@@ -191,6 +193,13 @@ class PsycopgDriver:
             if together or not isinstance(meaning, BadInput):
                 self.failure = meaning
             raise meaning from error
+
+
+def _execute(cursor: psycopg.Cursor[Row], sql: bytes | Composed, given: Sequence[Given]) -> None:
+    if len(given) == 1:
+        cursor.execute(sql, given[0] or None)
+    else:
+        cursor.executemany(sql, given, returning=isinstance(sql, bytes) and _answers(sql))
 
 
 def of_org(org: str) -> Composed:
