@@ -96,7 +96,7 @@ def render() -> str:
     trees = {module: ast.parse((PACKAGE / f"{module}.py").read_text(encoding="utf-8")) for module in MODULES}
     found = [door for tree in trees.values() for door in doors(tree)]
     helpers = {module: own(tree) for module, tree in trees.items()}
-    names = {door.name: f"Async{door.name}" for door in found} | {"Wire": "AsyncWire"}
+    names = {door.name: f"Async{door.name}" for door in found} | {"Wire": "AsyncWire", "Following": "AsyncFollowing"}
     bodies = []
     for door in found:
         methods = awaited(door) | ({"__enter__", "__exit__"} if door.name == "Client" else set())
@@ -111,6 +111,7 @@ def imports(trees: dict[str, ast.Module], body: ast.Module, helpers: dict[str, s
     """What the async doors name, from where the sync ones have it."""
     doors = {node.name for node in body.body if isinstance(node, ast.ClassDef)}
     used = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
+    yield "from .following import AsyncFollowing"
     yield "from .wire import AsyncWire"
     seen = set()
     for module, tree in trees.items():

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import json
 import subprocess
 import sys
 from datetime import UTC, date, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 
+import httpx2
 import pytest
 
 import holdfast
 from holdfast import Message, client, strategies
-from holdfast.client import AsyncClient, Client
+from holdfast.client import AsyncClient, Client, NotAllowed, Unreachable
 from holdfast.errors import BadInput, ConfigError, KeyReused, NotFound, StoreClosed
 
 SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "make_client.py"
@@ -23,7 +27,7 @@ WHY_NOT = {
     "Memory.ledger": "is a file on the machine of the store",
     "Memory.vault": "keys of providers are set where the server runs, or by whoever signs in",
     "Memory.orders": "is GET /v1/jobs/{id}",
-    "Memory.events": "is read as a stream: GET /v1/users/{user}/events",
+    "Memory.events": "is Client.events, a stream of one user's",
     "Person.events": "is read as a stream: GET /v1/users/{user}/events",
     "Person.last_event": "is read as a stream: GET /v1/users/{user}/events",
     "Memory.observe": "is called within the process of the memory",
@@ -51,6 +55,8 @@ def test_names_and_signatures_agree(name):
     ours = public(Client if name == "Memory" else getattr(client, name))
     awaited = public(AsyncClient if name == "Memory" else getattr(client, f"Async{name}"))
 
+    ours = {member: value for member, value in ours.items() if f"{name}.{member}" != "Memory.events"}
+    awaited = {member: value for member, value in awaited.items() if member in ours}
     assert set(ours) == {member for member in theirs if f"{name}.{member}" not in WHY_NOT}
     assert list(awaited) == list(ours)
     for member, value in ours.items():
@@ -264,3 +270,81 @@ def test_a_closed_client_says_so(address):
     client.close()
     with pytest.raises(StoreClosed):
         client.doctor()
+
+
+def happened(memory, user, times):
+    for number in range(times):
+        memory.conversation("web-42", user=user).append({"role": "assistant", "content": f"Line {number}."})
+
+
+def test_events_are_followed_and_gone_on_with(library, memory):
+    """What was there, what comes meanwhile, and after a break only what is new."""
+    happened(library, "eve", 3)
+    past = memory.events("eve", after=0, follow=False)
+    told = [event for event in past if event.kind == "message.added"]
+    assert [event.ref for event in told] == ["1", "2", "3"]
+    assert past.last_id == library.person("eve").last_event()
+
+    line = iter(memory.events("eve", after=past.last_id))
+    happened(library, "eve", 1)
+    assert next(event.ref for event in line if event.kind == "message.added") == "4"
+    line.close()
+    assert list(memory.events("eve", after=library.person("eve").last_event(), follow=False)) == []
+
+
+def test_events_are_followed_by_awaiting_them(library, address):
+    happened(library, "adam", 2)
+
+    async def follow():
+        async with AsyncClient(address, key=library.access.create("user", user="adam").key) as client:
+            found = []
+            async for event in client.events("adam", after=0):
+                found += [event.ref] if event.kind == "message.added" else []
+                if len(found) == 2:
+                    await asyncio.to_thread(happened, library, "adam", 1)
+                if len(found) == 3:
+                    return found
+            return found
+
+    assert asyncio.run(asyncio.wait_for(follow(), 10)) == ["1", "2", "3"]
+
+
+def test_a_connection_that_breaks_is_made_again_without_gap_or_repetition():
+    """Each answer breaks off in the middle of an event; the next one begins after the last that was whole."""
+
+    def frame(number):
+        data = dict.fromkeys(("actor", "org", "user", "bot", "subject", "conversation"), "x")
+        data |= {"id": number, "at_ms": 1, "kind": "fact.added", "ref": str(number)}
+        return f"id: {number}\nevent: fact.added\ndata: {json.dumps(data)}\n\n"
+
+    class Breaking(httpx2.SyncByteStream):
+        def __init__(self, parts):
+            self.parts = parts
+
+        def __iter__(self):
+            yield from self.parts
+            raise httpx2.ReadError("the line broke")
+
+    asked = []
+
+    def answer(request):
+        last = int(request.headers.get("last-event-id", 0))
+        asked.append(last)
+        if last >= 4:
+            return httpx2.Response(200, text=f"id: 9\nevent: reset\ndata: {{}}\n\n{frame(10)}")
+        whole, broken = frame(last + 1), frame(last + 2)
+        return httpx2.Response(200, stream=Breaking([whole.encode(), b": still here\n\n", broken[:40].encode()]))
+
+    with httpx2.Client(transport=httpx2.MockTransport(answer)) as http:
+        found = list(islice(Client("http://x", key="hf_x", http=http, retries=3).events("ana", after=0), 6))
+    assert [(event.kind, event.id) for event in found][4:] == [("reset", 9), ("fact.added", 10)]
+    assert [event.id for event in found[:4]] == [1, 2, 3, 4]
+    assert asked == [0, 1, 2, 3, 4]
+
+
+def test_who_may_not_listen_and_who_is_not_answered_is_told(library, address):
+    stranger = library.access.create("user", user="bob").key
+    with Client(address, key=stranger) as client, pytest.raises(NotAllowed):
+        next(iter(client.events("ana")))
+    with Client("http://127.0.0.1:9", key="hf_x", retries=1) as nobody, pytest.raises(Unreachable):
+        next(iter(nobody.events("ana")))

@@ -55,6 +55,7 @@ from ..types import (
 from .calls import OWN, RAW, Call, Whose, part
 from .conversation import Chat, checked_key, message_path
 from .errors import NotAllowed
+from .following import AsyncFollowing
 from .memory import DIGEST_S, processed, whose_of
 from .person import HIT_KINDS, PREVIEW_S, fact_path, prompt_path
 from .values import Chosen, message_body, no_function, plain, strategy_body
@@ -676,6 +677,40 @@ class AsyncClient:
         query = {} if after is None else {"after": list(after)}
         found = await self._wire.pages(Call("GET", "/v1/people", RAW, query=query), RAW, limit)
         return [(one["org"], one["user"], one["bot"]) for one in found]
+
+    def events(
+        self,
+        user: str,
+        *,
+        org: str = "default",
+        bot: str = "default",
+        subject: str | None = None,
+        conversation: str | None = None,
+        after: int | None = None,
+        follow: bool = True,
+    ) -> AsyncFollowing:
+        """
+        What happens to one user, as it happens and whoever does it, to iterate over; it ends when you leave the loop.
+
+        A connection that was lost is made again without a gap or a repetition.  An event of the kind ``reset`` says that
+        something in between is not on record any more: look at everything anew.
+
+        Args:
+            user: whose memory; ``org``, ``bot`` and ``subject`` as everywhere.
+            org: the tenant.
+            bot: the assistant.
+            subject: only what concerns it.
+            conversation: only this one, and what concerns the user as a whole.
+            after: the number of the last event that you know; else what comes from now on.
+            follow: ``False``: end after what has happened so far.
+
+        Raises, when it is iterated over:
+            NotAllowed: the key does not open this, or not any more.
+            Unreachable: nobody answered, several times.
+        """
+        query = {"conversation": conversation, "after": after, "follow": "true" if follow else "false"}
+        call = whose_of(org, bot, user, subject).order("GET", "/events", query=query)
+        return AsyncFollowing(self._wire, call, after, follow=follow)
 
     async def close(self) -> None:
         """Let go of the connections; the memory stays where it is."""

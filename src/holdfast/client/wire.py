@@ -10,6 +10,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any
 
 import httpx2
@@ -21,6 +22,7 @@ from .values import value_of
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 10.0
 JOB_WAIT_S = 20.0
+SILENT_S = 45.0  # a server shows every 15 seconds that a stream is open
 PAGE = 1_000
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
@@ -35,7 +37,7 @@ class Sender:
         if address.scheme not in ("http", "https") or not address.host:
             raise BadInput("the address of a server begins with http:// or https://", hint="http://127.0.0.1:7800")
         self.url = str(address).rstrip("/")
-        self._key, self._timeout_s, self._retries = key, timeout_s, retries
+        self._key, self._timeout_s, self.retries = key, timeout_s, retries
 
     def request(self, call: Call[Any]) -> dict[str, Any]:
         """What httpx2 is given."""
@@ -51,9 +53,16 @@ class Sender:
             **options,
         }
 
+    def streamed(self, call: Call[Any], last: int | None) -> dict[str, Any]:
+        """The same for a stream of events, which goes on after *last* and is silent for a while now and then."""
+        found = self.request(call)
+        if last is not None:
+            found["headers"] = {**found["headers"], "Last-Event-ID": str(last)}
+        return found | {"timeout": httpx2.Timeout(self._timeout_s, read=SILENT_S)}
+
     def wait_s(self, call: Call[Any], attempt: int, outcome: httpx2.Response | httpx2.HTTPError) -> float | None:
         """How long to wait before the call is sent once more; ``None`` when this is the end of it."""
-        if attempt >= self._retries:
+        if attempt >= self.retries:
             return None
         if isinstance(outcome, httpx2.HTTPError):
             again = isinstance(outcome, NEVER_SENT) or call.repeatable
@@ -135,6 +144,10 @@ class Wire(Sender):
         """Have a call done whose answer says nothing more."""
         self.send(call)
 
+    def stream(self, call: Call[RAW], last: int | None) -> AbstractContextManager[httpx2.Response]:
+        """The answer of a call that goes on for as long as one reads."""
+        return self._http.stream(**self.streamed(call, last))
+
     def pages(self, call: Call[RAW], kind: type[T], most: int | None = None) -> list[T]:
         """All items of a list, or the first *most*."""
         found: list[T] = []
@@ -192,6 +205,10 @@ class AsyncWire(Sender):
     async def do(self, call: Call[RAW]) -> None:
         """Have a call done whose answer says nothing more."""
         await self.send(call)
+
+    def stream(self, call: Call[RAW], last: int | None) -> AbstractAsyncContextManager[httpx2.Response]:
+        """The answer of a call that goes on for as long as one reads."""
+        return self._http.stream(**self.streamed(call, last))
 
     async def pages(self, call: Call[RAW], kind: type[T], most: int | None = None) -> list[T]:
         """All items of a list, or the first *most*."""
