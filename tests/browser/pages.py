@@ -57,6 +57,7 @@ CONVERSATIONS: list[Visit] = [
     Visit("conversation: an estimate", TALK + "?make=chunk&first=1&last=12", ready=".estimate"),
     Visit("conversation: what cannot be made", TALK + "?make=meta&first=1&last=1", ready=".estimate"),
     Visit("conversation: a context", TALK + "?query={person}", ready="#context .total"),
+    Visit("conversation: a comparison", TALK + "?query={person}&against=1", ready="#comparison"),
     Visit("conversation: just changed", TALK + "?said=edited", ready="#notice"),
     Visit("conversation: paused", "/dashboard/conversations/{paused}/c1", hostile=False),
     Visit("conversation: opted out", "/dashboard/conversations/{person}/web-42", hostile=False),

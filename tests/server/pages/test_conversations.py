@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html import unescape
 from urllib.parse import quote, unquote
@@ -269,3 +270,25 @@ def test_any_name_and_any_text_stands_on_the_page_as_text(sign_in, memory):
         assert "<script>" not in page.text
     assert "</textarea></section><script>" not in page.text
     assert words in unescape(page.text)
+
+
+def test_the_context_is_shown_as_json_letter_by_letter(sign_in, told):
+    page = sign_in().get(f"{ONE}?query=What+should+I+cook%3F").text
+    raw = json.loads(unescape(re.search(r'<pre class="wrap json"[^>]*>(.*?)</pre>', page, re.DOTALL)[1]))
+
+    expected = told.context("What should I cook?", note=False).to_dict()
+    assert raw == json.loads(json.dumps(expected))
+
+
+def test_the_context_stands_beside_that_for_an_earlier_question(sign_in, told):
+    """What is in one alone is marked; both are of today, and the page says so."""
+    browser = sign_in()
+    first = next(message for message in told.load() if message.role == "user")
+    shown = section(browser.get(f"{ONE}?query=Where+is+the+zeppelin%3F&against={first.seq}"), "context")
+
+    assert f"Compared with message {first.seq}" in shown
+    assert "what was sent then is not kept" in shown
+    assert "zeppelin" in shown.partition("Only now: ")[2].partition("Raw JSON")[0]
+    assert "the stable prefix is the same" in shown
+    assert "nothing to compare with" in section(browser.get(f"{ONE}?query=x&against=2"), "context")
+    assert "Compared with" not in section(browser.get(f"{ONE}?query=x"), "context")

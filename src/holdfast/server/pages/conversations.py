@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +16,7 @@ from ...reports import ConversationState, ErasureReceipt
 from ...types import Job
 from ..caller import Asked, ConversationName, UserName, Which, Whose, Working
 from ..routing import OPERATOR, Table
-from . import regenerate
+from . import inspector, regenerate
 from .coverage import strip
 from .shell import Filled, Form, events_of, here, link, number, render, scope_query, see_other
 from .transcript import badges, changed, firsts, lines
@@ -157,7 +156,7 @@ def conversation_page(
         regenerate=regenerate.asked(request, which),
         progress=regenerate.current(asked, which, tasks),
         layers=regenerate.CHOICES,
-        context=_context(request, which),
+        context=inspector.inspected(request, which),
         back=link(OF_USER.replace(":name", ""), user=user, **scope_query(grant.org, grant.bot)),
     )
 
@@ -285,28 +284,3 @@ def _diff(versions: list[Any], chosen: Any) -> list[tuple[str, str]] | None:
     """The version that is shown against the one before it."""
     at = versions.index(chosen) if chosen in versions else 0
     return list(changed(versions[at - 1].text, chosen.text)) if at > 0 else None
-
-
-def _context(request: Request, which: Which) -> dict[str, Any]:
-    """What the model would see now, when somebody asks: it takes a search."""
-    query, budget = request.query_params.get("query", "").strip(), number(request, "budget")
-    wanted = request.headers.get("x-fragment", "context").split()
-    if "context" not in wanted or "query" not in request.query_params:
-        return {"query": query, "budget": budget, "found": None, "sections": []}
-    found = which.context(query or None, budget_tokens=budget if budget and budget > 0 else None, note=False)
-    sections = []
-    for section in found.sections:
-        sources = [source for source in found.sources if source.section == section.name]
-        exact = len(sources) == len(section.items)
-        told = [(_readable(item), sources[n] if exact else None) for n, item in enumerate(section.items)]
-        sections.append({"name": section.name, "tokens": section.tokens, "stable": section.stable, "items": told})
-    return {"query": query, "budget": budget, "found": found, "sections": sections}
-
-
-def _readable(item: str) -> str:
-    """The text of an item, which in a prompt stands as a JSON string."""
-    try:
-        text = json.loads(item)
-    except ValueError:
-        return item
-    return text if isinstance(text, str) else item
