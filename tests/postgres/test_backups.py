@@ -257,3 +257,30 @@ def test_after_pg_restore_the_ledger_is_replayed(
     assert heard(mine, "bo") == []
     again = holdfast("store", "replay", ledger, "--store", mine)
     assert "nothing of what was erased" in again.out
+
+
+def test_the_commands_do_all_of_it(
+    holdfast: Holdfast,  # noqa: F811
+    admin: str,
+    address: str,
+) -> None:
+    """Backed up, checked, damaged and refused, put back; nothing that is printed tells a password."""
+    talk(address)
+    assert "only you can read it" in holdfast("store", "backup", "monday.db", "--store", address).out
+    assert "compared with what was written on" in holdfast("store", "verify", "monday.db").out
+    holdfast("forget", "--message", "1", "--user", "ana", "--conversation", "c", "--yes", "--store", address)
+
+    refused = holdfast("store", "restore", "monday.db", "--to", address)
+    assert (refused.code, "--replace empties it first" in refused.err) == (1, True)
+    secret = admin.replace("postgres@", "postgres:sesame@")
+    done = holdfast("store", "restore", "monday.db", "--to", secret, "--replace")
+    assert done.code == 0
+    assert "held, and lost again, 1 message" in done.out
+    assert "sesame" not in done.out + done.err
+    assert heard(address)[0] == "Lovely."
+
+    data = Path("monday.db").read_bytes()
+    Path("monday.db").write_bytes(data.replace(b"Lovely.", b"Lonely."))
+    bad = holdfast("store", "verify", "monday.db", "--json")
+    assert (bad.code, bad.data["findings"][0]["where"]) == (1, "message")
+    assert holdfast("store", "restore", "monday.db", "--to", "new.db").code == 1

@@ -151,6 +151,26 @@ def killed_at(number: int, work: Callable[[Kill], None]) -> bool:
     return code != 0
 
 
+def stopped_before(number: int, told: int, work: Callable[[Kill], None]) -> int:
+    """The process that does *work* and stands still before the *number*-th statement, having said so to *told*."""
+    pid = os.fork()
+    if pid == 0:
+        seen = 0
+
+        def next_one() -> None:
+            nonlocal seen
+            seen += 1
+            if seen == number:
+                os.write(told, b".")
+                signal.pause()
+
+        try:
+            work(next_one)
+        finally:
+            os._exit(1)
+    return pid
+
+
 def at_once(works: Sequence[Callable[[], None]]) -> list[int]:
     """Do all of it in processes that start together; their exit codes."""
     waiting, go = os.pipe()

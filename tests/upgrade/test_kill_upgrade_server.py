@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -16,7 +17,7 @@ from holdfast.store import initialize, postgresschema
 from holdfast.store.connections import Connection, connect
 from holdfast.store.copying import tables
 from holdfast.testing.embedder import HashEmbedder
-from tests.postgres.lending import Lender
+from tests.postgres.lending import Lender, Server
 from tests.upgrade.old import (
     MANY,
     VERSIONS,
@@ -31,6 +32,7 @@ from tests.upgrade.old import (
     rows_of,
     some,
     statements,
+    stopped_before,
     tables_at,
 )
 
@@ -148,6 +150,34 @@ def test_an_upgrade_that_is_killed_leaves_the_old_one_and_is_then_completed(
     assert told(admin) == expected
     if full:
         print(f"{version}: killed at each of {number} statements")
+
+
+@pytest.mark.slow
+def test_a_server_that_crashes_in_the_middle_comes_back_with_the_old_one(rows: Rows, full: bool) -> None:
+    """`pg_ctl -m immediate` between two statements of an upgrade: after recovery it begins anew, and is completed."""
+    server = Server(haste=False)
+    try:
+        server.create("old")
+        admin = server.at("old")
+        make_database(admin, rows, VERSIONS[0])
+        before = told(admin, VERSIONS[0])
+        for at in (5, 20, 40, 60, 80) if full else (40,):
+            reading, writing = os.pipe()
+            child = stopped_before(at, writing, lambda next_one: upgrade_counted(admin, next_one))
+            assert os.read(reading, 1) == b"."
+            server.stop("immediate")
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            os.close(reading)
+            os.close(writing)
+            server.start()
+            assert told(admin, VERSIONS[0]) == before
+        upgrade(admin)
+        with psycopg.connect(admin) as connection:
+            for table in tables_at(VERSIONS[0]):
+                assert connection.execute(table.select().encode()).fetchall() == as_of(rows, VERSIONS[0])[table.name]
+    finally:
+        server.close()
 
 
 def test_processes_that_upgrade_at_once_do_it_once(rows: Rows, database: str, postgres: Lender) -> None:
