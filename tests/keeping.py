@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,16 +34,27 @@ def name_of(path: str | os.PathLike[str]) -> str:
     return os.path.abspath(path)
 
 
+def address(path: str | os.PathLike[str]) -> str:
+    """What another process opens, to see what is in *path* here."""
+    return os.fspath(path) if lender is None else str(lender.at(name_of(path)))
+
+
 def rows(path: Path) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table about people, whoever may see it."""
     if lender is not None:
         found: dict[str, list[tuple[Any, ...]]] = lender.rows(name_of(path))
         return found
-    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-    tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    there = {table: db.execute(f"SELECT * FROM {table}").fetchall() for table in tables}
-    db.close()
-    return there
+    tables = [name for (name,) in asked(path, "SELECT name FROM sqlite_master WHERE type = 'table'")]
+    return {table: asked(path, f"SELECT * FROM {table}") for table in tables}
+
+
+def asked(path: Path, sql: str) -> list[tuple[Any, ...]]:
+    """What a SELECT that both databases understand gives, whoever may see it."""
+    if lender is not None:
+        there: list[tuple[Any, ...]] = lender.asked(name_of(path), sql)
+        return there
+    with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as db:
+        return db.execute(sql).fetchall()
 
 
 def put(path: Path, content: bytes) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.testing.embedder import HashEmbedder
+from tests import keeping
 
 WRITER = """
 import json, sys
@@ -39,7 +40,7 @@ def elsewhere(tmp_path):
     """Another process on the same file, which does what it is told."""
     path = tmp_path / "m.db"
     with subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", WRITER, keeping.address(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:
 
         def tell(what, value=None):

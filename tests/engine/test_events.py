@@ -12,6 +12,7 @@ from holdfast import Config, Memory
 from holdfast.scope import acting
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
+from tests import keeping
 
 WRITER = """
 import sys
@@ -153,7 +154,7 @@ def test_every_process_sees_every_event(tmp_path):
         memory.conversation("here", user="ana").append({"role": "user", "content": "hello"})
         ana, person = memory.person("ana"), ("default", "ana", "default")
         head, looked, seen = ana.last_event(), memory.events.changes(), []
-        others = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), name]) for name in ("a", "b")]
+        others = [subprocess.Popen([sys.executable, "-c", WRITER, keeping.address(path), name]) for name in ("a", "b")]
         done = False
         while not done:
             done = all(other.poll() is not None for other in others)

@@ -6,9 +6,11 @@ from contextlib import closing
 
 import apsw
 import numpy as np
+import pytest
 
 from holdfast import Config, Memory
 from holdfast.embed import Thresholds
+from tests import keeping
 
 TALK = ["The puppy ate my slipper.", "Taxes are due in April.", "The kettle leaks.", "We painted the fence green."]
 ASKED = "which dog?"
@@ -34,8 +36,7 @@ class Meaning:
 
 
 def embedders_in(path) -> set[str]:
-    with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as db:
-        return {row[0] for row in db.execute("SELECT embedder FROM vector UNION SELECT embedded FROM doc")}
+    return {row[0] for row in keeping.asked(path, "SELECT embedder FROM vector UNION SELECT embedded FROM doc")}
 
 
 def fill(path, *users: str) -> None:
@@ -109,6 +110,7 @@ def test_the_old_vectors_answer_until_there_are_new_ones(tmp_path):
     assert embedders_in(path) == {"new"}
 
 
+@pytest.mark.sqlite("vectors of a second embedder are written into the file by hand")
 def test_half_way_both_kinds_of_vectors_are_searched(tmp_path):
     path = tmp_path / "m.db"
     fill(path, "ana")

@@ -8,14 +8,17 @@ acknowledged and with nothing half written.
 from __future__ import annotations
 
 import base64
+import json
 import random
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -129,6 +132,27 @@ def test_a_server_that_takes_no_writes_still_answers(server: Server, running: Ru
 def noise(rng: random.Random, chars: int = 60_000) -> str:
     """A long text that cannot be packed into much less."""
     return base64.b85encode(rng.randbytes(chars * 4 // 5)).decode()
+
+
+def test_a_worker_outlives_a_server_that_is_away(server: Server) -> None:
+    """It says that it cannot know what is left, and goes on with the work when it can."""
+    address = server.at("memory", APP)
+    options = ["worker", "--store", address, "--json", "--report", "0.1"]
+    program = [sys.executable, "-c", PROGRAM.format(0.2), *options]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as worker:
+        try:
+            told = iter(lambda: json.loads(worker.stdout.readline())["jobs"], object())  # type: ignore[union-attr]
+            next(told)
+            server.stop("fast")
+            assert None in islice(told, 100)
+            server.start()
+            with Memory(address, embedder=HashEmbedder()) as memory:
+                memory.conversation("c", user="eva").record("I live in Porto.")
+                assert until(lambda: [fact.value for fact in memory.person("eva").facts()] == ["Porto"])
+            worker.terminate()
+            assert worker.wait(30) == 0
+        finally:
+            worker.kill()
 
 
 @pytest.fixture

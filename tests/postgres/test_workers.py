@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -16,9 +17,10 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.store.postgresroles import APP
+from holdfast.types import Job
 from tests.postgres.lending import Lender
 
-LEASE_S, WORKERS, USERS, BACKLOG = 1, 3, 6, 24
+LEASE_S, WORKERS, USERS, BACKLOG = 1, 3, 6, 16
 TURNS = [
     {"role": role, "content": f"I live in Porto, and this is turn {number}."}
     for number in range(12)
@@ -56,15 +58,24 @@ def address(postgres: Lender) -> Iterator[str]:
 
 
 def worker(address: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "holdfast", "worker", "--store", address, "--lease", str(LEASE_S)]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    """One that has begun to work."""
+    command = [sys.executable, "-m", "holdfast", "worker", "--json", "--store", address, "--lease", str(LEASE_S)]
+    wordy = os.environ | {"HOLDFAST_CACHE": os.devnull}  # without an embedding model, which would take all the time
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=wordy)
+    assert process.stdout is not None
+    assert b"working" in process.stdout.readline()
+    return process
 
 
 def killed(workers: list[subprocess.Popen[bytes]], number: int, address: str) -> None:
     """kill -9; another one is started."""
-    workers[number].kill()
-    workers[number].wait()
+    end(workers[number])
     workers[number] = worker(address)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
 
 
 def slept(workers: list[subprocess.Popen[bytes]], number: int, _address: str) -> None:
@@ -94,7 +105,7 @@ def test_workers_in_trouble_lose_nothing_and_do_nothing_twice(
                 user, name = f"user-{len(acknowledged) % USERS}", f"c{len(acknowledged)}"
                 memory.conversation(name, user=user).append(TURNS, idempotency_key=name)
                 acknowledged.append((user, name))
-                while len(memory.jobs()) > BACKLOG and not over.wait(0.05):
+                while len(waiting(memory)) > BACKLOG and not over.wait(0.05):
                     pass
 
     try:
@@ -110,8 +121,7 @@ def test_workers_in_trouble_lose_nothing_and_do_nothing_twice(
             talking.result()
     finally:
         for process in workers:
-            process.kill()
-            process.wait()
+            end(process)
     assert_done(address, acknowledged)
     written = notes(postgres)
     taken_over = written.pop("taken over", 0)
@@ -119,6 +129,11 @@ def test_workers_in_trouble_lose_nothing_and_do_nothing_twice(
 
     assert {what: times for what, times in written.items() if times > 1} == {}
     assert taken_over or not full
+
+
+def waiting(memory: Memory) -> list[Job]:
+    """What the workers here can do."""
+    return [job for job in memory.jobs() if job.kind != "embed"]
 
 
 def wait_until_busy(postgres: Lender) -> None:
@@ -131,10 +146,10 @@ def wait_until_busy(postgres: Lender) -> None:
 def assert_done(address: str, acknowledged: list[tuple[str, str]]) -> None:
     """All that was acknowledged is there, read, and summarised, once."""
     with Memory(address, embedder=None, config=Config(job_lease_ms=LEASE_S * 1000)) as memory:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         # vectors that a killed worker had begun are left lying: this memory makes none
-        while memory.digest().jobs or any(job.kind != "embed" for job in memory.jobs("running")):
-            assert time.monotonic() < deadline
+        while memory.digest(10).jobs or any(job.kind != "embed" for job in memory.jobs("running")):
+            assert time.monotonic() < deadline, memory.jobs()
             time.sleep(0.05)
         assert memory.jobs("dead") == []
         assert memory.doctor().findings == ()

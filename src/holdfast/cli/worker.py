@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import StoreError
 from . import models
 from .models import BaseUrl, Llm, RequestsAMinute, TokensAMinute
 from .operations import Operations, opened
@@ -20,6 +21,7 @@ from .screen import QUIET, STRONG, Screen, print_json_line
 from .words import count
 
 if TYPE_CHECKING:
+    from ..figures import Backlog
     from ..memory import Memory
 
 app = commands()
@@ -110,7 +112,16 @@ class _Signals:
 
 
 def _is_drained(memory: Memory) -> bool:
-    return not any(one.due or one.state == "running" for one in memory.backlog())
+    there = _backlog(memory)
+    return there is not None and not any(one.due or one.state == "running" for one in there)
+
+
+def _backlog(memory: Memory) -> tuple[Backlog, ...] | None:
+    """``None`` while the store cannot be asked: a worker outlives a server that is away."""
+    try:
+        return memory.backlog()
+    except StoreError:
+        return None
 
 
 def _give_up(as_json: bool) -> None:
@@ -125,14 +136,16 @@ def _give_up(as_json: bool) -> None:
 
 def _say(state: str, memory: Memory, store: str, as_json: bool, words: str = "") -> None:
     jobs: Counter[str] = Counter()
-    for one in memory.backlog():
+    there = _backlog(memory)
+    for one in there or ():
         jobs["due"] += one.due
         jobs[one.state] += one.jobs - one.due
     jobs = +jobs
     place = without_password(store)
     if as_json:
-        print_json_line({"state": state, "store": place, "jobs": dict(jobs)})
+        print_json_line({"state": state, "store": place, "jobs": None if there is None else dict(jobs)})
     else:
-        left = ", ".join(f"{number:,} {name}" for name, number in sorted(jobs.items())) or "none"
+        none = "unknown, the store cannot be asked" if there is None else "none"
+        left = ", ".join(f"{number:,} {name}" for name, number in sorted(jobs.items())) or none
         Screen().line((f"{state} on {place}", STRONG), f"   jobs: {left}", (f"   {words}" if words else "", QUIET))
     sys.stdout.flush()
