@@ -96,7 +96,7 @@ BOTH = (
 )
 # Of the files that kill or race at every step, PostgreSQL sees one case in so many; all with --full or --store postgres.
 ONE_IN = 8
-MANY_CASES = ("test_kill", "test_races")
+MANY_CASES = ("test_kill", "test_races", "test_concurrency", "test_isolation_served", "test_poisoning")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
