@@ -177,6 +177,7 @@ def small(server: Server) -> Iterator[Path]:
         place.rmdir()
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_and_nothing_is_half_written(server: Server, small: Path) -> None:
     """The disk of the tables is full; a server that cannot write its log stops instead, and is then away."""
     running, rng = start(server.at("small", APP)), random.Random(5)
@@ -200,6 +201,7 @@ def test_a_full_disk_is_told_and_nothing_is_half_written(server: Server, small: 
         running.process.communicate(timeout=30)
 
 
+@pytest.mark.slow
 def test_a_standby_takes_over_with_all_that_was_acknowledged() -> None:
     """The address names both servers; the first one crashes, the other is promoted, and nobody starts anything anew."""
     first = Server()

@@ -91,6 +91,7 @@ def notes(postgres: Lender) -> dict[str, int]:
         return dict(admin.execute("SELECT what, count(*) FROM noted GROUP BY what").fetchall())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trouble", [killed, slept], ids=["killed", "slept"])
 def test_workers_in_trouble_lose_nothing_and_do_nothing_twice(
     address: str, postgres: Lender, full: bool, trouble: Callable[..., None]
