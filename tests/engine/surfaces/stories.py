@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests import keeping
+
 PESCATARIAN = "Eats fish but no meat: is pescatarian."
 
 
@@ -71,7 +73,7 @@ def what_is_forgotten_is_nowhere(at: Any) -> None:
     at.say("I live in Porto.")
     level = at.forget("Lives in Porto.")
 
-    assert level == "E2"
+    assert level == keeping.erased()
     assert at.facts() == ["Is vegetarian."]
     assert at.history("home") == []
     assert "Porto" not in " ".join([*at.search("Where do I live?"), at.context("Where do I live?"), str(at.export())])
@@ -92,7 +94,7 @@ def a_pause_holds_until_it_ends(at: Any) -> None:
 
 def who_opts_out_is_erased_and_left_alone(at: Any) -> None:
     at.say("I'm vegetarian.")
-    assert at.opt_out() == "E2"
+    assert at.opt_out() == keeping.erased()
     assert at.status() == "opted-out"
     at.say("I live in Porto.")
     assert at.facts() == at.messages() == []
@@ -116,7 +118,7 @@ def an_export_is_taken_back_as_it_was(at: Any) -> None:
     at.say("I'm vegetarian.")
     at.say("I live in Porto.")
     data = at.export()
-    assert at.erase() == "E2"
+    assert at.erase() == keeping.erased()
     assert at.facts() == at.messages() == []
     at.import_(data)
 
