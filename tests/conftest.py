@@ -150,7 +150,7 @@ def _kept_in(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     def opened(location: str | os.PathLike[str], config: Any, clock: Any) -> PostgresStore:
         path = os.fspath(location)
         name = f"memory {next(numbers)}" if path == ":memory:" else keeping.name_of(path)
-        store = PostgresStore(lender.at(name), config)
+        store = PostgresStore(path if "://" in path else lender.at(name), config)
         store.clock, store.kept = clock, Kept(config.event_rows, config.event_days)
         return store
 

@@ -20,6 +20,7 @@ from holdfast.cli import main
 from holdfast.client import AsyncClient, Client
 from holdfast.server.app import create_app
 from holdfast.testing.clock import FakeClock
+from tests import keeping
 
 from ..elsewhere import Blocking
 from .command import Command
@@ -95,7 +96,7 @@ class Place:
     def _run(self, *words: str) -> Any:
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err):
-            code = main([*words, "--store", str(self.path), "--json"])
+            code = main([*words, "--store", keeping.address(self.path), "--json"])
         assert code == 0, err.getvalue()
         return json.loads(out.getvalue())
 
