@@ -351,7 +351,7 @@ class Person:
         """
         window = window_of(since, until, self._pipeline.now_ms())
         whole = self._scope.about(None)
-        jobs = [job for job in self._pipeline.store.jobs() if (job.org, job.user, job.bot) == whole.person]
+        jobs = self._pipeline.store.read(whole, lambda view: view.jobs())
         return metrics(self._pipeline, [whole], window, self.usage(by=("model",), since=since, until=until), jobs)
 
     def events(self, *, after: int = 0, limit: int = 100, conversation: str | None = None) -> list[Event]:

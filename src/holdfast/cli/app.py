@@ -83,6 +83,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "store scrub": ("stores", "Take what was erased off the disk, and look for words."),
         "store copy": ("stores", "Copy everything to another database: SQLite, PostgreSQL."),
         "store init": ("stores", "Make a PostgreSQL database ready, with a role of its own."),
+        "store distribute": ("distribute", "Spread a PostgreSQL database over a Citus cluster."),
         "store try": ("stores", "Start a PostgreSQL server of your own, to try it."),
         "store ledger": ("backups", "Write down what was erased, to replay it on older backups."),
         "store replay": ("backups", "Erase again what was erased since, after another restore."),

@@ -88,8 +88,6 @@ class OwnModels:
 
     def row(self, org: str, user: str) -> SealedRow | None:
         """The key that is used for somebody: the user's, else the org's, else ``None``."""
-        if not self.any():
-            return None
         key, now = (org, user), self._clock()
         with self._lock:
             at, row = self._seen.get(key, (float("-inf"), None))

@@ -16,12 +16,12 @@ from ..errors import ConfigError, StoreError
 from .copying import copy
 from .events import Kept
 from .extras import is_address, of_extra
-from .outcomes import ScrubReport, StoreInit
+from .outcomes import Distribution, ScrubReport, StoreInit
 from .protocol import Store
 from .sqlite import SqliteStore
 from .sqlstore import SqlStore
 
-__all__ = ["SqliteStore", "Store", "copy", "initialize", "is_address", "open_store", "scrub"]
+__all__ = ["SqliteStore", "Store", "copy", "distribute", "initialize", "is_address", "open_store", "scrub"]
 
 
 def open_store(location: str | os.PathLike[str], config: Config, clock: Clock = utc_now) -> Store:
@@ -92,6 +92,32 @@ def scrub(location: str, words: Sequence[str] = (), progress: Callable[[int, int
         store.close()
     files = (os.path.abspath(location),) if found.found else ()
     return ScrubReport(found.searched, found.found, files, (found.why,) if found.why and not found.found else ())
+
+
+def distribute(
+    location: str, *, shards: int = 32, dry_run: bool = False, progress: Callable[[str, int, int], None] | None = None
+) -> Distribution:
+    """
+    Spread a PostgreSQL database over the nodes of its Citus cluster, each person's rows together on one of them.
+
+    Nothing is moved while anything stands in the way; the report says what. Each table moves in one transaction, with as
+    many rows after as before; whoever was interrupted calls again, and what has moved stays.
+
+    Args:
+        location: ``postgresql://…`` of the role that owns the tables, on the coordinator.
+        shards: into how many parts the tables are cut; cannot be changed by calling again.
+        dry_run: only say what would be done.
+        progress: called with a table, the rows that have moved, and the rows to move.
+
+    Raises:
+        StoreError: the server is no cluster, or the login may not do it.
+        BadInput: *shards* is not from 1 to 4096.
+        ConfigError: *location* is no address, or the driver is not installed.
+    """
+    if not is_address(location):
+        raise ConfigError("only a server's database can be spread over a cluster", hint="postgresql://…")
+    report: Distribution = of_extra("cluster").distribute(location, shards=shards, dry_run=dry_run, progress=progress)
+    return report
 
 
 def _postgres(location: str, config: Config) -> SqlStore:

@@ -10,10 +10,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from .rows import Row
+from ..scope import Scope
+from . import rows
+from .readview import Driver
 
+LOOK_AHEAD = 32  # due jobs looked at in one claim; others may be faster at the first ones
 _KEPT = 10_000
 
 
@@ -31,7 +35,7 @@ class Turns:
             self._tick += 1
             return self._tick % 2 == 0
 
-    def in_turn(self, due: Iterable[Row]) -> list[Row]:
+    def in_turn(self, due: Iterable[rows.Row]) -> list[rows.Row]:
         """Due jobs (org, user, … , due at, created at) in the order of whose turn it is."""
         with self._lock:
             last = dict(self._served)
@@ -45,3 +49,19 @@ class Turns:
                 self._served.move_to_end(key)
             while len(self._served) > _KEPT:
                 self._served.popitem(last=False)
+
+
+def newest(driver: Driver, now_ms: int, kinds: Sequence[str]) -> list[rows.Row]:
+    """The jobs that fell due last."""
+    return driver.run("due_newest", {"now_ms": now_ms, "kinds": rows.compact_json(list(kinds)), "limit": LOOK_AHEAD})
+
+
+def due(driver: Driver, now_ms: int, kinds: Sequence[str], person: Scope | None) -> list[rows.Row]:
+    """Due jobs, the longest overdue first; expired leases count from the end of the lease."""
+    args: dict[str, Any] = {"now_ms": now_ms, "kinds": rows.compact_json(list(kinds)), "limit": LOOK_AHEAD}
+    if person is not None:
+        key = {"org": person.org, "user_id": person.user, "bot": person.bot}
+        place = {"subject": person.subject, "conversation": person.conversation}
+        return driver.run("due_of_person", args | key | place)
+    found = driver.run("due_ready", args) + driver.run("due_expired", args)
+    return sorted(found, key=lambda row: (row[-2], row[-1], row[3]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol
 
+from ..types import Job
 from .values import PromptRow, ShownRow, UsageRow
 
 
@@ -17,6 +18,9 @@ class ModelReads(Protocol):
 
     def usage(self, since: str = "") -> list[UsageRow]:
         """What models cost for the person, from the day *since* (``2026-11-21``), by (day, layer, model)."""
+
+    def jobs(self) -> list[Job]:
+        """The person's background work that is not finished, oldest first."""
 
     def prompts(self) -> list[PromptRow]:
         """Every version of the person's own prompts, by (name, version)."""

@@ -46,3 +46,43 @@ class ScrubReport:
     def level(self) -> ErasureLevel:
         """``E2`` when words were looked for, none was found, and nothing is left to do."""
         return "E2" if self.searched and not self.found and not self.left else "E1"
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Something that keeps a database from being spread over a cluster, and how to mend it."""
+
+    what: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """
+    One table of a database that is spread over a cluster.
+
+    ``by`` is the column by which it is cut, ``""`` when it stands whole on every node; ``there``: it does already;
+    ``sql`` is the statement that does it.
+    """
+
+    table: str
+    by: str
+    rows: int
+    there: bool
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """
+    A database on a Citus cluster, table by table in the order in which they move.
+
+    ``citus`` is the version, ``nodes`` how many hold rows; ``done``: every table is where it belongs.  With
+    ``obstacles`` nothing was moved.
+    """
+
+    citus: str
+    nodes: int
+    done: bool
+    tables: tuple[Placement, ...]
+    obstacles: tuple[Obstacle, ...] = ()

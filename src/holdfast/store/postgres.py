@@ -22,6 +22,7 @@ from psycopg.sql import SQL
 from ..config import Config
 from ..errors import HoldfastError, StoreClosed, StoreError, StoreReadOnly
 from ..scope import Scope
+from .cluster import is_spread
 from .conditions import conditioned
 from .connections import Connection, Connections, connect
 from .copying import copy
@@ -74,6 +75,8 @@ class PostgresStore(SqlStore):
         connection = connect(location)
         try:
             migrate(connection)
+            self.spread = is_spread(connection)
+            self._sized_by = "cluster_bytes" if self.spread else "file_bytes"
         except psycopg.Error as error:
             raise translated(error) from error
         finally:
@@ -163,13 +166,19 @@ class PostgresStore(SqlStore):
             raise StoreError("a store was called from within read() or write()", hint="use the view that was given")
 
     def changes(self) -> int:
-        """See the protocol; a snapshot is another one whenever a transaction that wrote has ended."""
+        """
+        See the protocol; a snapshot is another one whenever a transaction that wrote has ended.
+
+        What was written on one node of a cluster leaves no trace on the others.
+        """
+        if self.spread:
+            return super().changes()
         (seen,) = self._reading(lambda driver: driver.run("snapshot", {}))
         return zlib.crc32(seen[0].encode())
 
     def stats(self) -> Mapping[str, int]:
         """See the protocol."""
-        found = self._reading(lambda driver: driver.run("rows_per_table", {}) + driver.run("file_bytes", {}))
+        found = self._reading(lambda driver: driver.run("rows_per_table", {}) + driver.run(self._sized_by, {}))
         return {row[0]: row[1] for row in found}
 
     def health(self) -> Health:

@@ -92,7 +92,12 @@ def _granted(connection: Connection, role: str) -> None:
         place = Identifier(schema, name)
         connection.execute(SQL(f"GRANT {rights} ON {{}} TO {{}}").format(place, who))
     if connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'citus'").fetchall():
-        connection.execute(SQL("ALTER ROLE {} SET citus.propagate_set_commands = 'local'").format(who))
+        let_settings_travel(connection, role)
+
+
+def let_settings_travel(connection: Connection, role: str) -> None:
+    """What a transaction of *role* sets reaches the nodes of a cluster: without it row level security shows nothing."""
+    connection.execute(SQL("ALTER ROLE {} SET citus.propagate_set_commands = 'local'").format(Identifier(role)))
 
 
 def _address(location: str, role: str, password: str | None) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self
 from ..errors import BadInput
 from ..reports import Event, News
 from ..scope import SELF, Scope
-from ..types import Evidence, Message, Rejected, Summary
+from ..types import Evidence, Job, Message, Rejected, Summary
 from . import rows
 from .protocol import (
     ConsentRow,
@@ -269,6 +269,10 @@ class SqlReadView:
         self._place()
         found = self._run("prefix", variant=variant)
         return (found[0][0], found[0][1]) if found else None
+
+    def jobs(self) -> list[Job]:
+        """See the protocol."""
+        return [rows.job(row) for row in self._run("jobs_of_person")]
 
     def usage(self, since: str = "") -> list[UsageRow]:
         """See the protocol."""

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any, TypeVar
 
 from ..clock import Clock, to_ms, utc_now
@@ -21,7 +22,7 @@ from . import doctor, rows
 from .conditions import conditioned
 from .eraseview import SqlEraseView
 from .events import Kept
-from .fair import Turns
+from .fair import Turns, due, newest
 from .health import Examined
 from .ledger import ErasedRow
 from .protocol import ConsentRow, KeyRow, ReadView, Scrubbed, WriteView
@@ -35,19 +36,19 @@ from .vault import SealedRow
 
 T = TypeVar("T")
 
-_LOOK_AHEAD = 32  # due jobs looked at in one claim; others may be faster at the first ones
-
 
 class SqlStore(Examined, SqlOrders, SqlSpend, SqlWork, ABC):
     """
     A `holdfast.store.protocol.Store` in terms of named queries.
 
     ``clock`` dates what happened, ``kept`` says how much of it stays on record, ``counting`` hears after each
-    transaction what it changed, by kind.
+    transaction what it changed, by kind.  ``spread``: people stand on several nodes of a cluster.
     """
 
     clock: Clock = staticmethod(utc_now)
     kept: Kept = Kept()
+    spread = False
+    _sized_by = "file_bytes"
     counting: Callable[[Counter[tuple[str, str]]], None] | None = None
 
     def __init__(self) -> None:
@@ -118,18 +119,19 @@ class SqlStore(Examined, SqlOrders, SqlSpend, SqlWork, ABC):
         self, *, now_ms: int, worker: str, lease_ms: int, kinds: Sequence[str] = (), person: Scope | None = None
     ) -> Job | None:
         """See the protocol."""
-        found = self._reading(lambda driver: _due(driver, now_ms, kinds, person))
+        found = self._reading(lambda driver: due(driver, now_ms, kinds, person))
         if not found:
             return None  # nothing is due: no transaction, no disk
         goes_round = person is None and len(found) > 1 and self._turns.goes_round()
 
-        def take(driver: Driver, told: Told) -> Job | None:
-            there = _due(driver, now_ms, kinds, person)
+        def look(driver: Driver) -> list[rows.Row]:
+            there = due(driver, now_ms, kinds, person)
             if goes_round:
-                there = self._turns.in_turn(
-                    {row[:4]: row for row in (*there, *_newest(driver, now_ms, kinds))}.values()
-                )
-            for org, user, bot, job_id, state, fence, attempt, *_ in there:
+                there = self._turns.in_turn({row[:4]: row for row in (*there, *newest(driver, now_ms, kinds))}.values())
+            return there
+
+        def take(driver: Driver, told: Told, some: Sequence[rows.Row] | None) -> Job | None:
+            for org, user, bot, job_id, state, fence, attempt, *_ in look(driver) if some is None else some:
                 was = {"org": org, "user_id": user, "bot": bot, "id": job_id, "was_state": state, "was_fence": fence}
                 lease = {"lease_until": now_ms + lease_ms, "worker": worker}
                 taken = driver.run("take_job", {**was, **lease, "fence": fence + 1, "attempt": attempt + 1})
@@ -141,7 +143,13 @@ class SqlStore(Examined, SqlOrders, SqlSpend, SqlWork, ABC):
                     return job
             return None
 
-        job = self._telling(take, lambda job: (job.org, job.user, job.bot) if job else None)
+        tries: list[Sequence[rows.Row] | None] = [None]
+        if self.spread:  # a transaction for each candidate, as two of them may stand on two nodes
+            tries = [[row] for row in (self._reading(look) if goes_round else found)]
+        for some in tries:
+            job = self._telling(partial(take, some=some), lambda job: (job.org, job.user, job.bot) if job else None)
+            if job is not None:
+                break
         if job is not None and person is None:
             self._turns.served(job.org, job.user)
         return job
@@ -285,7 +293,7 @@ class SqlStore(Examined, SqlOrders, SqlSpend, SqlWork, ABC):
 
     def size_bytes(self) -> int:
         """See the protocol."""
-        return int(self._reading(lambda driver: driver.run("file_bytes", {}))[0][1])
+        return int(self._reading(lambda driver: driver.run(self._sized_by, {}))[0][1])
 
     def changes(self) -> int:
         """See the protocol."""
@@ -381,19 +389,3 @@ class SqlStore(Examined, SqlOrders, SqlSpend, SqlWork, ABC):
 
 def _key_of(job: Job) -> dict[str, Any]:
     return {"org": job.org, "user_id": job.user, "bot": job.bot, "id": job.id}
-
-
-def _newest(driver: Driver, now_ms: int, kinds: Sequence[str]) -> list[rows.Row]:
-    """The jobs that fell due last."""
-    return driver.run("due_newest", {"now_ms": now_ms, "kinds": rows.compact_json(list(kinds)), "limit": _LOOK_AHEAD})
-
-
-def _due(driver: Driver, now_ms: int, kinds: Sequence[str], person: Scope | None) -> list[rows.Row]:
-    """Due jobs, the longest overdue first; expired leases count from the end of the lease."""
-    args: dict[str, Any] = {"now_ms": now_ms, "kinds": rows.compact_json(list(kinds)), "limit": _LOOK_AHEAD}
-    if person is not None:
-        key = {"org": person.org, "user_id": person.user, "bot": person.bot}
-        place = {"subject": person.subject, "conversation": person.conversation}
-        return driver.run("due_of_person", args | key | place)
-    found = driver.run("due_ready", args) + driver.run("due_expired", args)
-    return sorted(found, key=lambda row: (row[-2], row[-1], row[3]))

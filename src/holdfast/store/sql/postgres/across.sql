@@ -28,5 +28,11 @@ SELECT org, user_id, bot, id, state, fence, attempt, lease_until AS due_at, crea
 -- name: file_bytes
 SELECT 'bytes', pg_database_size(current_database());
 
+-- name: cluster_bytes
+-- Of all nodes of a cluster.
+SELECT 'bytes', CAST(SUM(CAST(result AS bigint)) AS bigint)
+  FROM run_command_on_all_nodes('SELECT pg_database_size(current_database())')
+ WHERE success;
+
 -- name: snapshot
 SELECT CAST(pg_current_snapshot() AS text);

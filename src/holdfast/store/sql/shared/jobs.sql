@@ -23,6 +23,13 @@ SELECT org, user_id, bot, id, kind, key, subject, conversation, state, wanted, a
   FROM job
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND id = :id;
 
+-- name: jobs_of_person
+SELECT org, user_id, bot, id, kind, key, subject, conversation, state, wanted, attempt, fence,
+       run_at, lease_until, worker, reason, created_at
+  FROM job
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+ ORDER BY created_at, id;
+
 -- name: add_job
 INSERT INTO job
        (org, user_id, bot, id, kind, key, subject, conversation, state, wanted, attempt, fence,
