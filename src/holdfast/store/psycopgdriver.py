@@ -30,6 +30,7 @@ _REMEMBERED_ROWS = 64  # of one answer: a snapshot may read all that somebody ev
 Given = Mapping[str, Any] | Sequence[Any]
 """The parameters of a statement, by name or by place."""
 
+_OF_EVENTS = re.compile(r"event(_\d+)?")  # on a cluster a part of a table has a number
 _PARAMETER = re.compile(r"(?<!:):([a-z_0-9]+)")
 
 
@@ -64,7 +65,7 @@ def translated(error: psycopg.Error) -> HoldfastError:
     state = error.sqlstate or ""
     if isinstance(error, errors.SerializationFailure | errors.DeadlockDetected):
         return InTheWay(f"others changed the same rows again and again (SQLSTATE {state})", hint="try again")
-    if state.startswith("23") and error.diag.table_name == "event":
+    if state.startswith("23") and _OF_EVENTS.fullmatch(error.diag.table_name or ""):
         return InTheWay("others told of what they did at the same time", hint="try again")  # they took the same number
     if state.startswith("23"):
         return Conflict(f"somebody was first (SQLSTATE {state})")
