@@ -22,8 +22,8 @@ from holdfast.store.copying import tables
 from holdfast.testing.embedder import HashEmbedder
 
 CUT = {table.name for table in tables() if "user_id" in table.key}
-LEDGER = {"ledger_key": "one = 1", "erased": "id = :id"}  # cut by their own keys
-EVERYWHERE = {table.name for table in tables()} - CUT - LEDGER.keys()
+ALONE = {"ledger_key": "one = 1", "erased": "id = :id", "allowance": "org = :org"}  # cut by their own keys
+EVERYWHERE = {table.name for table in tables()} - CUT - ALONE.keys()
 SQLS = queries.load("postgres")
 OF_SQLITE = {"integrity", "still_said"}  # loaded for SQLite alone
 ON_THE_SERVER = {"snapshot", "file_bytes", "cluster_bytes"}  # ask the server about itself
@@ -48,6 +48,9 @@ FANS_OUT = {
     "people_after": OPERATORS,
     "rows_per_table": OPERATORS,
     "sealed_otherwise": "operators, when the master key is another one",
+    "task": "whoever follows long work that was ordered asks by its id, which names no person",
+    "tasks_newest": OPERATORS,
+    "remove_old_tasks": "when long work is ordered",
     "erased": "operators: the ledger as a whole",
     "all_consent": "operators, when a backup is put back",
 } | {name: "operators: doctor" for name in SQLS if name.startswith("check_")}
@@ -69,6 +72,9 @@ CALLERS = {
     "stats": {("memory.py", "stats")},
     "check": {("memory.py", "doctor")},
     "sealed_otherwise": {("vault.py", "rotate")},
+    "order": {("orders.py", "get")},
+    "orders": {("orders.py", "newest")},
+    "add_order": {("orders.py", "add")},
     "ledger": {("ledger.py", "export"), ("ledger.py", "replay")},
     "choices": {("ledger.py", "export")},
 }
@@ -104,7 +110,7 @@ def fault(sql: str) -> str | None:
     if inserted := re.match(r"INSERT INTO (\w+) \(([^)]*)\) VALUES \(([^)]*)\)", words):
         columns, values = ([part.strip() for part in inserted[n].split(",")] for n in (2, 3))
         bound = dict(zip(columns, values, strict=True)).get("user_id") == ":user_id"
-        return None if inserted[1] in EVERYWHERE | LEDGER.keys() or bound else f"{inserted[1]} is not bound"
+        return None if inserted[1] in EVERYWHERE | ALONE.keys() or bound else f"{inserted[1]} is not bound"
     links: dict[str, set[str]] = defaultdict(set)
     seen = {}
     for number, scope in enumerate(part for whole in scopes(words) for part in whole.split("UNION ALL")):
@@ -114,9 +120,9 @@ def fault(sql: str) -> str | None:
             r"\b(?:FROM|JOIN|UPDATE|INTO) (\w+)(?: (?:AS )?(?!WHERE|SET|LEFT|JOIN|ON|ORDER|GROUP|LIMIT|FOR|UNION)(\w+))?",
             plain,
         ):
-            if table in CUT or (table in LEDGER and LEDGER[table] not in plain):
+            if table in CUT or (table in ALONE and ALONE[table] not in plain):
                 sources[alias or f"{table}#{number}"] = table
-            elif table not in EVERYWHERE | LEDGER.keys():
+            elif table not in EVERYWHERE | ALONE.keys():
                 return f"{table} is no table"
         seen |= sources
         alone = [name for name in sources if "#" in name]

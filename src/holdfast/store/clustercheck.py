@@ -11,7 +11,7 @@ from .outcomes import Obstacle
 from .postgresschema import BOOK, migrations
 
 OLDEST_CITUS = 12
-OF_ORGS = ("event", "provider_key")  # they have rows of an org as a whole, whose user is ''
+OF_ORGS = ("event", "provider_key", "task")  # they have rows of an org as a whole, whose user is ''
 _SCHEMA = "current_schema()::regnamespace"
 
 _WHERE = f"""
