@@ -17,6 +17,7 @@ Memory.person             | -                                             |
 Memory.config             | -                                             |
 Memory.close              | -                                             |
 Memory.backup             | -                                             |
+Memory.backlog            | -                                             |
 Memory.access             | -                                             |
 Memory.import_            | POST /import                                  |
 Memory.digest             | POST /digest                                  |
@@ -33,6 +34,7 @@ Memory.people             | GET /people                                   |
 Memory.vault              | -                                             |
 Memory.ledger             | -                                             |
 Memory.events             | -                                             |
+Memory.orders             | -                                             |
 Memory.observe            | -                                             |
 Memory.size_bytes         | -                                             |
 Events.changes            | -                                             |
@@ -49,6 +51,8 @@ Access.keys               | GET /keys                                     |
 Access.revoke             | DELETE /keys/{key_id}                         |
 Access.check              | GET /whoami                                   |
 Access.stands             | -                                             |
+Access.spend              | -                                             |
+Access.spent              | GET /quotas                                   |
 Conversation.id           | -                                             |
 Conversation.append       | POST {c}/messages                             |
 Conversation.record       | POST {c}/messages                             |
@@ -114,13 +118,16 @@ WHY_NOT = {
     "Memory.config": "belongs to whoever starts the server; what it limits is told by refusals and GET /budgets",
     "Memory.close": "belongs to whoever starts the server",
     "Memory.backup": "writes a file on the machine of the store, and holds everybody",
+    "Memory.backlog": "is what /metrics tells",
     "Memory.access": "opens a door: GET, POST and DELETE /keys",
     "Memory.vault": "opens a door: GET, PUT and DELETE /provider-keys, of the org and of users",
     "Memory.observe": "belongs to whoever starts the server: GET /metrics is made of it",
     "Memory.size_bytes": "is told by GET /metrics",
     "Memory.events": "opens a door: GET /audit, and the events of users",
+    "Memory.orders": "is where jobs that requests ordered stand: GET /jobs/{job_id}",
     "Events.changes": "is what streams of events look at",
     "Access.stands": "is what open streams ask about their keys",
+    "Access.spend": "is what a server counts messages by",
     "Memory.ledger": "belongs to whoever restores backups",
     "Vault.upstream": "gives the key itself",
     "Vault.rotate": "belongs to whoever holds the master key",

@@ -83,12 +83,10 @@ def import_(
     as_json: Json = False,
 ) -> int:
     """
-    Import conversations: JSONL, or the exports of ChatGPT and Claude as JSON or ZIP.
-
-    JSONL has one message a line, oldest first.
+    Import conversations: JSONL, oldest message first, or the exports of ChatGPT and Claude as JSON or ZIP.
 
     \b
-    A line is {"role": "user", "content": "…"} and may hold
+    A line of JSONL is {"role": "user", "content": "…"} and may hold
       "name"          who speaks
       "at"            when, ISO 8601; a line without takes the time of the line before it
       "conversation"  in which conversation
