@@ -22,7 +22,12 @@ from holdfast.store.copying import tables
 from holdfast.testing.embedder import HashEmbedder
 
 CUT = {table.name for table in tables() if "user_id" in table.key}
-ALONE = {"ledger_key": "one = 1", "erased": "id = :id", "allowance": "org = :org"}  # cut by their own keys
+ALONE = {
+    "ledger_key": "one = 1",
+    "erased": "id = :id",
+    "pace": "id = :id",
+    "allowance": "org = :org",
+}  # cut by their own keys
 EVERYWHERE = {table.name for table in tables()} - CUT - ALONE.keys()
 SQLS = queries.load("postgres")
 OF_SQLITE = {"integrity", "still_said"}  # loaded for SQLite alone
@@ -53,6 +58,7 @@ FANS_OUT = {
     "task": "whoever follows long work that was ordered asks by its id, which names no person",
     "tasks_newest": OPERATORS,
     "remove_old_tasks": "when long work is ordered",
+    "remove_idle_paces": "now and then where keys of providers are paced: which of them nobody uses",
     "erased": "operators: the ledger as a whole",
     "all_consent": "operators, when a backup is put back",
 } | {name: "operators: doctor" for name in SQLS if name.startswith("check_")}
@@ -171,6 +177,11 @@ def test_the_table_of_what_fans_out_names_nothing_else() -> None:
 )
 def test_the_check_catches_what_reaches_further(sql: str, found: str) -> None:
     assert found in (fault(sql) or "")
+
+
+def test_only_what_is_seldom_written_stands_on_every_node() -> None:
+    """A new table without a person in its key needs a column of its own in `holdfast.store.cluster.ALONE`, or a line here."""
+    assert {"api_key"} == EVERYWHERE
 
 
 def test_every_unique_key_of_what_is_cut_holds_the_user() -> None:

@@ -29,7 +29,7 @@ from .psycopgdriver import translated
 SHARDS = 32
 """What Citus itself cuts a table into."""
 FIRST = "person"
-ALONE = {"allowance": "org", "erased": "id", "ledger_key": "one"}
+ALONE = {"allowance": "org", "erased": "id", "ledger_key": "one", "pace": "id"}
 _EVERYWHERE = "SELECT create_reference_table({place})"
 _BESIDE = "SELECT create_distributed_table({place}, {by}, colocate_with => {first})"
 _ALONE = "SELECT create_distributed_table({place}, {by}, colocate_with => 'none', shard_count => {shards})"
