@@ -1,0 +1,46 @@
+"""What the processes of a service share, kept in PostgreSQL: conditions on changes, quotas, orders."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from holdfast import Memory
+from holdfast.conditions import only_if_fact
+from holdfast.errors import Changed
+from holdfast.server.tasks import Tasks, Whose
+
+
+def test_of_many_who_saw_the_same_fact_one_changes_it_and_limits_hold(address: str) -> None:
+    with Memory(address, embedder=None) as memory:
+        memory.conversation("c", user="ana").record("I live in Porto.", "Noted!")
+        ana = memory.person("ana")
+        (fact,) = ana.facts()
+
+        def change(number: int) -> bool:
+            try:
+                with only_if_fact(fact.id, lambda seen: seen.live and seen.value == "Porto"):
+                    return ana.correct(fact.id, value=f"Town{number}").op != "rejected"
+            except Changed:
+                return False
+
+        key = memory.access.create("app").about
+        with ThreadPoolExecutor(6) as threads:
+            assert sum(threads.map(change, range(6))) == 1
+            taken = list(threads.map(lambda _: memory.access.spend(key, 1, day=5, org_month=7), range(12)))
+        assert taken.count(0) == 5
+
+
+def test_an_order_is_told_by_another_process_with_its_report(address: str) -> None:
+    with Memory(address, embedder=None) as first, Memory(address, embedder=None) as second:
+        first.conversation("c", user="ana").record("Hello.", "Hi.")
+        tasks, whose = Tasks(first.orders), Whose("default", "ana", "default")
+        task = tasks.order("import", whose, lambda step: {"stored": 3}, key="once", asked={})
+        assert task.over.wait(10)
+        seen = Tasks(second.orders)
+
+        assert (seen.get(task.id).state, seen.get(task.id).told) == ("done", {"stored": 3})
+        assert seen.order("import", whose, lambda step: None, key="once", asked={}).id == task.id
+        first.person("ana").erase()
+        assert second.orders.get(task.id) is None
+        seen.close()
+        tasks.close()
