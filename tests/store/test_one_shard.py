@@ -66,7 +66,7 @@ FANS_OUT = {
 # Store method -> who calls it: (module, function).  A new caller must be none that a message or a question reaches.
 CALLERS = {
     "claim": {("jobs/queue.py", "claim")},
-    "next_due_ms": set(),
+    "next_due_ms": {("jobs/queue.py", "claim")},
     "people_embedded_otherwise": {("jobs/reembed.py", "order")},
     "release": {("pipeline.py", "__init__"), ("pipeline.py", "own_changed")},
     "any_provider_key": {("jobs/own.py", "any")},
@@ -257,3 +257,21 @@ def test_what_a_message_or_a_question_causes_stays_on_one_shard(monkeypatch: pyt
 
     assert len(ran) > 80
     assert ran & FANS_OUT.keys() == set()
+
+
+def test_a_worker_that_found_nothing_looks_once_for_all_kinds_of_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And sees at once when there is something again."""
+    ran: list[str] = []
+    run = ApswDriver.run
+    monkeypatch.setattr(ApswDriver, "run", lambda self, name, args: (ran.append(name), run(self, name, args))[1])
+    with Memory(embedder=HashEmbedder()) as memory:
+        memory.digest()
+        ran.clear()
+        memory.digest()
+        idle = [name for name in ran if name in FANS_OUT]
+        memory.conversation("c", user="ana").record("I like tea.")
+        found = memory.digest().jobs
+
+    assert idle.count("due_ready") == idle.count("due_expired") == 0
+    assert idle.count("first_run_at") <= 2
+    assert found > 0

@@ -40,7 +40,7 @@ class Queue:
     The jobs of one store, seen by one worker.
 
     ``handlers`` stand in the order of their cost: what is cheap and soon wanted (facts, summaries) is
-    done before what takes long (vectors).  ``now_ms`` is the memory's clock.
+    done before what takes long (vectors).  ``now_ms`` is the memory's clock.  ``idle``: the last claim found nothing.
     """
 
     store: Store
@@ -51,10 +51,15 @@ class Queue:
     attempts: int
     backoff_ms: int
     wake: threading.Event = field(default_factory=threading.Event)
+    idle: threading.Event = field(default_factory=threading.Event)
     observed: Observed = field(default_factory=Observed)
 
     def claim(self, *, kinds: Sequence[str] = (), person: Scope | None = None, ahead_ms: int = 0) -> Job | None:
         """One job that is due now or within *ahead_ms*, leased to this worker; ``None`` when there is none."""
+        if self.idle.is_set() and person is None:
+            due_ms = self.store.next_due_ms()  # one look for all kinds, as each look asks every node of a cluster
+            if due_ms is None or due_ms > self.now_ms() + ahead_ms:
+                return None
         for kind in kinds or self.handlers:
             job = self.store.claim(
                 now_ms=self.now_ms() + ahead_ms,
@@ -64,8 +69,11 @@ class Queue:
                 person=person,
             )
             if job is not None:
+                self.idle.clear()
                 self.observed("claim", job.kind, 1)
                 return job
+        if person is None and not kinds:
+            self.idle.set()
         return None
 
     def run(self, job: Job) -> DigestReport:
