@@ -96,7 +96,15 @@ BOTH = (
 )
 # Of the files that kill or race at every step, PostgreSQL sees one case in so many; all with --full or --store postgres.
 ONE_IN = 8
-MANY_CASES = ("test_kill", "test_races", "test_concurrency", "test_isolation_served", "test_poisoning")
+MANY_CASES = (
+    "test_kill",
+    "test_races",
+    "test_concurrency",
+    "test_isolation_served",
+    "test_poisoning",
+    "test_stories",
+    "test_erase_model",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -152,6 +160,8 @@ def _kept_in(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         name = f"memory {next(numbers)}" if path == ":memory:" else keeping.name_of(path)
         store = PostgresStore(path if "://" in path else lender.at(name), config)
         store.clock, store.kept = clock, Kept(config.event_rows, config.event_days)
+        if path == ":memory:":  # it ends with its memory, and the next one gets the same database
+            store.close = lambda: (PostgresStore.close(store), lender.give_back(name))  # type: ignore[method-assign]
         return store
 
     monkeypatch.setattr("holdfast.memory.open_store", opened)

@@ -152,9 +152,9 @@ class Lender:
         with psycopg.connect(self.at(name, "postgres"), autocommit=True) as connection:
             return connection.execute(sql.encode()).fetchall()
 
-    def give_back(self) -> None:
-        """Empty all that was lent; whoever is still connected is thrown out."""
-        for (database,) in self._ask("SELECT database FROM lent WHERE name IS NOT NULL"):
+    def give_back(self, name: str = "") -> None:
+        """Empty all that was lent, or the one of that *name*; whoever is still connected is thrown out."""
+        for (database,) in self._ask("SELECT database FROM lent WHERE name = %s OR %s = '' AND name <> ''", name, name):
             self._ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", database)
             with psycopg.connect(self.server.at(database), autocommit=True) as connection:
                 connection.execute(";".join(f"DELETE FROM {table}" for table in _tables(connection)).encode())
