@@ -73,7 +73,7 @@ class ErasingWalk(Walk):
         self.unsay(person, said[number])
         if edits:
             self.serial += 1
-            said[number] = f"The Zq{self.serial}x was lovely."
+            said[number] = f"The Zuq{self.serial}x was lovely."
             chat.edit(number + 1, said[number])
         else:
             said[number] = ""
@@ -117,7 +117,7 @@ class ErasingWalk(Walk):
         person = self.cast[who]
         self.serial += 1
         self.clock.advance(seconds=60)
-        word = f"Zq{self.serial}x"
+        word = f"Zuq{self.serial}x"
         change = self.somebody(person, None).remember(category="things", key="thing", value=word)
         assert change.op in ("new", "replaced")
         assert change.previous is None or words(change.previous) <= self.lived(person)
@@ -130,12 +130,12 @@ class ErasingWalk(Walk):
         self.serial += 1
         self.clock.advance(seconds=60)
         for kids in ("kids", "children"):
-            text = f"The {kids} dread the Zq{self.serial}x."
+            text = f"The {kids} dread the Zuq{self.serial}x."
             assert self.somebody(person, None).remember(text).op in ("new", "joined")
             self.said[person, "self", BY_HAND].append(text)
         report = self.somebody(person, subject).consolidate()
         assert [len(each.sources) for each in report.merged] == [2]
-        assert words(report) == {f"zq{self.serial}x"}
+        assert words(report) == {f"zuq{self.serial}x"}
         assert words(self.somebody(person, subject).profile(budget_tokens=4000).text) <= self.own(person, None)
 
     @rule(who=SOMEBODY, place=PLACES)
@@ -148,7 +148,7 @@ class ErasingWalk(Walk):
             state = self.somebody(other, subject).status().state
             assert (state == "paused") == (other == person)
         chat = self.chat(person, subject, conversation)
-        assert chat.record("The Zq0x was lovely.").skipped == "paused"
+        assert chat.record("The Zuq0x was lovely.").skipped == "paused"
         assert words(chat.context("Where do I live?").messages) == set()
         assert self.somebody(person, subject).search("lovely") == []
         self.somebody(person, None).resume()
