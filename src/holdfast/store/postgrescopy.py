@@ -22,6 +22,7 @@ _OTHERS = b"""
 SELECT count(*) FROM pg_stat_activity
  WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = 'holdfast'
 """
+_OCCUPIED = "choose an empty one; `holdfast store restore --replace` empties it first"
 _GOING_S = 2.0
 _LOCK_MS = 10_000
 _ONE_WRITER = b"BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL holdfast.across = 'on'"
@@ -82,7 +83,7 @@ def writing(location: str, was: Mapping[str, str] | None = None) -> Iterator[Tar
             _emptied(connection, database, was)
         for table in tables():
             if database.count(table):
-                raise Conflict(f"the database holds a memory already: rows of {table.name}", hint="choose an empty one")
+                raise Conflict(f"the database holds a memory already: rows of {table.name}", hint=_OCCUPIED)
         yield database
         connection.execute("COMMIT")
 
