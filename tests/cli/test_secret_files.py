@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from unittest.mock import patch
+
 import pytest
 
 from holdfast import Memory
@@ -39,15 +42,14 @@ def test_what_cannot_be_meant_is_refused_without_the_secret(tmp_path, content, a
     assert caught.value.exit_code == 2
 
 
-def test_every_command_follows_them(holdfast, tmp_path, monkeypatch):
+def test_every_command_follows_them(holdfast, tmp_path):
     (tmp_path / "store").write_text(str(tmp_path / "chat.db"))
-    monkeypatch.setenv("HOLDFAST_STORE_FILE", str(tmp_path / "store"))
-    monkeypatch.delenv("HOLDFAST_STORE", raising=False)
 
-    assert holdfast("say", "I live in Porto.").code == 0
+    with patch.dict(os.environ, {"HOLDFAST_STORE_FILE": str(tmp_path / "store")}):  # the command sets another one
+        os.environ.pop("HOLDFAST_STORE", None)
+        assert holdfast("say", "I live in Porto.").code == 0
     with Memory(tmp_path / "chat.db") as memory:
         assert [fact.value for fact in memory.person("me").facts()] == ["Porto"]
-    monkeypatch.delenv("HOLDFAST_STORE")
 
 
 def test_a_missing_file_is_told_as_every_error_is(holdfast, monkeypatch):

@@ -13,7 +13,7 @@ import pytest
 from holdfast import Memory
 from holdfast.errors import NotFound
 from holdfast.privacy import erasing, forgetting
-from holdfast.store import eraseview, scrub
+from holdfast.store import eraseview, sqlitescrub
 from holdfast.store.sqlite import SqliteStore
 from tests import keeping
 
@@ -30,8 +30,8 @@ STEPS: list[tuple[Any, str]] = [
     *((eraseview.SqlEraseView, step) for step in VIEW_STEPS),
     (SqliteStore, "write"),
     (SqliteStore, "scrub"),
-    (scrub, "_written_anew"),
-    (scrub, "_emptied"),
+    (sqlitescrub, "_written_anew"),
+    (sqlitescrub, "_emptied"),
     (erasing, "put_in_place"),
     (erasing, "drafts"),
     (erasing, "drop_fact"),
