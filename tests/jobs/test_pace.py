@@ -231,10 +231,10 @@ def test_a_pause_that_a_provider_asks_one_process_for_is_kept_by_the_others(stor
     provider.refusing = 2  # a job asks for a summary and for episodes side by side
     provider.retry_after = "60"
     first = asker(store, provider, 0, 600)
-    others = [asker(store, provider, 0, 1.0) for _ in range(2)]
+    others = [asker(store, provider, 0, 5.0) for _ in range(2)]
     begun([first])
     reached(provider, 1)
-    time.sleep(0.2)  # what it was told is written down
+    time.sleep(1.0)  # what it was told is written down
     first.kill()
     first.communicate()
     asked = len(provider.arrivals)
