@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -184,6 +185,9 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, provider: Provider, fu
         lender.give_back()
 
 
+_PUT_OFF = re.compile("waiting: .*(too many|asked for a pause)")
+
+
 def asker(store: str, provider: Provider, limit: int, seconds: float) -> subprocess.Popen[str]:
     command = [sys.executable, str(HERE / "asker.py"), store, provider.url, str(limit), str(seconds)]
     env = os.environ | {"PYTHONPATH": str(SOURCE)}
@@ -234,7 +238,7 @@ def test_a_pause_that_a_provider_asks_one_process_for_is_kept_by_the_others(stor
     others = [asker(store, provider, 0, 5.0) for _ in range(2)]
     begun([first])
     reached(provider, 1)
-    time.sleep(1.0)  # what it was told is written down
+    time.sleep(0.5)  # what it was told is written down
     first.kill()
     first.communicate()
     asked = len(provider.arrivals)
@@ -242,4 +246,5 @@ def test_a_pause_that_a_provider_asks_one_process_for_is_kept_by_the_others(stor
     begun(others)
     told = [json.loads(one.communicate(timeout=60)[0]) for one in others]
     assert len(provider.arrivals) == asked <= 2
-    assert any("asked for a pause" in reason for reasons in told for reason in reasons)
+    # the first one may have put off all that was due before it died; what it left is put off by the others
+    assert all(reasons and all(_PUT_OFF.search(reason) for reason in reasons) for reasons in told), told
