@@ -1,0 +1,83 @@
+"""Statements that answer nothing wait for one that does: fewer journeys to the server, and never half a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from holdfast import Memory
+from holdfast.errors import BadInput, HoldfastError
+from holdfast.store.postgres import PostgresStore
+from holdfast.store.psycopgdriver import PsycopgDriver
+from holdfast.testing.rows import ANA, say
+
+
+@pytest.fixture
+def store(address: str) -> Iterator[PostgresStore]:
+    opened = PostgresStore(address)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def journeys(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The statement that ended each journey; `BEGIN` with its settings is one more, before them."""
+    made: list[bytes] = []
+    sent = PsycopgDriver._sent
+
+    def counted(self: PsycopgDriver, sql: bytes, given: Any) -> Any:
+        made.append(sql)
+        return sent(self, sql, given)
+
+    monkeypatch.setattr(PsycopgDriver, "_sent", counted)
+    return made
+
+
+def test_an_append_takes_nine_journeys(address: str, journeys: list[bytes]) -> None:
+    with Memory(address, embedder=None) as memory:
+        chat = memory.conversation("c", user="ana")
+        chat.append({"role": "user", "content": "Hello there."})
+        journeys.clear()
+        chat.append({"role": "user", "content": "It rains."})
+
+    assert len(journeys) + 1 == 9
+    assert journeys[-1] == b"COMMIT"
+
+
+def test_a_snapshot_is_asked_the_same_question_once(address: str, journeys: list[bytes]) -> None:
+    with Memory(address, embedder=None) as memory:
+        memory.conversation("c", user="ana").append({"role": "user", "content": "I live in Porto."})
+        memory.digest()
+        journeys.clear()
+        memory.person("ana").search("Where do I live?")
+
+    consent = [sql for sql in journeys if b"FROM consent" in sql]
+    transactions = journeys.count(b"COMMIT")
+    assert consent
+    assert len(consent) <= transactions
+
+
+@pytest.mark.parametrize("reads_after", [False, True], ids=["found out at the commit", "found out by a question"])
+@pytest.mark.parametrize("swallowed", [False, True])
+def test_what_waited_and_fails_takes_the_whole_transaction_with_it(
+    store: PostgresStore, reads_after: bool, swallowed: bool
+) -> None:
+    def work(view: Any) -> str:
+        say(view, "said in vain")
+        view.add_idempotency("a key with a \0 in it", "", 1, 1, 0)  # waits, and cannot be stored
+        if reads_after:
+            try:
+                view.conversation()
+            except HoldfastError:
+                if not swallowed:
+                    raise
+        return "done"
+
+    with pytest.raises(BadInput, match="NUL"):
+        store.write(ANA, work)
+
+    assert store.read(ANA, lambda view: view.conversation()) is None
+    store.write(ANA, lambda view: say(view, "heard"))
+    assert store.read(ANA, lambda view: view.conversation()) is not None
