@@ -11,7 +11,10 @@ from holdfast import Memory
 from holdfast.errors import BadInput, HoldfastError
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.psycopgdriver import PsycopgDriver
+from holdfast.testing.embedder import HashEmbedder
 from holdfast.testing.rows import ANA, say
+from tests.postgres.test_plans import TOGETHER
+from tests.postgres.test_row_security import a_day
 
 
 @pytest.fixture
@@ -57,6 +60,57 @@ def test_a_snapshot_is_asked_the_same_question_once(address: str, journeys: list
     transactions = journeys.count(b"COMMIT")
     assert consent
     assert len(consent) <= transactions
+
+
+def test_what_is_asked_many_times_of_one_person_is_one_statement(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, int] = {}
+    many, sent = PsycopgDriver.many, PsycopgDriver._sent
+    names: list[str] = []
+
+    def noted(self: PsycopgDriver, name: str, args: Any) -> Any:
+        names.append(name)
+        try:
+            return many(self, name, args)
+        finally:
+            names.pop()
+
+    def counted(self: PsycopgDriver, sql: bytes, given: Any) -> Any:
+        if names:
+            asked[names[-1]] = max(asked.get(names[-1], 0), len(given))
+        return sent(self, sql, given)
+
+    monkeypatch.setattr(PsycopgDriver, "many", noted)
+    monkeypatch.setattr(PsycopgDriver, "_sent", counted)
+    with Memory(address, embedder=HashEmbedder()) as memory:
+        a_day(memory)
+
+    assert {name for name, times in asked.items() if times > 1} == set()
+    assert len(asked) >= 6
+    assert set(asked) <= TOGETHER.keys()
+
+
+def test_questions_put_together_are_answered_one_after_the_other(store: PostgresStore) -> None:
+    """What comes back is what each question would bring alone, in the order of the questions, and all of it."""
+    words = [("pear", 3), ("apple", 1), ("apple", 2), ("fig", 9)]
+
+    def fill(view: Any) -> None:
+        say(view, "fruit")
+        for term, doc in words:
+            view._driver.many("add_posting", [(*view._head, "self", "message", term, doc, 1)])
+
+    store.write(ANA, fill)
+    terms = ["pear", "fig", "none", "apple"]
+
+    def ask(view: Any) -> tuple[Any, Any]:
+        given = [(*view._head, "self", "message", term) for term in terms]
+        return view._driver.many("postings", given), [view._driver.many("postings", [one]) for one in given]
+
+    together, alone = store.read(ANA, ask)
+
+    assert together == [row for rows in alone for row in rows]
+    assert [row[0] for row in together] == ["pear", "fig", "apple", "apple"]
 
 
 @pytest.mark.parametrize("reads_after", [False, True], ids=["found out at the commit", "found out by a question"])

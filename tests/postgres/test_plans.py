@@ -10,10 +10,23 @@ import pytest
 
 from holdfast.store import queries
 from holdfast.store.postgresroles import APP
-from holdfast.store.psycopgdriver import of_org
+from holdfast.store.psycopgdriver import asked_together, of_org
 from tests.postgres.lending import Lender
 from tests.store.test_sql_rules import OF_A_PERSON
 
+# What is asked about many things of a person at once, with the types of its parameters.
+TOGETHER = {
+    "doc_embedded": (str, str, str, str, str, int),
+    "evidence_of": (str, str, str, str, str),
+    "fact_text": (int, str, str, str, str, str),
+    "message_text": (int, str, str, str, str, str, int),
+    "past_facts_of": (str, str, str, str, str, int),
+    "postings": (str, str, str, str, str, str),
+    "postings_shared": (str, str, str, str, str, str),
+    "summary_text": (int, str, str, str, str, str, str),
+    "uses": (str, str, str, str),
+    "vector_of": (str, str, str, str, str, str, int),
+}
 NAMES = sorted({name for _, name, _ in OF_A_PERSON} & queries.load("postgres").keys())
 
 
@@ -39,7 +52,7 @@ def test_no_statement_about_a_person_reads_a_whole_table(connection: psycopg.Con
         names = list(dict.fromkeys(re.findall(r"(?<!:):([a-z_0-9]+)", sql)))
         for number, parameter in enumerate(names, 1):
             sql = re.sub(rf"(?<!:):{parameter}\b", f"${number}", sql)
-        plan = "\n".join(row[0] for row in connection.execute(f"EXPLAIN (GENERIC_PLAN) {sql}".encode()).fetchall())
+        plan = planned(connection, sql)
         if not sql.startswith("INSERT") and (
             "Seq Scan" in plan or not re.search(r"Index Cond: .*org = .*user_id = ", plan)
         ):
@@ -47,3 +60,22 @@ def test_no_statement_about_a_person_reads_a_whole_table(connection: psycopg.Con
 
     assert whole == {}
     assert len(NAMES) > 100
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_what_is_asked_many_times_at_once_reads_an_index_for_each(
+    name: str, connection: psycopg.Connection[tuple[str]]
+) -> None:
+    sql = (asked_together(name, TOGETHER[name]) or b"").decode()
+    for number, parameter in enumerate(dict.fromkeys(re.findall(r"%\((\w+)\)s", sql)), 1):
+        sql = sql.replace(f"%({parameter})s", f"${number}")
+
+    plan = planned(connection, sql)
+
+    assert plan.startswith("Nested Loop"), plan
+    assert "Seq Scan" not in plan
+    assert re.search(r"Index Cond: .*org = .*user_id = ", plan), plan
+
+
+def planned(connection: psycopg.Connection[tuple[str]], sql: str) -> str:
+    return "\n".join(row[0] for row in connection.execute(f"EXPLAIN (GENERIC_PLAN) {sql}".encode()).fetchall())

@@ -89,6 +89,35 @@ def statements() -> Mapping[str, tuple[bytes, tuple[str, ...]]]:
     return found
 
 
+_PERSON = ("org", "user_id", "bot")
+_ARRAYS = {str: "text[]", int: "bigint[]"}
+
+
+@cache
+def asked_together(name: str, kinds: tuple[type, ...]) -> bytes | None:
+    """
+    The question *name* about one person, asked once for each entry of lists: of a person one, and of all else many.
+
+    Args:
+        name: of a statement that reads.
+        kinds: the type of each of its parameters, in their order.
+
+    Returns:
+        SQL whose parameters but those of the person are lists; ``None`` when it must be asked again and again, as
+        nothing but the person differs, or a type has no list.
+    """
+    names = statements()[name][1]
+    lists = {one: _ARRAYS.get(kind) for one, kind in zip(names, kinds, strict=True) if one not in _PERSON}
+    if not lists or None in lists.values():
+        return None
+    one = _PARAMETER.sub(
+        lambda found: f"given.{found[1]}" if found[1] in lists else f"%({found[1]})s",
+        queries.load("postgres")[name].replace("%", "%%"),
+    )
+    given = ", ".join(f"%({one})s::{array}" for one, array in lists.items())
+    return f"SELECT found.* FROM unnest({given}) AS given ({', '.join(lists)}), LATERAL ({one}) AS found".encode()
+
+
 @cache
 def _answers(sql: bytes) -> bool:
     """Whether rows may come back from a statement."""
@@ -142,7 +171,12 @@ class PsycopgDriver:
         """See `Driver.many`."""
         sql, names = statements()[name]
         given = [dict(zip(names, one, strict=True)) for one in args]
-        return self.repeated(sql, given) if _answers(sql) else self._wait(sql, given)
+        if not _answers(sql):
+            return self._wait(sql, given)
+        if len(given) > 1 and (together := asked_together(name, tuple(map(type, given[0].values())))):
+            lists = {one: [each[one] for each in given] for one in names}
+            return self._sent(together, [{one: lists[one][0] if one in _PERSON else lists[one] for one in names}])
+        return self.repeated(sql, given)
 
     def repeated(self, sql: bytes, given: Sequence[Given]) -> list[Row]:
         """Run one statement for each of the given parameters, sent together; all rows that come back."""
