@@ -62,9 +62,7 @@ def test_a_snapshot_is_asked_the_same_question_once(address: str, journeys: list
     assert len(consent) <= transactions
 
 
-def test_what_is_asked_many_times_of_one_person_is_one_statement(
-    address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_asked_many_times_of_one_person_is_one_statement(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, int] = {}
     many, sent = PsycopgDriver.many, PsycopgDriver._sent
     names: list[str] = []
