@@ -17,14 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from .config import Config
-from .errors import BadInput, Conflict, StoreCorrupt, StoreError
+from .errors import BadInput, Conflict, StoreBusy, StoreCorrupt, StoreError
 from .memory import Memory
 from .reports import BackupReport, Finding
 from .store import is_address
 from .store.copying import digests_of, replace_all
+from .store.filelock import locked
 from .store.manifest import drop_manifest, read_manifest
 
 _LOGS = ("-wal", "-shm")
+_MAGIC = b"SQLite format 3\0"
+_WORKING = "holdfast-working-"  # what the folder of a working copy begins with
 _CHANGED = "it was damaged, or used as a memory, after it was made: take another, or `holdfast store copy` it as it is"
 Ledgers = Sequence[Mapping[str, Any]]
 
@@ -97,15 +100,9 @@ def _into_file(source: Path, target: Path, known: list[Mapping[str, Any]], repla
         raise Conflict(f"there is a file at {target} already", hint="--replace puts the backup in its place")
     if target.exists():
         known.append(_ledger_of(target))
-    part = target.with_name(f"{target.name}.restoring-{os.getpid()}")
-    try:
-        _copied(source, part)
-        found = _made_ready(source, part, known)
-        replaced = _put_in_place(part, target)
-    finally:
-        for name in (part, *(Path(f"{part}{end}") for end in _LOGS)):
-            with suppress(FileNotFoundError):
-                name.unlink()
+    with _worked_on(source, target.parent) as copy:
+        found = _made_ready(source, copy, known)
+        replaced = _put_in_place(copy, target)
     return changed_to(found, path=str(target), replaced=replaced)
 
 
@@ -136,6 +133,13 @@ def _there(backup: str | os.PathLike[str]) -> Path:
     path = Path(os.path.abspath(backup))
     if not path.is_file():
         raise StoreError(f"there is no backup at {path}", hint="`holdfast store backup FILE` makes one")
+    try:
+        with path.open("rb") as file:
+            begins = file.read(len(_MAGIC))
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}", hint="check its owner and its rights") from error
+    if begins != _MAGIC:
+        raise StoreCorrupt(f"{path} is not a backup: it is no SQLite file", hint="name what `store backup` wrote")
     return path
 
 
@@ -152,10 +156,22 @@ def _copied(source: Path, target: Path) -> None:
 
 
 @contextmanager
-def _worked_on(source: Path) -> Iterator[Path]:
-    """A copy of the backup that may be changed; it is gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
-        copy = Path(folder) / "copy.db"
+def _worked_on(source: Path, beside: Path | None = None) -> Iterator[Path]:
+    """
+    A copy of the backup that may be changed, in a folder that is gone afterwards.
+
+    It holds what was erased since, so those that a killed process left behind go first.
+    """
+    parent = beside or Path(tempfile.gettempdir())
+    for left in parent.glob(f"{_WORKING}*/lock"):
+        with suppress(StoreBusy, OSError), locked(str(left), timeout_ms=0):
+            shutil.rmtree(left.parent)
+    try:
+        folder = tempfile.TemporaryDirectory(prefix=_WORKING, dir=parent)
+    except OSError as error:
+        raise StoreError(f"nothing can be written in {parent}: {error.strerror}", hint="check the folder") from error
+    with folder, locked(f"{folder.name}/lock", timeout_ms=1_000):
+        copy = Path(folder.name, "copy.db")
         _copied(source, copy)
         yield copy
 

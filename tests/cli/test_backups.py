@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from holdfast import Memory
+from holdfast.store.filelock import locked
 
 from .conftest import SOURCE, Holdfast
 
@@ -69,6 +70,32 @@ def test_what_is_no_backup_or_no_ledger_is_refused_with_a_hint(holdfast: Holdfas
     holdfast("store", "backup", "monday.db")
     assert "not a ledger" in holdfast("store", "verify", "monday.db", "--ledger", "text.txt").err
     assert holdfast("store", "restore", "monday.db", "--to", "monday.db").code == 2
+
+
+def test_a_file_of_another_kind_is_named_as_it_was_given(holdfast: Holdfast, tmp_path: Path) -> None:
+    os.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text("not a database")
+    run = holdfast("store", "verify", "text.txt")
+    assert run.code == 1
+    assert f"{tmp_path}/text.txt is not a backup" in " ".join(run.err.split())
+
+
+def test_what_a_killed_restore_left_goes_with_the_next_and_what_another_uses_stays(
+    holdfast: Holdfast, tmp_path: Path
+) -> None:
+    os.chdir(tmp_path)
+    holdfast("say", "I live in Faro.")
+    holdfast("store", "backup", "monday.db")
+    killed, used = tmp_path / "holdfast-working-killed", tmp_path / "holdfast-working-used"
+    for folder in (killed, used):
+        folder.mkdir()
+        (folder / "lock").touch()
+        (folder / "copy.db").write_text("I live in Faro.")
+    with locked(str(used / "lock"), timeout_ms=0):
+        assert holdfast("store", "restore", "monday.db", "--to", "new.db").code == 0
+    assert not killed.exists()
+    assert (used / "copy.db").exists()
+    assert sorted(path.name for path in tmp_path.glob("holdfast-working-*")) == ["holdfast-working-used"]
 
 
 def test_a_file_that_is_open_elsewhere_is_not_replaced(holdfast: Holdfast, tmp_path: Path) -> None:
