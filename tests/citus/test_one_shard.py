@@ -11,9 +11,10 @@ import pytest
 from holdfast import Memory
 from holdfast.store import queries
 from holdfast.store.copying import tables
-from holdfast.store.psycopgdriver import of_org
+from holdfast.store.psycopgdriver import asked_together, of_org
 from holdfast.testing.embedder import HashEmbedder
 from tests.citus.conftest import APP, Cluster
+from tests.postgres.test_plans import TOGETHER
 from tests.postgres.test_row_security import (  # noqa: F401  a fixture
     FOREIGN,
     Call,
@@ -73,6 +74,20 @@ def test_every_statement_touches_one_shard_unless_the_table_says_otherwise(
     assert {name: found for name, found in counts.items() if name not in FANS_OUT and set(found) - {1}} == {}
     assert [name for name, found in counts.items() if name in FANS_OUT and set(found) <= {1}] == []
     assert sum(found == [1] for found in counts.values()) > 130
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_what_is_asked_many_times_at_once_is_one_task(connection: psycopg.Connection[tuple[str]], name: str) -> None:
+    kinds = TOGETHER[name]
+    names = dict.fromkeys(re.findall(r"(?<!:):([a-z_0-9]+)", queries.load("postgres")[name]))
+    given = {
+        parameter: "x" if parameter in ("org", "user_id", "bot") else ["x", "y"] if kind is str else [1, 2]
+        for parameter, kind in zip(names, kinds, strict=True)
+    }
+
+    found = connection.execute(b"EXPLAIN (COSTS off) " + (asked_together(name, kinds) or b""), given)
+
+    assert re.findall(r"Task Count: (\d+)", "\n".join(row[0] for row in found.fetchall())) == ["1"]
 
 
 def test_every_statement_under_a_foreign_org_finds_nothing_on_any_node(calls: list[Call], address: str) -> None:  # noqa: F811
