@@ -11,7 +11,7 @@ import pytest
 from holdfast import Memory
 from holdfast.store import queries
 from holdfast.store.copying import tables
-from holdfast.store.psycopgdriver import asked_together, of_org
+from holdfast.store.psycopgdriver import of_org, statements, together
 from holdfast.testing.embedder import HashEmbedder
 from tests.citus.conftest import APP, Cluster
 from tests.postgres.test_plans import TOGETHER
@@ -79,13 +79,13 @@ def test_every_statement_touches_one_shard_unless_the_table_says_otherwise(
 @pytest.mark.parametrize("name", TOGETHER)
 def test_what_is_asked_many_times_at_once_is_one_task(connection: psycopg.Connection[tuple[str]], name: str) -> None:
     kinds = TOGETHER[name]
-    names = dict.fromkeys(re.findall(r"(?<!:):([a-z_0-9]+)", queries.load("postgres")[name]))
+    names = statements()[name][1]
     given = {
         parameter: "x" if parameter in ("org", "user_id", "bot") else ["x", "y"] if kind is str else [1, 2]
         for parameter, kind in zip(names, kinds, strict=True)
     }
 
-    found = connection.execute(b"EXPLAIN (COSTS off) " + (asked_together(name, kinds) or b""), given)
+    found = connection.execute(b"EXPLAIN (COSTS off) " + (together(*statements()[name], kinds) or b""), given)
 
     assert re.findall(r"Task Count: (\d+)", "\n".join(row[0] for row in found.fetchall())) == ["1"]
 

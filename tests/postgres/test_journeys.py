@@ -111,6 +111,26 @@ def test_questions_put_together_are_answered_one_after_the_other(store: Postgres
     assert [row[0] for row in together] == ["pear", "fig", "apple", "apple"]
 
 
+def test_what_is_stored_many_times_of_one_person_is_one_statement(address: str, journeys: list[bytes]) -> None:
+    """Long messages, some of them with a name and some without, and every word in its place."""
+    said = [f"Harbour {number} sleeps under {'snow' * number} and {'rain ' * number}." for number in range(5)]
+    given = [
+        {"role": "user", "content": text} | ({"name": "Ana"} if number % 2 else {}) for number, text in enumerate(said)
+    ]
+    with Memory(address, embedder=None) as memory:
+        chat = memory.conversation("c", user="ana")
+        chat.append(given[:2])
+        journeys.clear()
+        chat.append(given[2:])
+        stored = len(journeys) + 1
+        names = [message.name for message in chat.load()]
+        found = [memory.person("ana").search("snow" * number)[0].text for number in range(1, 5)]
+
+    assert stored == 9
+    assert names == [None, "Ana", None, "Ana", None]
+    assert found == said[1:]
+
+
 @pytest.mark.parametrize("reads_after", [False, True], ids=["found out at the commit", "found out by a question"])
 @pytest.mark.parametrize("swallowed", [False, True])
 def test_what_waited_and_fails_takes_the_whole_transaction_with_it(

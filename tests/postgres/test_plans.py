@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.store import queries
 from holdfast.store.postgresroles import APP
-from holdfast.store.psycopgdriver import asked_together, of_org
+from holdfast.store.psycopgdriver import of_org, statements, together
 from tests.postgres.lending import Lender
 from tests.store.test_sql_rules import OF_A_PERSON
 
@@ -66,7 +66,7 @@ def test_no_statement_about_a_person_reads_a_whole_table(connection: psycopg.Con
 def test_what_is_asked_many_times_at_once_reads_an_index_for_each(
     name: str, connection: psycopg.Connection[tuple[str]]
 ) -> None:
-    sql = (asked_together(name, TOGETHER[name]) or b"").decode()
+    sql = (together(*statements()[name], TOGETHER[name]) or b"").decode()
     for number, parameter in enumerate(dict.fromkeys(re.findall(r"%\((\w+)\)s", sql)), 1):
         sql = sql.replace(f"%({parameter})s", f"${number}")
 

@@ -127,7 +127,10 @@ class PostgresStore(SqlStore):
             while True:
                 try:
                     with self._connections.lent() as connection:
-                        answer = _transaction(connection, opening, work, across=org is None, snapshot=begin == _READ)
+                        driver = PsycopgDriver(
+                            connection, across=org is None, snapshot=begin == _READ, spread=self.spread
+                        )
+                        answer = _transaction(connection, opening, work, driver)
                     self._away = False
                     return answer
                 except InTheWay:
@@ -247,11 +250,8 @@ def _settings(config: Config) -> tuple[SQL, SQL]:
     return SQL(f"{both}; SET LOCAL holdfast.across = 'on'"), SQL(one)
 
 
-def _transaction(
-    connection: Connection, opening: Any, work: Callable[[PsycopgDriver], T], *, across: bool, snapshot: bool
-) -> T:
+def _transaction(connection: Connection, opening: Any, work: Callable[[PsycopgDriver], T], driver: PsycopgDriver) -> T:
     """*work* between BEGIN and COMMIT; what a statement failed with is raised, even if *work* swallowed it."""
-    driver = PsycopgDriver(connection, across=across, snapshot=snapshot)
     try:
         connection.execute(opening)
         answer = work(driver)

@@ -90,32 +90,38 @@ def statements() -> Mapping[str, tuple[bytes, tuple[str, ...]]]:
 
 
 _PERSON = ("org", "user_id", "bot")
-_ARRAYS = {str: "text[]", int: "bigint[]"}
+_ARRAYS = {str: "text[]", int: "bigint[]", float: "double precision[]", bytes: "bytea[]"}
+_INSERT = re.compile(r"(INSERT INTO \w+\s+\([^)]*\)\s+)VALUES \(((?:\s*%\(\w+\)s,?)+)\)([^%]*)")
 
 
 @cache
-def asked_together(name: str, kinds: tuple[type, ...]) -> bytes | None:
+def together(sql: bytes, names: tuple[str, ...], kinds: tuple[type, ...]) -> bytes | None:
     """
-    The question *name* about one person, asked once for each entry of lists: of a person one, and of all else many.
+    One statement instead of many about the same person.
 
     Args:
-        name: of a statement that reads.
-        kinds: the type of each of its parameters, in their order.
+        sql: a statement of `statements` that asks something, or inserts a row.
+        names: of its parameters.
+        kinds: the types of their values, in the same order; the type of ``None`` where all are ``None``.
 
     Returns:
-        SQL whose parameters but those of the person are lists; ``None`` when it must be asked again and again, as
-        nothing but the person differs, or a type has no list.
+        The same question asked, or row inserted, once for each entry of lists: all parameters but those of the
+        person are lists.  ``None`` when there is no such statement, as nothing but the person differs, or as
+        it does something else.
     """
-    names = statements()[name][1]
-    lists = {one: _ARRAYS.get(kind) for one, kind in zip(names, kinds, strict=True) if one not in _PERSON}
-    if not lists or None in lists.values():
+    lists = {name: _ARRAYS.get(kind) for name, kind in zip(names, kinds, strict=True) if name not in _PERSON}
+    inserted = _INSERT.fullmatch(sql.decode())
+    if not any(lists.values()) or not (inserted or sql.startswith(b"SELECT")):
         return None
-    one = _PARAMETER.sub(
-        lambda found: f"given.{found[1]}" if found[1] in lists else f"%({found[1]})s",
-        queries.load("postgres")[name].replace("%", "%%"),
-    )
-    given = ", ".join(f"%({one})s::{array}" for one, array in lists.items())
-    return f"SELECT found.* FROM unnest({given}) AS given ({', '.join(lists)}), LATERAL ({one}) AS found".encode()
+    head, one, rest = inserted.groups() if inserted else ("", sql.decode(), "")
+    for name, array in lists.items():
+        one = one.replace(f"%({name})s", f"given.{name}" if array else "NULL")
+    filled = {name: array for name, array in lists.items() if array}
+    arrays = ", ".join(f"%({name})s::{array}" for name, array in filled.items())
+    given = f"unnest({arrays}) AS given ({', '.join(filled)})"
+    if inserted:
+        return f"{head}SELECT {one} FROM {given} {rest}".encode()
+    return f"SELECT found.* FROM {given}, LATERAL ({one}) AS found".encode()
 
 
 @cache
@@ -136,11 +142,15 @@ class PsycopgDriver:
     in silence.  ``row_for_turn``: the person has a row only because the turn was taken at it, and nobody saved
     one since.  With ``across`` the transaction sees every org and writes in the one that a statement names.
     ``snapshot`` says that it only reads, and that all of it reads the same state: what was asked before is known.
+    ``spread``: over a cluster, where rows that come from a SELECT would go by way of the coordinator.
     """
 
-    __slots__ = ("_across", "_connection", "_org", "_read", "_waiting", "failure", "row_for_turn")
+    __slots__ = ("_across", "_connection", "_org", "_read", "_spread", "_waiting", "failure", "row_for_turn")
 
-    def __init__(self, connection: psycopg.Connection[Row], *, across: bool = False, snapshot: bool = False) -> None:
+    def __init__(
+        self, connection: psycopg.Connection[Row], *, across: bool = False, snapshot: bool = False, spread: bool = False
+    ) -> None:
+        self._spread = spread
         self._read: dict[tuple[Any, ...], list[Row]] | None = {} if snapshot else None
         self._connection = connection
         self._across = across
@@ -171,12 +181,15 @@ class PsycopgDriver:
         """See `Driver.many`."""
         sql, names = statements()[name]
         given = [dict(zip(names, one, strict=True)) for one in args]
-        if not _answers(sql):
-            return self._wait(sql, given)
-        if len(given) > 1 and (together := asked_together(name, tuple(map(type, given[0].values())))):
-            lists = {one: [each[one] for each in given] for one in names}
-            return self._sent(together, [{one: lists[one][0] if one in _PERSON else lists[one] for one in names}])
-        return self.repeated(sql, given)
+        answers = _answers(sql)
+        if len(given) > 1 and (answers or not self._spread):
+            lists = {name: [one[name] for one in given] for name in names}
+            kinds = tuple(
+                next((type(one) for one in values if one is not None), type(None)) for values in lists.values()
+            )
+            if whole := together(sql, names, kinds):
+                sql, given = whole, [lists | {name: lists[name][0] for name in names if name in _PERSON}]
+        return self.repeated(sql, given) if answers else self._wait(sql, given)
 
     def repeated(self, sql: bytes, given: Sequence[Given]) -> list[Row]:
         """Run one statement for each of the given parameters, sent together; all rows that come back."""
