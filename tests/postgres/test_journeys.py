@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -129,6 +129,25 @@ def test_what_is_stored_many_times_of_one_person_is_one_statement(address: str, 
     assert stored == 9
     assert names == [None, "Ana", None, "Ana", None]
     assert found == said[1:]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("", "ana", "", "s", "message", "pear", 1, 2), ("", "bob", "", "s", "message", "fig", 1, 2)],
+        [("", "ana", "", "s", "message", "pear", 1, 2), ("", "ana", "", "s", "message", "fig", True, 2)],
+    ],
+    ids=["two people", "two types"],
+)
+def test_what_has_no_lists_is_sent_one_by_one(rows: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting: list[int] = []
+    monkeypatch.setattr(PsycopgDriver, "_wait", lambda self, sql, given: waiting.append(len(given)))
+    driver = PsycopgDriver(cast(Any, None))
+
+    driver.many("add_posting", rows)
+    driver.many("add_posting", rows[:1] * 2)
+
+    assert waiting == [2, 1]
 
 
 @pytest.mark.parametrize("reads_after", [False, True], ids=["found out at the commit", "found out by a question"])

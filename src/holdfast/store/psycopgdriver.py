@@ -106,22 +106,28 @@ def together(sql: bytes, names: tuple[str, ...], kinds: tuple[type, ...]) -> byt
 
     Returns:
         The same question asked, or row inserted, once for each entry of lists: all parameters but those of the
-        person are lists.  ``None`` when there is no such statement, as nothing but the person differs, or as
-        it does something else.
+        person are lists.  ``None`` when there is no such statement, as nothing but the person differs, a type has
+        no list, or as it does something else.
     """
-    lists = {name: _ARRAYS.get(kind) for name, kind in zip(names, kinds, strict=True) if name not in _PERSON}
+    lists = {name: kind for name, kind in zip(names, kinds, strict=True) if name not in _PERSON}
+    filled = {name: kind for name, kind in lists.items() if kind is not type(None)}
     inserted = _INSERT.fullmatch(sql.decode())
-    if not any(lists.values()) or not (inserted or sql.startswith(b"SELECT")):
+    if not filled or set(filled.values()) - _ARRAYS.keys() or not (inserted or sql.startswith(b"SELECT")):
         return None
     head, one, rest = inserted.groups() if inserted else ("", sql.decode(), "")
-    for name, array in lists.items():
-        one = one.replace(f"%({name})s", f"given.{name}" if array else "NULL")
-    filled = {name: array for name, array in lists.items() if array}
-    arrays = ", ".join(f"%({name})s::{array}" for name, array in filled.items())
+    for name in lists:
+        one = one.replace(f"%({name})s", f"given.{name}" if name in filled else "NULL")
+    arrays = ", ".join(f"%({name})s::{_ARRAYS[kind]}" for name, kind in filled.items())
     given = f"unnest({arrays}) AS given ({', '.join(filled)})"
     if inserted:
         return f"{head}SELECT {one} FROM {given} {rest}".encode()
     return f"SELECT found.* FROM {given}, LATERAL ({one}) AS found".encode()
+
+
+def _kind(values: Sequence[Any]) -> type:
+    """The type of all that are not ``None``; ``object`` when they differ."""
+    kinds = {type(one) for one in values} - {type(None)}
+    return kinds.pop() if len(kinds) == 1 else object if kinds else type(None)
 
 
 @cache
@@ -184,11 +190,10 @@ class PsycopgDriver:
         answers = _answers(sql)
         if len(given) > 1 and (answers or not self._spread):
             lists = {name: [one[name] for one in given] for name in names}
-            kinds = tuple(
-                next((type(one) for one in values if one is not None), type(None)) for values in lists.values()
-            )
-            if whole := together(sql, names, kinds):
-                sql, given = whole, [lists | {name: lists[name][0] for name in names if name in _PERSON}]
+            person = {name: lists[name][0] for name in names if name in _PERSON}
+            alike = all(one.items() >= person.items() for one in given)
+            if alike and (whole := together(sql, names, tuple(map(_kind, lists.values())))):
+                sql, given = whole, [lists | person]
         return self.repeated(sql, given) if answers else self._wait(sql, given)
 
     def repeated(self, sql: bytes, given: Sequence[Given]) -> list[Row]:
