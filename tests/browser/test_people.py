@@ -41,7 +41,9 @@ def test_from_a_name_to_the_line_of_time_and_back_to_an_older_value(fresh, page)
     )
 
     page.get_by_role("button", name="Restore this value: Is vegetarian.").click()
-    expect(page.locator("#facts .belief").first).to_contain_text("believed")
+    believed = page.locator("#facts .belief").first
+    expect(believed).to_contain_text("vegetarian")
+    expect(believed).to_contain_text("believed")
     assert [fact.key for fact in fresh.memory.person("priya").facts("dietary")] == ["vegetarian"]
 
 
