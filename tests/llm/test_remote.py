@@ -309,12 +309,16 @@ def test_several_threads_ask_at_once(compatible, provider):
 
 
 def test_a_closed_model_opens_again_and_leaves_no_thread(compatible, provider):
+    before = set(threading.enumerate())  # what other tests left to the garbage is not ours
     provider.replies = [server.openai()]
     for _ in range(2):
         assert compatible.ask(ASKED).text == "Porto"
         compatible.close()
 
-    assert not [t for t in threading.enumerate() if t.name.startswith("holdfast-openai")]
+    ours = [t for t in set(threading.enumerate()) - before if t.name.startswith("holdfast-openai")]
+    for thread in ours:
+        thread.join(timeout=5)  # it may be about to end
+    assert not [t for t in ours if t.is_alive()]
 
 
 def test_a_model_that_is_closed_lets_go_of_who_waits_for_it(compatible, provider):
