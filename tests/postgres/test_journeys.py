@@ -111,7 +111,7 @@ def test_questions_put_together_are_answered_one_after_the_other(store: Postgres
     assert [row[0] for row in together] == ["pear", "fig", "apple", "apple"]
 
 
-def test_what_is_stored_many_times_of_one_person_is_one_statement(address: str, journeys: list[bytes]) -> None:
+def test_what_is_stored_together_is_stored_whole_and_takes_no_journey_more(address: str, journeys: list[bytes]) -> None:
     """Long messages, some of them with a name and some without, and every word in its place."""
     said = [f"Harbour {number} sleeps under {'snow' * number} and {'rain ' * number}." for number in range(5)]
     given = [
