@@ -43,8 +43,11 @@ def test_a_range_is_made_again_and_the_page_shows_it_without_a_reload(fresh, vis
     page.get_by_role("button", name="Make it again").click()
     expect(page.locator("#regenerate .callout")).to_contain_text("Made again", timeout=10_000)
     expect(page.locator("#chunk")).to_contain_text("older version")  # what was chosen is not what is told any more
-    assert chat.summaries(1)[0].version == 2
-    page.get_by_role("link", name=re.compile("^Level 1, summary 1,")).click()
+    made = chat.summaries(1)[0]
+    assert made.version == 2
+    first = page.get_by_role("link", name=re.compile("^Level 1, summary 1,"))
+    expect(first).to_have_attribute("href", re.compile(made.id))  # each panel follows in its own time
+    first.click()
     expect(page.locator("#chunk")).to_contain_text("in use")
     assert page.locator(".versions a").count() == 2
 

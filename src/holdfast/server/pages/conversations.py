@@ -116,6 +116,7 @@ def conversation_page(
     if state is None:
         raise NotFound(f"{user!r} has no conversation {conversation!r} here", hint="it may be about another subject")
     grant, query = asked.grant, request.query_params
+    events = events_of(request, user, grant.org, grant.bot, state.subject, conversation)
     live, ever, facts = which.summaries(), which.summaries(live=False), which.learned()
     chosen = next((summary for summary in ever if summary.id == query.get("chunk")), None)
     first = _first(number(request, "at"), chosen.start_seq if chosen else None, state.messages)
@@ -127,7 +128,7 @@ def conversation_page(
         "conversation.html",
         request,
         title=conversation,
-        events=events_of(request, user, grant.org, grant.bot, state.subject, conversation),
+        events=events,
         notices=NOTICES | _receipts(query.get("said", "")),
         user=user,
         grant=grant,

@@ -85,13 +85,14 @@ def _file(answer: Response, name: str) -> Response:
 
 def _page(request: Request, asked: Caller, receipt: ErasureReceipt | None = None) -> Response:
     person, said, grant = asked.person(), wording("me"), asked.grant
+    events = events_of(request, grant.user or "", grant.org, grant.bot, grant.subject)
     ever = person.history()
     query = request.query_params
     return render(
         "me.html",
         request,
         title=said("title"),
-        events=events_of(request, grant.user or "", grant.org, grant.bot, grant.subject),
+        events=events,
         t=said,
         choices=person.status(),
         subjects=by_subject(person.facts(), ever, said.topics()),

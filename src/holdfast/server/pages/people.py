@@ -145,12 +145,13 @@ def _person(
     request: Request, asked: Caller, whose: Person, user: str, receipt: ErasureReceipt | None = None
 ) -> Response:
     grant, said = asked.grant, wording("me")
+    events = events_of(request, user, grant.org, grant.bot, grant.subject)  # what happens from here on is told
     ever = whose.history()
     return render(
         "person.html",
         request,
         title=user,
-        events=events_of(request, user, grant.org, grant.bot, grant.subject),
+        events=events,
         notices=NOTICES,
         user=user,
         org=grant.org,
@@ -190,6 +191,7 @@ def _belief(
     request: Request, asked: Caller, whose: Person, user: str, receipt: ErasureReceipt | None = None
 ) -> Response:
     grant, query = asked.grant, request.query_params
+    events = events_of(request, user, grant.org, grant.bot, grant.subject)
     category, key, about = query.get("category", ""), query.get("key"), query.get("about", SELF)
     facts = [fact for fact in whose.history(category, key) if fact.subject == about]
     placed, lanes = spans(facts, datetime.now(UTC))
@@ -197,7 +199,7 @@ def _belief(
         "belief.html",
         request,
         title=": ".join(_plain(name) for name in (category, key) if name),
-        events=events_of(request, user, grant.org, grant.bot, grant.subject),
+        events=events,
         notices=NOTICES,
         user=user,
         org=grant.org,

@@ -8,8 +8,9 @@ How to add a page
     and with ``Asked``, ``Whose``, ``Which`` of ``caller.py`` the doors; ``Filled`` holds the fields of a posted form::
 
         @table.page("GET", "/dashboard/people/{user:name}", OPERATOR)
-        def people_page(request: Request, whose: Whose) -> Response:
-            return render("person.html", request, title="Ana", facts=whose.facts(), events=events_of(request))
+        def people_page(request: Request, whose: Whose, user: UserName) -> Response:
+            events = events_of(request, user)
+            return render("person.html", request, title="Ana", facts=whose.facts(), events=events)
 
         @table.page("POST", "/dashboard/people/{user:name}", OPERATOR)
         def people_change(request: Request, whose: Whose, form: Filled) -> Response:
@@ -143,7 +144,11 @@ def number(request: Request, name: str) -> int | None:
 def events_of(
     request: Request, user: str, org: str, bot: str, subject: str | None = None, conversation: str | None = None
 ) -> str:
-    """The address of a user's stream of events from now on; empty where there is none, and pages ask every five seconds."""
+    """
+    The address of a user's stream of events from now on; empty where there is none, and pages ask every five seconds.
+
+    Handlers take it before they read anything: what happens while they read is told again rather than not at all.
+    """
     path = "/v1/users/{user}/events"
     route, _, _ = request.app.state.table.find("GET", path)
     about = None if subject in (None, "self") else subject

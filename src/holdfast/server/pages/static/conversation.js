@@ -1,5 +1,5 @@
 // The page of one conversation: arrow keys over the coverage, and choosing a chunk without a reload.
-import { announce, notice, put } from "./sections.js";
+import { act, announce, notice, put } from "./sections.js";
 
 let shown = location.search;
 const strip = () => document.querySelector(".strip");
@@ -34,7 +34,11 @@ document.addEventListener("keydown", (event) => {
   to()?.focus();
 });
 
-async function go(address, ids, focus) {
+function go(address, ids, focus) {
+  return act(() => choose(address, ids, focus));
+}
+
+async function choose(address, ids, focus) {
   const answer = await fetch(address, { headers: { "X-Fragment": ids }, credentials: "same-origin" });
   if (answer.redirected || !answer.ok) throw new Error(String(answer.status));
   history.pushState(null, "", address);

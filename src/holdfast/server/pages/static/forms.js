@@ -1,8 +1,12 @@
 // Forms that work without this file, made smoother: no reload, no double sending, a moment to take it back.
-import { announce, notice, put } from "./sections.js";
+import { act, announce, notice, put } from "./sections.js";
 
 // Send a form, follow the redirect, and put the sections that it names in place.
-async function send(form, submitter) {
+function send(form, submitter) {
+  return act(() => post(form, submitter));
+}
+
+async function post(form, submitter) {
   const data = new URLSearchParams(new FormData(form, submitter));
   const target = submitter?.getAttribute("formaction") || form.getAttribute("action") || location.href;
   const ids = form.dataset.swap;
@@ -13,6 +17,7 @@ async function send(form, submitter) {
       body: data,
       headers: ids ? { "X-Fragment": ids } : {},
       credentials: "same-origin",
+      keepalive: data.toString().length < 60000, // it is done although the page is left
     });
     if (!ids || !answer.ok || new URL(answer.url).pathname === "/sign-in") {
       if (answer.ok || answer.redirected) location.assign(answer.url);

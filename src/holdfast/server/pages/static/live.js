@@ -1,6 +1,6 @@
 // Live pages: one event stream a page, and sections that are fetched again when an event concerns them.  Where the
 // stream cannot be had, every section is asked for each five seconds.
-import { announce, refresh, titleOf } from "./sections.js";
+import { announce, held, idle, refresh, titleOf } from "./sections.js";
 
 const KINDS = [
   "message.added", "message.edited", "message.deleted", "fact.added", "fact.confirmed", "fact.changed", "fact.replaced",
@@ -50,6 +50,7 @@ function watch() {
 
 async function fetchDue() {
   timer = 0;
+  if (!idle()) return; // when that is done, it goes on
   const ids = [...due];
   due.clear();
   try {
@@ -58,15 +59,33 @@ async function fetchDue() {
     connected(true);
     for (const section of changed) announce(`${titleOf(section)} changed`);
     watch();
-  } catch {
-    connected(false);
-    if (!poll) poll = setInterval(everything, POLL_MS);
+  } catch (error) {
+    if (error.name === "AbortError") {
+      for (const id of ids) due.add(id);
+    } else {
+      connected(false);
+      if (!poll) poll = setInterval(everything, POLL_MS);
+    }
   }
+  soon();
+}
+
+function soon() {
+  if (due.size && !timer) timer = setTimeout(fetchDue, GATHER_MS);
 }
 
 function want(list) {
   for (const section of list) due.add(section.id);
-  if (due.size && !timer) timer = setTimeout(fetchDue, GATHER_MS);
+  soon();
+}
+
+// Who leaves a field or takes back a question sees what came meanwhile.
+function release() {
+  setTimeout(() => {
+    for (const id of held) due.add(id);
+    held.clear();
+    soon();
+  });
 }
 
 function everything() {
@@ -95,6 +114,9 @@ function listen() {
 
 watch();
 document.addEventListener("holdfast:section", watch);
+document.addEventListener("holdfast:idle", soon);
+document.addEventListener("focusout", release);
+document.addEventListener("toggle", release, true);
 
 if (stream !== undefined && sections().length) {
   if (stream) listen();

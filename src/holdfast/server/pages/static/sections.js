@@ -3,6 +3,11 @@
 const waiting = new Set();
 let lastSaid = 0;
 let going = 0;
+let acting = 0;
+let asking = null;
+
+// Sections that changed while somebody was in the middle of something in them.
+export const held = new Set();
 
 // Tell a screen reader, politely, at most once in five seconds; what comes meanwhile is told together.
 export function announce(words) {
@@ -69,7 +74,11 @@ export function put(html, { force = false } = {}) {
   for (const fresh of parsed.querySelectorAll("section[id]")) {
     const old = document.getElementById(fresh.id);
     if (!old || old.parentElement?.closest("section[id]")?.dataset.replaced) continue;
-    if (!force && busy(old)) continue;
+    if (!force && busy(old)) {
+      held.add(fresh.id);
+      continue;
+    }
+    held.delete(fresh.id);
     const taken = document.importNode(fresh, true);
     const settle = carryOver(old, taken);
     if (old.isEqualNode(taken)) continue;
@@ -88,13 +97,43 @@ export function titleOf(section) {
   return heading ? heading.textContent.trim().replace(/\s+/g, " ") : "";
 }
 
-// Ask for sections of this page again.  Throws when the server cannot be reached.
-export async function refresh(ids, options) {
-  const answer = await fetch(location.href, { headers: { "X-Fragment": ids.join(" ") }, credentials: "same-origin" });
-  if (answer.redirected) {
-    location.reload(); // signed out meanwhile
-    return [];
+// What a person does goes first: an answer on its way for the page as it was is let go, so that it cannot take the
+// place of a newer one, and no other is asked for before *work* is done.
+export async function act(work) {
+  acting += 1;
+  asking?.abort();
+  try {
+    return await work();
+  } finally {
+    acting -= 1;
+    if (!acting) document.dispatchEvent(new CustomEvent("holdfast:idle"));
   }
-  if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
-  return put(await answer.text(), options);
+}
+
+export function idle() {
+  return acting === 0 && asking === null;
+}
+
+// Ask for sections of this page again, one question at a time.  Throws when the server cannot be reached, and an
+// AbortError when a person did something meanwhile.
+export async function refresh(ids) {
+  const question = new AbortController();
+  const late = setTimeout(() => question.abort(new Error("no answer")), 30000);
+  asking = question;
+  try {
+    const answer = await fetch(location.href, {
+      headers: { "X-Fragment": ids.join(" ") },
+      credentials: "same-origin",
+      signal: question.signal,
+    });
+    if (answer.redirected) {
+      location.reload(); // signed out meanwhile
+      return [];
+    }
+    if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
+    return put(await answer.text());
+  } finally {
+    clearTimeout(late);
+    asking = null;
+  }
 }

@@ -1,0 +1,75 @@
+"""Answers that come late, and people who are in the middle of something: nothing newer is covered, nothing is lost."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+from playwright.sync_api import Error, Route, expect
+
+from .chromium import until
+
+TALK = "/dashboard/conversations/priya/japan"
+
+
+def test_an_answer_about_the_page_as_it_was_does_not_cover_what_was_chosen_since(fresh, visitor):
+    """A slow answer to what an event made the page ask arrives after another chunk was chosen."""
+    someone = visitor(fresh, "operator")
+    page = someone.open(TALK)
+    page.get_by_role("link", name=re.compile("^Level 1, summary 1,")).click()
+    expect(page.locator("#chunk h2")).to_contain_text("Chunk summary 1")
+    waiting: list[Route] = []
+    released = False
+
+    def hold(route: Route) -> None:
+        if released or route.request.headers.get("x-fragment", "").startswith("chunk coverage"):
+            route.continue_()  # what a click asks
+        else:
+            waiting.append(route)
+
+    page.route("**/japan?*", hold)
+    fresh.memory.conversation("japan", user="priya").record("We booked the ryokan.", "Good.")
+    until(page, lambda: bool(waiting), what="asking again because of the event")
+    page.get_by_role("link", name=re.compile("^Level 1, summary 2,")).click()
+    expect(page.locator("#chunk h2")).to_contain_text("Chunk summary 2")
+    released = True
+    for route in waiting:
+        with suppress(Error):  # nobody waits for it any more
+            route.continue_()
+    expect(page.locator("#coverage .chunk[aria-current]")).to_have_attribute(
+        "aria-label", re.compile("^Level 1, summary 2,")
+    )
+    expect(page.locator("#transcript")).to_contain_text("of 70")  # what the event told is here all the same
+    assert page.locator("#chunk h2").inner_text().startswith("Chunk summary 2")
+    assert page.locator("#coverage .chunk[aria-current]").get_attribute("aria-label").startswith("Level 1, summary 2,")
+    assert someone.watch.all == []
+
+
+def test_what_changed_during_a_question_is_shown_once_the_question_is_closed(fresh, visitor):
+    """An open question is not taken away by an event, and what the event told is not lost either."""
+    someone = visitor(fresh, "user", "priya")
+    page = someone.open("/me")
+    violin = page.locator("li", has_text="Plays: the violin.").first
+    violin.get_by_text("Forget", exact=True).click()
+    expect(violin.get_by_role("button", name="Forget it")).to_be_visible()
+    with page.expect_response(lambda answer: "facts" in answer.request.headers.get("x-fragment", "")):
+        fresh.memory.person("priya").remember("I like green tea.")
+    page.wait_for_timeout(500)
+    assert violin.get_by_role("button", name="Forget it").is_visible()
+    assert "tea" not in page.locator("#facts").inner_text()
+
+    page.keyboard.press("Escape")
+    expect(page.locator("#facts")).to_contain_text("tea")
+    assert someone.watch.all == []
+
+
+def test_what_is_forgotten_is_forgotten_although_the_page_is_left_at_once(fresh, visitor):
+    """The moment in which it can be taken back ends when nobody looks any more."""
+    someone = visitor(fresh, "user", "priya")
+    page = someone.open("/me")
+    violin = page.locator("li", has_text="Plays: the violin.").first
+    violin.get_by_text("Forget", exact=True).click()
+    violin.get_by_role("button", name="Forget it").click()
+    expect(page.get_by_role("button", name="Undo")).to_be_focused()
+    page.goto("about:blank")
+    until(page, lambda: fresh.memory.person("priya").facts("hobby") == [], what="forgetting")
