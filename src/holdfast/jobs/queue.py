@@ -55,18 +55,19 @@ class Queue:
     observed: Observed = field(default_factory=Observed)
 
     def claim(self, *, kinds: Sequence[str] = (), person: Scope | None = None, ahead_ms: int = 0) -> Job | None:
-        """One job that is due now or within *ahead_ms*, leased to this worker; ``None`` when there is none."""
+        """One job that is due, or of *person* within *ahead_ms*, leased to this worker; ``None`` when there is none."""
         if self.idle.is_set() and person is None:
             due_ms = self.store.next_due_ms()  # one look for all kinds, as each look asks every node of a cluster
-            if due_ms is None or due_ms > self.now_ms() + ahead_ms:
+            if due_ms is None or due_ms > self.now_ms():
                 return None
         for kind in kinds or self.handlers:
             job = self.store.claim(
-                now_ms=self.now_ms() + ahead_ms,
+                now_ms=self.now_ms(),
                 worker=self.worker,
                 lease_ms=self.lease_ms,
                 kinds=(kind,),
                 person=person,
+                ahead_ms=ahead_ms,
             )
             if job is not None:
                 self.idle.clear()

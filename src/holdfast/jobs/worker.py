@@ -83,7 +83,11 @@ def drain(
     deadline: float | None = None,
     ahead_ms: int = 0,
 ) -> DigestReport:
-    """Run jobs that are due (or will be within *ahead_ms*) until none is or *deadline* (``time.monotonic``) has passed."""
+    """
+    Run jobs until none is due or *deadline* (``time.monotonic``) has passed.
+
+    With *person* only theirs, those that fall due within *ahead_ms* as well.
+    """
     report = DigestReport()
     while deadline is None or time.monotonic() < deadline:
         job = queue.claim(kinds=kinds, person=person, ahead_ms=ahead_ms)

@@ -56,12 +56,16 @@ def newest(driver: Driver, now_ms: int, kinds: Sequence[str]) -> list[rows.Row]:
     return driver.run("due_newest", {"now_ms": now_ms, "kinds": rows.compact_json(list(kinds)), "limit": LOOK_AHEAD})
 
 
-def due(driver: Driver, now_ms: int, kinds: Sequence[str], person: Scope | None) -> list[rows.Row]:
-    """Due jobs, the longest overdue first; expired leases count from the end of the lease."""
+def due(driver: Driver, now_ms: int, kinds: Sequence[str], person: Scope | None, ahead_ms: int = 0) -> list[rows.Row]:
+    """
+    Due jobs, the longest overdue first; expired leases count from the end of the lease.
+
+    Of one person's jobs those that fall due within *ahead_ms* as well.
+    """
     args: dict[str, Any] = {"now_ms": now_ms, "kinds": rows.compact_json(list(kinds)), "limit": LOOK_AHEAD}
     if person is not None:
         key = {"org": person.org, "user_id": person.user, "bot": person.bot}
         place = {"subject": person.subject, "conversation": person.conversation}
-        return driver.run("due_of_person", args | key | place)
+        return driver.run("due_of_person", {**args, **key, **place, "soon_ms": now_ms + ahead_ms})
     found = driver.run("due_ready", args) + driver.run("due_expired", args)
     return sorted(found, key=lambda row: (row[-2], row[-1], row[3]))

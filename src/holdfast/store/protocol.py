@@ -41,7 +41,7 @@ from .values import (
     SummaryRow,
     UseRow,
 )
-from .work import WorkLooks
+from .work import JobCalls, WorkLooks
 
 __all__ = [
     "ConsentRow",
@@ -344,7 +344,7 @@ class WriteView(ReadView, EventWrites, ModelWrites, RemadeWrites, LedgerWrites, 
         """Rows of the person per table."""
 
 
-class Store(EventLooks, ModelLooks, KeyLooks, LedgerLooks, WorkLooks, HealthLooks, Protocol):
+class Store(EventLooks, ModelLooks, KeyLooks, LedgerLooks, JobCalls, WorkLooks, HealthLooks, Protocol):
     """A database that holds memory.  Safe to call from any thread."""
 
     def read(self, scope: Scope, work: Callable[[ReadView], T]) -> T:
@@ -352,31 +352,6 @@ class Store(EventLooks, ModelLooks, KeyLooks, LedgerLooks, WorkLooks, HealthLook
 
     def write(self, scope: Scope, work: Callable[[WriteView], T]) -> T:
         """Run *work* in one transaction; durable when this returns."""
-
-    def claim(
-        self, *, now_ms: int, worker: str, lease_ms: int, kinds: Sequence[str] = (), person: Scope | None = None
-    ) -> Job | None:
-        """
-        Take one due job: ready and ``run_at <= now``, or running with an expired lease.
-
-        The returned job carries its new fence; *attempt* has risen by one.  *person* limits the
-        look to one person's jobs (and to one conversation's, when the scope names it).
-        """
-
-    def fail(self, job: Job, *, reason: str, run_at_ms: int, dead: bool) -> bool:
-        """Put a claimed job back for *run_at_ms*, or aside as dead; ``False`` when the fence was lost."""
-
-    def jobs(self, *, state: str | None = None, limit: int = 1000) -> list[Job]:
-        """Jobs of all people, oldest first."""
-
-    def retry(self, job_id: str, now_ms: int) -> bool:
-        """Make a dead or cancelled job ready, its attempts forgotten; ``False`` when there is none."""
-
-    def cancel(self, job_id: str) -> bool:
-        """Stop a job from running (again); ``False`` when there is none that waits."""
-
-    def next_due_ms(self) -> int | None:
-        """When the earliest job is due or the earliest lease ends; ``None`` when nothing waits."""
 
     def people_embedded_otherwise(self, embedder: str, *, limit: int = 100) -> list[tuple[str, str, str]]:
         """``(org, user, bot)`` of people last noted with another embedder, and without an ``embed`` job of any state."""

@@ -116,16 +116,23 @@ class SqlStore(Examined, SqlOrders, SqlSpend, SqlWork, ABC):
         return answer
 
     def claim(
-        self, *, now_ms: int, worker: str, lease_ms: int, kinds: Sequence[str] = (), person: Scope | None = None
+        self,
+        *,
+        now_ms: int,
+        worker: str,
+        lease_ms: int,
+        kinds: Sequence[str] = (),
+        person: Scope | None = None,
+        ahead_ms: int = 0,
     ) -> Job | None:
         """See the protocol."""
-        found = self._reading(lambda driver: due(driver, now_ms, kinds, person))
+        found = self._reading(lambda driver: due(driver, now_ms, kinds, person, ahead_ms))
         if not found:
             return None  # nothing is due: no transaction, no disk
         goes_round = person is None and len(found) > 1 and self._turns.goes_round()
 
         def look(driver: Driver) -> list[rows.Row]:
-            there = due(driver, now_ms, kinds, person)
+            there = due(driver, now_ms, kinds, person, ahead_ms)
             if goes_round:
                 there = self._turns.in_turn({row[:4]: row for row in (*there, *newest(driver, now_ms, kinds))}.values())
             return there

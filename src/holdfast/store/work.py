@@ -1,16 +1,19 @@
 """
-The part of the waist that has to do with work: what is to be done and how often models are asked, across people, and what
-was ordered.
+The part of the waist that has to do with work: taking jobs up, what is to be done and how often models are asked, across
+people, and what was ordered.
 
 `holdfast.store.protocol` takes it up into its `Store`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from ..figures import Backlog, Order
 from ..reports import PersonKey
+from ..scope import Scope
+from ..types import Job
 from .values import PaceRow
 
 
@@ -35,6 +38,43 @@ class OrderLooks(Protocol):
 
     def stop_order(self, order_id: str) -> bool:
         """Have it end before its next part; ``False`` when it is over or there is none."""
+
+
+class JobCalls(Protocol):
+    """The third door of a `Store`: taking up and settling the jobs of all people."""
+
+    def claim(
+        self,
+        *,
+        now_ms: int,
+        worker: str,
+        lease_ms: int,
+        kinds: Sequence[str] = (),
+        person: Scope | None = None,
+        ahead_ms: int = 0,
+    ) -> Job | None:
+        """
+        Take one due job: ready and ``run_at <= now``, or running with an expired lease.
+
+        The returned job carries its new fence; *attempt* has risen by one.  *person* limits the
+        look to one person's jobs (and to one conversation's, when the scope names it); of those,
+        ready ones that fall due within *ahead_ms* count as well, while leases end when they end.
+        """
+
+    def fail(self, job: Job, *, reason: str, run_at_ms: int, dead: bool) -> bool:
+        """Put a claimed job back for *run_at_ms*, or aside as dead; ``False`` when the fence was lost."""
+
+    def jobs(self, *, state: str | None = None, limit: int = 1000) -> list[Job]:
+        """Jobs of all people, oldest first."""
+
+    def retry(self, job_id: str, now_ms: int) -> bool:
+        """Make a dead or cancelled job ready, its attempts forgotten; ``False`` when there is none."""
+
+    def cancel(self, job_id: str) -> bool:
+        """Stop a job from running (again); ``False`` when there is none that waits."""
+
+    def next_due_ms(self) -> int | None:
+        """When the earliest job is due or the earliest lease ends; ``None`` when nothing waits."""
 
 
 class WorkLooks(OrderLooks, Protocol):

@@ -112,6 +112,18 @@ class JobsContract:
         assert store.fail(first, reason="late", run_at_ms=0, dead=True) is False
         assert store.write(ANA, lambda view: view.holds(second)) is True
 
+    def test_work_begun_before_it_is_due_shortens_no_lease(self, store: Store) -> None:
+        order(store, at=500)
+
+        assert take(store, 100, person=ANA) is None
+        first = take(store, 100, person=ANA, ahead_ms=400)
+        assert first is not None
+        assert first.lease_until_ms == 100 + LEASE_MS
+        assert take(store, 100 + LEASE_MS - 1, person=ANA, ahead_ms=400) is None
+        second = take(store, 100 + LEASE_MS, person=ANA, ahead_ms=400)
+        assert second is not None
+        assert second.fence == 2
+
     def test_a_renewed_lease_is_not_taken_over(self, store: Store) -> None:
         order(store)
         job = taken(store, 100)

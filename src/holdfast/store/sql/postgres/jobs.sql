@@ -1,13 +1,14 @@
 -- Looks for one person's due work.  :kinds is a JSON list of kinds, [] for all of them.
 
 -- name: due_of_person
--- A null conversation stands for all of them and for work on the person as a whole.
+-- A null conversation stands for all of them and for work on the person as a whole.  Work may be begun before it is due,
+-- at :soon_ms; a lease runs until :now_ms is there.
 SELECT org, user_id, bot, id, state, fence, attempt,
        CASE state WHEN 'ready' THEN run_at ELSE lease_until END AS due_at, created_at
   FROM job
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND (CAST(:conversation AS text) IS NULL OR (subject = :subject AND conversation = :conversation))
-   AND ((state = 'ready' AND run_at <= :now_ms) OR (state = 'running' AND lease_until <= :now_ms))
+   AND ((state = 'ready' AND run_at <= :soon_ms) OR (state = 'running' AND lease_until <= :now_ms))
    AND (:kinds = '[]' OR kind IN (SELECT jsonb_array_elements_text(CAST(:kinds AS jsonb))))
  ORDER BY due_at, created_at, id
  LIMIT :limit;
