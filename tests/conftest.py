@@ -116,7 +116,8 @@ BOTH = (
     "reconcile/test_upkeep",
     "context/test_profile",
 )
-# Of the files that kill or race at every step, PostgreSQL sees one case in so many; all with --full or --store postgres.
+# Of the files that kill or race at every step, and of generated examples, PostgreSQL sees one case in so many; all with
+# --full or --store postgres.
 ONE_IN = 8
 MANY_CASES = (
     "test_kill",
@@ -155,6 +156,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def full(request: pytest.FixtureRequest) -> bool:
     """Whether something shall happen as often as the figures in the docs say."""
     return bool(request.config.getoption("--full"))
+
+
+@pytest.fixture
+def examples(request: pytest.FixtureRequest, full: bool, _kept_in: None) -> Callable[..., settings]:
+    """``examples(50)``: settings for 50 examples; on PostgreSQL one in `ONE_IN` of them, but all where it sees all cases."""
+    in_part = keeping.lender is not None and not full and request.config.getoption("--store") == "both"
+
+    def of(count: int, like: settings | None = None) -> settings:
+        return settings(like or settings(), max_examples=max(5, count // ONE_IN) if in_part else count)
+
+    return of
 
 
 @pytest.fixture(scope="session")

@@ -248,7 +248,6 @@ class Walk(RuleBasedStateMachine):
 
 
 WALK = settings(
-    max_examples=50,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),
@@ -258,8 +257,8 @@ WALK = settings(
 )
 
 
-def test_nobody_reads_another():
-    run_state_machine_as_test(Walk, settings=WALK)
+def test_nobody_reads_another(examples):
+    run_state_machine_as_test(Walk, settings=examples(50, WALK))
 
 
 def without(query: str, *conditions: str) -> Callable[[pytest.MonkeyPatch], None]:

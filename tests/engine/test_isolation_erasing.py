@@ -171,8 +171,8 @@ PLANTED = {
 }
 
 
-def test_nobody_is_touched_by_anothers_erasure():
-    run_state_machine_as_test(ErasingWalk, settings=WALK)
+def test_nobody_is_touched_by_anothers_erasure(examples):
+    run_state_machine_as_test(ErasingWalk, settings=examples(50, WALK))
 
 
 @pytest.mark.sqlite("it shows what the walk finds; row level security would hide some of the bugs from it")

@@ -1,7 +1,7 @@
 """Whatever people and programs type is stored and found, or refused with a clear error."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import Memory
@@ -73,13 +73,13 @@ def test_a_message_beyond_the_limit_is_refused_whole():
         assert chat.load() == []
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    texts=st.lists(st.text(st.characters(), min_size=1, max_size=60), min_size=1, max_size=4),
-    query=st.text(st.characters(), max_size=40),
-)
-def test_any_text_goes_all_the_way(texts, query):
+def test_any_text_goes_all_the_way(examples):
     """Stored, digested, searched and shown without an error, and the store stays sound."""
+    texts = st.lists(st.text(st.characters(), min_size=1, max_size=60), min_size=1, max_size=4)
+    examples(60)(given(texts, st.text(st.characters(), max_size=40))(goes_all_the_way))()
+
+
+def goes_all_the_way(texts, query):
     with Memory(embedder=None) as memory:
         chat = memory.conversation("c", user="ana")
         for text in texts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -19,6 +20,7 @@ from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
 
 USER = "ana"
+PATIENT = settings(deadline=None, suppress_health_check=list(HealthCheck))
 LINES = [
     "I live in Lisbon.",
     "I moved to Porto.",
@@ -92,10 +94,12 @@ def live(memory: Memory, steps: list[tuple[Any, ...]]) -> None:
                 person.forget(fact.id)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(STEP, min_size=1, max_size=14))
-def test_an_export_comes_back_as_the_same_person(steps: list[tuple[Any, ...]]) -> None:
+def test_an_export_comes_back_as_the_same_person(examples: Callable[..., settings]) -> None:
     """Whatever was lived, corrected and erased: the doctor is content, and the copy is the same to the byte."""
+    examples(60, PATIENT)(given(st.lists(STEP, min_size=1, max_size=14))(comes_back))()
+
+
+def comes_back(steps: list[tuple[Any, ...]]) -> None:
     with open_memory() as memory, open_memory() as other:
         live(memory, steps)
         assert memory.doctor().findings == ()
@@ -180,10 +184,13 @@ def paths(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 JUNK = ["remove", None, 0, -1, 2**70, 1.5, True, "", "x", [], {}, [1], {"a": 1}, "\ud800"]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
-@given(place=st.integers(0, 10**6), junk=st.integers(0, len(JUNK) - 1))
-def test_a_damaged_export_is_refused_or_sound(place: int, junk: int) -> None:
+def test_a_damaged_export_is_refused_or_sound(examples: Callable[..., settings]) -> None:
     """One place is removed or holds something else: never a crash, never a store that the doctor finds ill."""
+    somewhere = given(place=st.integers(0, 10**6), junk=st.integers(0, len(JUNK) - 1))
+    examples(300, PATIENT)(somewhere(refused_or_sound))()
+
+
+def refused_or_sound(place: int, junk: int) -> None:
     damaged = json.loads(exported_text())
     places = paths(damaged)[1:]
     *above, last = places[place * 7919 % len(places)]  # far apart, also when the number is shrunk or small

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,10 +23,12 @@ def said(memory: Memory, lines: list[str]) -> None:
     memory.digest()
 
 
-@settings(max_examples=50)
-@given(st.lists(st.sampled_from(LINES), min_size=1, max_size=8), st.data())
-def test_the_same_reader_finds_the_same(lines: list[str], data: st.DataObject) -> None:
+def test_the_same_reader_finds_the_same(examples: Callable[..., settings]) -> None:
     """Whatever range is read again: the same is believed, the same was believed, ids and all."""
+    examples(50)(given(st.lists(st.sampled_from(LINES), min_size=1, max_size=8), st.data())(finds_the_same))()
+
+
+def finds_the_same(lines: list[str], data: st.DataObject) -> None:
     with opened() as memory:
         said(memory, lines)
         chat = memory.conversation("a", user=USER)
@@ -69,16 +72,14 @@ def misread(monkeypatch: pytest.MonkeyPatch, deaf_to: str) -> None:
     monkeypatch.setattr(rules, "read", read)
 
 
-@settings(max_examples=50)
-@given(
-    st.lists(st.sampled_from(LINES), min_size=2, max_size=8),
-    st.sampled_from(["Lisbon", "Porto", "Faro", "Spanish", "fish", "vegetarian"]),
-    st.data(),
-)
-def test_another_reading_is_what_it_would_have_been_and_can_be_undone(
-    lines: list[str], deaf_to: str, data: st.DataObject
-) -> None:
+def test_another_reading_is_what_it_would_have_been_and_can_be_undone(examples: Callable[..., settings]) -> None:
     """A reader that hears less: afterwards all is as if it had read from the start; restored, as before."""
+    lines = st.lists(st.sampled_from(LINES), min_size=2, max_size=8)
+    deaf_to = st.sampled_from(["Lisbon", "Porto", "Faro", "Spanish", "fish", "vegetarian"])
+    examples(50)(given(lines, deaf_to, st.data())(reads_otherwise))()
+
+
+def reads_otherwise(lines: list[str], deaf_to: str, data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch, opened() as memory, opened() as fresh:
         said(memory, lines)
         now, chat = believed(memory), memory.conversation("a", user=USER)
