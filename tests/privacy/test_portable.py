@@ -222,6 +222,18 @@ def test_what_is_no_export_is_refused(junk: Any) -> None:
             memory.person(USER).import_(junk)
 
 
+@pytest.mark.parametrize("what", ["summary", "fact"])
+def test_an_id_names_something(exported: dict[str, Any], what: str) -> None:
+    """The last summary and the last fact, whose ids nothing else in the export repeats."""
+    data = copy.deepcopy(exported)
+    place = data["facts"] if what == "fact" else data["conversations"][0]["summaries"]
+    place[-1]["id"] = ""
+    with open_memory() as memory:
+        with pytest.raises(BadInput):
+            memory.import_(data)
+        assert memory.people() == []
+
+
 @pytest.mark.parametrize(("depth", "taken"), [(MAX_META_DEPTH - 1, True), (MAX_META_DEPTH, False), (900, False)])
 def test_an_export_obeys_the_limit_of_nesting(exported: dict[str, Any], depth: int, taken: bool) -> None:
     """What `append` refuses comes in by no other door."""

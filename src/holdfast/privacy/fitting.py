@@ -37,7 +37,7 @@ def made(kind: Callable[..., T], item: Data, **given: Any) -> T:
         if field.name not in item:
             raise BadInput(f"{kind.__name__}.{field.name} is missing")
         value = _taken(hints[field.name], item[field.name])
-        if not _fits(hints[field.name], value):
+        if not _fits(hints[field.name], value) or (field.name == "id" and not value):
             raise BadInput(f"{kind.__name__}.{field.name} does not fit")
         values[field.name] = value
     return kind(**values)

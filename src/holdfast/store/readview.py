@@ -252,8 +252,8 @@ class SqlReadView:
         """See the protocol."""
         keys: dict[str, list[tuple[Any, ...]]] = {"message": [], "summary": [], "fact": []}
         for d in docs:
-            place = (d.subject, d.ref) if d.kind == "fact" else (d.subject, d.conversation, d.ref or d.seq)
-            keys[d.kind].append((d.doc, *self._head, *place))
+            where = (d.subject,) if d.kind == "fact" else (d.subject, d.conversation)
+            keys[d.kind].append((d.doc, *self._head, *where, d.seq if d.kind == "message" else d.ref))
         found: dict[tuple[str, int], str] = {}
         for kind, wanted in keys.items():
             for number, text in self._driver.many(f"{kind}_text", wanted) if wanted else ():
