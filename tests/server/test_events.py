@@ -20,6 +20,7 @@ from holdfast import Config, Memory
 from holdfast.server.app import create_app
 from holdfast.server.listen import server
 from holdfast.server.settings import ServerSettings
+from holdfast.server.tail import Tail
 
 WRITER = """
 import sys
@@ -188,6 +189,49 @@ def test_a_stream_ends_at_once_with_its_key_and_with_the_server(served, how):
         began = time.monotonic()
         assert list(told) == []
         assert time.monotonic() - began < 5
+
+
+def test_a_key_that_is_revoked_while_its_stream_begins_ends_it(served, monkeypatch):
+    """After the request was let in, and before the first look for events."""
+    made, events = served.memory.access.create("app"), type(served.memory.events)
+    read, changes = Tail.read, events.changes
+
+    async def revoking(self, person, after, **more):
+        found = await read(self, person, after, **more)
+        if served.memory.access.stands(made.about.id):
+            served.memory.access.revoke(made.about.id)
+        return found
+
+    monkeypatch.setattr(Tail, "read", revoking)
+    monkeypatch.setattr(events, "changes", lambda self: (time.sleep(0.3), changes(self))[1])
+    with stream(served.client(made.key)) as told:
+        began = time.monotonic()
+        assert list(told) == []
+        assert time.monotonic() - began < 5
+
+
+def test_a_stream_that_is_never_silent_looks_at_its_key_as_well(served, monkeypatch):
+    """Should the news of a revocation be lost, the stream ends with its next look at the key, whatever else it tells."""
+    made, ended = served.memory.access.create("app"), threading.Event()
+    served.app.state.tail.heartbeat_s = 0.5
+    monkeypatch.setattr(Tail, "_end", lambda self, keys: None)
+
+    def talk() -> None:
+        while not ended.wait(0.05):
+            served.memory.conversation("c", user="ana").append(SAY["messages"][0])
+
+    talking = threading.Thread(target=talk)
+    talking.start()
+    try:
+        with stream(served.client(made.key)) as told:
+            assert "event" in next(told)
+            served.memory.access.revoke(made.about.id)
+            began = time.monotonic()
+            assert all(frame != {} for frame in told)  # it was never silent
+            assert time.monotonic() - began < 5
+    finally:
+        ended.set()
+        talking.join()
 
 
 def test_many_who_listen_cost_one_look(served, monkeypatch):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -65,16 +66,26 @@ class Listener:
     def __init__(self, tail: Tail, person: PersonKey, key: ApiKey | None) -> None:
         self.woken = asyncio.Event()
         self.key = key
+        self._key_seen = time.monotonic()
         self._tail = tail
         self._person = person
 
     async def start(self, after: int | None) -> int:
         """The number to go on from: the one that is given, or that of the newest event."""
-        newest = (await self._tail.read(self._person, 0, limit=1)).newest
-        group = self._tail.group(self._person)
+        newest = await self._head(self._person)
+        if self.key is not None:
+            await self._head(org_of(self.key))
+            # A revocation from here on is an event that the looks find; this finds one before.
+            await self._look_at_key()
+        return newest if after is None else after
+
+    async def _head(self, person: PersonKey) -> int:
+        """The number of the newest event there; looks begin with it unless they know one already."""
+        newest = (await self._tail.read(person, 0, limit=1)).newest
+        group = self._tail.group(person)
         if group.head is None:
             group.head = newest
-        return newest if after is None else after
+        return newest
 
     async def parts(self, after: int, *, follow: bool) -> AsyncGenerator[News | None]:
         """
@@ -93,6 +104,8 @@ class Listener:
             if news.lost or news.events:
                 yield news
                 after = news.newest if news.lost else news.events[-1].id
+                if time.monotonic() > self._key_seen + self._tail.heartbeat_s:
+                    await self._look_at_key()
                 continue
             if not follow:
                 return
@@ -100,9 +113,15 @@ class Listener:
                 async with asyncio.timeout(self._patience()):
                     await self.woken.wait()
             except TimeoutError:
-                if self.key is not None and not await run_in_threadpool(self._tail.memory.access.stands, self.key.id):
-                    return
-                yield None
+                await self._look_at_key()
+                if self._may_go_on():
+                    yield None
+
+    async def _look_at_key(self) -> None:
+        """Have the stream end when its key opens nothing any more; now and then, beside the news of its org."""
+        self._key_seen = time.monotonic()
+        if self.key is not None and not await run_in_threadpool(self._tail.memory.access.stands, self.key.id):
+            self._tail.ended.add(self.key.id)
 
     def _may_go_on(self) -> bool:
         return not self._tail.closed and (self.key is None or self.key.id not in self._tail.ended)
@@ -113,6 +132,11 @@ class Listener:
             return self._tail.heartbeat_s
         left = (self.key.expires_at - datetime.now(UTC)).total_seconds()
         return left + 0.01 if 0 < left < self._tail.heartbeat_s else self._tail.heartbeat_s
+
+
+def org_of(key: ApiKey) -> PersonKey:
+    """Where the events of a key stand: those of its org as a whole."""
+    return key.org, "", ""
 
 
 class Tail:
@@ -132,7 +156,7 @@ class Tail:
     async def listening(self, person: PersonKey, key: ApiKey | None) -> AsyncIterator[Listener]:
         """A listener to one person, and to whether its key is revoked, as long as the context lasts."""
         listener = Listener(self, person, key)
-        joined = [person] if key is None else [person, (key.org, "", "")]
+        joined = [person] if key is None else [person, org_of(key)]
         for each in joined:
             self._groups.setdefault(each, Group()).listeners.add(listener)
         self.count += 1
