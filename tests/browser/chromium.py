@@ -119,7 +119,7 @@ def go(page: Page, url: str) -> int:
     return answer.status if answer else 0
 
 
-def until(page: Page, done: Callable[[], bool], timeout_s: float = 10.0, what: str = "it") -> None:
+def until(page: Page, done: Callable[[], bool], timeout_s: float = 20.0, what: str = "it") -> None:
     """Let the page work until *done*; an ``AssertionError`` when that takes too long."""
     for _ in range(int(timeout_s * 20)):
         if done():

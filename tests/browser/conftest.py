@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from holdfast import Memory
 
@@ -20,6 +20,7 @@ from .chromium import MISSING, OPTIONS, Visitor, Watch, close_all, executable
 from .served import Site, serve
 from .story import bare, opened, rich
 
+expect.set_options(timeout=20_000)  # a machine that does other things as well
 WORLDS: dict[str, Callable[[Memory], dict[str, str]]] = {"rich": rich, "bare": bare}
 Visitors = Callable[..., Visitor]
 

@@ -41,7 +41,7 @@ def test_a_range_is_made_again_and_the_page_shows_it_without_a_reload(fresh, vis
     assert chat.rebuilds() == []
 
     page.get_by_role("button", name="Make it again").click()
-    expect(page.locator("#regenerate .callout")).to_contain_text("Made again", timeout=10_000)
+    expect(page.locator("#regenerate .callout")).to_contain_text("Made again")
     expect(page.locator("#chunk")).to_contain_text("older version")  # what was chosen is not what is told any more
     made = chat.summaries(1)[0]
     assert made.version == 2
@@ -65,7 +65,7 @@ def test_what_is_said_elsewhere_appears_by_itself(fresh, visitor):
     stays(page)
     before = count(page, "facts")
     fresh.memory.conversation("web-42", user="priya").record("I moved to Ghent.", "Lovely.")
-    expect(page.locator("#transcript")).to_contain_text("I moved to Ghent.", timeout=15_000)
+    expect(page.locator("#transcript")).to_contain_text("I moved to Ghent.")
     until(page, lambda: count(page, "facts") == before + 1, what="the badge")
     expect(page.locator("#transcript .learned-note").last).to_contain_text("Ghent")
     assert stayed(page)
@@ -140,7 +140,7 @@ def test_forgetting_can_be_taken_back_for_five_seconds(fresh, visitor):
 
     page.reload()
     forget()
-    expect(page.locator("#m1")).to_contain_text("was forgotten", timeout=15_000)
+    expect(page.locator("#m1")).to_contain_text("was forgotten")
     expect(page.locator("#notice")).to_contain_text("hold no trace of it")
     assert chat.load()[0].seq == 2
     assert someone.watch.all == []

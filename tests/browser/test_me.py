@@ -22,9 +22,6 @@ def context_of(site: Site) -> str:
     return json.dumps(answer.json()["messages"])
 
 
-expect.set_options(timeout=20_000)  # a machine that does other things as well
-
-
 def belief(page: Page, words: str):
     return page.locator(".belief", has_text=words)
 
@@ -95,7 +92,7 @@ def test_forgetting_can_be_taken_back_for_a_moment_and_then_shows_a_receipt(fres
             page.keyboard.press("Enter")
             expect(violin).to_be_visible()
             assert len(fresh.memory.person("priya").facts("hobby")) == 1
-    expect(page.locator("#receipt")).to_contain_text("no trace of it", timeout=20_000)
+    expect(page.locator("#receipt")).to_contain_text("no trace of it")
     expect(violin).to_have_count(0)
     assert fresh.memory.person("priya").facts("hobby") == []
 

@@ -10,8 +10,6 @@ from playwright.sync_api import Page, expect
 from .chromium import Visitor
 from .served import Site
 
-expect.set_options(timeout=20_000)  # a machine that does other things as well
-
 
 @pytest.fixture
 def desk(fresh: Site, visitor) -> Visitor:
