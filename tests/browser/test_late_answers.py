@@ -5,11 +5,20 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 
-from playwright.sync_api import Error, Route, expect
+from playwright.sync_api import Error, Locator, Page, Route, expect
 
 from .chromium import until
 
 TALK = "/dashboard/conversations/priya/japan"
+
+
+def asked_to_forget(page: Page) -> Locator:
+    """The button under the question whether the violin shall be forgotten, which is open now."""
+    violin = page.locator("li", has_text="Plays: the violin.").first
+    violin.get_by_text("Forget", exact=True).click()
+    button = violin.get_by_role("button", name="Forget it")
+    expect(button).to_be_visible()
+    return button
 
 
 def test_an_answer_about_the_page_as_it_was_does_not_cover_what_was_chosen_since(fresh, visitor):
@@ -49,13 +58,11 @@ def test_what_changed_during_a_question_is_shown_once_the_question_is_closed(fre
     """An open question is not taken away by an event, and what the event told is not lost either."""
     someone = visitor(fresh, "user", "priya")
     page = someone.open("/me")
-    violin = page.locator("li", has_text="Plays: the violin.").first
-    violin.get_by_text("Forget", exact=True).click()
-    expect(violin.get_by_role("button", name="Forget it")).to_be_visible()
+    forget = asked_to_forget(page)
     with page.expect_response(lambda answer: "facts" in answer.request.headers.get("x-fragment", "")):
         fresh.memory.person("priya").remember("I like green tea.")
     page.wait_for_timeout(500)
-    assert violin.get_by_role("button", name="Forget it").is_visible()
+    assert forget.is_visible()
     assert "tea" not in page.locator("#facts").inner_text()
 
     page.keyboard.press("Escape")
@@ -67,9 +74,7 @@ def test_what_is_forgotten_is_forgotten_although_the_page_is_left_at_once(fresh,
     """The moment in which it can be taken back ends when nobody looks any more."""
     someone = visitor(fresh, "user", "priya")
     page = someone.open("/me")
-    violin = page.locator("li", has_text="Plays: the violin.").first
-    violin.get_by_text("Forget", exact=True).click()
-    violin.get_by_role("button", name="Forget it").click()
+    asked_to_forget(page).click()
     expect(page.get_by_role("button", name="Undo")).to_be_focused()
     page.goto("about:blank")
     until(page, lambda: fresh.memory.person("priya").facts("hobby") == [], what="forgetting")

@@ -224,7 +224,7 @@ def test_what_is_no_export_is_refused(junk: Any) -> None:
 
 @pytest.mark.parametrize("what", ["summary", "fact"])
 def test_an_id_names_something(exported: dict[str, Any], what: str) -> None:
-    """The last summary and the last fact, whose ids nothing else in the export repeats."""
+    """An empty one is refused, whatever rule would find it."""
     data = copy.deepcopy(exported)
     place = data["facts"] if what == "fact" else data["conversations"][0]["summaries"]
     place[-1]["id"] = ""
