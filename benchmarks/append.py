@@ -65,7 +65,7 @@ def bare(path: Path) -> Step:
 def every_row(path: Path) -> Step:
     """
     A hundred messages with every row that Holdfast writes for one, in its own tables, all known beforehand:
-    message, document, fifteen postings (the day is indexed too), the counters of person and conversation, two jobs,
+    message, document, fifteen postings (the day is indexed too), the counters of user and conversation, two jobs,
     the event that tells of it.
     """
     Memory(path, embedder=None).conversation("c", user="u").append({"role": "user", "content": TEXTS[0]})
@@ -80,7 +80,7 @@ def every_row(path: Path) -> Step:
             counters = {"next_seq": n + 1, "chunk_start": 1, "ended_seq": 0, "extracted_seq": 0, "session": 1}
             counters |= {"read_seq": n, "stated_seq": 0, "unread_turns": 0, "ahead_turns": 0}
             db.execute("BEGIN IMMEDIATE")
-            db.execute(sql["save_person"], who | {"next_doc": n + 1, "version": n, "epoch": 0, "created_at": n})
+            db.execute(sql["save_user"], who | {"next_doc": n + 1, "version": n, "epoch": 0, "created_at": n})
             db.execute(sql["save_conversation"], who | counters | {"last_at": n, "created_at": n})
             db.execute(sql["add_message"], (*head, "c", n, "user", None, text, n, 20, 1, n, "{}", n))
             db.execute(sql["add_doc"], (*head, "message", n, "c", n, "", 1, "user", "user", n, 15, len(text), 0, 1, ""))
@@ -111,7 +111,7 @@ def single(path: Path) -> Step:
 
 
 def crowd(path: Path, threads: int) -> Step:
-    """Thirty messages of each of so many people, every one in a thread of their own."""
+    """Thirty messages of each of so many users, every one in a thread of their own."""
     memory = Memory(path, embedder=None)
     chats = [memory.conversation("c", user=f"u{number}") for number in range(threads)]
 

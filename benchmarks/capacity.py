@@ -71,8 +71,8 @@ def measured(calls: Sequence[Callable[[], object]], postmasters: Sequence[int], 
     }
 
 
-def operations(url: str, admin: str, postmasters: Sequence[int], people: int, exchanges: int) -> dict[str, Any]:
-    """Costs of what people cause, the people taking turns, after *people* have got a past of 20 exchanges."""
+def operations(url: str, admin: str, postmasters: Sequence[int], users: int, exchanges: int) -> dict[str, Any]:
+    """Costs of what users cause, the users taking turns, after *users* have got a past of 20 exchanges."""
     rng = random.Random(7)
     nodes = "SELECT result::bigint FROM run_command_on_all_nodes('SELECT pg_current_wal_lsn() - ''0/0''::pg_lsn')"
     here = "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint"
@@ -82,7 +82,7 @@ def operations(url: str, admin: str, postmasters: Sequence[int], people: int, ex
         def written() -> int:
             return sum(int(row[0]) for row in connection.execute(asked.encode()).fetchall())
 
-        chats = [memory.conversation("talk", user=f"user {number}") for number in range(people)]
+        chats = [memory.conversation("talk", user=f"user {number}") for number in range(users)]
 
         def exchange(chat: Any) -> None:
             said = (statement(rng) + " " if rng.random() < 0.25 else "") + sentence(rng)
@@ -128,15 +128,15 @@ def sizes(admin: str) -> dict[str, Any]:
     }
 
 
-def measure(url: str | None, postmasters: list[int], people: int, exchanges: int) -> tuple[str, dict[str, Any]]:
+def measure(url: str | None, postmasters: list[int], users: int, exchanges: int) -> tuple[str, dict[str, Any]]:
     """Which part of the file it is, and that part."""
-    command = f"python benchmarks/capacity.py --measure --people {people} --exchanges {exchanges}"
+    command = f"python benchmarks/capacity.py --measure --users {users} --exchanges {exchanges}"
     if url:
         said = f"{command} --url … --postmasters …"
         return "cluster", {
             "command": said,
             "machine": machine(),
-            "operations": operations(url, url, postmasters, people, exchanges),
+            "operations": operations(url, url, postmasters, users, exchanges),
         }
     folder = Path(tempfile.mkdtemp(prefix="holdfast-bench-"))
     server = get_server(folder, cleanup_mode="stop")
@@ -144,7 +144,7 @@ def measure(url: str | None, postmasters: list[int], people: int, exchanges: int
         admin = server.get_uri()
         initialize(admin)
         pid = int((folder / "postmaster.pid").read_text().split()[0])
-        found = operations(admin.replace("//postgres:@", "//holdfast_app@"), admin, [pid], people, exchanges)
+        found = operations(admin.replace("//postgres:@", "//holdfast_app@"), admin, [pid], users, exchanges)
         return "one server", {"command": command, "machine": machine(), "operations": found, **sizes(admin)}
     finally:
         server.cleanup()
@@ -212,7 +212,7 @@ def show(data: dict[str, Any], users: Sequence[int], habits: Habits, usd: float,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--measure", action="store_true")
-    parser.add_argument("--people", type=int, default=100)
+    parser.add_argument("--users", type=int, default=100)
     parser.add_argument("--exchanges", type=int, default=1_000)
     parser.add_argument("--url")
     parser.add_argument("--postmasters", type=int, nargs="+", default=[])
@@ -225,7 +225,7 @@ def main() -> None:
     asked = parser.parse_args()
     data = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     if asked.measure:
-        part, found = measure(asked.url, asked.postmasters, asked.people, asked.exchanges)
+        part, found = measure(asked.url, asked.postmasters, asked.users, asked.exchanges)
         data[part] = found
         FILE.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
         print(json.dumps(found["operations"], indent=2))

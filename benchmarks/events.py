@@ -1,10 +1,10 @@
 """
 How long an event takes from the write to those who listen, with many streams open at once.
 
-    python benchmarks/events.py [--listeners 500] [--people 50] [--messages 200]
+    python benchmarks/events.py [--listeners 500] [--users 50] [--messages 200]
 
-One server on the loopback address, one process; each listener follows one person over a connection of its own.  Another
-process writes one message after the other, each to the next person.  Told are the times from the moment in which the message
+One server on the loopback address, one process; each listener follows one user over a connection of its own.  Another
+process writes one message after the other, each to the next user.  Told are the times from the moment in which the message
 was on disk until each listener had read its event, how many were told, and what the server took of a core meanwhile.
 """
 
@@ -31,19 +31,19 @@ from holdfast.server.settings import ServerSettings
 WRITER = """
 import sys, time
 from holdfast import Memory
-path, people, messages = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+path, users, messages = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 with Memory(path, embedder=None) as memory:
-    chats = [memory.conversation("c", user=f"u{number}") for number in range(people)]
+    chats = [memory.conversation("c", user=f"u{number}") for number in range(users)]
     for number in range(messages):
-        chats[number % people].append({"role": "user", "content": f"number {number}"})
-        print(f"u{number % people}", number // people + 1, time.time(), flush=True)
+        chats[number % users].append({"role": "user", "content": f"number {number}"})
+        print(f"u{number % users}", number // users + 1, time.time(), flush=True)
 """
 
 
 async def listen(
     port: int, key: str, user: str, ready: asyncio.Semaphore, heard: dict[tuple[str, str], list[float]]
 ) -> None:
-    """Follow one person and note when each message was told."""
+    """Follow one user and note when each message was told."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     head = f"GET /v1/users/{user}/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {key}\r\n\r\n"
     writer.write(head.encode())
@@ -63,20 +63,20 @@ async def measure(path: Path, port: int, key: str, args: argparse.Namespace) -> 
     ready = asyncio.Semaphore(0)
     began = time.perf_counter()
     tasks = [
-        asyncio.create_task(listen(port, key, f"u{number % args.people}", ready, heard))
+        asyncio.create_task(listen(port, key, f"u{number % args.users}", ready, heard))
         for number in range(args.listeners)
     ]
     for _ in tasks:
         await ready.acquire()
     print(f"{args.listeners} streams open after {time.perf_counter() - began:.1f} s")
-    command = [sys.executable, "-c", WRITER, str(path), str(args.people), str(args.messages)]
+    command = [sys.executable, "-c", WRITER, str(path), str(args.users), str(args.messages)]
     used, began = time.process_time(), time.perf_counter()
     done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=True)
     await asyncio.sleep(1)
     used, took = time.process_time() - used, time.perf_counter() - began
     written = {(user, ref): float(at) for user, ref, at in map(str.split, done.stdout.splitlines())}
     waits = sorted(at - written[which] for which, times in heard.items() for at in times)
-    each = args.listeners / args.people
+    each = args.listeners / args.users
     print(
         f"{len(waits)} of {int(len(written) * each)} events told, {took:.1f} s, server and listeners used {used:.1f} s of CPU"
     )
@@ -92,7 +92,7 @@ async def measure(path: Path, port: int, key: str, args: argparse.Namespace) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--listeners", type=int, default=500)
-    parser.add_argument("--people", type=int, default=50)
+    parser.add_argument("--users", type=int, default=50)
     parser.add_argument("--messages", type=int, default=200)
     args = parser.parse_args()
     print(machine())

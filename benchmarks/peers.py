@@ -66,11 +66,11 @@ def vectors(found: list[str]) -> list[list[float]]:
 
 
 class Holdfast:
-    def __init__(self, folder: Path, people: int) -> None:
-        self.said, self.people = texts(1), people
+    def __init__(self, folder: Path, users: int) -> None:
+        self.said, self.users = texts(1), users
         self.memory = Memory(folder / "holdfast.db", embedder=EMBEDDER)
         self.relaxed = Memory(folder / "relaxed.db", embedder=EMBEDDER, config=Config(durable=False))
-        for number in range(people):
+        for number in range(users):
             talk = [{"role": "user", "content": next(self.said)} for _ in range(MEMORIES)]
             self.memory.conversation("all", user=f"u{number}").append(talk)
         self.memory.digest()
@@ -83,15 +83,15 @@ class Holdfast:
 
         yield "add", Case("holdfast append", append(self.chat), "journal wal, synchronous FULL")
         yield "add", Case("holdfast append, durable=False", append(self.loose), "journal wal, synchronous NORMAL")
-        person = self.memory.conversation("all", user="u0")
-        yield "last 20", Case("holdfast load", lambda: person.load(start_seq=MEMORIES - 19, limit=20))
-        people = [self.memory.person(f"u{number}") for number in range(self.people)]
+        user = self.memory.conversation("all", user="u0")
+        yield "last 20", Case("holdfast load", lambda: user.load(start_seq=MEMORIES - 19, limit=20))
+        users = [self.memory.user(f"u{number}") for number in range(self.users)]
         rng = random.Random(3)
-        yield "search", Case("holdfast search (words and vectors)", lambda: rng.choice(people).search(next(self.said)))
+        yield "search", Case("holdfast search (words and vectors)", lambda: rng.choice(users).search(next(self.said)))
 
 
 class Agents:
-    def __init__(self, folder: Path, people: int) -> None:
+    def __init__(self, folder: Path, users: int) -> None:
         session = import_module("agents").SQLiteSession
         self.loop, self.said = asyncio.new_event_loop(), texts(1)
         self.session = session("me", folder / "agents.db")
@@ -112,13 +112,13 @@ class Agents:
 
 
 class LangGraphSqlite:
-    def __init__(self, folder: Path, people: int) -> None:
+    def __init__(self, folder: Path, users: int) -> None:
         store = import_module("langgraph.store.sqlite").SqliteStore
-        self.said, self.count, self.people = texts(1), 0, people
+        self.said, self.count, self.users = texts(1), 0, users
         self.connection = sqlite3.connect(folder / "langgraph.db", check_same_thread=False, isolation_level=None)
         self.store = store(self.connection, index={"dims": StandIn.dim, "embed": vectors, "fields": ["text"]})
         self.store.setup()
-        for number in range(people):
+        for number in range(users):
             for _ in range(MEMORIES):
                 self.put(f"u{number}")
 
@@ -127,7 +127,7 @@ class LangGraphSqlite:
         self.store.put(("memories", user), str(self.count), {"text": next(self.said)})
 
     def search(self, rng: random.Random) -> object:
-        return self.store.search(("memories", f"u{rng.randrange(self.people)}"), query=next(self.said), limit=10)
+        return self.store.search(("memories", f"u{rng.randrange(self.users)}"), query=next(self.said), limit=10)
 
     def cases(self) -> Iterator[tuple[str, Case]]:
         rng = random.Random(3)
@@ -136,11 +136,11 @@ class LangGraphSqlite:
 
 
 class LangGraphMemory(LangGraphSqlite):
-    def __init__(self, folder: Path, people: int) -> None:
+    def __init__(self, folder: Path, users: int) -> None:
         store = import_module("langgraph.store.memory").InMemoryStore
-        self.said, self.count, self.people = texts(1), 0, people
+        self.said, self.count, self.users = texts(1), 0, users
         self.store = store(index={"dims": StandIn.dim, "embed": vectors, "fields": ["text"]})
-        for number in range(people):
+        for number in range(users):
             for _ in range(MEMORIES):
                 self.put(f"u{number}")
 
@@ -153,7 +153,7 @@ class LangGraphMemory(LangGraphSqlite):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--people", type=int, default=5, help="with 500 memories each, of whom one is searched")
+    parser.add_argument("--users", type=int, default=5, help="with 500 memories each, of whom one is searched")
     parser.add_argument("--site", nargs="*", default=[], help="folders in which the peers are installed")
     args = parser.parse_args()
     sys.path += args.site
@@ -162,7 +162,7 @@ def main() -> None:
         cases: list[tuple[str, Case]] = []
         for maker in (Holdfast, Agents, LangGraphSqlite, LangGraphMemory):
             try:
-                cases += maker(Path(folder), args.people).cases()
+                cases += maker(Path(folder), args.users).cases()
             except (ImportError, AttributeError, sqlite3.Error) as error:
                 print(f"{maker.__name__} is skipped: {error}")
         times: dict[str, list[float]] = {case.name: [] for _, case in cases}

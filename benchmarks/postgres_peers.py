@@ -1,7 +1,7 @@
 """
 Holdfast, LangGraph's PostgresStore and mem0 on one PostgreSQL, in turns, in one run.
 
-    python benchmarks/postgres_peers.py [--people 50] [--memories 40] [--calls 100] [--site DIR ...]
+    python benchmarks/postgres_peers.py [--users 50] [--memories 40] [--calls 100] [--site DIR ...]
 
 The peers are no dependencies of this project.  Install them elsewhere and name their folder:
 
@@ -75,7 +75,7 @@ class Holdfast:
         self.memory.digest()
 
     def search(self, user: str, text: str) -> int:
-        return len(self.memory.person(user).search(text, limit=10))
+        return len(self.memory.user(user).search(text, limit=10))
 
     def close(self) -> None:
         self.memory.close()
@@ -168,7 +168,7 @@ def in_turns(peers: list[Peer], calls: int, step: Callable[[Peer, int], object])
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--people", type=int, default=50)
+    parser.add_argument("--users", type=int, default=50)
     parser.add_argument("--memories", type=int, default=40, help="of each")
     parser.add_argument("--calls", type=int, default=100)
     parser.add_argument("--site", type=Path, nargs="*", default=[], help="where the peers are installed")
@@ -179,17 +179,17 @@ def main() -> None:
     print(machine())
     peers = started(server.get_uri())
     try:
-        texts = [sentence(random.Random(number)) for number in range(asked.people * asked.memories)]
-        added = in_turns(peers, len(texts), lambda p, n: p.add(f"u{n % asked.people}", texts[n]))
+        texts = [sentence(random.Random(number)) for number in range(asked.users * asked.memories)]
+        added = in_turns(peers, len(texts), lambda p, n: p.add(f"u{n % asked.users}", texts[n]))
         for peer in peers:
             peer.ready()
         found: dict[str, list[int]] = {peer.name: [] for peer in peers}
         searched = in_turns(
             peers,
             asked.calls,
-            lambda p, n: found[p.name].append(p.search(f"u{n % asked.people}", sentence(random.Random(-1 - n)))),
+            lambda p, n: found[p.name].append(p.search(f"u{n % asked.users}", sentence(random.Random(-1 - n)))),
         )
-        print(f"{len(texts):,} memories of {asked.people} people; ms")
+        print(f"{len(texts):,} memories of {asked.users} users; ms")
         print(f"{'':26}{'add p50':>9}{'p95':>9}{'search p50':>12}{'p95':>9}{'rows mean':>11}{'least':>7}")
         for peer in peers:
             name = peer.name

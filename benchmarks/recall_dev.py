@@ -3,7 +3,7 @@ How well search finds the evidence of questions, per category, over corpora of c
 
     python benchmarks/recall_dev.py --corpus X.corpus.jsonl --gold X.gold.jsonl [--embedder default|none]
 
-corpus  {conv, id, session, seq, time, speaker, text} a line; each conversation becomes one person's.
+corpus  {conv, id, session, seq, time, speaker, text} a line; each conversation becomes one user's.
 gold    {question_id, conv, category, question, gold_ids[], question_date?} a line.
 
 Everything runs through the product: messages are prepared and appended to a store, embedded, and

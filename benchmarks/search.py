@@ -3,7 +3,7 @@ Search in big memories: warm, cold, and by many at once.
 
     python benchmarks/search.py [--turns 5000 50000] [--clients 16] [--folder DIR --keep] [--profile]
 
-One person per size, conversations of 5,000 turns between user and assistant in sittings of 40, each
+One user per size, conversations of 5,000 turns between user and assistant in sittings of 40, each
 turn of 12 words and with a vector; the file is read from the pages that the operating system holds.
 ``warm`` asks again in the same process; ``cold`` does so without a cache of indexes.  Times are told
 as wall clock and, beside it, as processor time of the calling thread, which does not see what else
@@ -51,7 +51,7 @@ PACE_S = 0.25
 
 
 def fill(store: SqliteStore, turns: int) -> None:
-    """A person's turns with their words and vectors; nothing else is derived from them."""
+    """A user's turns with their words and vectors; nothing else is derived from them."""
     rng = random.Random(1)
     for first in range(0, turns, BATCH):
         said = [
@@ -80,7 +80,7 @@ class Asker:
         self.vectors = EMBEDDER.embed(self.questions)
 
     def ask(self, number: int, cache: IndexCache | None) -> list[Hit]:
-        """One search of everything the person's memory holds."""
+        """One search of everything the user's memory holds."""
 
         def work(view: ReadView) -> list[Hit]:
             return search(

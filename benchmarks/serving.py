@@ -14,7 +14,7 @@ Served are, each by uvicorn in a process of its own:
 The last is left out, with a line that says so, unless it can be imported: install langgraph elsewhere, and name the folder
 with --site.
 
-The searched person has 500 messages, and so has the conversation whose context is built (budget 4,000 tokens).  Each client
+The searched user has 500 messages, and so has the conversation whose context is built (budget 4,000 tokens).  Each client
 appends to a conversation of its own.  ``cpu ms`` is the processor time of the server a request, background work
 included; it depends least on what else the machine does.  Cases take turns; each runs so many seconds, and at most 20,000 requests.
 """
@@ -220,7 +220,7 @@ def told(what: str, clients: int, name: str, figures: Figures) -> None:
 
 
 async def listening(served: Served, operator: str, listeners: int) -> None:
-    """How long it takes until every listener of one person's events has heard of a message."""
+    """How long it takes until every listener of one user's events has heard of a message."""
     path = "/v1/users/lena/events"
     streams = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(listeners)]
     for number, (_, writer) in enumerate(streams):
@@ -248,7 +248,7 @@ async def listening(served: Served, operator: str, listeners: int) -> None:
     for _, writer in streams:
         writer.close()
     print(
-        f"events: {listeners} listeners of one person, 10 messages: heard after {statistics.median(every) * 1_000:,.0f} ms "
+        f"events: {listeners} listeners of one user, 10 messages: heard after {statistics.median(every) * 1_000:,.0f} ms "
         f"(median), by the last one after {statistics.median(last) * 1_000:,.0f} ms"
     )
 

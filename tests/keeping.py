@@ -40,7 +40,7 @@ def address(path: str | os.PathLike[str]) -> str:
 
 
 def rows(path: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row of every table about people, whoever may see it."""
+    """Every row of every table about users, whoever may see it."""
     if lender is not None:
         found: dict[str, list[tuple[Any, ...]]] = lender.rows(name_of(path))
         return found

@@ -50,7 +50,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Habits:
-    """What people do: an exchange is a user's message and its reply, with a context before and a digest after."""
+    """What users do: an exchange is a user's message and its reply, with a context before and a digest after."""
 
     kept: int = 400  # messages that a user has stored, in the mean of all users
     active: float = 0.1  # share of users who write on a day

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
         AsyncLedger,
         AsyncMemory,
         AsyncOrders,
-        AsyncPerson,
         AsyncPrompts,
+        AsyncUser,
         AsyncVault,
     )
     from .backups import restore_backup, verify_backup
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from .ledger import Ledger
     from .memory import Memory
     from .orders import Orders
-    from .person import Person
     from .prompts import Prompts
     from .reports import (
         BackfillReport,
@@ -96,8 +95,9 @@ if TYPE_CHECKING:
         Section,
         Summary,
     )
+    from .user import User
     from .vault import Vault
-    from .wrap import PersonMessages, with_memory
+    from .wrap import UserMessages, with_memory
 
 __version__ = "0.1.0"
 
@@ -115,7 +115,7 @@ _HOME = {
     "AsyncEvents": "aio",
     "AsyncOrders": "aio",
     "AsyncMemory": "aio",
-    "AsyncPerson": "aio",
+    "AsyncUser": "aio",
     "AsyncPrompts": "aio",
     "AsyncVault": "aio",
     "Budget": "types",
@@ -156,8 +156,8 @@ _HOME = {
     "News": "reports",
     "Order": "figures",
     "Spent": "figures",
-    "Person": "person",
-    "PersonMessages": "wrap",
+    "User": "user",
+    "UserMessages": "wrap",
     "PresidioDetector": "ingest.presidio",
     "Price": "types",
     "PromptPreview": "figures",
@@ -197,8 +197,8 @@ __all__ = [
     "AsyncLedger",
     "AsyncMemory",
     "AsyncOrders",
-    "AsyncPerson",
     "AsyncPrompts",
+    "AsyncUser",
     "AsyncVault",
     "BackfillReport",
     "Backlog",
@@ -238,8 +238,6 @@ __all__ = [
     "News",
     "Order",
     "Orders",
-    "Person",
-    "PersonMessages",
     "PresidioDetector",
     "Price",
     "PromptPreview",
@@ -264,6 +262,8 @@ __all__ = [
     "TiktokenCounter",
     "Upstream",
     "Usage",
+    "User",
+    "UserMessages",
     "Vault",
     "restore_backup",
     "verify_backup",

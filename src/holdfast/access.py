@@ -1,4 +1,4 @@
-"""The door to the keys of those who ask over the network: operators, apps, and people about themselves."""
+"""The door to the keys of those who ask over the network: operators, apps, and users about themselves."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Access:
         Make a key.
 
         Args:
-            role: ``operator`` may everything, in every org; ``app`` may everything about the people of *org*;
+            role: ``operator`` may everything, in every org; ``app`` may everything about the users of *org*;
                 ``user`` may see and mend what is held about *user*; ``subject`` the same of one *subject* alone.
             org: the tenant.
             user: whose memory, for the last two roles.

@@ -1,5 +1,5 @@
 """
-A question comes in: recall → context, each over one snapshot of one person's memory.
+A question comes in: recall → context, each over one snapshot of one user's memory.
 
 Nothing is taken from memory that is paused or opted out, and no secret is shown.
 """
@@ -33,7 +33,7 @@ from .recall.cache import IndexCache
 from .recall.explained import ranked
 from .recall.search import default_min_score, recent, search
 from .scope import Scope
-from .store.protocol import PersonRow, ReadView, Store, WriteView
+from .store.protocol import ReadView, Store, UserRow, WriteView
 from .text.tokens import count_tokens
 from .types import Fact, Hit, HitKind, Message, Section
 
@@ -87,7 +87,7 @@ class Answering:
         conversation: str | None,
         explain: bool,
     ) -> list[Hit]:
-        """Search one scope; see `Person.search`."""
+        """Search one scope; see `User.search`."""
         vector = self._vector(query)
 
         def work(view: ReadView) -> list[Hit]:
@@ -115,7 +115,7 @@ class Answering:
         return found
 
     def profile(self, scope: Scope, budget_tokens: int, count: Count) -> Section:
-        """What is believed and may be used, as one block; see `Person.profile`."""
+        """What is believed and may be used, as one block; see `User.profile`."""
 
         def look(view: ReadView) -> list[Fact]:
             if state_of(view, scope.subject) != "active":
@@ -171,7 +171,7 @@ class Answering:
         """
         What the model should see next in the scope's conversation.
 
-        Nothing is taken from memory, and nothing is noted, when the person paused it or opted out,
+        Nothing is taken from memory, and nothing is noted, when the user paused it or opted out,
         or the conversation is incognito; ``quiet`` notes nothing of a context that is only looked at.
         """
         strategy = strategy or LAYERED
@@ -182,7 +182,7 @@ class Answering:
             if incognito or state_of(view, scope.subject) != "active":
                 return Material(scope.conversation or "", [], 0, query=query, roll=roll), None, None
             found = self._material(view, query, vector, budget_tokens, strategy, variant)
-            return *found, view.person().epoch
+            return *found, view.user().epoch
 
         material, previous, epoch = self.store.read(scope, look)
         context, prefix = assemble(
@@ -258,7 +258,7 @@ class Answering:
         return material, Prefix.loads(*known) if known else None
 
     def explain(self, scope: Scope, query: str, at_ms: int, limit: int, *, today: bool) -> Explained:
-        """What a question finds and what of it a context would recall; see `Person.explain`."""
+        """What a question finds and what of it a context would recall; see `User.explain`."""
         vector, at = self._vector(query), from_ms(at_ms)
         threshold = self._least_score()
 
@@ -316,8 +316,8 @@ class Answering:
 
 def _note(view: WriteView, epoch: int, variant: str, prefix: Prefix) -> None:
     """Remember the stable part of a context, unless something that it was made from was erased meanwhile."""
-    person = view.person()
-    if person.epoch == epoch and person != PersonRow():
+    user = view.user()
+    if user.epoch == epoch and user != UserRow():
         view.save_prefix(variant, prefix.sha256, prefix.dumps())
 
 

@@ -53,9 +53,9 @@ def verify_backup(backup: str | os.PathLike[str], *, ledgers: Ledgers = ()) -> B
         with _opened(copy) as memory:
             report = memory.doctor()
             replayed = [memory.ledger.replay(ledger, dry_run=True) for ledger in ledgers]
-            people = _count_people(memory)
+            users = _count_users(memory)
     findings = changed + report.findings
-    found = BackupReport(str(source), people, not findings, findings, tuple(replayed))
+    found = BackupReport(str(source), users, not findings, findings, tuple(replayed))
     return changed_to(found, rows=manifest.rows, made_at=manifest.made_at)
 
 
@@ -119,7 +119,7 @@ def _into_database(
         was = digests_of(address, ("erased", "ledger_key", "consent"))
     with Memory(address, config=Config(embed_anew=False)) as memory:
         place = memory.stats().place
-        if not replacing and memory.people(limit=1):
+        if not replacing and memory.users(limit=1):
             raise Conflict("the database holds a memory already", hint="--replace empties it first")
         if replacing:
             known.append(memory.ledger.export())
@@ -183,9 +183,9 @@ def _opened(path: Path) -> Iterator[Memory]:
         yield memory
 
 
-def _count_people(memory: Memory) -> int:
+def _count_users(memory: Memory) -> int:
     number, after = 0, None
-    while page := memory.people(limit=1000, after=after):
+    while page := memory.users(limit=1000, after=after):
         number, after = number + len(page), page[-1]
     return number
 
@@ -218,9 +218,9 @@ def _made_ready(source: Path, part: Path, ledgers: list[Mapping[str, Any]]) -> B
             words = ", ".join(sorted({finding.rule for finding in report.findings}))
             raise StoreCorrupt(f"the backup breaks rules: {words}", hint="take an older one")
         replayed = tuple(memory.ledger.replay(ledger) for ledger in ledgers)
-        people = _count_people(memory)
+        users = _count_users(memory)
         rows = memory.stats().rows
-    return BackupReport(str(source), people, True, (), replayed, rows=rows, made_at=manifest.made_at)
+    return BackupReport(str(source), users, True, (), replayed, rows=rows, made_at=manifest.made_at)
 
 
 def _put_in_place(part: Path, target: Path) -> str:

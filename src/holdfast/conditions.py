@@ -14,7 +14,7 @@ from .types import Fact
 
 def only_if_fact(fact_id: str, holds: Callable[[Fact], bool]) -> AbstractContextManager[None]:
     """
-    The next change of the person's memory is made only if *holds* of this fact, looked at in the same transaction.
+    The next change of the user's memory is made only if *holds* of this fact, looked at in the same transaction.
 
     Raises, out of that change:
         Changed: it does not.

@@ -47,7 +47,7 @@ class Config:
     )
     min_confidence: float = setting(0.7, "Extractions below this confidence are rejected.", least=0, most=1)
     max_memories: int = setting(
-        500, "Facts of one person that are active at a time; the weakest of more are put away, not lost.", least=1
+        500, "Facts of one user that are active at a time; the weakest of more are put away, not lost.", least=1
     )
     decay_half_life_days: float = setting(
         30, "Days after which a fact that nobody stated or used is half as strong.", least=0.01
@@ -75,13 +75,13 @@ class Config:
     )
     statement_timeout_ms: int = setting(
         60_000,
-        "How long a PostgreSQL server may work on one statement about a person; 0 for as long as it takes.",
+        "How long a PostgreSQL server may work on one statement about a user; 0 for as long as it takes.",
         least=0,
     )
     durable: bool = setting(
         True, "Sync the disk before a write is acknowledged; False may lose the last writes at a power cut."
     )
-    index_cache_mb: int = setting(64, "Memory for cached search indexes of people; 0 switches the cache off.", least=0)
+    index_cache_mb: int = setting(64, "Memory for cached search indexes of users; 0 switches the cache off.", least=0)
     embed_anew: bool = setting(
         True, "Embed everybody anew whose vectors another embedder made; else only who says something new."
     )
@@ -123,15 +123,15 @@ class Config:
         default=None, metadata=told("What models may use a day in the whole memory; see Budget.")
     )
     budget_org: Budget | None = field(default=None, metadata=told("What models may use a day for one organisation."))
-    budget_person: Budget | None = field(default=None, metadata=told("What models may use a day for one person."))
+    budget_user: Budget | None = field(default=None, metadata=told("What models may use a day for one user."))
     allow_private_endpoints: tuple[str, ...] = setting(
         (),
-        "Private hosts and networks that keys brought by people and orgs may be sent to, "
+        "Private hosts and networks that keys brought by users and orgs may be sent to, "
         "as `localhost:11434`, `ollama.internal` or `10.0.0.0/8`; none unless named.",
     )
     usage_days: int = setting(400, "Days for which the use of models is kept on record.", least=1)
     event_rows: int = setting(
-        10_000, "Events of one person that are kept on record; up to 256 more wait for their removal.", least=256
+        10_000, "Events of one user that are kept on record; up to 256 more wait for their removal.", least=256
     )
     event_days: int = setting(90, "Days after which an event goes, once something else happens.", least=1)
     scrub_mb: int = setting(
@@ -151,7 +151,7 @@ class Config:
             if value < least or (most is not None and value > most):
                 bounds = f"at least {least}" if most is None else f"from {least} to {most}"
                 raise ConfigError(f"Config.{item.name} is {value}; it must be {bounds}")
-        for name in ("budget", "budget_org", "budget_person"):
+        for name in ("budget", "budget_org", "budget_user"):
             _check_budget(name, getattr(self, name))
         for name, price in self.prices.items():
             if not isinstance(price, Price) or min(price.input, price.output, price.cached or 0) < 0:

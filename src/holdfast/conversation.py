@@ -137,7 +137,7 @@ class Conversation:
         """
         The messages among the last ones that are nearest to *query*, best first.
 
-        It answers "what was it about a minute ago"; `Person.search` looks through everything.
+        It answers "what was it about a minute ago"; `User.search` looks through everything.
 
         Args:
             query: words or a question.

@@ -55,7 +55,7 @@ class TooLarge(BadInput):
 
 
 class EndpointRefused(BadInput):
-    """A key of a person's or an org's own may not be sent there: the address is private, or not plain."""
+    """A key of a user's or an org's own may not be sent there: the address is private, or not plain."""
 
     code = "endpoint-refused"
 

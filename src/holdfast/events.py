@@ -1,4 +1,4 @@
-"""The door to what happened, across people: for those who follow many memories at once, and for operators."""
+"""The door to what happened, across users: for those who follow many memories at once, and for operators."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from .checks import checked_count
 from .pipeline import Pipeline
-from .reports import Event, News, PersonKey
+from .reports import Event, News, UserKey
 from .scope import SELF, Scope, checked_name
 
 _PAGE = 500  # events that are read at once
@@ -17,7 +17,7 @@ class Events:
     What happened; made by `Memory.events`.
 
     Events are rows, written in the transaction that changes something, so every process that opens the memory sees
-    those of all others.  What happened to one person is at `Person.events`.
+    those of all others.  What happened to one user is at `User.events`.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -27,9 +27,9 @@ class Events:
         """Another number whenever somebody has written since the last call, in whatever process; cheap to ask."""
         return self._pipeline.store.changes()
 
-    def news(self, heads: Mapping[PersonKey, int], *, limit: int = 500) -> dict[PersonKey, News]:
+    def news(self, heads: Mapping[UserKey, int], *, limit: int = 500) -> dict[UserKey, News]:
         """
-        What happened to many people at once.
+        What happened to many users at once.
 
         Args:
             heads: by (org, user, bot), the number of the last event that is known of each; 0 for none.
@@ -44,7 +44,7 @@ class Events:
         """
         What happened to a tenant as a whole, newest first: keys made, set, revoked or removed; that somebody was erased.
 
-        Whoever was erased is not named: nothing here is about a person.
+        Whoever was erased is not named: nothing here is about a user.
 
         Args:
             org: the tenant.
@@ -69,7 +69,7 @@ def concerns(event: Event, subject: str | None, conversation: str | None = None)
 
 
 def after_number(pipeline: Pipeline, scope: Scope, after: int, limit: int, conversation: str | None) -> list[Event]:
-    """What happened in a scope after a number, oldest first; see `Person.events`."""
+    """What happened in a scope after a number, oldest first; see `User.events`."""
     found: list[Event] = []
     while len(found) < limit:
         news = _news(pipeline, scope, after)
@@ -83,7 +83,7 @@ def after_number(pipeline: Pipeline, scope: Scope, after: int, limit: int, conve
 
 
 def before_number(pipeline: Pipeline, scope: Scope, before: int | None, limit: int) -> list[Event]:
-    """What happened in a scope before a number, newest first; see `Person.audit`."""
+    """What happened in a scope before a number, newest first; see `User.audit`."""
     found: list[Event] = []
     while len(found) < limit:
         part = _before(pipeline, scope, before)

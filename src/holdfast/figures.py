@@ -93,14 +93,14 @@ class Measure:
 @dataclass(frozen=True, slots=True)
 class Metrics:
     """
-    The measures of some people and days; ``left_out`` people were not counted, as there were too many.
+    The measures of some users and days; ``left_out`` users were not counted, as there were too many.
 
     ``asked_again`` lists the repeated questions, at most 200 of them.
     """
 
     measures: tuple[Measure, ...]
     asked_again: tuple[AskedAgain, ...] = ()
-    people: int = 0
+    users: int = 0
     left_out: int = 0
 
     def measure(self, name: str) -> Measure:
@@ -129,7 +129,7 @@ class StoreStats:
 @dataclass(frozen=True, slots=True)
 class Backlog:
     """
-    Jobs of one ``kind`` in one ``state``, counted across people.
+    Jobs of one ``kind`` in one ``state``, counted across users.
 
     Of ``jobs`` so many are ``due``: nobody works on them, and somebody could.  So many are ``overdue``: ready for more than
     five minutes.  The oldest has been due for ``oldest_due_ms``; ``None`` when none is.
@@ -165,11 +165,11 @@ class Ranked:
 @dataclass(frozen=True, slots=True)
 class Explained:
     """
-    How a question would be answered from memory, as `Person.explain` found it.
+    How a question would be answered from memory, as `User.explain` found it.
 
     ``threshold`` is the score from which something is recalled, ``limit`` how many may be.  ``past`` are facts that held
     at ``at`` and do not any more: they are not in the index, so they are not ranked.  ``state`` is what the
-    person chose; nothing is found unless it is ``active``.
+    user chose; nothing is found unless it is ``active``.
     """
 
     query: str

@@ -19,7 +19,7 @@ _STATES = ("paused", "opted-out")
 
 
 class Ledger:
-    """What was erased from this memory, and what people chose; made by `Memory.ledger`."""
+    """What was erased from this memory, and what users chose; made by `Memory.ledger`."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
@@ -33,8 +33,8 @@ class Ledger:
         """
         key, rows = self._pipeline.store.ledger()
         chosen = [
-            {"org": person.org, "user": person.user, "bot": person.bot, **asdict(row)}
-            for person, row in self._pipeline.store.choices()
+            {"org": user.org, "user": user.user, "bot": user.bot, **asdict(row)}
+            for user, row in self._pipeline.store.choices()
         ]
         return {"format": FORMAT, "key": key, "erased": [asdict(row) for row in rows], "choices": chosen}
 
@@ -51,7 +51,7 @@ class Ledger:
         Args:
             data: what `export` returned.
             dry_run: change nothing; say what is still held.
-            progress: called now and then with how many people were looked at.
+            progress: called now and then with how many users were looked at.
 
         Raises:
             BadInput: not a ledger.
@@ -67,17 +67,17 @@ class Ledger:
         if key and not dry_run:
             store.take_ledger(key, ())  # what is erased now is noted under the same key
         counts: dict[str, int] = {}
-        people = 0
-        for person, found in replay.people(key, fresh, progress):
-            people += 1
+        users = 0
+        for user, found in replay.users(key, fresh, progress):
+            users += 1
             for kind, number in found.counts().items():
                 counts[kind] = counts.get(kind, 0) + number
             if not dry_run:
-                replay.erase(person, found)
+                replay.erase(user, found)
         chosen = replay.choose(choices, dry_run=dry_run)
         if key and not dry_run:
             store.take_ledger(key, fresh)
-        return ReplayReport(people=people, held=counts, choices=chosen, entries=len(rows), dry_run=dry_run)
+        return ReplayReport(users=users, held=counts, choices=chosen, entries=len(rows), dry_run=dry_run)
 
 
 def _checked(data: Mapping[str, Any]) -> tuple[str, list[ErasedRow], list[tuple[Scope, ConsentRow]]]:

@@ -1,5 +1,5 @@
 """
-The front door: `Memory`, with a `Conversation` and a `Person` behind it.
+The front door: `Memory`, with a `Conversation` and a `User` behind it.
 
 It mints scopes, checks what callers give, and hands over to the pipeline; it holds no logic of its
 own.  ``aio.py`` is generated from this file.
@@ -35,7 +35,6 @@ from .llm.protocol import Closable, LanguageModel
 from .measures.report import metrics, window_of
 from .observing import Watcher
 from .orders import Orders
-from .person import Person
 from .pipeline import Pipeline
 from .reports import BackfillReport, DigestReport, Report, Usage
 from .scope import SELF, Scope, checked_name, scope_of
@@ -43,6 +42,7 @@ from .store import open_store
 from .store.examine import examined
 from .store.queries import newest
 from .types import Job
+from .user import User
 from .vault import Vault
 
 
@@ -149,29 +149,29 @@ class Memory:
         name = secrets.token_hex(8) if id is None else checked_name("conversation id", id)
         return Conversation(self._pipeline, scope.within(name), strategy, incognito=incognito)
 
-    def person(self, user: str, *, org: str = "default", bot: str = "default", subject: str | None = None) -> Person:
+    def user(self, user: str, *, org: str = "default", bot: str = "default", subject: str | None = None) -> User:
         """
         What is held about one user: of everything, or of one *subject* (and the user) alone.
 
         Raises:
             BadInput: a name is empty, too long, or holds control characters.
         """
-        return Person(self._pipeline, scope_of(org, bot, user, subject))
+        return User(self._pipeline, scope_of(org, bot, user, subject))
 
-    def import_(self, data: Mapping[str, Any]) -> Person:
+    def import_(self, data: Mapping[str, Any]) -> User:
         """
-        Take back what `Person.export` returned, into the person that it names.
+        Take back what `User.export` returned, into the user that it names.
 
         Raises:
             BadInput: not an export, or one that was damaged; nothing was stored.
-            Conflict: something is held about that person already, or they opted out.
+            Conflict: something is held about that user already, or they opted out.
         """
         if not isinstance(data, Mapping):
-            raise BadInput("this is not the export of a person", hint="pass what export() returned")
+            raise BadInput("this is not the export of a user", hint="pass what export() returned")
         named = {name: checked_name(name, data.get(name)) for name in ("user", "org", "bot")}
-        person = self.person(named["user"], org=named["org"], bot=named["bot"])
-        person.import_(data)
-        return person
+        user = self.user(named["user"], org=named["org"], bot=named["bot"])
+        user.import_(data)
+        return user
 
     def digest(self, timeout_s: float | None = None) -> DigestReport:
         """
@@ -305,24 +305,24 @@ class Memory:
         bot: str | None = None,
         since: date | None = None,
         until: date | None = None,
-        most_people: int = 1_000,
+        most_users: int = 1_000,
     ) -> Metrics:
         """
-        How well memory serves, counted from what is stored; for operators.  It reads every message of the people.
+        How well memory serves, counted from what is stored; for operators.  It reads every message of the users.
 
         Args:
             org: only this tenant.
             bot: only this assistant.
             since: the first day (UTC) that counts.
             until: the last day (UTC) that counts.
-            most_people: count at most so many, by key; ``left_out`` says how many there are beyond.
+            most_users: count at most so many, by key; ``left_out`` says how many there are beyond.
 
         Raises:
             BadInput: the days cannot be used.
         """
         window = window_of(since, until, self._pipeline.now_ms())
         everybody = [one for one in self._everybody() if org in (None, one[0]) and bot in (None, one[2])]
-        counted = everybody[: checked_count("most_people", most_people)]
+        counted = everybody[: checked_count("most_users", most_users)]
         used = self.usage(by=("model",), since=since, until=until, org=org, bot=bot)
         jobs = [job for job in self.jobs() if org in (None, job.org) and bot in (None, job.bot)]
         scopes = [Scope(org=o, bot=b, user=u) for o, u, b in counted]
@@ -330,7 +330,7 @@ class Memory:
 
     def _everybody(self) -> Iterator[tuple[str, str, str]]:
         after = None
-        while page := self.people(after=after):
+        while page := self.users(after=after):
             yield from page
             after = page[-1]
 
@@ -377,7 +377,7 @@ class Memory:
 
     @property
     def events(self) -> Events:
-        """What happened, across people: for those who follow many at once, and for operators."""
+        """What happened, across users: for those who follow many at once, and for operators."""
         return Events(self._pipeline)
 
     @property
@@ -385,9 +385,9 @@ class Memory:
         """Long work that requests ordered, on record for every process of a service."""
         return Orders(self._pipeline)
 
-    def people(self, *, limit: int = 1000, after: tuple[str, str, str] | None = None) -> list[tuple[str, str, str]]:
+    def users(self, *, limit: int = 1000, after: tuple[str, str, str] | None = None) -> list[tuple[str, str, str]]:
         """``(org, user, bot)`` of everybody with a memory, by key; for operators."""
-        return self._pipeline.store.people(limit=limit, after=after)
+        return self._pipeline.store.users(limit=limit, after=after)
 
     def close(self) -> None:
         """Finish what was accepted and let go of the file; pending jobs stay in it."""

@@ -18,7 +18,7 @@ too: ``claim``, ``takeover`` (from a worker whose lease had ended), ``lost`` (so
 with 1 at the beginning of an attempt and -1 at its end.
 
 ``context.tokens`` (of a section) with its tokens, ``context.prefix`` (``reused`` or ``changed``) with 1.  Of a model's name,
-``own`` for those that people brought and ``other`` for those that nobody set up: ``tokens.input``, ``tokens.cached`` (input that
+``own`` for those that users brought and ``other`` for those that nobody set up: ``tokens.input``, ``tokens.cached`` (input that
 the provider had kept) and ``tokens.output`` with how many; ``model.failed`` of ``provider/kind`` with 1.
 """
 P = ParamSpec("P")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .figures import Order
 from .pipeline import Pipeline
-from .reports import PersonKey
+from .reports import UserKey
 
 _KEPT_MS = 7 * 86_400_000  # how long what is over stays on record
 
@@ -14,7 +14,7 @@ class Orders:
     Long work on record; made by `Memory.orders`.
 
     Whoever works on an order saves it every few seconds, so that others see how far it is, and that it goes on.  A row
-    holds figures, ids and states, never a word that anybody said, and goes when its person is erased.
+    holds figures, ids and states, never a word that anybody said, and goes when its user is erased.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -32,8 +32,8 @@ class Orders:
         """The order of that id."""
         return self._store.order(order_id)
 
-    def newest(self, limit: int = 20, *, of: PersonKey | None = None) -> list[Order]:
-        """At most *limit* orders, the newest first: of one person (org, user, bot), or of all."""
+    def newest(self, limit: int = 20, *, of: UserKey | None = None) -> list[Order]:
+        """At most *limit* orders, the newest first: of one user (org, user, bot), or of all."""
         return self._store.orders(limit=limit, of=of)
 
     def stop(self, order_id: str) -> bool:

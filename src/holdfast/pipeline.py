@@ -131,14 +131,14 @@ class Pipeline:
         self.shown.forget()
 
     def _order_vectors(self) -> int:
-        """Have everybody embedded anew whose vectors are by another embedder; how many people."""
+        """Have everybody embedded anew whose vectors are by another embedder; how many users."""
         return self._reembed.order() if self._reembed is not None else 0
 
     def append(
         self, scope: Scope, given: MessageLike | Sequence[MessageLike], key: str | None, *, incognito: bool = False
     ) -> Receipt:
         """
-        Store messages, unless the person does not want that; when this returns they are on disk.
+        Store messages, unless the user does not want that; when this returns they are on disk.
 
         What the rules' gate takes for a statement is read at once, so that the next reply already
         knows it; everything else waits for the background.
@@ -185,7 +185,7 @@ class Pipeline:
             return Receipt(seqs, duplicate=True)
         changes: tuple[FactChange, ...] = ()
         if inline:
-            changes = drain(self.queue, kinds=("extract",), person=scope, ahead_ms=INLINE_GRACE_MS).changes
+            changes = drain(self.queue, kinds=("extract",), user=scope, ahead_ms=INLINE_GRACE_MS).changes
         if self._workers is not None:
             self._workers.wake()
         learned = tuple(change for change in changes if change.op != "rejected")
@@ -226,7 +226,7 @@ class Pipeline:
 
         before = self.store.read(scope, lambda view: view.conversation())
         if before is not None and before.chunk_start <= before.ended_seq < before.next_seq - 1:
-            drain(self.queue, kinds=("chunk",), person=scope)  # an earlier end is still waiting to be one
+            drain(self.queue, kinds=("chunk",), user=scope)  # an earlier end is still waiting to be one
         self.store.write(scope, work)
         if self._workers is not None:
             self._workers.wake()
@@ -242,7 +242,7 @@ class Pipeline:
             return rewritten(checked, checked.content, self.config)
 
         if self.store.read(scope, lambda view: state_of(view, scope.subject)) != "active":
-            raise Conflict("the person does not want anything written now", hint="forget(seq) works; or resume() first")
+            raise Conflict("the user does not want anything written now", hint="forget(seq) works; or resume() first")
         receipt = self.eraser.change(scope, one_message(seq, rewrite), reread=seq)
         if self.kits.reads(scope):
             self.store.write(scope, lambda view: self._have_read(view, seq))
@@ -260,7 +260,7 @@ class Pipeline:
         """Order what one conversation calls for, and do it now."""
         # what a model has not told is looked for range by range
         self.store.write(scope, lambda view: self.choices.take_up(view, "", self.now_ms()))
-        return drain(self.queue, person=scope)
+        return drain(self.queue, user=scope)
 
     def rebuild(
         self,
@@ -281,7 +281,7 @@ class Pipeline:
         return report
 
     def consolidate(self, scope: Scope, *, dry_run: bool) -> ConsolidationReport:
-        """Merge what says the same; see `Person.consolidate`."""
+        """Merge what says the same; see `User.consolidate`."""
         return self.kits.of(scope).consolidation.now(scope, dry_run=dry_run)
 
     def check_price(self, address: Address) -> None:
@@ -289,7 +289,7 @@ class Pipeline:
         Raises:
             ConfigError: there is a budget in dollars and nobody knows the price of the model at *address*.
         """
-        budgets = (self.config.budget, self.config.budget_org, self.config.budget_person)
+        budgets = (self.config.budget, self.config.budget_org, self.config.budget_user)
         if any(budget is not None and budget.usd_per_day is not None for budget in budgets):
             Asking(self.store, self.config, from_address(address), self.now_ms)
 
@@ -306,15 +306,15 @@ class Pipeline:
         return Trial(kit.asking, kit.rebuilder.remake).preview(scope, name, text, limit, dry_run=dry_run)
 
     def digest(self, timeout_s: float | None, scope: Scope | None = None) -> DigestReport:
-        """Run everything that is due, for all people or for one; waits for this process's own threads."""
+        """Run everything that is due, for all users or for one; waits for this process's own threads."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         self.uses.flush(scope)
-        report = drain(self.queue, person=scope, deadline=deadline)
+        report = drain(self.queue, user=scope, deadline=deadline)
         if self._order_vectors():
-            report += drain(self.queue, person=scope, deadline=deadline)
+            report += drain(self.queue, user=scope, deadline=deadline)
         if self._workers is not None:
             self._workers.join_idle(deadline)
-            report += drain(self.queue, person=scope, deadline=deadline)
+            report += drain(self.queue, user=scope, deadline=deadline)
         return report
 
     def hurry(self, job_id: str) -> bool:

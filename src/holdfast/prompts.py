@@ -1,4 +1,4 @@
-"""The door to one person's own words for what models shall do."""
+"""The door to one user's own words for what models shall do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .jobs.wording import CUSTOM, in_words
 from .pipeline import Pipeline
 from .privacy.choices import state_of
 from .scope import Scope
-from .store.protocol import PersonRow, WriteView
+from .store.protocol import UserRow, WriteView
 from .store.values import PromptRow
 from .text.clean import storable
 from .types import PromptVersion
@@ -25,7 +25,7 @@ class Prompts:
     """
     What models are told to do for one user: ``chunk_summary``, ``meta_summary``, ``fact_extraction``.
 
-    Own words take the place of ours for what to do; the shape of the answer and what keeps people's words
+    Own words take the place of ours for what to do; the shape of the answer and what keeps users's words
     from being taken for instructions stay as they are.  They count from the next call of a model on.
     """
 
@@ -128,8 +128,8 @@ class Prompts:
         def work(view: WriteView) -> PromptRow:
             if state_of(view, None) == "opted-out":
                 raise Conflict("the user does not want anything remembered", hint="opt_in() first")
-            if view.person() == PersonRow():
-                view.save_person(PersonRow(epoch=now_ms), now_ms)
+            if view.user() == UserRow():
+                view.save_user(UserRow(epoch=now_ms), now_ms)
             own = [row for row in view.prompts() if row.name == name]
             row = PromptRow(name, max((one.version for one in own), default=0) + 1, text, now_ms, draft)
             view.add_prompt(row)

@@ -85,14 +85,14 @@ class Event:
     """
     Something that happened, told without a word of what was said; the audit of a memory is made of these.
 
-    ``id`` counts up within the person without a gap.  ``kind`` is one of ``message.added``, ``message.edited``,
+    ``id`` counts up within the user without a gap.  ``kind`` is one of ``message.added``, ``message.edited``,
     ``message.deleted``; ``fact.added``, ``.confirmed``, ``.changed``, ``.replaced``, ``.corrected``, ``.ended`` (taken
     back, put away, merged, not found again) and ``.forgotten``; ``summary.made``, ``.stale``, ``.removed``;
     ``episode.added``, ``.removed``; ``job.queued``, ``.running``, ``.progress``, ``.done``, ``.failed``,
     ``.cancelled``; ``consent.changed``, ``prompt.changed``, ``erased``; of an org ``key.made``, ``key.revoked``, ``vault.set``, ``vault.removed``.
 
     ``actor`` is the id of the key that did it, ``local`` for a program that uses the library, ``background`` for work
-    that nobody waited for.  ``subject`` and ``conversation`` are ``""`` where it concerns the person as a whole, and
+    that nobody waited for.  ``subject`` and ``conversation`` are ``""`` where it concerns the user as a whole, and
     after the place was erased.  ``ref`` names the thing: the id of a fact, summary, job or key, the number of a message
     (``7``) or the first and the last of several (``7-8``), the range of episodes, the state that was chosen, the name
     of a prompt.
@@ -110,14 +110,14 @@ class Event:
     ref: str
 
 
-PersonKey = tuple[str, str, str]
+UserKey = tuple[str, str, str]
 """(org, user, bot): whose memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class News:
     """
-    What happened to one person after a number.
+    What happened to one user after a number.
 
     ``events`` come oldest first, without gaps, as many as were asked for at most; ``newest`` is the number of the
     newest there is, 0 when there is none.  ``lost``: some after that number were removed from the record, so that
@@ -131,7 +131,7 @@ class News:
 
 @dataclass(frozen=True, slots=True)
 class PruneReport:
-    """What `Person.prune` put away (``archived``) and how many facts are ``active`` now, of all subjects."""
+    """What `User.prune` put away (``archived``) and how many facts are ``active`` now, of all subjects."""
 
     archived: tuple[Fact, ...] = ()
     active: int = 0
@@ -177,7 +177,7 @@ class Merged:
 @dataclass(frozen=True, slots=True)
 class ConsolidationReport:
     """
-    What `Person.consolidate` merged.
+    What `User.consolidate` merged.
 
     ``refused`` says, for each text that a model wrote and that was not believed, why; ``tokens`` are those of
     the model's calls.
@@ -280,11 +280,11 @@ class ReplayReport:
     """
     What of a ledger of erasures a copy still held, and lost again unless it was a dry run.
 
-    ``held`` counts it by kind (``person``, ``subject``, ``conversation``, ``message``, ``fact``), of so many ``people``;
+    ``held`` counts it by kind (``user``, ``subject``, ``conversation``, ``message``, ``fact``), of so many ``users``;
     ``choices`` are those to pause or opt out that did not hold here; the ledger has so many ``entries``.
     """
 
-    people: int = 0
+    users: int = 0
     held: Mapping[str, int] = field(default_factory=dict)
     choices: int = 0
     entries: int = 0
@@ -305,14 +305,14 @@ class BackupReport:
     """
     A backup that was looked at or put back.
 
-    It holds so many ``people`` and is ``sound``, or breaks the rules in ``findings``.  ``replayed`` has an entry
+    It holds so many ``users`` and is ``sound``, or breaks the rules in ``findings``.  ``replayed`` has an entry
     for each ledger: what of it was still there.  After a restore ``path`` is where it stands now, ``replaced`` the
     file that was there before.  ``rows`` counts them by table; they and a SHA-256 of each table are compared with what
     was noted in the file when it was made, at ``made_at`` (``None``: nothing was noted, by an older version).
     """
 
     backup: str
-    people: int
+    users: int
     sound: bool
     findings: tuple[Finding, ...] = ()
     replayed: tuple[ReplayReport, ...] = ()

@@ -29,10 +29,10 @@ class Scope:
     """
     org › bot › user › subject › conversation.
 
-    ``org``, ``bot`` and ``user`` name one person's memory, which is one key range in every table.
+    ``org``, ``bot`` and ``user`` name one user's memory, which is one key range in every table.
     ``subject`` is whom or what a conversation is about: ``"self"`` unless the caller named a pet,
-    a patient, a project.  ``None`` stands for all of the person's subjects; only a `Person` has
-    such a scope, a conversation never.  ``conversation`` is ``None`` for calls about a person.
+    a patient, a project.  ``None`` stands for all of the user's subjects; only a `User` has
+    such a scope, a conversation never.  ``conversation`` is ``None`` for calls about a user.
     """
 
     org: str
@@ -42,16 +42,16 @@ class Scope:
     conversation: str | None = None
 
     @property
-    def person(self) -> tuple[str, str, str]:
-        """The key of one person's memory, in the order of the columns: org, user, bot."""
+    def user_key(self) -> tuple[str, str, str]:
+        """The key of one user's memory, in the order of the columns: org, user, bot."""
         return (self.org, self.user, self.bot)
 
     def about(self, subject: str | None) -> Scope:
-        """The same person, seen for *subject* alone."""
+        """The same user, seen for *subject* alone."""
         return replace(self, subject=subject)
 
     def within(self, conversation: str) -> Scope:
-        """The same person and subject, in *conversation*."""
+        """The same user and subject, in *conversation*."""
         return replace(self, conversation=conversation)
 
 
@@ -60,7 +60,7 @@ def checked_name(what: str, value: object) -> str:
     Return *value* when it can name an org, bot, user, subject or conversation.
 
     Any text is a name as it stands: nothing is stripped, folded or normalised, so two names that
-    differ in one code point are two people.
+    differ in one code point are two users.
 
     Raises:
         BadInput: not a string, empty, longer than 200 characters, or holding a NUL, a control

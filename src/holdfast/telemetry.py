@@ -26,10 +26,10 @@ from .errors import ConfigError, HoldfastError
 from .jobs.asking import Asking
 from .llm.protocol import Answer
 from .memory import Memory
-from .person import Person
 from .reports import DigestReport, ErasureReceipt, Receipt
 from .scope import Scope
 from .types import FactChange
+from .user import User
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 MAX_TEXT_CHARS = 4_000
@@ -60,14 +60,14 @@ _CALLS = (
     _Call(Conversation, "clear", "delete_memory"),
     _Call(Conversation, "context", "search_memory", QUERY),
     _Call(Conversation, "recall", "search_memory", QUERY),
-    _Call(Person, "search", "search_memory", QUERY),
-    _Call(Person, "remember", "upsert_memory"),
-    _Call(Person, "correct", "update_memory", FACT),
-    _Call(Person, "never_true", "update_memory", FACT),
-    _Call(Person, "restore", "update_memory", FACT),
-    _Call(Person, "forget", "delete_memory", FACT),
-    _Call(Person, "clear", "delete_memory"),
-    _Call(Person, "erase", "delete_memory"),
+    _Call(User, "search", "search_memory", QUERY),
+    _Call(User, "remember", "upsert_memory"),
+    _Call(User, "correct", "update_memory", FACT),
+    _Call(User, "never_true", "update_memory", FACT),
+    _Call(User, "restore", "update_memory", FACT),
+    _Call(User, "forget", "delete_memory", FACT),
+    _Call(User, "clear", "delete_memory"),
+    _Call(User, "erase", "delete_memory"),
     _Call(Memory, "digest", "holdfast.digest"),
 )
 _originals: list[tuple[type, str, Any]] = []
@@ -213,7 +213,7 @@ class _Models:
 def _before(door: Any, call: _Call, args: tuple[Any, ...], more: Mapping[str, Any], *, content: bool) -> Attributes:
     """What is known of a call when it begins."""
     found: Attributes = {"gen_ai.operation.name": call.operation, "gen_ai.provider.name": "holdfast"}
-    if isinstance(door, Conversation | Person):
+    if isinstance(door, Conversation | User):
         found |= {"gen_ai.memory.store.id": store_id(door._scope)} | _within(door._scope)
     if call.given is None:
         return found

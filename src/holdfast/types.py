@@ -148,7 +148,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A candidate that was not believed, with the reason; kept so that people can ask why."""
+    """A candidate that was not believed, with the reason; kept so that users can ask why."""
 
     candidate: Candidate
     reason: str
@@ -252,7 +252,7 @@ class Section:
 @dataclass(frozen=True, slots=True)
 class Consent:
     """
-    What a person chose about memory.
+    What a user chose about memory.
 
     ``state`` is ``active``, ``paused`` (what exists is kept and not used, nothing is written) or
     ``opted-out``, since ``since``.  ``never`` lists topics that are not to be remembered.
@@ -289,7 +289,7 @@ class Budget:
 @dataclass(frozen=True, slots=True)
 class PromptVersion:
     """
-    One version of a person's own prompt; of those that are no ``draft`` the newest is used.
+    One version of a user's own prompt; of those that are no ``draft`` the newest is used.
 
     ``text`` is empty where they went back to the words that come with the library.  ``digest`` stands in the
     ``source`` of what it wrote.
@@ -335,7 +335,7 @@ class Detector(Protocol):
     """
     Finds what must not be remembered.
 
-    ``kind`` is a word for people: it stands in ``[… removed]`` and in ``Receipt.discarded``.
+    ``kind`` is a word for users: it stands in ``[… removed]`` and in ``Receipt.discarded``.
     """
 
     @property
@@ -351,7 +351,7 @@ class Job:
     """
     One standing piece of background work.
 
-    ``key`` is unique within the person: ``kind`` and the lane it keeps in order.  ``state`` is
+    ``key`` is unique within the user: ``kind`` and the lane it keeps in order.  ``state`` is
     ``ready``, ``waiting`` (its model may not be asked now), ``running``, ``dead`` or ``cancelled``; finished work
     leaves no row.  ``wanted`` is how far the work should reach (a message number); it rises while the job waits or
     runs.  ``fence`` rises with each claim: a worker whose fence is old can write nothing.

@@ -1,7 +1,7 @@
 """
 A memory in which every text that anybody can put in is hostile.
 
-One person for each group of payloads; the group is their name, their assistant's, their conversation's and its subject's, what
+One user for each group of payloads; the group is their name, their assistant's, their conversation's and its subject's, what
 they and the assistant say, what is believed about them, what it was before, what a model wrote about it, what they do not
 want remembered, and why a job failed.
 """
@@ -39,17 +39,17 @@ def _hostile(request: Request) -> str | Exception:
 
 
 def hostile(memory: Memory) -> list[dict[str, str]]:
-    """Tell it; the names of each person, for the paths of pages."""
-    people = []
+    """Tell it; the names of each user, for the paths of pages."""
+    users = []
     for number, words in enumerate(GROUPS):
         org = words if number == 0 else "default"  # one tenant is enough: its name stands in the same places
         _talk(memory, org, number, words)
         memory.access.create("app", org=org, name=words, expires_at=timedelta(days=1))
-        people.append({"person": words, "conversation": words, "org": org, "bot": words})
+        users.append({"user": words, "conversation": words, "org": org, "bot": words})
     memory.digest()
-    for names in people:
+    for names in users:
         names |= _believe(memory, names)
-    return people
+    return users
 
 
 def _talk(memory: Memory, org: str, number: int, words: str) -> None:
@@ -71,19 +71,19 @@ def _talk(memory: Memory, org: str, number: int, words: str) -> None:
 
 
 def _believe(memory: Memory, names: dict[str, str]) -> dict[str, str]:
-    words = names["person"]
-    person = memory.person(words, org=names["org"], bot=names["bot"])
-    person.remember(category="hobby", key=words, value="before")
-    change = person.remember(category="hobby", key=words, value=words)
-    own = person.remember(category=words, key=words, value=words)
-    person.remember(words)
-    mistaken = person.remember(category="food", key="likes", value=words)
+    words = names["user"]
+    user = memory.user(words, org=names["org"], bot=names["bot"])
+    user.remember(category="hobby", key=words, value="before")
+    change = user.remember(category="hobby", key=words, value=words)
+    own = user.remember(category=words, key=words, value=words)
+    user.remember(words)
+    mistaken = user.remember(category="food", key="likes", value=words)
     assert change.fact is not None
     assert own.fact is not None
     if mistaken.fact is not None:
-        person.never_true(mistaken.fact.id)
-    person.never_remember(f"never {words}")
-    person.prompts.set("chunk_summary", words)
+        user.never_true(mistaken.fact.id)
+    user.never_remember(f"never {words}")
+    user.prompts.set("chunk_summary", words)
     dead = [job.id for job in memory.jobs("dead") if (job.org, job.user, job.bot) == (names["org"], words, words)]
     assert dead, "no job failed with hostile words"
     (chunk, *_) = memory.conversation(words, user=words, org=names["org"], bot=names["bot"]).summaries(1)

@@ -1,4 +1,4 @@
-"""How a page is judged: by axe-core, by whether it fits its width, and by people who look at pictures of it."""
+"""How a page is judged: by axe-core, by whether it fits its width, and by users who look at pictures of it."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 Every page there is, in every state that it can be in: what `test_every_page.py` and `test_no_script_gets_in.py` visit.
 
 To have a page looked at, add a line to the list of its group. The path may hold the names of the memory that it is visited in,
-``{person}``, ``{conversation}``, ``{chunk}``, ``{fact}``, ``{job}``, ``{org}``, ``{bot}``, ``{paused}``, ``{gone}`` (see `story.py`);
+``{user}``, ``{conversation}``, ``{chunk}``, ``{fact}``, ``{job}``, ``{org}``, ``{bot}``, ``{paused}``, ``{gone}`` (see `story.py`);
 they are put in percent-encoded, and ``?org=`` and ``?bot=`` are added where they are not ``default``. ``ready`` is a selector that must be there before the page is judged.
 
 The page is then looked at in light and dark, at 1,280 and 320 pixels, and with hostile text in every stored field.
@@ -30,7 +30,7 @@ class Visit:
     path: str
     who: str | None = "operator"
     world: str = "rich"
-    user: str = "person"
+    user: str = "user"
     ready: str = "main"
     hostile: bool = True
     status: int = 200
@@ -43,39 +43,39 @@ class Visit:
 SHELL: list[Visit] = [
     Visit("sign in", "/sign-in", who=None),
     Visit("sign in to a page", "/sign-in?next=%2Fme", who=None),
-    Visit("no such page", "/dashboard/{person}", status=404),
+    Visit("no such page", "/dashboard/{user}", status=404),
 ]
-TALK = "/dashboard/conversations/{person}/{conversation}"
+TALK = "/dashboard/conversations/{user}/{conversation}"
 CONVERSATIONS: list[Visit] = [
     Visit("conversations", "/dashboard/conversations"),
     Visit("conversations: none", "/dashboard/conversations", world="bare"),
     Visit("conversations: nobody of that name", "/dashboard/conversations?name=zzz"),
-    Visit("conversations of a user", "/dashboard/conversations/{person}"),
-    Visit("conversations of a user: none of that name", "/dashboard/conversations/{person}?name={fact}"),
+    Visit("conversations of a user", "/dashboard/conversations/{user}"),
+    Visit("conversations of a user: none of that name", "/dashboard/conversations/{user}?name={fact}"),
     Visit("conversation", TALK, ready="#transcript"),
     Visit("conversation: a chunk", TALK + "?chunk={chunk}", ready="#chunk h2"),
     Visit("conversation: an estimate", TALK + "?make=chunk&first=1&last=12", ready=".estimate"),
     Visit("conversation: what cannot be made", TALK + "?make=meta&first=1&last=1", ready=".estimate"),
-    Visit("conversation: a context", TALK + "?query={person}", ready="#context .total"),
-    Visit("conversation: a comparison", TALK + "?query={person}&against=1", ready="#comparison"),
+    Visit("conversation: a context", TALK + "?query={user}", ready="#context .total"),
+    Visit("conversation: a comparison", TALK + "?query={user}&against=1", ready="#comparison"),
     Visit("conversation: just changed", TALK + "?said=edited", ready="#notice"),
     Visit("conversation: paused", "/dashboard/conversations/{paused}/c1", hostile=False),
-    Visit("conversation: opted out", "/dashboard/conversations/{person}/web-42", hostile=False),
+    Visit("conversation: opted out", "/dashboard/conversations/{user}/web-42", hostile=False),
     Visit("conversation: failed", "/dashboard/conversations/tomasz/broken", hostile=False, ready=".callout.bad"),
-    Visit("conversation: not there", "/dashboard/conversations/{person}/{fact}", status=404),
+    Visit("conversation: not there", "/dashboard/conversations/{user}/{fact}", status=404),
 ]
-PEOPLE: list[Visit] = [
-    Visit("people", "/dashboard/people"),
-    Visit("people: searched", "/dashboard/people?q=pri", hostile=False),
-    Visit("people: none", "/dashboard/people", world="bare", hostile=False),
-    Visit("person", "/dashboard/people/{person}"),
-    Visit("person: pets", "/dashboard/people/{owner}", hostile=False),
-    Visit("person: paused", "/dashboard/people/{paused}", hostile=False),
-    Visit("person: opted out", "/dashboard/people/{gone}", hostile=False),
-    Visit("person: nobody", "/dashboard/people/{person}", world="bare", hostile=False),
-    Visit("belief", "/dashboard/people/{person}/belief?category=dietary"),
-    Visit("belief: many values", "/dashboard/people/{person}/belief?category=hobby&key={person}"),
-    Visit("belief: none", "/dashboard/people/{person}/belief?category=nothing", hostile=False),
+USERS: list[Visit] = [
+    Visit("users", "/dashboard/users"),
+    Visit("users: searched", "/dashboard/users?q=pri", hostile=False),
+    Visit("users: none", "/dashboard/users", world="bare", hostile=False),
+    Visit("user", "/dashboard/users/{user}"),
+    Visit("user: pets", "/dashboard/users/{owner}", hostile=False),
+    Visit("user: paused", "/dashboard/users/{paused}", hostile=False),
+    Visit("user: opted out", "/dashboard/users/{gone}", hostile=False),
+    Visit("user: nobody", "/dashboard/users/{user}", world="bare", hostile=False),
+    Visit("belief", "/dashboard/users/{user}/belief?category=dietary"),
+    Visit("belief: many values", "/dashboard/users/{user}/belief?category=hobby&key={user}"),
+    Visit("belief: none", "/dashboard/users/{user}/belief?category=nothing", hostile=False),
 ]
 ME: list[Visit] = [
     Visit("me", "/me", who="user"),
@@ -88,27 +88,27 @@ ME: list[Visit] = [
 ]
 OPERATING: list[Visit] = [
     Visit("recall lab", "/dashboard/recall"),
-    Visit("recall lab, found", "/dashboard/recall?user={person}&q=What+should+I+cook%3F&conversation={conversation}"),
-    Visit("recall lab, earlier", "/dashboard/recall?user={person}&q=diet&at=2026-09-01T10%3A00"),
+    Visit("recall lab, found", "/dashboard/recall?user={user}&q=What+should+I+cook%3F&conversation={conversation}"),
+    Visit("recall lab, earlier", "/dashboard/recall?user={user}&q=diet&at=2026-09-01T10%3A00"),
     Visit("recall lab, paused", "/dashboard/recall?user={paused}&q=cello"),
-    Visit("recall lab, no time", "/dashboard/recall?user={person}&q=diet&at=never", status=422),
+    Visit("recall lab, no time", "/dashboard/recall?user={user}&q=diet&at=never", status=422),
     Visit("jobs", "/dashboard/jobs"),
     Visit("jobs, none", "/dashboard/jobs", world="bare"),
     Visit("jobs, dead", "/dashboard/jobs?state=dead"),
     Visit("prompts", "/dashboard/prompts"),
-    Visit("prompts of somebody", "/dashboard/prompts?user={person}"),
-    Visit("prompt", "/dashboard/prompts/chunk_summary?user={person}"),
+    Visit("prompts of somebody", "/dashboard/prompts?user={user}"),
+    Visit("prompt", "/dashboard/prompts/chunk_summary?user={user}"),
     Visit("takeaway", "/dashboard/takeaway"),
     Visit("takeaway, none", "/dashboard/takeaway", world="bare"),
-    Visit("import that is gone", "/dashboard/takeaway/{person}", status=404),
+    Visit("import that is gone", "/dashboard/takeaway/{user}", status=404),
     Visit("metrics", "/dashboard/metrics"),
-    Visit("metrics of somebody", "/dashboard/metrics?user={person}"),
+    Visit("metrics of somebody", "/dashboard/metrics?user={user}"),
     Visit("metrics, none", "/dashboard/metrics", world="bare"),
     Visit("settings", "/dashboard/settings"),
     Visit("settings, none", "/dashboard/settings", world="bare"),
 ]
 
-VISITS = [*SHELL, *CONVERSATIONS, *PEOPLE, *ME, *OPERATING]
+VISITS = [*SHELL, *CONVERSATIONS, *USERS, *ME, *OPERATING]
 
 
 def filled(pattern: str, names: Mapping[str, str], *, scoped: bool = True) -> str:

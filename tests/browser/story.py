@@ -46,7 +46,7 @@ def opened(llm: object = None) -> Iterator[Memory]:
 def bare(_memory: Memory) -> dict[str, str]:
     """Nothing: what is seen before anybody has said a word."""
     return {
-        "person": "nobody",
+        "user": "nobody",
         "conversation": "none",
         "org": "default",
         "bot": "default",
@@ -69,16 +69,16 @@ def rich(memory: Memory) -> dict[str, str]:
     memory.conversation("c1", user="sam").record("I live in Oslo and I play the cello.", "Nice!")
     memory.conversation("c1", user="lee").record("I live in Rome.", "Lovely.")
     memory.digest()
-    memory.person("priya").never_remember("health")
-    memory.person("priya").remember(category="hobby", key="plays", value="the violin")
-    memory.person("sam").pause()
-    memory.person("lee").opt_out()
+    memory.user("priya").never_remember("health")
+    memory.user("priya").remember(category="hobby", key="plays", value="the violin")
+    memory.user("sam").pause()
+    memory.user("lee").opt_out()
     memory.conversation("broken", user="tomasz").record(f"This is {UNREADABLE}.", "Is it?")
     memory.digest()
-    (diet,) = memory.person("priya").facts("dietary")
+    (diet,) = memory.user("priya").facts("dietary")
     (job,) = memory.jobs("dead")
     return {
-        "person": "priya",
+        "user": "priya",
         "conversation": "japan",
         "org": "default",
         "bot": "default",

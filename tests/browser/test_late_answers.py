@@ -1,4 +1,4 @@
-"""Answers that come late, and people who are in the middle of something: nothing newer is covered, nothing is lost."""
+"""Answers that come late, and users who are in the middle of something: nothing newer is covered, nothing is lost."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_what_changed_during_a_question_is_shown_once_the_question_is_closed(fre
     page = someone.open("/me")
     forget = asked_to_forget(page)
     with page.expect_response(lambda answer: "facts" in answer.request.headers.get("x-fragment", "")):
-        fresh.memory.person("priya").remember("I like green tea.")
+        fresh.memory.user("priya").remember("I like green tea.")
     page.wait_for_timeout(500)
     assert forget.is_visible()
     assert "tea" not in page.locator("#facts").inner_text()
@@ -77,4 +77,4 @@ def test_what_is_forgotten_is_forgotten_although_the_page_is_left_at_once(fresh,
     asked_to_forget(page).click()
     expect(page.get_by_role("button", name="Undo")).to_be_focused()
     page.goto("about:blank")
-    until(page, lambda: fresh.memory.person("priya").facts("hobby") == [], what="forgetting")
+    until(page, lambda: fresh.memory.user("priya").facts("hobby") == [], what="forgetting")

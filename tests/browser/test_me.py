@@ -1,4 +1,4 @@
-"""What a person does at ``/me``, in a browser, from the link of an app to the receipt."""
+"""What a user does at ``/me``, in a browser, from the link of an app to the receipt."""
 
 from __future__ import annotations
 
@@ -91,10 +91,10 @@ def test_forgetting_can_be_taken_back_for_a_moment_and_then_shows_a_receipt(fres
         if undone:
             page.keyboard.press("Enter")
             expect(violin).to_be_visible()
-            assert len(fresh.memory.person("priya").facts("hobby")) == 1
+            assert len(fresh.memory.user("priya").facts("hobby")) == 1
     expect(page.locator("#receipt")).to_contain_text("no trace of it")
     expect(violin).to_have_count(0)
-    assert fresh.memory.person("priya").facts("hobby") == []
+    assert fresh.memory.user("priya").facts("hobby") == []
 
 
 def test_pausing_stops_what_is_used_and_going_on_brings_it_back(fresh, page):
@@ -115,12 +115,12 @@ def test_everything_is_erased_with_a_receipt(fresh, page):
 
     expect(page.locator("#receipt")).to_contain_text("the bytes on disk were searched")
     expect(page.locator("#facts")).to_contain_text("I know nothing about you yet.")
-    assert fresh.memory.person("priya").export()["conversations"] == []
+    assert fresh.memory.user("priya").export()["conversations"] == []
     assert "Seattle" not in context_of(fresh)
 
 
 def test_both_downloads_arrive(page):
-    for name, words in (("Download to read", "Lives in Seattle."), ("Download as data", '"format": "holdfast-person"')):
+    for name, words in (("Download to read", "Lives in Seattle."), ("Download as data", '"format": "holdfast-user"')):
         with page.expect_download() as found:
             page.get_by_role("link", name=name).click()
         assert words in found.value.path().read_text(encoding="utf-8")

@@ -38,9 +38,9 @@ OUT_OF_PLACE = """
 @pytest.fixture(scope="module")
 def told() -> Iterator[tuple[Site, list[dict[str, str]]]]:
     with opened(model()) as memory:
-        people = hostile(memory)
+        users = hostile(memory)
         with serve(memory) as site:
-            yield site, people
+            yield site, users
 
 
 def test_the_payloads_are_all_there():
@@ -52,33 +52,33 @@ def test_the_payloads_are_all_there():
 
 def test_every_stored_field_is_hostile(told):
     """What the pages show has the payloads in it: names, words, facts, their past, summaries, topics, errors."""
-    site, people = told
+    site, users = told
     memory: Memory = site.memory
-    first = people[1]
-    words = first["person"]
-    person = memory.person(words, bot=words)
+    first = users[1]
+    words = first["user"]
+    user = memory.user(words, bot=words)
     chat = memory.conversation(words, user=words, bot=words)
-    assert words in person.conversations()
+    assert words in user.conversations()
     assert {message.name for message in chat.load()} >= {words}
     assert any(words in summary.text for summary in chat.summaries())
     assert all(PAYLOADS[0] in summary.source for summary in chat.summaries())
-    assert any(words in episode.text for episode in person.facts(kind="episode"))
-    assert any(fact.key == words and fact.value == words for fact in person.facts())
-    assert any(fact.category == words for fact in person.facts())
-    assert [fact.value for fact in person.history("hobby")] == ["before", words]
-    assert person.status().never == (f"never {words}",)
-    assert person.prompts.get("chunk_summary") == words
+    assert any(words in episode.text for episode in user.facts(kind="episode"))
+    assert any(fact.key == words and fact.value == words for fact in user.facts())
+    assert any(fact.category == words for fact in user.facts())
+    assert [fact.value for fact in user.history("hobby")] == ["before", words]
+    assert user.status().never == (f"never {words}",)
+    assert user.prompts.get("chunk_summary") == words
     assert any(words in job.reason for job in memory.jobs("dead"))
     assert words in [key.name for key in memory.access.keys()]
 
 
 @pytest.mark.parametrize("visit", [visit for visit in VISITS if visit.hostile], ids=lambda visit: visit.name)
 def test_no_payload_does_anything(visit: Visit, told, visitor):
-    site, people = told
+    site, users = told
     everywhere = "{" in visit.path or visit.who == "user"
-    usual = {**people[1], "org": "default", "bot": "default"}
-    for names in people if everywhere else (people[0], usual):
-        user = names["person"] if visit.who == "user" else None
+    usual = {**users[1], "org": "default", "bot": "default"}
+    for names in users if everywhere else (users[0], usual):
+        user = names["user"] if visit.who == "user" else None
         someone = visitor(site, visit.who, user, org=names["org"], bot=names["bot"])
         page = next(iter(someone.context.pages), None) or someone.context.new_page()
         status = go(page, site.origin + filled(visit.path, names))

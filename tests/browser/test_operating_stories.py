@@ -66,7 +66,7 @@ def test_a_prompt_is_edited_tried_saved_and_rolled_back(modelled, visitor):
     page.get_by_role("link", name="Compare version 1").click()
     page.get_by_role("button", name="Roll back to version 2").click()
     page.get_by_text("own words, version 4").wait_for()
-    assert modelled.memory.person("priya").prompts.get("chunk_summary") == "In verse, please."
+    assert modelled.memory.user("priya").prompts.get("chunk_summary") == "In verse, please."
     judged(page, operator, "prompt, rolled back")
 
 
@@ -85,7 +85,7 @@ def test_a_dead_job_is_retried_without_a_reload(fresh, visitor):
     judged(page, operator, "jobs, cancelled")
 
 
-def test_a_file_is_imported_with_progress_and_people_appear(fresh, visitor, tmp_path):
+def test_a_file_is_imported_with_progress_and_users_appear(fresh, visitor, tmp_path):
     rows = [
         {"role": "user", "content": "My sister Nora lives in Bergen and I play the harp.", "name": "Nils"},
         {"role": "assistant", "content": "Lovely!", "name": "Bo"},
@@ -101,7 +101,7 @@ def test_a_file_is_imported_with_progress_and_people_appear(fresh, visitor, tmp_
     page.get_by_role("heading", name="What it holds").wait_for()
     assert "2,002" in page.locator("#report").inner_text()
     judged(page, operator, "import, checked")
-    assert "nils" not in [user for _, user, _ in fresh.memory.people()]
+    assert "nils" not in [user for _, user, _ in fresh.memory.users()]
 
     page.get_by_label("Goes to the user").fill("nils")
     page.get_by_role("button", name="Start").click()
@@ -111,10 +111,8 @@ def test_a_file_is_imported_with_progress_and_people_appear(fresh, visitor, tmp_
     assert "2,002 messages stored" in page.locator("#progress").inner_text()
     page.get_by_role("link", name="Conversations of nils").wait_for()
     judged(page, operator, "import, done")
-    assert "nils" in [user for _, user, _ in fresh.memory.people()]
-    assert {fact.value for fact in fresh.memory.person("nils").facts()} >= {"Bergen"} or fresh.memory.person(
-        "nils"
-    ).facts()
+    assert "nils" in [user for _, user, _ in fresh.memory.users()]
+    assert {fact.value for fact in fresh.memory.user("nils").facts()} >= {"Bergen"} or fresh.memory.user("nils").facts()
 
 
 def test_a_key_is_made_shown_once_and_revoked(fresh, visitor):

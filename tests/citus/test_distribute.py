@@ -26,7 +26,7 @@ def filled(cluster: Cluster) -> Mapping[str, list[object]]:
         for number in range(8):
             memory.conversation("c", user=f"user {number}", org=f"org {number % 3}").record("I live in Porto.")
         memory.digest()
-        memory.person("user 3", org="org 0").erase()
+        memory.user("user 3", org="org 0").erase()
     return contents(cluster)
 
 
@@ -40,7 +40,7 @@ def test_everything_is_there_after_a_kill_and_a_second_run(apart: Cluster, tmp_p
 
     assert (planned.done, planned.obstacles, planned.nodes > 0) == (False, (), True)
     assert [table.table for table in planned.tables] == list(by_column())
-    assert apart.run("SELECT count(*) FROM pg_dist_partition WHERE logicalrelid = 'person'::regclass") == [(0,)]
+    assert apart.run("SELECT count(*) FROM pg_dist_partition WHERE logicalrelid = 'user'::regclass") == [(0,)]
 
     def killed(table: str, done: int, total: int) -> None:
         if table == "message":
@@ -64,9 +64,9 @@ def test_everything_is_there_after_a_kill_and_a_second_run(apart: Cluster, tmp_p
     assert apart.run(f"{left} WHERE relnamespace = '{apart.schema}'::regnamespace") == [(0,)]
     with Memory(apart.at(APP), embedder=HashEmbedder()) as memory:
         assert memory.doctor().ok
-        assert {fact.value for fact in memory.person("user 1", org="org 1").facts()} == {"Porto"}
-        memory.person("ana", org="acme").erase()
-        assert memory.person("ana", org="acme").facts() == []
+        assert {fact.value for fact in memory.user("user 1", org="org 1").facts()} == {"Porto"}
+        memory.user("ana", org="acme").erase()
+        assert memory.user("ana", org="acme").facts() == []
     copied = copy(apart.at(OWNER), f"{tmp_path}/copy.db")
     assert copied.rows["message"] > 0
 
@@ -84,7 +84,7 @@ def test_what_is_in_the_way_is_told_with_its_remedy(apart: Cluster) -> None:
     apart.run("CREATE UNIQUE INDEX fast ON message (org, content); ALTER TABLE fact NO FORCE ROW LEVEL SECURITY")
     found = {obstacle.what for obstacle in distribute(apart.at(OWNER)).obstacles}
     assert found == {"fast is unique without user_id", "fact has no row level security"}
-    assert apart.run("SELECT count(*) FROM pg_dist_partition WHERE logicalrelid = 'person'::regclass") == [(0,)]
+    assert apart.run("SELECT count(*) FROM pg_dist_partition WHERE logicalrelid = 'user'::regclass") == [(0,)]
 
 
 def test_a_worker_is_not_where_commands_go(cluster: Cluster) -> None:

@@ -51,7 +51,7 @@ def plan(connection: psycopg.Connection[tuple[str]], name: str) -> str:
     types = connection.execute("SELECT parameter_types::text[] FROM pg_prepared_statements WHERE name = 'planned'")
     named = dict.fromkeys(re.findall(r"(?<!:):([a-z_0-9]+)", queries.load("postgres")[name]))
     kinds = zip(named, types.fetchall()[0][0], strict=True)
-    whose = "NULL" if name in FANS_OUT else "'x'"  # in a sum over people, nobody is named
+    whose = "NULL" if name in FANS_OUT else "'x'"  # in a sum over users, nobody is named
     given = ", ".join(
         whose if parameter == "user_id" and kind == "text" else "'[]'" if parameter == "kinds" else SAMPLES[kind]
         for parameter, kind in kinds

@@ -1,4 +1,4 @@
-"""Each command, as a person uses it: on a store with a story in it, on none, and as JSON."""
+"""Each command, as a user uses it: on a store with a story in it, on none, and as JSON."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_doctor_finds_a_sound_store_sound(diet: Holdfast) -> None:
     assert "none broken" in run.out
     assert data["ok"] is True
     assert len(data["checked"]) > 10
-    assert data["store"]["people"] == 1
+    assert data["store"]["users"] == 1
 
 
 def test_doctor_works_before_there_is_a_store(holdfast: Holdfast, tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_an_unknown_user_is_told_who_is_there(diet: Holdfast) -> None:
     assert "this store holds me: add --user NAME" in run.err
 
 
-def test_people_are_kept_apart(diet: Holdfast) -> None:
+def test_users_are_kept_apart(diet: Holdfast) -> None:
     diet("say", "I'm vegan.", "--user", "bo", "--no-digest")
     diet("say", "I eat everything, I love meat.", "--org", "other", "--no-digest")
 

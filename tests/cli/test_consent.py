@@ -1,4 +1,4 @@
-"""Pause, opt out, never remember: what a person decides, with the command."""
+"""Pause, opt out, never remember: what a user decides, with the command."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_topic_is_never_remembered_until_it_is_allowed(holdfast: Holdfast) -> 
 
 
 @pytest.mark.parametrize("command", ["pause", "opt-out", "never-remember"])
-def test_one_persons_choice_is_not_anothers(holdfast: Holdfast, command: str) -> None:
+def test_one_users_choice_is_not_anothers(holdfast: Holdfast, command: str) -> None:
     topic = ("home",) if command == "never-remember" else ()
     holdfast(command, *topic, "--user", "ana")
     holdfast("say", "I live in Lisbon.", "--user", "bo", "--no-digest")

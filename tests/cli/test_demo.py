@@ -81,7 +81,7 @@ def test_the_commands_that_it_ends_with_work(shown: Run, folder: Path, monkeypat
 def test_its_memory_is_a_file_to_go_on_with(shown: Run, folder: Path) -> None:
     with Memory(folder / "holdfast-demo.db", embedder=None) as memory:
         assert memory.doctor().ok
-        assert len(memory.people()) == len({story.user for story in bundled()})
+        assert len(memory.users()) == len({story.user for story in bundled()})
 
 
 def test_it_leaves_a_file_alone_that_holds_anything_else(holdfast: Holdfast, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_second_run_begins_anew_and_speaks_json(holdfast: Holdfast, tmp_path: 
 
     assert (run.code, run.err) == (0, "")
     assert [chat["messages"] for chat in run.data["conversations"]] == [len(story.messages) for story in bundled()]
-    assert {person["user"] for person in run.data["people"]} == {story.user for story in bundled()}
+    assert {user["user"] for user in run.data["users"]} == {story.user for story in bundled()}
     with Memory(tmp_path / "demo.db", embedder=None) as memory:
         assert len(first.chat(memory).load()) == len(first.messages)
 
@@ -117,4 +117,4 @@ def test_it_spares_a_memory_of_somebody_with_the_same_name(holdfast: Holdfast, t
     assert (run.code, run.out, run.error["code"]) == (1, "", "not-a-demo")
     assert "--store PATH" in run.error["hint"]
     with Memory(tmp_path / "holdfast.db", embedder=None) as memory:
-        assert memory.person(bundled()[0].user).conversations() == ["main"]
+        assert memory.user(bundled()[0].user).conversations() == ["main"]

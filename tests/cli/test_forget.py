@@ -133,13 +133,13 @@ def test_one_subject_is_erased_alone(holdfast: Holdfast) -> None:
 def test_a_name_that_is_not_there_is_not_erased_silently(ana: Holdfast) -> None:
     run = ana("erase", "-u", "anna", "--yes", "--json")
 
-    assert (run.code, run.error["code"]) == (1, "no-person")
+    assert (run.code, run.error["code"]) == (1, "no-user")
     assert "ana" in run.error["hint"]
 
 
 def test_erasing_twice_says_that_nothing_is_left(ana: Holdfast) -> None:
     assert ana("erase", "-u", "ana", "--yes").code == 0
-    assert ana("erase", "-u", "ana", "--yes", "--json").error["code"] == "no-person"
+    assert ana("erase", "-u", "ana", "--yes", "--json").error["code"] == "no-user"
 
 
 def test_a_program_has_to_say_yes(ana: Holdfast) -> None:

@@ -269,7 +269,7 @@ CLAUDE = [
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_exports_of_other_programs_are_taken_in_like_lines(holdfast: Holdfast, tmp_path: Path, packed: bool) -> None:
-    """As JSON and as the ZIP that people download; a second time stores nothing."""
+    """As JSON and as the ZIP that users download; a second time stores nothing."""
     path = tmp_path / "claude.json"
     path.write_text(json.dumps(CLAUDE), "utf-8")
     if packed:

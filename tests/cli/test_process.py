@@ -52,7 +52,7 @@ def derived(path: Path) -> tuple[list[Any], list[Any]]:
     with Memory(path, embedder=None) as memory:
         memory.digest()
         assert memory.doctor().ok
-        facts = [(f.category, f.key, f.value, f.valid_to) for f in memory.person("me").history("dietary")]
+        facts = [(f.category, f.key, f.value, f.valid_to) for f in memory.user("me").history("dietary")]
         chat = memory.conversation("chat", user="me")
         return facts, [(s.level, s.start_seq, s.end_seq, s.text) for s in chat.summaries()]
 

@@ -49,7 +49,7 @@ def test_every_command_follows_them(holdfast, tmp_path):
         os.environ.pop("HOLDFAST_STORE", None)
         assert holdfast("say", "I live in Porto.").code == 0
     with Memory(tmp_path / "chat.db") as memory:
-        assert [fact.value for fact in memory.person("me").facts()] == ["Porto"]
+        assert [fact.value for fact in memory.user("me").facts()] == ["Porto"]
 
 
 def test_a_missing_file_is_told_as_every_error_is(holdfast, monkeypatch):

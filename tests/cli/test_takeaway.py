@@ -1,4 +1,4 @@
-"""An export is the whole of a person, and import knows one by its content."""
+"""An export is the whole of a user, and import knows one by its content."""
 
 from __future__ import annotations
 
@@ -91,12 +91,12 @@ def test_an_export_is_read_from_standard_input(ana: Holdfast, tmp_path: Path) ->
     assert json.loads(out)["messages"] == 3
 
 
-def test_nothing_is_laid_over_a_person_who_is_there(ana: Holdfast) -> None:
+def test_nothing_is_laid_over_a_user_who_is_there(ana: Holdfast) -> None:
     ana("export", "ana.json", "-u", "ana")
     run = ana("import", "ana.json")
 
     assert run.code == 1
-    assert "error[conflict]: ana: something is held about this person already" in run.err
+    assert "error[conflict]: ana: something is held about this user already" in run.err
     assert "`holdfast erase -u ana` first" in run.err
 
 
@@ -119,8 +119,8 @@ def test_an_export_is_imported_by_itself(ana: Holdfast, tmp_path: Path) -> None:
 
 def test_a_chat_that_quotes_an_export_is_a_chat(holdfast: Holdfast, tmp_path: Path) -> None:
     rows = [
-        said('It begins with {"format": "holdfast-person"}'),
-        {"role": "user", "content": "a", "format": "holdfast-person"},
+        said('It begins with {"format": "holdfast-user"}'),
+        {"role": "user", "content": "a", "format": "holdfast-user"},
     ]
     run = holdfast("import", str(write_jsonl(tmp_path / "chat.jsonl", rows)), "--json")
 
@@ -130,5 +130,5 @@ def test_a_chat_that_quotes_an_export_is_a_chat(holdfast: Holdfast, tmp_path: Pa
 def test_an_export_of_nobody_is_an_error(ana: Holdfast, tmp_path: Path) -> None:
     run = ana("export", "anna.json", "-u", "anna", "--json")
 
-    assert (run.code, run.error["code"]) == (1, "no-person")
+    assert (run.code, run.error["code"]) == (1, "no-user")
     assert not (tmp_path / "anna.json").exists()

@@ -20,7 +20,7 @@ from holdfast import Memory
 from .conftest import SOURCE
 
 PATIENCE_S = 240  # on a machine that has much else to do
-PEOPLE = [f"user-{number}" for number in range(4)]
+USERS = [f"user-{number}" for number in range(4)]
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
     """A store in which everything is still to be done."""
     target = tmp_path / "chat.db"
     with Memory(target) as memory:
-        for user in PEOPLE:
+        for user in USERS:
             turns = [
                 {"role": role, "content": f"I live in Porto, and this is turn {number}."}
                 for number in range(12)
@@ -56,9 +56,9 @@ def whole(path: Path) -> None:
     with Memory(path) as memory:
         assert memory.jobs("running") == memory.jobs("dead") == []
         assert memory.doctor().ok
-        for user in PEOPLE:
-            person = memory.person(user)
-            assert [fact.value for fact in person.facts() if fact.key == "lives_in"] == ["Porto"]
+        for user in USERS:
+            owner = memory.user(user)
+            assert [fact.value for fact in owner.facts() if fact.key == "lives_in"] == ["Porto"]
             assert len(memory.conversation("c", user=user).summaries(level=1)) == 2
 
 

@@ -20,7 +20,7 @@ from holdfast.client import AsyncClient, Client, NotAllowed, Unreachable
 from holdfast.errors import BadInput, ConfigError, KeyReused, NotFound, StoreClosed
 
 SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "make_client.py"
-DOORS = ["Memory", "Conversation", "Person", "Prompts", "Access"]
+DOORS = ["Memory", "Conversation", "User", "Prompts", "Access"]
 WHY_NOT = {
     "Memory.config": "belongs to whoever starts the server",
     "Memory.backup": "writes a file on the machine of the store, and holds everybody",
@@ -28,8 +28,8 @@ WHY_NOT = {
     "Memory.vault": "keys of providers are set where the server runs, or by whoever signs in",
     "Memory.orders": "is GET /v1/jobs/{id}",
     "Memory.events": "is Client.events, a stream of one user's",
-    "Person.events": "is read as a stream: GET /v1/users/{user}/events",
-    "Person.last_event": "is read as a stream: GET /v1/users/{user}/events",
+    "User.events": "is read as a stream: GET /v1/users/{user}/events",
+    "User.last_event": "is read as a stream: GET /v1/users/{user}/events",
     "Memory.observe": "is called within the process of the memory",
     "Memory.backlog": "is what /metrics tells",
     "Memory.size_bytes": "is among what GET /v1/stats and /metrics tell",
@@ -67,7 +67,7 @@ def test_names_and_signatures_agree(name):
         assert inspect.signature(value) == inspect.signature(theirs[member]), member
         twin = inspect.signature(awaited[member])
         assert list(twin.parameters.values()) == list(inspect.signature(value).parameters.values()), member
-        assert inspect.iscoroutinefunction(awaited[member]) is (member not in ("conversation", "person")), member
+        assert inspect.iscoroutinefunction(awaited[member]) is (member not in ("conversation", "user")), member
 
 
 def test_both_clients_are_made_alike():
@@ -77,7 +77,7 @@ def test_both_clients_are_made_alike():
 
 @pytest.fixture(scope="module")
 def told(library, clock):
-    """A person with facts, history, summaries, refusals, prompts and a choice."""
+    """A user with facts, history, summaries, refusals, prompts and a choice."""
     chat = library.conversation("web-42", user="ana")
     chat.append(
         [
@@ -91,12 +91,12 @@ def told(library, clock):
         chat.record(f"I think I work at Firm{number}. I live in Town{number % 4}.", "Noted.")
     library.digest()
     library.conversation("rex-1", user="ana", subject="rex").record("He is allergic to beef.")
-    person = library.person("ana")
+    user = library.user("ana")
     for kids in ("kids", "children"):
-        person.remember(f"The {kids} dread the dentist.")
-    person.consolidate()
-    person.never_remember("health")
-    person.prompts.set("chunk_summary", "Write a haiku.")
+        user.remember(f"The {kids} dread the dentist.")
+    user.consolidate()
+    user.never_remember("health")
+    user.prompts.set("chunk_summary", "Write a haiku.")
     chat.record_usage("own:m", input_tokens=90, output_tokens=10, cost=0.5)
     chat.rebuild("summaries", start_seq=1, end_seq=10)
     library.conversation("c", user="é/%", org="a b", bot="?").record("I live in Oslo.")
@@ -121,45 +121,45 @@ READS = {
     "learned": lambda m: m.conversation("web-42", user="ana").learned(start_seq=5, end_seq=40),
     "state": lambda m: m.conversation("web-42", user="ana").state(),
     "no state": lambda m: m.conversation("none", user="ana").state(),
-    "overview": lambda m: m.person("ana").overview(),
-    "facts": lambda m: m.person("ana").facts(),
-    "facts of one category": lambda m: m.person("ana").facts("home", kind="attribute"),
-    "facts of then": lambda m: m.person("ana").facts("home", as_of=NOON),
-    "facts known then": lambda m: m.person("ana").facts(known_at=NOON),
-    "archived": lambda m: m.person("ana").facts(archived=True),
-    "one fact": lambda m: m.person("ana").fact(m.person("ana").facts()[0].id),
-    "history": lambda m: m.person("ana").history("home"),
-    "history of a key": lambda m: m.person("ana").history("home", "lives_in"),
-    "subject": lambda m: m.person("ana", subject="rex").facts(),
-    "search": lambda m: m.person("ana").search("Where do I live?", explain=True, limit=20),
-    "search less": lambda m: m.person("ana").search("firm", kinds=["message"], conversation="web-42", min_score=-9.0),
-    "profile": lambda m: m.person("ana").profile(budget_tokens=200),
-    "rejected": lambda m: sorted(m.person("ana").rejected(limit=1000), key=str),
-    "conversations": lambda m: m.person("ana").conversations(),
-    "status": lambda m: m.person("ana").status(),
-    "usage": lambda m: m.person("ana").usage(),
-    "usage by day": lambda m: m.person("ana").usage(by=["day"], since=date(2026, 1, 1)),
+    "overview": lambda m: m.user("ana").overview(),
+    "facts": lambda m: m.user("ana").facts(),
+    "facts of one category": lambda m: m.user("ana").facts("home", kind="attribute"),
+    "facts of then": lambda m: m.user("ana").facts("home", as_of=NOON),
+    "facts known then": lambda m: m.user("ana").facts(known_at=NOON),
+    "archived": lambda m: m.user("ana").facts(archived=True),
+    "one fact": lambda m: m.user("ana").fact(m.user("ana").facts()[0].id),
+    "history": lambda m: m.user("ana").history("home"),
+    "history of a key": lambda m: m.user("ana").history("home", "lives_in"),
+    "subject": lambda m: m.user("ana", subject="rex").facts(),
+    "search": lambda m: m.user("ana").search("Where do I live?", explain=True, limit=20),
+    "search less": lambda m: m.user("ana").search("firm", kinds=["message"], conversation="web-42", min_score=-9.0),
+    "profile": lambda m: m.user("ana").profile(budget_tokens=200),
+    "rejected": lambda m: sorted(m.user("ana").rejected(limit=1000), key=str),
+    "conversations": lambda m: m.user("ana").conversations(),
+    "status": lambda m: m.user("ana").status(),
+    "usage": lambda m: m.user("ana").usage(),
+    "usage by day": lambda m: m.user("ana").usage(by=["day"], since=date(2026, 1, 1)),
     "all usage": lambda m: m.usage(by=[], user="ana"),
-    "audit": lambda m: m.person("ana").audit(limit=1_500),
-    "audit before": lambda m: m.person("ana").audit(before=20, limit=7),
-    "metrics": lambda m: m.person("ana").metrics(),
+    "audit": lambda m: m.user("ana").audit(limit=1_500),
+    "audit before": lambda m: m.user("ana").audit(before=20, limit=7),
+    "metrics": lambda m: m.user("ana").metrics(),
     "all metrics": lambda m: m.metrics(org="default"),
-    "export": lambda m: m.person("ana").export(),
-    "merge": lambda m: m.person("ana").consolidate(dry_run=True),
-    "prompt": lambda m: m.person("ana").prompts.get("chunk_summary"),
-    "prompts": lambda m: m.person("ana").prompts.versions("chunk_summary"),
+    "export": lambda m: m.user("ana").export(),
+    "merge": lambda m: m.user("ana").consolidate(dry_run=True),
+    "prompt": lambda m: m.user("ana").prompts.get("chunk_summary"),
+    "prompts": lambda m: m.user("ana").prompts.versions("chunk_summary"),
     "jobs": lambda m: sorted(m.jobs(), key=lambda job: job.id),
     "ready jobs": lambda m: sorted(m.jobs("ready"), key=lambda job: job.id),
     "stats": lambda m: m.stats(),
-    "explain": lambda m: m.person("ana").explain("Where do I live?", limit=5),
-    "explain then": lambda m: m.person("ana").explain("Where do I live?", at=NOON),
+    "explain": lambda m: m.user("ana").explain("Where do I live?", limit=5),
+    "explain then": lambda m: m.user("ana").explain("Where do I live?", at=NOON),
     "doctor": lambda m: m.doctor(),
-    "people": lambda m: m.people(),
-    "people after": lambda m: m.people(limit=1, after=m.people()[0]),
+    "users": lambda m: m.users(),
+    "users after": lambda m: m.users(limit=1, after=m.users()[0]),
     "backfill": lambda m: m.backfill("ana", dry_run=True),
     "backfill all": lambda m: m.backfill(dry_run=True, layers=["summaries"]),
-    "any name": lambda m: m.person("é/%", org="a b", bot="?").facts(),
-    "nobody": lambda m: m.person("nobody").facts(),
+    "any name": lambda m: m.user("é/%", org="a b", bot="?").facts(),
+    "nobody": lambda m: m.user("nobody").facts(),
 }
 
 
@@ -175,7 +175,7 @@ def test_what_is_read_is_the_same_value(library, memory, told, read):
 
 def test_what_is_changed_is_changed_there(memory, library, clock):
     """Every call that writes, over HTTP; the library sees what came of it."""
-    chat, bo = memory.conversation(user="bo"), memory.person("bo")
+    chat, bo = memory.conversation(user="bo"), memory.user("bo")
     assert len(chat.id) == 16
     receipt = chat.append({"role": "human", "content": "I live in Porto."}, idempotency_key="k1")
     assert [change.fact.value for change in receipt.changes] == ["Porto"]
@@ -196,15 +196,15 @@ def test_what_is_changed_is_changed_there(memory, library, clock):
     chat.end()
     assert memory.digest().jobs > 0
     assert chat.forget(1).rows
-    assert library.person("bo").facts("home") == []
+    assert library.user("bo").facts("home") == []
     bo.pause()
-    assert bo.status().state == library.person("bo").status().state == "paused"
+    assert bo.status().state == library.user("bo").status().state == "paused"
     bo.resume()
     bo.never_remember("health")
     assert bo.status().never == ("health",)
     bo.allow("health")
     assert (bo.status().state, bo.status().never) == ("active", ())
-    assert bo.prune().active == len(library.person("bo").facts())
+    assert bo.prune().active == len(library.user("bo").facts())
     assert bo.prompts.set("meta_summary", "Tell.").version == 1
     assert bo.prompts.reset("meta_summary").text == ""
     draft = bo.prompts.draft("meta_summary", "Sing.")
@@ -219,7 +219,7 @@ def test_what_is_changed_is_changed_there(memory, library, clock):
     assert bo.opt_out().level in ("E1", "E2")
     bo.opt_in()
     bo.erase()
-    assert memory.import_(data).facts() == library.person("bo").facts()
+    assert memory.import_(data).facts() == library.user("bo").facts()
     bo.erase()
     bo.import_(data)
     assert bo.export()["facts"] == data["facts"]
@@ -236,7 +236,7 @@ def test_long_work_is_waited_for_and_its_progress_told(memory, library, told):
     assert steps[-1] == (report.ranges, report.ranges)
     assert {item.id for item in chat.restore(report.id).before} == {item.id for item in report.after}
     assert memory.backfill("ana", layers=["summaries"], delay_ms=0, progress=seen.append).errors == 0
-    assert memory.person("ana").consolidate().tokens == 0
+    assert memory.user("ana").consolidate().tokens == 0
     with pytest.raises(BadInput):
         chat.rebuild("dreams")
 
@@ -283,13 +283,13 @@ def test_events_are_followed_and_gone_on_with(library, memory):
     past = memory.events("eve", after=0, follow=False)
     told = [event for event in past if event.kind == "message.added"]
     assert [event.ref for event in told] == ["1", "2", "3"]
-    assert past.last_id == library.person("eve").last_event()
+    assert past.last_id == library.user("eve").last_event()
 
     line = iter(memory.events("eve", after=past.last_id))
     happened(library, "eve", 1)
     assert next(event.ref for event in line if event.kind == "message.added") == "4"
     line.close()
-    assert list(memory.events("eve", after=library.person("eve").last_event(), follow=False)) == []
+    assert list(memory.events("eve", after=library.user("eve").last_event(), follow=False)) == []
 
 
 def test_events_are_followed_by_awaiting_them(library, address):

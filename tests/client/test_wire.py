@@ -66,7 +66,7 @@ def test_a_message_whose_answer_is_lost_is_stored_once(losing, library):
     assert len(library.conversation("lost", user="lea").load()) == 2
 
     client, network = losing(1)
-    assert client.person("lea").remember("I eat fish.").op == "confirmed"
+    assert client.user("lea").remember("I eat fish.").op == "confirmed"
     assert len(library.conversation("(by hand)", user="lea").load()) == 1
 
 
@@ -89,7 +89,7 @@ def test_what_never_reached_the_server_is_sent_again_whatever_it_is(losing, libr
 def test_it_gives_up_after_a_while(losing):
     client, network = losing(99, retries=1)
     with pytest.raises(Unreachable):
-        client.person("lea").facts()
+        client.user("lea").facts()
     assert network.sent == 2
 
 
@@ -172,9 +172,9 @@ def test_what_a_key_may_not_is_said(memory, library, address):
     user = Client(address, key=library.access.create("user", user="ana").key)
     for call in (
         user.doctor,
-        user.person("bob").facts,
+        user.user("bob").facts,
         user.conversation("c", user="ana").context,
-        user.person("ana", org="acme").facts,
+        user.user("ana", org="acme").facts,
     ):
         with pytest.raises(NotAllowed) as caught:
             call()
@@ -188,9 +188,9 @@ def test_what_a_key_may_not_is_said(memory, library, address):
 def test_too_many_requests_are_an_error_of_their_own(library, served):
     with served(library, ServerSettings(requests_per_minute=10)) as address:
         with Client(address, key=library.access.create("app").key, retries=0) as client:
-            client.person("ana").status()
+            client.user("ana").status()
             with pytest.raises(TooOften):
-                client.person("ana").status()
+                client.user("ana").status()
 
 
 @pytest.mark.parametrize(
@@ -211,13 +211,13 @@ def test_an_answer_of_somebody_else_is_an_error_that_says_so(body):
 
 
 def test_errors_of_the_library_are_those_of_the_client(memory, library):
-    chat, ana = memory.conversation("errors", user="ana"), memory.person("ana")
+    chat, ana = memory.conversation("errors", user="ana"), memory.user("ana")
     chat.append({"role": "user", "content": "Hello."}, idempotency_key="k")
     cases = [
         (BadInput, lambda: chat.append("text")),
         (BadInput, lambda: chat.append([])),
         (BadInput, lambda: chat.record("x", idempotency_key="schlüssel")),
-        (BadInput, lambda: memory.person("")),
+        (BadInput, lambda: memory.user("")),
         (BadInput, lambda: memory.conversation("c\x00", user="ana")),
         (BadInput, lambda: ana.remember()),
         (BadInput, lambda: ana.remember(category="a", value="b")),
@@ -292,7 +292,7 @@ def test_the_five_lines_of_the_readme_run_on_a_server(address, library):
         chat.record("I'm vegetarian.", "Noted!")
         chat.record("Actually, I eat fish now.", "Good to know!")
         assert "pescatarian" in str(chat.context("What should I cook?").messages)
-        assert [fact.key for fact in memory.person("five").facts()] == ["pescatarian"]
+        assert [fact.key for fact in memory.user("five").facts()] == ["pescatarian"]
         memory.close()
 
 

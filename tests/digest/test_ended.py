@@ -109,12 +109,12 @@ def test_what_a_message_ends_is_not_believed_before_the_next_reply():
     with Memory(embedder=None) as memory:
         chat = memory.conversation("c", user="ana")
         chat.record("We're flying to Vienna next month.")
-        assert [fact.value for fact in memory.person("ana").facts("trip")] == ["Vienna"]
+        assert [fact.value for fact in memory.user("ana").facts("trip")] == ["Vienna"]
 
         chat.record("The trip to Vienna is off.")
         memory.digest()
 
-        assert memory.person("ana").facts("trip") == []
+        assert memory.user("ana").facts("trip") == []
 
 
 def test_switch_keeps_what_it_replaced_as_history():
@@ -124,8 +124,8 @@ def test_switch_keeps_what_it_replaced_as_history():
         chat.record("We swapped Oslo for Bergen.")
         memory.digest()
 
-        assert [fact.value for fact in memory.person("ana").facts("home")] == ["Bergen"]
-        assert [fact.value for fact in memory.person("ana").history("home", "lives_in")] == ["Oslo", "Bergen"]
+        assert [fact.value for fact in memory.user("ana").facts("home")] == ["Bergen"]
+        assert [fact.value for fact in memory.user("ana").history("home", "lives_in")] == ["Oslo", "Bergen"]
 
 
 @pytest.mark.parametrize(

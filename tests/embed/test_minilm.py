@@ -83,7 +83,7 @@ def test_what_stands_beyond_the_limit_is_not_read(minilm):
 
 
 def test_megabyte_costs_no_more_than_a_long_message(minilm):
-    """A pasted log must not hold up the person behind it."""
+    """A pasted log must not hold up the user behind it."""
 
     def seconds(text: str) -> float:
         began = time.thread_time()

@@ -20,7 +20,7 @@ from holdfast.testing.embedder import HashEmbedder
 with Memory(sys.argv[1], embedder=HashEmbedder(), config=Config(durable=False)) as memory:
     for line in sys.stdin:
         what, value = json.loads(line)
-        chat, ana = memory.conversation("c", user="ana"), memory.person("ana")
+        chat, ana = memory.conversation("c", user="ana"), memory.user("ana")
         if what == "say":
             chat.record(value)
         elif what == "digest":
@@ -57,8 +57,8 @@ def test_what_another_process_wrote_is_found_by_the_next_search(elsewhere):
     with open_here() as cached, open_here(config=Config(index_cache_mb=0)) as bare:
 
         def texts(question="kettle"):
-            found = cached.person("ana").search(question, kinds=("message",), explain=True)
-            assert found == bare.person("ana").search(question, kinds=("message",), explain=True)
+            found = cached.user("ana").search(question, kinds=("message",), explain=True)
+            assert found == bare.user("ana").search(question, kinds=("message",), explain=True)
             return [hit.text for hit in found]
 
         assert texts() == []
@@ -77,7 +77,7 @@ def test_what_another_process_wrote_is_found_by_the_next_search(elsewhere):
         assert texts() == ["Another kettle."]
 
 
-def test_many_people_never_take_more_than_the_setting_says():
+def test_many_users_never_take_more_than_the_setting_says():
     with Memory(embedder=HashEmbedder(dim=384), config=Config(durable=False, index_cache_mb=1)) as memory:
         for number in range(40):
             chat = memory.conversation("c", user=f"u{number}")
@@ -87,7 +87,7 @@ def test_many_people_never_take_more_than_the_setting_says():
         tracemalloc.start()
         try:
             for number in range(40):
-                assert memory.person(f"u{number}").search("what about word7 and word14?", limit=3)
+                assert memory.user(f"u{number}").search("what about word7 and word14?", limit=3)
                 assert cache.nbytes <= 1_000_000
             held = tracemalloc.get_traced_memory()[0]
         finally:
@@ -103,7 +103,7 @@ def test_without_the_cache_answers_are_the_same():
         with Memory(embedder=HashEmbedder(), config=Config(durable=False, index_cache_mb=size)) as memory:
             memory.conversation("c", user="ana").append(said)
             memory.digest()
-            found.append([memory.person("ana").search("green door?", explain=True) for _ in range(2)])
+            found.append([memory.user("ana").search("green door?", explain=True) for _ in range(2)])
             assert (memory._pipeline.answering.cache is None) == (size == 0)
     strip = [[[(hit.text, hit.score, hit.parts) for hit in hits] for hits in run] for run in found]
     assert strip[0] == strip[1]

@@ -42,7 +42,7 @@ def test_eight_processes_share_one_conversation(tmp_path):
     assert len(lines) == 8 * 25
     memory = settle(path)
     assert_sound(memory, {"a": lines})
-    assert len([f for f in memory.person("ana").facts("home") if f.key == "lives_in"]) == 1
+    assert len([f for f in memory.user("ana").facts("home") if f.key == "lives_in"]) == 1
     memory.close()
 
 
@@ -68,7 +68,7 @@ def test_twenty_threads_that_state_one_fact_leave_one_belief(tmp_path, where):
     memory.digest()
 
     assert errors == []
-    (fact,) = memory.person("ana").facts("dietary")
+    (fact,) = memory.user("ana").facts("dietary")
     assert len({(e.conversation, e.seq) for e in fact.evidence}) == 20
     assert memory.doctor().ok
     memory.close()
@@ -94,8 +94,8 @@ def test_the_newest_of_contradicting_statements_wins_whoever_reads_first(tmp_pat
         assert ended(pid) == 0
     memory = settle(path)
 
-    assert [f.value for f in memory.person("ana").facts("home")] == ["Town11"]
-    history = memory.person("ana").history("home")
+    assert [f.value for f in memory.user("ana").facts("home")] == ["Town11"]
+    history = memory.user("ana").history("home")
     assert [f.value for f in history] == [f"Town{n}" for n in range(12)]
     assert all(a.valid_to == b.valid_from for a, b in pairwise(history))
     assert memory.doctor().ok

@@ -35,7 +35,7 @@ def told(events, *, jobs=False):
 
 
 def test_a_statement_and_its_correction_are_told(memory):
-    chat, ana = memory.conversation("c", user="ana"), memory.person("ana")
+    chat, ana = memory.conversation("c", user="ana"), memory.user("ana")
     chat.record("I live in Porto.")
     (fact,) = ana.facts()
     mark = ana.last_event()
@@ -49,11 +49,11 @@ def test_a_statement_and_its_correction_are_told(memory):
 
 def test_time_is_that_of_the_memory(memory):
     memory.conversation("c", user="ana").record("Hello.")
-    assert {event.at_ms for event in memory.person("ana").events()} == {1_767_225_600_000}
+    assert {event.at_ms for event in memory.user("ana").events()} == {1_767_225_600_000}
 
 
 def test_who_did_it_is_told(memory):
-    chat, ana = memory.conversation("c", user="ana"), memory.person("ana")
+    chat, ana = memory.conversation("c", user="ana"), memory.user("ana")
     with acting("k1"):
         chat.record("I live in Porto.")
     assert {event.actor for event in ana.events()} == {"k1"}
@@ -67,13 +67,13 @@ def test_what_threads_do_by_themselves_is_nobodys_doing():
         with acting("k1"):
             memory.conversation("c", user="ana").record("Nice weather.")
         memory.digest()
-        actors = {event.kind: event.actor for event in memory.person("ana").events()}
+        actors = {event.kind: event.actor for event in memory.user("ana").events()}
     assert actors["message.added"] == "k1"
     assert actors["job.running"] in ("background", "local")  # whoever was faster: the threads, or digest()
 
 
 def test_one_conversation_and_what_is_about_all_of_them(memory):
-    ana = memory.person("ana")
+    ana = memory.user("ana")
     for name in ("a", "b"):
         memory.conversation(name, user="ana").record("Nice weather.")
     ana.pause()
@@ -85,13 +85,13 @@ def test_one_conversation_and_what_is_about_all_of_them(memory):
 def test_a_subject_is_told_of_itself_and_of_facts_about_the_user(memory):
     for subject, words in (("rex", "Rex weighs 12 kg."), ("tom", "Tom weighs 30 kg."), (None, "I live in Porto.")):
         memory.conversation("c", user="ana", subject=subject).record(words)
-    seen = memory.person("ana", subject="rex").events()
+    seen = memory.user("ana", subject="rex").events()
     assert {event.subject for event in seen} == {"rex", "self"}
     assert told(event for event in seen if event.subject == "self") == ["fact.added"]
 
 
 def test_pages_of_the_audit_hold_everything_once(memory):
-    chat, ana = memory.conversation("c", user="ana"), memory.person("ana")
+    chat, ana = memory.conversation("c", user="ana"), memory.user("ana")
     for number in range(30):
         chat.append({"role": "user", "content": f"number {number}"})
     found, before = [], None
@@ -104,7 +104,7 @@ def test_pages_of_the_audit_hold_everything_once(memory):
 
 def test_what_is_too_old_is_passed_over_and_the_reader_can_tell():
     with Memory(embedder=None, config=Config(event_rows=256)) as memory:
-        chat, ana = memory.conversation("c", user="ana"), memory.person("ana")
+        chat, ana = memory.conversation("c", user="ana"), memory.user("ana")
         chat.append({"role": "user", "content": "first"})
         mark = ana.last_event()
         for _ in range(600):
@@ -118,13 +118,13 @@ def test_what_is_too_old_is_passed_over_and_the_reader_can_tell():
 def test_after_an_erasure_nothing_here_says_who_it_was(memory):
     memory.conversation("ana-chat", user="anastasia").record("I live in Porto.")
     with acting("k1"):
-        receipt = memory.person("anastasia").erase()
+        receipt = memory.user("anastasia").erase()
     assert receipt.rows["events"] > 0
-    assert memory.person("anastasia").events() == []
+    assert memory.user("anastasia").events() == []
     (event,) = memory.events.of_org()
     assert (event.kind, event.actor, event.user) == ("erased", "k1", "")
     assert "ana" not in repr(memory.events.of_org()).lower()
-    assert memory.person("anastasia").erase().rows == {}
+    assert memory.user("anastasia").erase().rows == {}
     assert len(memory.events.of_org()) == 1
 
 
@@ -132,19 +132,19 @@ def test_a_cleared_conversation_and_an_erased_subject_are_not_named(memory):
     memory.conversation("vet visit", user="ana", subject="rex").record("Rex weighs 12 kg.")
     memory.conversation("work", user="ana").record("Nice weather.")
     memory.conversation("work", user="ana").clear()
-    memory.person("ana", subject="rex").erase()
-    left = repr(memory.person("ana").events(limit=1000))
+    memory.user("ana", subject="rex").erase()
+    left = repr(memory.user("ana").events(limit=1000))
     assert not [name for name in ("vet visit", "rex", "work") if repr(name) in left]
     assert memory.doctor().ok
 
 
 def test_an_export_holds_no_events(memory):
     memory.conversation("c", user="ana").record("I live in Porto.")
-    exported = memory.person("ana").export()
+    exported = memory.user("ana").export()
     assert "event" not in repr(sorted(exported)).lower()
-    memory.person("ana").erase()
+    memory.user("ana").erase()
     memory.import_(exported)
-    assert {"message.added", "fact.added"} <= set(told(memory.person("ana").events()))
+    assert {"message.added", "fact.added"} <= set(told(memory.user("ana").events()))
 
 
 def test_every_process_sees_every_event(tmp_path):
@@ -152,7 +152,7 @@ def test_every_process_sees_every_event(tmp_path):
     path = tmp_path / "memory.db"
     with Memory(path, embedder=None) as memory:
         memory.conversation("here", user="ana").append({"role": "user", "content": "hello"})
-        ana, person = memory.person("ana"), ("default", "ana", "default")
+        ana, user = memory.user("ana"), ("default", "ana", "default")
         head, looked, seen = ana.last_event(), memory.events.changes(), []
         others = [subprocess.Popen([sys.executable, "-c", WRITER, keeping.address(path), name]) for name in ("a", "b")]
         done = False
@@ -160,7 +160,7 @@ def test_every_process_sees_every_event(tmp_path):
             done = all(other.poll() is not None for other in others)
             if (now := memory.events.changes()) != looked:
                 looked = now
-                for news in memory.events.news({person: head}).values():
+                for news in memory.events.news({user: head}).values():
                     assert not news.lost
                     seen += news.events
                     head = news.events[-1].id

@@ -42,7 +42,7 @@ TWINS = {
     "%": "a",
     "_": "b",
 }
-# Most steps happen to the first two people and in one place, so that they meet.
+# Most steps happen to the first two users and in one place, so that they meet.
 SOMEBODY = st.sampled_from([0, 0, 1, 1, 2, 3])
 PLACES = st.sampled_from([(0, 0)] * 5 + [(0, 1), (1, 0), (1, 1), (2, 0)])
 SUBJECTS = [(None, "b", None), ("b", "ab", None), ("self", "b", None)]
@@ -53,7 +53,7 @@ WORD = re.compile(r"zuq\d+x", re.I)
 
 @st.composite
 def casts(draw: st.DrawFn) -> list[tuple[str, str, str]]:
-    """Four people that are easily taken for one another: each differs from the first in little."""
+    """Four users that are easily taken for one another: each differs from the first in little."""
     first = [draw(st.sampled_from(NAMES)) for _ in range(3)]
     cast = [tuple(first)]
     place = draw(st.integers(0, 2))
@@ -74,7 +74,7 @@ def words(value: object) -> set[str]:
 
 
 class Walk(RuleBasedStateMachine):
-    """Random calls by random people; ``differs``: in which part of the key the second differs from the first."""
+    """Random calls by random users; ``differs``: in which part of the key the second differs from the first."""
 
     differs: int | None = None
 
@@ -94,7 +94,7 @@ class Walk(RuleBasedStateMachine):
         self.serial = 0
 
     def reached(self, memory):
-        """The memory as the walk's people reach it."""
+        """The memory as the walk's users reach it."""
         return memory
 
     def teardown(self) -> None:
@@ -104,38 +104,38 @@ class Walk(RuleBasedStateMachine):
     def at(self, place) -> tuple[str | None, str]:
         return self.subjects[place[0]], self.conversations[place[1]]
 
-    def chat(self, person, subject, conversation):
-        org, user, bot = person
+    def chat(self, owner, subject, conversation):
+        org, user, bot = owner
         return self.memory.conversation(conversation, user=user, org=org, bot=bot, subject=subject)
 
-    def somebody(self, person, subject):
-        org, user, bot = person
-        return self.memory.person(user, org=org, bot=bot, subject=subject)
+    def somebody(self, owner, subject):
+        org, user, bot = owner
+        return self.memory.user(user, org=org, bot=bot, subject=subject)
 
-    def own(self, person, subject) -> set[str]:
-        """The words said by a person: in conversations about one subject, or everywhere."""
+    def own(self, user, subject) -> set[str]:
+        """The words said by a user: in conversations about one subject, or everywhere."""
         return {
             word
             for (who, about, _), texts in self.said.items()
-            if who == person and subject in (None, about)
+            if who == user and subject in (None, about)
             for text in texts
             for word in words(text)
         }
 
-    def allergies(self, person, subject) -> set[str]:
-        """Facts about one subject are seen there, and by the person as a whole."""
+    def allergies(self, user, subject) -> set[str]:
+        """Facts about one subject are seen there, and by the user as a whole."""
         return {
             word
             for (who, about, _), texts in self.said.items()
-            if who == person and about != "self" and (subject is None or subject == about)
+            if who == user and about != "self" and (subject is None or subject == about)
             for text in texts
             if text.startswith("She is")
             for word in words(text)
         }
 
-    def lived(self, person) -> set[str]:
+    def lived(self, user) -> set[str]:
         """Facts about oneself reach all of one's subjects, with their history."""
-        return {word for text in self.home[person] for word in words(text)}
+        return {word for text in self.home[user] for word in words(text)}
 
     @rule(
         who=SOMEBODY,
@@ -144,7 +144,7 @@ class Walk(RuleBasedStateMachine):
         reply=st.booleans(),
     )
     def says(self, who, place, kind, reply):
-        person = self.cast[who]
+        user = self.cast[who]
         subject, conversation = self.at(place)
         self.serial += 1
         self.clock.advance(seconds=60)
@@ -154,24 +154,22 @@ class Walk(RuleBasedStateMachine):
             "allergy": f"She is allergic to {word}.",
             "guess": f"I think I work at {word}.",
         }.get(kind, f"The {word} was lovely.")
-        receipt = self.chat(person, subject, conversation).record(text, f"Ah, {word}." if reply else None)
-        said = self.said[person, subject or "self", conversation]
+        receipt = self.chat(user, subject, conversation).record(text, f"Ah, {word}." if reply else None)
+        said = self.said[user, subject or "self", conversation]
         assert receipt.seqs[0] == len(said) + 1
         said += [text, f"Ah, {word}."] if reply else [text]
         if kind == "home":
-            self.home[person].append(word)
+            self.home[user].append(word)
 
     @rule(who=SOMEBODY, place=PLACES, key=st.sampled_from(["k", "l"]))
     def says_once(self, who, place, key):
         """A key belongs to one conversation; elsewhere it is free."""
-        person = self.cast[who]
+        user = self.cast[who]
         subject, conversation = self.at(place)
         self.clock.advance(seconds=60)
-        scope = (person, subject or "self", conversation)
+        scope = (user, subject or "self", conversation)
         text, before = self.keys.get((*scope, key), (f"Key Zuq9{self.serial}0{len(self.keys)}x.", None))
-        receipt = self.chat(person, subject, conversation).append(
-            {"role": "user", "content": text}, idempotency_key=key
-        )
+        receipt = self.chat(user, subject, conversation).append({"role": "user", "content": text}, idempotency_key=key)
         assert receipt.duplicate is (before is not None)
         if before is None:
             self.said[scope].append(text)
@@ -181,70 +179,67 @@ class Walk(RuleBasedStateMachine):
 
     @rule(who=SOMEBODY, place=PLACES, ends=st.booleans())
     def works(self, who, place, ends):
-        person = self.cast[who]
+        user = self.cast[who]
         subject, conversation = self.at(place)
         if ends:
-            self.chat(person, subject, conversation).end()
+            self.chat(user, subject, conversation).end()
         self.memory.digest()
 
     @rule(who=SOMEBODY, place=PLACES)
     def loads(self, who, place):
-        person = self.cast[who]
+        user = self.cast[who]
         subject, conversation = self.at(place)
-        loaded = [m.content for m in self.chat(person, subject, conversation).load()]
-        assert loaded == self.said.get((person, subject or "self", conversation), [])
+        loaded = [m.content for m in self.chat(user, subject, conversation).load()]
+        assert loaded == self.said.get((user, subject or "self", conversation), [])
 
     @rule(who=SOMEBODY, place=PLACES, budget=st.sampled_from([200, 4000]))
     def asks(self, who, place, budget):
-        person = self.cast[who]
+        user = self.cast[who]
         subject, conversation = self.at(place)
-        chat = self.chat(person, subject, conversation)
+        chat = self.chat(user, subject, conversation)
         context = chat.context("Where do I live, what was lovely?", budget_tokens=budget)
-        allowed = self.own(person, subject or "self") | set(self.lived(person))
+        allowed = self.own(user, subject or "self") | set(self.lived(user))
         assert words(context.messages) | words(context.sections) <= allowed
-        assert words(chat.summaries()) <= self.own(person, subject or "self")
+        assert words(chat.summaries()) <= self.own(user, subject or "self")
         assert words(chat.episodes()) <= allowed
 
     @rule(who=SOMEBODY, place=PLACES, pick=st.integers(0, 99))
     def searches(self, who, place, pick):
         """A word that was said here is found, whatever else was indexed meanwhile; no other is."""
-        person = self.cast[who]
+        user = self.cast[who]
         subject, _ = self.at(place)
-        somebody, heard = self.somebody(person, subject), self.heard(person, subject)
+        somebody, heard = self.somebody(user, subject), self.heard(user, subject)
         hits = somebody.search("Where do I live, what was lovely?", limit=50)
-        assert {word for hit in hits for word in words(hit.text)} <= self.own(person, subject) | self.lived(person)
+        assert {word for hit in hits for word in words(hit.text)} <= self.own(user, subject) | self.lived(user)
         if heard:
             (word,) = words(heard[pick % len(heard)])
             assert any(hit.kind == "message" and word in words(hit.text) for hit in somebody.search(word, limit=50))
 
-    def heard(self, person, subject) -> list[str]:
+    def heard(self, user, subject) -> list[str]:
         return [
-            t
-            for (who, about, _), texts in self.said.items()
-            if who == person and subject in (None, about)
-            for t in texts
+            t for (who, about, _), texts in self.said.items() if who == user and subject in (None, about) for t in texts
         ]
 
     @rule(who=SOMEBODY, place=PLACES)
     def reads(self, who, place):
-        person = self.cast[who]
+        user = self.cast[who]
         subject, _ = self.at(place)
         self.memory.digest()
-        somebody = self.somebody(person, subject)
+        somebody = self.somebody(user, subject)
         now = [fact.value for fact in somebody.facts() if fact.key == "lives_in" and fact.subject == "self"]
-        assert [value.lower() for value in now] == [w.lower() for w in self.home[person][-1:]]
+        assert [value.lower() for value in now] == [w.lower() for w in self.home[user][-1:]]
         ever = {word for fact in somebody.history("home") for word in words(fact)}
-        assert ever <= self.lived(person)
-        assert words(somebody.rejected()) <= self.own(person, subject)
+        assert ever <= self.lived(user)
+        assert words(somebody.rejected()) <= self.own(user, subject)
         about_others = {word for fact in somebody.facts("allergy") for word in words(fact)}
-        assert about_others == self.allergies(person, subject)
-        mine = sorted({c for (who, about, c) in self.said if who == person and subject in (None, about)})
+        assert about_others == self.allergies(user, subject)
+        mine = sorted({c for (who, about, c) in self.said if who == user and subject in (None, about)})
         assert sorted(set(somebody.conversations())) == mine
 
     @invariant()
     def knows_everybody(self):
         if hasattr(self, "memory"):
-            assert set(self.memory.people()) == {(org, user, bot) for ((org, user, bot), _, _) in self.said}
+            assert set(self.memory.users()) == {(org, user, bot) for ((org, user, bot), _, _) in self.said}
 
 
 WALK = settings(
@@ -284,7 +279,7 @@ def folding(fold: Callable[[str], str]) -> Callable[[pytest.MonkeyPatch], None]:
     """A front door that takes names for equal which are not."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        for module in (memory, scope):  # names of conversations, and of people
+        for module in (memory, scope):  # names of conversations, and of users
             patch.setattr(module, "checked_name", lambda what, value: fold(value))
 
     return plant

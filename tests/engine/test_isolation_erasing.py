@@ -17,7 +17,7 @@ from .test_isolation import PLACES, SOMEBODY, WALK, Walk, without, words
 
 
 class ErasingWalk(Walk):
-    """Random calls by random people, who also change their minds; an erased text is '' in the model."""
+    """Random calls by random users, who also change their minds; an erased text is '' in the model."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -25,10 +25,10 @@ class ErasingWalk(Walk):
 
     @invariant()
     def knows_everybody(self):
-        """Whoever cleared every conversation is still known by name; only an erased person is not."""
+        """Whoever cleared every conversation is still known by name; only an erased user is not."""
         if hasattr(self, "memory"):
             self.known |= {scope[0] for scope in self.said}
-            assert {(org, user, bot) for org, user, bot in self.known} == set(self.memory.people())
+            assert {(org, user, bot) for org, user, bot in self.known} == set(self.memory.users())
 
     def said_in(self, who, subject, conversation) -> list[str]:
         return self.said.get((self.cast[who], subject or "self", conversation), [])
@@ -40,37 +40,37 @@ class ErasingWalk(Walk):
 
     loads = rule(who=SOMEBODY, place=PLACES)(loads)
 
-    def heard(self, person, subject) -> list[str]:
-        return [text for text in super().heard(person, subject) if text]
+    def heard(self, user, subject) -> list[str]:
+        return [text for text in super().heard(user, subject) if text]
 
-    def lived(self, person) -> set[str]:
-        told = self.said.get((person, "self", BY_HAND), [])
-        return super().lived(person) | {word for text in told for word in words(text)}
+    def lived(self, user) -> set[str]:
+        told = self.said.get((user, "self", BY_HAND), [])
+        return super().lived(user) | {word for text in told for word in words(text)}
 
-    def unsay(self, person, text) -> None:
+    def unsay(self, user, text) -> None:
         if text.startswith("I live in"):
             (word,) = words(text)
-            self.home[person] = [home for home in self.home[person] if home.lower() != word]
+            self.home[user] = [home for home in self.home[user] if home.lower() != word]
 
     def all_else_stands(self) -> None:
         """Every message of everybody is as the model says, and so is where each of them lives."""
         self.memory.digest()
-        for (person, about, conversation), texts in self.said.items():
-            loaded = [m.content for m in self.chat(person, about, conversation).load()]
+        for (user, about, conversation), texts in self.said.items():
+            loaded = [m.content for m in self.chat(user, about, conversation).load()]
             assert loaded == [text for text in texts if text]
-        for person in self.known:
-            lives = [fact.value.lower() for fact in self.somebody(person, "self").facts("home")]
-            assert lives == [home.lower() for home in self.home.get(person, [])[-1:]]
+        for user in self.known:
+            lives = [fact.value.lower() for fact in self.somebody(user, "self").facts("home")]
+            assert lives == [home.lower() for home in self.home.get(user, [])[-1:]]
 
     @rule(who=SOMEBODY, place=PLACES, pick=st.integers(0, 99), edits=st.booleans())
     def takes_back(self, who, place, pick, edits):
         subject, conversation = self.at(place)
-        person, said = self.cast[who], self.said_in(who, subject, conversation)
+        user, said = self.cast[who], self.said_in(who, subject, conversation)
         places = [number for number, text in enumerate(said) if text]
         if not places:
             return
-        number, chat = places[pick % len(places)], self.chat(person, subject, conversation)
-        self.unsay(person, said[number])
+        number, chat = places[pick % len(places)], self.chat(user, subject, conversation)
+        self.unsay(user, said[number])
         if edits:
             self.serial += 1
             said[number] = f"The Zuq{self.serial}x was lovely."
@@ -83,11 +83,11 @@ class ErasingWalk(Walk):
     @rule(who=SOMEBODY, place=PLACES)
     def clears(self, who, place):
         subject, conversation = self.at(place)
-        person, scope = self.cast[who], (self.cast[who], subject or "self", conversation)
+        user, scope = self.cast[who], (self.cast[who], subject or "self", conversation)
         for text in self.said.pop(scope, []):
-            self.unsay(person, text)
+            self.unsay(user, text)
         self.keys = {key: value for key, value in self.keys.items() if key[:3] != scope}
-        self.chat(person, subject, conversation).clear()
+        self.chat(user, subject, conversation).clear()
         self.all_else_stands()
 
     @rule(who=SOMEBODY, place=PLACES, layer=st.sampled_from(["facts", "summaries", "meta"]), back=st.booleans())
@@ -103,62 +103,62 @@ class ErasingWalk(Walk):
 
     @rule(who=SOMEBODY)
     def erases(self, who):
-        person = self.cast[who]
-        for scope in [scope for scope in self.said if scope[0] == person]:
+        user = self.cast[who]
+        for scope in [scope for scope in self.said if scope[0] == user]:
             del self.said[scope]
-        self.keys = {key: value for key, value in self.keys.items() if key[0] != person}
-        self.home.pop(person, None)
-        self.known.discard(person)
-        self.somebody(person, None).erase()
+        self.keys = {key: value for key, value in self.keys.items() if key[0] != user}
+        self.home.pop(user, None)
+        self.known.discard(user)
+        self.somebody(user, None).erase()
         self.all_else_stands()
 
     @rule(who=SOMEBODY)
     def remembers(self, who):
-        person = self.cast[who]
+        user = self.cast[who]
         self.serial += 1
         self.clock.advance(seconds=60)
         word = f"Zuq{self.serial}x"
-        change = self.somebody(person, None).remember(category="things", key="thing", value=word)
+        change = self.somebody(user, None).remember(category="things", key="thing", value=word)
         assert change.op in ("new", "replaced")
-        assert change.previous is None or words(change.previous) <= self.lived(person)
-        self.said[person, "self", BY_HAND].append(f"things, thing: {word}")
+        assert change.previous is None or words(change.previous) <= self.lived(user)
+        self.said[user, "self", BY_HAND].append(f"things, thing: {word}")
 
     @rule(who=SOMEBODY, place=PLACES)
     def merges(self, who, place):
-        """Two sentences of a person become one memory: of that person's words alone."""
-        person, (subject, _) = self.cast[who], self.at(place)
+        """Two sentences of a user become one memory: of that user's words alone."""
+        user, (subject, _) = self.cast[who], self.at(place)
         self.serial += 1
         self.clock.advance(seconds=60)
         for kids in ("kids", "children"):
             text = f"The {kids} dread the Zuq{self.serial}x."
-            assert self.somebody(person, None).remember(text).op in ("new", "joined")
-            self.said[person, "self", BY_HAND].append(text)
-        report = self.somebody(person, subject).consolidate()
+            assert self.somebody(user, None).remember(text).op in ("new", "joined")
+            self.said[user, "self", BY_HAND].append(text)
+        report = self.somebody(user, subject).consolidate()
         assert [len(each.sources) for each in report.merged] == [2]
         assert words(report) == {f"zuq{self.serial}x"}
-        assert words(self.somebody(person, subject).profile(budget_tokens=4000).text) <= self.own(person, None)
+        assert words(self.somebody(user, subject).profile(budget_tokens=4000).text) <= self.own(user, None)
 
     @rule(who=SOMEBODY, place=PLACES)
     def pauses(self, who, place):
-        """Paused for a moment: this person's words are not stored, everybody else's are."""
-        person = self.cast[who]
+        """Paused for a moment: this user's words are not stored, everybody else's are."""
+        user = self.cast[who]
         subject, conversation = self.at(place)
-        self.somebody(person, None).pause()
+        self.somebody(user, None).pause()
         for other in self.cast:
             state = self.somebody(other, subject).status().state
-            assert (state == "paused") == (other == person)
-        chat = self.chat(person, subject, conversation)
+            assert (state == "paused") == (other == user)
+        chat = self.chat(user, subject, conversation)
         assert chat.record("The Zuq0x was lovely.").skipped == "paused"
         assert words(chat.context("Where do I live?").messages) == set()
-        assert self.somebody(person, subject).search("lovely") == []
-        self.somebody(person, None).resume()
+        assert self.somebody(user, subject).search("lovely") == []
+        self.somebody(user, None).resume()
 
     @rule(who=SOMEBODY)
     def exports(self, who):
-        person = self.cast[who]
-        exported = self.somebody(person, None).export()
-        assert words(exported) == self.own(person, None)
-        assert (exported["org"], exported["user"], exported["bot"]) == person
+        user = self.cast[who]
+        exported = self.somebody(user, None).export()
+        assert words(exported) == self.own(user, None)
+        assert (exported["org"], exported["user"], exported["bot"]) == user
 
 
 # Which statement reaches too far is found in the store's contract; here it is whether the walk would notice.

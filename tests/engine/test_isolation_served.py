@@ -1,8 +1,8 @@
 """
 Nobody reads another over the network: the walks of test_isolation through HTTP, with keys of every role, and through MCP.
 
-Whose key it is changes from call to call: the operator's, an app's, an app's of one assistant, the person's own, that of
-one subject.  People knock at each other's doors with their own keys; assistants look things up.
+Whose key it is changes from call to call: the operator's, an app's, an app's of one assistant, the user's own, that of
+one subject.  Users knock at each other's doors with their own keys; assistants look things up.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Door:
 class Keyring:
     """A door whose every call is made with the key of another role that may make it."""
 
-    def __init__(self, walk, person, subject, opened) -> None:
-        self._walk, self._person, self._subject, self._opened = walk, person, subject, opened
+    def __init__(self, walk, user, subject, opened) -> None:
+        self._walk, self._user, self._subject, self._opened = walk, user, subject, opened
 
     def __getattr__(self, name):
         roles = ["operator", "app", "app of the bot"]
@@ -70,11 +70,11 @@ class Keyring:
         if name in SEE and self._subject is not None:
             roles += ["subject"]
         role = roles[next(self._walk.turn) % len(roles)]
-        return getattr(self._opened(self._walk.client(role, self._person, self._subject)), name)
+        return getattr(self._opened(self._walk.client(role, self._user, self._subject)), name)
 
 
 class Served:
-    """Mixed into a walk: its people use clients of a server at `address`, which serves `current`."""
+    """Mixed into a walk: its users use clients of a server at `address`, which serves `current`."""
 
     current: Current
     address: str
@@ -89,8 +89,8 @@ class Served:
         if hasattr(self, "library"):
             self.engine.close()
 
-    def key(self, role, person, subject) -> str:
-        org, user, bot = person
+    def key(self, role, owner, subject) -> str:
+        org, user, bot = owner
         whose = {"org": "default" if role == "operator" else org}
         if role.endswith("bot"):
             whose["bot"] = bot
@@ -103,30 +103,30 @@ class Served:
             self.made[wanted] = self.engine.access.create(role.split()[0], **whose).key
         return self.made[wanted]
 
-    def client(self, role, person, subject) -> Client:
-        return Client(self.address, key=self.key(role, person, subject), http=self.http)
+    def client(self, role, user, subject) -> Client:
+        return Client(self.address, key=self.key(role, user, subject), http=self.http)
 
-    def chat(self, person, subject, conversation):
-        org, user, bot = person
+    def chat(self, owner, subject, conversation):
+        org, user, bot = owner
         return Keyring(
             self,
-            person,
+            owner,
             subject,
             lambda client: client.conversation(conversation, user=user, org=org, bot=bot, subject=subject),
         )
 
-    def somebody(self, person, subject):
-        org, user, bot = person
-        return Keyring(self, person, subject, lambda client: client.person(user, org=org, bot=bot, subject=subject))
+    def somebody(self, owner, subject):
+        org, user, bot = owner
+        return Keyring(self, owner, subject, lambda client: client.user(user, org=org, bot=bot, subject=subject))
 
     @rule(
         who=SOMEBODY, whom=SOMEBODY, role=st.sampled_from(["app of the bot", "user of the bot", "subject of the bot"])
     )
     def knocks(self, who, whom, role):
         """A key opens its own memory and no other; who is refused learns nothing."""
-        person, (org, user, bot) = self.cast[who], self.cast[whom]
-        headers = {"Authorization": f"Bearer {self.key(role, person, 'b')}", "X-Holdfast-Org": quote(org, safe="")}
-        own = (person[0], user if role.startswith("app") else person[1], person[2]) == (org, user, bot)
+        owner, (org, user, bot) = self.cast[who], self.cast[whom]
+        headers = {"Authorization": f"Bearer {self.key(role, owner, 'b')}", "X-Holdfast-Org": quote(org, safe="")}
+        own = (owner[0], user if role.startswith("app") else owner[1], owner[2]) == (org, user, bot)
         for door in DOORS:
             path = f"{self.address}/v1/users/{quote(user, safe='')}/{door}{'&' if '?' in door else '?'}bot={quote(bot)}"
             answer = self.http.get(path, headers=headers)
@@ -137,18 +137,18 @@ class Served:
 
     @rule(who=SOMEBODY, place=PLACES, by=st.sampled_from(["user of the bot", "app"]))
     def assists(self, who, place, by):
-        """What an assistant's tools tell is this person's, whatever it writes into their arguments."""
-        person = self.cast[who]
+        """What an assistant's tools tell is this user's, whatever it writes into their arguments."""
+        user = self.cast[who]
         subject, conversation = self.at(place)
         self.memory.digest()
-        told = asyncio.run(self.by_tools(person, subject, conversation, by))
-        allowed = self.own(person, subject) | self.lived(person)
+        told = asyncio.run(self.by_tools(user, subject, conversation, by))
+        allowed = self.own(user, subject) | self.lived(user)
         assert words(told) <= allowed
-        assert {home.lower() for home in self.home.get(person, [])[-1:]} <= words(told["list_memories"])
+        assert {home.lower() for home in self.home.get(user, [])[-1:]} <= words(told["list_memories"])
 
-    async def by_tools(self, person, subject, conversation, by):
-        org, user, bot = (quote(name, safe="") for name in person)
-        headers = {"Authorization": f"Bearer {self.key(by, person, subject)}", "X-Holdfast-Org": org}
+    async def by_tools(self, owner, subject, conversation, by):
+        org, user, bot = (quote(name, safe="") for name in owner)
+        headers = {"Authorization": f"Bearer {self.key(by, owner, subject)}", "X-Holdfast-Org": org}
         if by == "app":
             headers["X-Holdfast-User"] = user
         about = "" if subject is None else f"&subject={quote(subject, safe='')}"
@@ -209,11 +209,11 @@ def any_user(patch):
 
 def any_bot(patch):
     """A door that opens the default assistant's memory for all."""
-    person = caller.Caller.person
+    user = caller.Caller.user
     patch.setattr(
         caller.Caller,
-        "person",
-        lambda self: person(type(self)(self.memory, type(self.grant)(**{**slots(self.grant), "bot": "default"}))),
+        "user",
+        lambda self: user(type(self)(self.memory, type(self.grant)(**{**slots(self.grant), "bot": "default"}))),
     )
 
 

@@ -25,7 +25,7 @@ VIEW_STEPS = [
     "add_messages",
     "add_docs",
     "add_postings",
-    "save_person",
+    "save_user",
     "save_conversation",
     "add_idempotency",
     "want",

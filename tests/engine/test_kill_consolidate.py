@@ -27,7 +27,7 @@ KIDS = [f"The {who} {what} long walks by the {where}." for who, what, where in (
 )]  # fmt: skip
 SEA, RIVER = frozenset(KIDS[:3]), frozenset(KIDS[3:])
 STEPS: list[tuple[Any, str]] = [
-    *((SqlWriteView, step) for step in ("update_fact", "add_fact", "add_docs", "add_derivations", "save_person", "add_evidence")),
+    *((SqlWriteView, step) for step in ("update_fact", "add_fact", "add_docs", "add_derivations", "save_user", "add_evidence")),
     *((SqlEraseView, step) for step in ("remove_fact", "remove_docs")),
     (SqliteStore, "write"),
     (merging, "into_index"),
@@ -42,9 +42,7 @@ def opened(path: Path) -> Memory:
 
 def states(memory: Memory) -> list[str]:
     """Of each of the two groups: ``merged`` or ``apart``; anything else fails."""
-    live = [
-        (fact.text, {said.quote for said in fact.evidence}) for fact in memory.person("ana").facts(kind="statement")
-    ]
+    live = [(fact.text, {said.quote for said in fact.evidence}) for fact in memory.user("ana").facts(kind="statement")]
     found = []
     for group in (SEA, RIVER):
         mine = [(text, quotes) for text, quotes in live if quotes & group]
@@ -62,7 +60,7 @@ def test_a_merge_that_is_killed_is_whole_or_not_at_all(tmp_path: Path, target: A
     origin = tmp_path / "origin.db"
     with opened(origin) as memory:
         for sentence in KIDS:
-            memory.person("ana").remember(sentence)
+            memory.user("ana").remember(sentence)
         assert states(memory) == ["apart", "apart"]
     for countdown in (1, 2, 3, 5):
         path = tmp_path / f"{countdown}.db"
@@ -71,10 +69,10 @@ def test_a_merge_that_is_killed_is_whole_or_not_at_all(tmp_path: Path, target: A
         def doomed(pipe: int, path: Path = path, countdown: int = countdown) -> None:
             memory = opened(path)
             with dying_at(target, step, countdown, after=after):
-                os.write(pipe, f"{len(memory.person('ana').consolidate().merged)} merged\n".encode())
-                for fact in memory.person("ana").history("note"):
+                os.write(pipe, f"{len(memory.user('ana').consolidate().merged)} merged\n".encode())
+                for fact in memory.user("ana").history("note"):
                     if fact.ended_because == "merged":
-                        change = memory.person("ana").restore(fact.id)
+                        change = memory.user("ana").restore(fact.id)
                         os.write(pipe, f"{fact.id} {change.op}\n".encode())
 
         pid, reader = spawn(doomed)
@@ -87,6 +85,6 @@ def test_a_merge_that_is_killed_is_whole_or_not_at_all(tmp_path: Path, target: A
                 assert "apart" in found
             elif acknowledged:
                 assert acknowledged == ["2 merged"]
-            memory.person("ana").consolidate()
+            memory.user("ana").consolidate()
             states(memory)
             assert memory.doctor().findings == ()

@@ -23,8 +23,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 VIEW_STEPS = [
     "rewrite_message", "remove_fact", "remove_evidence", "remove_docs", "remove_summaries", "remove_rejected",
-    "forget_bodies", "remove_prefixes", "release_jobs", "remove_conversation", "remove_person", "add_summary",
-    "set_parent", "save_person",
+    "forget_bodies", "remove_prefixes", "release_jobs", "remove_conversation", "remove_user", "add_summary",
+    "set_parent", "save_user",
 ]  # fmt: skip
 STEPS: list[tuple[Any, str]] = [
     *((eraseview.SqlEraseView, step) for step in VIEW_STEPS),
@@ -38,7 +38,7 @@ STEPS: list[tuple[Any, str]] = [
     (erasing, "lose_borrowed"),
     (forgetting, "lose_quotes"),
 ]
-ERASURES = ["seq 1", "seq 2", "edit 5", "fact", "conversation b", "person"]
+ERASURES = ["seq 1", "seq 2", "edit 5", "fact", "conversation b", "user"]
 
 
 def fill(memory: Memory) -> None:
@@ -60,14 +60,14 @@ def erase(memory: Memory, what: str) -> None:
     elif kind == "edit":
         chat.edit(int(number), "I live in Porto.")
     elif kind == "fact":
-        person = memory.person("ana")
-        facts = [fact for fact in person.history("home") if fact.value == "Kanaria6"]
+        user = memory.user("ana")
+        facts = [fact for fact in user.history("home") if fact.value == "Kanaria6"]
         if facts:
-            person.forget(facts[0].id)
+            user.forget(facts[0].id)
     elif kind == "conversation":
         memory.conversation(number, user="ana").clear()
     else:
-        memory.person("ana").erase()
+        memory.user("ana").erase()
 
 
 def rows(path: Path) -> str:
@@ -81,7 +81,7 @@ GONE = {
     "edit 5": "I live in Kanaria1,",
     "fact": "Kanaria6",
     "conversation b": "Kanarib",
-    "person": "Kanari",
+    "user": "Kanari",
 }
 
 
@@ -108,7 +108,7 @@ def test_an_erasure_that_is_killed_is_whole_or_not_at_all(tmp_path: Path, target
         assert ended(pid) in (0, signal.SIGKILL)
         memory = settle(str(path))
         said = {m.content for m in memory.conversation("a", user="ana").load()}
-        known = {fact.value for fact in memory.person("ana").history("home")}
+        known = {fact.value for fact in memory.user("ana").history("home")}
         assert memory.doctor().findings == ()
         memory.close()
         everything = rows(path)

@@ -122,10 +122,10 @@ def test_a_kill_around_a_call_loses_and_doubles_nothing(
         chat.end()
         memory.digest()
         assert_sound(memory, {"a": acknowledged})
-        person, said = memory.person("ana"), len(chat.load()) // 2
+        user, said = memory.user("ana"), len(chat.load()) // 2
         covered = [seq for s in chat.summaries(1) for seq in range(s.start_seq, s.end_seq + 1)]
         assert covered == list(range(1, 2 * said + 1))
-        walks = [f.key for f in person.facts() if f.key.startswith("walk_")]
+        walks = [f.key for f in user.facts() if f.key.startswith("walk_")]
         assert len(walks) == len(set(walks))
         told_of = [(f.text, e.seq) for f in chat.episodes() for e in f.evidence]
         assert len(told_of) == len(set(told_of))

@@ -97,16 +97,16 @@ def settled(path: str) -> Memory:
 def assert_told_once(memory: Memory, acknowledged: list[str]) -> None:
     """Each message gave one fact with one quote and one episode, each chunk one summary, and the calls are on record."""
     assert_sound(memory, {"a": acknowledged})
-    chat, person = memory.conversation("a", user="ana"), memory.person("ana")
+    chat, user = memory.conversation("a", user="ana"), memory.user("ana")
     said = sorted(m.seq for m in chat.load() if m.role == "user")
-    whales = [fact for fact in person.facts(kind="attribute") if fact.key == "saw"]
+    whales = [fact for fact in user.facts(kind="attribute") if fact.key == "saw"]
     assert sorted(e.seq for fact in whales for e in fact.evidence) == said
     assert len({fact.value for fact in whales}) == len(whales) == len(said)
     assert sorted(fact.evidence[0].seq for fact in chat.episodes()) == said
     covered = [seq for s in chat.summaries(level=1) for seq in range(s.start_seq, s.end_seq + 1)]
     assert covered == [message.seq for message in chat.load()]
     assert not memory.jobs("dead")
-    assert sum(used.calls for used in person.usage()) >= len(chat.summaries())
+    assert sum(used.calls for used in user.usage()) >= len(chat.summaries())
 
 
 @pytest.mark.parametrize("file", range(2))

@@ -34,10 +34,10 @@ def test_the_overview_lists_the_newest_first_and_keeps_subjects_apart(memory):
         memory.conversation(name, user="ana", subject=subject).record("Hello.", at=at)
     memory.conversation("other", user="bo").record("Hello.")
 
-    told = [(state.conversation, state.subject) for state in memory.person("ana").overview()]
+    told = [(state.conversation, state.subject) for state in memory.user("ana").overview()]
 
     assert told == [("vet", "rex"), ("a", "self"), ("b", "self")]
-    assert [state.conversation for state in memory.person("ana", subject="rex").overview()] == ["vet"]
+    assert [state.conversation for state in memory.user("ana", subject="rex").overview()] == ["vet"]
 
 
 def test_what_was_learned_is_told_with_what_is_past_and_by_range(memory):

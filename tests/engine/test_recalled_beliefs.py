@@ -26,14 +26,14 @@ def test_a_stale_turn_says_what_is_believed_now(memory):
     chat.record("I moved to Porto last month, I live in Porto now.", "Congratulations.")
     memory.digest()
 
-    for person in (memory.person("ana"), memory.person("ana", subject="self")):
-        hits = {hit.seq: hit for hit in person.search("Where do I live?", kinds=("message",))}
+    for user in (memory.user("ana"), memory.user("ana", subject="self")):
+        hits = {hit.seq: hit for hit in user.search("Where do I live?", kinds=("message",))}
         assert "Porto" in hits[1].replaced_by
         assert hits[3].replaced_by == ""
 
 
 def test_a_turn_that_was_taken_back_says_so(memory):
-    ana = memory.person("ana")
+    ana = memory.user("ana")
     memory.conversation("c", user="ana").record("I have a dog named Rex.")
     memory.digest()
     for fact in ana.facts():
@@ -45,7 +45,7 @@ def test_a_turn_that_was_taken_back_says_so(memory):
 
 def test_a_turn_that_was_corrected_says_what_held_instead(memory):
     """ "Seattle" was put right by hand: its turn says so; when the correction is taken back, the correction says so."""
-    ana = memory.person("ana")
+    ana = memory.user("ana")
     memory.conversation("c", user="ana").record("I live in Seattle.")
     (home,) = ana.facts("home")
     ana.correct(home.id, value="Tacoma")
@@ -67,7 +67,7 @@ def test_a_value_that_came_back_is_not_marked(memory):
         chat.record(f"I live in {place} now.")
     memory.digest()
 
-    hits = {hit.seq: hit for hit in memory.person("ana").search("Where do I live?", kinds=("message",))}
+    hits = {hit.seq: hit for hit in memory.user("ana").search("Where do I live?", kinds=("message",))}
     assert [bool(hits[seq].replaced_by) for seq in (1, 2, 3)] == [False, True, False]
 
 
@@ -76,7 +76,7 @@ def test_a_note_never_tells_of_another_subject(memory):
     memory.conversation("c", user="ana", subject="tom").record("He weighs 5 kg.")
     memory.digest()
 
-    for hit in memory.person("ana", subject="rex").search("How much does he weigh?"):
+    for hit in memory.user("ana", subject="rex").search("How much does he weigh?"):
         assert "5 kg" not in hit.text + hit.replaced_by
         assert hit.subject in ("rex", "self")
 
@@ -85,10 +85,10 @@ def test_what_is_about_a_paused_subject_is_left_out(memory):
     memory.conversation("c", user="ana", subject="rex").record("He hates the vet.")
     memory.conversation("c", user="ana").record("I like the vet.")
     memory.digest()
-    ana = memory.person("ana")
+    ana = memory.user("ana")
     assert {hit.subject for hit in ana.search("vet")} == {"rex", "self"}
 
-    memory.person("ana", subject="rex").pause()
+    memory.user("ana", subject="rex").pause()
     assert {hit.subject for hit in ana.search("vet")} == {"self"}
 
 
@@ -100,7 +100,7 @@ def test_a_present_value_is_asked_for_and_the_newest_turn_stands_first():
         chat.record("The budget for the wall is 1200 euros by now, they say.")
         memory.digest()
 
-        first, second, *_ = memory.person("ana").search("What is the budget for the wall?", kinds=("message",))
+        first, second, *_ = memory.user("ana").search("What is the budget for the wall?", kinds=("message",))
         assert (first.seq, second.seq) == (5, 2)
         assert first.score >= second.score
 
@@ -124,7 +124,7 @@ def test_the_parts_of_a_score_are_the_score_to_the_bit(seed, kind):
             rng.choice(("What is the ", "When did Ana ", "How many ", "")) + " ".join(rng.choices(WORDS, k=3)) + "?"
         )
 
-        hits = memory.person("ana").search(question, limit=100, explain=True)
+        hits = memory.user("ana").search(question, limit=100, explain=True)
 
     assert hits
     for hit in hits:

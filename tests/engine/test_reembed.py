@@ -50,7 +50,7 @@ def fill(path, *users: str) -> None:
 
 
 def best(memory: Memory, user: str = "ana") -> str:
-    return memory.person(user).search(ASKED, kinds=("message",), limit=1)[0].text
+    return memory.user(user).search(ASKED, kinds=("message",), limit=1)[0].text
 
 
 def test_digest_embeds_everybody_anew_without_being_asked(tmp_path):
@@ -125,8 +125,8 @@ def test_half_way_both_kinds_of_vectors_are_searched(tmp_path):
             scale = float(np.abs(row).max() / 127)
             db.execute("INSERT INTO vector VALUES (?,?,?,?,?,'new',?,?,?)", (*place, scale, codes))
             db.execute("UPDATE doc SET embedded = 'new' WHERE embedded = ''")
-            db.execute("UPDATE person SET version = version + 1")
+            db.execute("UPDATE user SET version = version + 1")
         assert best(memory) == TALK[0]
-        found = memory.person("ana").search("who sleeps all day?", kinds=("message",), limit=1, explain=True)[0]
+        found = memory.user("ana").search("who sleeps all day?", kinds=("message",), limit=1, explain=True)[0]
         assert (found.seq, found.parts["meaning"] > 0) == (5, True)
     assert embedders_in(path) == {"old", "new"}

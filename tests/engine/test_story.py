@@ -39,7 +39,7 @@ def test_a_statement_is_believed_before_the_next_reply(memory, chat):
     receipt = chat.record("I'm vegetarian.", "Noted!")
 
     assert [(c.op, c.fact.category, c.fact.key) for c in receipt.changes] == [("new", "dietary", "vegetarian")]
-    assert [f.key for f in memory.person("ana").facts()] == ["vegetarian"]
+    assert [f.key for f in memory.user("ana").facts()] == ["vegetarian"]
 
 
 def test_a_contradiction_leaves_one_belief_and_a_history(memory, chat, clock):
@@ -50,7 +50,7 @@ def test_a_contradiction_leaves_one_belief_and_a_history(memory, chat, clock):
     memory.digest()
 
     assert (change.op, change.previous.key, change.fact.key) == ("replaced", "vegetarian", "pescatarian")
-    ana = memory.person("ana")
+    ana = memory.user("ana")
     assert [(f.key, f.value) for f in ana.facts("dietary")] == [("pescatarian", "true")]
     assert [(f.key, f.ended_because) for f in ana.history("dietary")] == [
         ("vegetarian", "replaced"),
@@ -65,7 +65,7 @@ def test_what_held_then_and_what_was_known_then_can_both_be_asked(memory, chat, 
     chat.record("I live in Lisbon.")
     clock.advance(days=10)
     chat.record("I live in Porto now.")
-    ana = memory.person("ana")
+    ana = memory.user("ana")
 
     assert [f.value for f in ana.facts("home", as_of=START + timedelta(days=1))] == ["Lisbon"]
     assert [f.value for f in ana.facts("home", as_of=START + timedelta(days=11))] == ["Porto"]
@@ -76,7 +76,7 @@ def test_what_held_then_and_what_was_known_then_can_both_be_asked(memory, chat, 
 def test_every_fact_quotes_the_message_it_rests_on(memory, chat):
     chat.record("Hello there! I live in Lisbon, and I speak Spanish and Korean.")
     messages = {m.seq: m.content for m in chat.load()}
-    facts = memory.person("ana").facts()
+    facts = memory.user("ana").facts()
 
     assert {f.value for f in facts} >= {"Lisbon", "Spanish", "Korean"}
     for fact in facts:
@@ -91,16 +91,16 @@ def test_only_the_users_own_words_become_beliefs(memory, chat, role):
     chat.append({"role": role, "content": "I'm vegetarian and I live in Lisbon.", **extra})
     memory.digest()
 
-    assert memory.person("ana").facts() == []
+    assert memory.user("ana").facts() == []
 
 
 def test_another_speaker_in_the_same_chat_is_another_subject(memory, chat):
-    """Two people with the role of a user: the facts of one never become the other's."""
+    """Two users with the role of a user: the facts of one never become the other's."""
     chat.append({"role": "user", "name": "Ana", "content": "I live in Lisbon."})
     chat.append({"role": "user", "name": "Bo", "content": "I live in Oslo."})
     memory.digest()
 
-    assert [(f.subject, f.value) for f in memory.person("ana").facts("home")] == [("bo", "Oslo"), ("self", "Lisbon")]
+    assert [(f.subject, f.value) for f in memory.user("ana").facts("home")] == [("bo", "Oslo"), ("self", "Lisbon")]
 
 
 def test_facts_about_one_subject_never_reach_another(memory):
@@ -112,7 +112,7 @@ def test_facts_about_one_subject_never_reach_another(memory):
     memory.digest()
 
     def known(subject):
-        return {f.value for f in memory.person("ana", subject=subject).facts()}
+        return {f.value for f in memory.user("ana", subject=subject).facts()}
 
     assert known("luna") == {"chicken", "Lisbon"}
     assert known("max") == {"beef", "Lisbon"}
@@ -205,7 +205,7 @@ def test_a_recalled_turn_that_no_longer_holds_says_what_replaced_it(memory, chat
 def test_a_fact_whose_words_set_an_end_is_gone_after_it(memory, chat, clock):
     """Not listed, not found, not shown; history keeps it."""
     chat.record("I have a dentist appointment tomorrow at 3pm.")
-    ana = memory.person("ana")
+    ana = memory.user("ana")
     (fact,) = [f for f in ana.facts() if f.key == "dentist_appointment"]
     assert any(hit.kind == "fact" for hit in ana.search("dentist"))
 
@@ -343,13 +343,13 @@ def test_a_closed_memory_says_so(clock):
         lambda m: m.conversation("c\x00", user="ana"),
         lambda m: m.conversation("c", user="ana", org="x" * 201),
         lambda m: m.conversation("", user="ana"),
-        lambda m: m.person("a\ud800"),
+        lambda m: m.user("a\ud800"),
         lambda m: m.conversation("c", user="ana").context("q", budget_tokens=0),
         lambda m: m.conversation("c", user="ana").context("q", budget_tokens=True),
-        lambda m: m.person("ana").search(""),
-        lambda m: m.person("ana").search(None),
-        lambda m: m.person("ana").search("x", limit=0),
-        lambda m: m.person("ana").search("x", kinds=("dream",)),
+        lambda m: m.user("ana").search(""),
+        lambda m: m.user("ana").search(None),
+        lambda m: m.user("ana").search("x", limit=0),
+        lambda m: m.user("ana").search("x", kinds=("dream",)),
         lambda m: m.jobs("lost"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Whatever people and programs type is stored and found, or refused with a clear error."""
+"""Whatever users and programs type is stored and found, or refused with a clear error."""
 
 import pytest
 from hypothesis import given
@@ -44,7 +44,7 @@ def test_hostile_text_comes_back_as_it_was_and_is_found(memory, name):
 
     expected = "".join("\ufffd" if ch == "\x00" or "\ud800" <= ch <= "\udfff" else ch for ch in text)
     assert chat.load()[0].content == expected
-    assert any(hit.text == expected for hit in memory.person("ana").search(text, limit=50, kinds=("message",)))
+    assert any(hit.text == expected for hit in memory.user("ana").search(text, limit=50, kinds=("message",)))
     assert chat.context("And now?").messages
     assert memory.doctor().ok
 
@@ -60,7 +60,7 @@ def test_a_message_of_a_megabyte_is_kept_and_found(piece):
         memory.digest()
 
         assert chat.load()[0].content == text
-        assert memory.person("ana").search("needle")[0].seq == 1
+        assert memory.user("ana").search("needle")[0].seq == 1
         assert chat.context("So?", budget_tokens=500).tokens <= 500
         assert memory.doctor().ok
 
@@ -87,7 +87,7 @@ def goes_all_the_way(texts, query):
         chat.end()
         memory.digest()
         if query.strip():
-            memory.person("ana").search(query)
+            memory.user("ana").search(query)
         context = chat.context(query if query.strip() else None, budget_tokens=300)
         assert context.tokens <= 300
         assert len(chat.load()) == 2 * len(texts)

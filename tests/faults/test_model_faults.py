@@ -117,7 +117,7 @@ def test_an_answer_of_fifty_megabytes_is_a_failure_and_no_burden(tmp_path):
 
 
 def everybody(world: World, count: int, text: str = HOME) -> list[str]:
-    """So many people say the same, each with a number of their own; each is read in a call of its own."""
+    """So many users say the same, each with a number of their own; each is read in a call of its own."""
     users = [f"user{number}" for number in range(count)]
     for number, user in enumerate(users):
         world.say(f"{text} #{number}", user)
@@ -243,7 +243,7 @@ def test_a_thousand_random_answers_store_nothing_that_was_not_said():
 
 
 def test_reading_and_writing_wait_for_no_model(tmp_path):
-    """While a call hangs, everybody else reads and writes, the person who is read among them."""
+    """While a call hangs, everybody else reads and writes, the user who is read among them."""
     hangs, free = threading.Event(), threading.Event()
 
     def answer(asked: Asked) -> Served | str:

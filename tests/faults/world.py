@@ -15,12 +15,12 @@ from holdfast.types import Fact
 
 HOME = "I gave up the old flat, my new address is in Porto."  # states something that no pattern reads
 ROW = 'home,lives_in,Porto,0.95,,set,asserted,state,1,"my new address is in Porto"'
-SAMPLE = 20  # people of whom a context is made and who are searched, when there are many
+SAMPLE = 20  # users of whom a context is made and who are searched, when there are many
 NAME = re.compile(r"[^\W_]+(?:[_-][^\W_]+)*")
 
 
 class World:
-    """A memory in a file, or only of this process; each person says one thing and is read at once."""
+    """A memory in a file, or only of this process; each user says one thing and is read at once."""
 
     def __init__(self, location: str | Path, answers: Answers = (), *, url: str = "", **settings: float) -> None:
         self.server = ModelServer(answers)
@@ -53,18 +53,18 @@ class World:
         return [fact.value for fact in self.facts(user) if fact.key == "lives_in"]
 
     def facts(self, user: str = "ana") -> list[Fact]:
-        return self.memory.person(user).facts()
+        return self.memory.user(user).facts()
 
     def assert_sound(self) -> None:
         """Nothing acknowledged is lost, reading works, and no row is of a wrong form or cites what was not said."""
         assert self.memory.doctor().findings == ()
         for number, (user, texts) in enumerate(self.acknowledged.items()):
-            chat, person = self.memory.conversation("a", user=user), self.memory.person(user)
+            chat, owner = self.memory.conversation("a", user=user), self.memory.user(user)
             assert [message.content for message in chat.load()] == texts
             if number < SAMPLE:
                 assert texts[-1] in chat.context(texts[-1]).to_text()
-                assert person.search(texts[0])
-            for fact in person.facts():
+                assert owner.search(texts[0])
+            for fact in owner.facts():
                 assert_well_formed(fact, texts)
             for summary in chat.summaries():
                 assert summary.text.strip()

@@ -131,7 +131,7 @@ def test_masking_keeps_every_other_character_in_place() -> None:
     assert hidden.count("\n") == text.count("\n")
 
 
-def test_what_people_are_told_names_the_kind() -> None:
+def test_what_users_are_told_names_the_kind() -> None:
     assert told("card 4111 1111 1111 1111, pin: 4821.") == "card [card removed], pin: [password removed]."
     assert counted("4111 1111 1111 1111 and 5500-0000-0000-0004") == {"card": 2}
 

@@ -36,7 +36,7 @@ class World:
         self.model, self.clock = ScriptedModel(script), FakeClock()
         self.memory = Memory(embedder=None, llm=self.model, clock=self.clock, config=Config(**settings))
         self.chat = self.memory.conversation("a", user="ana")
-        self.person = self.memory.person("ana")
+        self.user = self.memory.user("ana")
         for _ in range(chunks):
             for text, reply in TALK:
                 self.chat.record(text, reply)

@@ -173,7 +173,7 @@ def provider() -> Iterator[Provider]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, provider: Provider, full: bool) -> Iterator[str]:
-    """A store in which a model is wanted for twenty people, or two hundred."""
+    """A store in which a model is wanted for twenty users, or two hundred."""
     lender = request.getfixturevalue("postgres") if request.param == "postgres" else None
     place = str(tmp_path / "chat.db") if lender is None else lender.at("paced")
     with Memory(place, llm=Local(provider.url), embedder=HashEmbedder()) as memory:

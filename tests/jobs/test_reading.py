@@ -28,7 +28,7 @@ class World:
             self.chat.record(text, reply)
 
     def believed(self):
-        return {(f.category, f.key): f.value for f in self.memory.person("ana").facts() if f.kind == "attribute"}
+        return {(f.category, f.key): f.value for f in self.memory.user("ana").facts() if f.kind == "attribute"}
 
     def calls(self):
         return len(self.model.requests("facts"))
@@ -52,7 +52,7 @@ def test_a_statement_that_the_rules_cannot_read_is_read_at_once(world):
     report = world.memory.digest()
 
     assert world.believed() == {("home", "lives_in"): "Porto"}
-    (fact,) = world.memory.person("ana").facts()
+    (fact,) = world.memory.user("ana").facts()
     assert fact.source.startswith("scripted:1 ")
     assert fact.evidence[0].quote == PHRASE
     assert (report.facts, world.calls()) == (1, 1)
@@ -139,7 +139,7 @@ def test_a_retraction_ends_what_is_believed(world):
     world.memory.digest()
 
     assert world.believed() == {}
-    (old,) = world.memory.person("ana").history("home", "lives_in")
+    (old,) = world.memory.user("ana").history("home", "lives_in")
     assert old.ended_because == "retracted"
 
 
@@ -225,7 +225,7 @@ def test_an_erasure_during_the_call_wins(world):
     world.memory.digest()
 
     assert world.believed() == {}
-    assert [hit.seq for hit in world.memory.person("ana").search("Porto") if "Porto" in hit.text] == []
+    assert [hit.seq for hit in world.memory.user("ana").search("Porto") if "Porto" in hit.text] == []
 
 
 def test_a_model_that_comes_later_does_not_read_what_was_said_before(tmp_path):
@@ -250,4 +250,4 @@ def test_speakers_of_a_group_keep_their_own_facts(world):
     world.model.say("facts", row("lives_in", "Porto", PHRASE, 2))
     world.memory.digest()
 
-    assert [(f.subject, f.value) for f in world.memory.person("ana").facts()] == [("ben", "Porto")]
+    assert [(f.subject, f.value) for f in world.memory.user("ana").facts()] == [("ben", "Porto")]

@@ -63,7 +63,7 @@ def test_the_store_tells_its_place_its_size_and_its_rows(tmp_path):
         memory.conversation("c", user="ana").record("Hello.", "Hello!")
         found = memory.stats()
 
-        assert (found.place, found.rows["message"], found.rows["person"]) == (str(path), 2, 1)
+        assert (found.place, found.rows["message"], found.rows["user"]) == (str(path), 2, 1)
         assert found.bytes >= path.stat().st_size > 0
         assert found.schema.isdigit()
         assert "bytes" not in found.rows

@@ -65,7 +65,7 @@ def facts(usage):
 
 def test_a_call_is_on_record_when_it_returns(model, clock):
     memory = opened(model, clock)
-    before = memory.person("ana").usage(by=())
+    before = memory.user("ana").usage(by=())
     ask(memory)
     model.fails = [ModelError("down")]
     with pytest.raises(ModelError):
@@ -73,7 +73,7 @@ def test_a_call_is_on_record_when_it_returns(model, clock):
 
     (row,) = facts(memory.usage(by=("user", "day", "layer", "model"), user="ana"))
     assert (row.user, row.day, row.model) == ("ana", "2026-03-01", "count:1")
-    (whole,) = memory.person("ana").usage(by=())
+    (whole,) = memory.user("ana").usage(by=())
     had = before[0] if before else whole.__class__(cost=0.0)
     assert (whole.calls - had.calls, whole.failed - had.failed) == (2, 1)
     assert (whole.input_tokens - had.input_tokens, whole.output_tokens - had.output_tokens) == (100, 10)
@@ -124,7 +124,7 @@ def test_short_prompts_go_without_a_key_and_the_switch_is_for_all(model, clock):
     [
         ({"budget": Budget(tokens_per_day=200)}, "budget of the memory: 220 of 200 tokens are used today"),
         ({"budget_org": Budget(usd_per_day=0.9)}, "budget of org 'default': 1.00 of 0.90 dollars are used today"),
-        ({"budget_person": Budget(200, 99.0)}, "budget of this person: 220 of 200 tokens are used today"),
+        ({"budget_user": Budget(200, 99.0)}, "budget of this user: 220 of 200 tokens are used today"),
     ],
 )
 def test_a_spent_budget_stops_until_the_day_turns(model, clock, budget, said):
@@ -183,7 +183,7 @@ def echo(messages):
     [
         {"budget": Budget()},
         {"budget_org": 5},
-        {"budget_person": Budget(tokens_per_day=-1)},
+        {"budget_user": Budget(tokens_per_day=-1)},
         {"prices": {"m": 3}},
         {"prices": {"m": Price(-1, 1)}},
         {"prompt_cache_retention": "1h"},
@@ -214,7 +214,7 @@ def test_usage_can_be_asked_for_some_days(model, clock):
     ask(memory, Scope("default", "default", "bo"))
 
     assert [(r.user, r.calls) for r in memory.usage(by="user", since=date(2026, 3, 2))] == [("ana", 1), ("bo", 2)]
-    bo = memory.person("bo")
+    bo = memory.user("bo")
     assert [(r.user, r.day, r.calls) for r in bo.usage(by=("user", "day"), since=date(2026, 3, 2))] == [
         ("bo", "2026-03-02", 2)
     ]
@@ -227,10 +227,10 @@ def test_usage_can_be_asked_for_some_days(model, clock):
             bo.usage(**wrong)
 
 
-def test_a_call_that_outlives_its_person_leaves_no_trace_of_them(clock):
+def test_a_call_that_outlives_its_user_leaves_no_trace_of_them(clock):
     class Erasing(Counting):
         def ask(self, request):
-            memory.person("ana").erase()
+            memory.user("ana").erase()
             return super().ask(request)
 
     model = Counting()
@@ -239,15 +239,15 @@ def test_a_call_that_outlives_its_person_leaves_no_trace_of_them(clock):
     ask(memory)
 
     assert memory.usage(user="ana") == []
-    assert memory.people() == []
+    assert memory.users() == []
 
 
-def test_usage_is_erased_and_exported_with_the_person(model, clock):
+def test_usage_is_erased_and_exported_with_the_user(model, clock):
     memory = opened(model, clock)
     ask(memory)
-    data = memory.person("ana").export()
+    data = memory.user("ana").export()
     before = memory.usage(by=("day", "layer", "model"))
-    receipt = memory.person("ana").erase()
+    receipt = memory.user("ana").erase()
 
     assert receipt.rows["usage"] == len(before)
     assert memory.usage() == []
@@ -322,7 +322,7 @@ def test_a_model_that_asks_for_rest_is_asked_by_nobody_until_then(model, clock):
     assert [job for job in memory.jobs() if job.kind == "test"] == []
 
 
-def test_a_fault_that_only_a_person_can_mend_waits_and_is_never_given_up(model, clock):
+def test_a_fault_that_only_a_user_can_mend_waits_and_is_never_given_up(model, clock):
     memory = opened(model, clock)
     asks_once(memory)
     for _ in range(20):
@@ -355,7 +355,7 @@ def test_faults_that_pass_are_tried_again_and_lasting_ones_put_aside(model, cloc
 
 
 def test_what_ones_own_model_used_for_a_reply_counts_too(model, clock):
-    memory = opened(model, clock, budget_person=Budget(tokens_per_day=2_000), prices={"mine": Price(1, 2, cached=0.5)})
+    memory = opened(model, clock, budget_user=Budget(tokens_per_day=2_000), prices={"mine": Price(1, 2, cached=0.5)})
     chat = memory.conversation("c", user="ana")
     chat.record_usage("mine", input_tokens=1_000, output_tokens=100, cached_tokens=400)
     chat.record_usage("other", input_tokens=1_000, output_tokens=100)

@@ -73,7 +73,7 @@ def test_every_call_begins_with_its_prompt_file_and_ends_its_instructions_with_t
 def test_every_row_that_a_model_wrote_names_it_and_its_prompt(told):
     model, memory = told
     known = {f"{model.name} {request.prompt}" for request in model.asked}
-    rows = [*memory.person("ana").facts(), *memory.conversation("chat", user="ana").summaries()]
+    rows = [*memory.user("ana").facts(), *memory.conversation("chat", user="ana").summaries()]
 
     assert {row.source for row in rows} <= known | {"rules 1"}
     assert any(row.source in known for row in rows)

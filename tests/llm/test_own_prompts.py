@@ -1,4 +1,4 @@
-"""Three prompts can be put into a person's own words, and the model is told those."""
+"""Three prompts can be put into a user's own words, and the model is told those."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def memory():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_own_words_are_used_until_they_are_reset(memory, name):
-    prompts = memory.person("ana").prompts
+    prompts = memory.user("ana").prompts
     ours = prompts.get(name)
     first, second = prompts.set(name, "  In verse. "), prompts.set(name, "In prose.")
 
@@ -40,17 +40,17 @@ def test_own_words_are_used_until_they_are_reset(memory, name):
 
 
 def test_what_somebody_sets_is_theirs_alone(memory):
-    memory.person("ana").prompts.set("chunk_summary", "In verse.")
+    memory.user("ana").prompts.set("chunk_summary", "In verse.")
     ours = load("chunk_summary").task
 
-    for other in (memory.person("bo"), memory.person("ana", org="acme"), memory.person("ana", bot="other")):
+    for other in (memory.user("bo"), memory.user("ana", org="acme"), memory.user("ana", bot="other")):
         assert other.prompts.get("chunk_summary") == ours
-    assert memory.person("ana").prompts.get("meta_summary") == load("meta_summary").task
+    assert memory.user("ana").prompts.get("meta_summary") == load("meta_summary").task
 
 
 @pytest.mark.parametrize("name", ["episodes", "combined", "CHUNK_SUMMARY", "", None, 3])
 def test_other_prompts_are_not_to_be_had(memory, name):
-    prompts = memory.person("ana").prompts
+    prompts = memory.user("ana").prompts
     for call in (prompts.get, prompts.reset, prompts.versions, lambda name: prompts.set(name, "words")):
         with pytest.raises(BadInput, match="use chunk_summary, meta_summary, fact_extraction"):
             call(name)
@@ -59,12 +59,12 @@ def test_other_prompts_are_not_to_be_had(memory, name):
 @pytest.mark.parametrize("text", ["", "  \n", None, 7, "x" * 4001])
 def test_words_that_cannot_be_used_are_refused(memory, text):
     with pytest.raises(BadInput):
-        memory.person("ana").prompts.set("chunk_summary", text)
-    assert memory.people() == []
+        memory.user("ana").prompts.set("chunk_summary", text)
+    assert memory.users() == []
 
 
 def test_fifty_versions_are_kept(memory):
-    prompts = memory.person("ana").prompts
+    prompts = memory.user("ana").prompts
     for number in range(60):
         prompts.set("chunk_summary", f"words {number}")
 
@@ -72,7 +72,7 @@ def test_fifty_versions_are_kept(memory):
 
 
 def test_who_opted_out_keeps_no_prompts(memory):
-    ana = memory.person("ana")
+    ana = memory.user("ana")
     ana.prompts.set("chunk_summary", "In verse.")
     ana.opt_out()
 
@@ -82,7 +82,7 @@ def test_who_opted_out_keeps_no_prompts(memory):
 
 
 def test_prompts_are_exported_erased_and_found_by_the_receipt(memory):
-    ana = memory.person("ana")
+    ana = memory.user("ana")
     ana.prompts.set("chunk_summary", "Speak of quixotry.")
     ana.prompts.reset("chunk_summary")
     versions, data = ana.prompts.versions("chunk_summary"), ana.export()
@@ -109,7 +109,7 @@ def spoken(memory, clock, turns=60):
 def test_the_model_is_told_own_words_from_the_next_call_on_and_the_rows_name_them(name, layer):
     model, clock = ScriptedModel({"facts": read}), FakeClock()
     with Memory(llm=model, embedder=None, clock=clock) as memory:
-        ana = memory.person("ana")
+        ana = memory.user("ana")
         for words in (None, "Only what matters to a gardener."):
             digest = ana.prompts.set(name, words).digest if words else load(name).digest
             chat = spoken(memory, clock)
@@ -124,7 +124,7 @@ def test_the_model_is_told_own_words_from_the_next_call_on_and_the_rows_name_the
 def test_own_words_reach_the_one_call_of_economy_too():
     model, clock = ScriptedModel({"combined": read_all}), FakeClock()
     with Memory(llm=model, embedder=None, clock=clock, config=Config(economy=True)) as memory:
-        prompts = memory.person("ana").prompts
+        prompts = memory.user("ana").prompts
         prompts.set("chunk_summary", "In two sentences.")
         prompts.set("fact_extraction", "Only addresses.")
         chat = spoken(memory, clock)

@@ -38,12 +38,12 @@ def memory(model):
 
 def held(memory):
     """All that is held about ana but what calls cost."""
-    data = memory.person("ana").export()
+    data = memory.user("ana").export()
     return {name: value for name, value in data.items() if name not in ("usage", "exported_at")}
 
 
 def test_a_draft_is_kept_and_not_used_until_it_is_activated(memory):
-    prompts = memory.person("ana").prompts
+    prompts = memory.user("ana").prompts
     used = prompts.set("chunk_summary", "In verse.")
     draft = prompts.draft("chunk_summary", "In prose.")
 
@@ -56,7 +56,7 @@ def test_a_draft_is_kept_and_not_used_until_it_is_activated(memory):
 
 
 def test_rolling_back_is_activating_an_older_version(memory):
-    prompts = memory.person("ana").prompts
+    prompts = memory.user("ana").prompts
     for words in ("In verse.", "In prose."):
         prompts.set("chunk_summary", words)
     prompts.reset("chunk_summary")
@@ -70,7 +70,7 @@ def test_rolling_back_is_activating_an_older_version(memory):
 
 
 def test_many_drafts_never_push_out_the_words_in_use(memory):
-    prompts = memory.person("ana").prompts
+    prompts = memory.user("ana").prompts
     prompts.set("chunk_summary", "In verse.")
     for number in range(60):
         prompts.draft("chunk_summary", f"words {number}")
@@ -79,11 +79,11 @@ def test_many_drafts_never_push_out_the_words_in_use(memory):
 
 
 def test_drafts_are_exported_as_drafts(memory):
-    prompts = memory.person("ana").prompts
+    prompts = memory.user("ana").prompts
     prompts.set("chunk_summary", "In verse.")
     prompts.draft("chunk_summary", "In prose.")
-    data = memory.person("ana").export()
-    memory.person("ana").erase()
+    data = memory.user("ana").export()
+    memory.user("ana").erase()
     memory.import_(data)
 
     assert prompts.get("chunk_summary") == "In verse."
@@ -94,7 +94,7 @@ def test_drafts_are_exported_as_drafts(memory):
 def test_trying_asks_once_a_chunk_with_the_new_words_and_writes_nothing(memory, model, name):
     before, layer = held(memory), name.replace("fact_extraction", "facts")
     model.asked.clear()
-    found = memory.person("ana").prompts.preview(name, "Only what matters to a gardener.", limit=2)
+    found = memory.user("ana").prompts.preview(name, "Only what matters to a gardener.", limit=2)
     asked = model.requests(layer)
 
     assert held(memory) == before
@@ -108,7 +108,7 @@ def test_trying_asks_once_a_chunk_with_the_new_words_and_writes_nothing(memory, 
 
 def test_a_dry_run_asks_nothing_and_estimates_upwards(memory, model):
     model.asked.clear()
-    prompts = memory.person("ana").prompts
+    prompts = memory.user("ana").prompts
     estimate = prompts.preview("chunk_summary", "In verse.", dry_run=True)
     assert model.asked == []
     found = prompts.preview("chunk_summary", "In verse.")
@@ -122,7 +122,7 @@ def test_a_dry_run_asks_nothing_and_estimates_upwards(memory, model):
 def test_the_newest_chunks_are_tried_and_what_stands_there_is_told(memory):
     chat = memory.conversation("c", user="ana")
     told = [summary for summary in chat.summaries(1)]
-    found = memory.person("ana").prompts.preview("chunk_summary", "In verse.", dry_run=True)
+    found = memory.user("ana").prompts.preview("chunk_summary", "In verse.", dry_run=True)
 
     assert [(one.start_seq, one.end_seq, one.old, one.source) for one in found.samples] == [
         (s.start_seq, s.end_seq, s.text, s.source) for s in reversed(told[-3:])
@@ -130,7 +130,7 @@ def test_the_newest_chunks_are_tried_and_what_stands_there_is_told(memory):
 
 
 def test_facts_that_new_words_find_or_lose_are_named(memory, model):
-    prompts = memory.person("ana").prompts
+    prompts = memory.user("ana").prompts
     everything = prompts.preview("fact_extraction", "All of it.", limit=20)
     kept = [sample for sample in everything.samples if "Porto" in sample.old]
     assert [(sample.gained, sample.lost) for sample in kept] == [((), ())]
@@ -143,7 +143,7 @@ def test_facts_that_new_words_find_or_lose_are_named(memory, model):
 
 def test_an_answer_that_cannot_be_had_is_told_and_the_others_are_shown(memory, model):
     model.say("chunk_summary", BadAnswer("it rambled"))
-    found = memory.person("ana").prompts.preview("chunk_summary", "In verse.")
+    found = memory.user("ana").prompts.preview("chunk_summary", "In verse.")
 
     assert [bool(sample.error) for sample in found.samples] == [True, False, False]
     assert found.samples[0].new == ""
@@ -151,7 +151,7 @@ def test_an_answer_that_cannot_be_had_is_told_and_the_others_are_shown(memory, m
 
 
 def test_what_cannot_be_tried_is_refused(memory):
-    ana = memory.person("ana")
+    ana = memory.user("ana")
     for name, words in (("poem", "x"), ("chunk_summary", "  "), ("chunk_summary", "x" * 4001)):
         with pytest.raises(BadInput):
             ana.prompts.preview(name, words)
@@ -162,14 +162,14 @@ def test_what_cannot_be_tried_is_refused(memory):
 
 def test_without_a_model_it_says_what_is_needed():
     with Memory(embedder=None) as memory, pytest.raises(ConfigError, match="rules take no prompts") as refused:
-        memory.person("ana").prompts.preview("chunk_summary", "In verse.")
+        memory.user("ana").prompts.preview("chunk_summary", "In verse.")
     assert "llm=" in refused.value.hint
 
 
 def test_somebody_without_chunks_has_nothing_to_try_on(memory, model):
     model.asked.clear()
-    assert memory.person("nobody").prompts.preview("chunk_summary", "In verse.").samples == ()
+    assert memory.user("nobody").prompts.preview("chunk_summary", "In verse.").samples == ()
     memory.conversation("n", user="new").record("Hello there.", "Hello!")
-    assert memory.person("new").prompts.preview("chunk_summary", "In verse.").samples == ()
-    facts = memory.person("new").prompts.preview("fact_extraction", "All.")
+    assert memory.user("new").prompts.preview("chunk_summary", "In verse.").samples == ()
+    facts = memory.user("new").prompts.preview("fact_extraction", "All.")
     assert [(one.start_seq, one.end_seq) for one in facts.samples] == [(1, 2)]

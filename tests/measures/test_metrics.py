@@ -37,7 +37,7 @@ def test_an_empty_memory_measures_nothing_and_says_so(memory):
 
     assert [one.name for one in found.measures] == list(DEFINITIONS)
     assert all(one.value is None and one.not_measured and one.definition for one in found.measures)
-    assert (found.people, found.left_out) == (0, 0)
+    assert (found.users, found.left_out) == (0, 0)
 
 
 def test_a_value_never_comes_without_its_n(memory):
@@ -117,7 +117,7 @@ def test_what_somebody_corrected_counts_against_what_was_learned(memory, clock):
     chat = memory.conversation("c", user="ana")
     chat.record("I live in Porto. I'm vegetarian. My name is Ana.", "Noted.")
     clock.advance(minutes=1)
-    ana = memory.person("ana")
+    ana = memory.user("ana")
     wrong = next(fact for fact in ana.facts() if fact.value == "Porto")
     ana.correct(wrong.id, value="Faro")
 
@@ -169,15 +169,15 @@ def test_days_bound_what_counts(memory, clock):
         memory.metrics(since=date(2026, 1, 2), until=date(2026, 1, 1))
 
 
-def test_people_are_counted_apart_and_together(memory):
+def test_users_are_counted_apart_and_together(memory):
     for user, org in (("ana", "acme"), ("bo", "acme"), ("cy", "other")):
         memory.conversation("c", user=user, org=org).record("Hello.", "How are you?")
 
-    assert memory.metrics(org="acme").people == 2
+    assert memory.metrics(org="acme").users == 2
     assert memory.metrics().measure("conversation_length").n == 3
-    assert memory.person("bo", org="acme").metrics().measure("repeated_question_rate").n == 1
-    some = memory.metrics(most_people=2)
-    assert (some.people, some.left_out) == (2, 1)
+    assert memory.user("bo", org="acme").metrics().measure("repeated_question_rate").n == 1
+    some = memory.metrics(most_users=2)
+    assert (some.users, some.left_out) == (2, 1)
 
 
 def test_an_erasure_takes_what_waits_for_a_reply(memory):
@@ -185,7 +185,7 @@ def test_an_erasure_takes_what_waits_for_a_reply(memory):
     chat = memory.conversation("c", user="ana")
     chat.record("My sister Marta collects antique clocks.", "How lovely.")
     chat.context("Who collects clocks?")
-    memory.person("ana").erase()
+    memory.user("ana").erase()
     chat.record("Who collects clocks?", "Marta and her antique ones.")
 
     assert memory.metrics().measure("token_saving").n == 0

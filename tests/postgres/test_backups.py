@@ -86,21 +86,21 @@ def test_a_database_is_put_back_without_what_was_erased_since(address: str, post
     with Memory(address, embedder=HashEmbedder()) as memory:
         memory.backup(tmp_path / "monday.db")
         memory.conversation("c", user="ana").forget(1)
-        memory.person("bo").erase()
+        memory.user("bo").erase()
         ledger = memory.ledger.export()
-        left = [fact.value for fact in memory.person("ana").facts()]
+        left = [fact.value for fact in memory.user("ana").facts()]
     seen: list[tuple[int, int]] = []
     other = postgres.at("other")
     report = restore_backup(
         tmp_path / "monday.db", other, ledgers=[ledger], progress=lambda done, total: seen.append((done, total))
     )
 
-    assert (report.sound, report.people, dict(report.replayed[0].held)) == (True, 1, {"message": 1, "person": 1})
+    assert (report.sound, report.users, dict(report.replayed[0].held)) == (True, 1, {"message": 1, "user": 1})
     assert seen[-1][0] == seen[-1][1]
     assert heard(other) == heard(address)
     assert heard(other, "bo") == []
     with Memory(other, embedder=HashEmbedder()) as memory:
-        assert [fact.value for fact in memory.person("ana").facts()] == left
+        assert [fact.value for fact in memory.user("ana").facts()] == left
         noted = {row["id"] for row in memory.ledger.export()["erased"]}
         assert {row["id"] for row in ledger["erased"]} <= noted
 
@@ -112,7 +112,7 @@ def test_a_database_that_is_replaced_gives_its_own_ledger(admin: str, address: s
         memory.backup(tmp_path / "monday.db")
         memory.conversation("c", user="ana").forget(1)
         memory.conversation("c", user="ana").record("I am tired.", "Oh.")
-        memory.person("bo").pause()
+        memory.user("bo").pause()
     with pytest.raises(Conflict, match="--replace empties it"):
         restore_backup(tmp_path / "monday.db", address)
     with pytest.raises(StoreError, match=r"only the role that owns the tables.*store init"):
@@ -123,7 +123,7 @@ def test_a_database_that_is_replaced_gives_its_own_ledger(admin: str, address: s
     assert "postgres@" not in report.path
     assert heard(address) == ["Lovely.", "I have a dog named Rex.", "Nice!"]
     with Memory(address) as memory:
-        assert memory.person("bo").status().state == "paused"
+        assert memory.user("bo").status().state == "paused"
 
 
 def test_a_database_that_is_in_use_is_not_replaced(
@@ -135,7 +135,7 @@ def test_a_database_that_is_in_use_is_not_replaced(
         memory.backup(tmp_path / "monday.db")
         with pytest.raises(Conflict, match="stop the servers and workers"):
             restore_backup(tmp_path / "monday.db", admin, replace=True)
-        assert len(memory.people()) == 2
+        assert len(memory.users()) == 2
 
 
 def test_what_is_erased_during_the_restore_stops_it(
@@ -149,7 +149,7 @@ def test_what_is_erased_during_the_restore_stops_it(
 
     def meanwhile(*args: Any) -> BackupReport:
         with psycopg.connect(admin) as other:
-            other.execute("INSERT INTO erased VALUES ('gone_1', 'p', 'person', 0, '', '[]', 1)")
+            other.execute("INSERT INTO erased VALUES ('gone_1', 'p', 'user', 0, '', '[]', 1)")
         return ready(*args)
 
     monkeypatch.setattr(backups, "_made_ready", meanwhile)
@@ -167,7 +167,7 @@ def test_a_restore_that_is_killed_leaves_nothing_half(
     talk(address)
     with Memory(address, embedder=HashEmbedder()) as memory:
         memory.backup(tmp_path / "monday.db")
-        memory.person("bo").erase()
+        memory.user("bo").erase()
     if not replacing:
         with psycopg.connect(admin, autocommit=True) as connection:
             connection.execute(f"TRUNCATE {', '.join(table.name for table in tables())}".encode())
@@ -239,7 +239,7 @@ def test_after_pg_restore_the_ledger_is_replayed(
     subprocess.run([*dump, admin], check=True)
     with Memory(address, embedder=HashEmbedder()) as memory:
         memory.conversation("c", user="ana").forget(1)
-        memory.person("bo").erase()
+        memory.user("bo").erase()
         Path(tmp_path / "erased.json").write_text(json.dumps(memory.ledger.export()))
     postgres.server.create("restored")
     restored = postgres.server.at("restored")
@@ -249,10 +249,10 @@ def test_after_pg_restore_the_ledger_is_replayed(
     ledger, mine = str(tmp_path / "erased.json"), postgres.server.at("restored", "holdfast_app")
     tried = holdfast("store", "replay", ledger, "--store", mine, "--dry-run")
     assert "1 message" in tried.out
-    assert "1 person" in tried.out
+    assert "1 user" in tried.out
     assert SECRET in "".join(heard(mine))
     done = holdfast("store", "replay", ledger, "--store", mine, "--json")
-    assert json.loads(done.out)["held"] == {"message": 1, "person": 1}
+    assert json.loads(done.out)["held"] == {"message": 1, "user": 1}
     assert heard(mine) == heard(address)
     assert heard(mine, "bo") == []
     again = holdfast("store", "replay", ledger, "--store", mine)

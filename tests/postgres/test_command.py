@@ -51,7 +51,7 @@ def test_a_backup_of_a_server_is_a_file(holdfast: Holdfast, address: str) -> Non
     assert holdfast("store", "backup", "backup.db", "-s", address).code == 0
     assert holdfast("store", "verify", "backup.db").code == 0
     with Memory("backup.db") as memory:
-        assert [fact.value for fact in memory.person("me").facts()] == ["Porto"]
+        assert [fact.value for fact in memory.user("me").facts()] == ["Porto"]
 
 
 def test_init_prints_the_address_of_the_role(holdfast: Holdfast, address: str, postgres: Lender) -> None:  # noqa: F811
@@ -92,7 +92,7 @@ def test_a_server_to_try_is_one_command() -> None:
         told = json.loads(process.stdout.readline())
         with Memory(told["address"]) as memory:
             memory.conversation("c", user="ana").record("I live in Porto.")
-            assert [fact.value for fact in memory.person("ana").facts()] == ["Porto"]
+            assert [fact.value for fact in memory.user("ana").facts()] == ["Porto"]
     finally:
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0

@@ -34,7 +34,7 @@ def filled(tmp_path: Path) -> str:
                     f"I live in Lisbon and I have {number} cats \U0001f408.", "Noted.", idempotency_key=str(number)
                 )
             chat.forget(3)
-            memory.person("bo", org=org).pause()
+            memory.user("bo", org=org).pause()
             memory.digest()
         memory.access.create("app")
     return path
@@ -46,13 +46,13 @@ def told(location: str) -> dict[str, object]:
         assert memory.doctor().findings == ()
         found: dict[str, object] = {}
         for org in ORGS:
-            person, chat = memory.person("ana", org=org), memory.conversation("c", user="ana", org=org)
+            user, chat = memory.user("ana", org=org), memory.conversation("c", user="ana", org=org)
             found[org] = (
-                person.facts(),
-                person.search("cats in Lisbon"),
+                user.facts(),
+                user.search("cats in Lisbon"),
                 chat.summaries(),
                 [message.content for message in chat.load()],
-                memory.person("bo", org=org).status().state,
+                memory.user("bo", org=org).status().state,
             )
         found["keys"] = memory.access.keys()
         return found
@@ -86,7 +86,7 @@ def test_a_database_that_holds_something_is_left_alone(filled: str, address: str
         memory.conversation("c", user="someone").record("I live in Rome.")
         with pytest.raises(Conflict, match="holds a memory already"):
             store.copy(filled, address)
-        assert [user for _, user, _ in memory.people()] == ["someone"]
+        assert [user for _, user, _ in memory.users()] == ["someone"]
     with pytest.raises(Conflict, match="there is a file"):
         store.copy(address, filled)
 
@@ -120,7 +120,7 @@ def test_a_copy_that_is_cut_off_leaves_nothing(filled: str, address: str, postgr
     with pytest.raises(StoreError):
         store.copy(filled, address, cut_off)
     with Memory(address) as memory:
-        assert memory.people() == []
+        assert memory.users() == []
     store.copy(filled, address)
 
 

@@ -117,7 +117,7 @@ def test_dead_rows_that_nobody_cleans_up_are_told_of(
     with Memory(address, embedder=HashEmbedder()) as memory:
         chat = memory.conversation("c", user="ana")
         chat.append([{"role": "user", "content": f"I have {number} cats."} for number in range(40)])
-        memory.person("ana").erase()
+        memory.user("ana").erase()
     with admin(postgres.at("mine", "postgres")) as connection:
         connection.execute("SELECT pg_stat_force_next_flush()")
         connection.execute("ANALYZE")

@@ -42,11 +42,11 @@ def by_conversation(memory: Memory) -> None:
         memory.conversation(name, user=USER).clear()
 
 
-def by_person(memory: Memory) -> None:
-    memory.person(USER).erase()
+def by_user(memory: Memory) -> None:
+    memory.user(USER).erase()
 
 
-@pytest.mark.parametrize("erase", [by_message, by_conversation, by_person])
+@pytest.mark.parametrize("erase", [by_message, by_conversation, by_user])
 def test_what_was_erased_is_in_no_answer_and_no_row(
     erase: Callable[[Memory], None], address: str, tmp_path: Path
 ) -> None:
@@ -60,7 +60,7 @@ def test_what_was_erased_is_in_no_answer_and_no_row(
         assert [canary for canary in CANARIES if canary not in rows(tmp_path / "before.db")] == []
         assert [canary for canary in CANARIES if canary in rows(tmp_path / "after.db")] == []
         assert [canary for canary in CANARIES if canary in answers(memory, canary, NAMES)] == []
-        assert [fact.value for fact in memory.person("bo").facts()] == ["Porto"]
+        assert [fact.value for fact in memory.user("bo").facts()] == ["Porto"]
         assert memory.doctor().findings == ()
 
 
@@ -68,7 +68,7 @@ def test_a_receipt_claims_no_more_than_rows(address: str) -> None:
     """The bytes of a server's disk are out of reach; the receipt says what reaches them."""
     with Memory(address, embedder=HashEmbedder()) as memory:
         plant(memory)
-        receipt = memory.person(USER).erase()
+        receipt = memory.user(USER).erase()
 
     assert receipt.level == "E1"
     assert "holdfast store scrub" in receipt.why
@@ -91,7 +91,7 @@ def test_scrubbing_takes_it_off_the_servers_disk() -> None:
                 for _ in range(3):
                     connection.execute("SELECT pg_switch_wal()")
                     connection.execute("CHECKPOINT")
-                memory.person(USER).erase()
+                memory.user(USER).erase()
                 connection.execute("VACUUM (FULL)")
                 connection.execute("CHECKPOINT")
                 seen = [str(row[0]) for row in connection.execute("SELECT most_common_vals FROM pg_stats")]
@@ -125,7 +125,7 @@ def test_what_scrubbing_could_not_do_is_said(address: str, postgres: Lender) -> 
             with psycopg.connect(server.at("kept")) as reader:
                 reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
                 reader.execute("SELECT txid_current()")
-                memory.person(USER).erase()
+                memory.user(USER).erase()
                 report = store.scrub(server.at("kept", "keeper"), ["Quorvane"])
         server.drop("kept")
         admin.execute("DROP ROLE keeper")
@@ -142,7 +142,7 @@ def test_the_command_scrubs_a_file_however_large(tmp_path: Path, holdfast: Holdf
     path = tmp_path / "chat.db"
     with Memory(path, embedder=HashEmbedder(), config=Config(scrub_mb=0)) as memory:
         plant(memory)
-        assert memory.person(USER).erase().level == "E1"
+        assert memory.user(USER).erase().level == "E1"
     (tmp_path / "words.txt").write_text("\n".join([*CANARIES, "Porto", ""]))
     done = holdfast("store", "scrub", "--store", str(path), "--words", "words.txt", "--json")
 

@@ -54,7 +54,7 @@ def test_a_snapshot_is_asked_the_same_question_once(address: str, journeys: list
         memory.conversation("c", user="ana").append({"role": "user", "content": "I live in Porto."})
         memory.digest()
         journeys.clear()
-        memory.person("ana").search("Where do I live?")
+        memory.user("ana").search("Where do I live?")
 
     consent = [sql for sql in journeys if b"FROM consent" in sql]
     transactions = journeys.count(b"COMMIT")
@@ -62,7 +62,7 @@ def test_a_snapshot_is_asked_the_same_question_once(address: str, journeys: list
     assert len(consent) <= transactions
 
 
-def test_what_is_asked_many_times_of_one_person_is_one_statement(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_asked_many_times_of_one_user_is_one_statement(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, int] = {}
     many, sent = PsycopgDriver.many, PsycopgDriver._sent
     names: list[str] = []
@@ -124,7 +124,7 @@ def test_what_is_stored_together_is_stored_whole_and_takes_no_journey_more(addre
         chat.append(given[2:])
         stored = len(journeys) + 1
         names = [message.name for message in chat.load()]
-        found = [memory.person("ana").search("snow" * number)[0].text for number in range(1, 5)]
+        found = [memory.user("ana").search("snow" * number)[0].text for number in range(1, 5)]
 
     assert stored == 9
     assert names == [None, "Ana", None, "Ana", None]
@@ -137,7 +137,7 @@ def test_what_is_stored_together_is_stored_whole_and_takes_no_journey_more(addre
         [("", "ana", "", "s", "message", "pear", 1, 2), ("", "bob", "", "s", "message", "fig", 1, 2)],
         [("", "ana", "", "s", "message", "pear", 1, 2), ("", "ana", "", "s", "message", "fig", True, 2)],
     ],
-    ids=["two people", "two types"],
+    ids=["two users", "two types"],
 )
 def test_what_has_no_lists_is_sent_one_by_one(rows: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
     waiting: list[int] = []

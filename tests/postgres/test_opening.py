@@ -162,8 +162,8 @@ def test_a_forked_child_leaves_its_parents_connections_alone(address: str) -> No
     store.close()
 
 
-def test_writers_and_workers_of_one_person_get_out_of_each_others_way(address: str) -> None:
-    """Claims do not wait for the person's turn; numbers of events still follow one another without a gap."""
+def test_writers_and_workers_of_one_user_get_out_of_each_others_way(address: str) -> None:
+    """Claims do not wait for the user's turn; numbers of events still follow one another without a gap."""
     failed: list[BaseException] = []
 
     def write(name: str) -> None:

@@ -148,7 +148,7 @@ def test_a_worker_outlives_a_server_that_is_away(server: Server) -> None:
             server.start()
             with Memory(address, embedder=HashEmbedder()) as memory:
                 memory.conversation("c", user="eva").record("I live in Porto.")
-                assert until(lambda: [fact.value for fact in memory.person("eva").facts()] == ["Porto"])
+                assert until(lambda: [fact.value for fact in memory.user("eva").facts()] == ["Porto"])
             worker.terminate()
             assert worker.wait(30) == 0
         finally:
@@ -212,7 +212,7 @@ def test_a_standby_takes_over_with_all_that_was_acknowledged() -> None:
         first.ask("ALTER SYSTEM SET synchronous_standby_names = '*'")
         first.ask("SELECT pg_reload_conf()")
         with Memory(second.at("memory", APP), embedder=HashEmbedder()) as memory:
-            assert memory.people() == []
+            assert memory.users() == []
             with pytest.raises(StoreReadOnly):
                 memory.conversation("c", user="dan").record("I live in Porto.")
         running = start(either(first, second), program=("-c", PROGRAM.format(10)))

@@ -1,4 +1,4 @@
-"""Each statement about a person reads that person's range of an index, row level security and all."""
+"""Each statement about a user reads that user's range of an index, row level security and all."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from holdfast.store import queries
 from holdfast.store.postgresroles import APP
 from holdfast.store.psycopgdriver import of_org, statements, together
 from tests.postgres.lending import Lender
-from tests.store.test_sql_rules import OF_A_PERSON
+from tests.store.test_sql_rules import OF_A_USER
 
-# What is asked about many things of a person at once, with the types of its parameters.
+# What is asked about many things of a user at once, with the types of its parameters.
 TOGETHER = {
     "doc_embedded": (str, str, str, str, str, int),
     "evidence_of": (str, str, str, str, str),
@@ -27,7 +27,7 @@ TOGETHER = {
     "uses": (str, str, str, str),
     "vector_of": (str, str, str, str, str, str, int),
 }
-NAMES = sorted({name for _, name, _ in OF_A_PERSON} & queries.load("postgres").keys())
+NAMES = sorted({name for _, name, _ in OF_A_USER} & queries.load("postgres").keys())
 
 
 # Of operators and workers: on empty tables, about which nothing is known, they seem as good as the right ones.
@@ -45,7 +45,7 @@ def connection(address: str, postgres: Lender) -> Iterator[psycopg.Connection[tu
         connection.execute("ROLLBACK")
 
 
-def test_no_statement_about_a_person_reads_a_whole_table(connection: psycopg.Connection[tuple[str]]) -> None:
+def test_no_statement_about_a_user_reads_a_whole_table(connection: psycopg.Connection[tuple[str]]) -> None:
     whole = {}
     for name in NAMES:
         sql = queries.load("postgres")[name]

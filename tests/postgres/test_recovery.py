@@ -43,7 +43,7 @@ def test_a_recovery_to_a_point_in_time_is_followed_by_a_replay(
             memory.conversation("c", user="bo").record("I live in Faro.", "Nice.")
             server.ask("SELECT pg_create_restore_point('monday')")
             memory.conversation("c", user="ana").forget(1)
-            memory.person("bo").pause()
+            memory.user("bo").pause()
             memory.conversation("c", user="cy").record("I live in Porto.", "Oh.")
         ledger = str(tmp_path / "erased.json")
         assert holdfast("store", "ledger", ledger, "--store", server.at("memory", mine)).code == 0
@@ -60,14 +60,14 @@ def test_a_recovery_to_a_point_in_time_is_followed_by_a_replay(
         wait_for_writes(recovered)
         place = recovered.at("memory", mine)
         with Memory(place, embedder=None) as memory:
-            assert [user for _, user, _ in memory.people()] == ["ana", "bo"], "it is monday again"
+            assert [user for _, user, _ in memory.users()] == ["ana", "bo"], "it is monday again"
             assert "Quorvane" in str(memory.conversation("c", user="ana").load())
 
         done = holdfast("store", "replay", ledger, "--store", place, "--json")
         assert (done.data["held"], done.data["choices"]) == ({"message": 1}, 1)
         with Memory(place, embedder=None) as memory:
             assert "Quorvane" not in str(memory.conversation("c", user="ana").load())
-            assert memory.person("bo").status().state == "paused"
+            assert memory.user("bo").status().state == "paused"
             assert memory.doctor().ok
     finally:
         server.close()

@@ -53,30 +53,30 @@ def calls(address: str, monkeypatch: pytest.MonkeyPatch) -> list[Call]:
 
 
 def a_day(memory: Memory) -> None:
-    person, chat = memory.person("ana", org="acme"), memory.conversation("c", user="ana", org="acme")
+    user, chat = memory.user("ana", org="acme"), memory.conversation("c", user="ana", org="acme")
     for number in range(24):
         chat.record(f"I live in Lisbon and my dog is called Rex {number}.", "Noted.", idempotency_key=str(number))
     chat.record("We moved to Porto. I'm allergic to nuts.", "Oh!")
     memory.digest()
     chat.context("Where do I live?")
-    person.search("dogs in Lisbon")
-    person.never_remember("health")
-    fact = next(fact for fact in person.facts() if fact.key == "lives_in")
-    person.correct(fact.id, value="Braga")
-    person.history("home")
-    person.pause()
-    person.status()
-    person.resume()
+    user.search("dogs in Lisbon")
+    user.never_remember("health")
+    fact = next(fact for fact in user.facts() if fact.key == "lives_in")
+    user.correct(fact.id, value="Braga")
+    user.history("home")
+    user.pause()
+    user.status()
+    user.resume()
     chat.edit(1, "I live in Faro.")
     chat.forget(3)
     chat.summaries()
     chat.rebuild("summaries")
-    person.prompts.set("fact_extraction", "Write down what is said.")
+    user.prompts.set("fact_extraction", "Write down what is said.")
     memory.access.create("app", org="acme")
     memory.jobs()
     memory.usage()
     memory.doctor()
-    person.export()
+    user.export()
     memory.conversation("d", user="ana", org="acme").record("I like tea.")
     memory.conversation("d", user="ana", org="acme").clear()
     memory.digest()
@@ -231,7 +231,7 @@ class Cancelled(BaseException):
 
 @pytest.fixture
 def busy(address: str) -> Iterator[PostgresStore]:
-    """A store with 64 people of 64 orgs, and a sixth as many connections."""
+    """A store with 64 users of 64 orgs, and a sixth as many connections."""
     store = PostgresStore(address, Config(store_connections=10))
     yield store
     store.close()
@@ -242,8 +242,8 @@ def test_64_clients_that_are_cancelled_never_get_anybody_elses_rows(
 ) -> None:
     """Errors, interruptions, cancelled statements and lost connections between 64 clients on 10 connections."""
     requests = 20_000 if full else 3_000
-    people = [Scope(f"org {n}", "bot", "user").within("c") for n in range(64)]
-    for n, scope in enumerate(people):
+    users = [Scope(f"org {n}", "bot", "user").within("c") for n in range(64)]
+    for n, scope in enumerate(users):
         busy.write(scope, lambda view, n=n: view.set_topic("", f"topic of {n}", never=True, now_ms=1))  # type: ignore[misc]
     over, foreign, answered = threading.Event(), [], []
 
@@ -251,7 +251,7 @@ def test_64_clients_that_are_cancelled_never_get_anybody_elses_rows(
         rng, mine = random.Random(n), [("", f"topic of {n}")]
         for _ in range(requests // 64 + 1):
             with suppress(HoldfastError, Cancelled, RuntimeError):
-                found = busy.read(people[n], lambda view: interrupted(view.topics(), rng))
+                found = busy.read(users[n], lambda view: interrupted(view.topics(), rng))
                 answered.append(n)
                 if found != mine:
                     foreign.append((n, found))

@@ -13,7 +13,7 @@ from holdfast.server.tasks import Tasks, Whose
 def test_of_many_who_saw_the_same_fact_one_changes_it_and_limits_hold(address: str) -> None:
     with Memory(address, embedder=None) as memory:
         memory.conversation("c", user="ana").record("I live in Porto.", "Noted!")
-        ana = memory.person("ana")
+        ana = memory.user("ana")
         (fact,) = ana.facts()
 
         def change(number: int) -> bool:
@@ -40,7 +40,7 @@ def test_an_order_is_told_by_another_process_with_its_report(address: str) -> No
 
         assert (seen.get(task.id).state, seen.get(task.id).told) == ("done", {"stored": 3})
         assert seen.order("import", whose, lambda step: None, key="once", asked={}).id == task.id
-        first.person("ana").erase()
+        first.user("ana").erase()
         assert second.orders.get(task.id) is None
         seen.close()
         tasks.close()

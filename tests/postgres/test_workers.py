@@ -159,4 +159,4 @@ def assert_done(address: str, acknowledged: list[tuple[str, str]]) -> None:
             assert [m.content for m in chat.load()] == [turn["content"] for turn in TURNS]
             assert len(chat.summaries(level=1)) == 2
         for user in {user for user, _ in acknowledged}:
-            assert [fact.value for fact in memory.person(user).facts() if fact.key == "lives_in"] == ["Porto"]
+            assert [fact.value for fact in memory.user(user).facts() if fact.key == "lives_in"] == ["Porto"]

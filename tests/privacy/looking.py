@@ -17,7 +17,7 @@ BUDGETS = (300, 4000)
 
 def answers(memory: Memory, canary: str, conversations: list[str]) -> str:
     """Everything that the doors say, with questions that ask for the canary."""
-    person, said = memory.person(USER), []
+    user, said = memory.user(USER), []
     for name in conversations:
         chat = memory.conversation(name, user=USER)
         said += [chat.load(), chat.summaries(live=False), chat.episodes(), chat.recall(f"about {canary}")]
@@ -25,14 +25,14 @@ def answers(memory: Memory, canary: str, conversations: list[str]) -> str:
             context = chat.context("And what else?", budget_tokens=budget)
             said += [context.messages, context.sections, context.left_out]
     said += [
-        [hit.text for hit in person.search(f"what about {canary}?", limit=50, explain=True)],
-        person.facts(),
-        person.history("home"),
-        person.history("work"),
-        person.history("note"),
-        person.rejected(limit=1000),
-        person.export(),
-        person.status(),
+        [hit.text for hit in user.search(f"what about {canary}?", limit=50, explain=True)],
+        user.facts(),
+        user.history("home"),
+        user.history("work"),
+        user.history("note"),
+        user.rejected(limit=1000),
+        user.export(),
+        user.status(),
         memory.jobs(),
         memory.doctor(),
     ]

@@ -1,4 +1,4 @@
-"""What people write and mend by hand, in valid time and in recorded time."""
+"""What users write and mend by hand, in valid time and in recorded time."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def say(memory: Memory, clock: FakeClock, *texts: str) -> None:
 
 
 def homes(memory: Memory) -> list[tuple[str, str]]:
-    return [(fact.value, fact.ended_because) for fact in memory.person(USER).history("home")]
+    return [(fact.value, fact.ended_because) for fact in memory.user(USER).history("home")]
 
 
 def test_an_address_is_set_by_hand(memory: Memory, clock: FakeClock) -> None:
     say(memory, clock, "I live in Lisbon.")
-    person = memory.person(USER)
-    change = person.remember(category="home", key="lives_in", value="Porto")
-    (fact,) = person.facts()
+    user = memory.user(USER)
+    change = user.remember(category="home", key="lives_in", value="Porto")
+    (fact,) = user.facts()
 
     assert change.op == "replaced"
     assert change.previous is not None
@@ -53,26 +53,26 @@ def test_an_address_is_set_by_hand(memory: Memory, clock: FakeClock) -> None:
     assert fact.evidence[0].quote == "home, lives in: Porto"
     assert fact.evidence[0].role == "user"
     assert homes(memory) == [("Lisbon", "replaced"), ("Porto", "")]
-    assert [hit.id for hit in person.search("Where do I live? Porto", kinds=("fact",))] == [fact.id]
+    assert [hit.id for hit in user.search("Where do I live? Porto", kinds=("fact",))] == [fact.id]
 
 
 def test_a_sentence_is_read_and_kept_as_it_is_when_nothing_can_be_read(memory: Memory) -> None:
-    person = memory.person(USER)
+    user = memory.user(USER)
 
-    assert person.remember("I'm allergic to peanuts.").fact.category == "allergy"  # type: ignore[union-attr]
-    note = person.remember("The blue folder goes to Jo on Mondays.").fact
+    assert user.remember("I'm allergic to peanuts.").fact.category == "allergy"  # type: ignore[union-attr]
+    note = user.remember("The blue folder goes to Jo on Mondays.").fact
     assert note is not None
     assert (note.kind, note.category, note.text) == ("statement", "note", "The blue folder goes to Jo on Mondays.")
-    assert person.search("blue folder", kinds=("fact",))[0].id == note.id
+    assert user.search("blue folder", kinds=("fact",))[0].id == note.id
     assert memory.conversation("a", user=USER).context("Where is the blue folder?").to_text().count("blue folder") >= 1
 
 
 def test_a_subject_has_its_own(memory: Memory) -> None:
-    rex = memory.person(USER, subject="rex")
+    rex = memory.user(USER, subject="rex")
     rex.remember(category="allergy", key="allergic_to", value="chicken")
 
-    assert [fact.subject for fact in memory.person(USER).facts()] == ["rex"]
-    assert memory.person(USER, subject="cat").facts() == []
+    assert [fact.subject for fact in memory.user(USER).facts()] == ["rex"]
+    assert memory.user(USER, subject="cat").facts() == []
 
 
 @pytest.mark.parametrize(
@@ -84,12 +84,12 @@ def test_a_subject_has_its_own(memory: Memory) -> None:
     ],
 )
 def test_a_refusal_says_why_and_leaves_nothing(memory: Memory, given: dict, reason: str) -> None:
-    person = memory.person(USER)
-    change = person.remember(**given)
+    user = memory.user(USER)
+    change = user.remember(**given)
 
     assert change.op == "rejected"
     assert change.reason.startswith(reason)
-    assert person.export()["conversations"] == []
+    assert user.export()["conversations"] == []
 
 
 @pytest.mark.parametrize(
@@ -99,60 +99,60 @@ def test_a_refusal_says_why_and_leaves_nothing(memory: Memory, given: dict, reas
 )  # fmt: skip
 def test_half_an_address_is_refused(memory: Memory, given: dict) -> None:
     with pytest.raises(BadInput):
-        memory.person(USER).remember(**given)
+        memory.user(USER).remember(**given)
 
 
 def test_a_corrected_value_was_true_from_the_beginning(memory: Memory, clock: FakeClock) -> None:
     say(memory, clock, "I live in Lisbon.", "I moved to Prto.")
-    person, typo_told = memory.person(USER), clock()
+    user, typo_told = memory.user(USER), clock()
     clock.advance(seconds=86_400)
-    change = person.correct(person.facts("home")[0].id, value="Porto")
-    (now,) = person.facts("home")
+    change = user.correct(user.facts("home")[0].id, value="Porto")
+    (now,) = user.facts("home")
 
     assert change.op == "replaced"
     assert homes(memory) == [("Lisbon", "replaced"), ("Prto", "never_true"), ("Porto", "")]
     assert now.valid_from == START + DAY
     assert now.recorded_at == clock()
     assert now.text == "Lives in Porto."
-    assert [f.value for f in person.facts("home", as_of=START + 1.5 * DAY)] == ["Porto"]
-    assert [f.value for f in person.facts("home", as_of=START + 1.5 * DAY, known_at=typo_told)] == ["Prto"]
-    assert [f.value for f in person.facts("home", as_of=START + 0.5 * DAY)] == ["Lisbon"]
+    assert [f.value for f in user.facts("home", as_of=START + 1.5 * DAY)] == ["Porto"]
+    assert [f.value for f in user.facts("home", as_of=START + 1.5 * DAY, known_at=typo_told)] == ["Prto"]
+    assert [f.value for f in user.facts("home", as_of=START + 0.5 * DAY)] == ["Lisbon"]
 
 
 def test_the_one_answer_of_a_category_can_be_corrected(memory: Memory, clock: FakeClock) -> None:
     """Of "dietary: vegetarian", the key is the answer: a corrected one is read like any other."""
     say(memory, clock, "I'm vegetarian.")
-    person = memory.person(USER)
-    wrong = person.facts("dietary")[0].id
-    person.correct(wrong, value="vegan")
-    (now,) = person.facts("dietary")
+    user = memory.user(USER)
+    wrong = user.facts("dietary")[0].id
+    user.correct(wrong, value="vegan")
+    (now,) = user.facts("dietary")
     say(memory, clock, "I'm vegan.")
 
     assert (now.key, now.value, now.text) == ("vegan", "true", "Dietary: vegan.")
-    assert [fact.id for fact in person.facts("dietary")] == [now.id]
-    assert person.restore(wrong).op == "new"
-    assert [fact.key for fact in person.facts("dietary")] == ["vegetarian"]
+    assert [fact.id for fact in user.facts("dietary")] == [now.id]
+    assert user.restore(wrong).op == "new"
+    assert [fact.key for fact in user.facts("dietary")] == ["vegetarian"]
 
 
 def test_what_was_corrected_is_not_learned_again_from_the_same_words(memory: Memory, clock: FakeClock) -> None:
     say(memory, clock, "I live in Prto.")
-    person = memory.person(USER)
-    person.correct(person.facts()[0].id, value="Porto")
-    person.pause()
-    person.resume()
+    user = memory.user(USER)
+    user.correct(user.facts()[0].id, value="Porto")
+    user.pause()
+    user.resume()
     memory.digest()
 
-    assert [fact.value for fact in person.facts()] == ["Porto"]
+    assert [fact.value for fact in user.facts()] == ["Porto"]
 
 
 @pytest.mark.parametrize("call", ["forget", "edit"])
 def test_a_message_whose_fact_was_corrected_can_go(memory: Memory, clock: FakeClock, call: str) -> None:
     """The correction is a statement of its own; what stood before the wrong value is still replaced by it."""
     say(memory, clock, "I live in Lisbon.", "I moved to Prto.")
-    person, chat = memory.person(USER), memory.conversation("a", user=USER)
-    person.correct(person.facts("home")[0].id, value="Porto")
+    user, chat = memory.user(USER), memory.conversation("a", user=USER)
+    user.correct(user.facts("home")[0].id, value="Porto")
     chat.forget(2) if call == "forget" else chat.edit(2, "What a day.")
-    lisbon, porto = person.history("home")
+    lisbon, porto = user.history("home")
 
     assert homes(memory) == [("Lisbon", "replaced"), ("Porto", "")]
     assert (lisbon.superseded_by, lisbon.valid_to) == (porto.id, porto.valid_from)
@@ -162,10 +162,10 @@ def test_a_correction_that_is_forgotten_with_what_it_corrected_leaves_the_older_
     memory: Memory, clock: FakeClock
 ) -> None:
     say(memory, clock, "I live in Lisbon.", "I moved to Prto.")
-    person = memory.person(USER)
-    right = person.correct(person.facts("home")[0].id, value="Porto").fact
+    user = memory.user(USER)
+    right = user.correct(user.facts("home")[0].id, value="Porto").fact
     assert right is not None
-    person.forget(right.id)
+    user.forget(right.id)
     memory.conversation("a", user=USER).forget(2)
 
     assert homes(memory) == [("Lisbon", "")]
@@ -173,87 +173,87 @@ def test_a_correction_that_is_forgotten_with_what_it_corrected_leaves_the_older_
 
 def test_a_correction_to_what_is_known_anyway_joins_it(memory: Memory, clock: FakeClock) -> None:
     say(memory, clock, "I speak German.", "I speak English.")
-    person = memory.person(USER)
-    wrong = next(fact for fact in person.facts("language") if fact.value.lower() == "german")
-    change = person.correct(wrong.id, value="English")
+    user = memory.user(USER)
+    wrong = next(fact for fact in user.facts("language") if fact.value.lower() == "german")
+    change = user.correct(wrong.id, value="English")
 
     assert change.op == "confirmed"
-    assert [fact.value for fact in person.facts("language")] == ["English"]
-    assert len(person.facts("language")[0].evidence) == 2
+    assert [fact.value for fact in user.facts("language")] == ["English"]
+    assert len(user.facts("language")[0].evidence) == 2
 
 
 def test_a_past_value_can_be_corrected(memory: Memory, clock: FakeClock) -> None:
     say(memory, clock, "I live in Lsbn.", "I moved to Porto.")
-    person = memory.person(USER)
-    person.correct(person.history("home")[0].id, value="Lisbon")
+    user = memory.user(USER)
+    user.correct(user.history("home")[0].id, value="Lisbon")
 
     assert sorted(homes(memory)) == [("Lisbon", "replaced"), ("Lsbn", "never_true"), ("Porto", "")]
-    assert [f.value for f in person.facts("home")] == ["Porto"]
+    assert [f.value for f in user.facts("home")] == ["Porto"]
 
 
 def test_what_was_never_true_gives_its_place_back(memory: Memory, clock: FakeClock) -> None:
     say(memory, clock, "I live in Lisbon.", "I moved to Porto.")
-    person = memory.person(USER)
-    wrong = person.facts("home")[0]
-    change = person.never_true(wrong.id)
+    user = memory.user(USER)
+    wrong = user.facts("home")[0]
+    change = user.never_true(wrong.id)
 
     assert change.op == "retracted"
     assert homes(memory) == [("Lisbon", ""), ("Porto", "never_true")]
-    assert person.search("Lisbon", kinds=("fact",))
-    assert person.facts("home", as_of=START + 5 * DAY)[0].value == "Lisbon"
-    assert person.never_true(wrong.id).op == "retracted"  # again: nothing changes
+    assert user.search("Lisbon", kinds=("fact",))
+    assert user.facts("home", as_of=START + 5 * DAY)[0].value == "Lisbon"
+    assert user.never_true(wrong.id).op == "retracted"  # again: nothing changes
     assert homes(memory) == [("Lisbon", ""), ("Porto", "never_true")]
 
 
 def test_what_was_never_true_can_be_restored(memory: Memory, clock: FakeClock) -> None:
     say(memory, clock, "I live in Lisbon.", "I moved to Porto.")
-    person = memory.person(USER)
-    right = person.facts("home")[0]
-    person.never_true(right.id)
-    change = person.restore(right.id)
+    user = memory.user(USER)
+    right = user.facts("home")[0]
+    user.never_true(right.id)
+    change = user.restore(right.id)
 
     assert change.op == "new"
     assert homes(memory) == [("Lisbon", "replaced"), ("Porto", "")]
-    assert person.facts("home")[0].valid_from == START + DAY
-    assert person.restore(right.id).op == "confirmed"
+    assert user.facts("home")[0].valid_from == START + DAY
+    assert user.restore(right.id).op == "confirmed"
 
 
 def test_a_correction_can_be_taken_back(memory: Memory, clock: FakeClock) -> None:
     say(memory, clock, "I live in Lisbon.")
-    person = memory.person(USER)
-    right = person.facts("home")[0]
-    person.correct(right.id, value="Faro")
-    person.restore(right.id)
+    user = memory.user(USER)
+    right = user.facts("home")[0]
+    user.correct(right.id, value="Faro")
+    user.restore(right.id)
 
     assert sorted(homes(memory)) == [("Faro", "never_true"), ("Lisbon", "")]
 
 
 def test_a_replaced_value_holds_again_from_now_on(memory: Memory, clock: FakeClock) -> None:
     say(memory, clock, "I live in Lisbon.", "I moved to Porto.")
-    person = memory.person(USER)
-    change = person.restore(person.history("home")[0].id)
+    user = memory.user(USER)
+    change = user.restore(user.history("home")[0].id)
 
     assert change.op == "replaced"
     assert homes(memory) == [("Lisbon", "replaced"), ("Porto", "replaced"), ("Lisbon", "")]
-    assert person.facts("home")[0].valid_from == clock()
+    assert user.facts("home")[0].valid_from == clock()
 
 
 @pytest.mark.parametrize("call", ["correct", "never_true", "restore", "forget"])
 def test_a_fact_of_somebody_else_is_not_found(memory: Memory, clock: FakeClock, call: str) -> None:
     say(memory, clock, "I live in Lisbon.")
-    theirs = memory.person(USER).facts()[0].id
-    bo = memory.person("bo")
+    theirs = memory.user(USER).facts()[0].id
+    bo = memory.user("bo")
     with pytest.raises(NotFound):
         bo.correct(theirs, value="x") if call == "correct" else getattr(bo, call)(theirs)
 
-    assert [fact.value for fact in memory.person(USER).facts()] == ["Lisbon"]
+    assert [fact.value for fact in memory.user(USER).facts()] == ["Lisbon"]
 
 
 def test_what_was_told_by_hand_is_erased_like_the_rest(memory: Memory) -> None:
-    person = memory.person(USER)
-    fact = person.remember(category="home", key="lives_in", value="Quorvaneqqa").fact
+    user = memory.user(USER)
+    fact = user.remember(category="home", key="lives_in", value="Quorvaneqqa").fact
     assert fact is not None
-    receipt = person.forget(fact.id)
+    receipt = user.forget(fact.id)
 
     assert receipt.rows["facts"] == 1
-    assert "Quorvaneqqa" not in str(person.export())
+    assert "Quorvaneqqa" not in str(user.export())

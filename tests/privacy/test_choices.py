@@ -26,21 +26,21 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 
 
 def test_memory_is_active_until_somebody_chooses(memory: Memory) -> None:
-    status = memory.person(USER).status()
+    status = memory.user(USER).status()
 
     assert (status.state, status.since, status.never) == ("active", None, ())
 
 
 @pytest.mark.parametrize("state", ["paused", "opted-out"])
 def test_nothing_is_written_or_used_when_the_user_does_not_want_it(memory: Memory, state: str) -> None:
-    chat, person = memory.conversation("a", user=USER), memory.person(USER)
+    chat, user = memory.conversation("a", user=USER), memory.user(USER)
     chat.record("I live in Porto.", "Noted.")
     memory.digest()
     if state == "paused":
-        person.pause()
+        user.pause()
     else:
-        assert person.opt_out(erase=False).level == "E0"
-    before = person.export()
+        assert user.opt_out(erase=False).level == "E0"
+    before = user.export()
     receipt = chat.record("I moved to Faro.", "Noted.", idempotency_key="k")
     context = chat.context("Where do I live?", system="Be kind.")
     chat.end()
@@ -48,61 +48,61 @@ def test_nothing_is_written_or_used_when_the_user_does_not_want_it(memory: Memor
 
     assert (receipt.seqs, receipt.skipped, receipt.changes) == ((), state, ())
     assert [m["content"] for m in context.messages] == ["Be kind.", "Where do I live?"]
-    assert person.search("Porto") == chat.recall("Porto") == []
-    assert person.remember("I eat fish.").op == "rejected"
-    assert person.status().state == state
-    assert [fact.value for fact in person.facts()] == ["Porto"]  # seen, exported and erased it can be
+    assert user.search("Porto") == chat.recall("Porto") == []
+    assert user.remember("I eat fish.").op == "rejected"
+    assert user.status().state == state
+    assert [fact.value for fact in user.facts()] == ["Porto"]  # seen, exported and erased it can be
     assert len(chat.load()) == 2
-    assert person.export() == before
+    assert user.export() == before
     assert memory.jobs() == []
     assert memory.doctor().ok
 
 
 def test_memory_goes_on_where_it_was_paused(memory: Memory) -> None:
-    chat, person = memory.conversation("a", user=USER), memory.person(USER)
+    chat, user = memory.conversation("a", user=USER), memory.user(USER)
     roles = ("user", "assistant")
     chat.append([{"role": roles[n % 2], "content": f"Day {n} was fine, and I live in Porto."} for n in range(30)])
-    person.pause()
-    person.resume()
+    user.pause()
+    user.resume()
     memory.digest()
 
-    assert person.status().state == "active"
-    assert [fact.value for fact in person.facts()] == ["Porto"]
+    assert user.status().state == "active"
+    assert [fact.value for fact in user.facts()] == ["Porto"]
     assert chat.summaries()
     assert chat.record("I moved to Faro.").seqs == (31,)
-    assert person.search("Faro")
+    assert user.search("Faro")
 
 
 def test_an_opt_out_erases_and_goes_on_to_hold(memory: Memory) -> None:
-    chat, person = memory.conversation("a", user=USER), memory.person(USER)
+    chat, user = memory.conversation("a", user=USER), memory.user(USER)
     chat.record("I live in Quorvaneqqa.", "Noted.")
-    receipt = person.opt_out()
+    receipt = user.opt_out()
 
     assert receipt.level == keeping.erased()
     assert chat.record("I live in Quorvaneqqa.").skipped == "opted-out"
-    assert person.export()["conversations"] == []
-    person.resume()
-    assert person.status().state == "opted-out"  # only opt_in ends it
-    person.erase()
-    assert person.status().state == "opted-out"
-    person.opt_in()
+    assert user.export()["conversations"] == []
+    user.resume()
+    assert user.status().state == "opted-out"  # only opt_in ends it
+    user.erase()
+    assert user.status().state == "opted-out"
+    user.opt_in()
     assert chat.record("Hello.").seqs == (1,)
 
 
 def test_a_choice_for_one_subject_leaves_the_others(memory: Memory) -> None:
     rex, me = memory.conversation("vet", user=USER, subject="rex"), memory.conversation("a", user=USER)
-    memory.person(USER, subject="rex").pause()
+    memory.user(USER, subject="rex").pause()
 
     assert rex.record("He is allergic to chicken.").skipped == "paused"
     assert me.record("I live in Porto.").seqs == (1,)
-    assert memory.person(USER).status().state == "active"
-    assert memory.person(USER, subject="rex").status().state == "paused"
-    memory.person(USER).pause()
+    assert memory.user(USER).status().state == "active"
+    assert memory.user(USER, subject="rex").status().state == "paused"
+    memory.user(USER).pause()
     assert me.record("I live in Faro.").skipped == "paused"
 
 
 def test_a_choice_of_one_is_none_of_another(memory: Memory) -> None:
-    memory.person(USER).opt_out()
+    memory.user(USER).opt_out()
 
     assert memory.conversation("a", user="bo").record("Hello.").seqs == (1,)
     assert memory.conversation("a", user=USER, bot="other").record("Hello.").seqs == (1,)
@@ -120,7 +120,7 @@ def test_an_incognito_conversation_leaves_nothing(memory: Memory, tmp_path: Path
     assert receipt.skipped == "incognito"
     assert [m["content"] for m in context.messages] == ["Where do I live?"]
     assert chat.load() == chat.recall("Porto") == []
-    assert memory.person(USER).conversations() == ["a"]
+    assert memory.user(USER).conversations() == ["a"]
     assert "Quorvaneqqa" not in rows(tmp_path / "chat.db")
     assert b"Quorvaneqqa" not in raw(tmp_path / "chat.db")
 
@@ -134,7 +134,7 @@ def test_a_wrapped_callable_works_on_when_memory_is_paused(memory: Memory, keyed
         return "Hello!"
 
     bot = with_memory(reply, memory, user=USER, system="Be kind.")
-    memory.person(USER).pause()
+    memory.user(USER).pause()
     config = {"session": "s", "idempotency_key": "k"} if keyed else {"session": "s"}
 
     assert bot("Where do I live?", config=config) == "Hello!"
@@ -143,19 +143,19 @@ def test_a_wrapped_callable_works_on_when_memory_is_paused(memory: Memory, keyed
 
 
 def test_a_topic_is_never_remembered(memory: Memory, tmp_path: Path) -> None:
-    chat, person = memory.conversation("a", user=USER), memory.person(USER)
-    person.never_remember("work")
-    person.never_remember("Lisbon")
+    chat, user = memory.conversation("a", user=USER), memory.user(USER)
+    user.never_remember("work")
+    user.never_remember("Lisbon")
     chat.record("I work at Zorblatt.")
     chat.record("I live in Lisbon.")
     chat.record("I'm vegetarian.")
 
-    assert [fact.category for fact in person.facts()] == ["dietary"]
-    assert person.rejected() == []  # that would remember it
-    assert person.status().never == ("Lisbon", "work")
-    assert person.remember(category="work", key="works_at", value="Zorblatt").reason.startswith("never-remember")
-    person.allow("work")
-    assert person.remember(category="work", key="works_at", value="Zorblatt").op == "new"
+    assert [fact.category for fact in user.facts()] == ["dietary"]
+    assert user.rejected() == []  # that would remember it
+    assert user.status().never == ("Lisbon", "work")
+    assert user.remember(category="work", key="works_at", value="Zorblatt").reason.startswith("never-remember")
+    user.allow("work")
+    assert user.remember(category="work", key="works_at", value="Zorblatt").op == "new"
 
 
 @pytest.mark.parametrize("redact", [False, True])
@@ -171,17 +171,15 @@ def test_a_card_reaches_nothing_that_is_derived(tmp_path: Path, redact: bool) ->
             chat.record("What a long and friendly week it was.", "Indeed it was.")
         chat.end()
         memory.digest()
-        person = memory.person(USER)
+        user = memory.user(USER)
         derived = rows(path).replace(CARD, "", 3) if not redact else rows(path)
-        hits = [hit.text for hit in person.search("card password number", limit=50)]
+        hits = [hit.text for hit in user.search("card password number", limit=50)]
         stored = [m.content for m in chat.load()]
 
         assert receipt.discarded == {"card": 2, "password": 1}
         assert "4111" not in " ".join(hits)
         assert not any("4111" in text or "swordfish" in text for call in embedder.calls for text in call)
-        assert not any(
-            "4111" in spoken for spoken in (str(person.facts()), str(person.rejected()), str(chat.summaries()))
-        )
+        assert not any("4111" in spoken for spoken in (str(user.facts()), str(user.rejected()), str(chat.summaries())))
         assert memory.doctor().ok
         if redact:
             assert "4111" not in derived
@@ -207,6 +205,4 @@ def test_a_detector_of_ones_own_counts_too() -> None:
 
         assert receipt.discarded == {"badge": 1}
         assert chat.load()[0].content == "I am [badge removed]."
-        assert (
-            memory.person(USER).remember(category="work", key="badge", value="EMP-1234").reason.startswith("discarded")
-        )
+        assert memory.user(USER).remember(category="work", key="badge", value="EMP-1234").reason.startswith("discarded")

@@ -87,7 +87,7 @@ def test_the_search_finds_what_is_there(memory: Memory, path: Path) -> None:
     assert standing(data, CANARIES) == CANARIES
     assert all(canary in everything for canary in CANARIES)
     assert all(canary in answers(memory, canary, ["a", "b"]) for canary in CANARIES[:3])
-    assert len([f for f in memory.person(USER).history("home") if f.value in CANARIES]) >= 7
+    assert len([f for f in memory.user(USER).history("home") if f.value in CANARIES]) >= 7
     assert any(canary in s.text for s in memory.conversation("a", user=USER).summaries(2) for canary in CANARIES)
 
 
@@ -108,21 +108,21 @@ def test_erased_by_message(memory: Memory, path: Path) -> None:
 
 def test_erased_by_fact(memory: Memory, path: Path) -> None:
     """Told by hand and said in a chat; the replies that repeat the word go with it."""
-    chat, person = memory.conversation("a", user=USER), memory.person(USER)
+    chat, user = memory.conversation("a", user=USER), memory.user(USER)
     for number, canary in enumerate(CANARIES):
         if number % 2:
             chat.record(f"I like {canary}.", f"{canary}! Lovely.")
         else:
-            person.remember(category="things", key=f"thing_{number}", value=canary)
+            user.remember(category="things", key=f"thing_{number}", value=canary)
         chat.record(FILLER, "Indeed it was.")
     chat.end()
     memory.digest()
     vectors = vector_bytes(path)
-    believed = {fact.value: fact.id for fact in person.facts()}
+    believed = {fact.value: fact.id for fact in user.facts()}
     known = [canary for canary in CANARIES if canary in believed]
     assert len(known) >= 30
     for canary in known:
-        receipt = person.forget(believed[canary])
+        receipt = user.forget(believed[canary])
         assert canary not in answers(memory, canary, ["a"])
         assert receipt.level == keeping.erased(), receipt
     memory.digest()
@@ -131,18 +131,18 @@ def test_erased_by_fact(memory: Memory, path: Path) -> None:
 
 
 def test_erased_by_clearing_all_facts(memory: Memory, path: Path) -> None:
-    chat, person = memory.conversation("a", user=USER), memory.person(USER)
+    chat, user = memory.conversation("a", user=USER), memory.user(USER)
     for canary in CANARIES[:10]:
         chat.record(f"I live in {canary}.", "Good to know.")
     chat.record("My boss might move to Quorvanegg.")
     memory.digest()
-    known = [fact.value for fact in person.history("home")]
+    known = [fact.value for fact in user.history("home")]
     assert len(known) == 10
-    receipt = person.clear()
+    receipt = user.clear()
     memory.digest()
 
     assert receipt.rows["facts"] == 10
-    assert person.facts() == person.history("home") == person.rejected() == []
+    assert user.facts() == user.history("home") == user.rejected() == []
     gone(memory, path, known, ["a"], set())
     assert len(chat.load()) == 21
 
@@ -165,22 +165,22 @@ def test_erased_by_conversation(memory: Memory, path: Path) -> None:
     assert memory.conversation("a", user=USER).record("Hello again").seqs == (1,)
 
 
-def test_erased_by_person(memory: Memory, path: Path) -> None:
+def test_erased_by_user(memory: Memory, path: Path) -> None:
     plant(memory, ["a", "b"])
     other = memory.conversation("a", user="bo")
     other.record("I live in Porto.", "Noted.")
     memory.digest()
     vectors, before = vector_bytes(path), other.load()
-    receipt = memory.person(USER).erase()
+    receipt = memory.user(USER).erase()
     assert receipt.level == keeping.erased(), receipt
     assert receipt.rows["messages"] == 210
     memory.digest()
 
     gone(memory, path, CANARIES, ["a", "b"], vectors)
-    assert memory.people() == [("default", "bo", "default")]
+    assert memory.users() == [("default", "bo", "default")]
     assert other.load() == before
-    assert [fact.value for fact in memory.person("bo").facts()] == ["Porto"]
-    assert memory.person(USER).erase().rows == {}
+    assert [fact.value for fact in memory.user("bo").facts()] == ["Porto"]
+    assert memory.user(USER).erase().rows == {}
 
 
 def test_erased_by_subject(memory: Memory, path: Path) -> None:
@@ -188,13 +188,13 @@ def test_erased_by_subject(memory: Memory, path: Path) -> None:
     rex.record("He is allergic to Quorvaneqqa.", "Noted.")
     memory.conversation("a", user=USER).record("I live in Porto.")
     memory.digest()
-    assert memory.person(USER, subject="rex").facts("allergy")
-    receipt = memory.person(USER, subject="rex").erase()
+    assert memory.user(USER, subject="rex").facts("allergy")
+    receipt = memory.user(USER, subject="rex").erase()
 
     assert receipt.level == keeping.erased()
     gone(memory, path, ["Quorvaneqqa"], ["a"], set())
     assert rex.load() == []
-    assert [fact.value for fact in memory.person(USER).facts()] == ["Porto"]
+    assert [fact.value for fact in memory.user(USER).facts()] == ["Porto"]
 
 
 def test_an_edited_message_says_only_the_new_words(memory: Memory, path: Path) -> None:
@@ -208,7 +208,7 @@ def test_an_edited_message_says_only_the_new_words(memory: Memory, path: Path) -
     memory.digest()
 
     assert [change.op for change in receipt.changes] == ["new"]
-    assert [fact.value for fact in memory.person(USER).facts()] == ["Porto"]
+    assert [fact.value for fact in memory.user(USER).facts()] == ["Porto"]
     assert "Porto" in chat.summaries(1)[0].text
     gone(memory, path, ["Quorvaneqqa"], ["a"], set())
 
@@ -218,9 +218,9 @@ def test_a_value_said_twice_outlives_one_of_its_messages(memory: Memory) -> None
     chat.record("I live in Porto.")
     clock.advance(seconds=3600)  # type: ignore[attr-defined]
     chat.record("I live in Porto, as I said.")
-    (before,) = memory.person(USER).facts()
+    (before,) = memory.user(USER).facts()
     chat.forget(1)
-    (after,) = memory.person(USER).facts()
+    (after,) = memory.user(USER).facts()
 
     assert after.id == before.id
     assert [e.seq for e in after.evidence] == [2]
@@ -234,8 +234,8 @@ def story(memory: Memory, *texts: str) -> Callable[[], list[tuple[str, str]]]:
     for text in texts:
         clock.advance(seconds=3600)  # type: ignore[attr-defined]
         chat.record(text)
-    person = memory.person(USER)
-    return lambda: [(fact.value, fact.ended_because) for fact in person.history("home")]
+    user = memory.user(USER)
+    return lambda: [(fact.value, fact.ended_because) for fact in user.history("home")]
 
 
 @pytest.mark.parametrize(
@@ -251,30 +251,30 @@ def test_history_is_as_if_the_message_was_never_said(memory: Memory, forgotten: 
     memory.conversation("a", user=USER).forget(forgotten)
 
     assert told() == history
-    facts = memory.person(USER).history("home")
+    facts = memory.user(USER).history("home")
     assert facts[0].valid_to == facts[1].valid_from
     assert facts[0].superseded_by == facts[1].id
     assert memory.doctor().ok
 
 
 def test_a_retraction_falls_with_the_message_that_said_it(memory: Memory) -> None:
-    chat, person = memory.conversation("a", user=USER), memory.person(USER)
+    chat, user = memory.conversation("a", user=USER), memory.user(USER)
     chat.record("I work at Zorblatt.")
     chat.record("I no longer work at Zorblatt.")
-    assert person.facts("work") == []
+    assert user.facts("work") == []
     chat.forget(2)
 
-    assert [fact.value for fact in person.facts("work")] == ["Zorblatt"]
+    assert [fact.value for fact in user.facts("work")] == ["Zorblatt"]
     assert memory.doctor().ok
 
 
 def test_a_forgotten_value_does_not_bring_an_older_one_back(memory: Memory) -> None:
     told = story(memory, "I live in Lisbon.", "I moved to Porto.")
-    (fact,) = memory.person(USER).facts("home")
-    memory.person(USER).forget(fact.id)
+    (fact,) = memory.user(USER).facts("home")
+    memory.user(USER).forget(fact.id)
 
     assert told() == [("Lisbon", "replaced")]
-    assert memory.person(USER).facts() == []
+    assert memory.user(USER).facts() == []
     assert memory.doctor().ok
 
 
@@ -337,7 +337,7 @@ def test_a_message_that_is_not_there_cannot_be_forgotten(memory: Memory) -> None
     with pytest.raises(NotFound):
         chat.edit(1, "Hello!")
     with pytest.raises(NotFound):
-        memory.person(USER).forget("fact_none")
+        memory.user(USER).forget("fact_none")
 
 
 @pytest.mark.sqlite("a reader of the file keeps its log from being cut")

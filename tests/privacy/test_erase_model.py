@@ -101,7 +101,7 @@ def plant(memory: Memory, canaries: list[str]) -> dict[str, list[tuple[str, int]
         for layer in ("summaries", "episodes", "facts", "meta"):
             report = memory.conversation(name, user=USER).rebuild(layer)
             assert report.errors == (), report.errors
-    memory.person(USER).consolidate()
+    memory.user(USER).consolidate()
     memory.digest()
     return places
 
@@ -120,10 +120,10 @@ def test_every_layer_holds_the_canaries_before(memory: Memory, path: Path) -> No
     """The looks are worth as much as what they find before the erasure."""
     some = CANARIES[::3]
     plant(memory, some)
-    person, chat = memory.person(USER), memory.conversation("a", user=USER)
+    user, chat = memory.user(USER), memory.conversation("a", user=USER)
 
     assert [canary for canary in some if canary in rows(path)] == some
-    by_model = [f for f in person.facts() if f.source.startswith("scripted:1")]
+    by_model = [f for f in user.facts() if f.source.startswith("scripted:1")]
     assert {f.kind for f in by_model} >= {"attribute", "statement", "episode"}
     for kind in ("attribute", "statement", "episode"):
         assert sum(any(canary in f"{f.text}{f.value}" for canary in some) for f in by_model if f.kind == kind) >= 3, (
@@ -132,7 +132,7 @@ def test_every_layer_holds_the_canaries_before(memory: Memory, path: Path) -> No
     assert any(canary in s.text for s in chat.summaries(1) for canary in some)
     assert any(canary in s.text for s in chat.summaries(2) for canary in some)
     assert [s for s in chat.summaries(live=False) if s not in chat.summaries()]
-    assert any(canary in str(r.candidate) for r in person.rejected(limit=1000) for canary in some)
+    assert any(canary in str(r.candidate) for r in user.rejected(limit=1000) for canary in some)
     borrowed = [f for f in chat.episodes() if "before" in f.text and any(canary in f.text for canary in some)]
     assert borrowed
     assert all(not any(canary in e.quote for canary in some) for f in borrowed for e in f.evidence)
@@ -154,11 +154,11 @@ def by_edit(memory: Memory, places: dict[str, list[tuple[str, int]]]) -> None:
 
 
 def by_fact(memory: Memory, places: dict[str, list[tuple[str, int]]]) -> None:
-    person = memory.person(USER)
+    user = memory.user(USER)
     for canary in places:
-        for fact in person.facts():
+        for fact in user.facts():
             if fact.value == canary:
-                person.forget(fact.id)
+                user.forget(fact.id)
         assert canary not in answers(memory, canary, ["a", "b"])
 
 
@@ -171,8 +171,8 @@ def by_conversation(memory: Memory, places: dict[str, list[tuple[str, int]]]) ->
 
 
 def by_user(memory: Memory, places: dict[str, list[tuple[str, int]]]) -> None:
-    memory.person(USER).prompts.set("chunk_summary", f"Never name {next(iter(places))} in a summary.")
-    memory.person(USER).erase()
+    memory.user(USER).prompts.set("chunk_summary", f"Never name {next(iter(places))} in a summary.")
+    memory.user(USER).erase()
 
 
 @pytest.mark.parametrize("erase", [by_message, by_edit, by_fact, by_conversation, by_user])
@@ -196,9 +196,9 @@ def test_what_others_said_too_stays(memory: Memory) -> None:
     chat.record("I think of Quorvane often, a place called Quorvane that I like.", "Noted.")
     chat.end()
     memory.digest()
-    before = {f.id for f in memory.person(USER).facts() if any(e.seq == 3 for e in f.evidence)}
+    before = {f.id for f in memory.user(USER).facts() if any(e.seq == 3 for e in f.evidence)}
     chat.forget(1)
-    assert before <= {f.id for f in memory.person(USER).facts()}
+    assert before <= {f.id for f in memory.user(USER).facts()}
     assert before
 
 
@@ -209,5 +209,5 @@ def test_an_edited_message_is_read_again_by_the_model(memory: Memory) -> None:
     memory.digest()
     chat.edit(1, "I know a place called Zephyrine that is far.")
     memory.digest()
-    values = [f.value for f in memory.person(USER).facts() if f.key.startswith("place")]
+    values = [f.value for f in memory.user(USER).facts() if f.key.startswith("place")]
     assert values == ["Zephyrine"]

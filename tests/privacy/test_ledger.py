@@ -21,7 +21,7 @@ SECRETS = ("Quorvane", "zookeeper", "Rexalot", "mangosteen", "Brumhilde")
 
 @pytest.fixture
 def copies(tmp_path: Path) -> Any:
-    """A memory with three people, and a function that backs it up and opens the backup as it was then."""
+    """A memory with three users, and a function that backs it up and opens the backup as it was then."""
     memory = Memory(tmp_path / "live.db")
     ana = memory.conversation("c1", user="ana")
     ana.record("I live in Quorvane.", "Lovely.")
@@ -42,22 +42,22 @@ def copies(tmp_path: Path) -> Any:
 
 
 def everything(memory: Memory, user: str) -> dict[str, Any]:
-    data = memory.person(user).export()
+    data = memory.user(user).export()
     return {name: value for name, value in data.items() if name not in ("exported_at", "digest")}
 
 
 def forget_fact(memory: Memory) -> None:
-    person = memory.person("ana")
-    person.forget(next(fact for fact in person.facts() if "zookeeper" in fact.text).id)
+    user = memory.user("ana")
+    user.forget(next(fact for fact in user.facts() if "zookeeper" in fact.text).id)
 
 
 ERASURES = {
     "message": lambda memory: memory.conversation("c1", user="ana").forget(1),
     "fact": forget_fact,
     "conversation": lambda memory: memory.conversation("c2", user="ana").clear(),
-    "subject": lambda memory: memory.person("ana", subject="Brumhilde").erase(),
-    "all facts": lambda memory: memory.person("ana").clear(),
-    "person": lambda memory: memory.person("ana").erase(),
+    "subject": lambda memory: memory.user("ana", subject="Brumhilde").erase(),
+    "all facts": lambda memory: memory.user("ana").clear(),
+    "user": lambda memory: memory.user("ana").erase(),
     "edit": lambda memory: memory.conversation("c1", user="ana").edit(1, "I live nowhere."),
 }
 WHAT_WENT = {
@@ -66,7 +66,7 @@ WHAT_WENT = {
     "conversation": ["mangosteen"],
     "subject": ["Brumhilde"],
     "all facts": ["Quorvane", "zookeeper", "mangosteen"],
-    "person": list(SECRETS),
+    "user": list(SECRETS),
     "edit": ["Quorvane"],
 }
 
@@ -85,9 +85,9 @@ def test_what_was_erased_since_is_erased_from_the_older_copy(copies: Any, how: s
 
         assert [word for word in WHAT_WENT[how] if word in left] == []
         assert [word for word in SECRETS if word not in WHAT_WENT[how] and word not in left] == []
-        assert [fact.value for fact in copy.person("bo").facts()] == ["Quorvane"]
+        assert [fact.value for fact in copy.user("bo").facts()] == ["Quorvane"]
         assert copy.doctor().ok
-        if how not in ("person", "edit"):
+        if how not in ("user", "edit"):
             words = [m.content for m in copy.conversation("c1", user="ana").load()]
             assert words == [m.content for m in memory.conversation("c1", user="ana").load()]
 
@@ -100,8 +100,8 @@ def test_a_replay_can_be_repeated_and_then_finds_nothing(copies: Any) -> None:
         first = copy.ledger.replay(memory.ledger.export())
         again = copy.ledger.replay(memory.ledger.export())
 
-        assert first.people == 1
-        assert (again.people, dict(again.held)) == (0, {})
+        assert first.users == 1
+        assert (again.users, dict(again.held)) == (0, {})
 
 
 def test_a_copy_made_after_an_erasure_is_left_alone(copies: Any) -> None:
@@ -113,41 +113,41 @@ def test_a_copy_made_after_an_erasure_is_left_alone(copies: Any) -> None:
         before = everything(copy, "ana")
         report = copy.ledger.replay(memory.ledger.export())
 
-        assert (report.people, dict(report.held)) == (0, {})
+        assert (report.users, dict(report.held)) == (0, {})
         assert everything(copy, "ana") == before
 
 
 def test_who_came_back_after_the_erasure_is_erased_from_before_it_only(copies: Any) -> None:
     memory, older = copies
     with older() as before:
-        memory.person("ana").erase()
+        memory.user("ana").erase()
         memory.conversation("c9", user="ana").record("I live in Faro.", "Ok.")
         with older() as after:
             ledger = memory.ledger.export()
             before.ledger.replay(ledger)
             after.ledger.replay(ledger)
 
-            assert before.person("ana").facts() == []
-            assert [fact.value for fact in after.person("ana").facts()] == ["Faro"]
+            assert before.user("ana").facts() == []
+            assert [fact.value for fact in after.user("ana").facts()] == ["Faro"]
 
 
 @pytest.mark.parametrize("choose", ["pause", "opt_out"])
 def test_a_choice_made_since_holds_in_the_older_copy(copies: Any, choose: str) -> None:
     memory, older = copies
     with older() as copy:
-        getattr(memory.person("bo"), choose)()
+        getattr(memory.user("bo"), choose)()
         report = copy.ledger.replay(memory.ledger.export())
 
         assert report.choices == 1
-        assert copy.person("bo").status().state == memory.person("bo").status().state
+        assert copy.user("bo").status().state == memory.user("bo").status().state
         assert copy.conversation("c1", user="bo").record("I live in Faro.", "Ok.").seqs == ()
 
 
 def test_the_ledger_holds_no_word_and_no_name_of_what_went(copies: Any) -> None:
     memory, _ = copies
-    for how in ("message", "fact", "conversation", "subject", "person"):
+    for how in ("message", "fact", "conversation", "subject", "user"):
         ERASURES[how](memory)
-    memory.person("bo").erase()
+    memory.user("bo").erase()
     text = json.dumps(memory.ledger.export())
 
     assert [word for word in (*SECRETS, '"ana"', '"bo"', '"c1"', '"c2"') if word in text] == []

@@ -45,7 +45,7 @@ def believed(transcript: Transcript, model: ScriptedModel | None = None) -> list
         chat.end()
         memory.digest()
         assert memory.doctor().ok
-        facts = [fact for fact in memory.person("ana").facts() if fact.subject == "self"]
+        facts = [fact for fact in memory.user("ana").facts() if fact.subject == "self"]
         return [(fact.category, fact.key, fact.value or fact.text) for fact in facts]
 
 
@@ -123,14 +123,14 @@ def test_context_that_is_fed_back_teaches_nothing(role: str, reader: str) -> Non
             chat.record(claim.own, "Noted.")
         chat.end()
         memory.digest()
-        before = [(fact.id, fact.text, fact.evidence) for fact in memory.person("ana").facts()]
+        before = [(fact.id, fact.text, fact.evidence) for fact in memory.user("ana").facts()]
         for _ in range(50):
             context = chat.context("Where do I live, and what do I eat?", budget_tokens=500)
             chat.append({"role": role, "content": context.to_text()})
             memory.digest()
         chat.end()
         memory.digest()
-        after = [(fact.id, fact.text, fact.evidence) for fact in memory.person("ana").facts()]
+        after = [(fact.id, fact.text, fact.evidence) for fact in memory.user("ana").facts()]
 
         assert after == before  # not even a quote more
         assert len(before) >= 5

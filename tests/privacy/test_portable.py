@@ -1,4 +1,4 @@
-"""An export taken back is the same person; anything else is refused and leaves nothing."""
+"""An export taken back is the same user; anything else is refused and leaves nothing."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def open_memory() -> Memory:
 
 
 def live(memory: Memory, steps: list[tuple[Any, ...]]) -> None:
-    """A person's life in a few steps; steps that find nothing to do are passed over."""
-    person, chat = memory.person(USER), memory.conversation("a", user=USER)
+    """A user's life in a few steps; steps that find nothing to do are passed over."""
+    user, chat = memory.user(USER), memory.conversation("a", user=USER)
     for number, (kind, *rest) in enumerate(steps):
         memory._clock.advance(seconds=600)  # type: ignore[attr-defined]
-        facts = person.history("home") + person.facts()
+        facts = user.history("home") + user.facts()
         seqs = [m.seq for m in chat.load()]
         if kind == "say":
             text, name, subject = rest
@@ -79,22 +79,22 @@ def live(memory: Memory, steps: list[tuple[Any, ...]]) -> None:
             seq = seqs[rest[0] % len(seqs)]
             chat.forget(seq) if kind == "forget" else chat.edit(seq, rest[1])
         elif kind == "remember":
-            person.remember(rest[0])
+            user.remember(rest[0])
         elif kind == "set":
-            person.remember(category="home", key="lives_in", value=rest[0])
+            user.remember(category="home", key="lives_in", value=rest[0])
         elif kind == "topic":
-            person.never_remember(rest[0])
+            user.never_remember(rest[0])
         elif facts and kind in ("correct", "never_true", "forget_fact"):
             fact = facts[rest[0] % len(facts)]
             if kind == "correct":
-                person.correct(fact.id, value="Évora")
+                user.correct(fact.id, value="Évora")
             elif kind == "never_true":
-                person.never_true(fact.id)
+                user.never_true(fact.id)
             else:
-                person.forget(fact.id)
+                user.forget(fact.id)
 
 
-def test_an_export_comes_back_as_the_same_person(examples: Callable[..., settings]) -> None:
+def test_an_export_comes_back_as_the_same_user(examples: Callable[..., settings]) -> None:
     """Whatever was lived, corrected and erased: the doctor is content, and the copy is the same to the byte."""
     examples(60, PATIENT)(given(st.lists(STEP, min_size=1, max_size=14))(comes_back))()
 
@@ -105,13 +105,13 @@ def comes_back(steps: list[tuple[Any, ...]]) -> None:
         assert memory.doctor().findings == ()
         memory.digest()
         assert memory.doctor().findings == ()
-        exported = memory.person(USER).export()
+        exported = memory.user(USER).export()
         text = json.dumps(exported, ensure_ascii=False)
         copied = other.import_(json.loads(text))
 
         assert json.dumps(copied.export(), ensure_ascii=False) == text
-        assert copied.facts() == memory.person(USER).facts()
-        assert copied.history("home") == memory.person(USER).history("home")
+        assert copied.facts() == memory.user(USER).facts()
+        assert copied.history("home") == memory.user(USER).history("home")
         assert other.conversation("a", user=USER).load() == memory.conversation("a", user=USER).load()
         assert other.conversation("a", user=USER).summaries() == memory.conversation("a", user=USER).summaries()
         assert other.doctor().findings == ()
@@ -119,7 +119,7 @@ def comes_back(steps: list[tuple[Any, ...]]) -> None:
         other.digest()
         assert other.doctor().findings == ()
         asked = "Where do I live, and what was fine by the river?"
-        ours, theirs = memory.person(USER).search(asked), copied.search(asked)
+        ours, theirs = memory.user(USER).search(asked), copied.search(asked)
         assert sorted(hit.id for hit in ours) == sorted(hit.id for hit in theirs)
 
 
@@ -130,9 +130,9 @@ def exported_text() -> str:
         for number in range(30):
             chat.record(LINES[number % len(LINES)] + f" ({number})", "Noted.", idempotency_key=f"k{number}")
         chat.forget(3)
-        memory.person(USER).never_remember("health")
+        memory.user(USER).never_remember("health")
         memory.digest()
-        return json.dumps(memory.person(USER).export())
+        return json.dumps(memory.user(USER).export())
 
 
 @pytest.fixture
@@ -141,12 +141,12 @@ def exported() -> dict[str, Any]:
     return found
 
 
-def test_a_person_can_move_to_another_name(exported: dict[str, Any]) -> None:
+def test_a_user_can_move_to_another_name(exported: dict[str, Any]) -> None:
     with open_memory() as memory:
-        person = memory.person("bo", org="other", bot="helper")
-        person.import_(exported)
+        user = memory.user("bo", org="other", bot="helper")
+        user.import_(exported)
 
-        assert {**person.export(), "org": "default", "user": USER, "bot": "default"} == exported
+        assert {**user.export(), "org": "default", "user": USER, "bot": "default"} == exported
         again = memory.conversation("a", user="bo", org="other", bot="helper").record(
             LINES[1] + " (1)", "Noted.", idempotency_key="k1"
         )
@@ -156,23 +156,23 @@ def test_a_person_can_move_to_another_name(exported: dict[str, Any]) -> None:
 def test_a_choice_travels_and_holds(exported: dict[str, Any]) -> None:
     with open_memory() as memory, open_memory() as other:
         memory.import_(exported).pause()
-        copied = other.import_(memory.person(USER).export())
+        copied = other.import_(memory.user(USER).export())
 
-        assert copied.status() == memory.person(USER).status()
+        assert copied.status() == memory.user(USER).status()
         assert other.jobs() == []
         assert other.doctor().ok
 
 
-def test_only_an_empty_person_takes_an_export(exported: dict[str, Any]) -> None:
+def test_only_an_empty_user_takes_an_export(exported: dict[str, Any]) -> None:
     with open_memory() as memory:
         memory.conversation("x", user=USER).record("Hello.")
-        before = memory.person(USER).export()
+        before = memory.user(USER).export()
         with pytest.raises(Conflict):
             memory.import_(exported)
-        assert memory.person(USER).export() == before
-        memory.person("bo").opt_out()
+        assert memory.user(USER).export() == before
+        memory.user("bo").opt_out()
         with pytest.raises(Conflict):
-            memory.person("bo").import_(exported)
+            memory.user("bo").import_(exported)
 
 
 def paths(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -205,21 +205,21 @@ def refused_or_sound(place: int, junk: int) -> None:
         try:
             memory.import_(damaged)
         except (BadInput, Conflict):
-            assert memory.people() == []
+            assert memory.users() == []
         assert memory.doctor().findings == ()
         memory.digest()
         assert memory.doctor().findings == ()
 
 
 @pytest.mark.parametrize(
-    "junk", [None, 3, "x", [], {}, {"format": "holdfast-person"}, {"format": "holdfast-person", "version": 2}]
+    "junk", [None, 3, "x", [], {}, {"format": "holdfast-user"}, {"format": "holdfast-user", "version": 2}]
 )
 def test_what_is_no_export_is_refused(junk: Any) -> None:
     with open_memory() as memory:
         with pytest.raises(BadInput):
             memory.import_(junk)
         with pytest.raises(BadInput):
-            memory.person(USER).import_(junk)
+            memory.user(USER).import_(junk)
 
 
 @pytest.mark.parametrize("what", ["summary", "fact"])
@@ -231,7 +231,7 @@ def test_an_id_names_something(exported: dict[str, Any], what: str) -> None:
     with open_memory() as memory:
         with pytest.raises(BadInput):
             memory.import_(data)
-        assert memory.people() == []
+        assert memory.users() == []
 
 
 @pytest.mark.parametrize(("depth", "taken"), [(MAX_META_DEPTH - 1, True), (MAX_META_DEPTH, False), (900, False)])
@@ -247,4 +247,4 @@ def test_an_export_obeys_the_limit_of_nesting(exported: dict[str, Any], depth: i
             return
         with pytest.raises(BadInput, match="nested more than"):
             memory.import_(data)
-        assert memory.people() == []
+        assert memory.users() == []

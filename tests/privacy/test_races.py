@@ -22,8 +22,8 @@ ERASURES: dict[str, Callable[[Memory], Any]] = {
     "message": lambda memory: memory.conversation("a", user=USER).forget(3),
     "edit": lambda memory: memory.conversation("a", user=USER).edit(3, "I live in Porto."),
     "conversation": lambda memory: memory.conversation("a", user=USER).clear(),
-    "person": lambda memory: memory.person(USER).erase(),
-    "opt-out": lambda memory: memory.person(USER).opt_out(),
+    "user": lambda memory: memory.user(USER).erase(),
+    "opt-out": lambda memory: memory.user(USER).opt_out(),
 }
 # Where a job stands between its snapshot and its transaction.
 STEPS = [(facts, "ground"), (summaries, "summarize_chunk"), (summaries, "summarize_level"), (vectors, "quantize")]
@@ -83,7 +83,7 @@ def test_nothing_comes_back_when_a_job_is_overtaken(
             memory.digest()
 
             assert WORD not in left(memory, path, erasure)
-            assert WORD not in str(memory.person(USER).export())
+            assert WORD not in str(memory.user(USER).export())
             assert memory.doctor().findings == ()
 
 
@@ -119,7 +119,7 @@ def test_a_pause_that_meets_a_running_digest_lets_it_write_nothing(
         talk(memory, 1)
 
         def paused(*args: Any) -> Any:
-            memory.person(USER).pause()
+            memory.user(USER).pause()
             return real(*args)
 
         monkeypatch.setattr(summaries, "summarize_chunk", paused)
@@ -128,7 +128,7 @@ def test_a_pause_that_meets_a_running_digest_lets_it_write_nothing(
         monkeypatch.undo()
         memory.digest()
         assert memory.conversation("a", user=USER).summaries() == []
-        memory.person(USER).resume()
+        memory.user(USER).resume()
         memory.digest()
         assert memory.conversation("a", user=USER).summaries()
         assert memory.doctor().ok

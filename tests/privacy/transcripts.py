@@ -61,7 +61,7 @@ HELLO: Said = {"role": "user", "content": "Hello, could you help me with somethi
 SURE: Said = {"role": "assistant", "content": "Of course."}
 THANKS: Said = {"role": "user", "content": "Thanks, that helps a lot."}
 
-# {0} is the claim in the first person, {1} as said of somebody else, {2} the first as a link holds it.
+# {0} is the claim in the first user, {1} as said of somebody else, {2} the first as a link holds it.
 BY_ASSISTANT = {
     "says it": "{0}",
     "says that the user said it": 'You told me last week: "{0}"',
@@ -106,7 +106,7 @@ OF_OTHERS = {
     "after mention": "I met my old teacher. He {1}.",
 }
 NOT_SO = {
-    "if": "If I won the lottery, people would soon hear me say: {0}",
+    "if": "If I won the lottery, users would soon hear me say: {0}",
     "supposed": "Imagine for a moment that this was true: {0}",
     "reported": "My boss told me yesterday over lunch: {0}",
     "according to": "According to my boss, {0}",
@@ -128,7 +128,7 @@ def transcripts(claims: Sequence[Claim] = CLAIMS) -> Iterator[Transcript]:
 
 
 def said_by_the_user() -> Iterator[Transcript]:
-    """The same claims in the user's own words, with what people say around them."""
+    """The same claims in the user's own words, with what users say around them."""
     around = (
         "{0}",
         "By the way, {0}",

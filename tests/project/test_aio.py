@@ -14,7 +14,7 @@ import holdfast
 from holdfast import aio, memory
 
 SCRIPTS = Path(__file__).parent.parent.parent / "scripts"
-DOORS = ["Memory", "Conversation", "Person", "Prompts", "Access", "Ledger", "Vault", "Events", "Orders"]
+DOORS = ["Memory", "Conversation", "User", "Prompts", "Access", "Ledger", "Vault", "Events", "Orders"]
 
 
 def load(path: Path) -> ModuleType:
@@ -95,9 +95,9 @@ class Memory:
     def twice(self) -> int:
         """Two times the size."""
         return self.size * 2
-    def person(self, name: str, /, *, org: str = "o") -> Person:
+    def user(self, name: str, /, *, org: str = "o") -> User:
         """Somebody."""
-        return Person(name + org)
+        return User(name + org)
     def where(self, sep: str = os.sep) -> str:
         """Which thread; a back\\\\slash.
 
@@ -112,12 +112,12 @@ class Memory:
         """Close."""
         self.path = "closed"
 
-class Person:
+class User:
     """Somebody."""
     def __init__(self, name: str) -> None:
         self._name = name
     def __repr__(self) -> str:
-        return f"Person({self._name})"
+        return f"User({self._name})"
     def add(self, a: int, b: int = 2, *, c: int = 3) -> list[int]:
         """List them."""
         return [a, b, c]
@@ -175,10 +175,10 @@ def test_what_cannot_be_opened_is_told_by_async_with(tmp_path):
 
 
 def test_arguments_arrive_by_position_and_by_name(generated):
-    person = generated.AsyncMemory("y", size=4).person("ana", org="!")
+    user = generated.AsyncMemory("y", size=4).user("ana", org="!")
 
-    assert repr(person) == "AsyncPerson(ana!)"
-    assert asyncio.run(person.add(1, c=9)) == [1, 2, 9]
+    assert repr(user) == "AsyncUser(ana!)"
+    assert asyncio.run(user.add(1, c=9)) == [1, 2, 9]
 
 
 def test_properties_stay_properties(generated):

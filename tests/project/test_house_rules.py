@@ -18,39 +18,44 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 CODE = [*MODULES, *sorted((ROOT / "tests").rglob("*.py")), *sorted((ROOT / "scripts").rglob("*.py"))]
 
-MAX_FILE_LINES, MAX_FUNCTION_LINES = 400, 60
+MAX_FILE_LINES, MAX_FUNCTION_LINES = 800, 60
 GENERATED = [PACKAGE / "aio.py", PACKAGE / "client" / "aio.py"]  # nobody reads it; what it is written from fits
 
-# The path of a message, lowest first: a part imports what stands above it in this list, never what stands on its own
-# line.  Only the parts of BASE may use each other.
+# The path of a message, lowest first: a part imports what is above it in this list, never a part of its own line.
+# Only the parts of BASE may use each other.
 BASE = {
     "types",
     "reports",
-    "figures",
     "errors",
     "config",
     "scope",
     "clock",
+    "observer",
+    "text",
+    # until they are merged into the parts above
+    "figures",
     "checks",
     "incoming",
     "observing",
-    "text",
     "secret",
 }
 LAYERS = [
     BASE,
     {"store", "llm", "embed"},
     {"ingest", "digest", "reconcile", "recall", "context"},
-    {"jobs", "strategies"},
+    {"strategies"},
+    {"jobs"},
     {"privacy"},
     {"answering"},
-    {"pipeline"},
+    {"engine", "pipeline"},
     {"measures"},
-    {"conversation", "prompts", "access", "ledger", "vault", "events", "orders", "conditions"},
-    {"person"},
+    {"prompts", "access", "ledger", "vault", "events", "orders", "conditions"},
+    {"conversation"},
+    {"user"},
+    {"admin"},
     {"memory"},
     {"aio"},
-    {"client", "importers", "testing", "wrap", "backups", "telemetry"},
+    {"client", "importers", "integrations", "testing", "wrap", "backups", "telemetry"},
     {"bench"},
     {"server"},
     {"cli"},
@@ -70,7 +75,7 @@ PURE = [
     "recall/rank.py",
     "reconcile/facts.py",
 ]
-IMPURE_PARTS = {"embed", "llm", "jobs", "privacy", "answering", "pipeline", "conversation", "person", "memory"}
+IMPURE_PARTS = {"embed", "llm", "jobs", "privacy", "answering", "pipeline", "conversation", "user", "memory"}
 IMPURE_NAMES = {"utc_now", "new_id", "open_store", "Store", "ReadView", "WriteView"}
 IMPURE_MODULES = {"apsw", "os", "pathlib", "random", "secrets", "sqlite3", "subprocess", "threading", "time"}
 

@@ -18,7 +18,7 @@ with Memory("offline.db", background=True) as memory:
     chat.end()
     report = memory.digest()
     assert report.failed == 0 and chat.summaries(), report
-    assert memory.person("ana").search("where does she live?")
+    assert memory.user("ana").search("where does she live?")
     assert chat.context("What should I cook?").messages
     assert memory.doctor().ok
 if len(sys.argv) > 1:

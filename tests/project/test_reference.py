@@ -15,7 +15,7 @@ from holdfast.context.result import LeftOut, Source
 
 ROOT = Path(__file__).parent.parent.parent
 REFERENCE = ROOT / "docs" / "reference"
-DOORS = ("Memory", "Conversation", "Person", "Prompts", "Access", "Ledger", "Vault", "Events", "Orders")
+DOORS = ("Memory", "Conversation", "User", "Prompts", "Access", "Ledger", "Vault", "Events", "Orders")
 VALUES = [
     value
     for value in (getattr(holdfast, name) for name in holdfast.__all__)

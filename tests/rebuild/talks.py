@@ -43,12 +43,12 @@ def walked(memory: Memory, exchanges: int = 24, name: str = "web-42") -> Convers
 
 def believed(memory: Memory) -> set[tuple[str, str, str, str]]:
     """What is believed now, without ids."""
-    return {(f.subject, f.category, f.key, f.value) for f in memory.person(USER).facts()}
+    return {(f.subject, f.category, f.key, f.value) for f in memory.user(USER).facts()}
 
 
 def ever(memory: Memory) -> list[tuple[Any, ...]]:
     """Every fact that held at some time, with when."""
-    exported = memory.person(USER).export()["facts"]
+    exported = memory.user(USER).export()["facts"]
     kept = [f for f in exported if f["ended_because"] not in ("rebuilt", "never_true")]
     return sorted(
         (f["subject"], f["category"], f["key"], f["value"], f["valid_from"], f["valid_to"] or 0, f["ended_because"])
@@ -58,4 +58,4 @@ def ever(memory: Memory) -> list[tuple[Any, ...]]:
 
 def fact(memory: Memory, value: str) -> Fact:
     """The believed fact of a value."""
-    return next(f for f in memory.person(USER).facts() if f.value == value)
+    return next(f for f in memory.user(USER).facts() if f.value == value)

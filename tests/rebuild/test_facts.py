@@ -34,9 +34,9 @@ def finds_the_same(lines: list[str], data: st.DataObject) -> None:
         chat = memory.conversation("a", user=USER)
         first = data.draw(st.integers(1, 2 * len(lines)))
         last = data.draw(st.integers(first, 2 * len(lines)))
-        now, before = memory.person(USER).facts(), ever(memory)
+        now, before = memory.user(USER).facts(), ever(memory)
         report = chat.rebuild("facts", start_seq=first, end_seq=last)
-        assert {f.id for f in memory.person(USER).facts()} == {f.id for f in now}
+        assert {f.id for f in memory.user(USER).facts()} == {f.id for f in now}
         assert ever(memory) == before
         assert memory.doctor().findings == ()
         chat.restore(report.id)
@@ -100,17 +100,17 @@ def reads_otherwise(lines: list[str], deaf_to: str, data: st.DataObject) -> None
 def test_what_is_not_found_again_ends_as_rebuilt(monkeypatch: pytest.MonkeyPatch) -> None:
     with opened() as memory:
         said(memory, ["I live in Lisbon.", "I live in Porto."])
-        person, chat = memory.person(USER), memory.conversation("a", user=USER)
+        user, chat = memory.user(USER), memory.conversation("a", user=USER)
         porto = fact(memory, "Porto")
         misread(monkeypatch, "Porto")
         report = chat.rebuild("facts", start_seq=3)
 
         assert believed(memory) == {("self", "home", "lives_in", "Lisbon")}
-        (gone,) = [f for f in person.history("home") if f.id == porto.id]
+        (gone,) = [f for f in user.history("home") if f.id == porto.id]
         assert (gone.ended_because, gone.valid_to) == ("rebuilt", gone.valid_from)
         assert [f.value for f in report.before if isinstance(f, Fact)] == ["Porto"]
         assert report.after == ()
-        assert "Porto" not in [h.text for h in person.search("Where do they live?", kinds=("fact",))]
+        assert "Porto" not in [h.text for h in user.search("Where do they live?", kinds=("fact",))]
 
         chat.restore(report.id)
         assert fact(memory, "Porto").id == porto.id
@@ -120,10 +120,10 @@ def test_what_is_not_found_again_ends_as_rebuilt(monkeypatch: pytest.MonkeyPatch
 def test_what_was_done_by_hand_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     with opened() as memory:
         said(memory, ["I live in Lisbon.", "I speak Spanish.", "I'm allergic to peanuts."])
-        person, chat = memory.person(USER), memory.conversation("a", user=USER)
-        person.never_true(fact(memory, "Spanish").id)
-        person.remember(category="things", key="boat", value="Kestrel")
-        person.correct(fact(memory, "Lisbon").id, value="Sintra")
+        user, chat = memory.user(USER), memory.conversation("a", user=USER)
+        user.never_true(fact(memory, "Spanish").id)
+        user.remember(category="things", key="boat", value="Kestrel")
+        user.correct(fact(memory, "Lisbon").id, value="Sintra")
         before = believed(memory)
         chat.rebuild("facts")
         assert believed(memory) == before
@@ -152,7 +152,7 @@ def test_a_later_word_still_wins(monkeypatch: pytest.MonkeyPatch) -> None:
         patch.undo()
         memory.conversation("a", user=USER).rebuild("facts", end_seq=2)
         assert believed(memory) == {("self", "home", "lives_in", "Porto")}
-        history = [(f.value, f.ended_because) for f in memory.person(USER).history("home")]
+        history = [(f.value, f.ended_because) for f in memory.user(USER).history("home")]
         assert history == [("Lisbon", "replaced"), ("Porto", "")]
         assert memory.doctor().findings == ()
 
@@ -160,9 +160,9 @@ def test_a_later_word_still_wins(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_refusals_of_the_range_are_those_of_the_new_reading() -> None:
     with opened() as memory:
         said(memory, ["My boss thinks that I live in Lisbon.", "I might be vegan."])
-        before = memory.person(USER).rejected()
+        before = memory.user(USER).rejected()
         memory.conversation("a", user=USER).rebuild("facts")
-        assert [(r.reason, r.candidate.seq) for r in memory.person(USER).rejected()] == [
+        assert [(r.reason, r.candidate.seq) for r in memory.user(USER).rejected()] == [
             (r.reason, r.candidate.seq) for r in before
         ]
 
@@ -176,4 +176,4 @@ def test_two_conversations_do_not_touch_one_another(monkeypatch: pytest.MonkeyPa
         misread(monkeypatch, "I")
         memory.conversation("b", user=USER).rebuild("facts")
         assert {value for *_, value in believed(memory)} == {"Lisbon", "Spanish"}
-        assert [f.value for f in memory.person("bo").facts()] == ["Korean"]
+        assert [f.value for f in memory.user("bo").facts()] == ["Korean"]

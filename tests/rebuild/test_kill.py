@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 USER = "ana"
 VIEW = [
     "rewrite_summary", "add_rebuilt", "add_reading", "remove_rejected", "remove_docs", "add_summary", "set_parent",
-    "add_derivations", "add_docs", "add_postings", "save_person", "update_fact", "add_fact",
+    "add_derivations", "add_docs", "add_postings", "save_user", "update_fact", "add_fact",
     "add_episodes", "add_usage", "add_rejected", "want",
 ]  # fmt: skip
 STEPS: list[tuple[Any, str]] = [
@@ -87,10 +87,10 @@ def filled(path: str) -> None:
 
 
 def state(memory: Memory) -> list[Any]:
-    """What a person sees, without ids and versions."""
-    chat, person = memory.conversation("a", user=USER), memory.person(USER)
+    """What a user sees, without ids and versions."""
+    chat, user = memory.conversation("a", user=USER), memory.user(USER)
     told_now = [(s.level, s.start_seq, s.end_seq, s.text, s.source, s.stale) for s in chat.summaries()]
-    believed = sorted((f.kind, f.category, f.value, f.text, f.source) for f in person.facts())
+    believed = sorted((f.kind, f.category, f.value, f.text, f.source) for f in user.facts())
     return [told_now, believed, [m.content for m in chat.load()]]
 
 

@@ -56,13 +56,13 @@ def test_what_the_rules_read_wrongly_is_put_right_and_can_be_put_back(tmp_path: 
     with opened(tmp_path / "a.db", llm=asked) as memory:
         chat, before = memory.conversation("web-42", user=USER), believed(memory)
         report = chat.rebuild("facts")
-        now = {(f.category, f.value): f.source.split(" ")[0] for f in memory.person(USER).facts()}
+        now = {(f.category, f.value): f.source.split(" ")[0] for f in memory.user(USER).facts()}
         assert now == {("home", "Lisbon"): "scripted:1"}
         assert report.calls == 2
         assert len(before) > 1
         chat.restore(report.id)
         assert believed(memory) == before
-        assert {f.source for f in memory.person(USER).facts()} == {"rules 1"}
+        assert {f.source for f in memory.user(USER).facts()} == {"rules 1"}
         assert memory.doctor().findings == ()
 
 
@@ -125,7 +125,7 @@ def test_everybody_gets_their_turn_but_who_paused(tmp_path: Path) -> None:
                 chat.record(f"Walk {number}.", "Nice.")
             chat.end()
         memory.digest()
-        memory.person("cy").pause()
+        memory.user("cy").pause()
     with opened(tmp_path / "a.db", llm=model()) as memory:
         report = memory.backfill(delay_ms=0, layers=["summaries"])
         assert (report.created, report.errors) == (4, 0)
@@ -163,7 +163,7 @@ def test_a_range_that_fails_stays_as_it_was_and_is_tried_next_time(tmp_path: Pat
         assert memory.doctor().findings == ()
 
 
-def test_what_only_a_person_can_mend_ends_the_run(tmp_path: Path) -> None:
+def test_what_only_a_user_can_mend_ends_the_run(tmp_path: Path) -> None:
     by_rules(tmp_path / "a.db")
     wrong = ModelError("the key is refused", transient=False, setup=True)
     with opened(tmp_path / "a.db", llm=ScriptedModel({"chunk_summary": lambda request: wrong})) as memory:

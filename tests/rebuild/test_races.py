@@ -24,8 +24,8 @@ ERASURES: dict[str, Callable[[Memory], Any]] = {
     "message": lambda memory: [memory.conversation("a", user=USER).forget(seq) for seq in (3, 4)],
     "edit": lambda memory: [memory.conversation("a", user=USER).edit(seq, "I live in Porto.") for seq in (3, 4)],
     "conversation": lambda memory: memory.conversation("a", user=USER).clear(),
-    "person": lambda memory: memory.person(USER).erase(),
-    "opt-out": lambda memory: memory.person(USER).opt_out(),
+    "user": lambda memory: memory.user(USER).erase(),
+    "opt-out": lambda memory: memory.user(USER).opt_out(),
 }
 WORK: dict[str, Callable[[Memory], Any]] = {
     "summaries": lambda memory: memory.conversation("a", user=USER).rebuild("summaries"),
@@ -34,7 +34,7 @@ WORK: dict[str, Callable[[Memory], Any]] = {
     "episodes": lambda memory: memory.conversation("a", user=USER).rebuild("episodes"),
     "backfill": lambda memory: memory.backfill(USER, delay_ms=0),
     "digest": lambda memory: memory.digest(),
-    "consolidate": lambda memory: memory.person(USER).consolidate(),
+    "consolidate": lambda memory: memory.user(USER).consolidate(),
 }
 
 
@@ -80,7 +80,7 @@ def worked(memory: Memory, work: Callable[[Memory], Any]) -> None:
 def nothing_left(memory: Memory, path: Path) -> None:
     memory.digest()
     assert WORD not in rows(path)
-    assert WORD not in str(memory.person(USER).export())
+    assert WORD not in str(memory.user(USER).export())
     assert not re.search(WORD, str(memory.jobs()))
     assert memory.doctor().findings == ()
 

@@ -96,13 +96,13 @@ def test_a_rebuild_that_was_overtaken_cannot_be_put_back() -> None:
 def test_a_dry_run_changes_nothing() -> None:
     with opened() as memory:
         chat = walked(memory)
-        before = memory.person(USER).export()
+        before = memory.user(USER).export()
         for layer in ("summaries", "meta", "facts"):
             report = chat.rebuild(layer, dry_run=True)
             assert (report.dry_run, report.id, report.after) == (True, "", ())
             assert report.ranges > 0
             assert report.before
-        assert memory.person(USER).export() == before
+        assert memory.user(USER).export() == before
         assert chat.rebuilds() == []
 
 
@@ -144,23 +144,23 @@ def test_nothing_is_made_for_who_paused() -> None:
     with opened() as memory:
         chat = walked(memory, 6)
         report = chat.rebuild("summaries")
-        memory.person(USER).pause()
+        memory.user(USER).pause()
         for layer in ("summaries", "facts", "meta"):
             with pytest.raises(Conflict, match="resume"):
                 chat.rebuild(layer)
         with pytest.raises(Conflict, match="resume"):
             chat.restore(report.id)
-        assert len(memory.person(USER).export()["conversations"][0]["rebuilds"]) == 2
+        assert len(memory.user(USER).export()["conversations"][0]["rebuilds"]) == 2
 
 
 def test_vectors_are_made_again_in_place(tmp_path: Path) -> None:
     """With another embedder, only those of the range are of the new one; the others follow by the digest."""
     with opened(tmp_path / "a.db", embedder=HashEmbedder()) as memory:
         chat = walked(memory)
-        before = [hit.id for hit in memory.person(USER).search("walked on day 12", limit=5)]
+        before = [hit.id for hit in memory.user(USER).search("walked on day 12", limit=5)]
         report = chat.rebuild("vectors", start_seq=5, end_seq=20)
         assert (report.ranges, report.start_seq, report.end_seq, report.id) == (1, 5, 20, "")
-        assert [hit.id for hit in memory.person(USER).search("walked on day 12", limit=5)] == before
+        assert [hit.id for hit in memory.user(USER).search("walked on day 12", limit=5)] == before
         assert memory.doctor().findings == ()
 
 
@@ -182,9 +182,9 @@ def test_an_export_carries_the_versions_and_what_can_be_restored(tmp_path: Path)
     with opened() as memory, Memory(tmp_path / "b.db", embedder=None, config=Config(durable=False)) as other:
         chat = walked(memory)
         report, facts = chat.rebuild("summaries"), chat.rebuild("facts")
-        data = memory.person(USER).export()
-        other.person(USER).import_(data)
-        assert other.person(USER).export() == data
+        data = memory.user(USER).export()
+        other.user(USER).import_(data)
+        assert other.user(USER).export() == data
         there = other.conversation("web-42", user=USER)
         assert there.rebuilds() == chat.rebuilds()
         there.restore(facts.id)

@@ -1,4 +1,4 @@
-"""A person whose talks are stored, indexed and embedded the way the product does it."""
+"""A user whose talks are stored, indexed and embedded the way the product does it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Desk:
             self.embed(scope)
 
     def embed(self, scope: Scope) -> None:
-        """Give every document of the person its vector."""
+        """Give every document of the user its vector."""
         embedder = self.embedder
         if embedder is None:
             return
@@ -65,8 +65,8 @@ class Desk:
             texts = view.texts(docs)
             rows = quantize(embedder.embed([texts[doc.kind, doc.doc] for doc in docs]))
             view.add_vectors((doc, embedder.id, *row) for doc, row in zip(docs, rows, strict=True))
-            person = view.person()
-            view.save_person(replace(person, version=person.version + 1), 0)
+            user = view.user()
+            view.save_user(replace(user, version=user.version + 1), 0)
 
         self.store.write(scope.about(None), work)
 
@@ -76,9 +76,9 @@ class Desk:
         def work(view: WriteView) -> str:
             (message,) = view.messages(start_seq=seq, limit=1)
             row = new_fact(message, value, key=f"key{seq}", about=scope.subject or SELF, home=scope.subject or SELF)
-            person, words = view.person(), Counter(terms(text))
-            row = replace(row, fact=replace(row.fact, text=text), doc=person.next_doc)
-            view.save_person(replace(person, next_doc=person.next_doc + 1, version=person.version + 1), 0)
+            user, words = view.user(), Counter(terms(text))
+            row = replace(row, fact=replace(row.fact, text=text), doc=user.next_doc)
+            view.save_user(replace(user, next_doc=user.next_doc + 1, version=user.version + 1), 0)
             place = (row.fact.subject, "fact", row.doc, "", 0, row.fact.id, 0, SELF, "user", row.stated_at)
             view.add_docs([DocRow(*place, words.total(), len(text), 0)])
             view.add_postings((row.fact.subject, "fact", term, row.doc, count) for term, count in words.items())

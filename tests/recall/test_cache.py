@@ -4,11 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from holdfast.recall.cache import IndexCache
 from holdfast.recall.index import build
-from holdfast.store.protocol import Partition, PersonRow
+from holdfast.store.protocol import Partition, UserRow
 from holdfast.store.values import COLUMNS
 
 PARTITIONS = (Partition("self", "message"),)
-NOW = PersonRow(next_doc=3, version=7, epoch=0)
+NOW = UserRow(next_doc=3, version=7, epoch=0)
 
 
 def key(user: str) -> tuple[tuple[str, str, str], tuple[Partition, ...], tuple[str, ...]]:
@@ -23,8 +23,8 @@ def test_what_was_put_is_found_at_the_same_moment_only():
     cache.put(key("ana"), NOW, EMPTY)
 
     assert cache.get(key("ana"), NOW) is EMPTY
-    assert cache.get(key("ana"), PersonRow(next_doc=3, version=8, epoch=0)) is None
-    assert cache.get(key("ana"), PersonRow(next_doc=3, version=7, epoch=1)) is None
+    assert cache.get(key("ana"), UserRow(next_doc=3, version=8, epoch=0)) is None
+    assert cache.get(key("ana"), UserRow(next_doc=3, version=7, epoch=1)) is None
     assert cache.get(key("ben"), NOW) is None
 
 
@@ -50,7 +50,7 @@ def test_what_is_too_large_is_not_kept():
 def test_the_same_key_is_counted_once():
     cache = IndexCache(1_000_000)
     for version in range(5):
-        cache.put(key("ana"), PersonRow(version=version), EMPTY)
+        cache.put(key("ana"), UserRow(version=version), EMPTY)
 
     assert (len(cache), cache.nbytes) == (1, EMPTY.nbytes)
     cache.clear()

@@ -31,7 +31,7 @@ def memory(clock):
 
 
 def test_the_groups_sum_to_the_score_of_the_same_search(memory):
-    ana = memory.person("ana")
+    ana = memory.user("ana")
     found = ana.explain("Where do I live?", limit=10)
 
     assert [one.hit.id for one in found.ranked] == [hit.id for hit in ana.search("Where do I live?", limit=10)]
@@ -42,7 +42,7 @@ def test_the_groups_sum_to_the_score_of_the_same_search(memory):
 
 
 def test_what_is_kept_stands_above_the_threshold_and_within_the_limit(memory):
-    found = memory.person("ana").explain("Where do I live?", limit=30)
+    found = memory.user("ana").explain("Where do I live?", limit=30)
     kept = [one for one in found.ranked if one.kept]
 
     assert (found.limit, len(kept)) == (3, 3)
@@ -53,7 +53,7 @@ def test_what_is_kept_stands_above_the_threshold_and_within_the_limit(memory):
 
 def test_as_if_asked_earlier_only_what_had_been_said_counts(memory):
     at = START + timedelta(days=2, hours=1)
-    found = memory.person("ana").explain("clocks", at=at, limit=50)
+    found = memory.user("ana").explain("clocks", at=at, limit=50)
 
     assert found.at == at
     assert found.ranked
@@ -65,18 +65,18 @@ def test_facts_that_held_then_and_were_replaced_are_named_beside_the_ranking(mem
     before = clock()
     clock.advance(days=1)
     memory.conversation("c", user="ana").record("I moved to Faro.", "Nice.")
-    found = memory.person("ana").explain("Where do I live?", at=before)
+    found = memory.user("ana").explain("Where do I live?", at=before)
 
     assert [fact.value for fact in found.past] == ["Porto"]
-    assert memory.person("ana").explain("Where do I live?").past == ()
+    assert memory.user("ana").explain("Where do I live?").past == ()
 
 
 def test_looking_leaves_no_trace(memory):
     def uses():
-        return [(fact.id, fact.uses, fact.last_used_at) for fact in memory.person("ana").facts()]
+        return [(fact.id, fact.uses, fact.last_used_at) for fact in memory.user("ana").facts()]
 
     before = uses()
-    memory.person("ana").explain("Where do I live?")
+    memory.user("ana").explain("Where do I live?")
     memory.conversation("c", user="ana").context("Where do I live?", note=False)
     memory.digest()
     assert uses() == before
@@ -85,7 +85,7 @@ def test_looking_leaves_no_trace(memory):
 
 
 def test_nothing_is_found_while_memory_is_paused(memory):
-    ana = memory.person("ana")
+    ana = memory.user("ana")
     ana.pause()
     found = ana.explain("Where do I live?")
 
@@ -94,6 +94,6 @@ def test_nothing_is_found_while_memory_is_paused(memory):
 
 def test_what_cannot_be_asked_is_refused(memory):
     with pytest.raises(BadInput):
-        memory.person("ana").explain("  ")
+        memory.user("ana").explain("  ")
     with pytest.raises(BadInput):
-        memory.person("ana").explain("x", at=datetime(2026, 1, 1))
+        memory.user("ana").explain("x", at=datetime(2026, 1, 1))

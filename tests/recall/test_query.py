@@ -10,10 +10,10 @@ from holdfast.clock import from_ms
 from holdfast.recall.query import When, analyse, named_days
 
 NOW = datetime(2024, 3, 15, 18, 0, tzinfo=UTC)  # a Friday
-PEOPLE = ("Ana", "Ben", "Mary Jane")
+USERS = ("Ana", "Ben", "Mary Jane")
 
 
-def ask(question, names=PEOPLE):
+def ask(question, names=USERS):
     return analyse(question, names=names, now=NOW)
 
 

@@ -49,7 +49,7 @@ def test_the_answer_stands_first_among_small_talk(desk):
 
 
 def test_nobody_finds_what_others_said(desk):
-    """Names that become equal when joined are still two people."""
+    """Names that become equal when joined are still two users."""
     others = [
         Scope("acme", "guide", "ben"),
         Scope("acme", "guid", "eana"),
@@ -234,7 +234,7 @@ def test_the_words_of_an_assistant_count_less_unless_they_are_asked_for(desk):
     assert desk.find(ANA, "Which bike brand did you recommend?")[0].seq == 8
 
 
-def test_a_named_person_is_believed_in_their_own_words(desk):
+def test_a_named_user_is_believed_in_their_own_words(desk):
     talk = [("Ana", "hello again"), ("Ben", "hello to you")] * 4
     desk.say(TALK, [*talk, ("Ana", "I adopted a cat"), ("Ben", "I adopted a cat"), *talk])
 

@@ -1,4 +1,4 @@
-"""People who say sentences that only a model reads: each message of theirs is one statement."""
+"""Users who say sentences that only a model reads: each message of theirs is one statement."""
 
 from __future__ import annotations
 
@@ -53,4 +53,4 @@ def say(memory: Memory, *sentences: str, user: str = "ana", conversation: str = 
 
 def believed(memory: Memory, user: str = "ana") -> list[str]:
     """The sentences that are believed."""
-    return sorted(fact.text for fact in memory.person(user).facts(kind="statement"))
+    return sorted(fact.text for fact in memory.user(user).facts(kind="statement"))

@@ -37,12 +37,12 @@ def merged(memory: Memory) -> Fact:
     """The one memory of three sentences about the sea; a fourth is about something else."""
     say(memory, *SEA, "Grandpa repairs clocks.")
     memory.digest()
-    ((whole,),) = [(each.fact,) for each in memory.person("ana").consolidate().merged]
+    ((whole,),) = [(each.fact,) for each in memory.user("ana").consolidate().merged]
     return whole
 
 
 def sources(memory: Memory) -> list[Fact]:
-    return [fact for fact in memory.person("ana").history("context") if fact.ended_because == "merged"]
+    return [fact for fact in memory.user("ana").history("context") if fact.ended_because == "merged"]
 
 
 def test_what_says_the_same_becomes_one_memory_with_every_quote(memory: Memory, merged: Fact) -> None:
@@ -54,7 +54,7 @@ def test_what_says_the_same_becomes_one_memory_with_every_quote(memory: Memory, 
 
 
 def test_it_is_recalled_once_and_shown_once(memory: Memory, merged: Fact) -> None:
-    hits = memory.person("ana").search("walks by the sea", kinds=("fact",))
+    hits = memory.user("ana").search("walks by the sea", kinds=("fact",))
 
     assert [hit.id for hit in hits if "walks" in hit.text] == [merged.id]
     shown = memory.conversation("b", user="ana").context("The sea?").section("facts")
@@ -71,15 +71,15 @@ def test_a_message_whose_sentence_was_merged_is_not_shown_as_replaced(memory: Me
 def test_a_dry_run_tells_and_changes_nothing(memory: Memory) -> None:
     say(memory, *SEA)
     memory.digest()
-    before = memory.person("ana").export()
-    (told,) = memory.person("ana").consolidate(dry_run=True).merged
+    before = memory.user("ana").export()
+    (told,) = memory.user("ana").consolidate(dry_run=True).merged
 
     assert sorted(fact.text for fact in told.sources) == sorted(SEA)
-    assert memory.person("ana").export() == before
+    assert memory.user("ana").export() == before
 
 
 def test_again_there_is_nothing_to_do(memory: Memory, merged: Fact) -> None:
-    assert memory.person("ana").consolidate().merged == ()
+    assert memory.user("ana").consolidate().merged == ()
 
 
 def test_the_background_does_it_after_twenty_sentences(memory: Memory) -> None:
@@ -91,16 +91,16 @@ def test_the_background_does_it_after_twenty_sentences(memory: Memory) -> None:
 
 
 def test_taken_apart_the_sentences_stand_again_and_are_not_merged_again(memory: Memory, merged: Fact) -> None:
-    person, one = memory.person("ana"), sources(memory)[0]
-    change = person.restore(one.id)
+    user, one = memory.user("ana"), sources(memory)[0]
+    change = user.restore(one.id)
 
     assert (change.op, change.fact and change.fact.id) == ("new", one.id)
     assert believed(memory) == sorted([*SEA, "Grandpa repairs clocks."])
-    assert person.consolidate().merged == ()
-    (whole,) = [fact for fact in person.history("context") if fact.id == merged.id]
+    assert user.consolidate().merged == ()
+    (whole,) = [fact for fact in user.history("context") if fact.id == merged.id]
     assert whole.ended_because == "unmerged"
-    assert person.restore(merged.id).op == "rejected"
-    assert person.never_true(merged.id).reason
+    assert user.restore(merged.id).op == "rejected"
+    assert user.never_true(merged.id).reason
 
 
 def test_a_new_sentence_may_join_those_that_were_merged(memory: Memory, merged: Fact) -> None:
@@ -108,28 +108,28 @@ def test_a_new_sentence_may_join_those_that_were_merged(memory: Memory, merged: 
     memory.digest()
     say(memory, "The kids love long walks by the sea.", conversation="c")
     memory.digest()
-    fact = next(fact for fact in memory.person("ana").facts(kind="statement") if fact.id == merged.id)
+    fact = next(fact for fact in memory.user("ana").facts(kind="statement") if fact.id == merged.id)
 
     assert len(fact.evidence) == 4
-    memory.person("ana").restore(sources(memory)[0].id)
-    quotes = [said.quote for fact in memory.person("ana").facts(kind="statement") for said in fact.evidence]
+    memory.user("ana").restore(sources(memory)[0].id)
+    quotes = [said.quote for fact in memory.user("ana").facts(kind="statement") for said in fact.evidence]
     assert sorted(quotes).count("The kids love long walks by the sea.") == 1
 
 
 def test_a_whole_is_made_of_sentences_never_of_wholes(memory: Memory, clock: FakeClock) -> None:
-    person = memory.person("ana")
+    user = memory.user("ana")
     say(memory, *SEA[:2])
     memory.digest()
-    (first,) = person.consolidate().merged
+    (first,) = user.consolidate().merged
     say(memory, "The kids really do adore such long long walks by the sea.", SEA[2], conversation="b")
-    person.consolidate()
+    user.consolidate()
     memory.digest()
-    live = person.facts(kind="statement")
+    live = user.facts(kind="statement")
     quotes = sorted(said.quote for fact in live for said in fact.evidence)
 
     assert quotes == sorted([*SEA, "The kids really do adore such long long walks by the sea."])
     assert {fact.superseded_by for fact in sources(memory)} <= {fact.id for fact in live}
-    assert first.fact.id in {fact.id for fact in live} or person.restore(sources(memory)[0].id).op == "new"
+    assert first.fact.id in {fact.id for fact in live} or user.restore(sources(memory)[0].id).op == "new"
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
@@ -140,7 +140,7 @@ def test_erasing_the_message_of_a_source_takes_the_merged_text_down(memory: Memo
     assert receipt.rows["facts"] >= 2
     left = sorted(text for place, text in enumerate(SEA) if place != number)
     assert [text for text in believed(memory) if "walks" in text] == left
-    assert merged.id not in {fact.id for fact in memory.person("ana").history("context")}
+    assert merged.id not in {fact.id for fact in memory.user("ana").history("context")}
 
 
 def test_editing_the_message_of_a_source_takes_the_merged_text_down(memory: Memory, merged: Fact) -> None:
@@ -158,16 +158,16 @@ def test_erasing_all_messages_of_it_leaves_nothing(tmp_path: Path, clock: FakeCl
     with opened(clock, str(path)) as memory:
         say(memory, *(text.replace("walks", f"{words[0]} walks") for text in SEA))
         memory.digest()
-        assert memory.person("ana").consolidate().merged
+        assert memory.user("ana").consolidate().merged
         receipt = memory.conversation("a", user="ana").clear()
         assert receipt.level == "E2"
-        assert memory.person("ana").history("context") == []
+        assert memory.user("ana").history("context") == []
         assert memory.doctor().findings == ()
     assert all(words[0].encode() not in file.read_bytes() for file in tmp_path.iterdir())
 
 
 def test_forgetting_it_blanks_the_words_of_all_its_sentences(memory: Memory, merged: Fact) -> None:
-    memory.person("ana").forget(merged.id)
+    memory.user("ana").forget(merged.id)
 
     assert believed(memory) == ["Grandpa repairs clocks."]
     assert sources(memory) == []
@@ -176,48 +176,48 @@ def test_forgetting_it_blanks_the_words_of_all_its_sentences(memory: Memory, mer
 
 def test_forgetting_one_source_leaves_the_others(memory: Memory, merged: Fact) -> None:
     one = next(fact for fact in sources(memory) if fact.text == SEA[1])
-    memory.person("ana").forget(one.id)
+    memory.user("ana").forget(one.id)
 
     assert believed(memory) == sorted([SEA[0], SEA[2], "Grandpa repairs clocks."])
 
 
 def test_what_was_taken_apart_keeps_no_words_of_a_message_that_is_erased(memory: Memory, merged: Fact) -> None:
-    person = memory.person("ana")
-    person.restore(sources(memory)[0].id)
+    user = memory.user("ana")
+    user.restore(sources(memory)[0].id)
     for said in merged.evidence:
         memory.conversation("a", user="ana").forget(said.seq)
 
-    assert [fact.text for fact in person.history("context")] == ["Grandpa repairs clocks."]
-    assert "walks" not in json.dumps(person.export())
+    assert [fact.text for fact in user.history("context")] == ["Grandpa repairs clocks."]
+    assert "walks" not in json.dumps(user.export())
 
 
 def test_clearing_and_erasing_leave_nothing(memory: Memory, merged: Fact) -> None:
-    memory.person("ana").clear()
-    assert memory.person("ana").history("context") == []
-    memory.person("ana").erase()
-    assert memory.person("ana").export()["facts"] == []
+    memory.user("ana").clear()
+    assert memory.user("ana").history("context") == []
+    memory.user("ana").erase()
+    assert memory.user("ana").export()["facts"] == []
 
 
 def test_never_true_ends_all_that_it_says_and_restore_brings_it_back(memory: Memory, merged: Fact) -> None:
-    person = memory.person("ana")
-    person.never_true(merged.id)
+    user = memory.user("ana")
+    user.never_true(merged.id)
 
     assert believed(memory) == ["Grandpa repairs clocks."]
-    assert person.consolidate().merged == ()
-    assert person.restore(merged.id).op == "new"
+    assert user.consolidate().merged == ()
+    assert user.restore(merged.id).op == "new"
     assert merged.text in believed(memory)
     assert {fact.superseded_by for fact in sources(memory)} == {merged.id}
 
 
 def test_never_true_of_one_source_leaves_the_others(memory: Memory, merged: Fact) -> None:
     one = next(fact for fact in sources(memory) if fact.text == SEA[0])
-    memory.person("ana").never_true(one.id)
+    memory.user("ana").never_true(one.id)
 
     assert believed(memory) == sorted([SEA[1], SEA[2], "Grandpa repairs clocks."])
 
 
 def test_a_correction_stands_in_place_of_the_whole(memory: Memory, merged: Fact) -> None:
-    change = memory.person("ana").correct(merged.id, value="The kids adore long walks in the hills.")
+    change = memory.user("ana").correct(merged.id, value="The kids adore long walks in the hills.")
 
     assert change.op == "replaced"
     assert believed(memory) == ["Grandpa repairs clocks.", "The kids adore long walks in the hills."]
@@ -229,20 +229,20 @@ def test_what_contradicts_it_ends_it(memory: Memory, merged: Fact, clock: FakeCl
     memory.digest()
 
     assert not any(text in believed(memory) for text in SEA)
-    ended = next(fact for fact in memory.person("ana").history("context") if fact.id == merged.id)
+    ended = next(fact for fact in memory.user("ana").history("context") if fact.id == merged.id)
     assert ended.ended_because == "replaced"
 
 
 def test_put_away_it_goes_with_its_sentences_and_comes_back_when_one_is_said(memory: Memory, clock: FakeClock) -> None:
     say(memory, *SEA)
     memory.digest()
-    person = memory.person("ana")
-    (whole,) = person.consolidate().merged
+    user = memory.user("ana")
+    (whole,) = user.consolidate().merged
     clock.advance(seconds=400 * DAY)
-    person.prune(faded=True)
+    user.prune(faded=True)
 
     assert believed(memory) == []
-    assert [fact.id for fact in person.facts(archived=True)] == [whole.fact.id]
+    assert [fact.id for fact in user.facts(archived=True)] == [whole.fact.id]
     say(memory, "The kids adore long walks by the sea!", conversation="b")
     memory.digest()
     assert believed(memory) == [whole.fact.text]
@@ -251,27 +251,27 @@ def test_put_away_it_goes_with_its_sentences_and_comes_back_when_one_is_said(mem
 def test_uses_and_strength_are_those_of_the_sentences_together(memory: Memory, clock: FakeClock) -> None:
     say(memory, *SEA)
     memory.digest()
-    person = memory.person("ana")
+    user = memory.user("ana")
     for _ in range(3):
         memory.conversation("b", user="ana").context("What do the kids adore?")
     memory.digest()
-    used = {fact.text: fact for fact in person.facts(kind="statement")}
-    (whole,) = person.consolidate().merged
+    used = {fact.text: fact for fact in user.facts(kind="statement")}
+    (whole,) = user.consolidate().merged
 
     assert whole.fact.uses == sum(fact.uses for fact in used.values())
     assert whole.fact.strength == pytest.approx(max(fact.strength for fact in used.values()))
     assert whole.fact.last_used_at == max((f.last_used_at for f in used.values() if f.last_used_at), default=None)
-    person.restore(sources(memory)[0].id)
-    assert sum(fact.uses for fact in person.facts(kind="statement")) >= whole.fact.uses
+    user.restore(sources(memory)[0].id)
+    assert sum(fact.uses for fact in user.facts(kind="statement")) >= whole.fact.uses
 
 
 def test_it_travels_with_an_export_and_can_still_be_taken_apart(memory: Memory, merged: Fact, clock: FakeClock) -> None:
-    data = json.loads(json.dumps(memory.person("ana").export()))
+    data = json.loads(json.dumps(memory.user("ana").export()))
     with opened(clock) as other:
-        person = other.import_(data)
-        assert person.export() == data
-        assert person.consolidate().merged == ()
-        person.restore(sources(other)[0].id)
+        user = other.import_(data)
+        assert user.export() == data
+        assert user.consolidate().merged == ()
+        user.restore(sources(other)[0].id)
         assert believed(other) == sorted([*SEA, "Grandpa repairs clocks."])
         assert other.doctor().findings == ()
 
@@ -279,14 +279,14 @@ def test_it_travels_with_an_export_and_can_still_be_taken_apart(memory: Memory, 
 def test_what_was_believed_at_another_time_is_told_once(memory: Memory, clock: FakeClock) -> None:
     say(memory, *SEA)
     memory.digest()
-    person = memory.person("ana")
+    user = memory.user("ana")
     before = clock()
     clock.advance(seconds=DAY)
-    (whole,) = person.consolidate().merged
+    (whole,) = user.consolidate().merged
     clock.advance(seconds=DAY)
 
-    assert [fact.id for fact in person.facts(kind="statement", as_of=before)] == [whole.fact.id]
-    then = person.facts(kind="statement", as_of=before, known_at=before + timedelta(hours=1))
+    assert [fact.id for fact in user.facts(kind="statement", as_of=before)] == [whole.fact.id]
+    then = user.facts(kind="statement", as_of=before, known_at=before + timedelta(hours=1))
     assert sorted(fact.text for fact in then) == sorted(SEA)
 
 
@@ -295,58 +295,58 @@ def test_nobody_elses_sentences_are_merged(memory: Memory) -> None:
         say(memory, sentence, user=user)
     memory.digest()
 
-    assert [memory.person(user).consolidate().merged for user in ("ana", "ben", "cem")] == [(), (), ()]
+    assert [memory.user(user).consolidate().merged for user in ("ana", "ben", "cem")] == [(), (), ()]
 
 
 def test_sentences_of_different_subjects_and_bots_are_never_merged(memory: Memory) -> None:
     for subject, bot, sentence in (("Luna", "a", SEA[0]), ("Rex", "a", SEA[1]), ("Luna", "b", SEA[2])):
-        memory.person("ana", bot=bot, subject=subject).remember(sentence)
+        memory.user("ana", bot=bot, subject=subject).remember(sentence)
 
-    assert [memory.person("ana", bot=bot).consolidate().merged for bot in "ab"] == [(), ()]
+    assert [memory.user("ana", bot=bot).consolidate().merged for bot in "ab"] == [(), ()]
 
 
 def test_while_memory_is_paused_nothing_is_merged(memory: Memory) -> None:
     say(memory, *SEA)
     memory.digest()
-    memory.person("ana").pause()
-    assert memory.person("ana").consolidate().merged == ()
-    memory.person("ana").resume()
-    assert len(memory.person("ana").consolidate().merged) == 1
+    memory.user("ana").pause()
+    assert memory.user("ana").consolidate().merged == ()
+    memory.user("ana").resume()
+    assert len(memory.user("ana").consolidate().merged) == 1
 
 
 def test_what_was_written_by_hand_lends_its_words(memory: Memory) -> None:
     say(memory, SEA[0], SEA[1])
     memory.digest()
-    memory.person("ana").remember(SEA[2])
-    memory.person("ana").consolidate()
+    memory.user("ana").remember(SEA[2])
+    memory.user("ana").consolidate()
     memory.digest()
 
-    (fact,) = memory.person("ana").facts(kind="statement")
+    (fact,) = memory.user("ana").facts(kind="statement")
     assert len(fact.evidence) == 3
 
 
 def test_without_an_embedder_only_the_same_words_are_the_same(clock: FakeClock) -> None:
     with Memory(embedder=None, clock=clock) as memory:
         for sentence in SEA:
-            memory.person("ana").remember(sentence)
-        assert memory.person("ana").consolidate().merged == ()
+            memory.user("ana").remember(sentence)
+        assert memory.user("ana").consolidate().merged == ()
         assert len(believed(memory)) == 3
 
 
 def test_a_message_that_is_read_again_teaches_nothing_new(memory: Memory, merged: Fact) -> None:
-    before = len(memory.person("ana").history("context"))
+    before = len(memory.user("ana").history("context"))
     chat = memory.conversation("a", user="ana")
     chat.edit(merged.evidence[0].seq, f"{SEA[0]} ")
     memory.digest()
 
-    assert len(memory.person("ana").history("context")) <= before + 1
+    assert len(memory.user("ana").history("context")) <= before + 1
 
 
 def test_vectors_of_an_embedder_that_was_not_there_are_made(clock: FakeClock, tmp_path: Path) -> None:
     path = str(tmp_path / "chat.db")
     with Memory(path, embedder=None, clock=clock) as memory:
         for sentence in SEA:
-            memory.person("ana").remember(sentence)
+            memory.user("ana").remember(sentence)
     with opened(clock, path) as memory:
         assert isinstance(memory._pipeline.embedder, HashEmbedder)
-        assert len(memory.person("ana").consolidate().merged) == 1
+        assert len(memory.user("ana").consolidate().merged) == 1

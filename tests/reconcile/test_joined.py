@@ -160,7 +160,7 @@ def memory(clock: FakeClock) -> Iterator[Memory]:
 
 
 def test_the_models_text_stands_for_the_sentences_and_names_its_prompt(memory: Memory) -> None:
-    (each,) = memory.person("ana").consolidate().merged
+    (each,) = memory.user("ana").consolidate().merged
 
     assert each.fact.text == JOINED
     assert each.fact.source == f"scripted:1 {load('statements').digest}"
@@ -169,7 +169,7 @@ def test_the_models_text_stands_for_the_sentences_and_names_its_prompt(memory: M
 
 
 def test_what_ends_a_part_leaves_the_rest(memory: Memory, clock: FakeClock) -> None:
-    memory.person("ana").consolidate()
+    memory.user("ana").consolidate()
     clock.advance(seconds=DAY)
     say(memory, "The garden has no roses.", conversation="b")
     memory.digest()
@@ -178,11 +178,11 @@ def test_what_ends_a_part_leaves_the_rest(memory: Memory, clock: FakeClock) -> N
 
 
 def test_erasing_the_message_of_a_part_leaves_the_rest(memory: Memory) -> None:
-    (each,) = memory.person("ana").consolidate().merged
+    (each,) = memory.user("ana").consolidate().merged
     memory.conversation("a", user="ana").forget(each.fact.evidence[0].seq)
 
     assert believed(memory) == [GARDEN[1]]
-    assert "roses" not in str(memory.person("ana").export())
+    assert "roses" not in str(memory.user("ana").export())
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_what_the_model_may_not_say_is_not_believed(clock: FakeClock, answer: st
     with opened(clock, joins=joining(answer), consolidate_similarity=0.8) as memory:
         say(memory, *GARDEN)
         memory.digest()
-        report = memory.person("ana").consolidate()
+        report = memory.user("ana").consolidate()
 
         assert believed(memory) == sorted(GARDEN)
         assert report.merged == ()
@@ -227,13 +227,13 @@ def test_a_model_that_fails_leaves_the_sentences_and_the_job_shows_why(clock: Fa
         (job,) = [job for job in memory.jobs() if (job.kind, job.key) == ("consolidate", "model")]
         assert "connection refused" in job.reason
         with pytest.raises(ModelError):
-            memory.person("ana").consolidate()
+            memory.user("ana").consolidate()
 
 
 def test_nothing_that_was_written_by_hand_is_put_in_other_words(clock: FakeClock) -> None:
     with opened(clock, joins=joining(f"MERGED: {JOINED}"), consolidate_similarity=0.8) as memory:
         for sentence in GARDEN:
-            memory.person("ana").remember(sentence)
+            memory.user("ana").remember(sentence)
 
-        assert memory.person("ana").consolidate().merged == ()
+        assert memory.user("ana").consolidate().merged == ()
         assert believed(memory) == sorted(GARDEN)

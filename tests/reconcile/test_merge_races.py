@@ -35,11 +35,11 @@ def rests(fact: Fact) -> bool:
 OVERTAKEN = {
     "message": lambda memory: memory.conversation("a", user="ana").forget(1),
     "edit": lambda memory: memory.conversation("a", user="ana").edit(1, "The kettle is new."),
-    "fact": lambda memory: memory.person("ana").forget(next(f.id for f in memory.person("ana").facts() if rests(f))),
+    "fact": lambda memory: memory.user("ana").forget(next(f.id for f in memory.user("ana").facts() if rests(f))),
     "conversation": lambda memory: memory.conversation("a", user="ana").clear(),
-    "person": lambda memory: memory.person("ana").erase(),
-    "opt-out": lambda memory: memory.person("ana").opt_out(),
-    "pause": lambda memory: memory.person("ana").pause(),
+    "user": lambda memory: memory.user("ana").erase(),
+    "opt-out": lambda memory: memory.user("ana").opt_out(),
+    "pause": lambda memory: memory.user("ana").pause(),
 }
 
 
@@ -58,10 +58,10 @@ def test_an_erasure_that_overtakes_a_merge_wins(memory: Memory, monkeypatch: pyt
 
     monkeypatch.setattr(consolidate, "alike", overtaken)
 
-    assert memory.person("ana").consolidate().merged == ()
+    assert memory.user("ana").consolidate().merged == ()
     assert memory.doctor().findings == ()
     if erasure != "pause":
-        assert SEA[0] not in str(memory.person("ana").export())
+        assert SEA[0] not in str(memory.user("ana").export())
 
 
 @pytest.mark.parametrize("erasure", OVERTAKEN)
@@ -75,7 +75,7 @@ def test_nothing_comes_back_when_a_merge_and_an_erasure_meet(tmp_path: Path, clo
 
             def merge(other: Memory = other, start: threading.Barrier = start) -> None:
                 start.wait()
-                other.person("ana").consolidate()
+                other.user("ana").consolidate()
 
             thread = threading.Thread(target=merge)
             thread.start()
@@ -86,4 +86,4 @@ def test_nothing_comes_back_when_a_merge_and_an_erasure_meet(tmp_path: Path, clo
 
             assert memory.doctor().findings == ()
             if erasure != "pause":
-                assert SEA[0] not in str(memory.person("ana").export())
+                assert SEA[0] not in str(memory.user("ana").export())

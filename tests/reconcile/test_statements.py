@@ -182,18 +182,18 @@ def test_a_vector_finds_other_words_and_the_guard_decides(store: Store) -> None:
             return np.ones((len(texts), self.dim), np.float32) / np.sqrt(np.float32(self.dim))
 
     with Memory(embedder=Same(), clock=FakeClock(START)) as memory:
-        person = memory.person("ana")
-        person.remember("The walk along the river calms me down.")
+        user = memory.user("ana")
+        user.remember("The walk along the river calms me down.")
         memory.digest()
-        again = person.remember("Walking by the river, I calm down.")
-        other = person.remember("The walk along the river takes 40 minutes.")
+        again = user.remember("Walking by the river, I calm down.")
+        other = user.remember("The walk along the river takes 40 minutes.")
         memory.digest()
 
         assert (again.op, other.op) == ("joined", "joined")  # "by" and "along" differ: both stay
-        assert person.remember("Strolls there calm me down.").op == "joined"
-        assert person.remember("The kids dread the river.").op == "joined"
+        assert user.remember("Strolls there calm me down.").op == "joined"
+        assert user.remember("The kids dread the river.").op == "joined"
         memory.digest()
-        assert person.remember("The children dread the river.").op == "confirmed"
+        assert user.remember("The children dread the river.").op == "confirmed"
         assert near(None, ["x"]) is None
         assert memory.doctor().findings == ()
 
@@ -201,14 +201,14 @@ def test_a_vector_finds_other_words_and_the_guard_decides(store: Store) -> None:
 def test_erasing_one_quote_leaves_none_of_its_words_in_the_sentence() -> None:
     clock = FakeClock(START)
     with Memory(embedder=None, clock=clock) as memory:
-        person = memory.person("ana")
-        first = person.remember("The garden gate of Kanari sticks again.")
+        user = memory.user("ana")
+        first = user.remember("The garden gate of Kanari sticks again.")
         clock.advance(seconds=60)
-        person.remember("The garden gate of Kanari really sticks.")
+        user.remember("The garden gate of Kanari really sticks.")
         assert first.fact is not None
-        assert len(person.facts()) == 1
+        assert len(user.facts()) == 1
         memory.conversation("(by hand)", user="ana").forget(1)
-        (fact,) = person.facts()
+        (fact,) = user.facts()
 
         assert fact.text == "The garden gate of Kanari really sticks."
         assert [e.seq for e in fact.evidence] == [2]

@@ -41,11 +41,11 @@ def likes(memory: Memory, clock: FakeClock, *what: str) -> None:
 
 
 def active(memory: Memory) -> list[str]:
-    return sorted(fact.value for fact in memory.person("ana").facts())
+    return sorted(fact.value for fact in memory.user("ana").facts())
 
 
 def away(memory: Memory) -> list[str]:
-    return sorted(fact.value for fact in memory.person("ana").facts(archived=True))
+    return sorted(fact.value for fact in memory.user("ana").facts(archived=True))
 
 
 def test_the_background_puts_away_the_weakest_beyond_the_cap(memory: Memory, clock: FakeClock) -> None:
@@ -60,27 +60,27 @@ def test_what_was_put_away_is_neither_recalled_nor_shown_and_stays_in_history_an
     memory: Memory, clock: FakeClock
 ) -> None:
     likes(memory, clock, *TOWNS[:6])
-    person = memory.person("ana")
-    report = person.prune()
+    user = memory.user("ana")
+    report = user.prune()
 
     assert (sorted(fact.value for fact in report.archived), report.active) == (["Lagos", "Porto"], 4)
     assert all(fact.ended_because == "archived" and not fact.live for fact in report.archived)
-    assert [hit for hit in person.search("Do I love Porto?", kinds=("fact",)) if "Porto" in hit.text] == []
+    assert [hit for hit in user.search("Do I love Porto?", kinds=("fact",)) if "Porto" in hit.text] == []
     assert "Porto" not in memory.conversation("b", user="ana").context("Porto?").section("facts").text
-    assert [f.ended_because for f in person.history("preference")] == ["archived", "archived", "", "", "", ""]
-    exported = {f["value"]: f["ended_because"] for f in person.export()["facts"]}
+    assert [f.ended_because for f in user.history("preference")] == ["archived", "archived", "", "", "", ""]
+    exported = {f["value"]: f["ended_because"] for f in user.export()["facts"]}
     assert exported["Porto"] == "archived"
     with pytest.raises(BadInput):
-        person.facts(archived=True, as_of=clock())
+        user.facts(archived=True, as_of=clock())
 
 
 def test_what_is_used_stays(memory: Memory, clock: FakeClock) -> None:
     likes(memory, clock, *TOWNS[:4])
     for _ in range(3):
-        memory.person("ana").search("Porto", kinds=("fact",), limit=1)
+        memory.user("ana").search("Porto", kinds=("fact",), limit=1)
     likes(memory, clock, *TOWNS[4:6])
     memory.digest()
-    (porto,) = [fact for fact in memory.person("ana").facts() if fact.value == "Porto"]
+    (porto,) = [fact for fact in memory.user("ana").facts() if fact.value == "Porto"]
 
     assert away(memory) == ["Faro", "Lagos"]
     assert porto.uses == 3
@@ -93,7 +93,7 @@ def test_a_recalled_fact_is_used_and_one_that_only_stands_there_is_not(memory: M
     memory.conversation("b", user="ana").context("What is Porto like?")
     memory.conversation("b", user="ana").record("It rains.")
 
-    assert {f.value: f.uses for f in memory.person("ana").facts()}["Porto"] == 1
+    assert {f.value: f.uses for f in memory.user("ana").facts()}["Porto"] == 1
 
 
 def test_saying_it_again_brings_it_back(memory: Memory, clock: FakeClock) -> None:
@@ -105,26 +105,26 @@ def test_saying_it_again_brings_it_back(memory: Memory, clock: FakeClock) -> Non
     assert [change.op for change in receipt.changes] == ["confirmed"]
     assert "Porto" in active(memory)
     assert len(active(memory)) == 4
-    assert any("Porto" in hit.text for hit in memory.person("ana").search("Porto", kinds=("fact",)))
+    assert any("Porto" in hit.text for hit in memory.user("ana").search("Porto", kinds=("fact",)))
 
 
 def test_what_is_contradicted_or_taken_back_while_put_away_does_not_come_back(memory: Memory, clock: FakeClock) -> None:
     likes(memory, clock, *TOWNS[:6])
     memory.digest()
-    (porto,) = [fact for fact in memory.person("ana").facts(archived=True) if fact.value == "Porto"]
+    (porto,) = [fact for fact in memory.user("ana").facts(archived=True) if fact.value == "Porto"]
     memory.conversation("a", user="ana").record("I don't love Porto.")
 
     assert away(memory) == ["Lagos"]
-    assert {f.id: f.ended_because for f in memory.person("ana").history("preference")}[porto.id] == "retracted"
+    assert {f.id: f.ended_because for f in memory.user("ana").history("preference")}[porto.id] == "retracted"
 
 
 def test_restore_brings_back_what_was_put_away(memory: Memory, clock: FakeClock) -> None:
     likes(memory, clock, *TOWNS[:6])
     memory.digest()
-    person = memory.person("ana")
-    before = {fact.id: fact for fact in person.facts(archived=True)}
-    change = person.restore(next(iter(before)))
-    person.prune()
+    user = memory.user("ana")
+    before = {fact.id: fact for fact in user.facts(archived=True)}
+    change = user.restore(next(iter(before)))
+    user.prune()
 
     assert change.op == "new"
     assert change.fact is not None
@@ -134,34 +134,34 @@ def test_restore_brings_back_what_was_put_away(memory: Memory, clock: FakeClock)
 
 
 def test_who_somebody_is_and_what_was_told_by_hand_go_last(memory: Memory, clock: FakeClock) -> None:
-    chat, person = memory.conversation("a", user="ana"), memory.person("ana")
+    chat, user = memory.conversation("a", user="ana"), memory.user("ana")
     chat.record("My name is Ana.")
-    person.remember("The blue kettle is mine.")
+    user.remember("The blue kettle is mine.")
     clock.advance(seconds=400 * DAY)
     likes(memory, clock, *TOWNS[:6])
     memory.digest()
 
-    assert {fact.text for fact in person.facts()} >= {"The blue kettle is mine."}
+    assert {fact.text for fact in user.facts()} >= {"The blue kettle is mine."}
     assert "Ana" in active(memory)
-    assert len(person.facts()) == 4
+    assert len(user.facts()) == 4
 
 
 def test_faded_sentences_are_put_away_when_asked_for(memory: Memory, clock: FakeClock) -> None:
     memory.conversation("a", user="ana").record("I love Porto.")
     clock.advance(seconds=900 * DAY)
-    person = memory.person("ana")
+    user = memory.user("ana")
 
-    assert person.prune(faded=True).archived == ()  # an attribute does not fade by time alone
-    assert person.prune().active == 1
+    assert user.prune(faded=True).archived == ()  # an attribute does not fade by time alone
+    assert user.prune().active == 1
 
 
 def test_nothing_is_put_away_of_somebody_who_paused(memory: Memory, clock: FakeClock) -> None:
     likes(memory, clock, *TOWNS[:6])
-    memory.person("ana").pause()
+    memory.user("ana").pause()
 
-    assert memory.person("ana").prune().archived == ()
-    assert memory.person("ana").prune().active == 6
-    memory.person("ana").resume()
+    assert memory.user("ana").prune().archived == ()
+    assert memory.user("ana").prune().active == 6
+    memory.user("ana").resume()
 
 
 def test_erasing_takes_what_was_put_away_along(memory: Memory, clock: FakeClock) -> None:
@@ -170,7 +170,7 @@ def test_erasing_takes_what_was_put_away_along(memory: Memory, clock: FakeClock)
     memory.conversation("a", user="ana").forget(1)
 
     assert away(memory) == ["Lagos"]
-    memory.person("ana").erase()
+    memory.user("ana").erase()
     assert (away(memory), active(memory)) == ([], [])
 
 
@@ -180,11 +180,11 @@ def test_uses_are_written_when_the_memory_is_closed_and_every_process_adds_its_o
     first.conversation("a", user="ana").record("I love Porto.")
     second = Memory(path, embedder=None, clock=clock)
     for memory in (first, second, first):
-        memory.person("ana").search("Porto", kinds=("fact",))
+        memory.user("ana").search("Porto", kinds=("fact",))
     first.close()
     second.close()
     with Memory(path, embedder=None, clock=clock) as memory:
-        (fact,) = memory.person("ana").facts()
+        (fact,) = memory.user("ana").facts()
 
         assert fact.uses == 3
 
@@ -197,15 +197,15 @@ def test_a_read_writes_nothing(tmp_path: Path) -> None:
         memory.digest()
         before = (tmp_path / "chat.db-wal").read_bytes()
         for _ in range(5):
-            memory.person("ana").search("Porto", kinds=("fact",))
+            memory.user("ana").search("Porto", kinds=("fact",))
 
         assert (tmp_path / "chat.db-wal").read_bytes() == before
 
 
 def test_counts_are_bounded_and_survive_threads(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uses, "MAX_PEOPLE", 3)
+    monkeypatch.setattr(uses, "MAX_USERS", 3)
     noted = memory._pipeline.uses
-    scopes = [memory.person(f"p{n}")._scope for n in range(5)]
+    scopes = [memory.user(f"p{n}")._scope for n in range(5)]
     threads = [threading.Thread(target=lambda: [noted.note(scopes[4], ["x"]) for _ in range(50)]) for _ in range(4)]
     for scope in scopes:
         noted.note(scope, ["x"])
@@ -223,25 +223,25 @@ def test_counts_are_bounded_and_survive_threads(memory: Memory, monkeypatch: pyt
 def test_no_more_than_the_cap_are_active_after_every_upkeep(steps: list[str]) -> None:
     clock = FakeClock(datetime(2026, 1, 5, 9, tzinfo=UTC))
     with Memory(embedder=None, clock=clock, config=Config(max_memories=3)) as memory:
-        person = memory.person("ana")
+        user = memory.user("ana")
         for number, step in enumerate(steps):
             clock.advance(seconds=DAY)
             if step == "say":
                 memory.conversation("a", user="ana").record(f"I love {TOWNS[number % len(TOWNS)]}.")
             elif step == "use":
-                person.search(TOWNS[number % len(TOWNS)], kinds=("fact",))
+                user.search(TOWNS[number % len(TOWNS)], kinds=("fact",))
             elif step == "restore":
-                for fact in person.facts(archived=True)[:1]:
-                    person.restore(fact.id)
+                for fact in user.facts(archived=True)[:1]:
+                    user.restore(fact.id)
             elif step == "forget":
-                for fact in person.facts()[:1]:
-                    person.forget(fact.id)
+                for fact in user.facts()[:1]:
+                    user.forget(fact.id)
             elif step == "prune":
-                assert person.prune().active <= 3
+                assert user.prune().active <= 3
             else:
                 memory.digest()
                 assert memory.jobs() == []
-        person.prune()
+        user.prune()
 
-        assert len(person.facts()) <= 3
+        assert len(user.facts()) <= 3
         assert memory.doctor().findings == ()

@@ -1,4 +1,4 @@
-"""Tables of abuse: names and pages that are not ours, cookies from elsewhere, bodies without measure, other people's names."""
+"""Tables of abuse: names and pages that are not ours, cookies from elsewhere, bodies without measure, other users's names."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_cookie_counts_from_our_own_pages_alone(world, method):
     "origin", ["null", "https://evil.test", ALLOWED, f"{OWN}.evil.test", "http://localhost.evil.test:7800"]
 )
 def test_no_form_of_another_page_changes_anything(world, origin):
-    """Every page route that changes something, as a form that a page elsewhere sends with the person's cookie."""
+    """Every page route that changes something, as a form that a page elsewhere sends with the user's cookie."""
     _memory, client, cookies, path = world
     before = state(path)
     forms = [route for route in client.app.state.table.routes if route.page and route.method == "POST"]

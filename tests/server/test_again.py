@@ -113,18 +113,18 @@ def test_every_list_joins_without_a_gap(ask, memory, clock):
     app.put(f"{ANA}/prompts/chunk_summary", json={"text": "Write."})
     app.delete(f"{ANA}/prompts/chunk_summary")
     app.put(f"{ANA}/prompts/chunk_summary", json={"text": "Tell."})
-    person = memory.person("ana")
+    user = memory.user("ana")
 
     assert [s["id"] for s in walked(app, f"{CHAT}/summaries")] == [s.id for s in chat.summaries()]
-    towns = [fact.id for fact in person.history("home")]
+    towns = [fact.id for fact in user.history("home")]
     assert [fact["id"] for fact in walked(app, f"{ANA}/history?category=home", 3)] == towns
     assert len(towns) > 7
-    refused = [str(one.candidate.seq) + one.reason for one in person.rejected(limit=1000)]
+    refused = [str(one.candidate.seq) + one.reason for one in user.rejected(limit=1000)]
     shown = [str(one["candidate"]["seq"]) + one["reason"] for one in walked(app, f"{ANA}/rejected", 5)]
     assert sorted(shown) == sorted(refused)
     assert len(refused) > 5
-    everybody = [(one["org"], one["user"], one["bot"]) for one in walked(operator, "/v1/people")]
-    assert everybody == memory.people()
+    everybody = [(one["org"], one["user"], one["bot"]) for one in walked(operator, "/v1/users")]
+    assert everybody == memory.users()
     keys = [key["id"] for key in walked(operator, "/v1/keys?all_orgs=true")]
     assert keys == [key.id for key in memory.access.keys()]
     assert [one["version"] for one in walked(app, f"{ANA}/prompts/chunk_summary/versions")] == [1, 2, 3]
@@ -132,7 +132,7 @@ def test_every_list_joins_without_a_gap(ask, memory, clock):
 
 LISTS = [path_of(row[1]) for row in ROWS if row[0] == "GET" and row[1].rsplit("/", 1)[-1] in (
     "conversations", "messages", "summaries", "episodes", "rebuilds", "facts", "history", "rejected", "versions",
-    "keys", "jobs", "people", "usage",
+    "keys", "jobs", "users", "usage",
 )]  # fmt: skip
 
 

@@ -185,7 +185,7 @@ def look_around(day: Day, memory: Memory, app: Any, client: TestClient) -> None:
             day.say("".join(traceback.format_exception(error)), error, repr(error), vars(error))
         allowed = memory.config.allow_private_endpoints
         day.say(upstream, model, memory.vault.list(user=user, org=org), upstream_client(upstream, allowed))
-        day.say(json.dumps(memory.person(user, org=org).export(), default=repr))
+        day.say(json.dumps(memory.user(user, org=org).export(), default=repr))
     day.say(memory.usage(by=["org", "user", "model"]), memory.doctor(), memory.jobs(), memory._pipeline.kits.usual)
     told = [event for org in ("default", "acme") for event in memory.events.of_org(org, limit=1_000)]
     assert {"vault.set", "key.made"} <= {event.kind for event in told}

@@ -1,7 +1,7 @@
 """
 The document of the API keeps its word: requests are made up from it, valid ones and broken ones, and answers held against it.
 
-The memory behind has people, conversations, facts, summaries and jobs, and every other request names something that is there.
+The memory behind has users, conversations, facts, summaries and jobs, and every other request names something that is there.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def fill(memory: Memory) -> dict[str, str]:
         chat.record("I'm vegetarian. I think I work at Globex.")
         memory.digest()
         chat.rebuild("summaries", start_seq=1, end_seq=5)
-    person = memory.person("ana é")
-    if person.status().state != "active":
-        person.opt_in()
-    facts = person.facts() or [person.remember("I speak Spanish.").fact]
+    user = memory.user("ana é")
+    if user.status().state != "active":
+        user.opt_in()
+    facts = user.facts() or [user.remember("I speak Spanish.").fact]
     memory.conversation("late", user="bo").record("Hello there.")
     made = chat.rebuilds()
     return {

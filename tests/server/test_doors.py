@@ -13,7 +13,7 @@ from holdfast.server.tools import Whose, tools
 # door.call | route (below /v1; {u} a user, {c} a conversation) | tool of the Model Context Protocol
 TABLE = """
 Memory.conversation       | -                                             |
-Memory.person             | -                                             |
+Memory.user             | -                                             |
 Memory.config             | -                                             |
 Memory.close              | -                                             |
 Memory.backup             | -                                             |
@@ -30,7 +30,7 @@ Memory.stats              | GET /stats                                    |
 Memory.usage              | GET /usage                                    |
 Memory.metrics            | GET /metrics                                  |
 Memory.doctor             | GET /doctor                                   |
-Memory.people             | GET /people                                   |
+Memory.users             | GET /users                                   |
 Memory.vault              | -                                             |
 Memory.ledger             | -                                             |
 Memory.events             | -                                             |
@@ -71,39 +71,39 @@ Conversation.clear        | DELETE {c}                                    |
 Conversation.rebuild      | POST {c}/rebuild                              |
 Conversation.rebuilds     | GET {c}/rebuilds                              |
 Conversation.restore      | POST {c}/rebuilds/{rebuild_id}/restore        |
-Person.facts              | GET {u}/facts                                 | list_memories
-Person.fact               | GET {u}/facts/{fact_id}                       |
-Person.history            | GET {u}/history                               | memory_history
-Person.search             | POST {u}/search                               | search_memory
-Person.explain            | POST {u}/explain                              |
-Person.profile            | GET {u}/profile                               |
-Person.rejected           | GET {u}/rejected                              |
-Person.conversations      | GET {u}/conversations                         |
-Person.overview           | GET {u}/overview                              |
-Person.remember           | POST {u}/facts                                | add_memory
-Person.correct            | PATCH {u}/facts/{fact_id}                     | update_memory
-Person.never_true         | POST {u}/facts/{fact_id}/never-true           |
-Person.restore            | POST {u}/facts/{fact_id}/restore              |
-Person.forget             | DELETE {u}/facts/{fact_id}                    | delete_memory
-Person.clear              | DELETE {u}/facts                              |
-Person.erase              | DELETE {u}                                    |
-Person.pause              | PUT {u}/consent                               |
-Person.resume             | PUT {u}/consent                               |
-Person.opt_out            | PUT {u}/consent                               |
-Person.opt_in             | PUT {u}/consent                               |
-Person.status             | GET {u}/consent                               |
-Person.never_remember     | POST {u}/never                                |
-Person.allow              | DELETE {u}/never                              |
-Person.events             | GET {u}/events                                |
-Person.last_event         | GET {u}/events                                |
-Person.audit              | GET {u}/audit                                 |
-Person.consolidate        | POST {u}/consolidate                          |
-Person.prune              | POST {u}/prune                                |
-Person.prompts            | -                                             |
-Person.usage              | GET {u}/usage                                 |
-Person.metrics            | GET {u}/metrics                               |
-Person.export             | GET {u}/export                                |
-Person.import_            | POST {u}/import                               |
+User.facts              | GET {u}/facts                                 | list_memories
+User.fact               | GET {u}/facts/{fact_id}                       |
+User.history            | GET {u}/history                               | memory_history
+User.search             | POST {u}/search                               | search_memory
+User.explain            | POST {u}/explain                              |
+User.profile            | GET {u}/profile                               |
+User.rejected           | GET {u}/rejected                              |
+User.conversations      | GET {u}/conversations                         |
+User.overview           | GET {u}/overview                              |
+User.remember           | POST {u}/facts                                | add_memory
+User.correct            | PATCH {u}/facts/{fact_id}                     | update_memory
+User.never_true         | POST {u}/facts/{fact_id}/never-true           |
+User.restore            | POST {u}/facts/{fact_id}/restore              |
+User.forget             | DELETE {u}/facts/{fact_id}                    | delete_memory
+User.clear              | DELETE {u}/facts                              |
+User.erase              | DELETE {u}                                    |
+User.pause              | PUT {u}/consent                               |
+User.resume             | PUT {u}/consent                               |
+User.opt_out            | PUT {u}/consent                               |
+User.opt_in             | PUT {u}/consent                               |
+User.status             | GET {u}/consent                               |
+User.never_remember     | POST {u}/never                                |
+User.allow              | DELETE {u}/never                              |
+User.events             | GET {u}/events                                |
+User.last_event         | GET {u}/events                                |
+User.audit              | GET {u}/audit                                 |
+User.consolidate        | POST {u}/consolidate                          |
+User.prune              | POST {u}/prune                                |
+User.prompts            | -                                             |
+User.usage              | GET {u}/usage                                 |
+User.metrics            | GET {u}/metrics                               |
+User.export             | GET {u}/export                                |
+User.import_            | POST {u}/import                               |
 Prompts.get               | GET {u}/prompts/{name}                        |
 Prompts.set               | PUT {u}/prompts/{name}                        |
 Prompts.reset             | DELETE {u}/prompts/{name}                     |
@@ -114,7 +114,7 @@ Prompts.preview           | POST {u}/prompts/{name}/preview               |
 """
 WHY_NOT = {
     "Memory.conversation": "opens a door: the path names the conversation",
-    "Memory.person": "opens a door: the path names the user",
+    "Memory.user": "opens a door: the path names the user",
     "Memory.config": "belongs to whoever starts the server; what it limits is told by refusals and GET /budgets",
     "Memory.close": "belongs to whoever starts the server",
     "Memory.backup": "writes a file on the machine of the store, and holds everybody",
@@ -133,10 +133,10 @@ WHY_NOT = {
     "Vault.rotate": "belongs to whoever holds the master key",
     "Access.copy": "makes what a browser holds while it is signed in: POST /sign-in",
     "Conversation.id": "stands in the path",
-    "Person.prompts": "opens a door: GET, PUT and DELETE {u}/prompts/{name}",
+    "User.prompts": "opens a door: GET, PUT and DELETE {u}/prompts/{name}",
 }
 ROWS = [[part.strip() for part in line.split("|")] for line in TABLE.strip().splitlines()]
-DOORS = ("Memory", "Conversation", "Person", "Prompts", "Access", "Vault", "Events")
+DOORS = ("Memory", "Conversation", "User", "Prompts", "Access", "Vault", "Events")
 
 
 def test_every_call_of_every_door_stands_in_the_table():

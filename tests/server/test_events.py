@@ -157,7 +157,7 @@ def test_only_what_concerns_the_conversation_and_the_subject(served):
 
 
 def test_what_is_not_on_record_any_more_is_said_to_be_missing(served):
-    client, ana = served.client(), served.memory.person("ana")
+    client, ana = served.client(), served.memory.user("ana")
     client.post(ONE + "/conversations/c/messages", json=SAY)
     first = ana.last_event()
     for _ in range(600):
@@ -196,8 +196,8 @@ def test_a_key_that_is_revoked_while_its_stream_begins_ends_it(served, monkeypat
     made, events = served.memory.access.create("app"), type(served.memory.events)
     read, changes = Tail.read, events.changes
 
-    async def revoking(self, person, after, **more):
-        found = await read(self, person, after, **more)
+    async def revoking(self, user, after, **more):
+        found = await read(self, user, after, **more)
         if served.memory.access.stands(made.about.id):
             served.memory.access.revoke(made.about.id)
         return found
@@ -235,7 +235,7 @@ def test_a_stream_that_is_never_silent_looks_at_its_key_as_well(served, monkeypa
 
 
 def test_many_who_listen_cost_one_look(served, monkeypatch):
-    """However many listen to however many people, the store is asked once a look, not once a listener."""
+    """However many listen to however many users, the store is asked once a look, not once a listener."""
     client, asked = served.client(), []
     news = type(served.memory.events).news
     monkeypatch.setattr(
@@ -288,7 +288,7 @@ def test_the_audit_says_who_did_it(ask, memory):
     while cursor is not None:
         page = user.get(f"{ONE}/audit?limit=3{cursor and '&cursor=' + cursor}").json()
         found, cursor = found + page["data"], page["next_cursor"]
-    assert [event["id"] for event in found] == [event.id for event in memory.person("ana").audit(limit=1000)]
+    assert [event["id"] for event in found] == [event.id for event in memory.user("ana").audit(limit=1000)]
     did = {event["kind"]: who.get(event["actor"]) for event in found}
     assert (did["message.added"], did["fact.corrected"]) == ("app", "user")
     assert user.get(ONE + "/audit?cursor=x").status_code == 422
@@ -302,7 +302,7 @@ def test_an_org_is_told_of_its_keys_and_of_erasures_but_not_of_whom(ask):
     app.delete("/v1/users/anastasia")
     page = operator.get("/v1/audit?limit=3").json()
     assert [(event["kind"], event["ref"]) for event in page["data"]] == [
-        ("erased", "person"), ("key.revoked", made), ("key.made", made),
+        ("erased", "user"), ("key.revoked", made), ("key.made", made),
     ]  # fmt: skip
     assert page["data"][0]["actor"] == app.get("/v1/whoami").json()["id"]
     assert "anastasia" not in operator.get("/v1/audit").text
@@ -316,11 +316,11 @@ def test_a_head_request_ends(ask):
 def test_a_page_names_the_stream_that_goes_on_where_the_page_ends(ask, memory):
     app, operator = ask("app"), ask("operator")
     app.post(ONE + "/conversations/c/messages", json=SAY)
-    page = operator.get("/dashboard/people/ana")
+    page = operator.get("/dashboard/users/ana")
     address = re.search(r'data-events="([^"]+)"', page.text)[1].replace("&amp;", "&")
-    assert f"after={memory.person('ana').last_event()}" in address
+    assert f"after={memory.user('ana').last_event()}" in address
     with stream(operator, address + "&follow=false") as told:
         assert list(told) == []
-    memory.person("ana").pause()
+    memory.user("ana").pause()
     with stream(operator, address + "&follow=false") as told:
         assert [frame["event"] for frame in told] == ["consent.changed"]

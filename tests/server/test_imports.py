@@ -158,7 +158,7 @@ def test_an_import_stores_learns_and_stores_nothing_twice(kept, memory):
     one = taken(kept, memory)
     assert finished(one) == "done"
     assert (one.outcome.stored, one.outcome.known) == (3, 0)
-    assert {fact.text for fact in memory.person("ana").facts()} == {"Lives in Porto.", "Is vegetarian."}
+    assert {fact.text for fact in memory.user("ana").facts()} == {"Lives in Porto.", "Is vegetarian."}
 
     kept.start(one, memory)
     assert finished(one) == "done"
@@ -169,7 +169,7 @@ def test_an_import_stores_learns_and_stores_nothing_twice(kept, memory):
 def test_nothing_is_stored_before_it_is_started(kept, memory):
     kept.take(io.BytesIO(as_lines(LINES)), "chat.jsonl", "default", "default")
 
-    assert memory.people() == []
+    assert memory.users() == []
 
 
 def test_a_stopped_import_goes_on_where_it_was(kept, memory):
@@ -190,13 +190,13 @@ def test_a_stopped_import_goes_on_where_it_was(kept, memory):
     assert [m.content for m in memory.conversation("chat", user="ana").load()] == [row["content"] for row in rows]
 
 
-def test_the_export_of_a_person_is_taken_back_whole(kept, memory):
+def test_the_export_of_a_user_is_taken_back_whole(kept, memory):
     memory.conversation("c", user="ana").record("I live in Porto.", "Noted.")
-    data = json.dumps(memory.person("ana").export()).encode()
+    data = json.dumps(memory.user("ana").export()).encode()
     one = taken(kept, memory, data, user="eve")
 
     assert finished(one) == "done"
-    assert [fact.value for fact in memory.person("eve").facts()] == ["Porto"]
+    assert [fact.value for fact in memory.user("eve").facts()] == ["Porto"]
     again = taken(kept, memory, data, user="eve")
     assert finished(again) == "failed"
     assert "held" in again.task.reason
@@ -209,9 +209,9 @@ def test_what_cannot_be_taken_in_is_told(kept, memory):
     assert finished(taken(kept, memory, bad, skip_bad=True)) == "done"
     with pytest.raises(BadInput, match="whose memory"):
         taken(kept, memory, user="")
-    memory.person("pia").opt_out()
+    memory.user("pia").opt_out()
     assert finished(taken(kept, memory, user="pia")) == "failed"
-    assert memory.person("pia").conversations() == []
+    assert memory.user("pia").conversations() == []
 
 
 @pytest.mark.parametrize("data", [b'[{"mapping": {"a": 3}, "current_node": "a"}]', b'[{"chat_messages": [7]}]'])
@@ -252,4 +252,4 @@ def test_memories_of_other_users_are_not_touched(kept, memory: Memory):
     memory.conversation("chat", user="bo").record("I live in Faro.", "Noted.")
     finished(taken(kept, memory))
 
-    assert [fact.value for fact in memory.person("bo").facts()] == ["Faro"]
+    assert [fact.value for fact in memory.user("bo").facts()] == ["Faro"]

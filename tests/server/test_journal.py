@@ -87,7 +87,7 @@ def test_an_exception_is_logged_by_its_kind_and_place(memory, logged, monkeypatc
     def broken(*args: object) -> None:
         raise RuntimeError("the secret is blue")
 
-    monkeypatch.setattr(type(memory), "person", broken)
+    monkeypatch.setattr(type(memory), "user", broken)
     client = TestClient(create_app(memory), base_url=BASE, raise_server_exceptions=False)
     key = memory.access.create("app").key
     assert client.get("/v1/users/ana/facts", headers={"Authorization": f"Bearer {key}"}).status_code == 500

@@ -83,7 +83,7 @@ def test_a_fact_is_forgotten_only_as_it_was_seen(clients):
 
 def test_a_condition_is_for_the_first_change_and_for_no_other(memory):
     memory.conversation("c", user="ana").record("I live in Porto.", "Noted!")
-    ana = memory.person("ana")
+    ana = memory.user("ana")
     (fact,) = ana.facts()
     with pytest.raises(Changed), only_if_fact(fact.id, lambda fact: fact.value == "Faro"):
         ana.correct(fact.id, value="Lisbon")

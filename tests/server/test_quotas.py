@@ -99,7 +99,7 @@ def test_what_stores_nothing_counts_for_nothing(memory: Memory):
         client.post(PATH, json=TWO, headers={"Idempotency-Key": "once"})
     one = {"messages": TWO["messages"][:1]}
     assert client.post(PATH, json=one, headers={"Idempotency-Key": "once"}).json()["code"] == "key-reused"
-    memory.person("bo").pause()
+    memory.user("bo").pause()
     client.post(PATH.replace("ana", "bo"), json=TWO)
 
     assert client.post(PATH, json=TWO).status_code == 201
@@ -108,7 +108,7 @@ def test_what_stores_nothing_counts_for_nothing(memory: Memory):
 
 def test_an_import_counts_its_messages(memory: Memory):
     memory.conversation("c", user="ana").record("I live in Porto.", "Nice.")
-    data = memory.person("ana").export()
+    data = memory.user("ana").export()
     client = client_of(memory, messages_per_day=3)
 
     assert client.post("/v1/users/bo/import", json=data).status_code == 204

@@ -37,7 +37,7 @@ GET    /v1/jobs/{job_id}                                               oaus
 POST   /v1/jobs/{job_id}/retry                                         o
 POST   /v1/jobs/{job_id}/cancel                                        oa
 GET    /v1/doctor                                                      o
-GET    /v1/people                                                      o
+GET    /v1/users                                                      o
 POST   /v1/jobs/{job_id}/run                                           o
 GET    /v1/stats                                                       o
 POST   /v1/users/{user:name}/explain                                   oa
@@ -128,11 +128,11 @@ GET    /dashboard/conversations                                        o
 GET    /dashboard/conversations/{user:name}                            o
 GET    /dashboard/conversations/{user:name}/{conversation:name}        o
 POST   /dashboard/conversations/{user:name}/{conversation:name}        o
-GET    /dashboard/people                                               o
-GET    /dashboard/people/{user:name}                                   o
-POST   /dashboard/people/{user:name}                                   o
-GET    /dashboard/people/{user:name}/belief                            o
-POST   /dashboard/people/{user:name}/belief                            o
+GET    /dashboard/users                                               o
+GET    /dashboard/users/{user:name}                                   o
+POST   /dashboard/users/{user:name}                                   o
+GET    /dashboard/users/{user:name}/belief                            o
+POST   /dashboard/users/{user:name}/belief                            o
 """
 ROWS = [tuple(line.split()) for line in TABLE.strip().splitlines() if line]
 PAGES = {tuple(line.split()[:2]) for line in TABLE.strip().partition("\n\n")[2].splitlines()}
@@ -179,7 +179,7 @@ def test_who_may(ask, method, pattern, may):
 
 
 @pytest.mark.parametrize("pattern", [row[:2] for row in ROWS if "{user:name}" in row[1]], ids=" ".join)
-def test_a_persons_key_opens_nobody_elses_memory(ask, pattern):
+def test_a_users_key_opens_nobody_elses_memory(ask, pattern):
     method, path = pattern
     for role, whose in (ROLES["u"], ROLES["s"]):
         assert ask(role, **whose).request(method, path_of(path, "bob")).status_code == 403

@@ -71,15 +71,15 @@ def test_facts_come_in_pages_that_nothing_shifts(ask):
     assert [f["key"] for f in first["data"] + rest["data"]] == [f"thing{number}" for number in range(9)]
 
 
-def test_a_person_mends_what_is_remembered(ask):
+def test_a_user_mends_what_is_remembered(ask):
     app = ask("app")
     say(app, "I live in Porto.")
-    person = ask("user", user="ana")
-    (fact,) = person.get(f"{ANA}/facts").json()["data"]
-    tag = person.get(f"{ANA}/facts/{fact['id']}").headers["etag"]
+    user = ask("user", user="ana")
+    (fact,) = user.get(f"{ANA}/facts").json()["data"]
+    tag = user.get(f"{ANA}/facts/{fact['id']}").headers["etag"]
 
-    corrected = person.patch(f"{ANA}/facts/{fact['id']}", json={"value": "Lisbon"}, headers={"If-Match": tag})
-    late = person.patch(f"{ANA}/facts/{fact['id']}", json={"value": "Faro"}, headers={"If-Match": tag})
+    corrected = user.patch(f"{ANA}/facts/{fact['id']}", json={"value": "Lisbon"}, headers={"If-Match": tag})
+    late = user.patch(f"{ANA}/facts/{fact['id']}", json={"value": "Faro"}, headers={"If-Match": tag})
 
     assert corrected.status_code == 200
     assert late.status_code == 412
@@ -87,16 +87,16 @@ def test_a_person_mends_what_is_remembered(ask):
 
 
 def test_a_pause_holds_and_an_erasure_is_told_truly(ask):
-    app, person = ask("app"), ask("user", user="ana")
+    app, user = ask("app"), ask("user", user="ana")
     say(app, "I live in Porto.")
-    assert person.put(f"{ANA}/consent", json={"state": "paused"}).json()["state"] == "paused"
+    assert user.put(f"{ANA}/consent", json={"state": "paused"}).json()["state"] == "paused"
     assert say(app, "I live in Faro.")["skipped"] == "paused"
 
-    receipt = person.delete(ANA).json()
+    receipt = user.delete(ANA).json()
 
     assert receipt["level"] == "E2"
     assert receipt["rows"]["facts"] == 1
-    assert person.get(f"{ANA}/facts").json()["data"] == []
+    assert user.get(f"{ANA}/facts").json()["data"] == []
 
 
 def test_an_export_is_taken_back_unchanged(ask):

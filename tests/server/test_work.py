@@ -343,10 +343,10 @@ def test_another_process_sees_how_far_a_job_is_and_can_end_it(two, monkeypatch):
     tasks.close()
 
 
-def test_whoever_follows_a_person_hears_how_far_the_work_is(memory, monkeypatch):
+def test_whoever_follows_a_user_hears_how_far_the_work_is(memory, monkeypatch):
     monkeypatch.setattr("holdfast.server.tasks.SAVE_S", 0.0)
     memory.conversation("web-42", user="ana").record("Hello.")
-    ana, tasks = memory.person("ana"), Tasks(memory.orders)
+    ana, tasks = memory.user("ana"), Tasks(memory.orders)
     mark = ana.last_event()
 
     def work(step):
@@ -360,15 +360,15 @@ def test_whoever_follows_a_person_hears_how_far_the_work_is(memory, monkeypatch)
     tasks.close()
 
 
-def test_a_person_who_is_erased_meanwhile_leaves_no_row_and_no_event(memory, monkeypatch):
+def test_a_user_who_is_erased_meanwhile_leaves_no_row_and_no_event(memory, monkeypatch):
     monkeypatch.setattr("holdfast.server.tasks.SAVE_S", 0.0)
     memory.conversation("web-42", user="ana").record("Hello.")
     tasks = Tasks(memory.orders)
     task, go_on = at_work(tasks)
-    memory.person("ana").erase()
+    memory.user("ana").erase()
     go_on.set()
     assert task.over.wait(10)
 
     assert memory.orders.get(task.id) is None
-    assert memory.person("ana").audit() == []
+    assert memory.user("ana").audit() == []
     tasks.close()

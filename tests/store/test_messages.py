@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import InMemoryMessages, JsonFileMessages, Memory, PersonMessages
+from holdfast import InMemoryMessages, JsonFileMessages, Memory, UserMessages
 from holdfast.testing.message_contract import MessageStoreContract
 
 
@@ -23,24 +23,24 @@ class TestJsonFiles(MessageStoreContract):
         return JsonFileMessages(tmp_path / "chats")
 
 
-class TestPerson(MessageStoreContract):
+class TestUser(MessageStoreContract):
     @pytest.fixture
-    def store(self) -> Iterator[PersonMessages]:
+    def store(self) -> Iterator[UserMessages]:
         with Memory(embedder=None) as memory:
-            yield PersonMessages(memory, user="ana")
+            yield UserMessages(memory, user="ana")
 
 
-def test_a_cleared_session_of_a_person_takes_along_what_was_learned_from_it_alone() -> None:
+def test_a_cleared_session_of_a_user_takes_along_what_was_learned_from_it_alone() -> None:
     with Memory(embedder=None) as memory:
-        store, person = PersonMessages(memory, user="ana"), memory.person("ana")
+        store, user = UserMessages(memory, user="ana"), memory.user("ana")
         store.append("s", {"role": "user", "content": "I live in Porto."})
         store.append("s", {"role": "user", "content": "I'm vegetarian."})
         store.append("other", {"role": "user", "content": "I'm vegetarian."})
         memory.digest()
         store.clear("s")
 
-        assert [fact.category for fact in person.facts()] == ["dietary"]
-        assert person.conversations() == ["other"]
+        assert [fact.category for fact in user.facts()] == ["dietary"]
+        assert user.conversations() == ["other"]
         assert memory.doctor().ok
 
 

@@ -1,7 +1,7 @@
 """
-On a cluster one person stands on one node: no statement that a message or a question causes may touch another.
+On a cluster one user stands on one node: no statement that a message or a question causes may touch another.
 
-Every table with a person in its key is cut by ``user_id``, all alike.  So a statement stays on one shard when
+Every table with a user in its key is cut by ``user_id``, all alike.  So a statement stays on one shard when
 each such table that it reads or writes is bound to ``:user_id``, itself or by a join on ``user_id``.
 """
 
@@ -36,7 +36,7 @@ ON_THE_SERVER = {"snapshot", "file_bytes", "cluster_bytes"} | {
 }  # ask the server about itself
 PACKAGE = Path(holdfast.__file__).parent
 
-LOOKS = "workers look for due work; what they take is claimed at its person"
+LOOKS = "workers look for due work; what they take is claimed at its user"
 OPERATORS = "operators"
 FANS_OUT = {
     "due_ready": LOOKS,
@@ -44,18 +44,18 @@ FANS_OUT = {
     "due_expired": LOOKS,
     "first_run_at": LOOKS,
     "first_lease_end": LOOKS,
-    "people_embedded_otherwise": LOOKS,
+    "users_embedded_otherwise": LOOKS,
     "waiting_jobs": "when a memory opens, and when a key of a provider is set: what waited for one is due",
     "any_provider_key": "once in two seconds a worker that may ask models, and when a memory opens",
     "usage_across": "operators; with a budget for all or for an org, once in ten seconds a worker",
     "backlog": "operators: what waits, for metrics and for a worker that ends when nothing is left",
     "jobs": OPERATORS,
     "job_owner": "operators and workers' control: whose is the job of that id",
-    "people": OPERATORS,
-    "people_after": OPERATORS,
+    "users": OPERATORS,
+    "users_after": OPERATORS,
     "rows_per_table": OPERATORS,
     "sealed_otherwise": "operators, when the master key is another one",
-    "task": "whoever follows long work that was ordered asks by its id, which names no person",
+    "task": "whoever follows long work that was ordered asks by its id, which names no user",
     "tasks_newest": OPERATORS,
     "remove_old_tasks": "when long work is ordered",
     "remove_idle_paces": "now and then where keys of providers are paced: which of them nobody uses",
@@ -67,7 +67,7 @@ FANS_OUT = {
 CALLERS = {
     "claim": {("jobs/queue.py", "claim")},
     "next_due_ms": {("jobs/queue.py", "claim")},
-    "people_embedded_otherwise": {("jobs/reembed.py", "order")},
+    "users_embedded_otherwise": {("jobs/reembed.py", "order")},
     "release": {("pipeline.py", "__init__"), ("pipeline.py", "own_changed")},
     "any_provider_key": {("jobs/own.py", "any")},
     "usage": {("jobs/usage.py", "across"), ("jobs/gate.py", "_of_the_day")},
@@ -76,7 +76,7 @@ CALLERS = {
     "hurry": {("pipeline.py", "hurry")},
     "retry": {("memory.py", "retry"), ("pipeline.py", "hurry")},
     "cancel": {("memory.py", "cancel")},
-    "people": {("memory.py", "people"), ("jobs/backfill.py", "_people"), ("privacy/replay.py", "_everybody")},
+    "users": {("memory.py", "users"), ("jobs/backfill.py", "_users"), ("privacy/replay.py", "_everybody")},
     "stats": {("memory.py", "stats")},
     "sealed_otherwise": {("vault.py", "rotate")},
     "order": {("orders.py", "get")},
@@ -180,7 +180,7 @@ def test_the_check_catches_what_reaches_further(sql: str, found: str) -> None:
 
 
 def test_only_what_is_seldom_written_stands_on_every_node() -> None:
-    """A new table without a person in its key needs a column of its own in `holdfast.store.cluster.ALONE`, or a line here."""
+    """A new table without a user in its key needs a column of its own in `holdfast.store.cluster.ALONE`, or a line here."""
     assert {"api_key"} == EVERYWHERE
 
 
@@ -224,36 +224,36 @@ def of_a_store(value: ast.expr) -> bool:
 
 
 def test_what_a_message_or_a_question_causes_stays_on_one_shard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A varied day of one person: none of the statements that look across people is run."""
+    """A varied day of one user: none of the statements that look across users is run."""
     ran: set[str] = set()
     run, many = ApswDriver.run, ApswDriver.many
     monkeypatch.setattr(ApswDriver, "run", lambda self, name, args: (ran.add(name), run(self, name, args))[1])
     monkeypatch.setattr(ApswDriver, "many", lambda self, name, args: (ran.add(name), many(self, name, args))[1])
     with Memory(embedder=HashEmbedder()) as memory:
         ran.clear()  # what opening it looks at is no request
-        person, chat = memory.person("ana"), memory.conversation("c", user="ana")
+        user, chat = memory.user("ana"), memory.conversation("c", user="ana")
         for number in range(12):
             chat.record(f"I live in Lisbon and my dog is called Rex {number}.", "Noted.", idempotency_key=str(number))
         chat.context("Where do I live?")
-        person.search("dogs in Lisbon")
-        person.usage()
-        person.metrics()
-        person.events()
-        person.status()
-        person.consolidate()
-        fact = person.facts()[0]
-        person.correct(fact.id, value="Braga")
-        person.history()
+        user.search("dogs in Lisbon")
+        user.usage()
+        user.metrics()
+        user.events()
+        user.status()
+        user.consolidate()
+        fact = user.facts()[0]
+        user.correct(fact.id, value="Braga")
+        user.history()
         chat.edit(1, "I live in Faro.")
         chat.forget(3)
         chat.summaries()
         chat.rebuild("summaries")
         memory.events.news({("default", "ana", "default"): 0})
-        person.pause()
-        person.resume()
-        person.export()
+        user.pause()
+        user.resume()
+        user.export()
         chat.clear()
-        person.erase()
+        user.erase()
 
     assert len(ran) > 80
     assert ran & FANS_OUT.keys() == set()

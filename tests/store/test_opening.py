@@ -215,7 +215,7 @@ def test_two_stores_in_memory_are_two(tmp_path: Path) -> None:
     one, two = SqliteStore(":memory:"), SqliteStore(":memory:")
     one.write(ANA, lambda view: say(view, "one"))
 
-    assert two.people() == []
+    assert two.users() == []
     one.close()
     two.close()
 
@@ -227,7 +227,7 @@ def test_a_relative_path_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path / "elsewhere")
     store.write(ANA, lambda view: say(view, "one"))
 
-    assert store.people() == [ANA.person]
+    assert store.users() == [ANA.user_key]
     store.close()
     assert list((tmp_path / "elsewhere").iterdir()) == []
 

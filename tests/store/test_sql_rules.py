@@ -21,7 +21,7 @@ ACROSS = {
 }  # looks of operators and workers: keys and states, no one's text
 
 KEYS = {
-    "person": "org, user_id, bot",
+    "user_state": "org, user_id, bot",
     "conversation": "org, user_id, bot, subject, conversation",
     "idempotency": "org, user_id, bot, subject, conversation, key",
     "prefix": "org, user_id, bot, subject, conversation, variant",
@@ -51,8 +51,8 @@ def statements(folder: str) -> list[tuple[str, str, str]]:
 
 SHARED = statements("shared")
 EVERY = SHARED + statements("sqlite")
-OF_A_PERSON = [entry for entry in EVERY if entry[0] not in ACROSS | {"vault.sql"}]
-IN_ALL_ASSISTANTS = [entry for entry in EVERY if entry[0] == "vault.sql"]  # of an org, or of a person in all its bots
+OF_A_USER = [entry for entry in EVERY if entry[0] not in ACROSS | {"vault.sql"}]
+IN_ALL_ASSISTANTS = [entry for entry in EVERY if entry[0] == "vault.sql"]  # of an org, or of a user in all its bots
 
 
 def ids(entries: list[tuple[str, str, str]]) -> list[str]:
@@ -60,7 +60,7 @@ def ids(entries: list[tuple[str, str, str]]) -> list[str]:
 
 
 def fault(sql: str, whose: tuple[str, ...] = ("org", "user_id", "bot")) -> str | None:
-    """What is wrong with one statement about a person's memory, or ``None``."""
+    """What is wrong with one statement about a user's memory, or ``None``."""
     words = " ".join(sql.split())
     verb = words.split()[0]
     bound = [rf"(\w+\.)?{column} = :{column}\b" for column in whose]
@@ -71,7 +71,7 @@ def fault(sql: str, whose: tuple[str, ...] = ("org", "user_id", "bot")) -> str |
         if not columns or not values:
             return "INSERT without columns or VALUES"
         if not columns[1].startswith(columns_first) or not values[1].startswith(values_first):
-            return "does not begin with the person"
+            return "does not begin with the user"
         if any(not re.fullmatch(r":\w+|\d+|'\w*'", value.strip()) for value in values[1].split(",")):
             return "computes a value"
     elif not all(re.search(pattern, words) for pattern in bound):
@@ -89,8 +89,8 @@ def fault(sql: str, whose: tuple[str, ...] = ("org", "user_id", "bot")) -> str |
     return None
 
 
-@pytest.mark.parametrize("entry", OF_A_PERSON, ids=ids(OF_A_PERSON))
-def test_a_statement_about_memory_names_its_person_and_computes_nothing(entry: tuple[str, str, str]) -> None:
+@pytest.mark.parametrize("entry", OF_A_USER, ids=ids(OF_A_USER))
+def test_a_statement_about_memory_names_its_user_and_computes_nothing(entry: tuple[str, str, str]) -> None:
     assert fault(entry[2]) is None
 
 
@@ -111,7 +111,7 @@ def test_a_statement_about_provider_keys_names_whose_they_are(entry: tuple[str, 
         ("UPDATE doc SET n = n + 1 WHERE org = :org AND user_id = :user_id AND bot = :bot", "computes in SET"),
         ("UPDATE doc SET n = max(1, :n) WHERE org = :org AND user_id = :user_id AND bot = :bot", "computes in SET"),
         (
-            "INSERT INTO person (org, user_id, bot, n) VALUES (:org, :user_id, :bot, :n) ON CONFLICT (org) DO NOTHING",
+            "INSERT INTO user (org, user_id, bot, n) VALUES (:org, :user_id, :bot, :n) ON CONFLICT (org) DO NOTHING",
             "whole key",
         ),
     ],
@@ -133,13 +133,13 @@ def test_shared_sql_uses_no_words_of_one_database(entry: tuple[str, str, str]) -
 
 
 @pytest.mark.parametrize("entry", [e for e in SHARED if e[0] == "doctor.sql"], ids=lambda e: e[1])
-def test_both_sides_of_an_operators_join_agree_on_the_person(entry: tuple[str, str, str]) -> None:
+def test_both_sides_of_an_operators_join_agree_on_the_user(entry: tuple[str, str, str]) -> None:
     for join in entry[2].split("LEFT JOIN")[1:]:
         for column in ("org", "user_id", "bot"):
             assert re.search(rf"\w+\.{column} = \w+\.{column}\b", join)
 
 
-def test_looks_across_people_return_no_text() -> None:
+def test_looks_across_users_return_no_text() -> None:
     texts = {"content", "text", "value", "quote", "claim", "meta", "manifest", "themes", "slot_value", "name"}
     for file, name, sql in EVERY:
         if file in ACROSS and sql.startswith("SELECT"):
@@ -156,12 +156,12 @@ def test_every_statement_is_one_that_sqlite_knows() -> None:
         assert db.execute(f"EXPLAIN {sql}", args).fetchall() or name == "integrity"
 
 
-def test_a_scan_of_one_person_never_reads_a_whole_table() -> None:
-    """Each query about a person is answered from an index, whatever the number of people."""
+def test_a_scan_of_one_user_never_reads_a_whole_table() -> None:
+    """Each query about a user is answered from an index, whatever the number of users."""
     db = apsw.Connection(":memory:")
     for _, sql in queries.migrations("sqlite"):
         db.execute(sql)
-    for _, name, sql in OF_A_PERSON + IN_ALL_ASSISTANTS:
+    for _, name, sql in OF_A_USER + IN_ALL_ASSISTANTS:
         args = dict.fromkeys(re.findall(r":([a-z_0-9]+)", sql))
         plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", args)]
         scans = [step for step in plan if step.startswith("SCAN") and "json_each" not in step]

@@ -33,7 +33,7 @@ def test_a_store_is_not_called_from_within_itself(tmp_path: Path, location: str)
     with pytest.raises(StoreError, match="within"):
         store.read(ANA, lambda _: store.write(ANA, lambda view: say(view, "one")))
     with pytest.raises(StoreError, match="within"):
-        store.write(ANA, lambda _: store.people())
+        store.write(ANA, lambda _: store.users())
     store.write(ANA, lambda view: say(view, "still works"))
     store.close()
 
@@ -142,7 +142,7 @@ def test_closing_finishes_what_was_accepted(tmp_path: Path) -> None:
     closer.join()
     writer.join()
     with pytest.raises(StoreClosed):
-        store.people()
+        store.users()
 
     again = SqliteStore(tmp_path / "memory.db")
     assert len(again.read(ANA, lambda view: view.messages())) == 1
@@ -170,7 +170,7 @@ def test_a_forked_process_is_told_to_open_its_own(tmp_path: Path) -> None:
     child = os.fork()
     if child == 0:
         try:
-            store.people()
+            store.users()
         except StoreError as error:
             os._exit(7 if "after the fork" in str(error) else 1)
         os._exit(2)
@@ -187,7 +187,7 @@ def test_a_forked_process_that_opens_its_own_loses_nothing_when_the_parent_close
     path = tmp_path / "memory.db"
     store = SqliteStore(path)
     store.write(ANA, lambda view: say(view, "parent"))
-    store.people()
+    store.users()
     to_child, to_parent = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
@@ -218,7 +218,7 @@ def test_a_file_in_use_at_the_fork_is_refused_in_the_child(tmp_path: Path) -> No
     store = SqliteStore(path)
 
     def fork_while_reading(view: ReadView) -> int:
-        view.person()
+        view.user()
         child = os.fork()
         if child == 0:
             try:
@@ -295,7 +295,7 @@ def test_the_log_stays_small_while_a_reader_is_there(tmp_path: Path) -> None:
     big = "word " * 20_000
 
     def write_under_a_reader(view: ReadView) -> int:
-        view.person()
+        view.user()
         writer = threading.Thread(
             target=lambda: [store.write(ANA, lambda view: say(view, big)) for _ in range(200)], daemon=True
         )
@@ -359,7 +359,7 @@ def test_a_backup_never_overwrites(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_person_costs_the_same_however_many_there_are(tmp_path: Path) -> None:
+def test_a_user_costs_the_same_however_many_there_are(tmp_path: Path) -> None:
     """Counted in SQLite's own steps, so the machine's speed does not matter."""
 
     def steps(store: SqliteStore) -> int:
@@ -375,7 +375,7 @@ def test_a_person_costs_the_same_however_many_there_are(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "memory.db", Config(durable=False))
     for user in ("aaa", "ana", "zzz"):
         store.write(Scope("acme", "support", user, conversation="chat"), lambda view: learn(view, "Lisbon"))
-    store.people()
+    store.users()
     alone = steps(store)
     for number in range(300):
         store.write(Scope("acme", "support", f"u{number}", conversation="chat"), lambda view: learn(view, "Porto"))

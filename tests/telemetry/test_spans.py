@@ -58,16 +58,16 @@ def traced(monkeypatch) -> Iterator[Traced]:
 
 
 def story(memory: Memory) -> None:
-    chat, person = memory.conversation("c", user="ana"), memory.person("ana")
+    chat, user = memory.conversation("c", user="ana"), memory.user("ana")
     chat.append([{"role": "user", "content": "I live in Porto."}, {"role": "assistant", "content": "Noted!"}])
     chat.context("Where do I live?")
-    person.search("Porto")
-    fact = person.remember("Ana is allergic to peanuts.").fact
-    person.correct(fact.id, value="Ana is allergic to walnuts.")
+    user.search("Porto")
+    fact = user.remember("Ana is allergic to peanuts.").fact
+    user.correct(fact.id, value="Ana is allergic to walnuts.")
     chat.edit(1, "I live in Lisbon.")
-    person.forget(person.facts("home")[0].id)
+    user.forget(user.facts("home")[0].id)
     memory.digest()
-    person.erase()
+    user.erase()
 
 
 def test_each_call_of_a_door_is_a_span_of_its_operation(traced):
@@ -115,7 +115,7 @@ def test_what_was_searched_and_found_is_told_on_demand(traced, monkeypatch, how)
     traced.enable(**({} if how == "environment" else {"content": True}))
     with Memory(embedder=None) as memory:
         memory.conversation("c", user="ana").record("I live in Porto.")
-        memory.person("ana").search("Porto")
+        memory.user("ana").search("Porto")
 
     found = dict(traced.spans[-1].attributes)
     assert found["gen_ai.memory.query.text"] == "Porto"
@@ -137,7 +137,7 @@ def test_an_error_is_told_by_its_code_without_its_words(traced):
     assert "wizard" not in traced.text
 
 
-def test_two_people_are_two_stores_and_ids_say_nothing_of_them(traced):
+def test_two_users_are_two_stores_and_ids_say_nothing_of_them(traced):
     traced.enable()
     with Memory(embedder=None) as memory:
         for org, user in (("a", "b/c"), ("a/b", "c"), ("a", "b/c")):

@@ -47,8 +47,8 @@ def fill(path: Path) -> None:
             chat.forget(3)
             chat.edit(5, "I live in Faro and have no cats.")
             chat.context("Where do they live?")
-            memory.person("bo", org=org).pause()
-            memory.person("ana", org=org).never_remember("health")
+            memory.user("bo", org=org).pause()
+            memory.user("ana", org=org).never_remember("health")
             memory.conversation("pets", user="ana", org=org, subject="Rex").record("Rex is nine years old.", "Oh.")
         memory.access.create("app")
 

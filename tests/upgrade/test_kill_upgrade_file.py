@@ -71,8 +71,8 @@ def test_every_row_of_an_older_schema_is_there_after_the_upgrade(version: str, r
         chat = memory.conversation("c", user="ana", org="acme")
         chat.record("I have a dog named Bello.", "Nice!")
         assert "Köln" in str(chat.context("Where do they live?").messages)
-        assert memory.person("ana", org="acme").search("Bello")
-        assert memory.person("bo", org="日本").status().state == ("paused" if "consent" in before else "active")
+        assert memory.user("ana", org="acme").search("Bello")
+        assert memory.user("bo", org="日本").status().state == ("paused" if "consent" in before else "active")
 
 
 @pytest.mark.parametrize("version", VERSIONS[:-1])

@@ -97,7 +97,7 @@ def test_every_row_of_an_older_schema_is_there_after_the_upgrade(
         chat = memory.conversation("c", user="ana", org="acme")
         chat.record("I have a dog named Bello.", "Nice!")
         assert "Köln" in str(chat.context("Where do they live?").messages)
-        assert memory.person("ana", org="acme").search("Bello")
+        assert memory.user("ana", org="acme").search("Bello")
 
 
 class Counted:

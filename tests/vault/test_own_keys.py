@@ -175,13 +175,13 @@ def test_a_row_that_was_moved_to_somebody_else_does_not_open(tmp_path):
                 memory.vault.upstream(**where)
 
 
-def test_an_erased_person_has_no_key_left_and_the_export_never_had_one(memory):
+def test_an_erased_user_has_no_key_left_and_the_export_never_had_one(memory):
     talk(memory)
     made = memory.vault.set("openai", "m", KEY, user="ana")
     memory.vault.set("openai", "m", KEY)
-    person = memory.person("ana")
-    told = repr(person.export())
-    receipt = person.erase()
+    user = memory.user("ana")
+    told = repr(user.export())
+    receipt = user.erase()
     assert receipt.rows["provider keys"] == 1
     assert memory.vault.list(user="ana") == []
     assert len(memory.vault.list()) == 1
@@ -189,7 +189,7 @@ def test_an_erased_person_has_no_key_left_and_the_export_never_had_one(memory):
     assert made.id not in told
 
 
-def test_a_persons_own_model_reads_for_them_and_for_nobody_else(memory):
+def test_a_users_own_model_reads_for_them_and_for_nobody_else(memory):
     """The memory has no model; ana brought one, bob did not."""
     with ModelServer() as server:
         memory.vault.set("openai", "own", KEY, server.url, user="ana")
@@ -227,7 +227,7 @@ def test_a_model_counts_from_the_moment_it_is_set_and_no_longer_when_it_is_gone(
     memory.digest()
     with ModelServer() as server:
         made = memory.vault.set("openai", "own", KEY, server.url, user="ana")
-        assert memory.person("ana").status().state == "active"
+        assert memory.user("ana").status().state == "active"
         talk(memory)
         asked = len(server.asked)
         assert asked
@@ -242,7 +242,7 @@ def test_a_model_counts_from_the_moment_it_is_set_and_no_longer_when_it_is_gone(
     assert memory.doctor().ok
 
 
-def test_old_conversations_are_brought_up_to_the_persons_own_model(memory):
+def test_old_conversations_are_brought_up_to_the_users_own_model(memory):
     talk(memory)
     talk(memory, "bob")
     with ModelServer(lambda asked: "NONE") as server:
@@ -266,10 +266,10 @@ def test_a_key_that_cannot_be_opened_is_not_replaced_by_somebody_elses(tmp_path,
         waiting = memory.jobs("waiting")
         assert waiting
         assert all("master key" in job.reason for job in waiting)
-        assert memory.person("ana").facts()  # what the rules read is there
+        assert memory.user("ana").facts()  # what the rules read is there
 
 
-def test_a_fault_of_one_persons_key_stops_nobody_else():
+def test_a_fault_of_one_users_key_stops_nobody_else():
     """A refused key closes the way for its owner alone."""
     usual = ScriptedModel()
     with (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import InMemoryMessages, JsonFileMessages, Memory, PersonMessages
+from holdfast import InMemoryMessages, JsonFileMessages, Memory, UserMessages
 
 
 class Place:
@@ -21,10 +21,10 @@ class Place:
         return [(m.role, m.content) + (("incomplete",) if m.meta.get("incomplete") else ()) for m in messages]
 
 
-@pytest.fixture(params=["memory", "in memory", "json files", "person"])
+@pytest.fixture(params=["memory", "in memory", "json files", "user"])
 def place(request, tmp_path):
-    if request.param in ("memory", "person"):
+    if request.param in ("memory", "user"):
         with Memory(embedder=None) as memory:
-            yield Place(request.param, memory if request.param == "memory" else PersonMessages(memory, user="ana"))
+            yield Place(request.param, memory if request.param == "memory" else UserMessages(memory, user="ana"))
     else:
         yield Place(request.param, InMemoryMessages() if request.param == "in memory" else JsonFileMessages(tmp_path))

@@ -13,7 +13,7 @@ from holdfast import (
     JsonFileMessages,
     Memory,
     Message,
-    PersonMessages,
+    UserMessages,
     with_memory,
 )
 from holdfast.errors import BadInput, ConfigError
@@ -169,8 +169,8 @@ def test_users_of_a_memory_are_kept_apart():
         named = chat("hi", user="cy")
 
         assert (first, other, named) == ("2", "1", "1")  # the fact that she just stated, and her words
-        assert [f.value for f in memory.person("ana").facts()] != []
-        assert memory.person("bo").facts() == []
+        assert [f.value for f in memory.user("ana").facts()] != []
+        assert memory.user("bo").facts() == []
 
 
 @pytest.mark.parametrize("session", [5, ["a"], ""])
@@ -237,7 +237,7 @@ def test_the_summary_is_made_after_the_reply_and_kept(kept, tmp_path):
 
     store = JsonFileMessages(tmp_path)
     if kept == "by the wrapper":
-        store = PersonMessages(Memory(embedder=None), user="ana")
+        store = UserMessages(Memory(embedder=None), user="ana")
     chat = with_memory(model, store, strategy=Summary(1, summarize=summarize))
     for number in range(4):
         chat(f"turn {number}")

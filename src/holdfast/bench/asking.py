@@ -163,7 +163,7 @@ class Asking:
         """Ours: `Person.search` at the question's time, messages only."""
         self.clock.now = question.at
         numbers = _numbers(sample)
-        person = self.memory.person(sample.id)
+        person = self.memory.user(sample.id)
         started = time.perf_counter()
         hits = person.search(question.question, limit=DEPTH, kinds=("message",))
         took_ms = (time.perf_counter() - started) * 1e3

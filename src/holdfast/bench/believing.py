@@ -130,7 +130,7 @@ def believe(
 
 def _look(told: Story, memory: Memory, user: str, index: int, known: set[int]) -> Look:
     memory.digest()
-    facts = [fact for fact in memory.person(user).facts() if fact.kind != "episode"]
+    facts = [fact for fact in memory.user(user).facts() if fact.kind != "episode"]
     return look(told, facts, index, known)
 
 

@@ -47,7 +47,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "edit": ("edit", "Put other words in place of a message."),
         "forget": ("forget", "Erase a fact, a message, a conversation, or all facts."),
     },
-    "Let people decide": {
+    "Let users decide": {
         "status": ("consent", "Show whether memory is in use, and how much is held."),
         "pause": ("consent", "Keep what is held, use none of it, write nothing."),
         "resume": ("consent", "End a pause."),

@@ -187,14 +187,14 @@ def replay(
     """
     data, seen = _read(ledger), [0]
 
-    def on_people(number: int) -> None:
+    def on_users(number: int) -> None:
         seen[0] = number
 
     with (
         reading(store) as memory,
-        Progress("Replay", show=not as_json, watch=lambda: count(seen[0], "person", "people")),
+        Progress("Replay", show=not as_json, watch=lambda: count(seen[0], "user", "users")),
     ):
-        report = memory.ledger.replay(data, dry_run=dry_run, progress=on_people)
+        report = memory.ledger.replay(data, dry_run=dry_run, progress=on_users)
     if as_json:
         print_json(plain(report))
         return 0
@@ -225,7 +225,7 @@ def _read(file: str) -> Any:
 def _show(report: BackupReport, holds: str) -> None:
     screen = Screen()
     state = ("sound", GOOD) if report.sound else (count(len(report.findings), "finding"), BAD)
-    screen.line((report.backup, STRONG), "   ", state, f", {count(report.people, 'person', 'people')}")
+    screen.line((report.backup, STRONG), "   ", state, f", {count(report.users, 'user', 'users')}")
     rows = count(sum(report.rows.values()), "row")
     if report.made_at is None:
         screen.line(
@@ -240,7 +240,7 @@ def _show(report: BackupReport, holds: str) -> None:
 
 
 def _replayed(screen: Screen, one: ReplayReport, holds: str) -> None:
-    kinds = ", ".join(count(number, kind, "people" if kind == "person" else "") for kind, number in one.held.items())
+    kinds = ", ".join(count(number, kind, "users" if kind == "user" else "") for kind, number in one.held.items())
     since = f"; {count(one.choices, 'choice')} to pause or opt out" if one.choices else ""
     words = f"{holds} {kinds or 'nothing'} of what was erased since{since}"
     screen.line(f"  {words}", (f"   a ledger of {count(one.entries, 'entry', 'entries')}", QUIET))

@@ -28,7 +28,7 @@ def change_row(change: FactChange) -> list[Piece]:
 def print_changes(screen: Screen, changes: Iterable[FactChange], *, most: int = 20) -> int:
     """The changes that say something new, at most *most* lines; returns how many there were."""
     told = [change for change in changes if change.op in ("new", "joined", "replaced", "retracted")]
-    # What replaced something is why people look; it comes first, and the rest in the order it was said.
+    # What replaced something is why users look; it comes first, and the rest in the order it was said.
     told.sort(key=lambda change: change.op not in ("replaced", "retracted"))
     screen.columns([change_row(change) for change in told[:most]], indent=2)
     if len(told) > most:

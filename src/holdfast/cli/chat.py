@@ -86,10 +86,10 @@ def chat(
     with models.model(llm, base_url) as model, models.model(reader or models.RULES, None) as other:
         reads = other if reader else model
         with writing(store, reads, background=True) as memory:
-            person = memory.person(user, org=org, bot=bot, subject=subject)
+            owner = memory.user(user, org=org, bot=bot, subject=subject)
             chat = memory.conversation(conversation, user=user, org=org, bot=bot, subject=subject, incognito=incognito)
             screen = Screen()
-            talk = Talk(memory, chat, person, model, system, budget, screen, user, as_json=as_json)
+            talk = Talk(memory, chat, owner, model, system, budget, screen, user, as_json=as_json)
             if not as_json:
                 _hello(talk, store, reads.name if reads else "built-in rules")
             for line in lines(f"{user}> ", as_json):
@@ -99,7 +99,7 @@ def chat(
 
 
 def _hello(talk: Talk, store: str, reader: str) -> None:
-    known = len(talk.person.facts())
+    known = len(talk.owner.facts())
     with Progress("Opening"):
         said = talk.chat.load(last=1)
     begun = f"goes on after message {said[-1].seq}" if said else "is new"

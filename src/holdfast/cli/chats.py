@@ -25,10 +25,10 @@ def names(memory: Memory, *, user: str, org: str, bot: str, subject: str | None)
     Raises:
         CommandError: there are none; the hint says where there are some.
     """
-    found = memory.person(user, org=org, bot=bot, subject=subject or SELF).conversations()
+    found = memory.user(user, org=org, bot=bot, subject=subject or SELF).conversations()
     if found:
         return found
-    elsewhere = memory.person(user, org=org, bot=bot).conversations()
+    elsewhere = memory.user(user, org=org, bot=bot).conversations()
     if elsewhere:
         hint = f"{', '.join(elsewhere[:6])}: these are about something else; name it with --subject"
     else:

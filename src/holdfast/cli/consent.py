@@ -31,7 +31,7 @@ from .values import plain
 from .words import count, minute
 
 if TYPE_CHECKING:
-    from ..person import Person
+    from ..user import User as Owner
 
 app = commands()
 
@@ -64,9 +64,9 @@ def status(
       holdfast status --user ana --json
     """
     with existing(store) as memory:
-        person = memory.person(user, org=org, bot=bot, subject=subject)
-        _show(person, user, as_json, same_options(store, user, org=org, bot=bot, subject=subject), whole=True)
-        if not as_json and not person.conversations():
+        owner = memory.user(user, org=org, bot=bot, subject=subject)
+        _show(owner, user, as_json, same_options(store, user, org=org, bot=bot, subject=subject), whole=True)
+        if not as_json and not owner.conversations():
             print(f"nothing is held about {user!r}; {who_is_there(memory, org, bot, user)}", file=sys.stderr)
     return 0
 
@@ -89,9 +89,9 @@ def pause(
       holdfast pause --user ana
     """
     with writing(store) as memory:
-        person = memory.person(user, org=org, bot=bot, subject=subject)
-        person.pause()
-        _show(person, user, as_json, same_options(store, user, org=org, bot=bot, subject=subject))
+        owner = memory.user(user, org=org, bot=bot, subject=subject)
+        owner.pause()
+        _show(owner, user, as_json, same_options(store, user, org=org, bot=bot, subject=subject))
     return 0
 
 
@@ -113,9 +113,9 @@ def resume(
       holdfast resume --user ana
     """
     with existing(store) as memory:
-        person = memory.person(user, org=org, bot=bot, subject=subject)
-        person.resume()
-        _show(person, user, as_json, same_options(store, user, org=org, bot=bot, subject=subject))
+        owner = memory.user(user, org=org, bot=bot, subject=subject)
+        owner.resume()
+        _show(owner, user, as_json, same_options(store, user, org=org, bot=bot, subject=subject))
     return 0
 
 
@@ -140,17 +140,17 @@ def opt_out(
       holdfast opt-out --user ana --yes --json
     """
     with writing(store) as memory:
-        person = memory.person(user, org=org, bot=bot, subject=subject)
-        there = "" if keep else held(person, subject)
+        owner = memory.user(user, org=org, bot=bot, subject=subject)
+        there = "" if keep else held(owner, subject)
         if there:
             agreed(f"{user} opts out: {there} will be erased. Go on?", yes=yes, as_json=as_json)
-        receipt = person.opt_out(erase=not keep)
+        receipt = owner.opt_out(erase=not keep)
         if as_json:
-            print_json({"user": user, **plain(person.status()), "receipt": plain(receipt)})
+            print_json({"user": user, **plain(owner.status()), "receipt": plain(receipt)})
             return 0
         if there:
             print_receipt(Screen(), receipt)
-        _show(person, user, as_json, same_options(store, user, org=org, bot=bot, subject=subject))
+        _show(owner, user, as_json, same_options(store, user, org=org, bot=bot, subject=subject))
     return 0
 
 
@@ -172,9 +172,9 @@ def opt_in(
       holdfast opt-in --user ana
     """
     with existing(store) as memory:
-        person = memory.person(user, org=org, bot=bot, subject=subject)
-        person.opt_in()
-        _show(person, user, as_json, same_options(store, user, org=org, bot=bot, subject=subject))
+        owner = memory.user(user, org=org, bot=bot, subject=subject)
+        owner.opt_in()
+        _show(owner, user, as_json, same_options(store, user, org=org, bot=bot, subject=subject))
     return 0
 
 
@@ -199,9 +199,9 @@ def never_remember(
       holdfast never-remember "my ex husband"
     """
     with writing(store) as memory:
-        person = memory.person(user, org=org, bot=bot, subject=subject)
-        person.never_remember(topic)
-        _show(person, user, as_json, same_options(store, user, org=org, bot=bot, subject=subject))
+        owner = memory.user(user, org=org, bot=bot, subject=subject)
+        owner.never_remember(topic)
+        _show(owner, user, as_json, same_options(store, user, org=org, bot=bot, subject=subject))
     return 0
 
 
@@ -223,16 +223,16 @@ def allow(
       holdfast allow health
     """
     with existing(store) as memory:
-        person = memory.person(user, org=org, bot=bot, subject=subject)
-        person.allow(topic)
-        _show(person, user, as_json, same_options(store, user, org=org, bot=bot, subject=subject))
+        owner = memory.user(user, org=org, bot=bot, subject=subject)
+        owner.allow(topic)
+        _show(owner, user, as_json, same_options(store, user, org=org, bot=bot, subject=subject))
     return 0
 
 
-def _show(person: Person, user: str, as_json: bool, options: str, *, whole: bool = False) -> None:
+def _show(owner: Owner, user: str, as_json: bool, options: str, *, whole: bool = False) -> None:
     """The state in words, or as data; with *whole*, how much is held as well."""
-    chosen = person.status()
-    conversations, facts = (len(person.conversations()), len(person.facts())) if whole else (0, 0)
+    chosen = owner.status()
+    conversations, facts = (len(owner.conversations()), len(owner.facts())) if whole else (0, 0)
     if as_json:
         amounts = {"conversations": conversations, "facts": facts} if whole else {}
         print_json({"user": user, **plain(chosen), **amounts})

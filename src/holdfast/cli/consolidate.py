@@ -44,7 +44,7 @@ def consolidate(
       holdfast consolidate --llm openai:gpt-5-mini
     """
     with models.model(llm, base_url) as model, reading(store, model) as memory:
-        report = memory.person(user, org=org, bot=bot, subject=subject).consolidate(dry_run=dry_run)
+        report = memory.user(user, org=org, bot=bot, subject=subject).consolidate(dry_run=dry_run)
         if as_json:
             print_json(plain(report))
             return 0
@@ -87,7 +87,7 @@ def prune(
       holdfast prune --faded --user ana
     """
     with reading(store) as memory:
-        report = memory.person(user, org=org, bot=bot, subject=subject).prune(faded=faded)
+        report = memory.user(user, org=org, bot=bot, subject=subject).prune(faded=faded)
         if as_json:
             print_json(plain(report))
             return 0

@@ -75,18 +75,18 @@ def _examine(store: str) -> tuple[dict[str, Any], Report]:
         states: dict[str, int] = {}
         for job in memory.jobs():
             states[job.state] = states.get(job.state, 0) + 1
-        people = sum(1 for _ in _everybody(memory))
+        users = sum(1 for _ in _everybody(memory))
     if "://" in store:
-        return {"path": without_password(store), "bytes": None, "people": people, "jobs": states}, report
+        return {"path": without_password(store), "bytes": None, "users": users, "jobs": states}, report
     path = Path(store)
     files = [path, path.with_name(path.name + "-wal")]
     on_disk = sum(file.stat().st_size for file in files if file.exists())
-    return {"path": str(path.resolve()), "bytes": on_disk, "people": people, "jobs": states}, report
+    return {"path": str(path.resolve()), "bytes": on_disk, "users": users, "jobs": states}, report
 
 
 def _everybody(memory: Any) -> Any:
     after = None
-    while page := memory.people(limit=1000, after=after):
+    while page := memory.users(limit=1000, after=after):
         yield from page
         after = page[-1]
 
@@ -114,7 +114,7 @@ def _show(screen: Screen, found: dict[str, Any], model: ModelState, store: str, 
             [
                 "",
                 (
-                    f"{size(place['bytes']) if place['bytes'] is not None else 'on a server'}, {count(place['people'], 'person', 'people')}; jobs: {jobs}",
+                    f"{size(place['bytes']) if place['bytes'] is not None else 'on a server'}, {count(place['users'], 'user', 'users')}; jobs: {jobs}",
                     QUIET,
                 ),
             ],

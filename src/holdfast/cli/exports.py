@@ -19,9 +19,9 @@ from .work import digest_all, raise_if_failed
 
 if TYPE_CHECKING:
     from ..memory import Memory
-    from ..person import Person
+    from ..user import User
 
-FORMAT = "holdfast-person"
+FORMAT = "holdfast-user"
 _MARK = re.compile(rb'"format"\s*:\s*"' + FORMAT.encode() + b'"')
 _STEP_BYTES = 1_000_000
 _OVERLAP_BYTES = 100
@@ -61,17 +61,17 @@ def take_back(
     data: dict[str, Any], store: str, who: Mapping[str, Any], given: set[str], *, digest: bool, as_json: bool
 ) -> int:
     """
-    Import an export into the person that it names, or into the one of *who* as far as *given*.
+    Import an export into the user that it names, or into the one of *who* as far as *given*.
 
     Raises:
-        CommandError: it was damaged, or something is held about that person already.
+        CommandError: it was damaged, or something is held about that user already.
     """
     into = {name: who[name] if name in given else data.get(name, "") for name in ("user", "org", "bot")}
     options = same_options(store, into["user"], org=into["org"], bot=into["bot"])
     with writing(store) as memory:
-        person = _import(memory, data, into, options)
+        user = _import(memory, data, into, options)
         report = digest_all(memory, show=not as_json) if digest else None
-        numbers = amounts(person, None)
+        numbers = amounts(user, None)
     if as_json:
         print_json({**into, **numbers, "digest": plain(report)})
     else:
@@ -81,10 +81,10 @@ def take_back(
     return raise_if_failed(report) if report else 0
 
 
-def _import(memory: Memory, data: dict[str, Any], into: dict[str, str], options: str) -> Person:
+def _import(memory: Memory, data: dict[str, Any], into: dict[str, str], options: str) -> User:
     try:
-        person = memory.person(into["user"], org=into["org"], bot=into["bot"])
-        person.import_(data)
+        user = memory.user(into["user"], org=into["org"], bot=into["bot"])
+        user.import_(data)
     except Conflict as error:
         raise CommandError(
             error.code,
@@ -92,5 +92,5 @@ def _import(memory: Memory, data: dict[str, Any], into: dict[str, str], options:
             hint=f"`holdfast erase{options}` first, or take it back as somebody else: --user NAME",
         ) from error
     except BadInput as error:
-        raise CommandError("bad-export", error.message, hint=error.hint or "export the person again") from error
-    return person
+        raise CommandError("bad-export", error.message, hint=error.hint or "export the user again") from error
+    return user

@@ -70,9 +70,9 @@ def facts(
     """
     at = moment(as_of, "--as-of") if as_of else None
     with reading(store) as memory:
-        person = memory.person(user, org=org, bot=bot, subject=subject)
-        found = person.facts(category, as_of=at, archived=archived) if not rejected else []
-        refused = person.rejected(limit=1000) if rejected else []
+        owner = memory.user(user, org=org, bot=bot, subject=subject)
+        found = owner.facts(category, as_of=at, archived=archived) if not rejected else []
+        refused = owner.rejected(limit=1000) if rejected else []
         if as_json:
             print_json(plain(refused if rejected else found))
             return 0
@@ -86,7 +86,7 @@ def facts(
             _show_rejected(screen, refused, seen)
             return 0
         for fact in found:
-            past = earlier(fact, person.history(fact.category)) if quotes and fact.category else []
+            past = earlier(fact, owner.history(fact.category)) if quotes and fact.category else []
             show_fact(screen, fact, past, seen if quotes else None, with_id=ids)
         if found:
             screen.line()
@@ -115,10 +115,10 @@ def history(
       holdfast history home lives_in
     """
     with reading(store) as memory:
-        person = memory.person(user, org=org, bot=bot, subject=subject)
-        found = person.history(category, key)
+        owner = memory.user(user, org=org, bot=bot, subject=subject)
+        found = owner.history(category, key)
         if not found and not as_json:
-            known = sorted({fact.category for fact in person.facts() if fact.category})
+            known = sorted({fact.category for fact in owner.facts() if fact.category})
             if not known:
                 _say_none(memory, org=org, bot=bot, user=user, category=None, subject=subject)
                 return 0
@@ -215,11 +215,11 @@ def _footer(found: list[Fact], store: str, user: str, org: str, bot: str) -> str
 
 
 def _say_none(memory: Memory, *, org: str, bot: str, user: str, category: str | None, subject: str | None) -> None:
-    person = memory.person(user, org=org, bot=bot, subject=subject)
-    known = sorted({fact.category for fact in person.facts() if fact.category})
+    owner = memory.user(user, org=org, bot=bot, subject=subject)
+    known = sorted({fact.category for fact in owner.facts() if fact.category})
     if category and known:
         print(f"nothing is believed under {category!r}; {_nearest(category, known)}", file=sys.stderr)
-    elif person.conversations():
+    elif owner.conversations():
         print(f"nothing is believed about {user!r} yet; `holdfast digest` reads what is waiting", file=sys.stderr)
     else:
         print(f"nothing is held about {user!r}; {who_is_there(memory, org, bot, user)}", file=sys.stderr)

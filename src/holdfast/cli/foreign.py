@@ -11,7 +11,7 @@ from ..errors import HoldfastError
 from ..importers.foreign import LABELS, Mapped, detect, look
 from .plain import CommandError
 
-_OURS = ("lines", "person")
+_OURS = ("lines", "user")
 
 
 def as_lines(stack: ExitStack, name: str, conversation: str) -> BinaryIO | None:

@@ -36,7 +36,7 @@ from .words import label, value
 
 if TYPE_CHECKING:
     from ..memory import Memory
-    from ..person import Person
+    from ..user import User as Owner
 
 app = commands()
 
@@ -66,7 +66,7 @@ def forget(
     Erase a fact with the words it rests on, a message, a conversation, or all facts.
 
     It cannot be taken back, so it asks first. What rested on it goes or is told anew: facts that
-    others said too stay, summaries are written again. `holdfast erase` erases the whole person.
+    others said too stay, summaries are written again. `holdfast erase` erases the whole user.
 
     \b
     Examples:
@@ -86,17 +86,17 @@ def forget(
         )
     who = {"user": user, "org": org, "bot": bot, "subject": subject}
     with reading(store) as memory:
-        person = memory.person(user, org=org, bot=bot, subject=subject)
+        owner = memory.user(user, org=org, bot=bot, subject=subject)
         ask = not as_json and not yes
         if fact is not None:
-            chosen = which.fact(person, fact)
+            chosen = which.fact(owner, fact)
             if ask:
                 show_fact(Screen(), chosen, [], Quotes(memory, user=user, org=org, bot=bot))
             agreed(f"Erase {label(chosen)}: {value(chosen)}, with the words it rests on?", yes=yes, as_json=as_json)
-            receipt = person.forget(chosen.id)
+            receipt = owner.forget(chosen.id)
         elif all_facts:
             agreed(f"Erase every fact about {subject or user}, live and past?", yes=yes, as_json=as_json)
-            receipt = person.clear()
+            receipt = owner.clear()
         else:
             receipt = _in_chat(memory, conversation, message, who, yes=yes, as_json=as_json)
         _end(receipt, as_json)
@@ -155,11 +155,11 @@ def erase(
       holdfast erase --user ana --yes --json
     """
     with reading(store) as memory:
-        person = memory.person(user, org=org, bot=bot, subject=subject)
-        numbers = amounts(person, subject)
+        owner = memory.user(user, org=org, bot=bot, subject=subject)
+        numbers = amounts(owner, subject)
         if not any(numbers.values()) and not _listed(memory, org, user, bot):
             raise CommandError(
-                "no-person", f"nothing is held about {user!r} here", hint=who_is_there(memory, org, bot, user)
+                "no-user", f"nothing is held about {user!r} here", hint=who_is_there(memory, org, bot, user)
             )
         name = subject or user
         if not yes and not as_json:
@@ -168,27 +168,27 @@ def erase(
             screen.line("  ", in_words(numbers) or "no messages and no facts any more")
             screen.line(("  it cannot be taken back", BAD), "; `holdfast export` keeps a copy")
         typed(f"Type {name} to erase it:", name, yes=yes, as_json=as_json)
-        receipt = person.erase()
-        _end(receipt, as_json, person, subject)
+        receipt = owner.erase()
+        _end(receipt, as_json, owner, subject)
     return 0
 
 
-def _end(receipt: ErasureReceipt, as_json: bool, person: Person | None = None, subject: str | None = None) -> None:
+def _end(receipt: ErasureReceipt, as_json: bool, user: Owner | None = None, subject: str | None = None) -> None:
     """The receipt; after an erasure of everything, also what is left, which should be nothing."""
     if as_json:
         print_json(plain(receipt))
         return
     screen = Screen()
     print_receipt(screen, receipt)
-    if person is not None:
-        left = held(person, subject)
+    if user is not None:
+        left = held(user, subject)
         screen.line(f"held now: {left or 'nothing'}")
 
 
 def _listed(memory: Memory, org: str, user: str, bot: str) -> bool:
-    """Whether the store knows the person although nothing is left to show of them."""
+    """Whether the store knows the user although nothing is left to show of them."""
     after = (org, user, "")
-    while page := memory.people(limit=100, after=after):
+    while page := memory.users(limit=100, after=after):
         if (org, user, bot) in page:
             return True
         if page[-1][:2] != (org, user):

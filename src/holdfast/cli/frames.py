@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Quotes:
-    """Finds the messages that facts rest on; made for one person of one memory."""
+    """Finds the messages that facts rest on; made for one user of one memory."""
 
     def __init__(self, memory: Memory, *, user: str, org: str, bot: str) -> None:
         self._memory, self._user, self._org, self._bot = memory, user, org, bot

@@ -57,7 +57,7 @@ SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file to import: its name for people, its open bytes, what the first reading found."""
+    """One file to import: its name for users, its open bytes, what the first reading found."""
 
     name: str
     stream: BinaryIO
@@ -96,7 +96,7 @@ def import_(
     on where it stopped, and nothing is stored twice. A file that has grown adds what is new.
 
     What `holdfast export` wrote is known by its content and taken back whole, under the name in it
-    unless --user names another; nothing may be held about that person yet.
+    unless --user names another; nothing may be held about that user yet.
 
     \b
     Examples:
@@ -249,7 +249,7 @@ def _export_among(opened: list[tuple[str, BinaryIO]]) -> dict[str, Any] | None:
             if len(opened) > 1:
                 raise CommandError(
                     "usage",
-                    f"{name} is the export of a person",
+                    f"{name} is the export of a user",
                     hint="import it by itself, not with others",
                     exit_code=2,
                 )

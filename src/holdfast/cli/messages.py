@@ -41,7 +41,7 @@ def list_(
       holdfast list --json
     """
     with reading(store) as memory:
-        rows = _people(memory) if user is None else _conversations(memory, user, org, bot)
+        rows = _users(memory) if user is None else _conversations(memory, user, org, bot)
     if as_json:
         print_json(rows)
         return 0
@@ -102,20 +102,20 @@ def _show(screen: Screen, message: Message, shown: str) -> str:
     return today
 
 
-def _people(memory: Memory) -> list[dict[str, Any]]:
+def _users(memory: Memory) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     after: tuple[str, str, str] | None = None
-    while page := memory.people(limit=PAGE, after=after):
+    while page := memory.users(limit=PAGE, after=after):
         for org, user, bot in page:
-            person = memory.person(user, org=org, bot=bot)
-            held = {"conversations": len(person.conversations()), "facts": len(person.facts())}
-            found.append({"user": user, "org": org, "bot": bot, **held, "state": person.status().state})
+            owner = memory.user(user, org=org, bot=bot)
+            held = {"conversations": len(owner.conversations()), "facts": len(owner.facts())}
+            found.append({"user": user, "org": org, "bot": bot, **held, "state": owner.status().state})
         after = page[-1]
     return found
 
 
 def _conversations(memory: Memory, user: str, org: str, bot: str) -> list[dict[str, Any]]:
-    data: dict[str, Any] = memory.person(user, org=org, bot=bot).export()
+    data: dict[str, Any] = memory.user(user, org=org, bot=bot).export()
     return [
         {
             "conversation": chat["conversation"],

@@ -51,7 +51,7 @@ def metrics(
         if user is None:
             found = memory.metrics(org=org, bot=bot, since=first, until=last)
         else:
-            found = memory.person(user, org=org or "default", bot=bot or "default").metrics(since=first, until=last)
+            found = memory.user(user, org=org or "default", bot=bot or "default").metrics(since=first, until=last)
     if as_json:
         print_json(plain(found))
         return 0
@@ -61,8 +61,8 @@ def metrics(
 
 def _show(screen: Screen, found: Metrics) -> None:
     screen.columns([_row(one) for one in found.measures])
-    left = f"; {count(found.left_out, 'more person', 'more people')} not counted" if found.left_out else ""
-    screen.line((f"counted over {count(found.people, 'person', 'people')}{left}", QUIET))
+    left = f"; {count(found.left_out, 'more user', 'more users')} not counted" if found.left_out else ""
+    screen.line((f"counted over {count(found.users, 'user', 'users')}{left}", QUIET))
     if found.asked_again:
         screen.line()
         screen.line(("asked although it was known", STRONG))

@@ -46,7 +46,7 @@ def model(
     Show which model would read and summarise, where it is and with which key, and ask it once.
 
     Holdfast needs no model: without one, built-in rules read facts and pick summaries. With one,
-    people's words go to where that model is. --llm MODEL chooses it for one command,
+    users's words go to where that model is. --llm MODEL chooses it for one command,
     HOLDFAST_LLM for all of them. Keys stand in the variables that providers name, such as
     OPENAI_API_KEY; HOLDFAST_API_KEY holds the one for --base-url.
 

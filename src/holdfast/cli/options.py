@@ -132,14 +132,14 @@ def moment(text: str, option: str) -> datetime:
 
 def who_is_there(memory: Memory, org: str, bot: str, user: str) -> str:
     """What to try when nothing is held about *user*: the names that this store does hold."""
-    people = memory.people(limit=200)
-    near = [name for o, name, b in people if (o, b) == (org, bot) and name != user]
+    users = memory.users(limit=200)
+    near = [name for o, name, b in users if (o, b) == (org, bot) and name != user]
     if alike := difflib.get_close_matches(user.casefold(), {name.casefold() for name in near}, n=1):
         meant = next(name for name in near if name.casefold() == alike[0])
         return f"did you mean --user {shlex.quote(meant)}?"
     if near:
         return f"this store holds {_some(near)}: add --user NAME"
-    others = [f"--org {o} --bot {b} --user {name}" for o, name, b in people if name != user or (o, b) != (org, bot)]
+    others = [f"--org {o} --bot {b} --user {name}" for o, name, b in users if name != user or (o, b) != (org, bot)]
     if others:
         return f"this store holds others: {_some(others)}"
     return 'say something first: holdfast say "I live in Lisbon."'

@@ -1,7 +1,7 @@
 """
 What the command prints without rich: errors, and the rule that makes stored text safe to show.
 
-Text that people wrote may hold escape sequences, line-turning marks or forged lines.  Everything
+Text that users wrote may hold escape sequences, line-turning marks or forged lines.  Everything
 that the command prints passes through `safe` (or `json_text`), so a terminal sees letters only.
 """
 

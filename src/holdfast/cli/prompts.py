@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 app = commands()
 
-# What each of them tells a model to do; the names are those of `Person.prompts`.
+# What each of them tells a model to do; the names are those of `User.prompts`.
 ABOUT = {
     "fact_extraction": "which facts to read, and how to put them",
     "chunk_summary": "how to sum up about ten messages",
@@ -79,7 +79,7 @@ def prompts(
     _check_words(chosen, words, draft=draft, preview=preview)
     opened = reading if words is None and not reset else writing
     with models.model(llm, base_url) if preview else nullcontext() as model, opened(store, model) as memory:
-        own = memory.person(user, org=org, bot=bot).prompts
+        own = memory.user(user, org=org, bot=bot).prompts
         if chosen is None:
             _list(own, as_json)
         elif preview:

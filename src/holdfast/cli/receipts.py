@@ -9,9 +9,9 @@ from .screen import CHANGED, GOOD, QUIET, STRONG, Screen
 from .words import count, minute
 
 if TYPE_CHECKING:
-    from ..person import Person
+    from ..user import User
 
-# What people know by name comes first; the rest of a receipt is the machinery that went with it.
+# What users know by name comes first; the rest of a receipt is the machinery that went with it.
 _NAMED = ("conversations", "messages", "facts", "summaries")
 _LEVELS = {
     "E0": ("nothing was deleted", CHANGED),
@@ -20,9 +20,9 @@ _LEVELS = {
 }
 
 
-def amounts(person: Person, subject: str | None) -> dict[str, int]:
+def amounts(user: User, subject: str | None) -> dict[str, int]:
     """How many conversations, messages, facts and summaries are held, of everything or of *subject*."""
-    data: dict[str, Any] = person.export()
+    data: dict[str, Any] = user.export()
     chats = [chat for chat in data["conversations"] if subject in (None, chat["subject"])]
     return {
         "conversations": len(chats),
@@ -32,9 +32,9 @@ def amounts(person: Person, subject: str | None) -> dict[str, int]:
     }
 
 
-def held(person: Person, subject: str | None) -> str:
+def held(user: User, subject: str | None) -> str:
     """``2 conversations, 14 messages, 3 facts``; empty when nothing is held."""
-    return in_words(amounts(person, subject))
+    return in_words(amounts(user, subject))
 
 
 def in_words(numbers: dict[str, int]) -> str:

@@ -31,7 +31,7 @@ from .values import plain
 from .words import label, value
 
 if TYPE_CHECKING:
-    from ..person import Person
+    from ..user import User as Owner
 
 app = commands()
 
@@ -71,9 +71,9 @@ def remember(
             exit_code=2,
         )
     with writing(store) as memory:
-        person = memory.person(user, org=org, bot=bot, subject=subject)
-        change = person.remember(text, category=category, key=key, value=value)
-        _tell(change, person, as_json, same_options(store, user, org=org, bot=bot, subject=subject))
+        owner = memory.user(user, org=org, bot=bot, subject=subject)
+        change = owner.remember(text, category=category, key=key, value=value)
+        _tell(change, owner, as_json, same_options(store, user, org=org, bot=bot, subject=subject))
     return 0
 
 
@@ -99,10 +99,10 @@ def correct(
       holdfast correct "home lives_in" Porto
     """
     with reading(store) as memory:
-        person = memory.person(user, org=org, bot=bot, subject=subject)
-        change = person.correct(which.fact(person, fact).id, value=to)
+        owner = memory.user(user, org=org, bot=bot, subject=subject)
+        change = owner.correct(which.fact(owner, fact).id, value=to)
         options = same_options(store, user, org=org, bot=bot, subject=subject)
-        _tell(change, person, as_json, options)
+        _tell(change, owner, as_json, options)
         if not as_json and change.previous is not None:
             Screen().line((f"undo: holdfast restore {change.previous.id}{options}", QUIET))
     return 0
@@ -129,10 +129,10 @@ def never_true(
       holdfast never-true "home lives_in"
     """
     with reading(store) as memory:
-        person = memory.person(user, org=org, bot=bot, subject=subject)
-        change = person.never_true(which.fact(person, fact).id)
+        owner = memory.user(user, org=org, bot=bot, subject=subject)
+        change = owner.never_true(which.fact(owner, fact).id)
         options = same_options(store, user, org=org, bot=bot, subject=subject)
-        _tell(change, person, as_json, options)
+        _tell(change, owner, as_json, options)
         if not as_json and change.fact is not None:
             Screen().line((f"undo: holdfast restore {change.fact.id}{options}", QUIET))
     return 0
@@ -161,13 +161,13 @@ def restore(
       holdfast restore fact_0123456789abcdefghjk
     """
     with reading(store) as memory:
-        person = memory.person(user, org=org, bot=bot, subject=subject)
-        change = person.restore(which.past(person, fact))
-        _tell(change, person, as_json, same_options(store, user, org=org, bot=bot, subject=subject))
+        owner = memory.user(user, org=org, bot=bot, subject=subject)
+        change = owner.restore(which.past(owner, fact))
+        _tell(change, owner, as_json, same_options(store, user, org=org, bot=bot, subject=subject))
     return 0
 
 
-def _tell(change: FactChange, person: Person, as_json: bool, options: str) -> None:
+def _tell(change: FactChange, user: Owner, as_json: bool, options: str) -> None:
     """
     What changed, and what holds at its address where that is something else.
 
@@ -175,7 +175,7 @@ def _tell(change: FactChange, person: Person, as_json: bool, options: str) -> No
         CommandError: nothing changed; the message says why.
     """
     if change.op == "rejected":
-        state = person.status().state
+        state = user.status().state
         hint = {"paused": f"`holdfast resume{options}` first", "opted-out": f"`holdfast opt-in{options}` first"}
         raise CommandError("refused", change.reason, hint=hint.get(state, "nothing was changed"))
     if as_json:
@@ -185,6 +185,6 @@ def _tell(change: FactChange, person: Person, as_json: bool, options: str) -> No
     screen.columns([change_row(change)])
     if change.op == "retracted" and change.fact is not None:
         gone = change.fact
-        for one in person.facts(gone.category):
+        for one in user.facts(gone.category):
             if one.subject == gone.subject and one.key == gone.key:
                 screen.line((f"{label(one)}  ", NAME), (value(one), STRONG), ("  holds again", GOOD))

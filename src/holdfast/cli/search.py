@@ -47,14 +47,14 @@ def search(
       holdfast search budget --kind fact --explain
     """
     with reading(store) as memory:
-        person = memory.person(user, org=org, bot=bot, subject=subject)
+        owner = memory.user(user, org=org, bot=bot, subject=subject)
         kinds = {"kinds": tuple(kind)} if kind else {}
-        hits = person.search(query, limit=limit, conversation=conversation, explain=explain, **kinds)  # type: ignore[arg-type]
+        hits = owner.search(query, limit=limit, conversation=conversation, explain=explain, **kinds)  # type: ignore[arg-type]
         if as_json:
             print_json(plain(hits))
             return 0
         if not hits:
-            known = bool(person.conversations())
+            known = bool(owner.conversations())
             why = "other words may find more" if known else who_is_there(memory, org, bot, user)
             print(f"nothing found; {why}", file=sys.stderr)
     screen = Screen()

@@ -196,7 +196,7 @@ def keys(
     """
     List the keys that open the server; make or revoke one.
 
-    operator may everything, in every org. app may everything about the people of its org. user sees
+    operator may everything, in every org. app may everything about the users of its org. user sees
     and mends what is held about one user; subject the same about one subject alone. A key is shown once.
 
     \b

@@ -66,7 +66,7 @@ def demo(
     """
     Read the bundled conversations and show what is remembered of them.
 
-    The memory is a file that you can go on with; running the demo again begins it anew. The people
+    The memory is a file that you can go on with; running the demo again begins it anew. The users
     in the conversations do not exist.
 
     \b
@@ -91,7 +91,7 @@ def demo(
         screen = Screen()
         _opening(screen, store, memory, stories, report, spent_s)
         for user in dict.fromkeys(story.user for story in stories):
-            _person(screen, memory, user)
+            _user(screen, memory, user)
         _summaries(screen, memory, stories)
         _isolation(screen, memory, stories)
         _context(screen, memory, stories[0])
@@ -127,7 +127,7 @@ def _begin_anew(store: str, stories: list[Story]) -> None:
     if not on_server and not path.exists():
         return
     with open_memory(store) as memory:
-        ours = not memory.people(limit=1) if on_server else _is_a_demo(memory, stories)
+        ours = not memory.users(limit=1) if on_server else _is_a_demo(memory, stories)
     if not ours:
         raise CommandError(
             "not-a-demo",
@@ -139,12 +139,12 @@ def _begin_anew(store: str, stories: list[Story]) -> None:
 
 
 def _is_a_demo(memory: Memory, stories: list[Story]) -> bool:
-    """Whether nobody but the bundled people is in it, and every bundled conversation begins as it should."""
-    if {user for _, user, _ in memory.people()} - {story.user for story in stories}:
+    """Whether nobody but the bundled users is in it, and every bundled conversation begins as it should."""
+    if {user for _, user, _ in memory.users()} - {story.user for story in stories}:
         return False
     begun = [(story.chat(memory).load(limit=1), story.messages[0]["content"]) for story in stories]
     there = [(stored[0].content, first) for stored, first in begun if stored]
-    return all(content == first for content, first in there) and bool(there or not memory.people())
+    return all(content == first for content, first in there) and bool(there or not memory.users())
 
 
 def _opening(
@@ -174,12 +174,12 @@ def _opening(
     screen.line(f"  {count(total, 'message')} kept; ", *digest_words(report), (f"   {seconds(spent_s)}", QUIET))
 
 
-def _person(screen: Screen, memory: Memory, user: str) -> None:
+def _user(screen: Screen, memory: Memory, user: str) -> None:
     """What changed about one user, in full; the rest on one line each; what was not believed."""
-    person = memory.person(user)
-    facts = person.facts()
+    owner = memory.user(user)
+    facts = owner.facts()
     screen.heading(f"What is believed about {user.capitalize()}", f"{count(len(facts), 'fact')}; first what changed")
-    ever = {category: person.history(category) for category in {fact.category for fact in facts if fact.category}}
+    ever = {category: owner.history(category) for category in {fact.category for fact in facts if fact.category}}
     past = {fact.id: earlier(fact, ever.get(fact.category, [])) for fact in facts}
     changed = sorted((fact for fact in facts if past[fact.id]), key=lambda fact: fact.valid_from)
     seen = Quotes(memory, user=user, org="default", bot="default")
@@ -188,7 +188,7 @@ def _person(screen: Screen, memory: Memory, user: str) -> None:
     rest = [fact for fact in facts if fact not in changed[:FRAMES_SHOWN]]
     screen.line()
     screen.columns([[(label(fact), NAME), value(fact), (_said(fact), QUIET)] for fact in rest], indent=2)
-    _rejected(screen, person.rejected())
+    _rejected(screen, owner.rejected())
 
 
 def _said(fact: Fact) -> str:
@@ -234,7 +234,7 @@ def _isolation(screen: Screen, memory: Memory, stories: list[Story]) -> None:
     screen.heading("Who is told what", "the facts that the next reply in each chat is given")
     rows: list[Any] = []
     for story in about:
-        subjects = {fact.id: fact.subject for fact in memory.person(story.user).facts()}
+        subjects = {fact.id: fact.subject for fact in memory.user(story.user).facts()}
         made = story.chat(memory).context(story.question)
         given = [subjects.get(source.id, "?") for source in made.sources if source.kind == "fact"]
         others = [other.subject for other in about if other.subject not in (None, story.subject)]
@@ -292,11 +292,11 @@ def _as_data(memory: Memory, stories: list[Story], store: str, report: DigestRep
             }
             for story in stories
         ],
-        "people": [
+        "users": [
             {
                 "user": user,
-                "facts": plain(memory.person(user).facts()),
-                "rejected": plain(memory.person(user).rejected()),
+                "facts": plain(memory.user(user).facts()),
+                "rejected": plain(memory.user(user).rejected()),
             }
             for user in users
         ],

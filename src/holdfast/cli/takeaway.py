@@ -1,4 +1,4 @@
-"""``holdfast export``: everything about a person, to take along."""
+"""``holdfast export``: everything about a user, to take along."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def export(
       holdfast export --user ana | jq '.facts[].fact.text'
     """
     with reading(store) as memory:
-        person = memory.person(user, org=org, bot=bot)
-        there = held(person, None)
+        owner = memory.user(user, org=org, bot=bot)
+        there = held(owner, None)
         if not there:
             raise CommandError(
-                "no-person", f"nothing is held about {user!r} here", hint=who_is_there(memory, org, bot, user)
+                "no-user", f"nothing is held about {user!r} here", hint=who_is_there(memory, org, bot, user)
             )
-        data = person.export()
+        data = owner.export()
     if file is None:
         print_json(data)
         return 0

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..context.result import Context
     from ..conversation import Conversation
     from ..memory import Memory
-    from ..person import Person
+    from ..user import User
 
 HITS_SHOWN = 3
 UNKEPT_TURNS = 40
@@ -75,7 +75,7 @@ class Talk:
 
     memory: Memory
     chat: Conversation
-    person: Person
+    owner: User
     model: LanguageModel | None
     system: str | None
     budget: int | None
@@ -88,7 +88,7 @@ class Talk:
     failed: int = 0
 
     def __post_init__(self) -> None:
-        self.known = {fact.id: fact for fact in self.person.facts()}
+        self.known = {fact.id: fact for fact in self.owner.facts()}
 
     def turn(self, line: str) -> bool:
         """Take up what was typed; false when the chat is over."""
@@ -110,7 +110,7 @@ class Talk:
 
     def news(self) -> list[FactChange]:
         """What the background has learned since the last turn; told, unless it is for a program."""
-        now = {fact.id: fact for fact in self.person.facts()}
+        now = {fact.id: fact for fact in self.owner.facts()}
         ended = {_place(fact): fact for id, fact in self.known.items() if id not in now}
         changes: list[FactChange] = []
         for fact in (fact for id, fact in now.items() if id not in self.known):
@@ -124,7 +124,7 @@ class Talk:
     def _say(self, said: str) -> None:
         receipt = self.chat.append({"role": "user", "content": said})
         self._tell(receipt.changes)
-        self.known = {fact.id: fact for fact in self.person.facts()}
+        self.known = {fact.id: fact for fact in self.owner.facts()}
         if receipt.skipped and not self.as_json:
             self.screen.line((f"  not kept: memory is {receipt.skipped}", QUIET))
         if receipt.discarded and not self.as_json:
@@ -171,7 +171,7 @@ class Talk:
 
     def _nearest(self, said: str, receipt: Receipt) -> None:
         """Without a model: what memory finds for it, which is what a model would be told."""
-        hits = [hit for hit in self.person.search(said, limit=HITS_SHOWN + 1) if hit.seq not in receipt.seqs]
+        hits = [hit for hit in self.owner.search(said, limit=HITS_SHOWN + 1) if hit.seq not in receipt.seqs]
         self.screen.columns(
             [[(hit.kind, NAME), (one_line(hit.text)[:200], QUIET)] for hit in hits[:HITS_SHOWN]], indent=5
         )
@@ -198,7 +198,7 @@ class Talk:
             self.screen.line(("  nothing is believed yet", QUIET))
 
     def _search(self, words: str) -> None:
-        hits = self.person.search(words, limit=5) if words else []
+        hits = self.owner.search(words, limit=5) if words else []
         self.screen.columns([[(hit.kind, NAME), one_line(hit.text)[:200]] for hit in hits], indent=2)
         if not hits:
             self.screen.line(("  nothing found" if words else "  write /search and what to look for", QUIET))

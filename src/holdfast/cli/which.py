@@ -11,24 +11,24 @@ from .plain import CommandError, one_line
 from .words import address, label, value
 
 if TYPE_CHECKING:
-    from ..person import Person
+    from ..user import User
 
 FACT_HELP = "Its address (home, or 'home lives_in'), its value, or its id (holdfast facts --ids)."
 SHOWN = 6
 _LEAST_ID_CHARS = 8
 
 
-def fact(person: Person, given: str) -> Fact:
+def fact(user: User, given: str) -> Fact:
     """
     The one live fact that *given* means.
 
     Raises:
         CommandError: none is meant, or several could be.
     """
-    return _only(person.facts(), given, "nothing is believed that is called", "`holdfast facts --ids` lists them")
+    return _only(user.facts(), given, "nothing is believed that is called", "`holdfast facts --ids` lists them")
 
 
-def past(person: Person, given: str) -> str:
+def past(user: User, given: str) -> str:
     """
     The id of the fact that *given* means and that is not believed any more; the latest of its address.
 
@@ -38,7 +38,7 @@ def past(person: Person, given: str) -> str:
     if given.startswith("fact_"):
         return given
     category, _, key = given.replace("/", " ").partition(" ")
-    ended = [old for old in person.history(category, key.strip() or None) if not old.live]
+    ended = [old for old in user.history(category, key.strip() or None) if not old.live]
     if not ended:
         raise CommandError(
             "no-fact",

@@ -36,9 +36,9 @@ def why(
       holdfast why shellfish --json
     """
     with reading(store) as memory:
-        person = memory.person(user, org=org, bot=bot, subject=subject)
-        found = which.fact(person, fact)
-        past = earlier(found, person.history(found.category)) if found.category else []
+        owner = memory.user(user, org=org, bot=bot, subject=subject)
+        found = which.fact(owner, fact)
+        past = earlier(found, owner.history(found.category)) if found.category else []
         if as_json:
             print_json({"fact": plain(found), "replaced": plain(past)})
             return 0
@@ -63,7 +63,7 @@ def why(
         )
         screen.line()
         options = same_options(store, user, org=org, bot=bot, subject=subject)
-        called = shlex.quote(address(found) if which.matching(person.facts(), address(found)) == [found] else found.id)
+        called = shlex.quote(address(found) if which.matching(owner.facts(), address(found)) == [found] else found.id)
         changed: list[list[Piece]] = [
             [f"  holdfast correct {called} VALUE{options}", ("something else held all along", QUIET)]
         ]

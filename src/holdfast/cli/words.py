@@ -1,4 +1,4 @@
-"""Numbers, times and facts as people read them.  Times are UTC."""
+"""Numbers, times and facts as users read them.  Times are UTC."""
 
 from __future__ import annotations
 

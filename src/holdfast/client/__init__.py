@@ -15,9 +15,9 @@ try:
 except ModuleNotFoundError as error:
     raise ImportError("holdfast.client needs httpx2: pip install 'holdfast[client]'") from error
 
-from .aio import AsyncAccess, AsyncClient, AsyncConversation, AsyncPerson, AsyncPrompts
+from .aio import AsyncAccess, AsyncClient, AsyncConversation, AsyncPrompts, AsyncUser
 from .errors import NotAllowed, TooOften, Unreachable
-from .memory import Access, Client, Conversation, Person, Prompts
+from .memory import Access, Client, Conversation, Prompts, User
 
 del _httpx2
 
@@ -26,13 +26,13 @@ __all__ = [
     "AsyncAccess",
     "AsyncClient",
     "AsyncConversation",
-    "AsyncPerson",
     "AsyncPrompts",
+    "AsyncUser",
     "Client",
     "Conversation",
     "NotAllowed",
-    "Person",
     "Prompts",
     "TooOften",
     "Unreachable",
+    "User",
 ]

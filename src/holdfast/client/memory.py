@@ -20,10 +20,10 @@ from .calls import OWN, RAW, Call, Whose, part
 from .conversation import Chat, Conversation
 from .errors import NotAllowed
 from .following import Following
-from .person import Person, Prompts
+from .user import Prompts, User
 from .wire import Wire
 
-__all__ = ["Access", "Client", "Conversation", "Person", "Prompts"]
+__all__ = ["Access", "Client", "Conversation", "Prompts", "User"]
 
 DIGEST_S = 50.0
 
@@ -90,17 +90,17 @@ class Client:
         name = secrets.token_hex(8) if id is None else checked_name("conversation id", id)
         return Conversation(self._wire, Chat(whose_of(org, bot, user, subject), name, incognito), strategy)
 
-    def person(self, user: str, *, org: str = "default", bot: str = "default", subject: str | None = None) -> Person:
-        """What is held about one user; see `holdfast.Memory.person`."""
-        return Person(self._wire, whose_of(org, bot, user, subject))
+    def user(self, user: str, *, org: str = "default", bot: str = "default", subject: str | None = None) -> User:
+        """What is held about one user; see `holdfast.Memory.user`."""
+        return User(self._wire, whose_of(org, bot, user, subject))
 
-    def import_(self, data: Mapping[str, Any]) -> Person:
-        """Take back what `Person.export` returned, into the person that it names; see `holdfast.Memory.import_`."""
+    def import_(self, data: Mapping[str, Any]) -> User:
+        """Take back what `User.export` returned, into the user that it names; see `holdfast.Memory.import_`."""
         if not isinstance(data, Mapping):
-            raise BadInput("this is not the export of a person", hint="pass what export() returned")
+            raise BadInput("this is not the export of a user", hint="pass what export() returned")
         named = {name: checked_name(name, data.get(name)) for name in ("user", "org", "bot")}
         self._wire.do(Call("POST", "/v1/import", RAW, body=dict(data), org=named["org"]))
-        return Person(self._wire, whose_of(named["org"], named["bot"], named["user"], None))
+        return User(self._wire, whose_of(named["org"], named["bot"], named["user"], None))
 
     def digest(self, timeout_s: float | None = None) -> DigestReport:
         """Run all background work that is due now, on the server; for operators."""
@@ -181,10 +181,10 @@ class Client:
         bot: str | None = None,
         since: date | None = None,
         until: date | None = None,
-        most_people: int = 1_000,
+        most_users: int = 1_000,
     ) -> Metrics:
         """How well memory serves, counted from what is stored; for operators.  See `holdfast.Memory.metrics`."""
-        query = {"org": org, "bot": bot, "since": since, "until": until, "most_people": most_people}
+        query = {"org": org, "bot": bot, "since": since, "until": until, "most_users": most_users}
         return self._wire.send(Call("GET", "/v1/metrics", Metrics, query=query))
 
     def stats(self) -> StoreStats:
@@ -200,10 +200,10 @@ class Client:
         """Keys for those who ask over the network: make, list, revoke, check."""
         return Access(self._wire)
 
-    def people(self, *, limit: int = 1000, after: tuple[str, str, str] | None = None) -> list[tuple[str, str, str]]:
+    def users(self, *, limit: int = 1000, after: tuple[str, str, str] | None = None) -> list[tuple[str, str, str]]:
         """``(org, user, bot)`` of everybody with a memory, by key; for operators."""
         query = {} if after is None else {"after": list(after)}
-        found = self._wire.pages(Call("GET", "/v1/people", RAW, query=query), RAW, limit)
+        found = self._wire.pages(Call("GET", "/v1/users", RAW, query=query), RAW, limit)
         return [(one["org"], one["user"], one["bot"]) for one in found]
 
     def events(

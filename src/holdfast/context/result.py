@@ -89,7 +89,7 @@ class Context:
         return anthropic_request(self.messages, self.stable_messages)
 
     def to_text(self) -> str:
-        """The same as plain text with a heading per section, for models without roles and for people."""
+        """The same as plain text with a heading per section, for models without roles and for users."""
         parts = [f"# {section.name}\n{section.text}" for section in self.sections if section.text]
         return "\n\n".join(parts)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 CLS, SEP, UNKNOWN = 101, 102, 100
 
-# What can still hold the first tokens of any text that people write.  A megabyte costs no more than this.
+# What can still hold the first tokens of any text that users write.  A megabyte costs no more than this.
 MAX_CHARS = 8_192
 MAX_WORD_CHARS = 100
 CACHED_WORDS, CACHED_WORD_CHARS = 20_000, 32

@@ -20,10 +20,10 @@ from typing import Any, Literal
 from ..errors import BadInput, TooLarge
 from .jsonl import BadLine, Survey, survey
 
-Format = Literal["lines", "person", "messages", "chatgpt", "claude"]
+Format = Literal["lines", "user", "messages", "chatgpt", "claude"]
 LABELS: dict[Format, str] = {
     "lines": "JSONL, one message a line",
-    "person": "what Holdfast exported of a person",
+    "user": "what Holdfast exported of a user",
     "messages": "a list of messages",
     "chatgpt": "ChatGPT export",
     "claude": "Claude export",
@@ -62,7 +62,7 @@ class Found:
     kinds: Counter[str] = field(default_factory=Counter)
     first_at: str = ""
     last_at: str = ""
-    person: str = ""
+    user: str = ""
 
 
 def detect(path: Path) -> Format:
@@ -101,9 +101,9 @@ def look(path: Path, conversation: str, mapped: Mapped, into: Path) -> Found:
         BadInput, TooLarge: it cannot be read.
     """
     found = Found(detect(path))
-    if found.format == "person":
+    if found.format == "user":
         document = next(_documents(path))[1]
-        found.person = str(document.get("user", ""))
+        found.user = str(document.get("user", ""))
         return found
     with into.open("wb") as out:
         for line in _lines(path, found):
@@ -116,8 +116,8 @@ def look(path: Path, conversation: str, mapped: Mapped, into: Path) -> Found:
     return found
 
 
-def person_in(path: Path) -> dict[str, Any]:
-    """The export of a person that a file holds."""
+def user_in(path: Path) -> dict[str, Any]:
+    """The export of a user that a file holds."""
     document: dict[str, Any] = next(_documents(path))[1]
     return document
 
@@ -174,8 +174,8 @@ class NotOneDocument(ValueError):
 
 def _of_document(document: Any) -> Format:
     if isinstance(document, dict):
-        if document.get("format") == "holdfast-person":
-            return "person"
+        if document.get("format") == "holdfast-user":
+            return "user"
         if isinstance(document.get("messages"), list):
             return "messages"
         document = [document]

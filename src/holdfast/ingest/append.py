@@ -13,7 +13,7 @@ from typing import Literal
 from ..clock import to_ms
 from ..config import Config
 from ..errors import KeyReused
-from ..store.protocol import ConversationRow, DocRow, MessageRow, PersonRow, WriteView
+from ..store.protocol import ConversationRow, DocRow, MessageRow, UserRow, WriteView
 from ..types import Message
 from .pace import reading_due
 from .prepare import Prepared
@@ -77,15 +77,15 @@ def append(
                 hint="use a new key for a new message",
             )
         return Appended(before[1], before[2], duplicate=True)
-    person = view.person()
-    if person == PersonRow():  # somebody new, or erased: no cache may take the counters for those of before
-        person = replace(person, epoch=now_ms)
+    user = view.user()
+    if user == UserRow():  # somebody new, or erased: no cache may take the counters for those of before
+        user = replace(user, epoch=now_ms)
     row = view.conversation() or _fresh(view, prepared, now_ms)
-    rows, docs, after = _number(prepared, row, person, config, now_ms)
+    rows, docs, after = _number(prepared, row, user, config, now_ms)
     if not orders.digest:
         after = replace(after, extracted_seq=after.next_seq - 1)
     after = _unread(after, rows, orders)
-    view.save_person(replace(person, next_doc=person.next_doc + len(rows), version=person.version + 1), now_ms)
+    view.save_user(replace(user, next_doc=user.next_doc + len(rows), version=user.version + 1), now_ms)
     view.save_conversation(after)
     view.add_messages(rows)
     view.add_docs(docs)
@@ -114,7 +114,7 @@ def _fresh(view: WriteView, prepared: Sequence[Prepared], now_ms: int) -> Conver
 
 
 def _number(
-    prepared: Sequence[Prepared], row: ConversationRow, person: PersonRow, config: Config, now_ms: int
+    prepared: Sequence[Prepared], row: ConversationRow, user: UserRow, config: Config, now_ms: int
 ) -> tuple[list[MessageRow], list[DocRow], ConversationRow]:
     """Give each message its number, its sitting (a long silence opens the next) and its document."""
     gap_ms = config.chunk_gap_minutes * 60_000
@@ -122,7 +122,7 @@ def _number(
     docs: list[DocRow] = []
     session, last_at = row.session, row.last_at
     for offset, item in enumerate(prepared):
-        at, seq, doc = _at(item.message), row.next_seq + offset, person.next_doc + offset
+        at, seq, doc = _at(item.message), row.next_seq + offset, user.next_doc + offset
         if at - last_at >= gap_ms:
             session += 1
         last_at = at

@@ -1,7 +1,7 @@
 """
 May it be kept, and may it be used?  Pure.
 
-A person chooses for everything (subject ``""``) and may choose more strictly for one subject.  Where
+A user chooses for everything (subject ``""``) and may choose more strictly for one subject.  Where
 nothing was chosen, memory is active.
 """
 
@@ -18,7 +18,7 @@ _STRICTNESS: tuple[ConsentState, ...] = ("active", "paused", "opted-out")
 
 def effective(chosen: Iterable[tuple[str, str]], subject: str | None) -> ConsentState:
     """
-    The strictest of the ``(subject, state)`` that hold for *subject*; ``None`` asks for the person as a whole.
+    The strictest of the ``(subject, state)`` that hold for *subject*; ``None`` asks for the user as a whole.
 
     Only what was chosen for all subjects and for this very one counts.
     """

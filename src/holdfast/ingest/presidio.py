@@ -1,4 +1,4 @@
-"""presidio's recognizers as a detector: names, phone numbers, addresses and what else a person may not want kept."""
+"""presidio's recognizers as a detector: names, phone numbers, addresses and what else a user may not want kept."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class PresidioDetector:
         Ask *analyzer* for *entities*.
 
         Args:
-            entities: presidio's names, such as ``PERSON`` or ``PHONE_NUMBER``; all that it knows when none is given.
-            kind: the word for people, as in ``[phone removed]``.
+            entities: presidio's names, such as ``USER`` or ``PHONE_NUMBER``; all that it knows when none is given.
+            kind: the word for users, as in ``[phone removed]``.
             analyzer: a ``presidio_analyzer.AnalyzerEngine``.  Without one presidio makes its own, for which
                 it downloads a language model on first use.
             language: in which the texts are read.

@@ -20,7 +20,7 @@ from ..types import Detector, Message
 from .credentials import key_spans, password_spans, pem_spans
 
 MASK = "\u2588"
-MOST_GROUPS = 7  # into which people cut the number of a card
+MOST_GROUPS = 7  # into which users cut the number of a card
 
 _DIGITS = re.compile(r"(?<!\d)\d(?:[ \u00a0.\-]?\d)+(?!\d)")
 _TWO_DIGITS = re.compile(r"\d\d")
@@ -88,7 +88,7 @@ def masked(text: str, detectors: Sequence[Detector] = ()) -> str:
 
 
 def told(text: str, detectors: Sequence[Detector] = ()) -> str:
-    """*text* for people, and for storage when messages are redacted: ``[card removed]``."""
+    """*text* for users, and for storage when messages are redacted: ``[card removed]``."""
     return _filled(text, find(text, detectors), lambda span, found: f"[{span.kind} removed]")
 
 

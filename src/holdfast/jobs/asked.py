@@ -34,7 +34,7 @@ class Asked:
         return self.asking.config
 
     def prompt(self, scope: Scope, name: str) -> Prompt:
-        """The instructions of that name, as they hold for the scope's person."""
+        """The instructions of that name, as they hold for the scope's user."""
         return self.store.read(scope, lambda view: worded(view, name))
 
     def hold(self, job: Job, scope: Scope) -> None:

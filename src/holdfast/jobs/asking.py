@@ -29,7 +29,7 @@ class Asking:
     """
     One model, as every part of the background work asks it; safe to use from any thread.
 
-    ``label`` stands for its name where others read, for models that people brought.
+    ``label`` stands for its name where others read, for models that users brought.
     """
 
     store: Store
@@ -42,7 +42,7 @@ class Asking:
     pace: Pace = field(init=False)
 
     def __post_init__(self) -> None:
-        budgets = (self.config.budget, self.config.budget_org, self.config.budget_person)
+        budgets = (self.config.budget, self.config.budget_org, self.config.budget_user)
         in_money = any(budget is not None and budget.usd_per_day is not None for budget in budgets)
         if in_money and self.price(1, 1) is None:
             name = self.model.name
@@ -119,7 +119,7 @@ class Asking:
 
 
 def failure(error: ModelError) -> str:
-    """What kind of failure it was: a bad answer, one that time or only a person mends, or none of these."""
+    """What kind of failure it was: a bad answer, one that time or only a user mends, or none of these."""
     if isinstance(error, BadAnswer):
         return "bad-answer"
     return "setup" if error.setup else "transient" if error.transient else "refused"

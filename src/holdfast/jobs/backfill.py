@@ -31,7 +31,7 @@ Progress = Callable[[BackfillReport], None]
 class Wanted:
     """What one call is to do: for whom, which layers, at most how many ranges, how slowly."""
 
-    person: Scope | None
+    user: Scope | None
     layers: Sequence[str]
     limit: int | None
     delay_ms: int
@@ -49,7 +49,7 @@ class _Stop(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Backfiller:
-    """Backfills one store; ``rebuilder`` tells who makes a person's rows, ``catch_up`` does the work that is due."""
+    """Backfills one store; ``rebuilder`` tells who makes a user's rows, ``catch_up`` does the work that is due."""
 
     store: Store
     rebuilder: Callable[[Scope], Rebuilder]
@@ -62,7 +62,7 @@ class Backfiller:
         if isinstance(wanted.delay_ms, bool) or not isinstance(wanted.delay_ms, int) or wanted.delay_ms < 0:
             raise BadInput(f"delay_ms must be a whole number of at least 0, not {wanted.delay_ms!r}")
         report = BackfillReport(dry_run=wanted.dry_run)
-        for scope in self._conversations(wanted.person):
+        for scope in self._conversations(wanted.user):
             try:
                 report = self._conversation(scope, wanted, report)
             except Conflict:  # paused or erased meanwhile
@@ -72,15 +72,15 @@ class Backfiller:
                 return replace(stop.report, reasons=(*stop.report.reasons, where))
         return report
 
-    def _conversations(self, person: Scope | None) -> Iterator[Scope]:
-        """Every conversation of one person, or of all, whose owner did not pause memory."""
-        for one in self._people() if person is None else [person]:
+    def _conversations(self, user: Scope | None) -> Iterator[Scope]:
+        """Every conversation of one user, or of all, whose owner did not pause memory."""
+        for one in self._users() if user is None else [user]:
             rows = self.store.read(one, lambda view: view.conversations())
             yield from (one.about(row.subject).within(row.conversation) for row in rows)
 
-    def _people(self) -> Iterator[Scope]:
+    def _users(self) -> Iterator[Scope]:
         after = None
-        while page := self.store.people(limit=_PAGE, after=after):
+        while page := self.store.users(limit=_PAGE, after=after):
             yield from (Scope(org, bot, user) for org, user, bot in page)
             after = page[-1]
 

@@ -155,7 +155,7 @@ class Consolidate:
                 stored = everywhere.vectors(Partition(subject, "fact"), self.embedder.id)
                 made = dequantize([(scale, data) for _, scale, data in stored], self.embedder.dim)
                 vectors |= {ids[doc]: made[n] for n, (doc, _, _) in enumerate(stored) if doc in ids}
-        return Seen(view.person().epoch, rows, kept_apart(ever), vectors)
+        return Seen(view.user().epoch, rows, kept_apart(ever), vectors)
 
     def _cosines(self, seen: Seen) -> Cosines:
         if self.embedder is None or len(seen.rows) < 2:
@@ -191,7 +191,7 @@ class Consolidate:
         if job is not None:
             still_mine(view, job, seen.epoch)
         open_now = {row.fact.id for row in open_facts(view)}
-        if view.person().epoch != seen.epoch or not open_now.issuperset(row.fact.id for row in cluster):
+        if view.user().epoch != seen.epoch or not open_now.issuperset(row.fact.id for row in cluster):
             return None
         whole = put_together(
             view,
@@ -206,5 +206,5 @@ class Consolidate:
             return None
         everywhere = view.at(None, None)
         if self.embedder is not None:
-            everywhere.want("embed", "", wanted=view.person().version, run_at_ms=now_ms, now_ms=now_ms)
+            everywhere.want("embed", "", wanted=view.user().version, run_at_ms=now_ms, now_ms=now_ms)
         return Merged(whole.fact, tuple(row.fact for row in sources_of(everywhere, whole)))

@@ -81,7 +81,7 @@ class ReadFacts:
         read = [masked_message(message, hide) for message in messages]
         before = before and masked_message(before, hide)
         never = [topic for _, topic in view.topics()]
-        return Reading(view.person().epoch, read, before, view.facts(), names, never)
+        return Reading(view.user().epoch, read, before, view.facts(), names, never)
 
     def reading_of(self, view: ReadView, message: Message) -> Reading:
         """The snapshot for reading one message again, after it was edited."""
@@ -208,7 +208,7 @@ def names_of(view: ReadView, messages: Sequence[Message] = ()) -> dict[str, int]
 
 def speaker_subject(message: Message, user: str, names: Mapping[str, int]) -> str:
     """
-    Whose "I" it is: the user's, or, in a chat among several people, the named other's.
+    Whose "I" it is: the user's, or, in a chat among several users, the named other's.
 
     The user is whoever bears the user's id as a name; failing that, whoever spoke first.
     """

@@ -20,9 +20,9 @@ from ..types import Budget
 
 DAY_MS = 86_400_000
 NANO = 10**9
-# So long totals across people are taken from memory; what other processes use meanwhile is seen later.
+# So long totals across users are taken from memory; what other processes use meanwhile is seen later.
 TOTALS_SECONDS = 10.0
-# So long nobody is asked after a fault that only a person can mend, unless the memory is opened anew.
+# So long nobody is asked after a fault that only a user can mend, unless the memory is opened anew.
 SETUP_WAIT_MS = 15 * 60_000
 MOST_WAIT_MS = 10 * 60_000
 
@@ -82,8 +82,8 @@ class Gate:
         if config.budget_org is not None:
             row = self._of_the_day(day).get(scope.org)
             yield f"org {scope.org!r}", config.budget_org, [row] if row else []
-        if config.budget_person is not None:
-            yield "this person", config.budget_person, self._store.read(scope, lambda view: view.usage(since=day))
+        if config.budget_user is not None:
+            yield "this user", config.budget_user, self._store.read(scope, lambda view: view.usage(since=day))
 
     def _of_the_day(self, day: str) -> dict[str, UsageRow]:
         with self._lock:

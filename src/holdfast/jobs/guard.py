@@ -21,5 +21,5 @@ def still_mine(view: WriteView, job: Job, epoch: int) -> None:
         FenceLost: the work is discarded; the job is run again by whoever holds it, from what is
             stored then.
     """
-    if not view.holds(job) or view.person().epoch != epoch:
+    if not view.holds(job) or view.user().epoch != epoch:
         raise FenceLost

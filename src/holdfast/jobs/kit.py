@@ -1,8 +1,8 @@
 """
 The background work as one model does it, or the rules alone; and whose work is done with which.
 
-Everything that a model makes is made by the handlers of one kit, so a person's own model reads, tells and joins for
-that person and for nobody else.
+Everything that a model makes is made by the handlers of one kit, so a user's own model reads, tells and joins for
+that user and for nobody else.
 """
 
 from __future__ import annotations
@@ -105,10 +105,10 @@ def kit_of(parts: Parts, model: LanguageModel | None, label: str = "") -> Kit:
 
 class Kits:
     """
-    The kit for each person; safe to use from any thread.
+    The kit for each user; safe to use from any thread.
 
     ``usual`` is that of the memory's own model, for everybody who brought none.  ``handlers`` are those of a queue,
-    and leave each job to the kit of its person.
+    and leave each job to the kit of its user.
     """
 
     def __init__(self, parts: Parts, model: LanguageModel | None, own: OwnModels) -> None:
@@ -119,7 +119,7 @@ class Kits:
         self.handlers = _Handlers(self._run, self.usual.handlers, own)
 
     def of(self, scope: Scope) -> Kit:
-        """The kit for a person: with their own model, their org's, or the memory's."""
+        """The kit for a user: with their own model, their org's, or the memory's."""
         row = self._own.row(scope.org, scope.user)
         if row is None:
             return self.usual
@@ -138,14 +138,14 @@ class Kits:
         return made
 
     def reads(self, scope: Scope) -> Reads:
-        """When a model reads a person's messages for facts; ``""``: never."""
+        """When a model reads a user's messages for facts; ``""``: never."""
         return self.of(scope).reads
 
     def _run(self, job: Job) -> DigestReport:
         handlers = self.of(scope_of(job)).handlers
         if job.kind not in handlers:  # their key is gone since the work was ordered
             until_ms = self._parts.now_ms() + SETUP_WAIT_MS
-            raise NotNow("there is no model for this person", until_ms, hint="set a key, or open the memory with llm=…")
+            raise NotNow("there is no model for this user", until_ms, hint="set a key, or open the memory with llm=…")
         return handlers[job.kind](job)
 
 

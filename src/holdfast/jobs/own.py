@@ -47,7 +47,7 @@ class Shut:
 
 
 class OwnModels:
-    """The keys that people and orgs brought, as models; safe to use from any thread."""
+    """The keys that users and orgs brought, as models; safe to use from any thread."""
 
     def __init__(self, store: Store, config: Config, clock: Callable[[], float] = time.monotonic) -> None:
         self._store, self._config, self._clock = store, config, clock

@@ -22,7 +22,7 @@ WAITING = "waiting"
 
 
 def told(job: Job, now_ms: int) -> Job:
-    """The job as people are shown it: ``waiting`` while its model may not be asked, and its reason says why."""
+    """The job as users are shown it: ``waiting`` while its model may not be asked, and its reason says why."""
     waits = job.state == "ready" and job.run_at_ms > now_ms and job.reason.startswith(f"{WAITING}:")
     return replace(job, state=WAITING) if waits else job
 
@@ -54,9 +54,9 @@ class Queue:
     idle: threading.Event = field(default_factory=threading.Event)
     observed: Observed = field(default_factory=Observed)
 
-    def claim(self, *, kinds: Sequence[str] = (), person: Scope | None = None, ahead_ms: int = 0) -> Job | None:
-        """One job that is due, or of *person* within *ahead_ms*, leased to this worker; ``None`` when there is none."""
-        if self.idle.is_set() and person is None:
+    def claim(self, *, kinds: Sequence[str] = (), user: Scope | None = None, ahead_ms: int = 0) -> Job | None:
+        """One job that is due, or of *user* within *ahead_ms*, leased to this worker; ``None`` when there is none."""
+        if self.idle.is_set() and user is None:
             due_ms = self.store.next_due_ms()  # one look for all kinds, as each look asks every node of a cluster
             if due_ms is None or due_ms > self.now_ms():
                 return None
@@ -66,14 +66,14 @@ class Queue:
                 worker=self.worker,
                 lease_ms=self.lease_ms,
                 kinds=(kind,),
-                person=person,
+                user=user,
                 ahead_ms=ahead_ms,
             )
             if job is not None:
                 self.idle.clear()
                 self.observed("claim", job.kind, 1)
                 return job
-        if person is None and not kinds:
+        if user is None and not kinds:
             self.idle.set()
         return None
 

@@ -185,7 +185,7 @@ class Rebuilder:
         assert self.embedder is not None
         everybody, name = scope.about(None), self.embedder.id
         while True:
-            epoch, texts = self.remake.store.read(everybody, lambda view: (view.person().epoch, view.texts(docs)))
+            epoch, texts = self.remake.store.read(everybody, lambda view: (view.user().epoch, view.texts(docs)))
             there = [doc for doc in docs if (doc.kind, doc.doc) in texts]
             told = [masked(texts[doc.kind, doc.doc], self.remake.config.detectors) for doc in there]
             pairs = quantize(self.embedder.embed(told)) if told else []
@@ -197,8 +197,8 @@ class Rebuilder:
         if not undisturbed(view, epoch):
             return False
         view.add_vectors(rows)
-        person = view.person()
-        view.save_person(replace(person, version=person.version + 1), self.remake.now_ms())
+        user = view.user()
+        view.save_user(replace(user, version=user.version + 1), self.remake.now_ms())
         return True
 
     def rebuilds(self, scope: Scope) -> list[Rebuilt]:

@@ -1,9 +1,9 @@
 """
 Order new vectors for everybody whose vectors another embedder made.
 
-Who was embedded by whom stands on the person's row, so that the look takes microseconds when nobody
+Who was embedded by whom stands on the user's row, so that the look takes microseconds when nobody
 is left, whatever the population.  The job is the same as for new messages: it embeds all of a
-person's documents whose current vector is not by the embedder of this memory.
+user's documents whose current vector is not by the embedder of this memory.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from ..embed.protocol import Embedder
 from ..scope import Scope
 from ..store.protocol import Store, WriteView
 
-PEOPLE_AT_ONCE = 100
+USERS_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Reembed:
-    """Looks for people of another embedder, and orders what they need."""
+    """Looks for users of another embedder, and orders what they need."""
 
     store: Store
     embedder: Embedder
     now_ms: Callable[[], int]
 
     def order(self) -> int:
-        """How many people were found; each is found once."""
+        """How many users were found; each is found once."""
         found = 0
-        while people := self.store.people_embedded_otherwise(self.embedder.id, limit=PEOPLE_AT_ONCE):
-            for org, user, bot in people:
+        while users := self.store.users_embedded_otherwise(self.embedder.id, limit=USERS_AT_ONCE):
+            for org, user, bot in users:
                 self.store.write(Scope(org, bot, user, None), self._order_for)
-            found += len(people)
+            found += len(users)
         return found
 
     def _order_for(self, view: WriteView) -> None:
         if view.unembedded(self.embedder.id, limit=1):
             now_ms = self.now_ms()
-            view.want("embed", "", wanted=view.person().version, run_at_ms=now_ms, now_ms=now_ms)
+            view.want("embed", "", wanted=view.user().version, run_at_ms=now_ms, now_ms=now_ms)
         view.note_embedder(self.embedder.id)

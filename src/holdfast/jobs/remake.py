@@ -89,7 +89,7 @@ class Remake:
 
     def look(self, view: ReadView, level: int, start_seq: int) -> Told:
         """The live summary of a level that begins at *start_seq*, and its sources."""
-        epoch, rows = view.person().epoch, view.summary_rows()
+        epoch, rows = view.user().epoch, view.summary_rows()
         row = next((r for r in rows if r.live and (r.summary.level, r.summary.start_seq) == (level, start_seq)), None)
         if row is None:
             return Told(epoch, None, [], [])
@@ -220,19 +220,19 @@ def undisturbed(view: ReadView, epoch: int) -> bool:
     Whether nothing was erased since *epoch*.
 
     Raises:
-        Conflict: the person does not want anything written.
+        Conflict: the user does not want anything written.
     """
     check_active(view)
-    return view.person().epoch == epoch
+    return view.user().epoch == epoch
 
 
 def check_active(view: ReadView) -> None:
     """
     Raises:
-        Conflict: memory is paused, or the person opted out.
+        Conflict: memory is paused, or the user opted out.
     """
     if effective([(row.subject, row.state) for row in view.consent()], view.scope.subject) != "active":
-        raise Conflict("the person does not want anything written now", hint="resume() first")
+        raise Conflict("the user does not want anything written now", hint="resume() first")
 
 
 def same_place(one: Summary, other: Summary) -> bool:

@@ -98,4 +98,4 @@ def takes_up(reply: str, item: str, question: str) -> bool:
 
 
 def _place(scope: Scope) -> Place:
-    return (*scope.person, scope.subject, scope.conversation)
+    return (*scope.user_key, scope.subject, scope.conversation)

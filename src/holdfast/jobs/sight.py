@@ -101,7 +101,7 @@ class Looking:
         messages = messages if whole else _window(messages)
         facts = view.facts()
         return Sight(
-            epoch=view.person().epoch,
+            epoch=view.user().epoch,
             row=row,
             messages=messages,
             before=[message for message in shown if message.seq < start],

@@ -83,10 +83,10 @@ class CloseChunks:
     def _snapshot(self, view: ReadView) -> _Open:
         row = view.conversation()
         if row is None:
-            return _Open(view.person().epoch, None, [], [])
+            return _Open(view.user().epoch, None, [], [])
         found = view.messages(start_seq=row.chunk_start, limit=WINDOW_MESSAGES)
         messages = [masked_message(message, self.config.detectors) for message in found]
-        return _Open(view.person().epoch, row, messages, view.summaries())
+        return _Open(view.user().epoch, row, messages, view.summaries())
 
     def _due_chunks(self, seen: _Open) -> list[Chunk]:
         if seen.row is None or not seen.messages:
@@ -203,12 +203,12 @@ class CloseChunks:
 
 def into_index(view: WriteView, summary: Summary, subject: str, at_ms: int, now_ms: int) -> int:
     """Make a summary searchable; returns the number of its document.  ``at_ms``: when its last message was said."""
-    person = view.person()
+    user = view.user()
     counts = Counter(terms(" ".join((summary.text, *summary.themes))))
     doc = DocRow(
         subject=subject,
         kind="summary",
-        doc=person.next_doc,
+        doc=user.next_doc,
         conversation=summary.conversation,
         seq=summary.end_seq,
         ref=summary.id,
@@ -220,7 +220,7 @@ def into_index(view: WriteView, summary: Summary, subject: str, at_ms: int, now_
         chars=len(summary.text),
         signals=signals(summary.text),
     )
-    view.save_person(replace(person, next_doc=person.next_doc + 1, version=person.version + 1), now_ms)
+    view.save_user(replace(user, next_doc=user.next_doc + 1, version=user.version + 1), now_ms)
     view.add_docs([doc])
     view.add_postings((subject, "summary", term, doc.doc, count) for term, count in counts.items())
     return doc.doc

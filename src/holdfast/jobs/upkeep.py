@@ -26,7 +26,7 @@ class Upkeep:
 
     def __call__(self, job: Job) -> DigestReport:
         scope = scope_of(job).about(None)
-        epoch = self.store.read(scope, lambda view: view.person().epoch)
+        epoch = self.store.read(scope, lambda view: view.user().epoch)
 
         def work(view: WriteView) -> None:
             still_mine(view, job, epoch)

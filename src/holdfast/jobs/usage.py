@@ -10,7 +10,7 @@ from ..errors import BadInput
 from ..observing import Observed
 from ..reports import Usage
 from ..scope import Scope
-from ..store.protocol import PersonRow, Store, WriteView
+from ..store.protocol import Store, UserRow, WriteView
 from ..store.values import UsageRow
 from .gate import NANO
 
@@ -28,7 +28,7 @@ def across(
     bot: str | None = None,
 ) -> list[Usage]:
     """
-    Sums over all people, or those that are named.
+    Sums over all users, or those that are named.
 
     Raises:
         BadInput: *by* names something else than parts of the key, or a day is none.
@@ -38,9 +38,9 @@ def across(
     return [_told(key, row) for key, row in found if row.calls]
 
 
-def of_person(store: Store, scope: Scope, by: Sequence[str], since: date | None, until: date | None) -> list[Usage]:
+def of_user(store: Store, scope: Scope, by: Sequence[str], since: date | None, until: date | None) -> list[Usage]:
     """
-    The same for one person, read from their own range alone.
+    The same for one user, read from their own range alone.
 
     Raises:
         BadInput: as `across`.
@@ -104,8 +104,8 @@ def record(store: Store, scope: Scope, row: UsageRow, days: int) -> None:
     """Add a call to what stands on record, which reaches *days* back, in a transaction of its own."""
 
     def work(view: WriteView) -> None:
-        if view.person() == PersonRow():
-            return  # erased during the call: nothing of the person comes back
+        if view.user() == UserRow():
+            return  # erased during the call: nothing of the user comes back
         if not view.usage(since=row.day):
             view.remove_usage((date.fromisoformat(row.day) - timedelta(days=days)).isoformat())
         view.add_usage(row)

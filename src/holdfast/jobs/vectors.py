@@ -1,4 +1,4 @@
-"""Give every searchable document of a person its vector, in batches, outside any transaction."""
+"""Give every searchable document of a user its vector, in batches, outside any transaction."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class EmbedDocs:
 
     def _snapshot(self, view: ReadView) -> tuple[int, list[DocRow], dict[tuple[str, int], str]]:
         docs = view.unembedded(self.embedder.id, limit=BATCH_DOCS)
-        return view.person().epoch, docs, view.texts(docs)
+        return view.user().epoch, docs, view.texts(docs)
 
     def _write(self, view: WriteView, job: Job, epoch: int, rows: list[tuple[DocRow, float, bytes]]) -> bool:
         """Store a batch; a document that went away meanwhile is left out.  True when none is left."""
@@ -50,8 +50,8 @@ class EmbedDocs:
         live = [row for row in rows if (row[0].kind, row[0].doc) in waiting]
         if live:
             view.add_vectors((doc, self.embedder.id, scale, data) for doc, scale, data in live)
-            person = view.person()
-            view.save_person(replace(person, version=person.version + 1), now_ms)
+            user = view.user()
+            view.save_user(replace(user, version=user.version + 1), now_ms)
             view.renew(job, now_ms + self.lease_ms)
         if len(waiting) > len(live):
             return False

@@ -1,4 +1,4 @@
-"""In whose words a model is instructed: the library's, or a person's own."""
+"""In whose words a model is instructed: the library's, or a user's own."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ..store.protocol import ReadView
 from ..store.values import PromptRow
 
 CUSTOM = ("chunk_summary", "meta_summary", "fact_extraction")
-"""The prompts that a person may put in their own words."""
+"""The prompts that a user may put in their own words."""
 COMBINED = "combined"
 PARTS = {"For the summary": "chunk_summary", "For the facts": "fact_extraction"}
 
 
 def worded(view: ReadView, name: str) -> Prompt:
-    """The prompt *name* as it is used for the view's person from now on."""
+    """The prompt *name* as it is used for the view's user from now on."""
     return in_words(name, view.prompts() if name in CUSTOM or name == COMBINED else [])
 
 
@@ -23,7 +23,7 @@ def in_words(name: str, rows: Sequence[PromptRow]) -> Prompt:
     """
     The prompt *name* after the newest of the versions that are of it.
 
-    The one that asks for everything at once takes up what a person says about its parts.
+    The one that asks for everything at once takes up what a user says about its parts.
     """
     prompt = load(name)
     if name == COMBINED:
@@ -34,6 +34,6 @@ def in_words(name: str, rows: Sequence[PromptRow]) -> Prompt:
 
 
 def _newest(name: str, rows: Sequence[PromptRow]) -> str:
-    """A person's own words for a prompt; empty where ours are used."""
+    """A user's own words for a prompt; empty where ours are used."""
     own = [row for row in rows if row.name == name and not row.draft]
     return max(own, key=lambda row: row.version).text if own else ""

@@ -79,18 +79,18 @@ def drain(
     queue: Queue,
     *,
     kinds: Sequence[str] = (),
-    person: Scope | None = None,
+    user: Scope | None = None,
     deadline: float | None = None,
     ahead_ms: int = 0,
 ) -> DigestReport:
     """
     Run jobs until none is due or *deadline* (``time.monotonic``) has passed.
 
-    With *person* only theirs, those that fall due within *ahead_ms* as well.
+    With *user* only theirs, those that fall due within *ahead_ms* as well.
     """
     report = DigestReport()
     while deadline is None or time.monotonic() < deadline:
-        job = queue.claim(kinds=kinds, person=person, ahead_ms=ahead_ms)
+        job = queue.claim(kinds=kinds, user=user, ahead_ms=ahead_ms)
         if job is None:
             break
         report += attempt(queue, job)

@@ -124,7 +124,7 @@ class Rules:
 
     def episodes(self, scope: Scope, span: tuple[int, int]) -> Heard:
         """See the protocol."""
-        epoch = self.reader.store.read(scope, lambda view: view.person().epoch)
+        epoch = self.reader.store.read(scope, lambda view: view.user().epoch)
         return Heard(epoch, SOURCE)
 
     def effort(self, layer: str, scope: Scope, texts: Sequence[str]) -> Effort:

@@ -1,7 +1,7 @@
 """
 Where somebody's own key may be sent: to public addresses, and to those private ones that the operator allows.
 
-An address of a person's or an org's own is theirs to choose, and the request leaves from the operator's network.
+An address of a user's or an org's own is theirs to choose, and the request leaves from the operator's network.
 So its text is read strictly, with no form that two readers could take for different hosts; and what a name stands
 for is looked at again when it is connected to (`holdfast.llm.guarded`), because a name can change its mind.
 """

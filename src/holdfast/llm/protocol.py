@@ -25,7 +25,7 @@ class Request:
     """
     One call of a model.
 
-    ``system`` holds our instructions, ``text`` the people's words as data; the two are never mixed.
+    ``system`` holds our instructions, ``text`` the users's words as data; the two are never mixed.
     ``prompt`` is the digest of the instructions, which every row that they wrote names.
     ``cache_key`` is stable for the same chat and range; "" sends none.  ``before`` are the turns of a chat before
     *text*, oldest first: (``user`` or ``assistant``, what was said).

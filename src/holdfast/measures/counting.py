@@ -1,4 +1,4 @@
-"""What one person's rows come to, in counters that can be added up over people."""
+"""What one user's rows come to, in counters that can be added up over users."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Window:
 class Tally:
     """Counters; ``asked_again`` lists at most `MOST_LISTED` questions, ``repeated`` counts all of them."""
 
-    people: int = 0
+    users: int = 0
     turns: list[int] = field(default_factory=list)
     questions: int = 0
     repeated: int = 0
@@ -52,7 +52,7 @@ class Tally:
 
     def add(self, other: Tally) -> None:
         """Count what *other* counted, too."""
-        self.people += other.people
+        self.users += other.users
         self.turns += other.turns
         self.questions += other.questions
         self.repeated += other.repeated
@@ -70,8 +70,8 @@ class Tally:
 
 
 def tally(view: ReadView, window: Window) -> Tally:
-    """What the rows of the view's person come to; text is read, and only questions that were repeated are kept."""
-    counted = Tally(people=1)
+    """What the rows of the view's user come to; text is read, and only questions that were repeated are kept."""
+    counted = Tally(users=1)
     facts = view.facts_ever()
     _facts(counted, facts, window)
     known = known_of(facts)

@@ -70,14 +70,14 @@ def window_of(since: date | None, until: date | None, now_ms: int) -> Window:
 
 def metrics(pipeline: Pipeline, scopes: Iterable[Scope], window: Window, used: Sequence[Usage], jobs: Sequence[Job],
             *, left_out: int = 0) -> Metrics:  # fmt: skip
-    """Count over *scopes*, one person after the other; *used* and *jobs* are those of the same people."""
+    """Count over *scopes*, one user after the other; *used* and *jobs* are those of the same users."""
     counted = Tally()
     for scope in scopes:
         counted.add(pipeline.store.read(scope, lambda view: tally(view, window)))
     return Metrics(
         measures=tuple(_measures(counted, window, used, jobs)),
         asked_again=tuple(counted.asked_again),
-        people=counted.people,
+        users=counted.users,
         left_out=left_out,
     )
 

@@ -46,10 +46,10 @@ def words_of(text: str) -> frozenset[str]:
 
 def lose_borrowed(view: WriteView, gone: Iterable[str], fallen: Fallen, now_ms: int) -> None:
     """
-    Drop the person's facts and refused claims that hold a word which no message says any more.
+    Drop the user's facts and refused claims that hold a word which no message says any more.
 
     Args:
-        view: of the person, inside the transaction in which the messages have changed already.
+        view: of the user, inside the transaction in which the messages have changed already.
         gone: the contents that were erased.
         fallen: what went is added to it.
         now_ms: when.
@@ -91,7 +91,7 @@ def _refused(view: WriteView, lost: frozenset[str]) -> Iterator[tuple[WriteView,
 
 
 def _contents(view: ReadView) -> Iterator[str]:
-    """What every message of the person says now."""
+    """What every message of the user says now."""
     for row in view.at(None, None).conversations():
         here = view.at(row.subject, row.conversation)
         for first in range(1, row.next_seq, _PAGE):

@@ -1,5 +1,5 @@
 """
-What people write and mend by hand, with evidence like everything else.
+What users write and mend by hand, with evidence like everything else.
 
 A fact that is told by hand rests on a message in a conversation of its own, `BY_HAND`, so that there
 is no fact without a quote and that exporting and erasing need no exception.
@@ -34,7 +34,7 @@ from .choices import state_of
 
 BY_HAND = "(by hand)"
 SOURCE = "by hand"
-UNWANTED = "never-remember: the person asked never to remember this"
+UNWANTED = "never-remember: the user asked never to remember this"
 
 
 class _Refused(HoldfastError):
@@ -236,8 +236,8 @@ class ByHand:
     def _support(self, view: WriteView, subject: str, fact_id: str, message: Message, now_ms: int) -> None:
         view.add_evidence(subject, fact_id, subject, _evidence(message, subject), now_ms)
         view.add_derivations([Derivation("fact", fact_id, "message", subject, BY_HAND, message.seq, message.seq)])
-        person = view.person()
-        view.save_person(replace(person, version=person.version + 1), now_ms)
+        user = view.user()
+        view.save_user(replace(user, version=user.version + 1), now_ms)
 
     def never_true(self, scope: Scope, fact_id: str) -> FactChange:
         """Stop believing a fact for any time; what it had replaced takes its place again."""

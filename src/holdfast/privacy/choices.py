@@ -1,4 +1,4 @@
-"""What a person chooses: memory on, paused or off, and topics that are never remembered."""
+"""What a user chooses: memory on, paused or off, and topics that are never remembered."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from ..clock import from_ms
 from ..ingest.consent import effective
 from ..jobs.kit import Reads
 from ..scope import Scope
-from ..store.protocol import ConsentRow, PersonRow, ReadView, Store, WriteView
+from ..store.protocol import ConsentRow, ReadView, Store, UserRow, WriteView
 from ..types import Consent, ConsentState
 
 
 def state_of(view: ReadView, subject: str | None) -> ConsentState:
-    """What holds for a subject, or for the person as a whole, in this snapshot or transaction."""
+    """What holds for a subject, or for the user as a whole, in this snapshot or transaction."""
     return effective([(row.subject, row.state) for row in view.consent()], subject)
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The choices of people in one store."""
+    """The choices of users in one store."""
 
     store: Store
     now_ms: Callable[[], int]
@@ -28,7 +28,7 @@ class Choices:
     reads: Callable[[Scope], Reads]
 
     def status(self, scope: Scope) -> Consent:
-        """What holds now for the scope's subject, or for all of the person's."""
+        """What holds now for the scope's subject, or for all of the user's."""
 
         def look(view: ReadView) -> Consent:
             chosen = [row for row in view.consent() if row.subject in ("", scope.subject)]
@@ -47,13 +47,13 @@ class Choices:
         reads = self.reads(scope)
 
         def work(view: WriteView) -> None:
-            now_ms, person = self.now_ms(), view.person()
+            now_ms, user = self.now_ms(), view.user()
             if state_of(view, scope.subject) == state and state != "active":
                 return
             view.save_consent(ConsentRow(scope.subject or "", state, now_ms))
-            if person == PersonRow():
+            if user == UserRow():
                 return
-            view.save_person(replace(person, epoch=person.epoch + 1), now_ms)
+            view.save_user(replace(user, epoch=user.epoch + 1), now_ms)
             if state == "active":
                 self.take_up(view, reads, now_ms)
             else:

@@ -1,7 +1,7 @@
 """
 Edit and erase: what was said goes, and whatever rested on it goes or is told anew with it.
 
-Each operation is one transaction.  It raises the person's epoch, so work that began before it can
+Each operation is one transaction.  It raises the user's epoch, so work that began before it can
 write nothing any more.  What takes time, telling summaries anew, is done before, from a snapshot; the
 transaction looks whether that snapshot still holds and otherwise everything is worked out again.
 """
@@ -120,7 +120,7 @@ class Eraser:
             row = view.conversation()
             if message is not None and row is not None and row.extracted_seq >= reread and message.role == "user":
                 reading = self.reader.reading_of(view, message)
-        return Seen(view.person().epoch, changes, summaries, remaining, reading)
+        return Seen(view.user().epoch, changes, summaries, remaining, reading)
 
     def _drafts(self, seen: Seen, place: Place) -> dict[str, SummaryDraft]:
         hide = self.config.detectors
@@ -192,16 +192,16 @@ class Eraser:
         return changed
 
     def _index_again(self, view: WriteView, row: MessageRow, now_ms: int) -> None:
-        person, subject = view.person(), view.scope.subject or SELF
-        row = replace(row, doc=person.next_doc)
+        user, subject = view.user(), view.scope.subject or SELF
+        row = replace(row, doc=user.next_doc)
         item = indexed(row.message, from_ms(now_ms), self.config.language, self.config.detectors)
-        view.save_person(replace(person, next_doc=person.next_doc + 1, version=person.version + 1), now_ms)
+        view.save_user(replace(user, next_doc=user.next_doc + 1, version=user.version + 1), now_ms)
         view.rewrite_message(row)
         view.add_docs([document(row, item, subject)])
         view.add_postings((subject, "message", term, row.doc, count) for term, count in item.terms.items())
 
     def order_vectors(self, view: WriteView, now_ms: int) -> None:
-        """Have the new documents of the view's conversation embedded, unless the person paused memory."""
+        """Have the new documents of the view's conversation embedded, unless the user paused memory."""
         row, chosen = view.conversation(), [(c.subject, c.state) for c in view.consent()]
         if self.reader.embeds and row is not None and consent.effective(chosen, row.subject) == "active":
             view.want("embed", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
@@ -222,8 +222,8 @@ class Eraser:
 
 def end_of_erasure(view: WriteView, now_ms: int) -> None:
     """What every erasure does last: work that began before it writes nothing, no prefix is remembered."""
-    person = view.person()
-    view.save_person(replace(person, version=person.version + 1, epoch=person.epoch + 1), now_ms)
+    user = view.user()
+    view.save_user(replace(user, version=user.version + 1, epoch=user.epoch + 1), now_ms)
     view.remove_prefixes()
     view.release_jobs(now_ms)
 

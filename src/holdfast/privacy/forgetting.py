@@ -1,5 +1,5 @@
 """
-What is erased by name: facts with the words they rest on, whole conversations, whole people.
+What is erased by name: facts with the words they rest on, whole conversations, whole users.
 
 A fact that is forgotten takes its words along, or the next rebuild would learn it again: they are
 blanked where they were said (as many characters, so that other quotes stay in place), and so is its
@@ -16,15 +16,15 @@ from ..ingest.redact import MASK
 from ..reconcile.erase import Fallen, lose_endings, lose_quotes
 from ..reports import ErasureReceipt
 from ..scope import SELF, Scope
-from ..store.protocol import FactRow, PersonRow, ReadView, WriteView
+from ..store.protocol import FactRow, ReadView, UserRow, WriteView
 from ..types import Message
 from .borrowed import lose_borrowed
 from .erasing import Changes, Eraser, Find, Place, end_of_erasure
-from .ledger import CONVERSATION, PERSON, SUBJECT, Gone, note
+from .ledger import CONVERSATION, SUBJECT, USER, Gone, note
 
 REPLIES = 8  # messages after a statement that are looked at for an echo, up to the next user message
 LEAST_ECHO_CHARS = 3
-SAMPLED_MESSAGES = 50  # of each conversation of an erased person, for the search of the bytes
+SAMPLED_MESSAGES = 50  # of each conversation of an erased user, for the search of the bytes
 TABLES = {
     "conversation": "conversations", "message": "messages", "summary": "summaries", "fact": "facts",
     "evidence": "quotes", "rejected": "refused", "idempotency": "keys", "doc": "documents", "posting": "terms",
@@ -85,7 +85,7 @@ def _blank_echoes(
 
 
 def all_facts(scope: Scope) -> Callable[[ReadView], list[FactRow]]:
-    """Every fact of the person, live and past, or of the scope's subject alone."""
+    """Every fact of the user, live and past, or of the scope's subject alone."""
     return lambda view: [row for row in view.facts_ever() if scope.subject is None or row.fact.subject == scope.subject]
 
 
@@ -117,8 +117,8 @@ def clear_conversation(eraser: Eraser, scope: Scope) -> ErasureReceipt:
     return eraser.receipt(eraser.store.write(scope, work))
 
 
-def erase_person(eraser: Eraser, scope: Scope) -> ErasureReceipt:
-    """Erase everything about a person, or about one subject; a choice not to be remembered stays."""
+def erase_user(eraser: Eraser, scope: Scope) -> ErasureReceipt:
+    """Erase everything about a user, or about one subject; a choice not to be remembered stays."""
     if scope.subject is not None:
         return _erase_subject(eraser, scope)
 
@@ -133,9 +133,9 @@ def erase_person(eraser: Eraser, scope: Scope) -> ErasureReceipt:
         fallen.texts += [row.fact.text for row in view.facts_ever()]
         fallen.texts += [row.text for row in view.prompts()]
         if fallen.rows:
-            note(view, [Gone(view.scope, PERSON)], eraser.now_ms())
-        if fallen.rows or view.person() != PersonRow():  # else there is nobody, and nothing to tell of
-            view.remove_person()
+            note(view, [Gone(view.scope, USER)], eraser.now_ms())
+        if fallen.rows or view.user() != UserRow():  # else there is nobody, and nothing to tell of
+            view.remove_user()
         return fallen
 
     return eraser.receipt(eraser.store.write(scope, work))

@@ -2,7 +2,7 @@
 What was erased stays erased when an older copy of the store is put back.
 
 Every erasure notes in its own transaction what it took away: a digest of the place, numbers, offsets; no name and
-no word.  An older copy is gone through with that ledger: its people and conversations are digested in the same
+no word.  An older copy is gone through with that ledger: its users and conversations are digested in the same
 way, and what matches is erased there again, with all that rests on it.
 """
 
@@ -22,8 +22,8 @@ from ..store.ledger import ErasedRow
 from ..store.protocol import ReadView, WriteView
 from ..types import Message
 
-PERSON, SUBJECT, CONVERSATION, MESSAGE, WORDS, FACT = "person", "subject", "conversation", "message", "words", "fact"
-KINDS = (PERSON, SUBJECT, CONVERSATION, MESSAGE, WORDS, FACT)
+USER, SUBJECT, CONVERSATION, MESSAGE, WORDS, FACT = "user", "subject", "conversation", "message", "words", "fact"
+KINDS = (USER, SUBJECT, CONVERSATION, MESSAGE, WORDS, FACT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Gone:
 
 @dataclass(slots=True)
 class Held:
-    """What one person's memory in an older copy holds that was erased since."""
+    """What one user's memory in an older copy holds that was erased since."""
 
     whole: bool = False
     subjects: list[str] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Held:
     def counts(self) -> dict[str, int]:
         """How many of each kind."""
         found = {
-            PERSON: int(self.whole),
+            USER: int(self.whole),
             SUBJECT: len(self.subjects),
             CONVERSATION: len(self.conversations),
             MESSAGE: sum(len({row.seq for row in rows}) for rows in self.messages.values()),
@@ -60,7 +60,7 @@ class Held:
 
 
 def place_of(key: str, scope: Scope) -> str:
-    """The digest of a person, of one of their subjects, or of a conversation."""
+    """The digest of a user, of one of their subjects, or of a conversation."""
     names = [scope.org, scope.bot, scope.user, scope.subject, scope.conversation]
     return hmac.new(bytes.fromhex(key), json.dumps(names).encode(), hashlib.sha256).hexdigest()
 
@@ -108,23 +108,23 @@ def with_blanks(message: Message, spans: Iterable[tuple[int, int]]) -> Message:
 
 def held(view: ReadView, key: str, places: Mapping[str, Sequence[ErasedRow]]) -> Held:
     """
-    What of a ledger, by place, the person of *view* still holds here.
+    What of a ledger, by place, the user of *view* still holds here.
 
     A place of which nothing is there counts for nothing: it was made after this copy, or is gone from it.
     """
-    person, found = view.scope.about(None), Held()
-    rows = places.get(place_of(key, person), ())
-    found.whole = any(row.kind == PERSON for row in rows)
+    user, found = view.scope.about(None), Held()
+    rows = places.get(place_of(key, user), ())
+    found.whole = any(row.kind == USER for row in rows)
     if found.whole:
         return found
     found.facts = [row.fact for row in rows if row.kind == FACT and view.fact(row.fact) is not None]
     there = view.conversations()
     subjects = sorted({row.subject for row in there} | {row.fact.subject for row in view.facts_ever()} | {SELF})
     for subject in subjects:
-        if any(row.kind == SUBJECT for row in places.get(place_of(key, person.about(subject)), ())):
+        if any(row.kind == SUBJECT for row in places.get(place_of(key, user.about(subject)), ())):
             found.subjects.append(subject)
     for one in there:
-        place = person.about(one.subject).within(one.conversation)
+        place = user.about(one.subject).within(one.conversation)
         noted = places.get(place_of(key, place), ())
         if one.subject in found.subjects or not noted:
             continue

@@ -1,5 +1,5 @@
 """
-Everything held about a person as plain JSON, and back.
+Everything held about a user as plain JSON, and back.
 
 What was said and what was made of it travels: messages, summaries, facts with their evidence, what was
 refused, what was chosen.  What can be computed again does not: the index, vectors, pending work.
@@ -30,11 +30,11 @@ from ..store.protocol import (
     EpisodesRow,
     FactRow,
     MessageRow,
-    PersonRow,
     ReadView,
     RebuiltRow,
     Side,
     Store,
+    UserRow,
     WriteView,
 )
 from ..store.values import PromptRow, UsageRow
@@ -43,7 +43,7 @@ from .choices import Choices
 from .erasing import ERASED
 from .fitting import Data, listed, made, text, whole, whole_ms
 
-FORMAT, VERSION = "holdfast-person", 1
+FORMAT, VERSION = "holdfast-user", 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Portable:
     choices: Choices
 
     def export(self, scope: Scope) -> dict[str, Any]:
-        """Everything of the person, of all subjects, in one snapshot."""
+        """Everything of the user, of all subjects, in one snapshot."""
         return self.store.read(scope.about(None), self._export)
 
     def _export(self, view: ReadView) -> dict[str, Any]:
@@ -78,16 +78,16 @@ class Portable:
 
     def import_(self, scope: Scope, data: object) -> None:
         """
-        Take an export back into a person of whom nothing is held.
+        Take an export back into a user of whom nothing is held.
 
         It is tried in a store of its own first, whose every promise is then checked.
 
         Raises:
             BadInput: not an export, or one that was damaged; nothing was stored.
-            Conflict: something is held about the person, or they opted out.
+            Conflict: something is held about the user, or they opted out.
         """
         if not isinstance(data, Mapping) or data.get("format") != FORMAT:
-            raise BadInput("this is not the export of a person", hint="pass what export() returned")
+            raise BadInput("this is not the export of a user", hint="pass what export() returned")
         if data.get("version") != VERSION:
             raise BadInput(f"this export has version {data.get('version')!r}; this library reads {VERSION}")
         whole = scope.about(None)
@@ -103,14 +103,14 @@ class Portable:
         finally:
             trial.close()
         if broken:
-            raise BadInput(f"this export breaks the rule {broken[0].rule}", hint="export the person again")
+            raise BadInput(f"this export breaks the rule {broken[0].rule}", hint="export the user again")
         self.store.write(whole, lambda view: self._import(view, data, reads))
 
     def _import(self, view: WriteView, data: Data, reads: Reads) -> None:
-        if view.person() != PersonRow() or view.consent():
-            raise Conflict("something is held about this person already", hint="erase() first, or choose another user")
+        if view.user() != UserRow() or view.consent():
+            raise Conflict("something is held about this user already", hint="erase() first, or choose another user")
         now_ms = self.now_ms()
-        view.save_person(PersonRow(epoch=now_ms), now_ms)
+        view.save_user(UserRow(epoch=now_ms), now_ms)
         for item in listed(data, "conversations"):
             self._take_conversation(view, item, now_ms)
         for item in listed(data, "facts"):
@@ -137,9 +137,9 @@ class Portable:
         row = made(ConversationRow, item)
         here = view.at(checked_name("subject", row.subject), checked_name("conversation id", row.conversation))
         here.save_conversation(row)
-        person = view.person()
+        user = view.user()
         stored = [
-            _message_row(one, row.conversation, person.next_doc + i) for i, one in enumerate(listed(item, "messages"))
+            _message_row(one, row.conversation, user.next_doc + i) for i, one in enumerate(listed(item, "messages"))
         ]
         ready = [
             (m, indexed(m.message, from_ms(now_ms), self.config.language, self.config.detectors))
@@ -147,7 +147,7 @@ class Portable:
             if m.message.role != ERASED
         ]
         docs = [document(m, one, row.subject) for m, one in ready]
-        view.save_person(replace(person, next_doc=person.next_doc + len(stored), version=person.version + 1), now_ms)
+        view.save_user(replace(user, next_doc=user.next_doc + len(stored), version=user.version + 1), now_ms)
         here.add_messages([replace(m, doc=0) if m.message.role == ERASED else m for m in stored])
         here.add_docs(docs)
         here.add_postings(

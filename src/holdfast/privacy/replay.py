@@ -13,7 +13,7 @@ from ..store.values import ConsentRow
 from ..types import Message
 from .choices import Choices
 from .erasing import Changes, Eraser
-from .forgetting import clear_conversation, erase_person, facts_with_words
+from .forgetting import clear_conversation, erase_user, facts_with_words
 from .ledger import MESSAGE, Held, by_place, held, spans_by_message, with_blanks
 
 _PAGE = 1000
@@ -26,33 +26,33 @@ class Replay:
     eraser: Eraser
     choices: Choices
 
-    def people(
+    def users(
         self, key: str, rows: Sequence[ErasedRow], progress: Callable[[int], None] | None = None
     ) -> Iterator[tuple[Scope, Held]]:
-        """Who is held here, and what of theirs the ledger says is gone; people with nothing of it are left out."""
+        """Who is held here, and what of theirs the ledger says is gone; users with nothing of it are left out."""
         places = by_place(rows)
         if not places:
             return
-        for number, person in enumerate(self._everybody(), 1):
-            found = self.eraser.store.read(person, partial(held, key=key, places=places))
+        for number, user in enumerate(self._everybody(), 1):
+            found = self.eraser.store.read(user, partial(held, key=key, places=places))
             if progress is not None:
                 progress(number)
             if found.counts():
-                yield person, found
+                yield user, found
 
-    def erase(self, person: Scope, found: Held) -> None:
-        """Erase what was found of one person, with all that rests on it."""
+    def erase(self, user: Scope, found: Held) -> None:
+        """Erase what was found of one user, with all that rests on it."""
         if found.whole:
-            erase_person(self.eraser, person)
+            erase_user(self.eraser, user)
             return
         for subject in found.subjects:
-            erase_person(self.eraser, person.about(subject))
+            erase_user(self.eraser, user.about(subject))
         for place in found.conversations:
             clear_conversation(self.eraser, place)
         if found.facts:
             ids = set(found.facts)
             chosen = facts_with_words(lambda view: [r for r in view.facts_ever() if r.fact.id in ids])
-            self.eraser.change(person, chosen)
+            self.eraser.change(user, chosen)
         for place, rows in found.messages.items():
             for find in (_messages_gone(place, rows), _words_gone(place, rows)):
                 self.eraser.change(place, find)
@@ -60,8 +60,8 @@ class Replay:
     def choose(self, chosen: Sequence[tuple[Scope, ConsentRow]], *, dry_run: bool) -> int:
         """Let the choices of another copy hold here, where they are not the same; how many were not."""
         number = 0
-        for person, row in chosen:
-            scope = person.about(row.subject or None)
+        for user, row in chosen:
+            scope = user.about(row.subject or None)
             if self.choices.status(scope).state != row.state:
                 number += 1
                 if not dry_run:
@@ -70,7 +70,7 @@ class Replay:
 
     def _everybody(self) -> Iterator[Scope]:
         after = None
-        while page := self.eraser.store.people(limit=_PAGE, after=after):
+        while page := self.eraser.store.users(limit=_PAGE, after=after):
             for org, user, bot in page:
                 yield Scope(org=org, user=user, bot=bot, subject=None)
             after = page[-1]

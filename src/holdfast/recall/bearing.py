@@ -21,7 +21,7 @@ class Bearing:
     its ``merge``) plus ``coverage`` times the largest share of the question's words in one
     document, plus ``offset``.  The offset puts 19 in 20 of the turns that answered, among the first
     ten, above 0 (866 questions of LoCoMo and REALTALK); questions about somebody else's life lose
-    95 % of their first ten on LoCoMo and 74 % on REALTALK, where people overlap, and small talk 96
+    95 % of their first ten on LoCoMo and 74 % on REALTALK, where users overlap, and small talk 96
     and 81 %.  By words alone: 85, 69, 83 and 73 %.  The best of few is less than the best of many,
     so below 500 documents ``fewer`` is added for each factor of e that there are less.
     """

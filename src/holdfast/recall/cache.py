@@ -1,4 +1,4 @@
-"""Indexes of people who were searched lately, kept in memory; never an outdated one."""
+"""Indexes of users who were searched lately, kept in memory; never an outdated one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from ..store.protocol import Partition, PersonRow
+from ..store.protocol import Partition, UserRow
 from .index import Index
 
 Key = tuple[tuple[str, str, str], tuple[Partition, ...], tuple[str, ...]]
@@ -15,7 +15,7 @@ Key = tuple[tuple[str, str, str], tuple[Partition, ...], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    stamp: PersonRow
+    stamp: UserRow
     index: Index
     nbytes: int
 
@@ -24,7 +24,7 @@ class IndexCache:
     """
     The least recently used indexes make room when all together exceed *max_bytes*.
 
-    An entry is good for the person's counters it was read with, in one and the same snapshot, so a
+    An entry is good for the user's counters it was read with, in one and the same snapshot, so a
     change by another process makes it void.  Safe to use from any thread.
     """
 
@@ -42,8 +42,8 @@ class IndexCache:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get(self, key: Key, stamp: PersonRow) -> Index | None:
-        """The index under *key*, if it was read when the person's counters were *stamp*."""
+    def get(self, key: Key, stamp: UserRow) -> Index | None:
+        """The index under *key*, if it was read when the user's counters were *stamp*."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None or entry.stamp != stamp:
@@ -51,7 +51,7 @@ class IndexCache:
             self._entries.move_to_end(key)
             return entry.index
 
-    def put(self, key: Key, stamp: PersonRow, index: Index) -> None:
+    def put(self, key: Key, stamp: UserRow, index: Index) -> None:
         """Keep *index*, unless it alone exceeds the limit."""
         entry = _Entry(stamp, index, index.nbytes)
         with self._lock:

@@ -1,5 +1,5 @@
 """
-One person's documents of one kind as arrays, ready to be ranked.
+One user's documents of one kind as arrays, ready to be ranked.
 
 Built from the store's rows once and kept by the cache; nothing here changes afterwards.  Pure.
 """
@@ -144,7 +144,7 @@ class Index:
     """
     n documents in the order of (conversation, seq), so that neighbours and sessions lie together.
 
-    ``peer``: a talk between named people of like length; ``mixed``: users' and assistants' turns
+    ``peer``: a talk between named users of like length; ``mixed``: users' and assistants' turns
     together.  ``norm``, ``near_norm`` and ``session_norm`` are BM25's length terms,
     k1 (1 - b + b L / mean L), of a document, of five neighbours and of a session.
     """
@@ -232,7 +232,7 @@ def build(
     sources: Mapping[str, Sequence[SourceKey]] = NO_SOURCES,
 ) -> Index:
     """
-    Lay out the documents of one kind and one person, without vectors.
+    Lay out the documents of one kind and one user, without vectors.
 
     Args:
         kind: ``message``, ``fact`` or ``summary``.

@@ -78,7 +78,7 @@ class Query:
     A question, analysed.
 
     ``text`` is the question as it would be put to whom it is about ("When did Ana move?" becomes
-    "When did you move?"): the vector of a name would find whoever is greeted by it, and people speak
+    "When did you move?"): the vector of a name would find whoever is greeted by it, and users speak
     of themselves as one who is asked.  ``terms`` holds, for each word but the names, the terms
     under which a text may hold it.  ``speaker`` is the participant that it is about.
     """
@@ -100,8 +100,8 @@ def analyse(question: str, *, names: Collection[str], now: datetime, language: s
     Role names ("user", "assistant") among the names are nobody's.  *language* is the ISO 639-1 code
     of the question's words; ``None`` lets the words decide.
     """
-    people = [name for name in names if name.lower() not in ROLE_NAMES]
-    named = sorted((found.start(), name) for name in people if (found := _named(name).search(question)))
+    users = [name for name in names if name.lower() not in ROLE_NAMES]
+    named = sorted((found.start(), name) for name in users if (found := _named(name).search(question)))
     speaker = _asked_about(question, named)
     bare = text = question
     for _, name in named:
@@ -139,8 +139,8 @@ def _asked_about(question: str, named: Sequence[tuple[int, str]]) -> str | None:
 def _put_to(speaker: str | None, question: str, named: Sequence[tuple[int, str]]) -> str:
     """*question* as it would be put to *speaker*: others who are named are then whoever asks."""
     for _, name in named:
-        owner, person = ("your", "you") if speaker in (None, name) else ("my", "me")
-        question = _named(name).sub(person, _owning(name).sub(owner, question))
+        owner, user = ("your", "you") if speaker in (None, name) else ("my", "me")
+        question = _named(name).sub(user, _owning(name).sub(owner, question))
     return question
 
 

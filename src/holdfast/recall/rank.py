@@ -43,7 +43,7 @@ class Constants:
     again: float = -0.3  # words that were said a moment ago are taken up, not told
     answer: float = 0.4  # an answer follows the other's matching question and need not repeat its words
     time: float = 0.7  # turns that place something in time report events; small talk does not
-    opens: float = 0.5  # people open a session with their news
+    opens: float = 0.5  # users open a session with their news
     question: float = -0.5  # a turn that ends in a question is rarely evidence
     kind: float = 1.0  # "when" wants a time, "how many" wants a number
     fact: float = 1.0  # a fact that matches as well as the turn it came from stands before it

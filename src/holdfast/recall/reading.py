@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from ..embed.protocol import Embedder
-from ..store.protocol import Partition, PersonRow, ReadView
+from ..store.protocol import Partition, ReadView, UserRow
 from ..types import HitKind
 from .cache import IndexCache
 from .index import NO_SOURCES, Columns, Floats, Index, Ints, SourceKey, build
@@ -23,11 +23,11 @@ Postings = tuple[Ints, Floats]
 
 
 def read_index(
-    view: ReadView, kind: HitKind, stamp: PersonRow, embedders: Sequence[Embedder], cache: IndexCache | None
+    view: ReadView, kind: HitKind, stamp: UserRow, embedders: Sequence[Embedder], cache: IndexCache | None
 ) -> tuple[tuple[Partition, ...], Index]:
     """The scope's partitions of one kind and their arrays, from the cache where it has the current ones."""
     partitions = tuple(view.partitions((kind,)))
-    key = (view.scope.person, partitions, tuple(embedder.id for embedder in embedders))
+    key = (view.scope.user_key, partitions, tuple(embedder.id for embedder in embedders))
     index = cache.get(key, stamp) if cache is not None else None
     if index is None:
         # The number of documents of all kinds is known beforehand, and bounds that of one.

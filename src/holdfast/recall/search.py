@@ -1,8 +1,8 @@
 """
-Find what one person's memory holds on a question: exact, in one scope, by words and vectors.
+Find what one user's memory holds on a question: exact, in one scope, by words and vectors.
 
 Reads the postings of the question's words and the arrays of the scope's partitions, nothing else,
-so the cost follows the person's own history and not the population.
+so the cost follows the user's own history and not the population.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def search(
     The *limit* documents of the view's scope that best answer *question*; without vectors words alone decide.
 
     Args:
-        view: one snapshot of one person's memory, and the scope that bounds the search.
+        view: one snapshot of one user's memory, and the scope that bounds the search.
         question: in the words of whoever asks.
         now: what "yesterday" in the question is measured from.
         kinds: which of ``fact``, ``message`` and ``summary`` to look for.
@@ -120,7 +120,7 @@ def search(
         explain: fill ``Hit.parts`` with the components whose sum, added in their order, is the score.
         window: only what ends at these messages of the scope's conversation, first and last included; no facts.
         before_seq: of the scope's conversation only what ends before this message; all of the others.
-        newest_first: for a question about what holds now, near-equal first turns newest first; not between named people.
+        newest_first: for a question about what holds now, near-equal first turns newest first; not between named users.
         language: ISO 639-1 of the question's words; ``None`` lets the words decide.
 
     Raises:
@@ -130,7 +130,7 @@ def search(
     bounds.check(view)
     if limit <= 0 or not question.strip():
         return []
-    question, stamp = _ends(question), view.person()
+    question, stamp = _ends(question), view.user()
     embedders = [by for by in (embedder, previous) if by is not None]
     indexes = {kind: read_index(view, kind, stamp, embedders, cache) for kind in dict.fromkeys(("message", *kinds))}
     query = analyse(question, names=indexes["message"][1].names, now=now, language=language)

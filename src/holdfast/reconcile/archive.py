@@ -33,19 +33,19 @@ def put_away(view: WriteView, rows: Iterable[FactRow], now_ms: int) -> list[Fact
         done.append(replace(row, fact=fact, ended_at=now_ms, doc=0))
         view.update_fact(done[-1])
     if done:
-        person = view.person()
-        view.save_person(replace(person, version=person.version + 1), now_ms)
+        user = view.user()
+        view.save_user(replace(user, version=user.version + 1), now_ms)
     return done
 
 
 def order_upkeep(view: WriteView, changes: Sequence[FactChange], cap: int, now_ms: int) -> None:
-    """Have the person's facts looked through when there are too many, and merged when there are many new sentences."""
+    """Have the user's facts looked through when there are too many, and merged when there are many new sentences."""
     live = [change for change in changes if change.fact is not None and change.fact.live]
     if not live:
         return
     sentences = sum(c.op != "confirmed" and c.fact is not None and c.fact.kind != "attribute" for c in live)
     ever = view.count_statements() if sentences else 0
-    here, wanted = view.at(None, None), view.person().version
+    here, wanted = view.at(None, None), view.user().version
     for key, every in EVERY_STATEMENTS.items():
         if sentences and ever // every != (ever - sentences) // every:
             here.want(CONSOLIDATE, key, wanted=wanted, run_at_ms=now_ms, now_ms=now_ms)

@@ -1,7 +1,7 @@
 """
 Which sentences may become one memory.  Pure.
 
-Only what is about the same person, lasts, and says the same (`alike`), or about the same thing and may
+Only what is about the same user, lasts, and says the same (`alike`), or about the same thing and may
 be joined by a model (`related`).  Everybody in a cluster must agree with everybody else, so that no
 chain of small steps leads from one thing to another.
 """
@@ -67,7 +67,7 @@ def alike(rows: Sequence[FactRow], cosines: Cosines, merge: float, apart: Sequen
 def related(
     rows: Sequence[FactRow], cosines: Cosines, gather: float, apart: Sequence[frozenset[Spot]]
 ) -> list[Cluster]:
-    """Clusters that a model may join, a few sentences each; what people wrote by hand stays as it is."""
+    """Clusters that a model may join, a few sentences each; what users wrote by hand stays as it is."""
 
     def near(i: int, j: int) -> bool:
         a, b = rows[i].fact, rows[j].fact

@@ -45,7 +45,7 @@ def rank(row: FactRow, now_ms: int, half_life_ms: float) -> tuple[int, float, in
     The order in which facts are put away, first to go first.
 
     What has run out goes first, then sentences and events, then attributes, then what says who the
-    person is, and last what was written by hand; within each the weakest, the oldest.
+    user is, and last what was written by hand; within each the weakest, the oldest.
     """
     return (_dearness(row, now_ms), now_strength(row, now_ms, half_life_ms), row.stated_at, row.fact.id)
 

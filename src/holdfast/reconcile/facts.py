@@ -25,7 +25,7 @@ UNMERGED = "unmerged"
 REBUILT = "rebuilt"
 NEVER_HELD = ("never_true", MERGED, UNMERGED, REBUILT)
 """
-Why facts ended that count as if they had held at no time: a person said so, another row says it for them, or a
+Why facts ended that count as if they had held at no time: a user said so, another row says it for them, or a
 later reading did not find them.
 """
 

@@ -15,13 +15,13 @@ def into_index(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
     """Give a live fact its document: its sentence, its address and its quote can all be searched."""
     if not row.fact.live:
         return row
-    fact, person = row.fact, view.person()
+    fact, user = row.fact, view.user()
     words = " ".join((fact.text, fact.category, fact.key.replace("_", " "), fact.value, fact.evidence[0].quote))
     counts: dict[str, int] = {}
     for term in terms(words):
         counts[term] = counts.get(term, 0) + 1
-    doc = person.next_doc
-    view.save_person(replace(person, next_doc=doc + 1, version=person.version + 1), now_ms)
+    doc = user.next_doc
+    view.save_user(replace(user, next_doc=doc + 1, version=user.version + 1), now_ms)
     view.add_docs(
         [
             DocRow(

@@ -93,8 +93,8 @@ def write(view: WriteView, claim: Claim, decision: Decision, known: Sequence[Fac
     if decision.support:
         view.add_evidence(claim.candidate.subject, decision.support, claim.evidence.home, claim.evidence, now_ms)
         view.add_derivations([_edge(decision.support, claim)])
-        person = view.person()  # what a fact rests on is part of what search knows of it
-        view.save_person(replace(person, version=person.version + 1), now_ms)
+        user = view.user()  # what a fact rests on is part of what search knows of it
+        view.save_user(replace(user, version=user.version + 1), now_ms)
 
 
 def _meet(view: WriteView, claim: Claim, means: Means, now_ms: int) -> tuple[Believed, Meeting]:

@@ -178,7 +178,7 @@ def _ends(text: str, one: Sentence, here: Mapping[Address, str], addresses: Addr
     if not (comparable(text) and comparable(old)):
         return False
     a, b = sense(text), sense(old)
-    if of_group(a.marks, "person") != of_group(b.marks, "person"):
+    if of_group(a.marks, "user") != of_group(b.marks, "user"):
         return False
     return _turned_round(a, b) or _other_number(text, a, old, b) or _stopped(text, a, b) or _switched(text, b)
 

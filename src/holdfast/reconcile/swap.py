@@ -3,7 +3,7 @@ A range was read again: what the new reading finds takes the place of what the o
 
 Nothing is deleted.  A fact that is not found again ends as if it had never held (``rebuilt``), and
 what it had replaced holds again; one that is found again stays as it is, under the name of the new
-reader.  What people wrote or denied by hand is not touched, nor is a fact that also rests on words
+reader.  What users wrote or denied by hand is not touched, nor is a fact that also rests on words
 outside the range.  Each swap can be put back.  All inside the caller's transaction.
 """
 
@@ -128,7 +128,7 @@ def withdraw(view: WriteView, fact_id: str, now_ms: int) -> None:
 
 
 def _denied(row: FactRow, claim: Claim) -> bool:
-    """Whether the claim repeats, from the same message, what a person said was never true."""
+    """Whether the claim repeats, from the same message, what a user said was never true."""
     said = claim.evidence
     here = any((e.home, e.conversation, e.seq) == (said.home, said.conversation, said.seq) for e in row.fact.evidence)
     return here and states(row, claim)

@@ -35,7 +35,7 @@ def may_gather(one: str, other: str) -> bool:
     if not (comparable(one) and comparable(other)) or _denies(one) or _denies(other):
         return False
     a, b = sense(one), sense(other)
-    for group in ("person", "time", "mood"):
+    for group in ("user", "time", "mood"):
         if of_group(a.marks, group) != of_group(b.marks, group):
             return False
     mine, theirs = a.plain - b.plain, b.plain - a.plain

@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse
 
 from .. import __version__
 from ..memory import Memory
-from . import brought, choices, conversations, events, meters, operating, people, problems, work
+from . import brought, choices, conversations, events, meters, operating, problems, users, work
 from .gate import Gate, Grant
 from .imports import Imports
 from .journal import Joined, Journal
@@ -24,14 +24,14 @@ from .pages import conversations as talks
 from .pages import entrance, me, shell, takeaway
 from .pages import jobs as job_pages
 from .pages import metrics as metrics_pages
-from .pages import people as people_pages
 from .pages import prompts as prompt_pages
 from .pages import recall as recall_pages
 from .pages import settings as settings_pages
+from .pages import users as users_pages
 from .proxy.routes import Proxy
 from .proxy.upstream import Pool
 from .quotas import Quotas
-from .routing import PERSON, PUBLIC, Table
+from .routing import PUBLIC, USER, Table
 from .settings import ServerSettings
 from .shapes import Problem
 from .tail import Tail
@@ -55,7 +55,7 @@ Everything needs a key in the header `Authorization: Bearer hf_...`. Errors are 
 PAGES = (
     entrance,
     talks,
-    people_pages,
+    users_pages,
     me,
     recall_pages,
     job_pages,
@@ -109,7 +109,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
         """What a language model that uses this server should read."""
         return FOR_MODELS
 
-    table.add_application(("GET", "POST", "DELETE"), "/mcp", PERSON, door.routes[0].endpoint)  # type: ignore[attr-defined]
+    table.add_application(("GET", "POST", "DELETE"), "/mcp", USER, door.routes[0].endpoint)  # type: ignore[attr-defined]
     proxy.add_to(table)
     table.install(app)
     app.state.table = table
@@ -162,6 +162,6 @@ def of_request(context: Context[Any, Any]) -> Whose:
 def routes() -> Table:
     """Every route there is."""
     table = Table()
-    for part in (conversations, people, choices, brought, work, events, meters, operating, *PAGES):
+    for part in (conversations, users, choices, brought, work, events, meters, operating, *PAGES):
         table.routes += part.table.routes
     return table

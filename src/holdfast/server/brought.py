@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 
 from ..secret import ProviderKey, Secret
 from .caller import NAMED, Asked
-from .routing import OPERATOR, USER, Table
+from .routing import OPERATOR, WHOLE_USER, Table
 from .shapes import ProviderKeyFor
 
 table = Table()
@@ -25,7 +25,7 @@ def provider_keys_of_org(asked: Asked) -> list[ProviderKey]:
 
 @table.add("PUT", OF_ORG, OPERATOR, response_model=ProviderKey)
 def provider_keys_set_of_org(asked: Asked, body: ProviderKeyFor) -> ProviderKey:
-    """Have the org's people read and summarised by this model; the key is kept sealed and never told."""
+    """Have the org's users read and summarised by this model; the key is kept sealed and never told."""
     return _set(asked, body, None)
 
 
@@ -36,19 +36,19 @@ def provider_keys_remove_of_org(asked: Asked, key_id: KeyId) -> None:
     asked.memory.vault.remove(key_id, org=asked.grant.org)
 
 
-@table.add("GET", OF_USER, USER, response_model=list[ProviderKey], dependencies=NAMED)
+@table.add("GET", OF_USER, WHOLE_USER, response_model=list[ProviderKey], dependencies=NAMED)
 def provider_keys_of_user(asked: Asked) -> list[ProviderKey]:
     """What the user has set, without the keys; the one in use comes first."""
     return asked.memory.vault.list(org=asked.grant.org, user=asked.grant.user)
 
 
-@table.add("PUT", OF_USER, USER, response_model=ProviderKey, dependencies=NAMED)
+@table.add("PUT", OF_USER, WHOLE_USER, response_model=ProviderKey, dependencies=NAMED)
 def provider_keys_set_of_user(asked: Asked, body: ProviderKeyFor) -> ProviderKey:
     """Have the user read and summarised by this model; the key is kept sealed and never told."""
     return _set(asked, body, asked.grant.user)
 
 
-@table.add("DELETE", OF_USER + "/{key_id}", USER, status_code=204, dependencies=NAMED)
+@table.add("DELETE", OF_USER + "/{key_id}", WHOLE_USER, status_code=204, dependencies=NAMED)
 def provider_keys_remove_of_user(asked: Asked, key_id: KeyId) -> None:
     """Delete a key of the user's own."""
     _in_all(asked)

@@ -21,7 +21,7 @@ def cookie_of(headers: Mapping[str, str]) -> str:
 
 def from_own_page(method: str, headers: Mapping[str, str]) -> bool:
     """
-    Whether the request comes from a page of this very server, or from the person at the browser.
+    Whether the request comes from a page of this very server, or from the user at the browser.
 
     A cookie goes with every request to this address, whoever causes it.  So what changes something has to name
     this server as its origin, which no page elsewhere can do; what only reads may also be a link or a bookmark.
@@ -43,5 +43,5 @@ def names_another_page(headers: Mapping[str, str]) -> bool:
 
 
 def browses(method: str, headers: Mapping[str, str]) -> bool:
-    """Whether a person opens an address, which then deserves a page, even when there is nothing at it."""
+    """Whether a user opens an address, which then deserves a page, even when there is nothing at it."""
     return method == "GET" and "text/html" in headers.get("accept", "") and "authorization" not in headers

@@ -10,7 +10,7 @@ from fastapi import Depends, Header, Path, Query, Request
 from ..conversation import Conversation
 from ..errors import BadInput
 from ..memory import Memory
-from ..person import Person
+from ..user import User
 from .gate import Grant
 from .tasks import Tasks
 
@@ -37,15 +37,15 @@ class Caller:
     memory: Memory
     grant: Grant
 
-    def person(self) -> Person:
-        """The person that the path names and the key allows."""
+    def user(self) -> User:
+        """The user that the path names and the key allows."""
         grant = self.grant
         if grant.user is None:
             raise BadInput("the path names no user")
-        return self.memory.person(grant.user, org=grant.org, bot=grant.bot, subject=grant.subject)
+        return self.memory.user(grant.user, org=grant.org, bot=grant.bot, subject=grant.subject)
 
     def conversation(self, name: str, *, incognito: bool = False) -> Conversation:
-        """A conversation of that person."""
+        """A conversation of that user."""
         grant = self.grant
         if grant.user is None:
             raise BadInput("the path names no user")
@@ -67,8 +67,8 @@ Asked = Annotated[Caller, Depends(caller)]
 NAMED = [Depends(_named)]
 
 
-async def _person(asked: Asked, user: UserName) -> Person:
-    return asked.person()
+async def _user(asked: Asked, user: UserName) -> User:
+    return asked.user()
 
 
 async def _conversation(
@@ -83,6 +83,6 @@ async def tasks_of(request: Request) -> Tasks:
     return found
 
 
-Whose = Annotated[Person, Depends(_person)]
+Whose = Annotated[User, Depends(_user)]
 Which = Annotated[Conversation, Depends(_conversation)]
 Working = Annotated[Tasks, Depends(tasks_of)]

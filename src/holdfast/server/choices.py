@@ -1,4 +1,4 @@
-"""``/v1/users/{user}/consent``, ``/never`` and ``/prompts``: what a person, or somebody for them, decides."""
+"""``/v1/users/{user}/consent``, ``/never`` and ``/prompts``: what a user, or somebody for them, decides."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Annotated
 from fastapi import Path, Query, Response
 
 from ..figures import PromptPreview
-from ..person import Person
 from ..reports import ErasureReceipt
 from ..types import Consent, PromptVersion
+from ..user import User
 from .caller import NAMED, Cursor, Limit, Whose
 from .matching import IfMatch, prompt_matches
-from .routing import APP, PERSON, Table
+from .routing import APP, USER, Table
 from .shapes import Choice, Chosen, Page, PromptChoice, PromptText, PromptTrial, Topic, etag, page
 
 table = Table()
@@ -20,13 +20,13 @@ ONE = "/v1/users/{user:name}"
 PromptName = Annotated[str, Path(description="`chunk_summary`, `meta_summary` or `fact_extraction`.")]
 
 
-@table.add("GET", ONE + "/consent", PERSON, response_model=Consent, dependencies=NAMED)
+@table.add("GET", ONE + "/consent", USER, response_model=Consent, dependencies=NAMED)
 def consent_get(whose: Whose) -> Consent:
     """What the user chose, and since when."""
     return whose.status()
 
 
-@table.add("PUT", ONE + "/consent", PERSON, response_model=Chosen, dependencies=NAMED)
+@table.add("PUT", ONE + "/consent", USER, response_model=Chosen, dependencies=NAMED)
 def consent_choose(whose: Whose, body: Choice) -> Chosen:
     """Pause, resume, opt out (and erase, unless told otherwise) or opt in."""
     receipt = None
@@ -36,7 +36,7 @@ def consent_choose(whose: Whose, body: Choice) -> Chosen:
     return Chosen(state=now.state, since=now.since, never=now.never, receipt=receipt)
 
 
-def _choose(whose: Person, body: Choice) -> ErasureReceipt | None:
+def _choose(whose: User, body: Choice) -> ErasureReceipt | None:
     if body.state == "opted-out":
         return whose.opt_out(erase=body.erase)
     if body.state == "paused":
@@ -46,14 +46,14 @@ def _choose(whose: Person, body: Choice) -> ErasureReceipt | None:
     return None
 
 
-@table.add("POST", ONE + "/never", PERSON, response_model=Consent, dependencies=NAMED)
+@table.add("POST", ONE + "/never", USER, response_model=Consent, dependencies=NAMED)
 def topics_never(whose: Whose, body: Topic) -> Consent:
     """Learn no more facts of a topic; saying so twice is saying it once."""
     whose.never_remember(body.topic)
     return whose.status()
 
 
-@table.add("DELETE", ONE + "/never", PERSON, response_model=Consent, dependencies=NAMED)
+@table.add("DELETE", ONE + "/never", USER, response_model=Consent, dependencies=NAMED)
 def topics_allow(whose: Whose, topic: Annotated[str, Query(min_length=1, max_length=10_000)]) -> Consent:
     """Learn facts of a topic again."""
     whose.allow(topic)

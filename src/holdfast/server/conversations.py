@@ -16,7 +16,7 @@ from ..reports import ConversationState, ErasureReceipt, Receipt
 from ..types import Fact, Hit, Message, Summary
 from .caller import NAMED, Cursor, Limit, Once, Which, Whose
 from .quotas import Quotas, refused
-from .routing import APP, PERSON, USER, Table
+from .routing import APP, USER, WHOLE_USER, Table
 from .shapes import ContextFor, Messages, Page, RecallFor, StrategyFor, Used, Wording, first_of, page
 
 table = Table()
@@ -25,19 +25,19 @@ ONE = BASE + "/{conversation:name}"
 Seq = Annotated[int, Path(ge=1, le=2**53, description="The message's number, from 1.")]
 
 
-@table.add("GET", BASE, PERSON, response_model=Page[str], dependencies=NAMED)
+@table.add("GET", BASE, USER, response_model=Page[str], dependencies=NAMED)
 def conversations_list(whose: Whose, cursor: Cursor = None, limit: Limit = 100) -> Page[str]:
     """The ids of the user's conversations, by name."""
     return page(whose.conversations(), lambda name: name, cursor, limit)
 
 
-@table.add("GET", "/v1/users/{user:name}/overview", PERSON, response_model=Page[ConversationState], dependencies=NAMED)
+@table.add("GET", "/v1/users/{user:name}/overview", USER, response_model=Page[ConversationState], dependencies=NAMED)
 def conversations_overview(whose: Whose, cursor: Cursor = None, limit: Limit = 100) -> Page[ConversationState]:
     """How far each of the user's conversations has come, by subject and name."""
     return page(whose.overview(), lambda state: (state.subject, state.conversation), cursor, limit)
 
 
-@table.add("GET", ONE, PERSON, response_model=ConversationState, dependencies=NAMED)
+@table.add("GET", ONE, USER, response_model=ConversationState, dependencies=NAMED)
 def conversations_get(which: Which) -> ConversationState:
     """How far the conversation has come."""
     state = which.state()
@@ -60,7 +60,7 @@ def messages_append(request: Request, which: Which, body: Messages, idempotency_
     return receipt
 
 
-@table.add("GET", ONE + "/messages", PERSON, response_model=Page[Message], dependencies=NAMED)
+@table.add("GET", ONE + "/messages", USER, response_model=Page[Message], dependencies=NAMED)
 def messages_list(
     which: Which,
     start_seq: Annotated[int, Query(ge=1, le=2**53, description="The first message wanted.")] = 1,
@@ -74,13 +74,13 @@ def messages_list(
     return Page(data=found[:limit], next_cursor=str(found[limit].seq) if len(found) > limit else None)
 
 
-@table.add("PATCH", ONE + "/messages/{seq}", USER, response_model=ErasureReceipt, dependencies=NAMED)
+@table.add("PATCH", ONE + "/messages/{seq}", WHOLE_USER, response_model=ErasureReceipt, dependencies=NAMED)
 def messages_edit(which: Which, seq: Seq, body: Wording) -> ErasureReceipt:
     """Put other words in place of a message; what was learned from the old ones goes, the new ones are read."""
     return which.edit(seq, body.content)
 
 
-@table.add("DELETE", ONE + "/messages/{seq}", USER, response_model=ErasureReceipt, dependencies=NAMED)
+@table.add("DELETE", ONE + "/messages/{seq}", WHOLE_USER, response_model=ErasureReceipt, dependencies=NAMED)
 def messages_forget(which: Which, seq: Seq) -> ErasureReceipt:
     """Erase one message and what rested only on it; its number stays, empty."""
     return which.forget(seq)
@@ -94,13 +94,13 @@ def context_build(which: Which, body: ContextFor) -> Context:
     return which.context(body.query, **options, note=body.note)  # type: ignore[arg-type]
 
 
-@table.add("POST", ONE + "/recall", PERSON, response_model=list[Hit], dependencies=NAMED)
+@table.add("POST", ONE + "/recall", USER, response_model=list[Hit], dependencies=NAMED)
 def messages_recall(which: Which, body: RecallFor) -> list[Hit]:
     """The nearest among its last messages, best first."""
     return which.recall(body.query, last=body.last, limit=body.limit)
 
 
-@table.add("GET", ONE + "/summaries", PERSON, response_model=Page[Summary], dependencies=NAMED)
+@table.add("GET", ONE + "/summaries", USER, response_model=Page[Summary], dependencies=NAMED)
 def summaries_list(
     which: Which,
     level: Annotated[int | None, Query(ge=1, le=64)] = None,
@@ -113,7 +113,7 @@ def summaries_list(
     return page(found, lambda told: (told.start_seq, told.level, told.version, told.id), cursor, limit)
 
 
-@table.add("GET", ONE + "/episodes", PERSON, response_model=Page[Fact], dependencies=NAMED)
+@table.add("GET", ONE + "/episodes", USER, response_model=Page[Fact], dependencies=NAMED)
 def episodes_list(which: Which, cursor: Cursor = None, limit: Limit = 100) -> Page[Fact]:
     """What happened, as it was told in this conversation, by range."""
     return page(which.episodes(), lambda fact: (fact.evidence[0].seq, fact.id), cursor, limit)
@@ -125,7 +125,7 @@ def usage_record(which: Which, body: Used) -> None:
     which.record_usage(**body.model_dump())
 
 
-@table.add("GET", ONE + "/learned", PERSON, response_model=Page[Fact], dependencies=NAMED)
+@table.add("GET", ONE + "/learned", USER, response_model=Page[Fact], dependencies=NAMED)
 def facts_learned(
     which: Which,
     start_seq: Annotated[int, Query(ge=1, le=2**53)] = 1,
@@ -144,7 +144,7 @@ def conversations_end(which: Which) -> None:
     which.end()
 
 
-@table.add("DELETE", ONE, USER, response_model=ErasureReceipt, dependencies=NAMED)
+@table.add("DELETE", ONE, WHOLE_USER, response_model=ErasureReceipt, dependencies=NAMED)
 def conversations_clear(which: Which) -> ErasureReceipt:
     """Erase the conversation and all that rested only on it."""
     return which.clear()

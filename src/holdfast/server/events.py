@@ -19,7 +19,7 @@ from ..events import concerns
 from ..reports import Event, News
 from .caller import NAMED, Asked, Cursor, Limit, Whose
 from .gate import Grant
-from .routing import OPERATOR, PERSON, USER, Table
+from .routing import OPERATOR, USER, WHOLE_USER, Table
 from .shapes import Page
 from .tail import Tail
 
@@ -37,7 +37,7 @@ Place = Annotated[str | None, Query(max_length=200, description="Only this conve
 
 class Stream(StreamingResponse):
     """
-    Server-sent events of one person.
+    Server-sent events of one user.
 
     ``id`` is the number to go on from, ``event`` the kind, ``data`` the `Event` as JSON.  ``event: reset`` says that
     something in between is not on record any more.  A job that went through several states meanwhile is told by the
@@ -57,8 +57,8 @@ class Stream(StreamingResponse):
     async def stream_response(self, send: Send) -> None:
         """Send parts as things happen, until the client, the key or the server ends it."""
         grant = self._grant
-        person = (grant.org, grant.user or "", grant.bot)
-        async with self._tail.listening(person, grant.key) as listener:
+        user = (grant.org, grant.user or "", grant.bot)
+        async with self._tail.listening(user, grant.key) as listener:
             start = await listener.start(self._after)
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             await self._put(send, f"retry: {RETRY_MS}\nid: {start}\n\n")
@@ -94,7 +94,7 @@ def latest(events: Sequence[Event]) -> list[Event]:
 @table.add(
     "GET",
     ONE + "/events",
-    PERSON,
+    USER,
     cookie=True,
     response_class=StreamingResponse,
     responses={
@@ -123,7 +123,7 @@ async def events_stream(
     return Stream(tail, request.state.grant, conversation=conversation, after=known, follow=follow and not head)
 
 
-@table.add("GET", ONE + "/audit", USER, response_model=Page[Event], dependencies=NAMED)
+@table.add("GET", ONE + "/audit", WHOLE_USER, response_model=Page[Event], dependencies=NAMED)
 def audit_of_user(whose: Whose, cursor: Cursor = None, limit: Limit = 100) -> Page[Event]:
     """Who changed what and when, newest first; without a word of what was said."""
     return _page(whose.audit(before=_before(cursor), limit=limit + 1), limit)

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 from ..clock import new_id
 from ..errors import BadInput, Conflict, HoldfastError, NotFound
 from ..importers.append import Appender, Outcome, RefusedLine
-from ..importers.foreign import Found, Mapped, look, person_in
+from ..importers.foreign import Found, Mapped, look, user_in
 from ..importers.jsonl import blocks
 from ..memory import Memory
 from .tasks import Step, Task, Tasks, Told, Whose
@@ -160,12 +160,12 @@ class Imports:
         if one.found is None:
             raise BadInput("this file cannot be read", hint=one.hint)
         target = one.target
-        if one.found.format != "person" and not target.user:
+        if one.found.format != "user" and not target.user:
             raise BadInput("an import needs to know whose memory it goes to", hint="name the user")
         if one.found.survey.bad and not target.skip_bad:
             raise BadInput("some lines cannot be used", hint="leave them out, or mend the file")
         one.outcome, one.facts, one.learning = Outcome(), 0, False
-        whose = Whose(target.org, target.user or one.found.person, target.bot, target.subject)
+        whose = Whose(target.org, target.user or one.found.user, target.bot, target.subject)
         one.task = self._tasks.order("import", whose, lambda step: self._work(one, memory, step))
 
     def stop(self, one: Import) -> None:
@@ -200,8 +200,8 @@ class Imports:
     def _work(self, one: Import, memory: Memory, step: Step) -> Told:
         found, target = one.found, one.target
         assert found is not None
-        if found.format == "person":
-            data = {**person_in(one.upload), "org": target.org}
+        if found.format == "user":
+            data = {**user_in(one.upload), "org": target.org}
             memory.import_(data | ({"user": target.user} if target.user else {}))
         else:
             self._append(one, memory, step)

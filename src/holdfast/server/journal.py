@@ -1,7 +1,7 @@
 """
 One line of log for every request: what was asked and how it ended, never what was said, nor a key, nor a name.
 
-The route stands for the path, a digest for the person; both are enough to find trouble and too little to read a chat.
+The route stands for the path, a digest for the user; both are enough to find trouble and too little to read a chat.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def log_to(stream: TextIO, form: LogFormat | None) -> logging.Handler:
 
 
 class Lines(logging.Formatter):
-    """A line for people; of an exception its kind and place, because its message may hold what was said."""
+    """A line for users; of an exception its kind and place, because its message may hold what was said."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")

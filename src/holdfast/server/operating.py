@@ -1,4 +1,4 @@
-"""Keys, jobs, usage, health: what operators and apps need besides people's memory."""
+"""Keys, jobs, usage, health: what operators and apps need besides users's memory."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..figures import Metrics, StoreStats
 from ..reports import DigestReport, Report, Usage
 from ..types import ApiKey, Budget, Job, NewKey
 from .caller import Asked, Cursor, Limit, Working
-from .people import used_for
 from .quotas import messages_in, refused
-from .routing import APP, OPERATOR, PERSON, PUBLIC, Table
+from .routing import APP, OPERATOR, PUBLIC, USER, Table
 from .shapes import Allowances, Budgets, Health, KeyFor, Page, Somebody, TokenFor, closed, opened, page
+from .users import used_for
 from .work import seen
 from .workmeters import WorkMeters
 
@@ -52,7 +52,7 @@ def ready(work: WorkMeters) -> Health:
     return Health(status=status, version=__version__, dead_jobs=dead, overdue_jobs=late)
 
 
-@table.add("GET", "/v1/whoami", PERSON, response_model=ApiKey)
+@table.add("GET", "/v1/whoami", USER, response_model=ApiKey)
 def key_whoami(asked: Asked) -> ApiKey:
     """What the key that asks may open."""
     assert asked.grant.key is not None
@@ -123,7 +123,7 @@ def stats_get(asked: Asked) -> StoreStats:
 
 @table.add("POST", "/v1/jobs/{job_id}/cancel", APP, status_code=204)
 def jobs_cancel(asked: Asked, tasks: Working, job_id: str) -> None:
-    """Keep a job from running, or from going on; apps end what was ordered for their people."""
+    """Keep a job from running, or from going on; apps end what was ordered for their users."""
     try:
         seen(asked, tasks.get(job_id))
         tasks.cancel(job_id)
@@ -152,14 +152,14 @@ def metrics_get(
     bot: Annotated[str | None, Query(description="Only this assistant.")] = None,
     since: date | None = None,
     until: date | None = None,
-    most_people: Annotated[int, Query(ge=1, le=100_000, description="Count at most so many.")] = 1_000,
+    most_users: Annotated[int, Query(ge=1, le=100_000, description="Count at most so many.")] = 1_000,
 ) -> Metrics:
-    """How well memory serves, counted from what is stored; it reads every message of the people."""
-    return asked.memory.metrics(org=org, bot=bot, since=since, until=until, most_people=most_people)
+    """How well memory serves, counted from what is stored; it reads every message of the users."""
+    return asked.memory.metrics(org=org, bot=bot, since=since, until=until, most_users=most_users)
 
 
-@table.add("GET", "/v1/people", OPERATOR, response_model=Page[Somebody])
-def people_list(
+@table.add("GET", "/v1/users", OPERATOR, response_model=Page[Somebody])
+def users_list(
     asked: Asked,
     after: Annotated[list[str] | None, Query(description="Only who comes after this org, user and assistant.")] = None,
     cursor: Cursor = None,
@@ -171,7 +171,7 @@ def people_list(
         isinstance(last, tuple) and len(last) == 3 and all(isinstance(part, str) for part in last)
     ):
         raise BadInput("this cursor belongs to another list", hint="send back next_cursor as it came")
-    found = asked.memory.people(limit=limit + 1, after=last)
+    found = asked.memory.users(limit=limit + 1, after=last)
     data = [Somebody(org=org, user=user, bot=bot) for org, user, bot in found[:limit]]
     return Page(data=data, next_cursor=closed(found[limit - 1]) if len(found) > limit else None)
 
@@ -182,7 +182,7 @@ def budgets_get(asked: Asked) -> Budgets:
     config, today = asked.memory.config, datetime.now(UTC).date()
     used = asked.memory.usage(by=(), since=today, until=today)
     spent = used[0] if used else Usage()
-    named: dict[str, Budget | None] = {"all": config.budget, "org": config.budget_org, "person": config.budget_person}
+    named: dict[str, Budget | None] = {"all": config.budget, "org": config.budget_org, "user": config.budget_user}
     return Budgets(**named, tokens_today=spent.tokens, cost_today=spent.cost)
 
 
@@ -213,8 +213,8 @@ def usage_list(
 
 
 @table.add("POST", "/v1/import", APP, status_code=201, response_model=dict[str, str])
-def import_person(request: Request, asked: Asked, body: dict[str, Any]) -> Any:
-    """Take back what export gave, into the person that it names; into the key's own org."""
+def import_user(request: Request, asked: Asked, body: dict[str, Any]) -> Any:
+    """Take back what export gave, into the user that it names; into the key's own org."""
     if asked.grant.key is not None and body.get("bot") != (asked.grant.key.bot or body.get("bot")):
         raise HTTPException(403, "This key opens another assistant's memory")
     named = {**body, "org": asked.grant.org}

@@ -8,9 +8,9 @@ from typing import Any
 
 from ..errors import NotFound
 from ..memory import Memory
-from ..person import Person
 from ..reports import BackfillReport, ConsolidationReport, Merged, RebuildReport
 from ..types import Fact, Summary
+from ..user import User
 from .tasks import Told, Whose
 
 Report = RebuildReport | BackfillReport | ConsolidationReport
@@ -33,43 +33,43 @@ def told(memory: Memory, kind: str, report: Told, whose: Whose, subject: str | N
     """The report, with what is still there of what it names, as far as *subject* may see it."""
     if report is None or kind not in ("rebuild", "backfill", "consolidate"):
         return None
-    person = None
+    user = None
     if whose.user is not None:
-        person = memory.person(whose.user, org=whose.org or "default", bot=whose.bot or "default", subject=subject)
+        user = memory.user(whose.user, org=whose.org or "default", bot=whose.bot or "default", subject=subject)
     if kind == "backfill":
         return BackfillReport(**{**report, "reasons": tuple(report["reasons"])})
     if kind == "consolidate":
-        return _consolidated(report, person)
+        return _consolidated(report, user)
     there: dict[str, Summary | Fact] = {}
     if report["before"] or report["after"]:
-        there = _there(memory, report, whose, person)
+        there = _there(memory, report, whose, user)
     before, after = (tuple(there[name] for name in report[which] if name in there) for which in ("before", "after"))
     rest = {name: value for name, value in report.items() if name not in ("before", "after", "errors")}
     return RebuildReport(**rest, before=before, after=after, errors=tuple(report["errors"]))
 
 
-def _there(memory: Memory, report: Mapping[str, Any], whose: Whose, person: Person | None) -> dict[str, Summary | Fact]:
+def _there(memory: Memory, report: Mapping[str, Any], whose: Whose, user: User | None) -> dict[str, Summary | Fact]:
     found: dict[str, Summary | Fact] = {}
     named = {*report["before"], *report["after"]}
     if whose.user is not None and report["layer"] != "facts":
         place: Any = {"org": whose.org or "default", "bot": whose.bot or "default", "subject": whose.subject}
         chat = memory.conversation(whose.conversation, user=whose.user, **place)
         found |= {summary.id: summary for summary in chat.summaries(live=False) if summary.id in named}
-    return found | {name: fact for name in named - found.keys() if (fact := _fact(person, name)) is not None}
+    return found | {name: fact for name in named - found.keys() if (fact := _fact(user, name)) is not None}
 
 
-def _fact(person: Person | None, fact_id: str) -> Fact | None:
+def _fact(user: User | None, fact_id: str) -> Fact | None:
     try:
-        return None if person is None else person.fact(fact_id)
+        return None if user is None else user.fact(fact_id)
     except NotFound:
         return None
 
 
-def _consolidated(report: Mapping[str, Any], person: Person | None) -> ConsolidationReport:
+def _consolidated(report: Mapping[str, Any], user: User | None) -> ConsolidationReport:
     merged = []
     for fact_id, sources in report["merged"]:
-        whole = _fact(person, fact_id)
+        whole = _fact(user, fact_id)
         if whole is not None:
-            parts = (_fact(person, source) for source in sources)
+            parts = (_fact(user, source) for source in sources)
             merged.append(Merged(whole, tuple(fact for fact in parts if fact is not None)))
     return ConsolidationReport(tuple(merged), tuple(report["refused"]), report["tokens"])

@@ -23,8 +23,8 @@ from .problems import MEDIA_TYPE
 
 OPERATOR: frozenset[Role] = frozenset(("operator",))
 APP: frozenset[Role] = frozenset(("operator", "app"))
-PERSON: frozenset[Role] = frozenset(("operator", "app", "user", "subject"))
-USER: frozenset[Role] = frozenset(("operator", "app", "user"))
+USER: frozenset[Role] = frozenset(("operator", "app", "user", "subject"))
+WHOLE_USER: frozenset[Role] = frozenset(("operator", "app", "user"))
 PUBLIC: frozenset[Role] | None = None
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -40,7 +40,7 @@ class Route:
 
     ``path`` has the parts of FastAPI; a part such as ``{user:name}`` may hold any name, percent-encoded.  ``roles``
     may call it; ``None``: everybody, without a key.  ``whole``: the call is an ASGI application of its own.
-    ``page``: what is refused is told to a person, as a page.  ``cookie``: the cookie of somebody who signed in
+    ``page``: what is refused is told to a user, as a page.  ``cookie``: the cookie of somebody who signed in
     opens it as well as a key in the header.  ``upload``: its body is a file, for which other limits hold.
     """
 
@@ -112,7 +112,7 @@ class Table:
     def page(
         self, method: str, path: str, roles: frozenset[Role] | None, *, upload: bool = False
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """A decorator for what people open in a browser: it answers with HTML or a redirect, refusals included."""
+        """A decorator for what users open in a browser: it answers with HTML or a redirect, refusals included."""
 
         def take(call: Callable[..., Any]) -> Callable[..., Any]:
             options = {"include_in_schema": False, "response_model": None, "response_class": HTMLResponse}

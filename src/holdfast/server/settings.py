@@ -18,7 +18,7 @@ class ServerSettings:
 
     ``requests_per_minute`` is of one key, ``org_requests_per_minute`` of all keys of one org; each process counts for
     itself.  ``messages_per_day`` and ``messages_per_month`` (UTC) are how many messages one key may store, ``org_messages_per_day``
-    and ``org_messages_per_month`` all keys of one org; they are counted in the store, for all processes.  What models may use a day is `Config.budget_org` and `Config.budget_person`.  ``streams`` is how many streams of events may be open at a time.
+    and ``org_messages_per_month`` all keys of one org; they are counted in the store, for all processes.  What models may use a day is `Config.budget_org` and `Config.budget_user`.  ``streams`` is how many streams of events may be open at a time.
 
     ``upstream_base_url`` is where chats go (``https://api.openai.com/v1``), opened by ``upstream_key``; ``None``: there
     is no such place.  A memory that has not answered a chat after ``memory_timeout_s`` is left out of it.

@@ -159,7 +159,7 @@ class Value(Body):
 
 
 class Choice(Body):
-    """What the person chooses; `erase` goes with `opted-out`, `only_if` makes nothing of it in another state."""
+    """What the user chooses; `erase` goes with `opted-out`, `only_if` makes nothing of it in another state."""
 
     model_config = _like({"state": "paused"})
     state: ConsentState
@@ -177,7 +177,7 @@ class Topic(Body):
 class PromptText(Body):
     """A prompt in own words."""
 
-    model_config = _like({"text": "Summarise in one sentence, in the third person."})
+    model_config = _like({"text": "Summarise in one sentence, in the third user."})
     text: Annotated[str, Field(min_length=1, max_length=4_000)]
 
 
@@ -216,7 +216,7 @@ class KeyFor(Body):
 
 
 class TokenFor(Body):
-    """A short-lived key for a person to see and mend what is held about them."""
+    """A short-lived key for a user to see and mend what is held about them."""
 
     model_config = _like({"user": "ana", "minutes": 60})
     user: Name
@@ -262,11 +262,11 @@ class Chosen(BaseModel):
 
 
 class Budgets(BaseModel):
-    """The daily budgets of models, in the whole memory, for an org and for a person; null where there is none."""
+    """The daily budgets of models, in the whole memory, for an org and for a user; null where there is none."""
 
     all: Budget | None
     org: Budget | None
-    person: Budget | None
+    user: Budget | None
     tokens_today: int
     cost_today: float | None
 
@@ -282,7 +282,7 @@ class Allowances(BaseModel):
 
 
 class Somebody(BaseModel):
-    """One person that has a memory with one assistant."""
+    """One user that has a memory with one assistant."""
 
     org: str
     user: str

@@ -1,5 +1,5 @@
 """
-Follow what happens to many people at once: one look a tenth of a second for the whole process, however many listen.
+Follow what happens to many users at once: one look a tenth of a second for the whole process, however many listen.
 
 Events are rows, so what another process does is seen as well.  A listener knows the number that it has told last and
 goes on from there, whoever gave it; what it told once it never tells again, and it leaves nothing out without saying so.
@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ..errors import HoldfastError, StoreClosed
 from ..memory import Memory
-from ..reports import Event, News, PersonKey
+from ..reports import Event, News, UserKey
 from ..types import ApiKey
 
 log = logging.getLogger("holdfast")
@@ -27,11 +27,11 @@ log = logging.getLogger("holdfast")
 LOOK_S = 0.1
 HEARTBEAT_S = 15.0
 MOST_AT_ONCE = 500
-RECENT = 512  # events of one person that listeners find without asking the store
+RECENT = 512  # events of one user that listeners find without asking the store
 
 
 class Group:
-    """Those who listen to one person, and the last things that happened there."""
+    """Those who listen to one user, and the last things that happened there."""
 
     def __init__(self) -> None:
         self.head: int | None = None
@@ -63,26 +63,26 @@ class Group:
 class Listener:
     """One stream: who listens, and where it stands."""
 
-    def __init__(self, tail: Tail, person: PersonKey, key: ApiKey | None) -> None:
+    def __init__(self, tail: Tail, user: UserKey, key: ApiKey | None) -> None:
         self.woken = asyncio.Event()
         self.key = key
         self._key_seen = time.monotonic()
         self._tail = tail
-        self._person = person
+        self._user = user
 
     async def start(self, after: int | None) -> int:
         """The number to go on from: the one that is given, or that of the newest event."""
-        newest = await self._head(self._person)
+        newest = await self._head(self._user)
         if self.key is not None:
             await self._head(org_of(self.key))
             # A revocation from here on is an event that the looks find; this finds one before.
             await self._look_at_key()
         return newest if after is None else after
 
-    async def _head(self, person: PersonKey) -> int:
+    async def _head(self, user: UserKey) -> int:
         """The number of the newest event there; looks begin with it unless they know one already."""
-        newest = (await self._tail.read(person, 0, limit=1)).newest
-        group = self._tail.group(person)
+        newest = (await self._tail.read(user, 0, limit=1)).newest
+        group = self._tail.group(user)
         if group.head is None:
             group.head = newest
         return newest
@@ -95,12 +95,12 @@ class Listener:
         """
         while self._may_go_on():
             self.woken.clear()
-            group = self._tail.group(self._person)
+            group = self._tail.group(self._user)
             found = group.after(after)
             if found or (follow and group.head == after):  # what is not known here, the next look will bring
                 news = News(after, tuple(found))
             else:
-                news = await self._tail.read(self._person, after)
+                news = await self._tail.read(self._user, after)
             if news.lost or news.events:
                 yield news
                 after = news.newest if news.lost else news.events[-1].id
@@ -134,7 +134,7 @@ class Listener:
         return left + 0.01 if 0 < left < self._tail.heartbeat_s else self._tail.heartbeat_s
 
 
-def org_of(key: ApiKey) -> PersonKey:
+def org_of(key: ApiKey) -> UserKey:
     """Where the events of a key stand: those of its org as a whole."""
     return key.org, "", ""
 
@@ -149,14 +149,14 @@ class Tail:
         self.count = 0
         self.ended: set[str] = set()
         self._look_s = look_s
-        self._groups: dict[PersonKey, Group] = {}
+        self._groups: dict[UserKey, Group] = {}
         self._task: asyncio.Task[None] | None = None
 
     @asynccontextmanager
-    async def listening(self, person: PersonKey, key: ApiKey | None) -> AsyncIterator[Listener]:
-        """A listener to one person, and to whether its key is revoked, as long as the context lasts."""
-        listener = Listener(self, person, key)
-        joined = [person] if key is None else [person, org_of(key)]
+    async def listening(self, user: UserKey, key: ApiKey | None) -> AsyncIterator[Listener]:
+        """A listener to one user, and to whether its key is revoked, as long as the context lasts."""
+        listener = Listener(self, user, key)
+        joined = [user] if key is None else [user, org_of(key)]
         for each in joined:
             self._groups.setdefault(each, Group()).listeners.add(listener)
         self.count += 1
@@ -172,15 +172,15 @@ class Tail:
                 if not group.listeners:
                     del self._groups[each]
 
-    def group(self, person: PersonKey) -> Group:
-        """Those who listen to a person; there is at least one."""
-        return self._groups[person]
+    def group(self, user: UserKey) -> Group:
+        """Those who listen to a user; there is at least one."""
+        return self._groups[user]
 
-    async def read(self, person: PersonKey, after: int, *, limit: int = MOST_AT_ONCE) -> News:
+    async def read(self, user: UserKey, after: int, *, limit: int = MOST_AT_ONCE) -> News:
         """What the store says happened after a number."""
-        ask: Callable[..., dict[PersonKey, News]] = self.memory.events.news
-        found = await run_in_threadpool(ask, {person: after}, limit=limit)
-        return found.get(person, News(after))
+        ask: Callable[..., dict[UserKey, News]] = self.memory.events.news
+        found = await run_in_threadpool(ask, {user: after}, limit=limit)
+        return found.get(user, News(after))
 
     def close(self) -> None:
         """End every stream at once: the server stops."""
@@ -205,20 +205,20 @@ class Tail:
 
     async def _look(self) -> bool:
         """Take what is new to those who listen; whether that was all there is."""
-        heads = {person: group.head or 0 for person, group in self._groups.items()}
-        fresh = {person for person, group in self._groups.items() if group.head is None}
+        heads = {user: group.head or 0 for user, group in self._groups.items()}
+        fresh = {user for user, group in self._groups.items() if group.head is None}
         found = await run_in_threadpool(self.memory.events.news, heads, limit=MOST_AT_ONCE)
         whole = True
-        for person in fresh:  # nobody has told a number here yet: what happened before they came is not news
-            if person in self._groups and self._groups[person].head is None:
-                newest = found.pop(person, News(0)).newest
-                self._groups[person].head = newest
-        for person, news in found.items():
-            if person in fresh or person not in self._groups:
+        for user in fresh:  # nobody has told a number here yet: what happened before they came is not news
+            if user in self._groups and self._groups[user].head is None:
+                newest = found.pop(user, News(0)).newest
+                self._groups[user].head = newest
+        for user, news in found.items():
+            if user in fresh or user not in self._groups:
                 continue
-            self._groups[person].take(news)
-            whole = whole and (news.lost or self._groups[person].head == news.newest)
-            if person[1:] == ("", ""):
+            self._groups[user].take(news)
+            whole = whole and (news.lost or self._groups[user].head == news.newest)
+            if user[1:] == ("", ""):
                 self._end({event.ref for event in news.events if event.kind == "key.revoked"})
         return whole and not fresh
 

@@ -159,8 +159,8 @@ class Tasks:
 
     def of(self, whose: Whose) -> list[Task]:
         """What was ordered for exactly *whose* memory, the newest first."""
-        person = (whose.org or "default", whose.user or "", whose.bot or "")
-        found = (self._shown(row) for row in self._orders.newest(MOST_OPEN, of=person))
+        user = (whose.org or "default", whose.user or "", whose.bot or "")
+        found = (self._shown(row) for row in self._orders.newest(MOST_OPEN, of=user))
         return [task for task in found if task.whose == whose]
 
     def newest(self, limit: int) -> list[Task]:
@@ -194,9 +194,9 @@ class Tasks:
 
     def _standing(self, once: str, whose: Whose) -> Task | None:
         """The task that this key named before, unless it was interrupted."""
-        person = (whose.org or "default", whose.user or "", whose.bot or "")
+        user = (whose.org or "default", whose.user or "", whose.bot or "")
         found = [task for task in self._tasks.values() if task.once == once]
-        found = found or [self._shown(row) for row in self._orders.newest(KEPT, of=person) if row.once == once]
+        found = found or [self._shown(row) for row in self._orders.newest(KEPT, of=user) if row.once == once]
         return next((task for task in found if task.state != "interrupted"), None)
 
     def _shown(self, row: Order) -> Task:

@@ -20,8 +20,8 @@ from starlette.concurrency import run_in_threadpool
 from .. import __version__
 from ..errors import HoldfastError, NotFound
 from ..memory import Memory
-from ..person import Person
 from ..types import Fact, FactChange, Hit
+from ..user import User
 
 T = TypeVar("T")
 
@@ -37,16 +37,16 @@ ERASES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """The one person whose memory a caller may use."""
+    """The one user whose memory a caller may use."""
 
     user: str
     org: str = "default"
     bot: str = "default"
     subject: str | None = None
 
-    def person(self, memory: Memory) -> Person:
+    def owner(self, memory: Memory) -> User:
         """The door to it."""
-        return memory.person(self.user, org=self.org, bot=self.bot, subject=self.subject)
+        return memory.user(self.user, org=self.org, bot=self.bot, subject=self.subject)
 
 
 Identify = Callable[[Context[Any, Any]], Whose]
@@ -105,19 +105,19 @@ def _add_reading(server: MCPServer[Any], memory: Memory, identify: Identify) -> 
     @server.tool(title="Search memory", annotations=READS)
     async def search_memory(query: str, ctx: Context[Any, Any], limit: int = 10) -> list[Remembered]:
         """Find what was said or is known about the user, best first. Use a few words or a question."""
-        hits = await _done(identify(ctx).person(memory).search, query, limit=limit)
+        hits = await _done(identify(ctx).owner(memory).search, query, limit=limit)
         return [_hit(hit) for hit in hits]
 
     @server.tool(title="List memories", annotations=READS)
     async def list_memories(ctx: Context[Any, Any], category: str | None = None, limit: int = 100) -> list[Remembered]:
         """List what is believed about the user now, all of it or one category such as "dietary" or "home"."""
-        facts = await _done(identify(ctx).person(memory).facts, category)
+        facts = await _done(identify(ctx).owner(memory).facts, category)
         return [_fact(fact) for fact in facts[: max(1, limit)]]
 
     @server.tool(title="History of a memory", annotations=READS)
     async def memory_history(category: str, ctx: Context[Any, Any], key: str | None = None) -> list[Remembered]:
         """Every value that a category, or one key of it, had, oldest first, with when each held."""
-        return [_fact(fact) for fact in await _done(identify(ctx).person(memory).history, category, key)]
+        return [_fact(fact) for fact in await _done(identify(ctx).owner(memory).history, category, key)]
 
     @server.tool(title="Context for a reply", annotations=READS)
     async def get_context(
@@ -134,17 +134,17 @@ def _add_writing(server: MCPServer[Any], memory: Memory, identify: Identify) -> 
     @server.tool(title="Add a memory", annotations=WRITES)
     async def add_memory(text: str, ctx: Context[Any, Any]) -> Changed:
         """Note one thing that the user stated, as a sentence in their words: "I'm allergic to nuts." """
-        return _change(await _done(identify(ctx).person(memory).remember, text))
+        return _change(await _done(identify(ctx).owner(memory).remember, text))
 
     @server.tool(title="Correct a memory", annotations=WRITES)
     async def update_memory(memory_id: str, value: str, ctx: Context[Any, Any]) -> Changed:
         """A fact is wrong: the value held instead. For something that has changed since, use add_memory."""
-        return _change(await _done(identify(ctx).person(memory).correct, memory_id, value=value))
+        return _change(await _done(identify(ctx).owner(memory).correct, memory_id, value=value))
 
     @server.tool(title="Forget a memory", annotations=ERASES)
     async def delete_memory(memory_id: str, ctx: Context[Any, Any]) -> Erased:
         """Erase a fact with the words it rests on, for good. Only when the user asks for it."""
-        receipt = await _done(identify(ctx).person(memory).forget, memory_id)
+        receipt = await _done(identify(ctx).owner(memory).forget, memory_id)
         return Erased(rows=dict(receipt.rows), level=receipt.level, why=receipt.why)
 
 
@@ -155,7 +155,7 @@ def _add_resources(server: MCPServer[Any], memory: Memory, identify: Identify) -
         whose = identify(ctx)
         if user_id != whose.user:
             raise ResourceError("there is nothing here about that user")
-        return "\n".join(fact.text for fact in await _done(whose.person(memory).facts))
+        return "\n".join(fact.text for fact in await _done(whose.owner(memory).facts))
 
     @server.resource(
         "memory://conversations/{conversation}/summary", title="Summary of a conversation", mime_type="text/plain"
@@ -170,7 +170,7 @@ def _add_resources(server: MCPServer[Any], memory: Memory, identify: Identify) -
     @server.resource("memory://facts/{fact_id}", title="A fact", mime_type="application/json")
     async def fact(fact_id: str, ctx: Context[Any, Any]) -> Remembered:
         """One fact with the words it rests on."""
-        return _fact(await _done(identify(ctx).person(memory).fact, fact_id))
+        return _fact(await _done(identify(ctx).owner(memory).fact, fact_id))
 
 
 def _add_prompts(server: MCPServer[Any]) -> None:

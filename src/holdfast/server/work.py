@@ -19,7 +19,7 @@ from ..types import Job
 from .caller import NAMED, Asked, Caller, Cursor, Limit, Once, Which, Whose, Working
 from .reporting import kept
 from .reporting import told as reported
-from .routing import APP, OPERATOR, PERSON, Table
+from .routing import APP, OPERATOR, USER, Table
 from .shapes import BackfillFor, ConsolidateFor, Page, PruneFor, RebuildFor, Work, page
 from .tasks import Step, Task
 from .tasks import Told as Kept
@@ -61,7 +61,7 @@ def rebuilds_create(
     return _accepted(tasks.order("rebuild", owner, work, key=idempotency_key, asked=body.model_dump()))
 
 
-@table.add("GET", CHAT + "/rebuilds", PERSON, response_model=Page[Rebuilt], dependencies=NAMED)
+@table.add("GET", CHAT + "/rebuilds", USER, response_model=Page[Rebuilt], dependencies=NAMED)
 def rebuilds_list(which: Which, cursor: Cursor = None, limit: Limit = 100) -> Page[Rebuilt]:
     """What was made again in this conversation, oldest first."""
     return page(which.rebuilds(), lambda made: made.id, cursor, limit)
@@ -126,7 +126,7 @@ def facts_prune(whose: Whose, body: PruneFor) -> PruneReport:
     return whose.prune(faded=body.faded)
 
 
-@table.add("GET", "/v1/jobs/{job_id}", PERSON, response_model=Work)
+@table.add("GET", "/v1/jobs/{job_id}", USER, response_model=Work)
 async def jobs_get(
     asked: Asked,
     tasks: Working,

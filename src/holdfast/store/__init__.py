@@ -98,7 +98,7 @@ def distribute(
     location: str, *, shards: int = 32, dry_run: bool = False, progress: Callable[[str, int, int], None] | None = None
 ) -> Distribution:
     """
-    Spread a PostgreSQL database over the nodes of its Citus cluster, each person's rows together on one of them.
+    Spread a PostgreSQL database over the nodes of its Citus cluster, each user's rows together on one of them.
 
     Nothing is moved while anything stands in the way; the report says what. Each table moves in one transaction, with as
     many rows after as before; whoever was interrupted calls again, and what has moved stays.

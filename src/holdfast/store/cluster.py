@@ -1,7 +1,7 @@
 """
 Spread the tables of a PostgreSQL database over the nodes of a Citus cluster.
 
-Whatever has a person in its key is cut by ``user_id``, all tables alike, so that one person's rows stand together on
+Whatever has a user in its key is cut by ``user_id``, all tables alike, so that one user's rows stand together on
 one node; keys of callers, and which migrations were applied, stand on every node.  The ledger of erasures is cut by its
 own keys: written on every node, it would keep anybody from being erased while one of them is down.
 A table moves in a transaction of its own, with as many rows after as before, so whoever is interrupted runs it again.
@@ -28,7 +28,7 @@ from .psycopgdriver import translated
 
 SHARDS = 32
 """What Citus itself cuts a table into."""
-FIRST = "person"
+FIRST = "user_state"
 ALONE = {"allowance": "org", "erased": "id", "ledger_key": "one", "pace": "id"}
 _EVERYWHERE = "SELECT create_reference_table({place})"
 _BESIDE = "SELECT create_distributed_table({place}, {by}, colocate_with => {first})"
@@ -40,9 +40,9 @@ Progress = Callable[[str, int, int], None]
 def by_column() -> Mapping[str, str]:
     """Every table in the order in which they move, and by which column it is cut; ``""``: it stands on every node."""
     names = [table.name for table in tables() if "user_id" in table.key]
-    by_person = dict.fromkeys([FIRST, *names], "user_id")
-    rest = {table.name: ALONE.get(table.name, "") for table in tables() if table.name not in by_person}
-    return by_person | rest | {BOOK: ""}
+    by_user = dict.fromkeys([FIRST, *names], "user_id")
+    rest = {table.name: ALONE.get(table.name, "") for table in tables() if table.name not in by_user}
+    return by_user | rest | {BOOK: ""}
 
 
 def is_spread(connection: Connection) -> bool:

@@ -142,7 +142,7 @@ def _of_roles(connection: Connection) -> Iterator[Obstacle]:
 
 
 def _of_rows(connection: Connection, cut: Sequence[str]) -> Iterator[Obstacle]:
-    """A person without a name would stand on one node together with the rows of all orgs."""
+    """A user without a name would stand on one node together with the rows of all orgs."""
     for table in cut:
         if table in OF_ORGS:
             continue

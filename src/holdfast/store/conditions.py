@@ -25,7 +25,7 @@ _wanted: ContextVar[_Condition | None] = ContextVar("holdfast_condition", defaul
 
 @contextmanager
 def on_condition(check: Callable[[Any], None]) -> Iterator[None]:
-    """Make the first change of a person's memory inside only if *check*, given the transaction's view, does not raise."""
+    """Make the first change of a user's memory inside only if *check*, given the transaction's view, does not raise."""
     token = _wanted.set(_Condition(check))
     try:
         yield

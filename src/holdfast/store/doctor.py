@@ -12,8 +12,8 @@ from .readview import Driver
 from .rows import compact_json
 
 _SUMMARIES = "rebuild the summaries of this conversation"
-_INDEX = "rebuild the vectors and the index of this person"
-_FACTS = "rebuild the facts of this person, or restore a backup"
+_INDEX = "rebuild the vectors and the index of this user"
+_FACTS = "rebuild the facts of this user, or restore a backup"
 _LOST = "restore a backup: messages or counters were lost or changed from outside"
 
 HINTS = {
@@ -60,9 +60,9 @@ HINTS = {
     "older_version": _SUMMARIES,
     "erased_message": "forget the message again",
     "edge_of_end": _FACTS,
-    "consent": "pause the person again",
-    "usage": "erase this person's usage, or restore a backup",
-    "prompt": "reset this person's prompts",
+    "consent": "pause the user again",
+    "usage": "erase this user's usage, or restore a backup",
+    "prompt": "reset this user's prompts",
     "provider_key": "set this key of a provider again",
     "event_numbers": _LOST,
     "event_home": "clear the conversation again",

@@ -31,7 +31,7 @@ OF_CONVERSATION = (
     "shown",
     "conversation",
 )
-OF_PERSON = (
+OF_USER = (
     *OF_CONVERSATION,
     "fact",
     "evidence",
@@ -46,7 +46,7 @@ OF_PERSON = (
     "prompt",
     "provider_key",
     "event",
-    "person",
+    "user",
 )
 
 
@@ -214,11 +214,11 @@ class SqlEraseView(SqlWriteView):
         self._run("blank_events_about", about=self.scope.subject)
         self._told.note(ERASED, ("", ""), "subject")
 
-    def remove_person(self) -> None:
+    def remove_user(self) -> None:
         """See the protocol."""
-        for table in OF_PERSON:
+        for table in OF_USER:
             self._run(f"erase_{table}")
-        self._told.person_gone()
+        self._told.user_gone()
 
     def count_rows(self) -> dict[str, int]:
         """See the protocol."""

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..reports import Event, News, PersonKey
+from ..reports import Event, News, UserKey
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """How much of what happened stays on record: so many rows a person, for so many days."""
+    """How much of what happened stays on record: so many rows a user, for so many days."""
 
     rows: int = 10_000
     days: int = 90
@@ -27,7 +27,7 @@ class EventReads(Protocol):
     """What a `ReadView` tells."""
 
     def news(self, after: int, *, limit: int) -> News:
-        """What happened to the person after number *after*, in all places; 0: from the first row that is kept."""
+        """What happened to the user after number *after*, in all places; 0: from the first row that is kept."""
 
     def events_before(self, before: int | None, *, limit: int) -> list[Event]:
         """The newest events below a number, or of all, newest first."""
@@ -42,7 +42,7 @@ class EventWrites(EventReads, Protocol):
 
 class EventLooks(Protocol):
     """
-    What a `Store` tells across people.
+    What a `Store` tells across users.
 
     ``counting`` hears after each transaction of this process what it changed: how many, by (what, of which kind).
     """
@@ -59,8 +59,8 @@ class EventLooks(Protocol):
         It may be another one without cause; then somebody looks in vain.
         """
 
-    def news(self, heads: Mapping[PersonKey, int], *, limit: int) -> dict[PersonKey, News]:
-        """For many people at once: what happened after the given number, of those whose newest is another."""
+    def news(self, heads: Mapping[UserKey, int], *, limit: int) -> dict[UserKey, News]:
+        """For many users at once: what happened after the given number, of those whose newest is another."""
 
     def events_of_org(self, org: str, before: int | None, *, limit: int) -> Sequence[Event]:
         """What happened to an org as a whole, newest first: keys, and that somebody was erased."""

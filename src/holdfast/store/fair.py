@@ -1,5 +1,5 @@
 """
-Whose turn it is: work of many people done so that nobody's import keeps the others waiting.
+Whose turn it is: work of many users done so that nobody's import keeps the others waiting.
 
 Every second claim takes what is overdue longest, so nothing waits for ever.  The others go round: the org that was
 served least recently, in it the user who was, and of theirs what is overdue longest.  Looked at are the oldest
@@ -56,16 +56,16 @@ def newest(driver: Driver, now_ms: int, kinds: Sequence[str]) -> list[rows.Row]:
     return driver.run("due_newest", {"now_ms": now_ms, "kinds": rows.compact_json(list(kinds)), "limit": LOOK_AHEAD})
 
 
-def due(driver: Driver, now_ms: int, kinds: Sequence[str], person: Scope | None, ahead_ms: int = 0) -> list[rows.Row]:
+def due(driver: Driver, now_ms: int, kinds: Sequence[str], user: Scope | None, ahead_ms: int = 0) -> list[rows.Row]:
     """
     Due jobs, the longest overdue first; expired leases count from the end of the lease.
 
-    Of one person's jobs those that fall due within *ahead_ms* as well.
+    Of one user's jobs those that fall due within *ahead_ms* as well.
     """
     args: dict[str, Any] = {"now_ms": now_ms, "kinds": rows.compact_json(list(kinds)), "limit": LOOK_AHEAD}
-    if person is not None:
-        key = {"org": person.org, "user_id": person.user, "bot": person.bot}
-        place = {"subject": person.subject, "conversation": person.conversation}
-        return driver.run("due_of_person", {**args, **key, **place, "soon_ms": now_ms + ahead_ms})
+    if user is not None:
+        key = {"org": user.org, "user_id": user.user, "bot": user.bot}
+        place = {"subject": user.subject, "conversation": user.conversation}
+        return driver.run("due_of_user", {**args, **key, **place, "soon_ms": now_ms + ahead_ms})
     found = driver.run("due_ready", args) + driver.run("due_expired", args)
     return sorted(found, key=lambda row: (row[-2], row[-1], row[3]))

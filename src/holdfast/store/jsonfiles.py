@@ -1,5 +1,5 @@
 """
-Messages as one JSON file a session, which people can read and other programs too.
+Messages as one JSON file a session, which users can read and other programs too.
 
 A file is written whole, next to the old one, and put in its place in one step: whoever reads, at
 any moment and after any crash, sees the messages before a write or those after it.  That makes an

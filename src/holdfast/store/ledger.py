@@ -19,9 +19,9 @@ class ErasedRow:
     """
     One thing that was erased.
 
-    ``place`` is a digest of who and which conversation it was, ``kind`` says what went: ``person``, ``subject``,
+    ``place`` is a digest of who and which conversation it was, ``kind`` says what went: ``user``, ``subject``,
     ``conversation``; in a conversation ``message`` number ``seq``, or the ``words`` between the offsets
-    ``spans`` of it; of a person the ``fact`` of that id.
+    ``spans`` of it; of a user the ``fact`` of that id.
     """
 
     id: str
@@ -44,7 +44,7 @@ class LedgerWrites(Protocol):
 
 
 class LedgerLooks(Protocol):
-    """What a `Store` tells across people."""
+    """What a `Store` tells across users."""
 
     def ledger(self) -> tuple[str, list[ErasedRow]]:
         """The key (``""``: nothing was ever erased) and all that was erased, oldest first."""
@@ -53,4 +53,4 @@ class LedgerLooks(Protocol):
         """Take over the ledger of another copy of this store, its key too when there is none here."""
 
     def choices(self) -> list[tuple[Scope, ConsentRow]]:
-        """What everybody chose about memory, by person."""
+        """What everybody chose about memory, by user."""

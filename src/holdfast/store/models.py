@@ -17,13 +17,13 @@ class ModelReads(Protocol):
     """What a `ReadView` tells."""
 
     def usage(self, since: str = "") -> list[UsageRow]:
-        """What models cost for the person, from the day *since* (``2026-11-21``), by (day, layer, model)."""
+        """What models cost for the user, from the day *since* (``2026-11-21``), by (day, layer, model)."""
 
     def jobs(self) -> list[Job]:
-        """The person's background work that is not finished, oldest first."""
+        """The user's background work that is not finished, oldest first."""
 
     def prompts(self) -> list[PromptRow]:
-        """Every version of the person's own prompts, by (name, version)."""
+        """Every version of the user's own prompts, by (name, version)."""
 
     def shown(self) -> list[ShownRow]:
         """What the contexts before the replies of the scope's conversation came to, by reply."""
@@ -49,7 +49,7 @@ class ModelWrites(ModelReads, Protocol):
 
 
 class ModelLooks(Protocol):
-    """What a `Store` tells across people."""
+    """What a `Store` tells across users."""
 
     def usage(
         self,

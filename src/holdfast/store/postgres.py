@@ -1,8 +1,8 @@
 """
 A PostgreSQL database, for any number of processes and machines.
 
-Reads see one snapshot.  Writes of one person take turns at the person's row, so that what a function
-read stands until it commits; writes of different people never wait for each other.
+Reads see one snapshot.  Writes of one user take turns at the user's row, so that what a function
+read stands until it commits; writes of different users never wait for each other.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class PostgresStore(SqlStore):
                 driver.run("leave_no_row", key)
             return answer
 
-        return self._telling(in_turn, lambda _: scope.person, lambda whole: self._in_turn(_WRITE, scope.org, whole))
+        return self._telling(in_turn, lambda _: scope.user_key, lambda whole: self._in_turn(_WRITE, scope.org, whole))
 
     def _reading(self, work: Callable[[Driver], T]) -> T:
         return self._in_turn(_READ, None, work)
@@ -222,11 +222,11 @@ class _TurnView(SqlEraseView):
     def count_rows(self) -> dict[str, int]:
         """See the protocol."""
         for_turn = isinstance(self._driver, PsycopgDriver) and self._driver.row_for_turn
-        return super().count_rows() | ({"person": 0} if for_turn else {})
+        return super().count_rows() | ({"user": 0} if for_turn else {})
 
 
 def _take_turn(driver: PsycopgDriver, key: Mapping[str, Any]) -> bool:
-    """Wait until nobody else writes this person's memory; ``True`` when the person had no row yet."""
+    """Wait until nobody else writes this user's memory; ``True`` when the user had no row yet."""
     while not driver.run("take_turn", key):
         if driver.run("take_first_turn", {**key, "created_at": time.time_ns() // 1_000_000}):
             return True
@@ -235,7 +235,7 @@ def _take_turn(driver: PsycopgDriver, key: Mapping[str, Any]) -> bool:
 
 def _settings(config: Config) -> tuple[SQL, SQL]:
     """
-    What a transaction across all people begins with, and one of one person, before its org.
+    What a transaction across all users begins with, and one of one user, before its org.
 
     They are settings of the transaction and not of the session: behind a pooler a session is anybody's.
     """

@@ -113,7 +113,7 @@ def _settings(settings: Mapping[str, str], used: int) -> Iterator[Finding]:
     on_error = settings.get("log_parameter_max_length_on_error", "0") != "0"
     if ((statements or slow) and values) or on_error:
         hint = "log_parameter_max_length = 0, also on_error: erasures do not reach the server's log files"
-        yield Finding("server-log", "the server logs what people say", hint)
+        yield Finding("server-log", "the server logs what users say", hint)
     most = int(settings.get("max_connections", 0))
     if most and used > 0.8 * most:
         hint = "raise max_connections, use a pooler, or lower Config.store_connections"

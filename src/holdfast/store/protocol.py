@@ -2,9 +2,9 @@
 The narrow waist: what the stages ask of a database, and all that a new store must offer.
 
 There are two doors to memory, ``read`` and ``write``.  Both take a `Scope` first and hand the
-caller's function a view of that one person: a `ReadView` over one consistent snapshot, or a
+caller's function a view of that one user: a `ReadView` over one consistent snapshot, or a
 `WriteView` inside one transaction that is on disk when ``write`` returns.  A view cannot name
-anybody else.  The third door, the job calls, looks across people and returns ids, never text.
+anybody else.  The third door, the job calls, looks across users and returns ids, never text.
 
 The function given to ``write`` may run on another thread, together with others in one commit, and
 again from the start after a conflict: it must touch nothing but the view.  If it raises, what it
@@ -34,12 +34,12 @@ from .values import (
     FactRow,
     MessageRow,
     Partition,
-    PersonRow,
     RebuiltRow,
     Scrubbed,
     Side,
     SummaryRow,
     UseRow,
+    UserRow,
 )
 from .work import JobCalls, WorkLooks
 
@@ -53,7 +53,6 @@ __all__ = [
     "KeyRow",
     "MessageRow",
     "Partition",
-    "PersonRow",
     "ReadView",
     "RebuiltRow",
     "Scrubbed",
@@ -61,24 +60,25 @@ __all__ = [
     "Store",
     "SummaryRow",
     "UseRow",
+    "UserRow",
     "WriteView",
 ]
 T = TypeVar("T")
 
 
 class ReadView(EventReads, ModelReads, RemadeReads, Protocol):
-    """One person's memory as of one moment.  Lists come oldest first unless said otherwise."""
+    """One user's memory as of one moment.  Lists come oldest first unless said otherwise."""
 
     scope: Scope
 
-    def person(self) -> PersonRow:
+    def user(self) -> UserRow:
         """The counters; zeros for somebody who has no memory yet."""
 
     def conversation(self) -> ConversationRow | None:
         """The scope's conversation, or ``None`` before its first message."""
 
     def conversations(self) -> list[ConversationRow]:
-        """All of the person's conversations the scope can see (its subject, or all), by name."""
+        """All of the user's conversations the scope can see (its subject, or all), by name."""
 
     def messages(self, *, start_seq: int = 1, end_seq: int | None = None, limit: int | None = None) -> list[Message]:
         """
@@ -106,13 +106,13 @@ class ReadView(EventReads, ModelReads, RemadeReads, Protocol):
         """One fact that the scope may see, live or past."""
 
     def expired(self, now_ms: int) -> set[str]:
-        """Ids of the person's live facts, of all subjects, whose own words set an end that has passed."""
+        """Ids of the user's live facts, of all subjects, whose own words set an end that has passed."""
 
     def count_facts(self) -> int:
-        """How many live facts the person has, of all subjects."""
+        """How many live facts the user has, of all subjects."""
 
     def count_statements(self) -> int:
-        """How many statements and episodes were ever learned of the person, of all subjects."""
+        """How many statements and episodes were ever learned of the user, of all subjects."""
 
     def statements(self, subject: str) -> list[FactRow]:
         """
@@ -122,7 +122,7 @@ class ReadView(EventReads, ModelReads, RemadeReads, Protocol):
         """
 
     def uses(self, fact_ids: Sequence[str]) -> list[UseRow]:
-        """How often and when facts of the person were used, of those among *fact_ids* that are there."""
+        """How often and when facts of the user were used, of those among *fact_ids* that are there."""
 
     def past_facts_of(self, messages: Iterable[tuple[str, str, int]]) -> list[tuple[tuple[str, str, int], str]]:
         """``(message, fact id)`` of past facts that rest on messages, each (subject, conversation, number)."""
@@ -171,13 +171,13 @@ class ReadView(EventReads, ModelReads, RemadeReads, Protocol):
         """``(sha256, manifest)`` of the last context of this conversation and shape."""
 
     def consent(self) -> list[ConsentRow]:
-        """What the person chose, for each subject that the scope can see and for all (``""``)."""
+        """What the user chose, for each subject that the scope can see and for all (``""``)."""
 
     def topics(self) -> list[tuple[str, str]]:
         """``(subject, topic)`` of what shall never be remembered; subject ``""`` stands for all."""
 
     def at(self, subject: str | None, conversation: str | None) -> Self:
-        """The same moment (or transaction), seen from elsewhere in the same person's memory."""
+        """The same moment (or transaction), seen from elsewhere in the same user's memory."""
 
     def stored(self, *, start_seq: int = 1, end_seq: int | None = None) -> list[MessageRow]:
         """Messages of the scope's conversation with their columns, those that were erased among them."""
@@ -192,13 +192,13 @@ class ReadView(EventReads, ModelReads, RemadeReads, Protocol):
         """``(key, digest, first_seq, last_seq)`` of the callers' keys in the scope's conversation."""
 
     def endings(self) -> list[Derivation]:
-        """Which messages ended facts of the person."""
+        """Which messages ended facts of the user."""
 
 
 class WriteView(ReadView, EventWrites, ModelWrites, RemadeWrites, LedgerWrites, Protocol):
-    """The same person, inside one transaction."""
+    """The same user, inside one transaction."""
 
-    def save_person(self, row: PersonRow, now_ms: int) -> None:
+    def save_user(self, row: UserRow, now_ms: int) -> None:
         """Insert or update the counters."""
 
     def save_conversation(self, row: ConversationRow) -> None:
@@ -220,7 +220,7 @@ class WriteView(ReadView, EventWrites, ModelWrites, RemadeWrites, LedgerWrites, 
         """Insert or replace ``(document, embedder, scale, int8 bytes)``; other embedders' vectors and removed docs go."""
 
     def note_embedder(self, embedder: str) -> None:
-        """Remember that all documents of the person have, or have been ordered, vectors by *embedder*."""
+        """Remember that all documents of the user have, or have been ordered, vectors by *embedder*."""
 
     def remove_docs(self, subject: str, kind: str, docs: Sequence[int]) -> None:
         """Delete documents with their postings and vectors."""
@@ -274,7 +274,7 @@ class WriteView(ReadView, EventWrites, ModelWrites, RemadeWrites, LedgerWrites, 
 
     def want(self, kind: str, key: str, *, wanted: int, run_at_ms: int, now_ms: int) -> None:
         """
-        Order work for the scope's conversation (or person): one row per (kind, key), made or moved.
+        Order work for the scope's conversation (or user): one row per (kind, key), made or moved.
         ``wanted`` only rises, ``run_at`` is set as given while the row waits in its first attempt.
         A running job keeps its lease and sees the new mark when it finishes; a dead or cancelled
         one stays as it is, with the new mark.
@@ -293,7 +293,7 @@ class WriteView(ReadView, EventWrites, ModelWrites, RemadeWrites, LedgerWrites, 
         """
 
     def save_consent(self, row: ConsentRow) -> None:
-        """Insert or replace what the person chose; an active state leaves no row."""
+        """Insert or replace what the user chose; an active state leaves no row."""
 
     def set_topic(self, subject: str, topic: str, *, never: bool, now_ms: int) -> None:
         """Add a topic that shall never be remembered, or take it back."""
@@ -329,7 +329,7 @@ class WriteView(ReadView, EventWrites, ModelWrites, RemadeWrites, LedgerWrites, 
         """Delete what is remembered of the contexts of all conversations."""
 
     def release_jobs(self, now_ms: int) -> None:
-        """Take the person's running jobs from their workers; they are due again."""
+        """Take the user's running jobs from their workers; they are due again."""
 
     def remove_jobs(self) -> None:
         """Delete the jobs of the scope: of one conversation, of one subject, or all."""
@@ -337,26 +337,26 @@ class WriteView(ReadView, EventWrites, ModelWrites, RemadeWrites, LedgerWrites, 
     def remove_conversation(self) -> None:
         """Delete every row of the scope's conversation; documents, facts and edges of facts are not touched."""
 
-    def remove_person(self) -> None:
-        """Delete every row of the person in every table but what was chosen about memory."""
+    def remove_user(self) -> None:
+        """Delete every row of the user in every table but what was chosen about memory."""
 
     def count_rows(self) -> dict[str, int]:
-        """Rows of the person per table."""
+        """Rows of the user per table."""
 
 
 class Store(EventLooks, ModelLooks, KeyLooks, LedgerLooks, JobCalls, WorkLooks, HealthLooks, Protocol):
     """A database that holds memory.  Safe to call from any thread."""
 
     def read(self, scope: Scope, work: Callable[[ReadView], T]) -> T:
-        """Run *work* over one snapshot of the scope's person."""
+        """Run *work* over one snapshot of the scope's user."""
 
     def write(self, scope: Scope, work: Callable[[WriteView], T]) -> T:
         """Run *work* in one transaction; durable when this returns."""
 
-    def people_embedded_otherwise(self, embedder: str, *, limit: int = 100) -> list[tuple[str, str, str]]:
-        """``(org, user, bot)`` of people last noted with another embedder, and without an ``embed`` job of any state."""
+    def users_embedded_otherwise(self, embedder: str, *, limit: int = 100) -> list[tuple[str, str, str]]:
+        """``(org, user, bot)`` of users last noted with another embedder, and without an ``embed`` job of any state."""
 
-    def people(self, *, limit: int = 1000, after: tuple[str, str, str] | None = None) -> list[tuple[str, str, str]]:
+    def users(self, *, limit: int = 1000, after: tuple[str, str, str] | None = None) -> list[tuple[str, str, str]]:
         """``(org, user, bot)`` of everybody with a memory, by key, for operators and checks."""
 
     def check(self) -> list[Finding]:

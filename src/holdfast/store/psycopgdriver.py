@@ -89,7 +89,7 @@ def statements() -> Mapping[str, tuple[bytes, tuple[str, ...]]]:
     return found
 
 
-_PERSON = ("org", "user_id", "bot")
+_USER = ("org", "user_id", "bot")
 _ARRAYS = {str: "text[]", int: "bigint[]", float: "double precision[]", bytes: "bytea[]"}
 _INSERT = re.compile(r"(INSERT INTO \w+\s+\([^)]*\)\s+)VALUES \(((?:\s*%\(\w+\)s,?)+)\)([^%]*)")
 
@@ -97,7 +97,7 @@ _INSERT = re.compile(r"(INSERT INTO \w+\s+\([^)]*\)\s+)VALUES \(((?:\s*%\(\w+\)s
 @cache
 def together(sql: bytes, names: tuple[str, ...], kinds: tuple[type, ...]) -> bytes | None:
     """
-    One statement instead of many about the same person.
+    One statement instead of many about the same user.
 
     Args:
         sql: a statement of `statements` that asks something, or inserts a row.
@@ -106,10 +106,10 @@ def together(sql: bytes, names: tuple[str, ...], kinds: tuple[type, ...]) -> byt
 
     Returns:
         The same question asked, or row inserted, once for each entry of lists: all parameters but those of the
-        person are lists.  ``None`` when there is no such statement, as nothing but the person differs, a type has
+        user are lists.  ``None`` when there is no such statement, as nothing but the user differs, a type has
         no list, or as it does something else.
     """
-    lists = {name: kind for name, kind in zip(names, kinds, strict=True) if name not in _PERSON}
+    lists = {name: kind for name, kind in zip(names, kinds, strict=True) if name not in _USER}
     filled = {name: kind for name, kind in lists.items() if kind is not type(None)}
     inserted = _INSERT.fullmatch(sql.decode())
     if not filled or set(filled.values()) - _ARRAYS.keys() or not (inserted or sql.startswith(b"SELECT")):
@@ -145,7 +145,7 @@ class PsycopgDriver:
 
     ``failure`` keeps an error after which the server takes no more statements of this transaction; further
     calls raise it again, and so does whoever would commit, so that a function which swallowed it loses nothing
-    in silence.  ``row_for_turn``: the person has a row only because the turn was taken at it, and nobody saved
+    in silence.  ``row_for_turn``: the user has a row only because the turn was taken at it, and nobody saved
     one since.  With ``across`` the transaction sees every org and writes in the one that a statement names.
     ``snapshot`` says that it only reads, and that all of it reads the same state: what was asked before is known.
     ``spread``: over a cluster, where rows that come from a SELECT would go by way of the coordinator.
@@ -168,7 +168,7 @@ class PsycopgDriver:
     def run(self, name: str, args: Mapping[str, Any]) -> list[Row]:
         """See `Driver.run`."""
         sql, names = statements()[name]
-        if name == "save_person":
+        if name == "save_user":
             self.row_for_turn = False
         if self._across and "org" in names and not sql.startswith(b"SELECT"):
             self.write_in(args["org"])
@@ -190,10 +190,10 @@ class PsycopgDriver:
         answers = _answers(sql)
         if len(given) > 1 and (answers or not self._spread):
             lists = {name: [one[name] for one in given] for name in names}
-            person = {name: lists[name][0] for name in names if name in _PERSON}
-            alike = all(one.items() >= person.items() for one in given)
+            user = {name: lists[name][0] for name in names if name in _USER}
+            alike = all(one.items() >= user.items() for one in given)
             if alike and (whole := together(sql, names, tuple(map(_kind, lists.values())))):
-                sql, given = whole, [lists | person]
+                sql, given = whole, [lists | user]
         return self.repeated(sql, given) if answers else self._wait(sql, given)
 
     def repeated(self, sql: bytes, given: Sequence[Given]) -> list[Row]:

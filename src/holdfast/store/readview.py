@@ -1,8 +1,8 @@
 """
-One person's memory as of one moment, in terms of named queries.
+One user's memory as of one moment, in terms of named queries.
 
 A view runs queries through a `Driver` and knows nothing else of the database.  Whatever it asks
-carries the person's key as bound parameters, so it cannot reach anybody else's rows.
+carries the user's key as bound parameters, so it cannot reach anybody else's rows.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from .protocol import (
     FactRow,
     MessageRow,
     Partition,
-    PersonRow,
     RebuiltRow,
     SummaryRow,
     UseRow,
+    UserRow,
 )
 from .values import COLUMNS, SEPARATOR, PromptRow, ShownRow, UsageRow
 
@@ -74,16 +74,16 @@ class SqlReadView:
         The subject and the name of the scope's conversation.
 
         Raises:
-            BadInput: the scope is of a person, or of all subjects; one conversation is needed.
+            BadInput: the scope is of a user, or of all subjects; one conversation is needed.
         """
         if self.scope.conversation is None or self.scope.subject is None:
             raise BadInput("this call needs a conversation; its scope names none", hint="use scope.within(...)")
         return self.scope.subject, self.scope.conversation
 
-    def person(self) -> PersonRow:
+    def user(self) -> UserRow:
         """See the protocol."""
-        found = self._run("person")
-        return PersonRow(*found[0]) if found else PersonRow()
+        found = self._run("user")
+        return UserRow(*found[0]) if found else UserRow()
 
     def conversation(self) -> ConversationRow | None:
         """See the protocol."""
@@ -272,7 +272,7 @@ class SqlReadView:
 
     def jobs(self) -> list[Job]:
         """See the protocol."""
-        return [rows.job(row) for row in self._run("jobs_of_person")]
+        return [rows.job(row) for row in self._run("jobs_of_user")]
 
     def usage(self, since: str = "") -> list[UsageRow]:
         """See the protocol."""

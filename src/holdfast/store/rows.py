@@ -21,7 +21,7 @@ from .protocol import ConsentRow, Derivation, DocRow, FactRow, MessageRow, Rebui
 
 Row = tuple[Any, ...]
 FactKey = tuple[str, str]
-"""(subject, fact id): what names a fact within a person."""
+"""(subject, fact id): what names a fact within a user."""
 
 
 _SIGN = bytes([ord("1")] * 128 + [ord("0")] * 128)  # of an int8, read as a byte
@@ -78,7 +78,7 @@ def doc(row: Row) -> DocRow:
 
 
 def doc_columns(row: DocRow) -> Row:
-    """What ``add_doc`` takes after the person's key."""
+    """What ``add_doc`` takes after the user's key."""
     head = (row.subject, row.kind, row.doc, row.conversation, row.seq, row.ref, row.session, row.speaker)
     return (*head, row.role, row.at, row.terms, row.chars, row.signals, int(row.unscoped), row.embedded)
 
@@ -124,7 +124,7 @@ def fact(row: Row, evidence: Mapping[FactKey, tuple[Evidence, ...]]) -> FactRow:
 
 
 def fact_columns(row: FactRow) -> dict[str, Any]:
-    """The parameters of ``add_fact`` and ``update_fact`` beside the person's key."""
+    """The parameters of ``add_fact`` and ``update_fact`` beside the user's key."""
     f = row.fact
     return {
         "about": f.subject,
@@ -270,7 +270,7 @@ def erased_columns(row: ErasedRow) -> dict[str, Any]:
     return asdict(row) | {"spans": compact_json([list(span) for span in row.spans])}
 
 
-def event(row: Row, person: tuple[str, str, str]) -> Event:
-    """A row of ``events_after`` or ``events_before``; *person* is (org, user, bot)."""
+def event(row: Row, user: tuple[str, str, str]) -> Event:
+    """A row of ``events_after`` or ``events_before``; *user* is (org, user, bot)."""
     number, at, kind, actor, subject, conversation, ref = row
-    return Event(number, at, kind, actor, *person, subject, conversation, ref)
+    return Event(number, at, kind, actor, *user, subject, conversation, ref)

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from ..figures import Order
-from ..reports import PersonKey
+from ..reports import UserKey
 from .readview import Driver
 from .rows import Row, compact_json
 from .told import Told
@@ -28,7 +28,7 @@ class SqlOrders(ABC):
         """Run *work* over one snapshot."""
 
     @abstractmethod
-    def _telling(self, work: Callable[[Driver, Told], T], whose: Callable[[T], PersonKey | None]) -> T:
+    def _telling(self, work: Callable[[Driver, Told], T], whose: Callable[[T], UserKey | None]) -> T:
         """Run *work* in one transaction, together with the rows that tell what it did."""
 
     def add_order(self, order: Order, *, ended_before_ms: int) -> Order:
@@ -44,7 +44,7 @@ class SqlOrders(ABC):
             _tell(told, order)
             return order
 
-        return self._telling(add, lambda found: _person(found))
+        return self._telling(add, lambda found: _user(found))
 
     def save_order(self, order: Order) -> bool | None:
         """See the protocol."""
@@ -56,14 +56,14 @@ class SqlOrders(ABC):
             _tell(told, order)
             return bool(found[0][0])
 
-        return self._telling(save, lambda _: _person(order))
+        return self._telling(save, lambda _: _user(order))
 
     def order(self, order_id: str) -> Order | None:
         """See the protocol."""
         found = self._reading(lambda driver: driver.run("task", {"id": order_id}))
         return _order(found[0]) if found else None
 
-    def orders(self, *, limit: int, of: PersonKey | None = None) -> list[Order]:
+    def orders(self, *, limit: int, of: UserKey | None = None) -> list[Order]:
         """See the protocol."""
         name = "tasks_newest" if of is None else "tasks_of"
         key = {} if of is None else dict(zip(("org", "user_id", "bot"), of, strict=True))
@@ -82,7 +82,7 @@ def _key(order: Order) -> dict[str, Any]:
     return {"org": order.org, "user_id": order.user, "bot": order.bot}
 
 
-def _person(order: Order) -> PersonKey | None:
+def _user(order: Order) -> UserKey | None:
     """To whom it is told; what concerns everybody is told to nobody by name."""
     return (order.org, order.user, order.bot) if order.user else None
 

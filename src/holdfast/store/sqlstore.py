@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ..clock import Clock, to_ms, utc_now
-from ..reports import Event, Finding, News, PersonKey
+from ..reports import Event, Finding, News, UserKey
 from ..scope import Scope, actor
 from ..types import Job
 from . import doctor, rows
@@ -42,7 +42,7 @@ class SqlStore(Examined, SqlOrders, SqlSpend, SqlWork, ABC):
     A `holdfast.store.protocol.Store` in terms of named queries.
 
     ``clock`` dates what happened, ``kept`` says how much of it stays on record, ``counting`` hears after each
-    transaction what it changed, by kind.  ``spread``: people stand on several nodes of a cluster.
+    transaction what it changed, by kind.  ``spread``: users stand on several nodes of a cluster.
     """
 
     clock: Clock = staticmethod(utc_now)
@@ -89,24 +89,24 @@ class SqlStore(Examined, SqlOrders, SqlSpend, SqlWork, ABC):
     def write(self, scope: Scope, work: Callable[[WriteView], T]) -> T:
         """See the protocol."""
         ready = conditioned(work)
-        return self._telling(lambda driver, told: ready(SqlEraseView(driver, scope, told)), lambda _: scope.person)
+        return self._telling(lambda driver, told: ready(SqlEraseView(driver, scope, told)), lambda _: scope.user_key)
 
     def _telling(
         self,
         work: Callable[[Driver, Told], T],
-        whose: Callable[[T], PersonKey | None],
+        whose: Callable[[T], UserKey | None],
         run: Callable[[Callable[[Driver], T]], T] | None = None,
     ) -> T:
-        """Run *work* in one transaction, together with the rows that tell what it did, to the person it names."""
+        """Run *work* in one transaction, together with the rows that tell what it did, to the user it names."""
         who, now_ms = actor(), to_ms(self.clock())
         done: list[Told] = []
 
         def both(driver: Driver) -> T:
             told = Told(who, now_ms)
             answer = work(driver, told)
-            person = whose(answer)
-            if person is not None:
-                told.flush(driver, person, self.kept)
+            user = whose(answer)
+            if user is not None:
+                told.flush(driver, user, self.kept)
             done[:] = [told]
             return answer
 
@@ -122,24 +122,24 @@ class SqlStore(Examined, SqlOrders, SqlSpend, SqlWork, ABC):
         worker: str,
         lease_ms: int,
         kinds: Sequence[str] = (),
-        person: Scope | None = None,
+        user: Scope | None = None,
         ahead_ms: int = 0,
     ) -> Job | None:
         """See the protocol."""
-        found = self._reading(lambda driver: due(driver, now_ms, kinds, person, ahead_ms))
+        found = self._reading(lambda driver: due(driver, now_ms, kinds, user, ahead_ms))
         if not found:
             return None  # nothing is due: no transaction, no disk
-        goes_round = person is None and len(found) > 1 and self._turns.goes_round()
+        goes_round = user is None and len(found) > 1 and self._turns.goes_round()
 
         def look(driver: Driver) -> list[rows.Row]:
-            there = due(driver, now_ms, kinds, person, ahead_ms)
+            there = due(driver, now_ms, kinds, user, ahead_ms)
             if goes_round:
                 there = self._turns.in_turn({row[:4]: row for row in (*there, *newest(driver, now_ms, kinds))}.values())
             return there
 
         def take(driver: Driver, told: Told, some: Sequence[rows.Row] | None) -> Job | None:
-            for org, user, bot, job_id, state, fence, attempt, *_ in look(driver) if some is None else some:
-                was = {"org": org, "user_id": user, "bot": bot, "id": job_id, "was_state": state, "was_fence": fence}
+            for org, user_id, bot, job_id, state, fence, attempt, *_ in look(driver) if some is None else some:
+                was = {"org": org, "user_id": user_id, "bot": bot, "id": job_id, "was_state": state, "was_fence": fence}
                 lease = {"lease_until": now_ms + lease_ms, "worker": worker}
                 taken = driver.run("take_job", {**was, **lease, "fence": fence + 1, "attempt": attempt + 1})
                 if taken:
@@ -157,7 +157,7 @@ class SqlStore(Examined, SqlOrders, SqlSpend, SqlWork, ABC):
             job = self._telling(partial(take, some=some), lambda job: (job.org, job.user, job.bot) if job else None)
             if job is not None:
                 break
-        if job is not None and person is None:
+        if job is not None and user is None:
             self._turns.served(job.org, job.user)
         return job
 
@@ -198,14 +198,14 @@ class SqlStore(Examined, SqlOrders, SqlSpend, SqlWork, ABC):
         return self._steer("release_job", "job.queued", job_id, {"run_at": now_ms})
 
     def _steer(self, query: str, kind: str, job_id: str, args: Mapping[str, Any]) -> bool:
-        def steer(driver: Driver, told: Told) -> PersonKey | None:
+        def steer(driver: Driver, told: Told) -> UserKey | None:
             for org, user, bot in driver.run("job_owner", {"id": job_id}):
                 if driver.run(query, {"org": org, "user_id": user, "bot": bot, "id": job_id, **args}):
                     told.note(kind, ("", ""), job_id)
                     return org, user, bot
             return None
 
-        return self._telling(steer, lambda person: person) is not None
+        return self._telling(steer, lambda user_key: user_key) is not None
 
     def next_due_ms(self) -> int | None:
         """See the protocol."""
@@ -216,18 +216,18 @@ class SqlStore(Examined, SqlOrders, SqlSpend, SqlWork, ABC):
 
         return self._reading(look)
 
-    def people_embedded_otherwise(self, embedder: str, *, limit: int = 100) -> list[tuple[str, str, str]]:
+    def users_embedded_otherwise(self, embedder: str, *, limit: int = 100) -> list[tuple[str, str, str]]:
         """See the protocol."""
         args = {"embedder": embedder, "limit": max(0, limit)}
-        found = self._reading(lambda driver: driver.run("people_embedded_otherwise", args))
+        found = self._reading(lambda driver: driver.run("users_embedded_otherwise", args))
         return [(row[0], row[1], row[2]) for row in found]
 
-    def people(self, *, limit: int = 1000, after: tuple[str, str, str] | None = None) -> list[tuple[str, str, str]]:
+    def users(self, *, limit: int = 1000, after: tuple[str, str, str] | None = None) -> list[tuple[str, str, str]]:
         """See the protocol."""
         args: dict[str, Any] = {"limit": max(0, limit)}
         if after is not None:
             args |= {"org": after[0], "user_id": after[1], "bot": after[2]}
-        name = "people" if after is None else "people_after"
+        name = "users" if after is None else "users_after"
         return [(row[0], row[1], row[2]) for row in self._reading(lambda driver: driver.run(name, args))]
 
     def usage(
@@ -309,16 +309,16 @@ class SqlStore(Examined, SqlOrders, SqlSpend, SqlWork, ABC):
 
     _looked = 0
 
-    def news(self, heads: Mapping[PersonKey, int], *, limit: int) -> dict[PersonKey, News]:
+    def news(self, heads: Mapping[UserKey, int], *, limit: int) -> dict[UserKey, News]:
         """See the protocol."""
 
-        def look(driver: Driver) -> dict[PersonKey, News]:
+        def look(driver: Driver) -> dict[UserKey, News]:
             there = {(org, user, bot): newest for org, user, bot, newest in driver.many("newest_event", list(heads))}
             found = {}
-            for person, after in heads.items():
-                if there.get(person, 0) != after:
-                    org, user, bot = person
-                    found[person] = SqlReadView(driver, Scope(org, bot, user)).news(after, limit=limit)
+            for user_key, after in heads.items():
+                if there.get(user_key, 0) != after:
+                    org, user, bot = user_key
+                    found[user_key] = SqlReadView(driver, Scope(org, bot, user)).news(after, limit=limit)
             return found
 
         return self._reading(look)

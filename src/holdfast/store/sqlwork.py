@@ -1,4 +1,4 @@
-"""What is to be done, and how often models are asked, across people, in terms of named queries."""
+"""What is to be done, and how often models are asked, across users, in terms of named queries."""
 
 from __future__ import annotations
 

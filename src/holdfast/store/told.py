@@ -2,7 +2,7 @@
 What one transaction changed, gathered while it runs and written as rows at its end.
 
 A thing that changes several times in one transaction is told of once.  Numbers follow one another without a gap; the
-first of a person comes from the clock, so that somebody who was erased and comes back has higher ones than before.
+first of a user comes from the clock, so that somebody who was erased and comes back has higher ones than before.
 """
 
 from __future__ import annotations
@@ -61,32 +61,32 @@ class Told:
         """Nothing that happened in (subject, conversation) is told by name."""
         self._found = {key: kind for key, kind in self._found.items() if key[1:3] != place}
 
-    def person_gone(self) -> None:
-        """The person was erased: all that is told is that somebody was."""
+    def user_gone(self) -> None:
+        """The user was erased: all that is told is that somebody was."""
         self._found.clear()
         self._gone = True
 
-    def flush(self, driver: Driver, person: tuple[str, str, str], kept: Kept) -> None:
+    def flush(self, driver: Driver, user: tuple[str, str, str], kept: Kept) -> None:
         """Write the rows, at the end of the transaction."""
         if self._gone:
-            self._write(driver, (person[0], "", ""), [(ERASED, "", "", "person")], kept)
+            self._write(driver, (user[0], "", ""), [(ERASED, "", "", "user")], kept)
         if self._found:
             told = [(kind, subject, conversation, ref) for (_, subject, conversation, ref), kind in self._found.items()]
-            self._write(driver, person, told, kept)
+            self._write(driver, user, told, kept)
         for kind in self._found.values():
             self.counted["event", kind] += 1
 
     def _write(
-        self, driver: Driver, person: tuple[str, str, str], told: Sequence[tuple[str, str, str, str]], kept: Kept
+        self, driver: Driver, user: tuple[str, str, str], told: Sequence[tuple[str, str, str, str]], kept: Kept
     ) -> None:
-        key = dict(zip(("org", "user_id", "bot"), person, strict=True))
+        key = dict(zip(("org", "user_id", "bot"), user, strict=True))
         found = driver.run("newest_event", key)
         before = found[0][3] if found else max(1, self._now_ms * A_MS) - 1
         first = before + 1
         driver.many(
             "add_event",
             [
-                (*person, number, self._now_ms, kind, self._actor, subject, conversation, ref)
+                (*user, number, self._now_ms, kind, self._actor, subject, conversation, ref)
                 for number, (kind, subject, conversation, ref) in enumerate(told, first)
             ],
         )

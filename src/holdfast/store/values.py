@@ -12,8 +12,8 @@ from ..types import Fact, Message, Summary
 
 
 @dataclass(frozen=True, slots=True)
-class PersonRow:
-    """The counters of one person's range; see the columns of ``person``."""
+class UserRow:
+    """The counters of one user's range; see the columns of ``user``."""
 
     next_doc: int = 1
     version: int = 0
@@ -144,7 +144,7 @@ class Derivation:
 
 @dataclass(frozen=True, slots=True)
 class ConsentRow:
-    """What the person chose, for one subject or (``""``) for all; no row means active."""
+    """What the user chose, for one subject or (``""``) for all; no row means active."""
 
     subject: str
     state: str
@@ -188,7 +188,7 @@ COUNTERS = ("calls", "failed", "input_tokens", "output_tokens", "cached_tokens",
 
 @dataclass(frozen=True, slots=True)
 class PromptRow:
-    """One version of a person's own prompt; see the columns of ``prompt``."""
+    """One version of a user's own prompt; see the columns of ``prompt``."""
 
     name: str
     version: int

@@ -35,7 +35,7 @@ class SealedLooks(Protocol):
     """What a `Store` keeps of keys of providers."""
 
     def provider_keys(self, org: str, user: str) -> list[SealedRow]:
-        """Those of one person, or with ``""`` of the org itself; the one that was set last comes first."""
+        """Those of one user, or with ``""`` of the org itself; the one that was set last comes first."""
 
     def any_provider_key(self) -> bool:
         """Whether anybody at all brought one."""

@@ -1,6 +1,6 @@
 """
 The part of the waist that has to do with work: taking jobs up, what is to be done and how often models are asked, across
-people, and what was ordered.
+users, and what was ordered.
 
 `holdfast.store.protocol` takes it up into its `Store`.
 """
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ..figures import Backlog, Order
-from ..reports import PersonKey
+from ..reports import UserKey
 from ..scope import Scope
 from ..types import Job
 from .values import PaceRow
@@ -33,15 +33,15 @@ class OrderLooks(Protocol):
     def order(self, order_id: str) -> Order | None:
         """The order of that id."""
 
-    def orders(self, *, limit: int, of: PersonKey | None = None) -> list[Order]:
-        """The newest first, of one person's or of all."""
+    def orders(self, *, limit: int, of: UserKey | None = None) -> list[Order]:
+        """The newest first, of one user's or of all."""
 
     def stop_order(self, order_id: str) -> bool:
         """Have it end before its next part; ``False`` when it is over or there is none."""
 
 
 class JobCalls(Protocol):
-    """The third door of a `Store`: taking up and settling the jobs of all people."""
+    """The third door of a `Store`: taking up and settling the jobs of all users."""
 
     def claim(
         self,
@@ -50,14 +50,14 @@ class JobCalls(Protocol):
         worker: str,
         lease_ms: int,
         kinds: Sequence[str] = (),
-        person: Scope | None = None,
+        user: Scope | None = None,
         ahead_ms: int = 0,
     ) -> Job | None:
         """
         Take one due job: ready and ``run_at <= now``, or running with an expired lease.
 
-        The returned job carries its new fence; *attempt* has risen by one.  *person* limits the
-        look to one person's jobs (and to one conversation's, when the scope names it); of those,
+        The returned job carries its new fence; *attempt* has risen by one.  *user* limits the
+        look to one user's jobs (and to one conversation's, when the scope names it); of those,
         ready ones that fall due within *ahead_ms* count as well, while leases end when they end.
         """
 
@@ -65,7 +65,7 @@ class JobCalls(Protocol):
         """Put a claimed job back for *run_at_ms*, or aside as dead; ``False`` when the fence was lost."""
 
     def jobs(self, *, state: str | None = None, limit: int = 1000) -> list[Job]:
-        """Jobs of all people, oldest first."""
+        """Jobs of all users, oldest first."""
 
     def retry(self, job_id: str, now_ms: int) -> bool:
         """Make a dead or cancelled job ready, its attempts forgotten; ``False`` when there is none."""
@@ -78,7 +78,7 @@ class JobCalls(Protocol):
 
 
 class WorkLooks(OrderLooks, Protocol):
-    """What a `Store` tells of the work of all people together."""
+    """What a `Store` tells of the work of all users together."""
 
     def backlog(self, now_ms: int) -> tuple[Backlog, ...]:
         """Jobs that are not finished, counted by kind and state."""

@@ -1,5 +1,5 @@
 """
-One person's memory inside one transaction, in terms of named queries.
+One user's memory inside one transaction, in terms of named queries.
 
 Nothing is computed in SQL: every value that is written was read and computed here, under the
 transaction, so the same statements are legal on SQLite, PostgreSQL and Citus.
@@ -17,7 +17,7 @@ from ..errors import Conflict, NotFound
 from ..scope import Scope
 from ..types import Candidate, Evidence, Job, Summary
 from . import rows
-from .protocol import ConversationRow, Derivation, DocRow, EpisodesRow, FactRow, MessageRow, PersonRow, UseRow
+from .protocol import ConversationRow, Derivation, DocRow, EpisodesRow, FactRow, MessageRow, UseRow, UserRow
 from .readview import Driver, SqlReadView
 from .told import Told
 
@@ -35,12 +35,12 @@ class SqlWriteView(SqlReadView):
 
     @property
     def _here(self) -> tuple[str, str]:
-        """Where things happen: ``""`` for the person as a whole."""
+        """Where things happen: ``""`` for the user as a whole."""
         return self.scope.subject or "", self.scope.conversation or ""
 
-    def save_person(self, row: PersonRow, now_ms: int) -> None:
+    def save_user(self, row: UserRow, now_ms: int) -> None:
         """See the protocol."""
-        self._run("save_person", next_doc=row.next_doc, version=row.version, epoch=row.epoch, created_at=now_ms)
+        self._run("save_user", next_doc=row.next_doc, version=row.version, epoch=row.epoch, created_at=now_ms)
 
     def save_conversation(self, row: ConversationRow) -> None:
         """See the protocol."""

@@ -12,7 +12,7 @@ from .rows import END_MS, end_fact, learn, say, summarise
 
 
 def fill_apart(view: WriteView) -> None:
-    """`fill` for a conversation that may share its person with another: its facts have addresses of their own."""
+    """`fill` for a conversation that may share its user with another: its facts have addresses of their own."""
     say(view, "one two", "three")
     summarise(view, 1, 2)
     place = f"{view.scope.subject} in {view.scope.conversation}"
@@ -56,7 +56,7 @@ def said_in(view: ReadView, row: FactRow) -> bool:
 
 
 def everything(view: ReadView) -> list[object]:
-    """What one conversation and its person hold, as far as a conversation can see it."""
+    """What one conversation and its user hold, as far as a conversation can see it."""
     mine = view.scope.conversation or ""
     here = (view.scope.subject, mine)
     facts = [row for row in view.facts_ever() if said_in(view, row)]
@@ -95,5 +95,5 @@ def take_away(view: WriteView) -> None:
 
 
 def fill_again(view: WriteView) -> None:
-    """What `take_away` took from a conversation, so that there is something to take from its person."""
+    """What `take_away` took from a conversation, so that there is something to take from its user."""
     fill_apart(view.at(view.scope.subject, "again"))

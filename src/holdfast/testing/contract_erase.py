@@ -1,4 +1,4 @@
-"""What every store must promise about taking away, and about what people chose."""
+"""What every store must promise about taking away, and about what users chose."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ..scope import Scope
-from ..store.protocol import ConsentRow, Derivation, EpisodesRow, PersonRow, Store, WriteView
+from ..store.protocol import ConsentRow, Derivation, EpisodesRow, Store, UserRow, WriteView
 from ..store.values import ShownRow
 from ..types import Candidate, Message
 from . import rows as made
@@ -57,23 +57,23 @@ class EraseContract:
     def test_what_is_taken_from_one_is_taken_from_nobody_else(
         self, store: Store, pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Even where ids are the same: an id is unique within its person, not beyond."""
+        """Even where ids are the same: an id is unique within its user, not beyond."""
         one, other = map(scope_of, pair)
         for scope in (one, other):
-            if one.person != other.person:
+            if one.user != other.user:
                 numbers = count()
                 monkeypatch.setattr(made, "new_id", lambda kind, now_ms, n=numbers: f"{kind}_{next(n)}")
             store.write(scope, fill_apart)
         before = store.read(other, everything)
         store.write(one, take_away)
         assert store.read(other, everything) == before
-        if one.person != other.person:
-            self._from_a_whole_person(store, one, other)
+        if one.user != other.user:
+            self._from_a_whole_user(store, one, other)
             assert store.read(other, everything) == before
 
-    def _from_a_whole_person(self, store: Store, one: Scope, other: Scope) -> None:
+    def _from_a_whole_user(self, store: Store, one: Scope, other: Scope) -> None:
         """What is taken from the whole of *one* leaves the rows, the choice and the job of *other*."""
-        job = store.claim(now_ms=5, worker="w", lease_ms=1000, person=other)
+        job = store.claim(now_ms=5, worker="w", lease_ms=1000, user=other)
         assert job is not None
         paused = ConsentRow("", "paused", 1)
         store.write(other, methodcaller("save_consent", paused))
@@ -89,7 +89,7 @@ class EraseContract:
             methodcaller("save_consent", paused),
             methodcaller("save_consent", replace(paused, state="active")),
             methodcaller("set_topic", "", "health", never=False, now_ms=1),
-            methodcaller("remove_person"),
+            methodcaller("remove_user"),
         ):
             store.write(replace(one, subject=None, conversation=None), call)
             assert store.write(other, lambda view: view.count_rows()) == rows, call
@@ -98,7 +98,7 @@ class EraseContract:
         store.write(other, lambda view: view.finish(job, 9))
         store.write(other, methodcaller("save_consent", replace(paused, state="active")))
 
-    def test_a_past_fact_is_found_by_what_replaced_it_within_its_person(
+    def test_a_past_fact_is_found_by_what_replaced_it_within_its_user(
         self, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(made, "new_id", lambda kind, now_ms: f"{kind}_same")
@@ -269,18 +269,18 @@ class EraseContract:
         store.write(ALL, lambda view: view.remove_jobs())
         assert [job.user for job in store.jobs()] == ["bo"]
 
-    def test_a_removed_person_leaves_nothing_but_the_choice(self, store: Store) -> None:
+    def test_a_removed_user_leaves_nothing_but_the_choice(self, store: Store) -> None:
         for scope in (ANA, BO):
             store.write(scope, fill)
         store.write(REX, lambda view: say(view, "one"))
         before = store.write(BO, lambda view: view.count_rows())
         assert all(number for table, number in before.items() if table not in ("consent", "provider_key"))
         store.write(ALL, lambda view: view.save_consent(ConsentRow("", "opted-out", 5)))
-        store.write(ALL, lambda view: view.remove_person())
+        store.write(ALL, lambda view: view.remove_user())
 
         left = store.write(ALL, lambda view: view.count_rows())
         assert {table for table, number in left.items() if number} == {"consent"}
-        assert store.read(ALL, lambda view: view.person()) == PersonRow()
+        assert store.read(ALL, lambda view: view.user()) == UserRow()
         assert store.write(BO, lambda view: view.count_rows()) == before
 
     def test_a_removed_conversation_leaves_the_others(self, store: Store) -> None:
@@ -323,7 +323,7 @@ class EraseContract:
         assert store.read(ANA, lambda view: view.topics()) == [("", "work")]
         assert store.read(BO, lambda view: view.topics()) == []
 
-    def test_a_view_of_another_place_is_of_the_same_person_and_moment(self, store: Store) -> None:
+    def test_a_view_of_another_place_is_of_the_same_user_and_moment(self, store: Store) -> None:
         def work(view: WriteView) -> tuple[int, int, int]:
             say(view, "one")
             elsewhere = view.at("rex", "vet")

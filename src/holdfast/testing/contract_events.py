@@ -52,7 +52,7 @@ class EventsContract:
         first, second = told(store)
         assert (first.kind, first.ref, second.ref) == ("message.added", "1", "2-3")
         assert (first.subject, first.conversation, first.actor) == ("self", "chat", "local")
-        assert (first.org, first.user, first.bot) == ANA.person
+        assert (first.org, first.user, first.bot) == ANA.user_key
         assert second.id == first.id + 1
 
     def test_every_change_is_told_once_and_by_whom(self, store: Store) -> None:
@@ -178,10 +178,15 @@ class EventsContract:
     def test_news_of_many_are_of_those_who_have_any(self, store: Store) -> None:
         for scope in (ANA, BO):
             store.write(scope, lambda view: say(view, "one"))
-        heads = {ANA.person: newest(store), BO.person: 0, ("acme", "cy", "support"): 0, ("acme", "di", "support"): 7}
+        heads = {
+            ANA.user_key: newest(store),
+            BO.user_key: 0,
+            ("acme", "cy", "support"): 0,
+            ("acme", "di", "support"): 7,
+        }
 
         assert store.news(heads, limit=9) == {
-            BO.person: News(newest(store, BO), told(store, BO)),
+            BO.user_key: News(newest(store, BO), told(store, BO)),
             ("acme", "di", "support"): News(0, lost=True),
         }
 
@@ -233,14 +238,14 @@ class EventsContract:
             ("consent.changed", ""), ("message.added", "self"), ("erased", ""),
         ]  # fmt: skip
 
-    def test_of_a_removed_person_the_org_knows_only_that_there_was_one(self, store: Store) -> None:
+    def test_of_a_removed_user_the_org_knows_only_that_there_was_one(self, store: Store) -> None:
         for scope in (ANA, BO):
             store.write(scope, lambda view: say(view, "one"))
         before, bos = newest(store), told(store, BO)
 
         def remove(view: WriteView) -> None:
             say(view.at("self", "x"), "two")
-            view.remove_person()
+            view.remove_user()
 
         with acting("key1"):
             store.write(ALL, remove)
@@ -248,9 +253,9 @@ class EventsContract:
         assert store.read(ANA, lambda view: view.news(before, limit=9)) == News(0, lost=True)
         assert told(store, BO) == bos
         (event,) = store.events_of_org("acme", None, limit=9)
-        assert (event.kind, event.actor, event.user, event.ref) == ("erased", "key1", "", "person")
+        assert (event.kind, event.actor, event.user, event.ref) == ("erased", "key1", "", "user")
         assert store.events_of_org("other", None, limit=9) == []
-        assert store.people() == [BO.person]
+        assert store.users() == [BO.user_key]
         store.write(ANA, lambda view: say(view, "back again"))
         assert newest(store) > before
         assert store.read(ANA, lambda view: view.news(before, limit=9)).lost

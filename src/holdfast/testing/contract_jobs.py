@@ -115,12 +115,12 @@ class JobsContract:
     def test_work_begun_before_it_is_due_shortens_no_lease(self, store: Store) -> None:
         order(store, at=500)
 
-        assert take(store, 100, person=ANA) is None
-        first = take(store, 100, person=ANA, ahead_ms=400)
+        assert take(store, 100, user=ANA) is None
+        first = take(store, 100, user=ANA, ahead_ms=400)
         assert first is not None
         assert first.lease_until_ms == 100 + LEASE_MS
-        assert take(store, 100 + LEASE_MS - 1, person=ANA, ahead_ms=400) is None
-        second = take(store, 100 + LEASE_MS, person=ANA, ahead_ms=400)
+        assert take(store, 100 + LEASE_MS - 1, user=ANA, ahead_ms=400) is None
+        second = take(store, 100 + LEASE_MS, user=ANA, ahead_ms=400)
         assert second is not None
         assert second.fence == 2
 
@@ -132,7 +132,7 @@ class JobsContract:
         assert take(store, 49_999) is None
         assert taken(store, 50_000).fence == 2
 
-    def test_a_job_can_be_held_by_its_own_person_only(self, store: Store) -> None:
+    def test_a_job_can_be_held_by_its_own_user_only(self, store: Store) -> None:
         order(store)
         job = taken(store)
 
@@ -147,7 +147,7 @@ class JobsContract:
         again = taken(store, 500)
         assert (again.attempt, again.fence, again.reason) == (2, 2, "model timed out")
 
-    def test_dead_work_waits_for_a_person(self, store: Store) -> None:
+    def test_dead_work_waits_for_a_user(self, store: Store) -> None:
         order(store)
         job = taken(store)
         assert store.fail(job, reason="always fails", run_at_ms=0, dead=True)
@@ -184,23 +184,23 @@ class JobsContract:
         assert job is not None
         assert job.kind == "digest"
 
-    def test_a_claim_can_be_limited_to_a_person_or_a_conversation(self, store: Store) -> None:
+    def test_a_claim_can_be_limited_to_a_user_or_a_conversation(self, store: Store) -> None:
         bo, other = replace(ANA, user="bo"), ANA.within("other")
         for scope in (ANA, other, bo):
             order(store, scope)
         order(store, replace(ANA, subject=None, conversation=None), "prune")
 
-        assert take(store, person=replace(ANA, bot="x")) is None
-        job = take(store, person=other)
+        assert take(store, user=replace(ANA, bot="x")) is None
+        job = take(store, user=other)
         assert job is not None
         assert job.conversation == "other"
-        assert take(store, person=other) is None
+        assert take(store, user=other) is None
         whole = replace(ANA, conversation=None)
-        assert sorted(j.kind for j in (take(store, person=whole), take(store, person=whole)) if j) == [
+        assert sorted(j.kind for j in (take(store, user=whole), take(store, user=whole)) if j) == [
             "digest",
             "prune",
         ]
-        assert take(store, person=whole) is None
+        assert take(store, user=whole) is None
         assert taken(store).user == "bo"
 
     def test_jobs_are_listed_by_state_oldest_first(self, store: Store) -> None:

@@ -315,16 +315,16 @@ class IndexContract:
         again = store.read(ANA, lambda view: view.columns(part, signs_of="e2")["signs"])
         assert again == (None, bytes([0]), None)
 
-    def test_people_are_told_apart_by_who_embedded_them(self, store: Store) -> None:
+    def test_users_are_told_apart_by_who_embedded_them(self, store: Store) -> None:
         def others(embedder: str) -> list[str]:
-            return sorted(user for _, user, _ in store.people_embedded_otherwise(embedder, limit=10))
+            return sorted(user for _, user, _ in store.users_embedded_otherwise(embedder, limit=10))
 
         for scope in (ANA, REX):
             store.write(scope, lambda view: say(view, "one"))
         assert others("e1") == [ANA.user]
         store.write(ANA, lambda view: view.note_embedder("e1"))
         assert (others("e1"), others("e2"), others("")) == ([], [ANA.user], [ANA.user])
-        assert store.people_embedded_otherwise("e2", limit=0) == []
+        assert store.users_embedded_otherwise("e2", limit=0) == []
 
     def test_a_vector_for_a_removed_document_is_passed_over(self, store: Store) -> None:
         row = store.write(ANA, lambda view: learn(view, "Lisbon"))

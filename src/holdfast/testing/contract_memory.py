@@ -10,7 +10,7 @@ import pytest
 
 from ..errors import BadInput, Conflict, StoreClosed
 from ..scope import Scope
-from ..store.protocol import ConversationRow, MessageRow, PersonRow, ReadView, Store, WriteView
+from ..store.protocol import ConversationRow, MessageRow, ReadView, Store, UserRow, WriteView
 from ..text.clean import storable
 from .rows import ANA, START_MS, said_at, say
 
@@ -30,7 +30,7 @@ TEXTS = [
     storable("was NUL: \0, was a surrogate: \ud800"),
 ]
 
-# Pairs of people (org, user, bot, subject, conversation) that meet when parts are joined, folded,
+# Pairs of users (org, user, bot, subject, conversation) that meet when parts are joined, folded,
 # trimmed, normalised, or taken for patterns.
 LOOKALIKES = [
     (("a", "bc", "d", "self", "e"), ("ab", "c", "d", "self", "e")),
@@ -90,24 +90,24 @@ class MemoryContract:
         assert texts(limit=0) == ""
         assert texts(start_seq=13) == ""
 
-    def test_a_person_without_memory_has_empty_counters(self, store: Store) -> None:
-        assert store.read(ANA, lambda view: view.person()) == PersonRow()
+    def test_a_user_without_memory_has_empty_counters(self, store: Store) -> None:
+        assert store.read(ANA, lambda view: view.user()) == UserRow()
         assert store.read(ANA, lambda view: view.conversation()) is None
         assert store.read(ANA, lambda view: view.messages()) == []
-        assert store.people() == []
+        assert store.users() == []
 
     def test_counters_come_back_as_they_were_saved(self, store: Store) -> None:
-        person = PersonRow(next_doc=7, version=2**40, epoch=3)
+        user = UserRow(next_doc=7, version=2**40, epoch=3)
         row = ConversationRow("self", "chat", 1, 1, 0, 0, 9, START_MS, START_MS)
 
-        def save(view: WriteView, counters: PersonRow, now: ConversationRow) -> None:
-            view.save_person(counters, 1)
+        def save(view: WriteView, counters: UserRow, now: ConversationRow) -> None:
+            view.save_user(counters, 1)
             view.save_conversation(now)
 
-        store.write(ANA, lambda view: save(view, PersonRow(), row))
-        store.write(ANA, lambda view: save(view, person, replace(row, session=10)))
+        store.write(ANA, lambda view: save(view, UserRow(), row))
+        store.write(ANA, lambda view: save(view, user, replace(row, session=10)))
 
-        assert store.read(ANA, lambda view: view.person()) == person
+        assert store.read(ANA, lambda view: view.user()) == user
         assert store.read(ANA, lambda view: view.conversation()) == replace(row, session=10)
 
     @pytest.mark.parametrize(("mine", "theirs"), LOOKALIKES, ids=range(len(LOOKALIKES)))
@@ -150,7 +150,7 @@ class MemoryContract:
             store.write(ANA, work)
 
         assert store.read(ANA, lambda view: view.messages()) == []
-        assert store.people() == []
+        assert store.users() == []
 
     def test_a_message_number_is_given_once(self, store: Store) -> None:
         (said,) = store.write(ANA, lambda view: say(view, "first"))
@@ -230,13 +230,13 @@ class MemoryContract:
         assert store.read(ANA, lambda view: (view.prefix("a"), view.prefix("b"))) == (("3", "{1}"), ("2", "[]"))
         assert store.read(ANA, lambda view: view.prefix("A")) is None
 
-    def test_people_are_listed_by_key_and_page_by_page(self, store: Store) -> None:
+    def test_users_are_listed_by_key_and_page_by_page(self, store: Store) -> None:
         everybody = [("a", "b", "c"), ("a", "b", "d"), ("a", "é", "c"), ("B", "b", "c"), ("a b", "b", "c")]
         for org, user, bot in everybody:
             store.write(Scope(org, bot, user, conversation="x"), lambda view: say(view, "hi"))
 
-        first = store.people(limit=2)
-        rest = store.people(after=first[-1])
+        first = store.users(limit=2)
+        rest = store.users(after=first[-1])
 
         assert first + rest == sorted(everybody)
 
@@ -253,7 +253,7 @@ class MemoryContract:
 
         stats = store.stats()
 
-        assert (stats["message"], stats["posting"], stats["person"]) == (2, 3, 1)
+        assert (stats["message"], stats["posting"], stats["user"]) == (2, 3, 1)
         assert stats["bytes"] > 0
 
     def test_closed_means_closed(self, store: Store) -> None:

@@ -1,11 +1,11 @@
-"""What every store must promise about the cost of models and about people's own prompts."""
+"""What every store must promise about the cost of models and about users's own prompts."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from ..scope import Scope
-from ..store.protocol import PersonRow, Store, WriteView
+from ..store.protocol import Store, UserRow, WriteView
 from ..store.values import PaceRow, PromptRow, UsageRow
 from .rows import ANA, say
 
@@ -16,8 +16,8 @@ DAY = UsageRow("2026-01-02", "facts", "m", calls=2, failed=1, input_tokens=10, o
 
 def paid(store: Store, scope: Scope, *rows: UsageRow) -> None:
     def work(view: WriteView) -> None:
-        if view.person() == PersonRow():
-            view.save_person(PersonRow(epoch=1), 1)
+        if view.user() == UserRow():
+            view.save_user(UserRow(epoch=1), 1)
         for row in rows:
             view.add_usage(row)
 
@@ -94,7 +94,7 @@ class ModelsContract:
         for scope, reason in ((ANA, "waiting: budget"), (BO, "model timed out"), (CY, "waiting: budget")):
             store.write(scope, lambda view: say(view, "one"))
             store.write(scope, lambda view: view.want("x", "", wanted=1, run_at_ms=0, now_ms=0))
-            job = store.claim(now_ms=1, worker="w", lease_ms=10, person=scope)
+            job = store.claim(now_ms=1, worker="w", lease_ms=10, user=scope)
             assert job is not None
             assert store.fail(job, reason=reason, run_at_ms=99, dead=False)
 

@@ -16,7 +16,7 @@ ELSEWHERE = replace(ROW, org="other", id="k4")
 
 
 class VaultContract:
-    """Kept per owner, found by nobody else, gone with the person."""
+    """Kept per owner, found by nobody else, gone with the user."""
 
     def test_keys_of_one_owner_come_newest_first_and_nobody_elses_with_them(self, store: Store) -> None:
         assert not store.any_provider_key()
@@ -54,12 +54,12 @@ class VaultContract:
         assert not store.reseal_provider_key(again, SEAL)
         assert store.sealed_otherwise("ffffffff") == []
 
-    def test_an_erased_person_leaves_no_key(self, store: Store) -> None:
+    def test_an_erased_user_leaves_no_key(self, store: Store) -> None:
         for row in (ROW, OF_ORG, OF_BO, ELSEWHERE):
             store.save_provider_key(row)
-        person = ANA.about(None)
-        assert store.write(person, lambda view: view.count_rows())["provider_key"] == 1
-        store.write(person, lambda view: view.remove_person())
+        user = ANA.about(None)
+        assert store.write(user, lambda view: view.count_rows())["provider_key"] == 1
+        store.write(user, lambda view: view.remove_user())
 
         assert store.provider_keys("acme", "ana") == []
         assert [store.provider_keys(*owner) for owner in (("acme", ""), ("acme", "bo"), ("other", "ana"))] == [

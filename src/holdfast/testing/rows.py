@@ -34,11 +34,11 @@ def say(
 ) -> list[Message]:
     """Append one message per text to the view's conversation, indexed by its words."""
     subject, conversation = _place(view)
-    person = view.person()
+    user = view.user()
     now = view.conversation() or ConversationRow(subject, conversation, 1, 1, 0, 0, 1, START_MS, START_MS)
     rows, docs, postings = [], [], []
     for offset, text in enumerate(texts):
-        seq, number = now.next_seq + offset, person.next_doc + offset
+        seq, number = now.next_seq + offset, user.next_doc + offset
         at, words = said_at(seq), Counter(text.split())
         message = Message(role, text, name, from_ms(at), seq, conversation, len(words), meta or {})
         rows.append(MessageRow(message, now.session, number, at))
@@ -62,7 +62,7 @@ def say(
         )
         postings += [(subject, "message", word, number, count) for word, count in words.items()]
     last_at = said_at(now.next_seq + len(texts) - 1)
-    view.save_person(replace(person, next_doc=person.next_doc + len(texts), version=person.version + 1), START_MS)
+    view.save_user(replace(user, next_doc=user.next_doc + len(texts), version=user.version + 1), START_MS)
     view.save_conversation(replace(now, next_seq=now.next_seq + len(texts), last_at=last_at))
     view.add_messages(rows)
     view.add_docs(docs)
@@ -115,10 +115,10 @@ def learn(view: WriteView, value: str, **address: str | bool) -> FactRow:
     subject, conversation = _place(view)
     (message,) = say(view, f"it is {value} now")
     row = new_fact(message, value, home=subject, **address)  # type: ignore[arg-type]
-    person, fact = view.person(), row.fact
-    row = replace(row, doc=person.next_doc)
+    user, fact = view.user(), row.fact
+    row = replace(row, doc=user.next_doc)
     words = Counter(fact.text.split())
-    view.save_person(replace(person, next_doc=person.next_doc + 1, version=person.version + 1), START_MS)
+    view.save_user(replace(user, next_doc=user.next_doc + 1, version=user.version + 1), START_MS)
     view.add_docs(
         [
             DocRow(
@@ -155,10 +155,10 @@ def end_fact(view: WriteView, row: FactRow, *, at_ms: int, because: str = "retra
 def summarise(view: WriteView, start_seq: int, end_seq: int, children: Sequence[Summary] = ()) -> Summary:
     """Cover a range of messages with a level-1 summary, or *children* with one of the next level."""
     subject, conversation = _place(view)
-    person, now = view.person(), view.conversation()
+    user, now = view.user(), view.conversation()
     assert now is not None
     level = children[0].level + 1 if children else 1
-    at, number = said_at(end_seq), person.next_doc
+    at, number = said_at(end_seq), user.next_doc
     row = Summary(
         id=new_id("sum", at),
         level=level,
@@ -176,7 +176,7 @@ def summarise(view: WriteView, start_seq: int, end_seq: int, children: Sequence[
         source="test 1",
         conversation=conversation,
     )
-    view.save_person(replace(person, next_doc=number + 1, version=person.version + 1), START_MS)
+    view.save_user(replace(user, next_doc=number + 1, version=user.version + 1), START_MS)
     view.add_docs(
         [DocRow(subject, "summary", number, conversation, end_seq, row.id, 0, SELF, "summary", at, 0, len(row.text), 0)]
     )

@@ -31,12 +31,12 @@ from ..errors import ConfigError
 from ..memory import Memory
 from ..store.messages import MessageLog
 from ..strategies import Strategy
-from .person import PersonMessages, person_places
 from .replies import ReplyText, Spoken
 from .session import session_places
 from .turns import Options, Turn, Turns
+from .user import UserMessages, user_places
 
-__all__ = ["PersonMessages", "with_memory"]
+__all__ = ["UserMessages", "with_memory"]
 
 
 def with_memory(
@@ -87,7 +87,7 @@ def with_memory(
     """
     store = memory_or_store._sync if isinstance(memory_or_store, AsyncMemory) else memory_or_store
     options = Options(session, user, org, bot, strategy, budget_tokens, system, reply_text, count)
-    places = person_places(store, options) if isinstance(store, Memory) else session_places(store, options)
+    places = user_places(store, options) if isinstance(store, Memory) else session_places(store, options)
     target = call if callable(call) else getattr(call, "invoke", None)
     if not callable(target):
         raise ConfigError(f"{type(call).__name__} cannot be called", hint="give a function, or an object with invoke")

@@ -13,7 +13,7 @@ class Doors:
     def __init__(self, memory: Any) -> None:
         self._memory = memory
         self._chat = memory.conversation(CHAT, user="ana")
-        self._ana = memory.person("ana")
+        self._ana = memory.user("ana")
 
     def say(self, text: str) -> None:
         self._chat.record(text, "Noted.")

@@ -42,7 +42,7 @@ class Browser:
 class Dashboard(Browser):
     """What an operator has."""
 
-    PERSON = "/dashboard/people/ana"
+    USER = "/dashboard/users/ana"
     TALK = f"/dashboard/conversations/ana/{CHAT}"
     PROMPT = "/dashboard/prompts/chunk_summary?user=ana"
 
@@ -72,10 +72,10 @@ class Dashboard(Browser):
         self._post("/dashboard/jobs", do="retry", job=job)
 
     def facts(self) -> list[str]:
-        return sorted(texts(r'<p class="sentence">(.*?)</p>', self._get(self.PERSON)))
+        return sorted(texts(r'<p class="sentence">(.*?)</p>', self._get(self.USER)))
 
     def history(self, category: str) -> list[str]:
-        page = self._get(f"{self.PERSON}/belief", category=category)
+        page = self._get(f"{self.USER}/belief", category=category)
         table = re.search(r"Values, oldest first.*?</table>", page, re.DOTALL)
         return texts(r'<tr><th scope="row">(.*?)</th>', table[0]) if table else []
 
@@ -99,28 +99,28 @@ class Dashboard(Browser):
         return level(self._mend("forget", fact))
 
     def _mend(self, do: str, fact: str, **more: str) -> str:
-        return self._post(self.PERSON, do=do, fact=fact_id(self._get(self.PERSON), fact), **more)
+        return self._post(self.USER, do=do, fact=fact_id(self._get(self.USER), fact), **more)
 
     def never(self, topic: str) -> None:
-        self._post(self.PERSON, do="never", topic=topic)
+        self._post(self.USER, do="never", topic=topic)
 
     def allow(self, topic: str) -> None:
-        self._post(self.PERSON, do="allow", topic=topic)
+        self._post(self.USER, do="allow", topic=topic)
 
     def pause(self) -> None:
-        self._post(self.PERSON, do="pause")
+        self._post(self.USER, do="pause")
 
     def resume(self) -> None:
-        self._post(self.PERSON, do="resume")
+        self._post(self.USER, do="resume")
 
     def opt_out(self) -> str:
-        return level(self._post(self.PERSON, do="opt-out", erase="yes"))
+        return level(self._post(self.USER, do="opt-out", erase="yes"))
 
     def opt_in(self) -> None:
-        self._post(self.PERSON, do="opt-in")
+        self._post(self.USER, do="opt-in")
 
     def status(self) -> str:
-        return STATES[texts(r'<p class="marks">(.*?)</p>', self._get(self.PERSON))[0]]
+        return STATES[texts(r'<p class="marks">(.*?)</p>', self._get(self.USER))[0]]
 
     def export(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self._get("/dashboard/export", user="ana", **{"as": "json"}))
@@ -140,7 +140,7 @@ class Dashboard(Browser):
         raise AssertionError("the import does not end")
 
     def erase(self) -> str:
-        return level(self._post(self.PERSON, do="erase", word="erase"))
+        return level(self._post(self.USER, do="erase", word="erase"))
 
     def summaries(self) -> list[str]:
         panel = re.search(r'<(\w+) id="chunks".*?</ol>', self._get(self.TALK), re.DOTALL)
@@ -178,7 +178,7 @@ class Dashboard(Browser):
 
 
 class Me(Browser):
-    """What people have about themselves."""
+    """What users have about themselves."""
 
     def facts(self) -> list[str]:
         return sorted(texts(r'<p class="sentence">(.*?)</p>', self._get("/me")))

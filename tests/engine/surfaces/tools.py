@@ -1,4 +1,4 @@
-"""The tools of the Model Context Protocol, called by the official client over HTTP, with a key of the person's own."""
+"""The tools of the Model Context Protocol, called by the official client over HTTP, with a key of the user's own."""
 
 from __future__ import annotations
 

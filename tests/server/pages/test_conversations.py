@@ -189,26 +189,26 @@ def test_with_a_model_the_estimate_counts_its_calls(memory, settings, clock):
 
 
 def test_undo_and_believe_again(sign_in, told, memory):
-    browser, person = sign_in(), memory.person("ana")
-    fish = next(fact for fact in person.facts() if fact.category == "dietary")
+    browser, user = sign_in(), memory.user("ana")
+    fish = next(fact for fact in user.facts() if fact.category == "dietary")
     undone = post(browser, do="undo", fact=fish.id)
     assert "Undone" in undone.text
-    assert [fact.key for fact in person.facts() if fact.category == "dietary"] == ["vegetarian"]
+    assert [fact.key for fact in user.facts() if fact.category == "dietary"] == ["vegetarian"]
     assert "Believe it again" in section(undone, "transcript")
     post(browser, do="believe", fact=fish.id)
-    assert [fact.key for fact in person.facts() if fact.category == "dietary"] == ["pescatarian"]
+    assert [fact.key for fact in user.facts() if fact.category == "dietary"] == ["pescatarian"]
 
 
 def test_a_message_is_edited_and_forgotten(sign_in, told, memory):
-    browser, person = sign_in(), memory.person("ana")
+    browser, user = sign_in(), memory.user("ana")
     edited = post(browser, do="edit", seq="7", content="I live in Lisbon.\r\nReally.")
     assert section(edited, "transcript").count(" edited ") == 1
     assert told.load(start_seq=7, limit=1)[0].content == "I live in Lisbon.\nReally."
-    assert [fact.value for fact in person.facts() if fact.category == "home"] == ["Lisbon"]
+    assert [fact.value for fact in user.facts() if fact.category == "home"] == ["Lisbon"]
     gone = post(browser, do="forget", seq="7")
     assert "Message 7 was forgotten" in section(gone, "transcript")
     assert re.search(r"Forgotten, with everything .*messages 1.*hold no trace of it\.", gone.text)
-    assert [fact for fact in person.facts() if fact.category == "home"] == []
+    assert [fact for fact in user.facts() if fact.category == "home"] == []
     assert "Lisbon" not in gone.text
 
 
@@ -225,15 +225,15 @@ def test_a_message_is_edited_and_forgotten(sign_in, told, memory):
     ids=str,
 )
 def test_a_form_that_cannot_be_used_changes_nothing(sign_in, told, memory, fields):
-    before = memory.person("ana").export()
+    before = memory.user("ana").export()
     answer = post(sign_in(), **fields)
     assert answer.status_code in (404, 415, 422)
     assert "<h1>" in answer.text
-    assert memory.person("ana").export() == before
+    assert memory.user("ana").export() == before
 
 
 def test_what_is_paused_says_so_and_makes_nothing(sign_in, told, memory):
-    memory.person("ana").pause()
+    memory.user("ana").pause()
     page = sign_in().get(ONE)
     assert "Memory is paused" in page.text
     assert post(sign_in(), do="rebuild", make="facts").status_code == 409
@@ -241,13 +241,13 @@ def test_what_is_paused_says_so_and_makes_nothing(sign_in, told, memory):
 
 def test_looking_at_the_context_uses_and_notes_nothing(sign_in, told, memory):
     told.context("What should I cook?")
-    person = memory.person("ana")
-    before = person.export()
+    user = memory.user("ana")
+    before = user.export()
     page = sign_in().get(f"{ONE}?query=What+should+I+eat%3F&budget=600")
     shown = section(page, "context")
     assert "of 600 tokens" in shown
     assert "facts" in shown
-    assert person.export() == before
+    assert user.export() == before
     assert "Unchanged since the last reply." in section(sign_in().get(f"{ONE}?query="), "context")
 
 

@@ -15,7 +15,7 @@ from holdfast.server.pages.wording import TEXTS, wording
 def ana(memory):
     chat = memory.conversation("c", user="ana")
     chat.record("I live in Porto and I'm vegetarian.", "Noted.")
-    return memory.person("ana")
+    return memory.user("ana")
 
 
 @pytest.fixture
@@ -23,8 +23,8 @@ def me(ana, sign_in):
     return sign_in("user", user="ana")
 
 
-def fact(person, category):
-    (found,) = person.facts(category)
+def fact(user, category):
+    (found,) = user.facts(category)
     return found
 
 
@@ -64,7 +64,7 @@ def test_what_is_the_same_or_empty_changes_nothing(me, ana):
     assert [one.value for one in ana.history("home")] == ["Porto"]
 
 
-def test_right_is_noted_as_the_persons_own_word(me, ana):
+def test_right_is_noted_as_the_users_own_word(me, ana):
     page = post(me, "right", fact=fact(ana, "dietary").id)
 
     assert "Good. It is confirmed." in page.text

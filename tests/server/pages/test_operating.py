@@ -46,15 +46,15 @@ def test_the_lab_shows_rank_score_parts_and_what_is_recalled(sign_in, told):
     assert re.search(r"would be recalled: from score 0 on, at most 10", text)
     assert "Words Vector Time Around Score Recalled" in text
     assert "What the model would get" in text
-    assert f"{told.person('ana').search('Where do I live?')[0].score:.2f}" in text
+    assert f"{told.user('ana').search('Where do I live?')[0].score:.2f}" in text
 
 
 def test_looking_in_the_lab_counts_as_no_use(sign_in, told):
-    before = [(fact.id, fact.uses) for fact in told.person("ana").facts()]
+    before = [(fact.id, fact.uses) for fact in told.user("ana").facts()]
     sign_in().get("/dashboard/recall", params={"user": "ana", "q": "Porto", "conversation": "web"})
     told.digest()
 
-    assert [(fact.id, fact.uses) for fact in told.person("ana").facts()] == before
+    assert [(fact.id, fact.uses) for fact in told.user("ana").facts()] == before
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_the_lab_says_what_it_cannot_find(sign_in, told, params, status, says):
 
 
 def test_the_lab_finds_nothing_of_who_paused(sign_in, told):
-    told.person("ana").pause()
+    told.user("ana").pause()
     text = words(sign_in().get("/dashboard/recall", params={"user": "ana", "q": "Porto"}))
 
     assert "Memory is paused" in text
@@ -135,14 +135,14 @@ def test_what_is_due_is_done_on_demand(sign_in, memory):
     )
     sign_in().post("/dashboard/jobs", data={"do": "digest"})
 
-    assert memory.person("ana").facts()
+    assert memory.user("ana").facts()
 
 
 # Prompts
 
 
 def test_prompts_are_edited_drafted_activated_and_rolled_back(sign_in, memory):
-    browser, own = sign_in(), memory.person("ana").prompts
+    browser, own = sign_in(), memory.user("ana").prompts
     page = "/dashboard/prompts/chunk_summary?user=ana"
     assert own.get("chunk_summary")[:40] in words(browser.get(page))
 
@@ -178,7 +178,7 @@ def test_what_cannot_be_done_with_a_prompt_is_said(sign_in, memory, data, status
     answer = sign_in().post("/dashboard/prompts/chunk_summary?user=ana", data=data)
 
     assert answer.status_code == status
-    assert memory.person("ana").prompts.versions("chunk_summary") == []
+    assert memory.user("ana").prompts.versions("chunk_summary") == []
 
 
 def test_other_prompts_are_not_there(sign_in):
@@ -214,7 +214,7 @@ def test_a_trial_is_estimated_first_and_then_shown_beside_what_stands(settings, 
         assert "What they would make" in tried
         assert "A train , a wait , a sigh" in re.sub(r"\s+", " ", tried) or "train" in tried
         assert all(request.system.startswith("In verse.") for request in model.asked)
-        assert memory.person("ana").prompts.versions("chunk_summary") == []
+        assert memory.user("ana").prompts.versions("chunk_summary") == []
 
 
 def test_changes_lead_from_one_text_to_the_other():

@@ -145,7 +145,7 @@ def test_every_page_forbids_what_it_does_not_need(sign_in):
         assert not re.search(r"\sstyle=|\son\w+=|<script(?! (type=\"module\" )?src=\"/static/)|https?://", answer.text)
 
 
-def test_refusals_are_pages_for_people_and_problems_for_programs(sign_in, ask):
+def test_refusals_are_pages_for_users_and_problems_for_programs(sign_in, ask):
     page = sign_in("user", user="ana").get("/dashboard/nothing")
     assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
     assert "<h1>There is no such path</h1>" in page.text
@@ -210,8 +210,8 @@ def test_a_section_is_cut_out_of_its_page():
 
 @given(st.text())
 def test_any_name_makes_a_link_that_leads_back_to_it(name):
-    address = link("/dashboard/people/{user}", user=name.encode("utf-8", "replace").decode())
-    assert re.fullmatch(r"/dashboard/people/[\w.~%-]*", address, re.ASCII)
+    address = link("/dashboard/users/{user}", user=name.encode("utf-8", "replace").decode())
+    assert re.fullmatch(r"/dashboard/users/[\w.~%-]*", address, re.ASCII)
 
 
 def test_revoking_a_key_signs_out_whoever_signed_in_with_it(memory, settings):

@@ -47,7 +47,7 @@ def test_a_file_goes_through_the_wizard(sign_in, memory):
     assert "JSONL, one message a line" in text
     assert "<b>Ana</b>" in text
     assert "<b>Ana</b>" not in page.text
-    assert memory.people() == []
+    assert memory.users() == []
 
     looked = browser.post(address, data={"do": "look", "user": "ana", "conversation": "old", "role-0": "user"})
     assert 'value="old"' in looked.text
@@ -55,7 +55,7 @@ def test_a_file_goes_through_the_wizard(sign_in, memory):
     browser.post(address, data={"do": "start", "user": "ana", "conversation": "old", "role-0": "user"})
     done = until_over(browser, address)
     assert "2 messages stored" in words(done)
-    assert memory.person("ana").conversations() == ["old"]
+    assert memory.user("ana").conversations() == ["old"]
     assert "/dashboard/conversations/ana" in done.text
     browser.post(address, data={"do": "resume"})
     assert "0 messages stored , 2 were here already" in words(until_over(browser, address))
@@ -63,7 +63,7 @@ def test_a_file_goes_through_the_wizard(sign_in, memory):
     gone = browser.post(address, data={"do": "discard"})
     assert "deleted here" in words(gone)
     assert browser.get(address).status_code == 404
-    assert memory.person("ana").conversations() == ["old"]
+    assert memory.user("ana").conversations() == ["old"]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_file_goes_through_the_wizard(sign_in, memory):
 )
 def test_what_is_wrong_with_a_file_is_said_before_anything_is_stored(sign_in, memory, data, says):
     assert says in words(uploaded(sign_in(), data))
-    assert memory.people() == []
+    assert memory.users() == []
 
 
 def test_no_file_is_said(sign_in):
@@ -110,12 +110,12 @@ def test_everything_about_a_user_is_downloaded_and_taken_back(sign_in, memory):
     answer = browser.get("/dashboard/export", params={"user": "ana", "as": "json"})
 
     assert "attachment" in answer.headers["content-disposition"]
-    memory.person("ana").erase()
+    memory.user("ana").erase()
     address = uploaded(browser, answer.content, "ana.json").url.path
-    assert "what Holdfast exported of a person" in words(browser.get(address))
+    assert "what Holdfast exported of a user" in words(browser.get(address))
     browser.post(address, data={"do": "start", "user": "ana"})
     until_over(browser, address)
-    assert [fact.value for fact in memory.person("ana").facts()] == ["Porto"]
+    assert [fact.value for fact in memory.user("ana").facts()] == ["Porto"]
     assert "Lives in Porto." in words(browser.get("/dashboard/export", params={"user": "ana", "as": "page"}))
     assert browser.get("/dashboard/export", params={"user": "nobody"}).status_code == 404
 

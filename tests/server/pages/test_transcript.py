@@ -14,9 +14,9 @@ def told(chat, *texts):
 
 
 def test_a_badge_says_learned_replaced_confirmed_or_undone(memory):
-    chat, person = memory.conversation("c", user="ana"), memory.person("ana")
+    chat, user = memory.conversation("c", user="ana"), memory.user("ana")
     told(chat, "I'm vegetarian.", "I'm vegetarian, as I said.", "I eat fish now.", "I live in Porto.")
-    person.never_true(next(fact.id for fact in person.facts() if fact.category == "home"))
+    user.never_true(next(fact.id for fact in user.facts() if fact.category == "home"))
 
     found = badges(chat.learned(), "c")
 

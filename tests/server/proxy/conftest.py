@@ -23,7 +23,7 @@ from .upstream import Fake, serving
 
 @dataclass(frozen=True)
 class World:
-    """One server, the model behind it, and clients for its people."""
+    """One server, the model behind it, and clients for its users."""
 
     memory: Memory
     model: Fake

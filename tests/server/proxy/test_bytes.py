@@ -33,7 +33,7 @@ def test_a_request_to_which_memory_adds_nothing_is_the_clients_own_bytes(world):
 
 
 def test_what_memory_adds_changes_no_other_byte(world):
-    world.memory.person("ana").remember("Ana is allergic to peanuts.")
+    world.memory.user("ana").remember("Ana is allergic to peanuts.")
 
     post(world, STRANGE)
 

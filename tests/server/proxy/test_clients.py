@@ -24,7 +24,7 @@ def test_a_plain_answer_comes_back_and_both_sides_are_stored(world):
 
     assert answer == "Noted!"
     assert world.stored() == [("user", "I live in Porto."), ("assistant", "Noted!")]
-    assert [fact.value for fact in world.memory.person("ana").facts()] == ["Porto"]
+    assert [fact.value for fact in world.memory.user("ana").facts()] == ["Porto"]
 
 
 def test_a_stream_comes_back_word_by_word(world):

@@ -1,4 +1,4 @@
-"""What is remembered: across conversations, for the right person, once, and only if they want it."""
+"""What is remembered: across conversations, for the right user, once, and only if they want it."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_user_is_named_in_this_order(world, headers, body, who):
 def test_the_conversation_is_named_in_this_order(world, headers, body, name):
     raw(world.with_key(world.key(), X_Memory_User="ana", **headers), extra_body=body)
 
-    assert world.memory.person("ana").conversations() == [name]
+    assert world.memory.user("ana").conversations() == [name]
 
 
 def test_without_a_user_nothing_is_remembered_and_the_chat_goes_on(world):
@@ -93,14 +93,14 @@ def test_without_a_user_nothing_is_remembered_and_the_chat_goes_on(world):
 
     assert answer.headers["x-memory"] == answer.headers["x-holdfast-memory"] == "off; reason=no-user"
     assert answer.parse().choices[0].message.content == "Noted!"
-    assert world.memory.people() == []
+    assert world.memory.users() == []
 
 
 def test_a_key_of_one_user_is_that_user_whatever_the_body_says(world):
     ana = world.with_key(world.key("user", user="ana"))
 
     raw(ana, user="bob")
-    assert [name for _, name, _ in world.memory.people()] == ["ana"]
+    assert [name for _, name, _ in world.memory.users()] == ["ana"]
     with pytest.raises(openai.PermissionDeniedError):
         raw(ana.with_options(default_headers={"X-Memory-User": "bob"}))
     with pytest.raises(openai.PermissionDeniedError):
@@ -122,7 +122,7 @@ def test_history_that_is_sent_again_is_stored_once(world):
 def test_what_was_erased_does_not_come_back_with_the_history(world):
     client = world.client()
     ask(client, [user("My doctor is Dr. Reyes.")])
-    world.memory.person("ana").erase()
+    world.memory.user("ana").erase()
     ask(client, [user("My doctor is Dr. Reyes."), said("Noted!"), user("Thanks.")])
 
     assert world.stored() == [("user", "Thanks."), ("assistant", "Noted!")]
@@ -159,7 +159,7 @@ def test_a_client_that_names_no_conversation_goes_on_with_its_own(world):
             world.model.reply = lambda asked, reply=reply: plain(reply)
             ask(ana, talk[:turn])
 
-    names = world.memory.person("ana").conversations()
+    names = world.memory.user("ana").conversations()
     assert len(names) == 2
     assert [len(world.stored(conversation=name)) for name in names] == [6, 6]
 
@@ -188,7 +188,7 @@ def test_a_client_that_shows_a_window_gets_what_is_before_it_once(world):
 
 
 def test_the_beginning_of_requests_stays_the_same(world):
-    world.memory.person("ana").remember("Ana is allergic to peanuts.")
+    world.memory.user("ana").remember("Ana is allergic to peanuts.")
     client, history = world.client(), [{"role": "system", "content": "You are Bo."}]
     for number in range(6):
         history += [user(f"Tell me of city {number}.")]
@@ -212,12 +212,12 @@ def test_who_has_stored_as_much_as_they_may_chats_without_memory(serve):
     assert (again.status_code, again.headers["x-memory"]) == (200, "off; reason=quota")
 
 
-def test_paused_and_opted_out_people_chat_without_memory(world):
-    person = world.memory.person("ana")
-    person.remember("Ana is allergic to peanuts.")
-    person.pause()
+def test_paused_and_opted_out_users_chat_without_memory(world):
+    owner = world.memory.user("ana")
+    owner.remember("Ana is allergic to peanuts.")
+    owner.pause()
     paused = raw(world.client(), [user("I live in Porto.")])
-    person.opt_out(erase=False)
+    owner.opt_out(erase=False)
     out = raw(world.client(), [user("I live in Porto.")])
 
     assert paused.headers["x-memory"] == "off; reason=paused"
@@ -227,7 +227,7 @@ def test_paused_and_opted_out_people_chat_without_memory(world):
 
 
 def test_one_request_can_go_without_recall_or_without_a_trace(world):
-    world.memory.person("ana").remember("Ana is allergic to peanuts.")
+    world.memory.user("ana").remember("Ana is allergic to peanuts.")
 
     blind = raw(world.client(X_Memory_Recall="off"))
     assert "peanuts" not in world.model.asked[-1].raw.decode()
@@ -262,7 +262,7 @@ def test_pictures_pass_and_are_not_stored(world):
 def test_what_the_model_used_is_counted(world):
     ask(world.client())
 
-    (used,) = [row for row in world.memory.person("ana").usage() if row.model == "m-1"]
+    (used,) = [row for row in world.memory.user("ana").usage() if row.model == "m-1"]
     assert (used.calls, used.input_tokens, used.output_tokens, used.cached_tokens) == (1, 90, 3, 64)
 
 
@@ -284,7 +284,7 @@ def test_a_chat_goes_on_when_its_memory_fails(world, monkeypatch, caplog, part, 
     def broken(*args, **more):
         raise error
 
-    world.memory.person("ana").remember("Ana is allergic to peanuts.")
+    world.memory.user("ana").remember("Ana is allergic to peanuts.")
     monkeypatch.setattr(Turns, part, broken)
     world.model.reply = lambda asked: stream("Noted!") if streams else plain("Noted!")
 

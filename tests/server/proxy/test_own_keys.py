@@ -1,4 +1,4 @@
-"""Chats of people who brought a key go to its address, and nowhere else."""
+"""Chats of users who brought a key go to its address, and nowhere else."""
 
 from __future__ import annotations
 

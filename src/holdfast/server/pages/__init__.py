@@ -1,1 +1,1 @@
-"""What people see in a browser; `shell` says how a page is added."""
+"""What users see in a browser; `shell` says how a page is added."""

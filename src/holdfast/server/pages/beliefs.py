@@ -1,4 +1,4 @@
-"""What is believed about a person, laid out for people: by subject, by topic, each with what it was before."""
+"""What is believed about a user, laid out for users: by subject, by topic, each with what it was before."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Topic:
 
 @dataclass(slots=True)
 class Subject:
-    """Whom or what it is about; the person themself is ``self``."""
+    """Whom or what it is about; the user themself is ``self``."""
 
     name: str
     topics: list[Topic]
@@ -40,7 +40,7 @@ class Subject:
 
 def by_subject(live: Sequence[Fact], ever: Iterable[Fact], order: Sequence[str] = ()) -> list[Subject]:
     """
-    *live* facts and what they were before, the person first, topics in *order* and then by name.
+    *live* facts and what they were before, the user first, topics in *order* and then by name.
 
     Args:
         live: what is believed now.

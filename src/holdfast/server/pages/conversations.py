@@ -26,8 +26,8 @@ LIST = "/dashboard/conversations"
 OF_USER = LIST + "/{user:name}"
 ONE = OF_USER + "/{conversation:name}"
 
-PEOPLE_A_PAGE = 20
-EACH = 5  # conversations of one person on the list of all
+USERS_A_PAGE = 20
+EACH = 5  # conversations of one user on the list of all
 CONVERSATIONS_A_PAGE = 50
 MESSAGES_A_PAGE = 100
 MOST_ORGS = 50
@@ -50,19 +50,19 @@ def conversations_page(request: Request, asked: Asked) -> Response:
     memory, query = asked.memory, request.query_params
     org, begins = asked.grant.org, query.get("name", "")
     after = (org, query["after"], query.get("after_bot", "")) if "after" in query else (org, begins, "")
-    found = memory.people(limit=PEOPLE_A_PAGE + 1, after=after)
-    people = [one for one in found if one[0] == org and one[1].startswith(begins)]
-    more = len(people) > PEOPLE_A_PAGE
-    people = people[:PEOPLE_A_PAGE]
+    found = memory.users(limit=USERS_A_PAGE + 1, after=after)
+    users = [one for one in found if one[0] == org and one[1].startswith(begins)]
+    more = len(users) > USERS_A_PAGE
+    users = users[:USERS_A_PAGE]
     jobs = memory.jobs()
     groups = []
-    for at, user, bot in people:
-        person = memory.person(user, org=at, bot=bot)
-        states = person.overview()
+    for at, user, bot in users:
+        owner = memory.user(user, org=at, bot=bot)
+        states = owner.overview()
         shown = [_told(state, user, at, bot, jobs) for state in states[:EACH]]
         rest = link(OF_USER.replace(":name", ""), user=user, **scope_query(at, bot))
         groups.append({"user": user, "bot": bot, "rows": shown, "all": len(states), "address": rest})
-    last = people[-1] if people else None
+    last = users[-1] if users else None
     return render(
         "conversations.html",
         request,
@@ -224,7 +224,7 @@ def _orgs(memory: Memory) -> Iterator[str]:
     """The tenants there are, each found with one look."""
     after: tuple[str, str, str] | None = None
     for _ in range(MOST_ORGS):
-        found = memory.people(limit=1, after=after)
+        found = memory.users(limit=1, after=after)
         if not found:
             return
         yield found[0][0]

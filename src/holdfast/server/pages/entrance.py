@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from ..browser import COOKIE, cookie_of
 from ..caller import Asked
-from ..routing import PERSON, PUBLIC, Table
+from ..routing import PUBLIC, USER, Table
 from .shell import NAV, STATIC, Filled, key_of, local, render, see_other
 
 table = Table()
@@ -19,7 +19,7 @@ SESSION_NAME = "browser"
 _NO_PAGES = "This key is for programs. Sign in with an operator's key, or with a user's own."
 
 
-@table.page("GET", "/", PERSON)
+@table.page("GET", "/", USER)
 def front_page(request: Request) -> Response:
     """To the first page that the key opens."""
     key, known = key_of(request), request.app.state.table
@@ -65,7 +65,7 @@ def sign_in(request: Request, form: Filled) -> Response:
     return answer
 
 
-@table.page("POST", "/sign-out", PERSON)
+@table.page("POST", "/sign-out", USER)
 def sign_out(request: Request, asked: Asked) -> Response:
     """End the key that this browser holds."""
     key = asked.grant.key

@@ -1,5 +1,5 @@
 """
-``/me``: what is remembered about a person, for that person.
+``/me``: what is remembered about a user, for that user.
 
 They see everything with the words it rests on, put it right, forget it, say what is never to be remembered, pause, take it
 all with them, or have it all erased.  Every sentence of the page stands in ``texts/me.en.toml``.
@@ -16,11 +16,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ...clock import from_ms
-from ...person import Person
 from ...privacy.byhand import BY_HAND
 from ...reports import ErasureReceipt
 from ...scope import SELF
 from ...types import Fact, FactChange, Role
+from ...user import User
 from ..caller import Asked, Caller
 from ..routing import Table
 from .beliefs import ARCHIVED, by_subject
@@ -40,13 +40,13 @@ def me_page(request: Request, asked: Asked) -> Response:
 @table.page("POST", "/me", OWNER)
 def me_change(request: Request, asked: Asked, form: Filled) -> Response:
     """Put right, forget, pause, and what else the page offers; an erasure is answered with its receipt."""
-    do, person = form["do"], asked.person()
+    do, user = form["do"], asked.user()
     if do in ERASING:
         said = wording("me")
         word = said("data.forget_all_word")
         if do == "forget-all" and form["word"].strip().casefold() != word.casefold():
             raise HTTPException(422, said("done.word", word=word))
-        return _page(request, asked, receipt=ERASING[do](person, form))
+        return _page(request, asked, receipt=ERASING[do](user, form))
     if do not in CHANGING:
         raise HTTPException(422, "There is nothing of that name to do")
     return see_other(here(request, **CHANGING[do](asked, form)))
@@ -55,14 +55,14 @@ def me_change(request: Request, asked: Asked, form: Filled) -> Response:
 @table.page("GET", "/me/download", OWNER)
 def me_download(request: Request, asked: Asked) -> Response:
     """Everything as a file: ``?as=json`` for machines, else a page to read."""
-    person, now = asked.person(), datetime.now(UTC)
-    data = person.export()
+    user, now = asked.user(), datetime.now(UTC)
+    data = user.export()
     name = f"memory-{now:%Y-%m-%d}"
     if request.query_params.get("as") == "json":
         body = json.dumps(data, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace")
         return _file(Response(body, media_type="application/json"), f"{name}.json")
     said = wording("me")
-    topics = by_subject(person.facts(), person.history(), said.topics())
+    topics = by_subject(user.facts(), user.history(), said.topics())
     talks = [talk for talk in data["conversations"] if talk["messages"]]
     page = render(
         "me-download.html",
@@ -71,7 +71,7 @@ def me_download(request: Request, asked: Asked) -> Response:
         t=said,
         subjects=topics,
         talks=talks,
-        choices=person.status(),
+        choices=user.status(),
         now=now,
         from_ms=from_ms,
     )
@@ -84,9 +84,9 @@ def _file(answer: Response, name: str) -> Response:
 
 
 def _page(request: Request, asked: Caller, receipt: ErasureReceipt | None = None) -> Response:
-    person, said, grant = asked.person(), wording("me"), asked.grant
+    user, said, grant = asked.user(), wording("me"), asked.grant
     events = events_of(request, grant.user or "", grant.org, grant.bot, grant.subject)
-    ever = person.history()
+    ever = user.history()
     query = request.query_params
     return render(
         "me.html",
@@ -94,8 +94,8 @@ def _page(request: Request, asked: Caller, receipt: ErasureReceipt | None = None
         title=said("title"),
         events=events,
         t=said,
-        choices=person.status(),
-        subjects=by_subject(person.facts(), ever, said.topics()),
+        choices=user.status(),
+        subjects=by_subject(user.facts(), ever, said.topics()),
         archived=[fact for fact in ever if fact.ended_because == ARCHIVED],
         done="" if receipt else said.find(f"done.{query.get('done', '')}", ""),
         why=said.find(f"refused.{query.get('why', '')}", ""),
@@ -109,7 +109,7 @@ def _page(request: Request, asked: Caller, receipt: ErasureReceipt | None = None
 
 
 def _own_words(fact: Fact) -> bool:
-    """Whether the person has told or confirmed it here."""
+    """Whether the user has told or confirmed it here."""
     return any(said.conversation == BY_HAND for said in fact.evidence)
 
 
@@ -129,47 +129,47 @@ def _told(change: FactChange, done: str, *, undo: str | None = None) -> Done:
 
 
 def _right(asked: Caller, form: Form) -> Done:
-    fact = asked.person().fact(form["fact"])
+    fact = asked.user().fact(form["fact"])
     if fact.kind != "attribute":
         return _done("right")
     grant = asked.grant
-    about = asked.memory.person(str(grant.user), org=grant.org, bot=grant.bot, subject=fact.subject)
+    about = asked.memory.user(str(grant.user), org=grant.org, bot=grant.bot, subject=fact.subject)
     return _told(about.remember(category=fact.category, key=fact.key, value=fact.value), "right")
 
 
 def _change(asked: Caller, form: Form) -> Done:
-    value, fact = form["value"].strip(), asked.person().fact(form["fact"])
+    value, fact = form["value"].strip(), asked.user().fact(form["fact"])
     if not value or value == shown(fact):
         return _done("nothing")
-    return _told(asked.person().correct(fact.id, value=value), "changed", undo=fact.id)
+    return _told(asked.user().correct(fact.id, value=value), "changed", undo=fact.id)
 
 
 def _restore(asked: Caller, form: Form) -> Done:
-    return _told(asked.person().restore(form["fact"]), "restored")
+    return _told(asked.user().restore(form["fact"]), "restored")
 
 
 def _never(asked: Caller, form: Form) -> Done:
-    asked.person().never_remember(form["topic"].strip())
+    asked.user().never_remember(form["topic"].strip())
     return _done("never")
 
 
 def _allow(asked: Caller, form: Form) -> Done:
-    asked.person().allow(form["topic"])
+    asked.user().allow(form["topic"])
     return _done("allowed")
 
 
 def _pause(asked: Caller, _form: Form) -> Done:
-    asked.person().pause()
+    asked.user().pause()
     return _done("paused")
 
 
 def _resume(asked: Caller, _form: Form) -> Done:
-    asked.person().resume()
+    asked.user().resume()
     return _done("resumed")
 
 
 def _opt_in(asked: Caller, _form: Form) -> Done:
-    asked.person().opt_in()
+    asked.user().opt_in()
     return _done("on")
 
 
@@ -183,15 +183,15 @@ CHANGING: dict[str, Callable[[Caller, Form], Done]] = {
     "resume": _resume,
     "opt-in": _opt_in,
 }
-ERASING: dict[str, Callable[[Person, Form], ErasureReceipt]] = {
-    "forget": lambda person, form: person.forget(form["fact"]),
-    "forget-all": lambda person, _form: person.erase(),
-    "opt-out": lambda person, _form: person.opt_out(),
+ERASING: dict[str, Callable[[User, Form], ErasureReceipt]] = {
+    "forget": lambda user, form: user.forget(form["fact"]),
+    "forget-all": lambda user, _form: user.erase(),
+    "opt-out": lambda user, _form: user.opt_out(),
 }
 
 
 def shown(fact: Fact) -> str:
-    """What people would write over to change a fact: its value, or its sentence where it has none."""
+    """What users would write over to change a fact: its value, or its sentence where it has none."""
     if fact.kind != "attribute":
         return fact.text
     return fact.key.replace("_", " ") if fact.value == "true" else fact.value

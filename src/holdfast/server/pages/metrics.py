@@ -13,11 +13,11 @@ from ...figures import AskedAgain, Measure, Metrics
 from ..caller import Asked
 from ..routing import OPERATOR, Table
 from .shell import link, render, scope_query
-from .whom import lasting, person_of, scope_of, share
+from .whom import lasting, scope_of, share, user_of
 
 table = Table()
 PATH = "/dashboard/metrics"
-MOST_PEOPLE = 200
+MOST_USERS = 200
 ASKED_SHOWN = 50
 TITLES = {
     "recall_hit_rate": "Recall hit rate",
@@ -54,13 +54,13 @@ def metrics_page(request: Request, asked: Asked) -> Response:
     found = Metrics(())
     try:
         since, until = day(query.get("since", "")), day(query.get("until", ""))
-        person = person_of(asked)
-        if person is not None:
-            found = person.metrics(since=since, until=until)
+        user = user_of(asked)
+        if user is not None:
+            found = user.metrics(since=since, until=until)
         else:
             only = {name: query[name] for name in ("org", "bot") if query.get(name)}
-            most = 100_000 if query.get("all") else MOST_PEOPLE
-            found = asked.memory.metrics(since=since, until=until, most_people=most, **only)
+            most = 100_000 if query.get("all") else MOST_USERS
+            found = asked.memory.metrics(since=since, until=until, most_users=most, **only)
     except BadInput as wrong:
         error = wrong.message
     return render(

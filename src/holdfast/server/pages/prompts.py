@@ -12,13 +12,13 @@ from starlette.responses import Response
 
 from ...errors import BadInput, ConfigError, Conflict, HoldfastError, NotFound
 from ...figures import PromptPreview
-from ...person import Person
 from ...prompts import MAX_PROMPT_CHARS
 from ...types import PromptVersion
+from ...user import User
 from ..caller import Asked
 from ..routing import OPERATOR, Table
 from .shell import Filled, Form, here, link, render, scope_query, see_other
-from .whom import person_of, scope_of
+from .whom import scope_of, user_of
 
 table = Table()
 PATH = "/dashboard/prompts"
@@ -38,41 +38,41 @@ NOTICES = {
 
 @table.page("GET", PATH, OPERATOR)
 def prompts_page(request: Request, asked: Asked) -> Response:
-    """The three prompts, as they hold for one person."""
-    person = person_of(asked)
+    """The three prompts, as they hold for one user."""
+    user = user_of(asked)
     whom = scope_of(asked, request)
     rows = []
     for name, (title, about) in ABOUT.items():
-        versions = person.prompts.versions(name) if person is not None else []
+        versions = user.prompts.versions(name) if user is not None else []
         whose = scope_query(asked.grant.org, asked.grant.bot)
-        address = link(ONE, name=name, user=asked.grant.user, **whose) if person is not None else ""
+        address = link(ONE, name=name, user=asked.grant.user, **whose) if user is not None else ""
         rows.append({"title": title, "about": about, "address": address, "used": in_use(versions), "all": versions})
-    return render("prompts.html", request, title="Prompts", whom=whom, rows=rows, person=person)
+    return render("prompts.html", request, title="Prompts", whom=whom, rows=rows, user=user)
 
 
 @table.page("GET", ONE, OPERATOR)
 def prompt_page(request: Request, asked: Asked, name: str) -> Response:
-    """One prompt of one person, with its versions."""
+    """One prompt of one user, with its versions."""
     return _editor(request, asked, name)
 
 
 @table.page("POST", ONE, OPERATOR)
 def prompt_change(request: Request, asked: Asked, name: str, form: Filled) -> Response:
     """Try the words, save them, use them, go back."""
-    person, do = _person(asked, name), form["do"]
+    user, do = _user(asked, name), form["do"]
     clean = here(request, diff=None)
     if do in ("estimate", "try"):
         return _tried(request, asked, name, form["text"], dry_run=do == "estimate")
     try:
         if do in ("draft", "use"):
-            call = person.prompts.draft if do == "draft" else person.prompts.set
+            call = user.prompts.draft if do == "draft" else user.prompts.set
             call(name, form["text"])
             return see_other(clean, said="drafted" if do == "draft" else "used")
         if do == "activate":
-            person.prompts.activate(name, _number(form))
+            user.prompts.activate(name, _number(form))
             return see_other(clean, said="used")
         if do == "reset":
-            person.prompts.reset(name)
+            user.prompts.reset(name)
             return see_other(clean, said="reset")
     except BadInput as wrong:
         return _editor(request, asked, name, text=form["text"], error=wrong)
@@ -86,7 +86,7 @@ def _tried(request: Request, asked: Asked, name: str, text: str, *, dry_run: boo
     It is shown once and kept nowhere, so nothing that is erased meanwhile can be told from it.
     """
     try:
-        found = _person(asked, name).prompts.preview(name, text, limit=TRIED_ON, dry_run=dry_run)
+        found = _user(asked, name).prompts.preview(name, text, limit=TRIED_ON, dry_run=dry_run)
     except (BadInput, ConfigError, Conflict) as error:
         return _editor(request, asked, name, text=text, error=error)
     return _editor(request, asked, name, text=text, preview=found)
@@ -101,8 +101,8 @@ def _editor(
     preview: PromptPreview | None = None,
     error: HoldfastError | None = None,
 ) -> Response:
-    person = _person(asked, name)
-    versions, words = person.prompts.versions(name), person.prompts.get(name)
+    user = _user(asked, name)
+    versions, words = user.prompts.versions(name), user.prompts.get(name)
     used = in_use(versions)
     title, about = ABOUT[name]
     compared = request.query_params.get("diff", "")
@@ -132,10 +132,10 @@ def _editor(
     )
 
 
-def _person(asked: Asked, name: str) -> Person:
+def _user(asked: Asked, name: str) -> User:
     if name not in ABOUT:
         raise NotFound(f"there is no prompt {name!r}", hint=f"use {', '.join(ABOUT)}")
-    return asked.person()
+    return asked.user()
 
 
 def _number(form: Form) -> int:

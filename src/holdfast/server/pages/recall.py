@@ -14,7 +14,7 @@ from ...figures import Explained, Ranked
 from ..caller import Asked
 from ..routing import OPERATOR, Table
 from .shell import link, render, scope_query
-from .whom import person_of, scope_of
+from .whom import scope_of, user_of
 
 table = Table()
 PATH = "/dashboard/recall"
@@ -32,7 +32,7 @@ ABOUT = {
     "again": "The words were said a moment before, and are taken up only",
     "answer": "It answers a question that matches",
     "time": "It places something in time",
-    "opens": "It opens a sitting, where people tell their news",
+    "opens": "It opens a sitting, where users tell their news",
     "question": "It ends in a question, which is rarely evidence",
     "kind": "It holds a time or a number, which the question wants",
     "source": "What the turn that it came from gained by its surroundings",
@@ -46,15 +46,15 @@ ABOUT = {
 def recall_page(request: Request, asked: Asked) -> Response:
     """The form, and what it finds."""
     query = request.query_params
-    person, words = person_of(asked), query.get("q", "").strip()
+    user, words = user_of(asked), query.get("q", "").strip()
     limit = next((number for number in LIMITS if str(number) == query.get("limit")), LIMITS[0])
     error, found, context = "", None, None
-    chats = person.conversations() if person is not None else []
+    chats = user.conversations() if user is not None else []
     chat = query.get("conversation", "")
     try:
         at = moment(query.get("at", ""))
-        if person is not None and words:
-            found = person.explain(words, at=at, limit=limit)
+        if user is not None and words:
+            found = user.explain(words, at=at, limit=limit)
             if chat in chats and at is None and found.state == "active":
                 context = asked.conversation(chat).context(words, note=False)
     except BadInput as wrong:

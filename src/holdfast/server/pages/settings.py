@@ -32,7 +32,7 @@ GROUPS = {
     "Contexts and recall": ("budget_tokens", "recent_messages", "recall_limit", "recall_min_score", "index_cache_mb"),
     "Summaries and facts": ("chunk_messages", "chunk_exchanges", "chunk_gap_minutes", "rollup_summaries", "economy"),
     "Models": ("max_output_tokens", "model_timeout_s", "message_char_limit", "prompt_cache", "prompt_cache_retention"),
-    "Budgets": ("budget", "budget_org", "budget_person"),
+    "Budgets": ("budget", "budget_org", "budget_user"),
     "Background work": ("workers", "job_lease_ms", "job_attempts", "job_backoff_ms"),
 }
 LIMITS = (

@@ -7,13 +7,13 @@ How to add a page
     ``tests/server/test_roles.py``.  A handler is an ordinary function (it runs in a thread) that takes ``request``,
     and with ``Asked``, ``Whose``, ``Which`` of ``caller.py`` the doors; ``Filled`` holds the fields of a posted form::
 
-        @table.page("GET", "/dashboard/people/{user:name}", OPERATOR)
-        def people_page(request: Request, whose: Whose, user: UserName) -> Response:
+        @table.page("GET", "/dashboard/users/{user:name}", OPERATOR)
+        def users_page(request: Request, whose: Whose, user: UserName) -> Response:
             events = events_of(request, user)
-            return render("person.html", request, title="Ana", facts=whose.facts(), events=events)
+            return render("user.html", request, title="Ana", facts=whose.facts(), events=events)
 
-        @table.page("POST", "/dashboard/people/{user:name}", OPERATOR)
-        def people_change(request: Request, whose: Whose, form: Filled) -> Response:
+        @table.page("POST", "/dashboard/users/{user:name}", OPERATOR)
+        def users_change(request: Request, whose: Whose, form: Filled) -> Response:
             whose.forget(form["fact"])
             return see_other(here(request), said="forgotten")
 
@@ -72,7 +72,7 @@ HEADERS = {
 # Title, address, icon; the first four stand in the bar of a small screen.  Shown are those that exist and are allowed.
 NAV = (
     ("Conversations", "/dashboard/conversations", "chat"),
-    ("People", "/dashboard/people", "people"),
+    ("Users", "/dashboard/users", "users"),
     ("Recall lab", "/dashboard/recall", "search"),
     ("Jobs", "/dashboard/jobs", "jobs"),
     ("Prompts", "/dashboard/prompts", "prompt"),
@@ -107,7 +107,7 @@ STATIC = _static()
 
 def link(path: str, /, **query: str | int | None) -> str:
     """
-    An address: ``link("/dashboard/people/{user}", user="a/b", bot="x")`` is ``/dashboard/people/a%2Fb?bot=x``.
+    An address: ``link("/dashboard/users/{user}", user="a/b", bot="x")`` is ``/dashboard/users/a%2Fb?bot=x``.
 
     Names fill the braces of *path*, percent-encoded; what has no brace becomes the query, unless it is ``None``.
     """
@@ -154,7 +154,7 @@ def events_of(
     about = None if subject in (None, "self") else subject
     if route is None:
         return ""
-    known = request.app.state.memory.person(user, org=org, bot=bot).last_event()
+    known = request.app.state.memory.user(user, org=org, bot=bot).last_event()
     return link(path, user=user, conversation=conversation, **scope_query(org, bot, about), after=str(known))
 
 
@@ -222,7 +222,7 @@ def render(
 def fragment(page: str, name: str) -> str:
     """The ``<section>`` of a rendered page with the id *name*; nothing when there is none."""
     begin, depth = -1, 0
-    for tag in _SECTIONS.finditer(page):  # what people wrote is escaped, so no other text looks like this
+    for tag in _SECTIONS.finditer(page):  # what users wrote is escaped, so no other text looks like this
         if begin < 0:
             if f' id="{name}"' in tag[0]:
                 begin, depth = tag.start(), 1
@@ -234,7 +234,7 @@ def fragment(page: str, name: str) -> str:
 
 
 def as_page(scope: Scope, answer: Response) -> Response:
-    """A refusal as a person in front of a browser should get it; *answer* itself where a program asked."""
+    """A refusal as a user in front of a browser should get it; *answer* itself where a program asked."""
     if not scope.get("state", {}).get("page") or answer.status_code < 400:
         return answer
     request = Request(scope)

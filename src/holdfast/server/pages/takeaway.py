@@ -1,4 +1,4 @@
-"""``/dashboard/takeaway``: files in, people out; each import is looked at before anything is stored."""
+"""``/dashboard/takeaway``: files in, users out; each import is looked at before anything is stored."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ def import_change(request: Request, asked: Asked, import_id: str, form: Filled) 
 @table.page("GET", EXPORT, OPERATOR)
 def export_download(request: Request, asked: Asked) -> Response:
     """Everything about one user as a file: ``?as=json``, which is taken back unchanged, else a page to read."""
-    person = asked.person()
-    if not person.conversations() and not person.history():
-        raise NotFound(f"nothing is held about {asked.grant.user!r} here", hint="look under People who is")
+    user = asked.user()
+    if not user.conversations() and not user.history():
+        raise NotFound(f"nothing is held about {asked.grant.user!r} here", hint="look under Users who is")
     answer: Response = me_download(request, asked)
     return answer
 
@@ -179,7 +179,7 @@ def _import(request: Request, asked: Asked, one: Import, error: HoldfastError | 
         outcome=one.outcome,
         share=one.task.done / one.task.total if one.task and one.task.total else None,
         back=link(PATH, **scope_query(asked.grant.org, asked.grant.bot)),
-        people=_people(one),
+        users=_users(one),
         whom=scope_of(asked, request),
         stem=PurePath(one.name).stem,
     )
@@ -189,9 +189,9 @@ def _talks(one: Import) -> list[tuple[str, int]]:
     return list(one.found.survey.conversations.items())[:20] if one.found else []
 
 
-def _people(one: Import) -> list[dict[str, Any]]:
+def _users(one: Import) -> list[dict[str, Any]]:
     """Whom the import has brought: where to look at them."""
-    user = one.target.user or (one.found.person if one.found else "")
+    user = one.target.user or (one.found.user if one.found else "")
     if not user or one.task is None or not (one.outcome.done or one.state == "done"):
         return []
     whose = scope_query(one.target.org, one.target.bot)

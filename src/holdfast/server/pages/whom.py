@@ -7,20 +7,20 @@ from typing import Any
 from starlette.requests import Request
 
 from ...memory import Memory
-from ...person import Person
+from ...user import User
 from ..caller import Caller
 
 MOST_OFFERED = 200
 
 
-def person_of(asked: Caller) -> Person | None:
-    """The person that ``?user=`` names; ``None`` when it names nobody."""
-    return asked.person() if asked.grant.user else None
+def user_of(asked: Caller) -> User | None:
+    """The user that ``?user=`` names; ``None`` when it names nobody."""
+    return asked.user() if asked.grant.user else None
 
 
 def offered(memory: Memory, org: str) -> list[str]:
     """Names to choose from: the first users of an org."""
-    names = dict.fromkeys(user for at, user, _ in memory.people(limit=MOST_OFFERED, after=(org, "", "")) if at == org)
+    names = dict.fromkeys(user for at, user, _ in memory.users(limit=MOST_OFFERED, after=(org, "", "")) if at == org)
     return list(names)
 
 

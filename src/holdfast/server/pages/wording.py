@@ -36,7 +36,7 @@ class Wording:
         return str(self._texts.get(group, {}).get(key, other))
 
     def topic(self, category: str) -> str:
-        """What people call a category of facts."""
+        """What users call a category of facts."""
         plain = category.replace("_", " ")
         return self.find(f"topics.{category}", plain[:1].upper() + plain[1:])
 

@@ -24,7 +24,7 @@ from ...memory import Memory
 from ..gate import Grant
 from ..problems import of_error, problem
 from ..quotas import Quotas
-from ..routing import USER, Table
+from ..routing import WHOLE_USER, Table
 from ..settings import ServerSettings
 from .answer import Answer
 from .naming import Wanted, header_name, wanted
@@ -62,9 +62,9 @@ class Proxy:
 
     def add_to(self, table: Table) -> None:
         """Put the routes into *table*."""
-        table.add_application(("POST",), CHAT, USER, _Application(self._chat))
-        table.add_application(("GET",), MODELS, USER, _Application(self._models))
-        table.add_application(("GET",), MODEL, USER, _Application(self._models))
+        table.add_application(("POST",), CHAT, WHOLE_USER, _Application(self._chat))
+        table.add_application(("GET",), MODELS, WHOLE_USER, _Application(self._models))
+        table.add_application(("GET",), MODEL, WHOLE_USER, _Application(self._models))
 
     async def _upstream(self, scope: Scope, org: str, user: str | None) -> Upstream | Response:
         """Where somebody's requests go, or why they go nowhere."""

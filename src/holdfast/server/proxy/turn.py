@@ -79,14 +79,14 @@ class Turns:
         """
         assert wanted.user is not None
         whose: dict[str, Any] = {"org": grant.org, "bot": grant.bot, "subject": grant.subject or None}
-        person = self._memory.person(wanted.user, **whose)
-        state = person.status().state
+        user = self._memory.user(wanted.user, **whose)
+        state = user.status().state
         if state != "active":
             turn.state, turn.reason = "off", state
             return
         before, new = split(request.messages)
         with self._locks[hash((grant.org, grant.bot, wanted.user)) % LOCKS]:
-            name = wanted.conversation or self._found(person.conversations(), wanted.user, whose, before, new)
+            name = wanted.conversation or self._found(user.conversations(), wanted.user, whose, before, new)
             chat = self._memory.conversation(name, user=wanted.user, **whose)
             tail = chat.load(last=len(before) + len(new) + LOOKED_BACK)
             after = tail[-1].seq + 1 if tail else 1

@@ -1,6 +1,6 @@
 // Keyboard shortcuts.  Those of a single key can be turned off in the list that `?` or the footer opens.
 
-const GO = { c: "/dashboard/conversations", p: "/dashboard/people", r: "/dashboard/recall", j: "/dashboard/jobs" };
+const GO = { c: "/dashboard/conversations", p: "/dashboard/users", r: "/dashboard/recall", j: "/dashboard/jobs" };
 const help = document.getElementById("help");
 const box = document.getElementById("keys-on");
 let on = true;

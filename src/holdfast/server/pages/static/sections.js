@@ -50,7 +50,7 @@ function keyOf(element, at) {
   return element.id || element.dataset.keep || element.querySelector("summary")?.textContent.trim() || String(at);
 }
 
-// What people unfolded and where they stood stays as it was.
+// What users unfolded and where they stood stays as it was.
 function carryOver(old, fresh) {
   const open = new Map([...old.querySelectorAll("details")].map((d, at) => [keyOf(d, at), d.open]));
   [...fresh.querySelectorAll("details:not(.confirm)")].forEach((d, at) => {
@@ -97,7 +97,7 @@ export function titleOf(section) {
   return heading ? heading.textContent.trim().replace(/\s+/g, " ") : "";
 }
 
-// What a person does goes first: an answer on its way for the page as it was is let go, so that it cannot take the
+// What a user does goes first: an answer on its way for the page as it was is let go, so that it cannot take the
 // place of a newer one, and no other is asked for before *work* is done.
 export async function act(work) {
   acting += 1;
@@ -115,7 +115,7 @@ export function idle() {
 }
 
 // Ask for sections of this page again, one question at a time.  Throws when the server cannot be reached, and an
-// AbortError when a person did something meanwhile.
+// AbortError when a user did something meanwhile.
 export async function refresh(ids) {
   const question = new AbortController();
   const late = setTimeout(() => question.abort(new Error("no answer")), 30000);

@@ -1,4 +1,4 @@
--- Looks across people that PostgreSQL spells in its own way.  :kinds is a JSON list of kinds, [] for all of them.
+-- Looks across users that PostgreSQL spells in its own way.  :kinds is a JSON list of kinds, [] for all of them.
 
 -- name: due_ready
 SELECT org, user_id, bot, id, state, fence, attempt, run_at AS due_at, created_at

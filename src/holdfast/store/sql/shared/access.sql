@@ -1,4 +1,4 @@
--- Keys of those who ask over the network.  They belong to an org, not to a person's memory.
+-- Keys of those who ask over the network.  They belong to an org, not to a user's memory.
 
 -- name: key
 SELECT org, id, digest, role, user_id, bot, subject, label, created, expires, revoked, parent

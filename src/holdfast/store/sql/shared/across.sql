@@ -1,5 +1,5 @@
--- Looks across people, for workers and operators.  They read keys and states, never text, and take
--- no lock: what is done afterwards names the person again.
+-- Looks across users, for workers and operators.  They read keys and states, never text, and take
+-- no lock: what is done afterwards names the user again.
 
 -- name: jobs
 -- A null state stands for all.
@@ -36,36 +36,36 @@ SELECT MIN(run_at) FROM job WHERE state = 'ready';
 -- name: first_lease_end
 SELECT MIN(lease_until) FROM job WHERE state = 'running';
 
--- name: people
+-- name: users
 SELECT org, user_id, bot
-  FROM person
+  FROM user_state
  ORDER BY org, user_id, bot
  LIMIT :limit;
 
--- name: people_after
+-- name: users_after
 SELECT org, user_id, bot
-  FROM person
+  FROM user_state
  WHERE (org, user_id, bot) > (:org, :user_id, :bot)
  ORDER BY org, user_id, bot
  LIMIT :limit;
 
--- name: people_embedded_otherwise
+-- name: users_embedded_otherwise
 -- Two ranges, since an index cannot look for what differs.  Whoever has such work before them, or put aside, is left out.
 SELECT p.org, p.user_id, p.bot
-  FROM person p
+  FROM user_state p
  WHERE p.embedder < :embedder
    AND NOT EXISTS (SELECT 1 FROM job j
                     WHERE j.org = p.org AND j.user_id = p.user_id AND j.bot = p.bot AND j.kind = 'embed')
 UNION ALL
 SELECT p.org, p.user_id, p.bot
-  FROM person p
+  FROM user_state p
  WHERE p.embedder > :embedder
    AND NOT EXISTS (SELECT 1 FROM job j
                     WHERE j.org = p.org AND j.user_id = p.user_id AND j.bot = p.bot AND j.kind = 'embed')
  LIMIT :limit;
 
 -- name: rows_per_table
-SELECT 'person', COUNT(*) FROM person
+SELECT 'user', COUNT(*) FROM user_state
 UNION ALL SELECT 'conversation', COUNT(*) FROM conversation
 UNION ALL SELECT 'message', COUNT(*) FROM message
 UNION ALL SELECT 'idempotency', COUNT(*) FROM idempotency

@@ -1,4 +1,4 @@
--- What the person chose about their memory.
+-- What the user chose about their memory.
 
 -- name: consent
 -- A null subject stands for all; the row for all subjects ('') counts in any case.

@@ -1,6 +1,6 @@
 -- What must never be: each query finds the rows that break one promise, and returns their keys alone.
 --
--- They look across people, in one pass a table; both sides of every join agree on the person.
+-- They look across users, in one pass a table; both sides of every join agree on the user.
 
 -- name: check_coverage_points_home
 -- A covered message names a live level-1 summary whose range contains it.
@@ -251,7 +251,7 @@ SELECT d.org, d.user_id, d.bot, d.subject, d.kind, d.doc, d.embedded
 -- The next document's number has not been used.
 SELECT d.org, d.user_id, d.bot, MAX(d.doc)
   FROM doc d
-  LEFT JOIN person p ON p.org = d.org AND p.user_id = d.user_id AND p.bot = d.bot
+  LEFT JOIN user_state p ON p.org = d.org AND p.user_id = d.user_id AND p.bot = d.bot
  GROUP BY d.org, d.user_id, d.bot, p.next_doc
 HAVING p.next_doc IS NULL OR MAX(d.doc) >= p.next_doc;
 
@@ -273,10 +273,10 @@ SELECT DISTINCT m.org, m.user_id, m.bot, m.subject, m.conversation
  WHERE c.conversation IS NULL;
 
 -- name: check_conversation_home
--- A conversation belongs to a person.
+-- A conversation belongs to a user.
 SELECT c.org, c.user_id, c.bot, c.subject, c.conversation
   FROM conversation c
-  LEFT JOIN person p ON p.org = c.org AND p.user_id = c.user_id AND p.bot = c.bot
+  LEFT JOIN user_state p ON p.org = c.org AND p.user_id = c.user_id AND p.bot = c.bot
  WHERE p.org IS NULL;
 
 -- name: check_marks
@@ -378,12 +378,12 @@ SELECT j.org, j.user_id, j.bot, j.id
 -- Counters of somebody who has a memory, and no more failures or unpriced answers than calls.
 SELECT u.org, u.user_id, u.bot, u.day, u.layer
   FROM usage u
-  LEFT JOIN person p ON p.org = u.org AND p.user_id = u.user_id AND p.bot = u.bot
+  LEFT JOIN user_state p ON p.org = u.org AND p.user_id = u.user_id AND p.bot = u.bot
  WHERE p.org IS NULL OR u.failed + u.unpriced > u.calls OR u.failed < 0 OR u.unpriced < 0
     OR length(u.day) <> 10 OR substr(u.day, 5, 1) <> '-' OR substr(u.day, 8, 1) <> '-' OR u.input_tokens < 0 OR u.output_tokens < 0 OR u.cached_tokens < 0 OR u.cost < 0;
 
 -- name: check_event_numbers
--- What happened to a person is numbered without a gap, from the oldest that is kept.
+-- What happened to a user is numbered without a gap, from the oldest that is kept.
 SELECT e.org, e.user_id, e.bot
   FROM event e
  GROUP BY e.org, e.user_id, e.bot
@@ -401,7 +401,7 @@ SELECT e.org, e.user_id, e.bot, e.number
 -- A prompt is one of somebody who has a memory.
 SELECT q.org, q.user_id, q.bot, q.version
   FROM prompt q
-  LEFT JOIN person p ON p.org = q.org AND p.user_id = q.user_id AND p.bot = q.bot
+  LEFT JOIN user_state p ON p.org = q.org AND p.user_id = q.user_id AND p.bot = q.bot
  WHERE p.org IS NULL OR q.version < 1 OR q.name NOT IN ('chunk_summary', 'meta_summary', 'fact_extraction')
     OR length(q.text) > 4000;
 

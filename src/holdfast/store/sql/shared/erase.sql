@@ -1,4 +1,4 @@
--- Erasing: what rests on what, and the deletes; each keeps to the range of one person.
+-- Erasing: what rests on what, and the deletes; each keeps to the range of one user.
 
 -- name: stored
 -- Messages with all their columns, tombstones among them.
@@ -246,8 +246,8 @@ DELETE FROM prompt
 DELETE FROM never
  WHERE org = :org AND user_id = :user_id AND bot = :bot;
 
--- name: erase_person
-DELETE FROM person
+-- name: erase_user
+DELETE FROM user_state
  WHERE org = :org AND user_id = :user_id AND bot = :bot;
 
 -- name: count_rows
@@ -273,7 +273,7 @@ UNION ALL SELECT 'rebuilt', COUNT(*) FROM rebuilt WHERE org = :org AND user_id =
 UNION ALL SELECT 'reading', COUNT(*) FROM reading WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'shown', COUNT(*) FROM shown WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'event', COUNT(*) FROM event WHERE org = :org AND user_id = :user_id AND bot = :bot
-UNION ALL SELECT 'person', COUNT(*) FROM person WHERE org = :org AND user_id = :user_id AND bot = :bot
+UNION ALL SELECT 'user', COUNT(*) FROM user_state WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'provider_key', COUNT(*) FROM provider_key WHERE org = :org AND user_id = :user_id
 UNION ALL SELECT 'consent', COUNT(*) FROM consent WHERE org = :org AND user_id = :user_id AND bot = :bot;
 

@@ -1,7 +1,7 @@
 -- What happened: rows without text, written with what they tell of.
 
 -- name: newest_event
--- The person comes back, as this is asked for several at once.
+-- The user comes back, as this is asked for several at once.
 SELECT org, user_id, bot, number
   FROM event
  WHERE org = :org AND user_id = :user_id AND bot = :bot

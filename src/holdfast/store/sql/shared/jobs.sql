@@ -1,4 +1,4 @@
--- Background work of one person.  Whoever changes a job names the fence (or the state) it read:
+-- Background work of one user.  Whoever changes a job names the fence (or the state) it read:
 -- when somebody was faster, no row comes back and nothing has changed.
 
 -- name: job_in_lane
@@ -23,7 +23,7 @@ SELECT org, user_id, bot, id, kind, key, subject, conversation, state, wanted, a
   FROM job
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND id = :id;
 
--- name: jobs_of_person
+-- name: jobs_of_user
 SELECT org, user_id, bot, id, kind, key, subject, conversation, state, wanted, attempt, fence,
        run_at, lease_until, worker, reason, created_at
   FROM job

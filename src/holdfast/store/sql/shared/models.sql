@@ -1,4 +1,4 @@
--- What models cost for one person, and the person's own prompts.
+-- What models cost for one user, and the user's own prompts.
 
 -- name: usage
 SELECT day, layer, model, calls, failed, input_tokens, output_tokens, cached_tokens, cost, unpriced

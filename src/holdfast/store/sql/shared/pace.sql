@@ -1,4 +1,4 @@
--- How often the keys of providers are used: digests and times, of all people together.
+-- How often the keys of providers are used: digests and times, of all users together.
 
 -- name: pace
 SELECT id, version, requests_at, tokens_at, booked_until, closed_until FROM pace WHERE id = :id;

@@ -1,4 +1,4 @@
--- Keys of providers that people and orgs brought, sealed.  They belong to a person in all of an org's assistants, so
+-- Keys of providers that users and orgs brought, sealed.  They belong to a user in all of an org's assistants, so
 -- no bot is named; an empty user_id stands for the org itself.
 
 -- name: provider_keys

@@ -1,13 +1,13 @@
--- One person's memory is one contiguous key range (org, user_id, bot, ...) in every table.
+-- One user's memory is one contiguous key range (org, user_id, bot, ...) in every table.
 -- Legal on SQLite, PostgreSQL and Citus alike: no sequences, no triggers, every key starts with
 -- the range, ids and times come from the application (times: milliseconds UTC).
 
-CREATE TABLE person (                      -- one row a person; the counters of the range
+CREATE TABLE user_state (                      -- one row a user; the counters of the range
     org        text    NOT NULL,
     user_id    text    NOT NULL,
     bot        text    NOT NULL,
     next_doc   integer NOT NULL,           -- number of the next indexed document
-    version    integer NOT NULL,           -- rises whenever the person's index changes; caches compare it
+    version    integer NOT NULL,           -- rises whenever the user's index changes; caches compare it
     epoch      integer NOT NULL,           -- rises with each erasure; work that began before it is discarded
     created_at integer NOT NULL,
     PRIMARY KEY (org, user_id, bot)
@@ -212,7 +212,7 @@ CREATE TABLE doc (                         -- one row per searchable message, fa
     PRIMARY KEY (org, user_id, bot, subject, kind, doc)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE posting (                     -- the lexical index: one range a person, never a global one
+CREATE TABLE posting (                     -- the lexical index: one range a user, never a global one
     org     text    NOT NULL,
     user_id text    NOT NULL,
     bot     text    NOT NULL,

@@ -1,4 +1,4 @@
--- What people chose about their memory.  Erased messages keep their row, as a tombstone of role
+-- What users chose about their memory.  Erased messages keep their row, as a tombstone of role
 -- 'erased' without content, so that numbers and coverage stay; an edge of child_kind 'end' names the
 -- message that ended a fact.
 
@@ -6,7 +6,7 @@ CREATE TABLE consent (                     -- no row: active
     org     text    NOT NULL,
     user_id text    NOT NULL,
     bot     text    NOT NULL,
-    subject text    NOT NULL,              -- '' for all of the person's subjects
+    subject text    NOT NULL,              -- '' for all of the user's subjects
     state   text    NOT NULL CHECK (state IN ('paused', 'opted-out')),
     since   integer NOT NULL,
     PRIMARY KEY (org, user_id, bot, subject)
@@ -16,7 +16,7 @@ CREATE TABLE never (                       -- topics that shall never be remembe
     org     text    NOT NULL,
     user_id text    NOT NULL,
     bot     text    NOT NULL,
-    subject text    NOT NULL,              -- '' for all of the person's subjects
+    subject text    NOT NULL,              -- '' for all of the user's subjects
     topic   text    NOT NULL,              -- a category, or words
     since   integer NOT NULL,
     PRIMARY KEY (org, user_id, bot, subject, topic)

@@ -1,6 +1,6 @@
 -- What models cost, and in whose words they are instructed.
 
-CREATE TABLE usage (                       -- one row a person, day, purpose and model; the counters rise
+CREATE TABLE usage (                       -- one row a user, day, purpose and model; the counters rise
     org           text    NOT NULL,
     user_id       text    NOT NULL,
     bot           text    NOT NULL,
@@ -19,7 +19,7 @@ CREATE TABLE usage (                       -- one row a person, day, purpose and
 
 CREATE INDEX usage_day ON usage (day, org);
 
-CREATE TABLE prompt (                      -- a person's own words for what a model shall do, all versions
+CREATE TABLE prompt (                      -- a user's own words for what a model shall do, all versions
     org     text    NOT NULL,
     user_id text    NOT NULL,
     bot     text    NOT NULL,

@@ -8,7 +8,7 @@ CREATE TABLE api_key (
     user_id text    NOT NULL,              -- '' for operator and app
     bot     text    NOT NULL,              -- '': every assistant of the org
     subject text    NOT NULL,              -- '' unless the role is subject
-    label   text    NOT NULL,              -- what people call it
+    label   text    NOT NULL,              -- what users call it
     created integer NOT NULL,
     expires integer,
     revoked integer,

@@ -1,4 +1,4 @@
--- What happened, without a word of what was said: names and numbers only.  Numbers of a person have no gaps, so a
+-- What happened, without a word of what was said: names and numbers only.  Numbers of a user have no gaps, so a
 -- reader who remembers one knows whether rows were removed meanwhile.  user_id = '' and bot = '' is the org's own
 -- range: its keys, and that somebody was erased.
 
@@ -10,7 +10,7 @@ CREATE TABLE event (
     at           integer NOT NULL,
     kind         text    NOT NULL,         -- message.added, fact.replaced, job.done, ...
     actor        text    NOT NULL,         -- id of the key that did it, local, background
-    subject      text    NOT NULL,         -- '': the person as a whole
+    subject      text    NOT NULL,         -- '': the user as a whole
     conversation text    NOT NULL,         -- '': none in particular
     ref          text    NOT NULL,         -- id or number of the thing; '' once the place was erased
     PRIMARY KEY (org, user_id, bot, number)

@@ -1,4 +1,4 @@
--- Keys of providers that people and orgs brought, sealed; the master key that opens them is not here.
+-- Keys of providers that users and orgs brought, sealed; the master key that opens them is not here.
 
 CREATE TABLE provider_key (
     org      text    NOT NULL,

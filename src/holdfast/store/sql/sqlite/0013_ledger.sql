@@ -9,7 +9,7 @@ CREATE TABLE ledger_key (
 CREATE TABLE erased (
     id    text    NOT NULL PRIMARY KEY,    -- sorts by time
     place text    NOT NULL,                -- HMAC-SHA256 of the names
-    kind  text    NOT NULL,                -- person, subject, conversation, message, words, fact
+    kind  text    NOT NULL,                -- user, subject, conversation, message, words, fact
     seq   integer NOT NULL,                -- number of the message, or 0
     fact  text    NOT NULL,                -- id of the fact, or ''
     spans text    NOT NULL,                -- which words were blanked: [[start, end], ...]

@@ -45,7 +45,7 @@ SELECT 1 FROM (SELECT 1 FROM message WHERE instr(content, :words) > 0 OR instr(m
  UNION ALL SELECT 1 FROM usage WHERE instr(user_id, :words) > 0 OR instr(model, :words) > 0
  UNION ALL SELECT 1 FROM provider_key WHERE instr(user_id, :words) > 0 OR instr(model, :words) > 0 OR instr(base_url, :words) > 0
  UNION ALL SELECT 1 FROM conversation WHERE instr(conversation, :words) > 0
- UNION ALL SELECT 1 FROM person WHERE instr(user_id, :words) > 0
+ UNION ALL SELECT 1 FROM user_state WHERE instr(user_id, :words) > 0
  UNION ALL SELECT 1 FROM consent WHERE instr(user_id, :words) > 0
  UNION ALL SELECT 1 FROM event WHERE instr(user_id, :words) > 0 OR instr(subject, :words) > 0 OR instr(conversation, :words) > 0 OR instr(ref, :words) > 0
  UNION ALL SELECT 1 FROM sqlite_schema WHERE instr(sql, :words) > 0)

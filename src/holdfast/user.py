@@ -14,11 +14,11 @@ from .conversation import state_of
 from .errors import BadInput, NotFound
 from .events import after_number, before_number
 from .figures import Explained, Metrics
-from .jobs.usage import of_person
+from .jobs.usage import of_user
 from .measures.report import metrics, window_of
 from .pipeline import Pipeline
 from .privacy.byhand import Told
-from .privacy.forgetting import all_facts, erase_person, facts_with_words
+from .privacy.forgetting import all_facts, erase_user, facts_with_words
 from .prompts import Prompts
 from .recall.beliefs import believed, facts_at
 from .reconcile.facts import ARCHIVED
@@ -29,15 +29,15 @@ from .text.tokens import count_tokens
 from .types import Consent, Fact, FactChange, FactKind, Hit, HitKind, Rejected, Section
 
 
-class Person:
-    """What is held about one user; made by `Memory.person`."""
+class User:
+    """What is held about one user; made by `Memory.user`."""
 
     def __init__(self, pipeline: Pipeline, scope: Scope) -> None:
         self._pipeline = pipeline
         self._scope = scope
 
     def __repr__(self) -> str:
-        return f"Person({self._scope.user!r})"
+        return f"User({self._scope.user!r})"
 
     def facts(
         self,
@@ -272,7 +272,7 @@ class Person:
 
     def erase(self) -> ErasureReceipt:
         """Erase everything that is held; only a pause or an opt-out stays, so that it goes on to hold."""
-        return erase_person(self._pipeline.eraser, self._scope)
+        return erase_user(self._pipeline.eraser, self._scope)
 
     def pause(self) -> None:
         """Keep what is held, use none of it, write nothing, until `resume`."""
@@ -336,7 +336,7 @@ class Person:
 
         Summed up is what *by* (any of ``day``, ``layer``, ``model``) does not name; the days are UTC, both included.
         """
-        return of_person(self._pipeline.store, self._scope, by, since, until)
+        return of_user(self._pipeline.store, self._scope, by, since, until)
 
     def metrics(self, *, since: date | None = None, until: date | None = None) -> Metrics:
         """
@@ -357,7 +357,7 @@ class Person:
     def events(self, *, after: int = 0, limit: int = 100, conversation: str | None = None) -> list[Event]:
         """
         What happened after number *after* (see `last_event`), oldest first: who changed what and when, without a word
-        of what was said.  With *conversation* only what happened in it, and what concerns the person as a whole.
+        of what was said.  With *conversation* only what happened in it, and what concerns the user as a whole.
         """
         return after_number(self._pipeline, self._scope, after, checked_count("limit", limit), conversation)
 

@@ -1,12 +1,12 @@
--- The counters of a person and of a conversation, callers' keys, the last stable prefix.
+-- The counters of a user and of a conversation, callers' keys, the last stable prefix.
 
--- name: person
+-- name: user
 SELECT next_doc, version, epoch
-  FROM person
+  FROM user_state
  WHERE org = :org AND user_id = :user_id AND bot = :bot;
 
--- name: save_person
-INSERT INTO person (org, user_id, bot, next_doc, version, epoch, created_at)
+-- name: save_user
+INSERT INTO user_state (org, user_id, bot, next_doc, version, epoch, created_at)
 VALUES (:org, :user_id, :bot, :next_doc, :version, :epoch, :created_at)
 ON CONFLICT (org, user_id, bot) DO UPDATE
    SET next_doc = excluded.next_doc,
@@ -14,7 +14,7 @@ ON CONFLICT (org, user_id, bot) DO UPDATE
        epoch    = excluded.epoch;
 
 -- name: note_embedder
-UPDATE person
+UPDATE user_state
    SET embedder = :embedder
  WHERE org = :org AND user_id = :user_id AND bot = :bot;
 

@@ -1,4 +1,4 @@
-"""What an operator does on the pages about people."""
+"""What an operator does on the pages about users."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def desk(fresh: Site, visitor) -> Visitor:
 
 @pytest.fixture
 def page(desk: Visitor) -> Page:
-    opened = desk.open("/dashboard/people")
+    opened = desk.open("/dashboard/users")
     yield opened
     assert desk.watch.all == []
 
@@ -42,15 +42,15 @@ def test_from_a_name_to_the_line_of_time_and_back_to_an_older_value(fresh, page)
     believed = page.locator("#facts .belief").first
     expect(believed).to_contain_text("vegetarian")
     expect(believed).to_contain_text("believed")
-    assert [fact.key for fact in fresh.memory.person("priya").facts("dietary")] == ["vegetarian"]
+    assert [fact.key for fact in fresh.memory.user("priya").facts("dietary")] == ["vegetarian"]
 
 
 def test_what_was_never_true_is_taken_back_and_its_predecessor_holds(fresh, desk):
-    page = desk.open("/dashboard/people/priya/belief?category=dietary")
+    page = desk.open("/dashboard/users/priya/belief?category=dietary")
     page.get_by_role("button", name="This was never true").click()
 
     expect(page.locator("#line")).to_contain_text("never true")
-    assert [fact.key for fact in fresh.memory.person("priya").facts("dietary")] == ["vegetarian"]
+    assert [fact.key for fact in fresh.memory.user("priya").facts("dietary")] == ["vegetarian"]
 
 
 def test_the_quote_leads_to_the_message(page, desk):
@@ -63,17 +63,17 @@ def test_the_quote_leads_to_the_message(page, desk):
     expect(page.locator("#m11")).to_contain_text("I live in Seattle")
 
 
-def test_a_person_is_erased_with_a_typed_word_and_a_receipt(fresh, page):
+def test_a_user_is_erased_with_a_typed_word_and_a_receipt(fresh, page):
     page.get_by_role("link", name="tomasz").click()
     page.locator("summary", has_text="Erase tomasz").click()
     page.get_by_label("Type").fill("eras")
     page.get_by_role("button", name="Erase everything").click()
-    assert len(fresh.memory.person("tomasz").facts()) > 0  # the browser does not send half a word
+    assert len(fresh.memory.user("tomasz").facts()) > 0  # the browser does not send half a word
 
     page.get_by_label("Type").fill("erase")
     page.get_by_role("button", name="Erase everything").click()
     expect(page.locator("#receipt")).to_contain_text("Erased: level E2")
-    assert fresh.memory.person("tomasz").facts() == []
+    assert fresh.memory.user("tomasz").facts() == []
     assert fresh.memory.jobs("dead") == []
 
 
@@ -81,5 +81,5 @@ def test_a_pause_shows_everywhere(fresh, page):
     page.get_by_role("link", name="priya").click()
     page.get_by_role("button", name="Pause").click()
     expect(page.locator(".callout")).to_contain_text("Paused since")
-    page.get_by_role("link", name="People").first.click()
+    page.get_by_role("link", name="Users").first.click()
     expect(page.locator("tr", has_text="priya")).to_contain_text("paused")

@@ -1,7 +1,7 @@
 """
-``/dashboard/people``: who there is, what is believed about one of them and since when, and what they chose.
+``/dashboard/users``: who there is, what is believed about one of them and since when, and what they chose.
 
-An operator mends by the same calls that the person has at ``/me``, and sees of each belief how it came about.
+An operator mends by the same calls that the user has at ``/me``, and sees of each belief how it came about.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from starlette.responses import Response
 from ...clock import from_ms
 from ...errors import BadInput
 from ...memory import Memory
-from ...person import Person
 from ...reports import ErasureReceipt, Event
 from ...scope import SELF
 from ...types import Fact, FactChange
+from ...user import User
 from ..caller import Asked, Caller, UserName, Whose
 from ..routing import OPERATOR, Table
 from .beliefs import ARCHIVED, by_subject, spans
@@ -31,7 +31,7 @@ from .shell import Filled, Form, events_of, here, link, render, scope_query, see
 from .wording import wording
 
 table = Table()
-LIST = "/dashboard/people"
+LIST = "/dashboard/users"
 ONE = LIST + "/{user:name}"
 BELIEF = ONE + "/belief"
 ROWS = 50
@@ -44,18 +44,18 @@ NOTICES = {
     "corrected": "Corrected. The next context knows it.",
     "never-true": "It counts as never true; what it had replaced holds again.",
     "nothing": "Nothing had to be changed.",
-    "paused": "Memory is paused for this person.",
+    "paused": "Memory is paused for this user.",
     "resumed": "Memory goes on.",
     "opted-in": "Memory is on.",
     "never": "Nothing new about this will be remembered.",
     "allowed": "This can be remembered again.",
-    "refused": "This was not stored: memory is off or paused, or the person asked never to remember it.",
+    "refused": "This was not stored: memory is off or paused, or the user asked never to remember it.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One person in the list."""
+    """One user in the list."""
 
     org: str
     user: str
@@ -66,15 +66,15 @@ class Row:
 
 
 @table.page("GET", LIST, OPERATOR)
-def people_page(request: Request, asked: Asked) -> Response:
+def users_page(request: Request, asked: Asked) -> Response:
     """Everybody with a memory, by tenant and name."""
     query = request.query_params
     words, org = query.get("q", "").strip(), query.get("org")
     found = list(islice(_everybody(asked.memory, words, org, _cursor(query.get("after"))), ROWS + 1))
     return render(
-        "people.html",
+        "users.html",
         request,
-        title="People",
+        title="Users",
         rows=[_row(asked.memory, key) for key in found[:ROWS]],
         words=words,
         org=org,
@@ -92,7 +92,7 @@ def _everybody(memory: Memory, words: str, org: str | None, after: Key | None) -
 
 
 def _walk(memory: Memory, after: Key | None) -> Iterator[Key]:
-    while page := memory.people(limit=500, after=after):
+    while page := memory.users(limit=500, after=after):
         yield from page
         after = page[-1]
 
@@ -109,21 +109,21 @@ def _cursor(given: str | None) -> Key | None:
 
 def _row(memory: Memory, key: Key) -> Row:
     org, user, bot = key
-    person = memory.person(user, org=org, bot=bot)
-    return Row(org, user, bot, len(person.facts()), len(person.conversations()), person.status().state)
+    owner = memory.user(user, org=org, bot=bot)
+    return Row(org, user, bot, len(owner.facts()), len(owner.conversations()), owner.status().state)
 
 
 @table.page("GET", ONE, OPERATOR)
-def person_page(request: Request, asked: Asked, whose: Whose, user: UserName) -> Response:
-    """What is believed about one person, and what they chose."""
-    return _person(request, asked, whose, user)
+def user_page(request: Request, asked: Asked, whose: Whose, user: UserName) -> Response:
+    """What is believed about one user, and what they chose."""
+    return _user(request, asked, whose, user)
 
 
 @table.page("POST", ONE, OPERATOR)
-def person_change(request: Request, asked: Asked, whose: Whose, user: UserName, form: Filled) -> Response:
+def user_change(request: Request, asked: Asked, whose: Whose, user: UserName, form: Filled) -> Response:
     """Mend, forget, pause, erase; an erasure is answered with its receipt."""
     if form["do"] in ERASING:
-        return _person(request, asked, whose, user, receipt=_erased(whose, form))
+        return _user(request, asked, whose, user, receipt=_erased(whose, form))
     return see_other(here(request), said=_changed(whose, form))
 
 
@@ -141,14 +141,12 @@ def belief_change(request: Request, asked: Asked, whose: Whose, user: UserName, 
     return see_other(here(request), said=_changed(whose, form))
 
 
-def _person(
-    request: Request, asked: Caller, whose: Person, user: str, receipt: ErasureReceipt | None = None
-) -> Response:
+def _user(request: Request, asked: Caller, whose: User, user: str, receipt: ErasureReceipt | None = None) -> Response:
     grant, said = asked.grant, wording("me")
     events = events_of(request, user, grant.org, grant.bot, grant.subject)  # what happens from here on is told
     ever = whose.history()
     return render(
-        "person.html",
+        "user.html",
         request,
         title=user,
         events=events,
@@ -175,7 +173,7 @@ def _person(
     )
 
 
-def _happened(whose: Person) -> list[Event]:
+def _happened(whose: User) -> list[Event]:
     """The last that happened, the newest first; jobs come and go, and are told on their own page."""
     found = whose.audit(limit=10 * SHOWN_EVENTS)
     return [event for event in found if not event.kind.startswith("job.")][:SHOWN_EVENTS]
@@ -187,9 +185,7 @@ def _belief_of(user: str, fact: Fact, scope: dict[str, str]) -> str:
     return link(LIST + "/{user}/belief", user=user, about=fact.subject, category=fact.category, key=key, **scope)
 
 
-def _belief(
-    request: Request, asked: Caller, whose: Person, user: str, receipt: ErasureReceipt | None = None
-) -> Response:
+def _belief(request: Request, asked: Caller, whose: User, user: str, receipt: ErasureReceipt | None = None) -> Response:
     grant, query = asked.grant, request.query_params
     events = events_of(request, user, grant.org, grant.bot, grant.subject)
     category, key, about = query.get("category", ""), query.get("key"), query.get("about", SELF)
@@ -217,7 +213,7 @@ def _belief(
 
 
 def _plain(name: str) -> str:
-    """A category or a key, for people to read."""
+    """A category or a key, for users to read."""
     words = name.replace("_", " ")
     return words[:1].upper() + words[1:]
 
@@ -229,47 +225,47 @@ def _told(change: FactChange, said: str) -> str:
     return "refused" if change.op == "rejected" else said
 
 
-def _correct(whose: Person, form: Form) -> str:
+def _correct(whose: User, form: Form) -> str:
     value = form["value"].strip()
     if not value or value == shown(whose.fact(form["fact"])):
         return "nothing"
     return _told(whose.correct(form["fact"], value=value), "corrected")
 
 
-def _never_true(whose: Person, form: Form) -> str:
+def _never_true(whose: User, form: Form) -> str:
     return _told(whose.never_true(form["fact"]), "never-true")
 
 
-def _restore(whose: Person, form: Form) -> str:
+def _restore(whose: User, form: Form) -> str:
     return _told(whose.restore(form["fact"]), "restored")
 
 
-def _pause(whose: Person, _form: Form) -> str:
+def _pause(whose: User, _form: Form) -> str:
     whose.pause()
     return "paused"
 
 
-def _resume(whose: Person, _form: Form) -> str:
+def _resume(whose: User, _form: Form) -> str:
     whose.resume()
     return "resumed"
 
 
-def _opt_in(whose: Person, _form: Form) -> str:
+def _opt_in(whose: User, _form: Form) -> str:
     whose.opt_in()
     return "opted-in"
 
 
-def _never(whose: Person, form: Form) -> str:
+def _never(whose: User, form: Form) -> str:
     whose.never_remember(form["topic"].strip())
     return "never"
 
 
-def _allow(whose: Person, form: Form) -> str:
+def _allow(whose: User, form: Form) -> str:
     whose.allow(form["topic"])
     return "allowed"
 
 
-CHANGING: dict[str, Callable[[Person, Form], str]] = {
+CHANGING: dict[str, Callable[[User, Form], str]] = {
     "correct": _correct,
     "never-true": _never_true,
     "restore": _restore,
@@ -279,20 +275,20 @@ CHANGING: dict[str, Callable[[Person, Form], str]] = {
     "never": _never,
     "allow": _allow,
 }
-ERASING: dict[str, Callable[[Person, Form], ErasureReceipt]] = {
+ERASING: dict[str, Callable[[User, Form], ErasureReceipt]] = {
     "forget": lambda whose, form: whose.forget(form["fact"]),
     "opt-out": lambda whose, form: whose.opt_out(erase="erase" in form),
     "erase": lambda whose, _form: whose.erase(),
 }
 
 
-def _changed(whose: Person, form: Form) -> str:
+def _changed(whose: User, form: Form) -> str:
     if form["do"] not in CHANGING:
         raise HTTPException(422, "There is nothing of that name to do")
     return CHANGING[form["do"]](whose, form)
 
 
-def _erased(whose: Person, form: Form) -> ErasureReceipt:
+def _erased(whose: User, form: Form) -> ErasureReceipt:
     if form["do"] == "erase" and form["word"].strip().casefold() != WORD:
         raise HTTPException(422, f"Nothing was erased: type the word {WORD} to go on")
     return ERASING[form["do"]](whose, form)

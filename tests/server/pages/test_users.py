@@ -1,4 +1,4 @@
-"""The pages about people, as a browser without scripts has them."""
+"""The pages about users, as a browser without scripts has them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.server.pages.beliefs import by_subject, spans
 
-ANA = "/dashboard/people/ana"
+ANA = "/dashboard/users/ana"
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def ana(memory, clock):
     chat.record("I live in Porto and I'm vegetarian.", "Noted.")
     clock.advance(days=10)
     chat.record("Actually, I eat fish now.", "Good to know.")
-    return memory.person("ana")
+    return memory.user("ana")
 
 
 @pytest.fixture
@@ -37,25 +37,25 @@ def sentences(page):
 
 def test_the_list_counts_and_finds(desk, memory):
     memory.conversation("c", user="bo/b", org="acme", bot="b2").record("I live in Oslo.", "Noted.")
-    memory.person("bo/b", org="acme", bot="b2").pause()
+    memory.user("bo/b", org="acme", bot="b2").pause()
 
-    everybody = desk.get("/dashboard/people").text
+    everybody = desk.get("/dashboard/users").text
     assert re.findall(r'<th scope="row"><a href="([^"]*)">', everybody) == [
-        "/dashboard/people/bo%2Fb?org=acme&amp;bot=b2",
+        "/dashboard/users/bo%2Fb?org=acme&amp;bot=b2",
         ANA,
     ]
     assert "paused" in everybody
-    assert "bo/b" not in desk.get("/dashboard/people?q=AN").text
-    assert ">ana<" not in desk.get("/dashboard/people?org=acme").text
-    assert "Nobody fits" in desk.get("/dashboard/people?q=zed").text
-    there = desk.get("/dashboard/people/bo%2Fb?org=acme&bot=b2")
+    assert "bo/b" not in desk.get("/dashboard/users?q=AN").text
+    assert ">ana<" not in desk.get("/dashboard/users?org=acme").text
+    assert "Nobody fits" in desk.get("/dashboard/users?q=zed").text
+    there = desk.get("/dashboard/users/bo%2Fb?org=acme&bot=b2")
     assert sentences(there) == ["Lives in Oslo."]
 
 
 def test_a_long_list_is_paged_without_loss(desk, memory):
     for number in range(60):
         memory.conversation("c", user=f"u{number:02}").record("Hello.")
-    seen, page = [], desk.get("/dashboard/people")
+    seen, page = [], desk.get("/dashboard/users")
     while True:
         seen += re.findall(r'<th scope="row"><a [^>]*>([^<]*)</a>', page.text)
         more = re.search(r'href="([^"]*)" rel="next"', page.text)
@@ -64,17 +64,17 @@ def test_a_long_list_is_paged_without_loss(desk, memory):
         page = desk.get(more[1].replace("&amp;", "&"))
     assert seen == ["ana", *(f"u{number:02}" for number in range(60))]
     for wrong in ("x", "[1]", "{}", '["a","b"]'):
-        assert desk.get("/dashboard/people", params={"after": wrong}).status_code == 422
+        assert desk.get("/dashboard/users", params={"after": wrong}).status_code == 422
 
 
-def test_a_person_shows_facts_with_links_to_the_words(desk):
+def test_a_user_shows_facts_with_links_to_the_words(desk):
     page = desk.get(ANA)
 
     assert sentences(page) == ["Lives in Porto.", "Eats fish but no meat: is pescatarian."]
     assert 'href="/dashboard/conversations/ana/c?at=1#m1"' in page.text
     assert 'href="/dashboard/conversations/ana/c?at=3#m3"' in page.text
     assert "<s>Is vegetarian.</s>" in page.text
-    assert 'href="/dashboard/people/ana/belief?about=self&amp;category=dietary"' in page.text
+    assert 'href="/dashboard/users/ana/belief?about=self&amp;category=dietary"' in page.text
 
 
 def test_the_line_of_time_tells_when_each_value_held(desk):
@@ -114,7 +114,7 @@ def test_forgetting_and_erasing_show_receipts(desk, ana):
     assert ana.conversations() == []
 
 
-def test_choices_of_the_person(desk, ana):
+def test_choices_of_the_user(desk, ana):
     assert "Paused since" in post(desk, "pause").text
     assert "This was not stored" in post(desk, "correct", fact=ana.facts("home")[0].id, value="Faro").text
     post(desk, "resume")
@@ -130,7 +130,7 @@ def test_choices_of_the_person(desk, ana):
 
 
 def test_what_was_never_there_is_said_so(desk):
-    assert "Nothing is believed about zed" in desk.get("/dashboard/people/zed").text
+    assert "Nothing is believed about zed" in desk.get("/dashboard/users/zed").text
     assert "Nothing was ever believed here" in desk.get(f"{ANA}/belief?category=none").text
 
 
@@ -151,7 +151,7 @@ def test_values_at_the_same_time_stand_in_lanes_of_their_own(memory, clock):
     chat.record("I speak Spanish and Korean.")
     clock.advance(days=1)
     chat.record("I speak Dutch.")
-    facts = memory.person("bo").history("language", "spoken")
+    facts = memory.user("bo").history("language", "spoken")
 
     placed, lanes = spans(facts, datetime(2026, 1, 1, 9, tzinfo=UTC) + timedelta(days=2))
     assert lanes == 3

@@ -15,7 +15,7 @@ from ..types import Fact, FactChange, FactKind, Hit, Rejected, Section
 from .caller import NAMED, Cursor, Limit, Once, Whose
 from .matching import IfMatch, fact_matches
 from .quotas import messages_in, refused
-from .routing import APP, PERSON, USER, Table
+from .routing import APP, USER, WHOLE_USER, Table
 from .shapes import ExplainFor, Page, SearchFor, Told, Value, etag, page
 
 table = Table()
@@ -28,7 +28,7 @@ By = Annotated[
 ]
 
 
-@table.add("GET", ONE + "/facts", PERSON, response_model=Page[Fact], dependencies=NAMED)
+@table.add("GET", ONE + "/facts", USER, response_model=Page[Fact], dependencies=NAMED)
 def facts_list(
     whose: Whose,
     category: Annotated[str | None, Query(max_length=200)] = None,
@@ -44,13 +44,13 @@ def facts_list(
     return page(found, _strength if archived else _address, cursor, limit)
 
 
-@table.add("POST", ONE + "/facts", USER, response_model=FactChange, status_code=201, dependencies=NAMED)
+@table.add("POST", ONE + "/facts", WHOLE_USER, response_model=FactChange, status_code=201, dependencies=NAMED)
 def facts_remember(whose: Whose, body: Told, idempotency_key: Once = None) -> FactChange:
     """Add a fact by hand, or replace the one at its address, as if it was said now."""
     return whose.remember(**body.model_dump(), idempotency_key=idempotency_key)
 
 
-@table.add("GET", ONE + "/facts/{fact_id}", PERSON, response_model=Fact, dependencies=NAMED)
+@table.add("GET", ONE + "/facts/{fact_id}", USER, response_model=Fact, dependencies=NAMED)
 def facts_get(whose: Whose, fact_id: FactId, response: Response) -> Fact:
     """One fact, live or past, with the words it rests on."""
     fact = whose.fact(fact_id)
@@ -58,41 +58,41 @@ def facts_get(whose: Whose, fact_id: FactId, response: Response) -> Fact:
     return fact
 
 
-@table.add("PATCH", ONE + "/facts/{fact_id}", USER, response_model=FactChange, dependencies=NAMED)
+@table.add("PATCH", ONE + "/facts/{fact_id}", WHOLE_USER, response_model=FactChange, dependencies=NAMED)
 def facts_correct(whose: Whose, fact_id: FactId, body: Value, if_match: IfMatch = None) -> FactChange:
     """The fact was wrong from the start: the value held instead, and history says so."""
     with _unchanged(fact_id, if_match):
         return whose.correct(fact_id, value=body.value)
 
 
-@table.add("POST", ONE + "/facts/{fact_id}/never-true", USER, response_model=FactChange, dependencies=NAMED)
+@table.add("POST", ONE + "/facts/{fact_id}/never-true", WHOLE_USER, response_model=FactChange, dependencies=NAMED)
 def facts_never_true(whose: Whose, fact_id: FactId, if_match: IfMatch = None) -> FactChange:
     """The fact never held; what it had replaced holds again."""
     with _unchanged(fact_id, if_match):
         return whose.never_true(fact_id)
 
 
-@table.add("POST", ONE + "/facts/{fact_id}/restore", USER, response_model=FactChange, dependencies=NAMED)
+@table.add("POST", ONE + "/facts/{fact_id}/restore", WHOLE_USER, response_model=FactChange, dependencies=NAMED)
 def facts_restore(whose: Whose, fact_id: FactId, if_match: IfMatch = None) -> FactChange:
     """Believe a past fact again."""
     with _unchanged(fact_id, if_match):
         return whose.restore(fact_id)
 
 
-@table.add("DELETE", ONE + "/facts/{fact_id}", USER, response_model=ErasureReceipt, dependencies=NAMED)
+@table.add("DELETE", ONE + "/facts/{fact_id}", WHOLE_USER, response_model=ErasureReceipt, dependencies=NAMED)
 def facts_forget(whose: Whose, fact_id: FactId, if_match: IfMatch = None) -> ErasureReceipt:
     """Erase one fact with the words it rests on."""
     with _unchanged(fact_id, if_match):
         return whose.forget(fact_id)
 
 
-@table.add("DELETE", ONE + "/facts", USER, response_model=ErasureReceipt, dependencies=NAMED)
+@table.add("DELETE", ONE + "/facts", WHOLE_USER, response_model=ErasureReceipt, dependencies=NAMED)
 def facts_clear(whose: Whose) -> ErasureReceipt:
     """Erase every fact, live and past, with the words they rest on."""
     return whose.clear()
 
 
-@table.add("GET", ONE + "/history", PERSON, response_model=Page[Fact], dependencies=NAMED)
+@table.add("GET", ONE + "/history", USER, response_model=Page[Fact], dependencies=NAMED)
 def history_list(
     whose: Whose,
     category: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
@@ -104,19 +104,19 @@ def history_list(
     return page(whose.history(category, key), _time, cursor, limit)
 
 
-@table.add("GET", ONE + "/rejected", PERSON, response_model=Page[Rejected], dependencies=NAMED)
+@table.add("GET", ONE + "/rejected", USER, response_model=Page[Rejected], dependencies=NAMED)
 def rejected_list(whose: Whose, cursor: Cursor = None, limit: Limit = 100) -> Page[Rejected]:
     """What was read but not believed, newest first, each with its reason."""
     return page(whose.rejected(limit=MOST_REJECTED), _refusal, cursor, limit)
 
 
-@table.add("GET", ONE + "/profile", PERSON, response_model=Section, dependencies=NAMED)
+@table.add("GET", ONE + "/profile", USER, response_model=Section, dependencies=NAMED)
 def profile_get(whose: Whose, budget_tokens: Annotated[int, Query(ge=1, le=1_000_000)] = 500) -> Section:
     """What is known about the user, as a block for a system prompt; empty while memory is paused."""
     return whose.profile(budget_tokens=budget_tokens)
 
 
-@table.add("POST", ONE + "/search", PERSON, response_model=list[Hit], dependencies=NAMED)
+@table.add("POST", ONE + "/search", USER, response_model=list[Hit], dependencies=NAMED)
 def memory_search(whose: Whose, body: SearchFor) -> list[Hit]:
     """Facts, messages and summaries, best first."""
     return whose.search(**body.model_dump())
@@ -148,7 +148,7 @@ def metrics_of_user(whose: Whose, since: date | None = None, until: date | None 
     return whose.metrics(since=since, until=until)
 
 
-@table.add("GET", ONE + "/export", USER, response_model=dict[str, Any], dependencies=NAMED)
+@table.add("GET", ONE + "/export", WHOLE_USER, response_model=dict[str, Any], dependencies=NAMED)
 def export_get(whose: Whose) -> dict[str, Any]:
     """Everything that is held about the user, as data that import takes back."""
     return whose.export()
@@ -164,14 +164,14 @@ def import_into(request: Request, whose: Whose, body: dict[str, Any]) -> Respons
     return None
 
 
-@table.add("DELETE", ONE, USER, response_model=ErasureReceipt, dependencies=NAMED)
+@table.add("DELETE", ONE, WHOLE_USER, response_model=ErasureReceipt, dependencies=NAMED)
 def user_erase(whose: Whose) -> ErasureReceipt:
     """Erase everything that is held; only a pause or an opt-out stays, so that it goes on to hold."""
     return whose.erase()
 
 
 def fact_tag(fact: Fact) -> str:
-    """The entity tag of a fact: it changes with whatever people see of it, not with how often it is used."""
+    """The entity tag of a fact: it changes with whatever users see of it, not with how often it is used."""
     ended = None if fact.valid_to is None else fact.valid_to.isoformat()
     quotes = [(e.conversation, e.seq, e.start) for e in fact.evidence]
     return etag([fact.id, fact.value, fact.text, ended, fact.ended_because, fact.superseded_by, quotes])

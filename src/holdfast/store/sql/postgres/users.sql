@@ -1,17 +1,17 @@
--- Writers of one person take turns at the person's row; one who has none yet gets a row for the turn.
+-- Writers of one user take turns at the user's row; one who has none yet gets a row for the turn.
 
 -- name: take_turn
 SELECT next_doc
-  FROM person
+  FROM user_state
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    FOR UPDATE;
 
 -- name: take_first_turn
-INSERT INTO person (org, user_id, bot, next_doc, version, epoch, created_at)
+INSERT INTO user_state (org, user_id, bot, next_doc, version, epoch, created_at)
 VALUES (:org, :user_id, :bot, 1, 0, 0, :created_at)
 ON CONFLICT (org, user_id, bot) DO NOTHING
 RETURNING next_doc;
 
 -- name: leave_no_row
-DELETE FROM person
+DELETE FROM user_state
  WHERE org = :org AND user_id = :user_id AND bot = :bot;

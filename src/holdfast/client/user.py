@@ -22,15 +22,15 @@ PREVIEW_S = 60.0
 HIT_KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
 
 
-class Person:
-    """What is held about one user; made by `Client.person`.  See `holdfast.Person`."""
+class User:
+    """What is held about one user; made by `Client.user`.  See `holdfast.User`."""
 
     def __init__(self, wire: Wire, whose: Whose) -> None:
         self._wire = wire
         self._whose = whose
 
     def __repr__(self) -> str:
-        return f"Person({self._whose.user!r})"
+        return f"User({self._whose.user!r})"
 
     def facts(
         self,
@@ -41,7 +41,7 @@ class Person:
         known_at: datetime | None = None,
         archived: bool = False,
     ) -> list[Fact]:
-        """What is believed, by subject, category, key and value; see `holdfast.Person.facts`."""
+        """What is believed, by subject, category, key and value; see `holdfast.User.facts`."""
         query = {"category": category, "kind": kind, "as_of": as_of, "known_at": known_at, "archived": archived}
         return self._wire.pages(self._whose.order("GET", "/facts", query=query), Fact)
 
@@ -63,7 +63,7 @@ class Person:
         conversation: str | None = None,
         explain: bool = False,
     ) -> list[Hit]:
-        """Find facts, messages and summaries, best first; see `holdfast.Person.search`."""
+        """Find facts, messages and summaries, best first; see `holdfast.User.search`."""
         if unknown := [kind for kind in kinds if kind not in HIT_KINDS]:
             raise BadInput(f"there is no kind {unknown[0]!r}", hint=f"use {', '.join(HIT_KINDS)}")
         body = {
@@ -111,7 +111,7 @@ class Person:
         idempotency_key: str | None = None,
     ) -> FactChange:
         """
-        Add a fact by hand, or replace the one at its address; see `holdfast.Person.remember`.
+        Add a fact by hand, or replace the one at its address; see `holdfast.User.remember`.
 
         Without a key the client makes one, so that a request whose answer was lost is sent again and stored once.
         """
@@ -182,7 +182,7 @@ class Person:
         self._wire.do(self._whose.order("DELETE", "/never", query=query, again=True))
 
     def prune(self, *, faded: bool = False) -> PruneReport:
-        """Put away now what is more than the server keeps, the weakest first; see `holdfast.Person.prune`."""
+        """Put away now what is more than the server keeps, the weakest first; see `holdfast.User.prune`."""
         return self._wire.send(self._whose.call("POST", "/prune", PruneReport, body={"faded": faded}, again=True))
 
     @property
@@ -193,7 +193,7 @@ class Person:
     def usage(
         self, *, by: Sequence[str] = ("layer", "model"), since: date | None = None, until: date | None = None
     ) -> list[Usage]:
-        """What models were used for on the user's behalf, and what it cost; see `holdfast.Person.usage`."""
+        """What models were used for on the user's behalf, and what it cost; see `holdfast.User.usage`."""
         query = {"by": list(by) or ["none"], "since": since, "until": until}
         return self._wire.pages(self._whose.order("GET", "/usage", query=query), Usage)
 
@@ -207,7 +207,7 @@ class Person:
         return self._wire.pages(self._whose.order("GET", "/audit", query=query), Event, checked_count("limit", limit))
 
     def consolidate(self, *, dry_run: bool = False) -> ConsolidationReport:
-        """Merge now what says the same; see `holdfast.Person.consolidate`.  The server does it as a job."""
+        """Merge now what says the same; see `holdfast.User.consolidate`.  The server does it as a job."""
         body = {"dry_run": dry_run}
         if dry_run:
             return self._wire.send(self._whose.call("POST", "/consolidate", ConsolidationReport, body=body, again=True))
@@ -221,7 +221,7 @@ class Person:
     def import_(self, data: Mapping[str, Any]) -> None:
         """Take an export back; nothing may be held about the user yet."""
         if not isinstance(data, Mapping):
-            raise BadInput("this is not the export of a person", hint="pass what export() returned")
+            raise BadInput("this is not the export of a user", hint="pass what export() returned")
         self._wire.do(self._whose.order("POST", "/import", body=dict(data)))
 
 

@@ -1,4 +1,4 @@
-"""Turns that are kept in a memory, and a person's conversations as a message store."""
+"""Turns that are kept in a memory, and a user's conversations as a message store."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ DIGEST = "~"
 MOST_LATER = 100  # messages after an input among which its reply is looked for
 
 
-class PersonMessages:
+class UserMessages:
     """
-    One person's conversations as a store of messages: a session is a conversation.
+    One user's conversations as a store of messages: a session is a conversation.
 
-        store = PersonMessages(memory, user="ana")
+        store = UserMessages(memory, user="ana")
         store.append("s1", {"role": "user", "content": "Hello"})
 
     What is appended here is read, summarised and recalled like everything in the memory.
@@ -56,7 +56,7 @@ class PersonMessages:
         return self._memory.conversation(name, user=self._user, org=self._org, bot=self._bot)
 
 
-def person_places(memory: Memory, options: Options) -> Callable[[str, str | None], Place]:
+def user_places(memory: Memory, options: Options) -> Callable[[str, str | None], Place]:
     """Where the turns of a session are: in a conversation of *memory*."""
     return lambda session, user: _Talk(memory, options, session, "default" if user is None else user)
 
