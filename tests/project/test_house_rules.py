@@ -116,8 +116,17 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(parsed(path)))
+
+
 def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return [node for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [node for node in nodes(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def at(path: Path, node: ast.AST) -> str:
+    return f"{named(path)}, line {node.lineno}"
 
 
 def imported(path: Path, tree: ast.AST) -> list[tuple[str, ...]]:
@@ -142,31 +151,30 @@ def layer(part: str) -> int:
     raise AssertionError(f"{part} has no place yet in LAYERS: give it one")
 
 
-@pytest.mark.parametrize("path", [path for path in CODE if path not in GENERATED], ids=named)
-def test_file_fits_on_a_few_screens(path):
-    lines = path.read_text(encoding="utf-8").count("\n")
+def test_files_fit_on_a_few_screens():
+    lines = {named(path): path.read_text(encoding="utf-8").count("\n") for path in CODE if path not in GENERATED}
 
-    assert lines <= MAX_FILE_LINES
+    assert {name: count for name, count in lines.items() if count > MAX_FILE_LINES} == {}
 
 
-@pytest.mark.parametrize("path", CODE, ids=named)
-def test_functions_are_short(path):
-    long = [f"{node.name}, line {node.lineno}" for node in functions(path) if length(node) > MAX_FUNCTION_LINES]
-
-    assert long == []
+def test_functions_are_short():
+    assert [at(path, node) for path in CODE for node in functions(path) if length(node) > MAX_FUNCTION_LINES] == []
 
 
 def length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (node.end_lineno or node.lineno) - node.lineno + 1
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if path != PACKAGE / "__init__.py"], ids=named)
-def test_imports_point_down(path):
+def test_imports_point_down():
     """Data flows one way, and stages never know of each other."""
-    me = path.relative_to(PACKAGE).with_suffix("").parts[0]
-    others = {target[0] for target in imported(path, parsed(path))} - {me, "__version__"}
+    upward = []
+    for path in set(MODULES) - {PACKAGE / "__init__.py"}:
+        me = path.relative_to(PACKAGE).with_suffix("").parts[0]
+        others = {target[0] for target in imported(path, parsed(path))} - {me, "__version__"}
+        wrong = [o for o in others if layer(o) >= layer(me) and not (me in BASE and o in BASE)]
+        upward += [f"{named(path)} imports {other}" for other in wrong]
 
-    assert [o for o in sorted(others) if layer(o) >= layer(me) and not (me in BASE and o in BASE)] == []
+    assert sorted(upward) == []
 
 
 def test_no_module_imports_itself_in_a_circle():
@@ -183,9 +191,8 @@ def test_no_module_imports_itself_in_a_circle():
     list(graphlib.TopologicalSorter(graph).static_order())
 
 
-@pytest.mark.parametrize("path", MODULES, ids=named)
-def test_no_import_of_ours_is_hidden_in_a_function(path):
-    assert [target for node in functions(path) for target in imported(path, node)] == []
+def test_no_import_of_ours_is_hidden_in_a_function():
+    assert [at(path, node) for path in MODULES for node in functions(path) if imported(path, node)] == []
 
 
 @pytest.mark.parametrize("name", PURE)
@@ -203,36 +210,35 @@ def test_pure_module_has_no_clock_database_or_model(name):
     assert outside & IMPURE_MODULES == set()
 
 
-@pytest.mark.parametrize("path", MODULES, ids=named)
-def test_nothing_is_caught_that_cannot_be_named(path):
-    broad = [
-        node.lineno
-        for node in ast.walk(parsed(path))
+def test_nothing_is_caught_that_cannot_be_named():
+    broad = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in MODULES
+        for node in nodes(path)
         if isinstance(node, ast.ExceptHandler)
         and (
             node.type is None
             or {"Exception", "BaseException"} & {n.id for n in ast.walk(node.type) if hasattr(n, "id")}
         )
         and not (isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None)
-    ]
+    }
 
-    assert broad == [] or path.relative_to(PACKAGE).as_posix() in BROAD_EXCEPTS
+    assert broad == set(BROAD_EXCEPTS)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=named)
-def test_nothing_is_a_stub(path):
+def test_nothing_is_a_stub():
     stubs = [
-        node.name
-        for node in functions(path)
-        if any(isinstance(n, ast.Raise) and "NotImplementedError" in ast.unparse(n) for n in ast.walk(node))
+        at(path, node)
+        for path in MODULES
+        for node in nodes(path)
+        if isinstance(node, ast.Raise) and "NotImplementedError" in ast.unparse(node)
     ]
 
     assert stubs == []
 
 
-@pytest.mark.parametrize("path", CODE, ids=named)
-def test_nothing_is_left_for_later(path):
-    assert UNFINISHED.findall(path.read_text(encoding="utf-8")) == []
+def test_nothing_is_left_for_later():
+    assert [named(path) for path in CODE if UNFINISHED.search(path.read_text(encoding="utf-8"))] == []
 
 
 def project_texts() -> list[Path]:
@@ -264,9 +270,10 @@ def project_texts() -> list[Path]:
     ]
 
 
-@pytest.mark.parametrize("path", project_texts(), ids=named)
-def test_file_says_nothing_of_where_it_was_written(path):
-    assert MISPLACED.findall(path.read_text(encoding="utf-8")) == []
+def test_files_say_nothing_of_where_they_were_written():
+    found = {named(path): MISPLACED.findall(path.read_text(encoding="utf-8")) for path in project_texts()}
+
+    assert {name: places for name, places in found.items() if places} == {}
 
 
 def test_public_names_are_sorted_and_all_there():
@@ -284,20 +291,35 @@ def test_type_checkers_see_the_same_public_names():
     assert sorted(seen) == holdfast.__all__
 
 
-@pytest.mark.parametrize("field", fields(Config), ids=lambda field: field.name)
-def test_setting_is_documented(field):
+def test_every_setting_is_documented():
     page = (ROOT / "docs" / "reference" / "config.md").read_text(encoding="utf-8")
 
-    assert f"| `{field.name}` |" in page
-    assert field.metadata["doc"].endswith(".")
+    assert [f.name for f in fields(Config) if f"| `{f.name}` |" not in page] == []
+    assert [f.name for f in fields(Config) if not f.metadata["doc"].endswith(".")] == []
 
 
-@pytest.mark.parametrize("path", TESTS, ids=named)
-def test_test_file_has_tests(path):
-    """A function of its own, or a class that inherits a contract."""
-    classes = [node for node in parsed(path).body if isinstance(node, ast.ClassDef) and node.name.startswith("Test")]
+def test_every_test_file_has_tests():
+    """Each holds a test function, or a class that inherits a contract."""
+    empty = [
+        named(path)
+        for path in TESTS
+        if not any(isinstance(node, ast.ClassDef) and node.name.startswith("Test") for node in parsed(path).body)
+        and not any(node.name.startswith("test_") for node in functions(path))
+    ]
 
-    assert classes or any(node.name.startswith("test_") for node in functions(path))
+    assert empty == []
+
+
+def test_no_test_imports_the_benchmarks():
+    """What both need is in the package or beside the tests."""
+    importing = [
+        at(path, node)
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for node in nodes(path)
+        if isinstance(node, ast.Import | ast.ImportFrom) and "benchmarks" in ast.unparse(node)
+    ]
+
+    assert importing == []
 
 
 def test_readme_and_ci_run_the_same_command():
