@@ -3,7 +3,7 @@
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo test test-quick check lint format types generate docs-check bench lock clean
+.PHONY: help demo test test-quick check lint format types generate docs docs-check bench lock clean
 
 help:  ## list the tasks
 	@echo "Holdfast: conversation memory for chatbots."
@@ -32,6 +32,8 @@ check: lint types  ## all checks but the tests
 	@$(BIN)/python scripts/make_aio.py --check
 	@$(BIN)/python scripts/make_client.py --check
 	@$(BIN)/python scripts/make_docs.py --check
+	@echo "links between the pages"
+	@$(BIN)/sphinx-build -q -W --keep-going -c docs/site -b html docs build/site
 
 lint:  ## style and common mistakes
 	@scripts/setup dev
@@ -54,6 +56,11 @@ generate:  ## write aio.py and the reference pages again
 	@$(BIN)/python scripts/make_aio.py
 	@$(BIN)/python scripts/make_client.py
 	@$(BIN)/python scripts/make_docs.py
+
+docs:  ## build the documentation as a searchable site in build/site; a broken link fails
+	@scripts/setup dev
+	@$(BIN)/sphinx-build -q -W --keep-going -E -c docs/site -b html docs build/site
+	@echo "open build/site/index.html"
 
 docs-check:  ## run every example in README.md and docs/
 	@scripts/setup dev
