@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         StoreStats,
     )
     from .ingest.presidio import PresidioDetector
+    from .integrations.callable import UserMessages, with_memory
     from .ledger import Ledger
     from .memory import Memory
     from .orders import Orders
@@ -97,7 +98,6 @@ if TYPE_CHECKING:
     )
     from .user import User
     from .vault import Vault
-    from .wrap import UserMessages, with_memory
 
 __version__ = "0.1.0"
 
@@ -157,7 +157,7 @@ _HOME = {
     "Order": "figures",
     "Spent": "figures",
     "User": "user",
-    "UserMessages": "wrap",
+    "UserMessages": "integrations.callable",
     "PresidioDetector": "ingest.presidio",
     "Price": "types",
     "PromptPreview": "figures",
@@ -184,7 +184,7 @@ _HOME = {
     "Vault": "vault",
     "restore_backup": "backups",
     "verify_backup": "backups",
-    "with_memory": "wrap",
+    "with_memory": "integrations.callable",
 }
 
 __all__ = [

@@ -117,7 +117,8 @@ def test_prune_and_archived_tell_when_there_is_nothing(holdfast: Holdfast) -> No
 
 
 @pytest.mark.parametrize(
-    "path", [p for p in sorted(SOURCE.rglob("*.py")) if not {"cli", "bench", "testing", "llm", "wrap"} & set(p.parts)]
+    "path",
+    [p for p in sorted(SOURCE.rglob("*.py")) if not {"cli", "bench", "testing", "llm", "integrations"} & set(p.parts)],
 )
 def test_no_hint_tells_a_reader_of_the_command_to_call_a_method(path: Path) -> None:
     """The library says "resume() first"; whoever types commands is told the command."""

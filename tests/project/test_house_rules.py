@@ -55,7 +55,7 @@ LAYERS = [
     {"admin"},
     {"memory"},
     {"aio"},
-    {"client", "importers", "integrations", "testing", "wrap", "backups", "telemetry"},
+    {"client", "importers", "integrations", "testing", "backups", "telemetry"},
     {"bench"},
     {"server"},
     {"cli"},
@@ -84,7 +84,7 @@ BROAD_EXCEPTS = {
     "jobs/worker.py": "whatever a job raises becomes the job's state",
     "server/proxy/routes.py": "whatever the memory raises must not cost a chat its answer, and is told in a header",
     "store/groupcommit.py": "whatever a write raises is raised again in the thread that waits for it",
-    "wrap/session.py": "whatever a caller's summariser raises must not cost the reply, and is logged",
+    "integrations/callable.py": "whatever a caller's summariser raises must not cost the reply, and is logged",
 }
 
 # What no file of the project may say: somebody's home folder, a package registry, a secret, half a merge.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...types import Message
-from ...wrap.replies import Spoken, reply_message
+from ...integrations.callable import StreamedReply, reply_message
 
 MAX_READ_BYTES = 32 * 2**20
 _DONE = b"[DONE]"
@@ -42,7 +42,7 @@ class Answer:
         self.done = False
         self.used: Used | None = None
         self._rest = bytearray()
-        self._spoken = Spoken()
+        self._spoken = StreamedReply()
         self._refusals: list[str] = []
         self._finished = False
         self._message: Message | None = None

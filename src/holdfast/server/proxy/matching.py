@@ -12,7 +12,7 @@ from typing import Any
 
 from ...text.clean import storable
 from ...types import Message
-from ...wrap.turns import INCOMPLETE
+from ...integrations.callable import INCOMPLETE
 
 _ROLES = {"user": "user", "assistant": "assistant", "tool": "tool"}
 LOOKED_BACK = 8  # messages before the new ones that are compared

@@ -18,7 +18,7 @@ from ...conversation import Conversation
 from ...ingest.redact import told
 from ...memory import Memory
 from ...types import Message
-from ...wrap.turns import INCOMPLETE
+from ...integrations.callable import INCOMPLETE
 from ..gate import Grant
 from ..quotas import Quotas
 from .answer import Used

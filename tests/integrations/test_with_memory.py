@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
@@ -200,6 +201,27 @@ def test_an_async_memory_will_do(tmp_path):
             return [m.content for m in await memory.conversation("default", user="ana").load()]
 
     assert asyncio.run(talk()) == ["hi there", "I heard: hi there"]
+
+
+def test_an_async_memory_is_never_opened_on_the_event_loop(tmp_path, monkeypatch):
+    opened_by = []
+
+    def opening(*args, **options):
+        opened_by.append(threading.current_thread())
+        return Memory(*args, **options)
+
+    monkeypatch.setattr("holdfast.aio.Memory", opening)
+
+    async def talk():
+        memory = AsyncMemory(tmp_path / "chat.db", embedder=None)
+        chat = with_memory(later, memory, user="ana")
+        reply = await chat("hi there")
+        await memory.close()
+        return reply
+
+    assert asyncio.run(talk()) == "I heard: hi there"
+    assert len(opened_by) == 1
+    assert opened_by[0] is not threading.main_thread()
 
 
 # Strategies over a message store.

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from holdfast import Message
-from holdfast.wrap.replies import Spoken, reply_message, reported_usage
+from holdfast.integrations.callable import StreamedReply, reply_message, reported_usage
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Lisbon"}'}}
 
@@ -111,11 +111,11 @@ CHUNKS = {
 @pytest.mark.parametrize("form", [lambda value: value, objects], ids=["mapping", "object"])
 @pytest.mark.parametrize(("chunks", "text"), CHUNKS.values(), ids=CHUNKS)
 def test_chunks_are_put_together_once_each(chunks, text, form):
-    spoken = Spoken()
+    reply = StreamedReply()
     for chunk in chunks:
-        spoken.add(form(chunk))
+        reply.add(form(chunk))
 
-    assert spoken.message() == Message("assistant", text)
+    assert reply.message() == Message("assistant", text)
 
 
 def test_tool_calls_in_pieces_are_put_together():
@@ -125,19 +125,19 @@ def test_tool_calls_in_pieces_are_put_together():
         [{"index": 1, "id": "c2", "function": {"name": "clock", "arguments": "{}"}}],
         [{"index": 0, "function": {"arguments": '"Lisbon"}'}}],
     ]
-    spoken = Spoken()
+    reply = StreamedReply()
     for piece in pieces:
-        spoken.add({"choices": [{"delta": {"tool_calls": piece}}]})
+        reply.add({"choices": [{"delta": {"tool_calls": piece}}]})
 
     other = {"id": "c2", "type": "function", "function": {"name": "clock", "arguments": "{}"}}
-    assert spoken.message().meta == {"tool_calls": [CALL, other]}
+    assert reply.message().meta == {"tool_calls": [CALL, other]}
 
 
 def test_chunks_that_say_nothing_are_no_message():
-    spoken = Spoken()
-    spoken.add({"type": "ping"})
+    reply = StreamedReply()
+    reply.add({"type": "ping"})
 
-    assert (spoken.message(), spoken.heard) == (None, 1)
+    assert (reply.message(), reply.chunk_count) == (None, 1)
 
 
 @pytest.mark.parametrize(

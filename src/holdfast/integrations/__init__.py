@@ -1,0 +1,1 @@
+"""Adapters that give a memory to other frameworks, one file a framework."""
