@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...types import Message
 from ...integrations.callable import StreamedReply, reply_message
+from ...types import Message
 
 MAX_READ_BYTES = 32 * 2**20
 _DONE = b"[DONE]"

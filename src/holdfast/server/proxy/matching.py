@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ...integrations.callable import INCOMPLETE
 from ...text.clean import storable
 from ...types import Message
-from ...integrations.callable import INCOMPLETE
 
 _ROLES = {"user": "user", "assistant": "assistant", "tool": "tool"}
 LOOKED_BACK = 8  # messages before the new ones that are compared

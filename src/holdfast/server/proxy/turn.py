@@ -16,9 +16,9 @@ from typing import Any, Literal
 from ...context.result import Context
 from ...conversation import Conversation
 from ...ingest.redact import told
+from ...integrations.callable import INCOMPLETE
 from ...memory import Memory
 from ...types import Message
-from ...integrations.callable import INCOMPLETE
 from ..gate import Grant
 from ..quotas import Quotas
 from .answer import Used
