@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         Spent,
         StoreStats,
     )
-    from .ingest.presidio import PresidioDetector
+    from .ingest.redact import PresidioDetector
     from .integrations.callable import UserMessages, with_memory
     from .ledger import Ledger
     from .memory import Memory
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from .secret import ProviderKey, Secret, Upstream
     from .store.jsonfiles import JsonFileMessages
     from .store.messages import InMemoryMessages, MessageStore
-    from .text.counters import CalibratedCounter, TiktokenCounter
+    from .text.tokens import CalibratedCounter, TiktokenCounter
     from .types import (
         ApiKey,
         Budget,
@@ -121,7 +121,7 @@ _HOME = {
     "Budget": "types",
     "BackfillReport": "reports",
     "BackupReport": "reports",
-    "CalibratedCounter": "text.counters",
+    "CalibratedCounter": "text.tokens",
     "Candidate": "types",
     "Config": "config",
     "Consent": "types",
@@ -158,7 +158,7 @@ _HOME = {
     "Spent": "figures",
     "User": "user",
     "UserMessages": "integrations.callable",
-    "PresidioDetector": "ingest.presidio",
+    "PresidioDetector": "ingest.redact",
     "Price": "types",
     "PromptPreview": "figures",
     "PromptSample": "figures",
@@ -178,7 +178,7 @@ _HOME = {
     "Section": "types",
     "StoreStats": "figures",
     "Summary": "types",
-    "TiktokenCounter": "text.counters",
+    "TiktokenCounter": "text.tokens",
     "Upstream": "secret",
     "Usage": "reports",
     "Vault": "vault",

@@ -21,7 +21,7 @@ from .context.profile import profile
 from .context.result import Context
 from .context.strategies import Strategy
 from .context.talk import opening
-from .digest.rolling import roll
+from .digest.summarize import roll
 from .embed.protocol import Embedder
 from .figures import Explained
 from .ingest.consent import effective

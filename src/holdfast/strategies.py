@@ -32,10 +32,10 @@ from .context.classic import Buffer, TokenBuffer, Window
 from .context.plain import checked, choose
 from .context.strategies import Layered, Strategy
 from .context.talk import opening
-from .digest import rolling
-from .digest.secondlook import numbers_said
-from .digest.shown import message_lines, text_of
-from .digest.told import numbers_in, read_rolling
+from .digest.answers import numbers_in, read_rolling
+from .digest.grounding import numbers_said
+from .digest.prompt_lines import message_lines, text_of
+from .digest.summarize import extend
 from .errors import BadInput, ConfigError
 from .incoming import MessageLike
 from .ingest.redact import masked_message
@@ -218,7 +218,7 @@ def _fold(
     if through == before.through:
         return before
     if summarize is None:
-        return rolling.extend(before, messages, through)
+        return extend(before, messages, through)
     try:
         text = summarize(before.text, messages[max(before.through, len(opening(messages))) : through])
     except ModelError as error:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from holdfast import strategies
 from holdfast.context.assemble import assemble
 from holdfast.context.material import Material
-from holdfast.digest.rolling import roll
+from holdfast.digest.summarize import roll
 from holdfast.errors import BadInput, ConfigError
 from holdfast.text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from holdfast.types import Message, RollingSummary

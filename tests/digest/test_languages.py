@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast.digest.grammar import language, languages
-from holdfast.digest.ground import ground
+from holdfast.digest.grounding import ground
 from holdfast.digest.rules import MAX_READ_CHARS, might_state, read
 from holdfast.types import Candidate, Message
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.digest.ground import ground
+from holdfast.digest.grounding import ground
 from holdfast.digest.rules import read
 from holdfast.types import Message
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.digest.grammar import language, languages
-from holdfast.digest.ground import ground
+from holdfast.digest.grounding import ground
 from holdfast.digest.rules import might_state, read
 from holdfast.reconcile.registry import registry
 from holdfast.types import Candidate, Message

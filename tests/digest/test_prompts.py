@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.digest import episodes, extract
-from holdfast.digest.extract import Window
-from holdfast.digest.ground import ground
-from holdfast.digest.shown import text_of
-from holdfast.digest.told import draft_of, foreign, parts_of, read_rolling, read_summary
+from holdfast.digest import parse_episodes, parse_facts
+from holdfast.digest.answers import draft_of, foreign, parts_of, read_rolling, read_summary
+from holdfast.digest.grounding import ground
+from holdfast.digest.parse_facts import Window
+from holdfast.digest.prompt_lines import text_of
 from holdfast.llm.prompts import load
 from holdfast.llm.protocol import Answer
 from holdfast.reconcile.registry import registry
@@ -56,7 +56,7 @@ def test_every_fact_of_an_example_is_grounded_and_fits_its_category(name, exampl
     sections, told = shown(example)
     before = messages(sections.get("before", ()))
     text = example.answer if name == "fact_extraction" else parts_of(example.answer)["facts"]
-    found = extract.read_text(text, Window(told, before=tuple(before.values())), source="m")
+    found = parse_facts.read_text(text, Window(told, before=tuple(before.values())), source="m")
     _, refused = ground(found.candidates, told, min_confidence=0.7)
     categories = registry({})
 
@@ -71,7 +71,7 @@ def test_every_fact_of_an_example_is_grounded_and_fits_its_category(name, exampl
 def test_every_episode_of_an_example_rests_on_what_users_said(name, example):
     _, told = shown(example)
     text = example.answer if name == "episodes" else parts_of(example.answer)["episodes"]
-    found = episodes.read_text(text, list(told.values()), source="m")
+    found = parse_episodes.read_text(text, list(told.values()), source="m")
     grounded, refused = ground(found.candidates, told, min_confidence=0.7)
 
     assert (found.dropped, refused) == ([], [])

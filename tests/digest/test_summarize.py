@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.digest.lexicon import LANGUAGES, lexicon
+from holdfast.digest.salience import LANGUAGES, lexicon
 from holdfast.digest.summarize import SummaryDraft, summarize_chunk
 from holdfast.types import Message
 

@@ -50,7 +50,7 @@ def test_it_is_counted_and_removed_like_everything_else() -> None:
 @pytest.mark.skipif(importlib.util.find_spec("presidio_analyzer") is not None, reason="it is installed")
 def test_without_presidio_the_error_says_what_to_install() -> None:
     with pytest.raises(ConfigError, match=r"holdfast\[presidio\]"):
-        PresidioDetector("USER")
+        PresidioDetector("PERSON")
 
 
 @pytest.mark.parametrize("given", [{"kind": ""}, {"min_score": 2.0}, {"min_score": -0.1}])

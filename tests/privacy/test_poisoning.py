@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast import Config, Memory
-from holdfast.digest.ground import ground
+from holdfast.digest.grounding import ground
 from holdfast.testing.model import ScriptedModel
 from holdfast.types import Candidate, Message
 

@@ -69,7 +69,6 @@ PURE = [
     "digest/chunk.py",
     "ingest/consent.py",
     "ingest/redact.py",
-    "ingest/credentials.py",
     "embed/quantize.py",
     "recall/query.py",
     "recall/rank.py",

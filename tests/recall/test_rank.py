@@ -19,8 +19,7 @@ from holdfast.recall.days import days_match
 from holdfast.recall.query import When
 from holdfast.recall.rank import DEFAULTS, idf
 from holdfast.testing.embedder import HashEmbedder
-from holdfast.text.signals import HAS_NUMBER, IS_QUESTION, NAMES_TIME, signals
-from holdfast.text.terms import dated_terms, terms
+from holdfast.text.terms import HAS_NUMBER, IS_QUESTION, NAMES_TIME, dated_terms, signals, terms
 
 from .conftest import ANA, MONDAY, Desk
 

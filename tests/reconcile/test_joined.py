@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import Memory
-from holdfast.digest.joining import read_joined
+from holdfast.digest.answers import read_joined
 from holdfast.llm.prompts import load
 from holdfast.llm.protocol import Answer, BadAnswer, ModelError, Request
 from holdfast.reconcile.wording import may_gather, unfaithful

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.text.signals import HAS_NUMBER, IS_QUESTION, NAMES_TIME, signals
+from holdfast.text.terms import HAS_NUMBER, IS_QUESTION, NAMES_TIME, signals
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.text.irregular import IRREGULAR
+from holdfast.text.languages import IRREGULAR
 from holdfast.text.terms import MAX_TERM_CHARS, dated_terms, language_of, query_terms, terms
 
 JUNE = datetime(2023, 6, 7, 23, 30, tzinfo=UTC)

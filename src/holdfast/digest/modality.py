@@ -17,8 +17,7 @@ from functools import lru_cache
 
 from ..text.terms import likely_languages
 from ..types import Modality
-from .grammar import Language, language
-from .vocabulary import folded
+from .grammar import Language, folded, language
 
 BLANK = "\x00"
 

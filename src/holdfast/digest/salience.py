@@ -10,14 +10,19 @@ with those already taken (maximal marginal relevance), so that nothing is said t
 from __future__ import annotations
 
 import math
+import re
+import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from itertools import pairwise
 
+from ..text.languages import ENGLISH_STOP, STOP
+from ..text.sentences import split
 from ..text.terms import language_of, terms
 from ..types import Message
-from .lexicon import Lexicon, lexicon
-from .plain import own, sentences, shorten, size, trim
 
 SENTENCE_WORDS = 26
 MAX_SPEAKER_CHARS = 40
@@ -169,7 +174,7 @@ def _score(reading: Reading) -> None:
     before = {message: earlier for earlier, message in zip(list(said), list(said)[1:], strict=False)}
     seen: set[int] = set()
     for unit, share in zip(units, central, strict=True):
-        score = CENTRAL * share / top + _worth(unit, reading)
+        score = CENTRAL * share / top + _unit_worth(unit, reading)
         first = unit.message not in seen and "empty" not in unit.signs
         question = asked.get(before.get(unit.message, -1))
         if question is not None and question.speaker != unit.speaker and not unit.question:
@@ -183,7 +188,7 @@ def _score(reading: Reading) -> None:
         unit.score = score * (1.0 if unit.asked else length_factor(unit.words))
 
 
-def _worth(unit: Unit, reading: Reading) -> float:
+def _unit_worth(unit: Unit, reading: Reading) -> float:
     signs = unit.signs
     score = NUMBER * ("number" in signs) + NAME * ("name" in signs)
     if unit.role == "assistant":
@@ -258,3 +263,441 @@ def select(
         for i in left:
             alike[i] = max(alike[i], cosine(units[i].terms, unit.terms))
     return sorted(chosen, key=lambda unit: unit.place)
+
+
+LANGUAGES = ("de", "en", "es", "fr", "ja", "ko", "zh")
+_UNSPACED = ("ja", "ko", "zh")
+KINDS = (
+    "self",
+    "supposed",
+    "decision",
+    "promise",
+    "recommend",
+    "problem",
+    "feeling",
+    "calm",
+    "preference",
+    "when",
+    "empty",
+)
+_TOKEN = re.compile(r"[\w']+(?:-[\w']+)*")
+_EDGE_MARKS = " \t.,!?…。，、！？~:;\"'()"
+_NOTHING: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class _Entries:
+    """All entries of a lexicon with their kinds, by what a sentence must hold for them to be looked at."""
+
+    words: dict[str, set[str]] = field(default_factory=dict)
+    beginnings: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # by their first two letters
+    phrases: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # by their first word
+    openings: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # by their first word
+    wholes: dict[str, set[str]] = field(default_factory=dict)
+    anywhere: list[tuple[str, str]] = field(default_factory=list)
+    patterns: list[tuple[re.Pattern[str], str]] = field(default_factory=list)
+
+    def add(self, entry: str, kind: str, spaced: bool) -> None:
+        core = entry.strip("^$")
+        open_end = core.endswith("*")
+        core = core.removesuffix("*")
+        padded = f" {core}" if open_end or not spaced else f" {core} "
+        first = core.split(" ")[0]
+        if entry.startswith("^") and entry.endswith("$"):
+            self.wholes.setdefault(core, set()).add(kind)
+        elif "*" in core:
+            pattern = re.escape(core).replace(r"\*", r"\w*") + (r"\w*" if open_end else "")
+            self.patterns.append((re.compile(f" {pattern} "), kind))
+        elif not spaced:
+            self.anywhere.append((padded if entry.startswith("^") else core, kind))
+        elif entry.startswith("^"):
+            self.openings.setdefault("" if open_end and " " not in core else first, []).append((padded, kind))
+        elif " " in core:
+            self.phrases.setdefault(first, []).append((padded, kind))
+        elif open_end:
+            self.beginnings.setdefault(core[:2], []).append((core, kind))
+        else:
+            self.words.setdefault(core, set()).add(kind)
+
+    def kinds(self, tokens: Sequence[str], sentence: str) -> set[str]:
+        """The kinds of the entries in a sentence of lower-case *tokens*; *sentence* is `` word word ``."""
+        found: set[str] = set(self.wholes.get(sentence.strip(), ()))
+        for token in set(tokens):
+            found |= self.words.get(token, _NOTHING)
+            found.update(kind for start, kind in self.beginnings.get(token[:2], ()) if token.startswith(start))
+            found.update(kind for phrase, kind in self.phrases.get(token, ()) if phrase in sentence)
+        for first in ("", *tokens[:1]):
+            found.update(kind for opening, kind in self.openings.get(first, ()) if sentence.startswith(opening))
+        found.update(kind for part, kind in self.anywhere if part in sentence)
+        found.update(kind for pattern, kind in self.patterns if pattern.search(sentence))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """
+    One language's expressions and its word lists.
+
+    ``lead`` matches fillers (before a comma) and joiners that open a sentence, ``tail`` one that closes it.  ``particles`` are
+    endings that do not belong to a noun, longest first; ``cuts`` are characters that part words.
+    """
+
+    language: str
+    entries: _Entries
+    lead: re.Pattern[str]
+    tail: re.Pattern[str]
+    stop: frozenset[str]
+    particles: tuple[str, ...]
+    cuts: str
+    labels: Mapping[str, str]
+    spaced: bool
+
+    def signs(self, sentence: str) -> frozenset[str]:
+        """The kinds of which *sentence* (with straight apostrophes) holds an entry."""
+        lowered = sentence.lower()
+        tokens = _TOKEN.findall(lowered)
+        return frozenset(
+            self.entries.kinds(tokens, f" {' '.join(tokens)} " if self.spaced else " " + lowered.strip(_EDGE_MARKS))
+        )
+
+
+def lexicon(language: str) -> Lexicon:
+    """The lexicon of *language* (ISO 639-1), or the English one with that language's stop words."""
+    return _lexicon(language if language in LANGUAGES or language in STOP else "en")
+
+
+@cache
+def _lexicon(language: str) -> Lexicon:
+    file = language if language in LANGUAGES else "en"
+    data = tomllib.loads((resources.files(__package__) / "lexicons" / f"{file}.toml").read_text(encoding="utf-8"))
+    spaced = file not in _UNSPACED
+    entries = _Entries()
+    for kind in KINDS:
+        for entry in data.get(kind, ()):
+            entries.add(entry, kind, spaced)
+    fillers = sorted(data["filler"], key=lambda word: (-len(word), word))
+    joiners = "|".join(re.escape(word) for word in sorted(data.get("joiner", ()), key=lambda word: (-len(word), word)))
+    either = "|".join(re.escape(word) for word in fillers)
+    return Lexicon(
+        language=language,
+        entries=entries,
+        lead=re.compile(
+            rf"(?:(?:{either})\s+){{0,3}}(?:{either})(?:\s*[,，、!！~…]+|\.{{2,}}|\s+-+)\s*"
+            + (rf"|(?:{joiners})\s+(?=\w)" if joiners else ""),
+            re.IGNORECASE,
+        ),
+        tail=re.compile(rf"[,，、]\s*(?:{either})(?=[\s.!?。！？~]*$)", re.IGNORECASE),
+        stop=frozenset(data["stop"].split()) | (ENGLISH_STOP if language == "en" else STOP.get(language, frozenset())),
+        particles=tuple(sorted(data.get("particles", ()), key=lambda end: (-len(end), end))),
+        cuts=data.get("cuts", ""),
+        labels=data["labels"],
+        spaced=spaced,
+    )
+
+
+@cache
+def labels_of(*keys: str) -> frozenset[str]:
+    """The labels of those names in every language: a line that starts with one was written by us."""
+    return frozenset(_lexicon(language).labels[key] for language in LANGUAGES for key in keys)
+
+
+# Of a longer message the beginning and the end are read: what people open and close with.
+HEAD_CHARS, TAIL_CHARS = 12_000, 4_000
+MAX_SENTENCES = 30
+MAX_SENTENCE_CHARS = 1_000
+QUOTE_REACH_CHARS = 2_000
+
+_FENCE = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
+_LINK = re.compile(r"!?\[([^\]\[]{0,300})\]\((?:[^()\s]|\([^()\s]*\)){0,2000}\)")
+# Quoted lines, rows of tables, headings and rules.
+_DROPPED_LINE = re.compile(r"^[ \t]*(?:>|\||#{1,6}[ \t]|[-=*_]{3,}[ \t]*$).*$", re.MULTILINE)
+_BULLET = re.compile(r"^[ \t]*(?:[-*+•‣▪]|\d{1,3}[.)])[ \t]+", re.MULTILINE)
+_EMPHASIS = re.compile(r"\*{2,3}|__|`|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
+_CODE_MARKS = frozenset("{}[]();=<>\\|$#@&+`_")
+_CODE_SHARE = 0.08
+_ADDRESS = re.compile(r"https?://\S+|www\.\S+")
+_WIDE_CHAR = re.compile(
+    r"[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e01-\u0eff]"
+)
+_CLAUSE_END = re.compile(r"(?<=[,;:，、；：])\s*|\s+(?=[–—-]+\s)|\s+(?=\()")
+_QUOTES = (("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"), ("『", "』"))
+_QUOTED = re.compile(r"\"[^\"]*+(?:\"|$)|“[^”]*+(?:”|$)|„[^“]*+(?:“|$)|«[^»]*+(?:»|$)|「[^」]*+(?:」|$)")
+_OPENING_QUOTES = frozenset('"“„«「『')
+_STRAIGHT = str.maketrans("’‘´`", "''''")
+_LONG_WORD_CHARS = 12
+
+
+def plain(content: str) -> str:
+    """*content* without code blocks, tables, headings, quoted lines and marks of markup; lines are kept."""
+    if len(content) > HEAD_CHARS + TAIL_CHARS:
+        return plain(content[:HEAD_CHARS]) + "\n" + plain(content[-TAIL_CHARS:])
+    text = _FENCE.sub("\n", content)
+    text = _LINK.sub(r"\1", text)
+    text = _DROPPED_LINE.sub("", text)
+    text = _BULLET.sub("", text)
+    return _EMPHASIS.sub("", text)
+
+
+def sentences(content: str) -> list[str]:
+    """The sentences of *content* in order, each on one line; of very many the first and the last."""
+    text = plain(content)
+    spans = split(text)
+    if len(spans) > MAX_SENTENCES:
+        spans = spans[: MAX_SENTENCES * 2 // 3] + spans[-MAX_SENTENCES // 3 :]
+    found = (" ".join(span.of(text)[:MAX_SENTENCE_CHARS].split()) for span in spans if not _in_quotes(text, span.start))
+    return [sentence for sentence in found if sentence and not is_code(sentence)]
+
+
+def _in_quotes(text: str, at: int) -> bool:
+    """Whether quotation marks that were opened earlier on the line are still open at *at*: others' words."""
+    line = text[max(text.rfind("\n", 0, at) + 1, at - QUOTE_REACH_CHARS) : at]
+    open_ = False
+    for place, ch in enumerate(line):
+        if ch == '"' and (open_ or not line[place - 1 : place].isdigit()):  # 27" is no quotation
+            open_ = not open_
+    return open_ or any(line.count(left) > line.count(right) for left, right in _QUOTES)
+
+
+def is_code(sentence: str) -> bool:
+    """Whether *sentence* reads like code, a log line or a bare address rather than like speech."""
+    rest = _ADDRESS.sub("", sentence)
+    marks = sum(ch in _CODE_MARKS for ch in rest)
+    return not any(ch.isalpha() for ch in rest) or (marks >= 4 and marks > _CODE_SHARE * len(rest))
+
+
+def straight(text: str) -> str:
+    """*text* with typewriter apostrophes, as the lexicons write them; the same length."""
+    return text.translate(_STRAIGHT)
+
+
+def own(text: str) -> str:
+    """*text* in straight apostrophes without what it quotes: only that speaks for the speaker."""
+    return straight(_QUOTED.sub(" ", text))
+
+
+def size(text: str) -> float:
+    """How long *text* is in words; a wide character counts .6, a very long word for several."""
+    total = 0.6 * len(_WIDE_CHAR.findall(text))
+    for word in _WIDE_CHAR.sub(" ", text).split():
+        total += max(1.0, len(word) / _LONG_WORD_CHARS)
+    return total
+
+
+def trim(sentence: str, words: Lexicon, names: Iterable[str] = ()) -> str:
+    """*sentence* without fillers and vocatives ("Well,", "…, haha", "…, Ana!") at its ends."""
+    called = "|".join(re.escape(name) for name in sorted(names) if name)
+    vocative = re.compile(rf"(?:{called})[,!:]\s+", re.IGNORECASE) if called else None
+    closing = re.compile(rf",\s*(?:{called})(?=[.!?\s]*$)", re.IGNORECASE) if called else None
+    text = sentence
+    for _ in range(4):
+        found = words.lead.match(straight(text)) or (vocative.match(text) if vocative else None)
+        if found is None or size(text[found.end() :]) < 2:
+            break
+        text = text[found.end() :]
+    for ending in (words.tail, closing):
+        if ending is not None:
+            text = ending.sub("", text)
+    return text.strip()
+
+
+def shorten(sentence: str, limit: float, words: Lexicon) -> str:
+    """
+    *sentence* within about *limit* words: its most telling run of clauses, "…" where some are missing.
+
+    A clause tells when it holds numbers, names, first persons, decisions or troubles.
+    """
+    if size(sentence) <= limit:
+        return sentence
+    opened, closed = sentence.startswith("…"), sentence.endswith("…")
+    sentence = sentence.strip("… ")
+    inner = (found.end() for found in _CLAUSE_END.finditer(sentence))
+    # Who is quoted, and that somebody is, stays with the quotation: no clause begins at or in one.
+    cuts = [
+        0,
+        *(at for at in inner if sentence[at : at + 1] not in _OPENING_QUOTES and not _in_quotes(sentence, at)),
+        len(sentence),
+    ]
+    bounds = [(a, b) for a, b in pairwise(cuts) if sentence[a:b].strip()]
+    best, best_worth = (0, 0), -1.0
+    worth = [_clause_worth(sentence[a:b], words) for a, b in bounds]
+    length = [size(sentence[a:b]) for a, b in bounds]
+    for first in range(len(bounds)):
+        total, gain = 0.0, 0.6 if first == 0 else 0.0
+        for last in range(first, len(bounds)):
+            total, gain = total + length[last], gain + worth[last]
+            if total > limit:
+                break
+            if gain + 0.01 * total > best_worth:
+                best, best_worth = (bounds[first][0], bounds[last][1]), gain + 0.01 * total
+    start, end = best
+    if size(sentence[start:end]) < min(6.0, limit / 3):
+        start, end = 0, _cut(sentence, limit)
+    text = sentence[start:end].strip(" ,;:，、；：–—-(…")
+    if (start or opened) and text:
+        text = "… " + text
+    return text + " …" if (closed or end < len(sentence)) and text else text
+
+
+def _clause_worth(clause: str, words: Lexicon) -> float:
+    text = straight(clause)
+    signs = words.signs(text) - {"empty", "calm", "recommend"}
+    inner = clause.split()[1:]
+    named = sum(word[:1].isupper() for word in inner) > 0
+    return 0.5 * any(ch.isdigit() for ch in text) + 0.3 * named + 0.3 * len(signs)
+
+
+def _cut(sentence: str, limit: float) -> int:
+    """Where *sentence* reaches *limit* words: after a word, or after a character where none is set apart."""
+    total, end = 0.0, 0
+    for found in re.finditer(r"\S+\s*", sentence):
+        step = size(found.group())
+        if total + step > limit:
+            break
+        total, end = total + step, found.end()
+    if end:
+        return end
+    low, high = 1, len(sentence)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if size(sentence[:middle]) <= limit else (low, middle - 1)
+    return low
+
+
+MAX_THEMES = 5
+MAX_PHRASE_WORDS = 3
+MAX_PHRASE_CHARS = 48
+_PART = re.compile(r"[^\s,.;:!?()\[\]{}\"“”«»/|…。，、！？；：（）「」『』~<>=+*#]+")
+_WIDE_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
+_VERBAL = re.compile(r"(?:ing|ed|ly)$")
+
+
+@dataclass(slots=True)
+class _Candidate:
+    surface: str
+    stems: tuple[str, ...]
+    first: int
+    messages: set[int]
+    weight: float = 0.0
+    named: bool = False
+
+
+def themes(said: Sequence[tuple[int, str, float]], words: Lexicon, names: Iterable[str] = ()) -> tuple[str, ...]:
+    """
+    Up to five phrases, the weightiest first; none when nothing stands out.
+
+    Args:
+        said: ``(message, sentence, weight)`` in order; the weight says how much its speaker counts.
+        words: the lexicon of the language spoken.
+        names: of the speakers; they are no themes.
+    """
+    barred = {part.lower() for name in names for part in name.split()}
+    found: dict[tuple[str, ...], _Candidate] = {}
+    spread: dict[str, set[int]] = {}
+    volume: Counter[str] = Counter()
+    order = 0
+    for message, sentence, weight in said:
+        for run in _runs(sentence, words, barred):
+            for surface, stems, named in _phrases(run, words, sentence.startswith(run[0])):
+                order += 1
+                entry = found.setdefault(stems, _Candidate(surface, stems, order, set()))
+                entry.messages.add(message)
+                entry.weight += weight
+                entry.named = entry.named or named
+                if len(stems) == 1:
+                    spread.setdefault(stems[0], set()).add(message)
+                    volume[stems[0]] += 1
+    ranked = sorted(found.values(), key=lambda c: (-_rank(c, spread, volume), c.first))
+    return _distinct(ranked, spread, volume)
+
+
+def _rank(candidate: _Candidate, spread: dict[str, set[int]], volume: Counter[str]) -> float:
+    parts = [math.log1p(len(spread.get(stem, ()))) + 0.3 * math.log1p(volume[stem]) for stem in candidate.stems]
+    base = sum(parts) / len(parts) * (1 + 0.35 * (len(parts) - 1))
+    base *= 0.6 + 0.4 * math.log1p(len(candidate.messages)) + 0.15 * min(3.0, candidate.weight)
+    if candidate.named:
+        base *= 1.25
+    if len(parts) == 1 and not candidate.named and _VERBAL.search(candidate.surface):
+        base *= 0.5 if len(candidate.messages) == 1 or not candidate.surface.endswith("ing") else 0.9
+    return base
+
+
+def _distinct(ranked: Sequence[_Candidate], spread: dict[str, set[int]], volume: Counter[str]) -> tuple[str, ...]:
+    chosen: list[_Candidate] = []
+    top = _rank(ranked[0], spread, volume) if ranked else 0.0
+    used: set[str] = set()
+    for candidate in ranked:
+        if len(chosen) == MAX_THEMES or _rank(candidate, spread, volume) < 0.4 * top:
+            break
+        lone = len(candidate.stems) == 1 and len(candidate.messages) < 2 and not candidate.named
+        if used.isdisjoint(candidate.stems) and not (lone and len(chosen) >= 2):
+            chosen.append(candidate)
+            used.update(candidate.stems)
+    return tuple(candidate.surface for candidate in chosen)
+
+
+def _runs(sentence: str, words: Lexicon, barred: set[str]) -> list[list[str]]:
+    """Runs of neighbouring words that may stand in a theme."""
+    runs: list[list[str]] = [[]]
+    end = 0
+    for found in _PART.finditer(sentence):
+        if sentence[end : found.start()].strip():
+            runs.append([])
+        end = found.end()
+        for word in _parts(found.group(), words):
+            kept = _kept(word, words, barred)
+            if kept:
+                runs[-1].append(kept)
+            if not kept or kept != word:
+                runs.append([])
+    return [run for run in runs if run]
+
+
+def _parts(word: str, words: Lexicon) -> list[str]:
+    """*word*, or the pieces between its cutting characters where words are not set apart; "" parts two."""
+    if not words.cuts or not _WIDE_RUN.search(word):
+        return [word]
+    pieces = re.split(f"[{re.escape(words.cuts)}]+", word)
+    return [part for piece in pieces for part in (piece, "")]
+
+
+def _kept(word: str, words: Lexicon, barred: set[str]) -> str:
+    """The part of *word* that may stand in a theme: without an ending that is no part of the noun, or nothing."""
+    text = word.strip("'’‘-–—_&%$€£@")
+    plain = straight(text).lower()
+    for tail in ("'s", "s'"):
+        if plain.endswith(tail) and plain[: -len(tail)] not in words.stop and len(plain) > 4:
+            text = text[:-2] if tail == "'s" else text[:-1]
+            plain = straight(text).lower()
+            break
+    for ending in words.particles:
+        if plain.endswith(ending) and len(plain) - len(ending) >= 2:
+            text = text[: -len(ending)]
+            plain = plain[: -len(ending)]
+            break
+    dull = plain in words.stop or plain in barred or plain.replace("'", "") in words.stop
+    wide = bool(_WIDE_RUN.search(plain))
+    short = len(plain) < (2 if wide or not plain.isascii() else 3) and not (text.isupper() and len(text) == 2)
+    if dull or short or not any(ch.isalpha() for ch in plain) or "'" in plain or len(text) > MAX_PHRASE_CHARS:
+        return ""
+    return text
+
+
+def _phrases(run: list[str], words: Lexicon, opens: bool) -> list[tuple[str, tuple[str, ...], bool]]:
+    """``(surface, stems, is a name)`` of every phrase in *run*; the first word of a sentence tells no name."""
+    wide = bool(words.cuts)
+    out = []
+    stems = [_stem(word, words) for word in run]
+    for start in range(len(run)):
+        for stop in range(start + 1, min(len(run), start + MAX_PHRASE_WORDS) + 1):
+            surface = ("" if wide and all(_WIDE_RUN.search(w) for w in run[start:stop]) else " ").join(run[start:stop])
+            inside = tuple(stems[start:stop])
+            if len(surface) <= MAX_PHRASE_CHARS and len(set(inside)) == len(inside):
+                named = all(word[:1].isupper() for word in run[start:stop]) and not (opens and start == 0)
+                out.append((surface, inside, named))
+    return out
+
+
+def _stem(word: str, words: Lexicon) -> str:
+    if _WIDE_RUN.search(word):
+        return word
+    return " ".join(terms(word, words.language)) or word.lower()

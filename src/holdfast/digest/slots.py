@@ -12,8 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from .grammar import Language, Slot
-from .vocabulary import OpenSlot
+from .grammar import Language, OpenSlot, Slot
 
 _TOKEN = re.compile(r"\S+")
 _EDGE = "'\"*_~,;:-–—/ "

@@ -13,15 +13,39 @@ changes, because people say "yesterday".  Tools are named, their results are not
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 
-from ..types import Message
+from ..text.sentences import split
+from ..text.terms import language_of, terms
+from ..types import Message, RollingSummary, Summary
 from .chunk import count_exchanges
-from .draft import SOURCE, Statement, SummaryDraft, ended, lines_of
-from .phrases import themes
-from .plain import shorten
-from .rollup import summarize_level
-from .salience import Reading, Unit, cosine, read, select, speaker_of
+from .salience import (
+    ASSISTANT,
+    NAME,
+    NUMBER,
+    SENTENCE_WORDS,
+    SUPPOSED,
+    WORTH,
+    Lexicon,
+    Reading,
+    Unit,
+    cosine,
+    labels_of,
+    length_factor,
+    lexicon,
+    own,
+    read,
+    select,
+    shorten,
+    size,
+    speaker_of,
+    themes,
+)
 
 __all__ = ["SummaryDraft", "summarize_chunk", "summarize_level"]
 
@@ -29,8 +53,9 @@ __all__ = ["SummaryDraft", "summarize_chunk", "summarize_level"]
 SHARE, LEAST_WORDS, MOST_WORDS = 0.62, 60.0, 105.0
 # Of those words, at most so much for one side of a talk with an assistant.
 USER_SHARE, ASSISTANT_SHARE = 0.8, 0.5
-LEAST_SCORE = 0.45
-MAX_CONCERNS, MAX_ACTIONS, ITEM_WORDS, LEAST_ITEM_WORDS = 3, 4, 18.0, 3.5
+MIN_SENTENCE_SCORE = 0.45
+CHUNK_ITEM_WORDS, LEAST_ITEM_WORDS = 18.0, 3.5
+MAX_CONCERNS, MAX_ACTIONS = 3, 4
 ASSISTANT_THEME_WEIGHT = 0.35
 SAME = 0.6
 FALLBACK_SENTENCES = 2
@@ -51,12 +76,12 @@ def summarize_chunk(messages: Sequence[Message]) -> SummaryDraft:
         reading.units,
         budget,
         per_message=max(2, math.ceil(8 / speaking)),
-        least=LEAST_SCORE,
+        least=MIN_SENTENCE_SCORE,
         enough_words=LEAST_WORDS,
         shares={"user": USER_SHARE, "assistant": ASSISTANT_SHARE} if reading.users and reading.has_assistant else {},
     )
     return SummaryDraft(
-        text=_text(chosen, reading, messages),
+        text=_chunk_text(chosen, reading, messages),
         themes=_themes(reading),
         concerns=_concerns(reading),
         actions=_actions(reading),
@@ -65,7 +90,7 @@ def summarize_chunk(messages: Sequence[Message]) -> SummaryDraft:
     )
 
 
-def _text(chosen: Sequence[Unit], reading: Reading, messages: Sequence[Message]) -> str:
+def _chunk_text(chosen: Sequence[Unit], reading: Reading, messages: Sequence[Message]) -> str:
     """The chosen sentences and the tools that were used, in the order of the messages."""
     units = list(chosen) or reading.units[:FALLBACK_SENTENCES]
     events: list[tuple[int, Statement, bool]] = [
@@ -143,4 +168,359 @@ def _best(reading: Reading, weight: Callable[[Unit], float], most: int) -> list[
         if all(cosine(unit.terms, other.terms) < SAME for other in kept):
             kept.append(unit)
     kept.sort(key=lambda unit: unit.place)
-    return [(unit, ended(shorten(unit.text, ITEM_WORDS, reading.words))) for unit in kept]
+    return [(unit, ended(shorten(unit.text, CHUNK_ITEM_WORDS, reading.words))) for unit in kept]
+
+
+SOURCE = "rules 1"
+_ENDINGS = (".", "!", "?", "…", "。", "！", "？", "؟", ":", ";")
+_CLOSING = "\"'”’»」』)]"
+_WIDE_START = 0x3000
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryDraft:
+    """A summary before it has a place: what it says, and ``source``, who made it."""
+
+    text: str
+    themes: tuple[str, ...]
+    concerns: tuple[str, ...]
+    actions: tuple[str, ...]
+    exchanges: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One sentence under the name of who said it, on the day (ISO, ``""`` when unknown) it was said."""
+
+    date: str
+    speaker: str
+    text: str
+
+
+def ended(text: str) -> str:
+    """*text* with a full stop where it has no ending of its own."""
+    if not text or text.rstrip(_CLOSING).endswith(_ENDINGS):
+        return text
+    return text + ("。" if ord(text[-1]) >= _WIDE_START and not "\uac00" <= text[-1] <= "\ud7af" else ".")
+
+
+def lines_of(statements: Iterable[Statement], day: str = "") -> list[str]:
+    """
+    A line for each run of statements by one speaker on one day.
+
+    The date stands where it changes; *day* is the one that was told last.
+    """
+    lines: list[str] = []
+    last = Statement("", "", "")
+    for statement in statements:
+        if lines and (statement.date, statement.speaker) == (last.date, last.speaker):
+            lines[-1] += " " + ended(statement.text)
+        else:
+            stamp = f"[{statement.date}] " if statement.date and statement.date != day else ""
+            who = f"{statement.speaker}: " if statement.speaker else ""
+            lines.append(stamp + who + ended(statement.text))
+        last, day = statement, statement.date or day
+    return lines
+
+
+STORY_WORDS, LEVEL_ITEM_WORDS = 120.0, 20.0
+MAX_THEMES, MAX_PAIRS = 5, 2
+MAX_PARTS = 6
+ALIKE = 0.34
+MIN_STORY_SCORE = 0.4
+_STAMP = re.compile(r"\[(\d{4}-\d{2}-\d{2})\]\s*")
+_SPEAKER = re.compile(r"([^\n:]{1,60}): (?=\S)")
+_LABEL = re.compile(r"([^\n:()]{1,30}) \(\d+(?:[–/]\d+)?\): ")
+
+
+@dataclass(slots=True)
+class _Line:
+    """One sentence of a child on offer for the story."""
+
+    child: int
+    place: int
+    statement: Statement
+    terms: Counter[str]
+    words: float
+    score: float = 0.0
+
+
+def summarize_level(summaries: Sequence[Summary]) -> SummaryDraft:
+    """
+    One summary of *summaries*, which stand next to each other on one level, oldest first.
+
+    ``themes`` are the children's themes that come back most, ``concerns`` those that come back or
+    came last, ``actions`` the latest ones.  The text stays within some 200 words at any level.
+    """
+    children = sorted(summaries, key=lambda child: child.start_seq)
+    words = lexicon(language_of(" ".join(child.text[:200] for child in children)[:400]))
+    bags = [_bag(child, words) for child in children]
+    counted = _recurring_themes(children, bags, words)
+    concerns = _recurring_concerns(children, words)
+    text = _level_text(children, counted, concerns, bags, words)
+    return SummaryDraft(
+        text=text or words.labels["nothing"],
+        themes=tuple(theme for theme, _ in counted[:MAX_THEMES]),
+        concerns=tuple(concern for concern, _ in concerns),
+        actions=_latest_actions(children, words),
+        exchanges=sum(child.exchanges for child in children),
+        source=SOURCE,
+    )
+
+
+def _bag(child: Summary, words: Lexicon) -> Counter[str]:
+    return Counter(terms("\n".join((child.text, *child.themes, *child.concerns, *child.actions)), words.language))
+
+
+def _recurring_themes(
+    children: Sequence[Summary], bags: Sequence[Counter[str]], words: Lexicon
+) -> list[tuple[str, list[int]]]:
+    """``(theme, children that speak of it)``, those that come back most first, then as they came up."""
+    lines = [line for index, child in enumerate(children) for line in _offers(child, index, words)]
+    across = themes(
+        [(line.child, line.statement.text, 1.0) for line in lines], words, {line.statement.speaker for line in lines}
+    )
+    found: list[tuple[str, frozenset[str], list[int]]] = []
+    for theme in [theme for child in children for theme in child.themes] + list(across):
+        stems = frozenset(terms(theme, words.language))
+        if not stems or any(stems <= other or other <= stems for _, other, _ in found):
+            continue
+        found.append((theme, stems, [i for i, bag in enumerate(bags) if all(stem in bag for stem in stems)]))
+    order = sorted(range(len(found)), key=lambda i: (-len(found[i][2]), i))
+    return [(found[i][0], found[i][2]) for i in order]
+
+
+def _recurring_concerns(children: Sequence[Summary], words: Lexicon) -> list[tuple[str, int]]:
+    """``(concern in its latest words, how many children hold it)``: what comes back, then what came last."""
+    groups: list[tuple[str, Counter[str], set[int]]] = []
+    for index, child in enumerate(children):
+        for concern in (_item(each, child, words) for each in child.concerns):
+            bag = Counter(terms(concern, words.language))
+            near = max(range(len(groups)), key=lambda i: cosine(bag, groups[i][1]), default=None)
+            if near is not None and cosine(bag, groups[near][1]) >= ALIKE:
+                groups[near] = (concern, groups[near][1] + bag, groups[near][2] | {index})
+            else:
+                groups.append((concern, bag, {index}))
+    order = sorted(range(len(groups)), key=lambda i: (-len(groups[i][2]), -max(groups[i][2]), i))
+    return [(groups[i][0], len(groups[i][2])) for i in order[:MAX_CONCERNS]]
+
+
+def _item(text: str, child: Summary, words: Lexicon) -> str:
+    """A concern or an action of *child*; our own are short enough as they are."""
+    return text if child.source == SOURCE else ended(shorten(text, LEVEL_ITEM_WORDS, words))
+
+
+def _latest_actions(children: Sequence[Summary], words: Lexicon) -> tuple[str, ...]:
+    """The last actions of the last children, in order, each once."""
+    kept: list[tuple[str, Counter[str]]] = []
+    for child in reversed(children):
+        for action in reversed(child.actions):
+            bag = Counter(terms(action, words.language))
+            if len(kept) < MAX_ACTIONS and all(cosine(bag, other) < 0.6 for _, other in kept):
+                kept.append((_item(action, child, words), bag))
+    return tuple(action for action, _ in reversed(kept))
+
+
+def _level_text(
+    children: Sequence[Summary],
+    counted: Sequence[tuple[str, list[int]]],
+    concerns: Sequence[tuple[str, int]],
+    bags: Sequence[Counter[str]],
+    words: Lexicon,
+) -> str:
+    labels, of = words.labels, len(children)
+    lines: list[str] = []
+    again = [(theme, at) for theme, at in counted[:MAX_THEMES] if len(at) > 1]
+    if again:
+        lines.append(f"{labels['recurring']}: " + ", ".join(f"{theme} ({len(at)}/{of})" for theme, at in again) + ".")
+    pairs = _pairs(children, again, words)
+    if pairs:
+        lines.append(f"{labels['together']}: " + "; ".join(f"{a} + {b}" for a, b in pairs) + ".")
+    lines += _story(children, counted, bags, words)
+    for concern, count in concerns:
+        if count > 1:
+            lines.append(f"{labels['concern']} ({count}/{of}): {concern}")
+    return "\n".join(lines)
+
+
+def _pairs(
+    children: Sequence[Summary], again: Sequence[tuple[str, list[int]]], words: Lexicon
+) -> list[tuple[str, str]]:
+    """Recurring themes that are spoken of in the same sentence more than once."""
+    said = [set(terms(span.of(child.text), words.language)) for child in children for span in split(child.text)]
+    found = []
+    for i, (a, _) in enumerate(again):
+        for b, _ in again[i + 1 :]:
+            both = set(terms(a, words.language)) | set(terms(b, words.language))
+            times = sum(both <= sentence for sentence in said)
+            if times > 1:
+                found.append((times, a, b))
+    found.sort(key=lambda pair: -pair[0])
+    return [(a, b) for _, a, b in found[:MAX_PAIRS]]
+
+
+def _story(
+    children: Sequence[Summary],
+    counted: Sequence[tuple[str, list[int]]],
+    bags: Sequence[Counter[str]],
+    words: Lexicon,
+) -> list[str]:
+    """A line a child (of many: of each of six stretches of them), its best sentences in their order."""
+    weight = Counter({stem: float(len(at)) for theme, at in reversed(counted) for stem in terms(theme, words.language)})
+    parts = _stretches(len(children))
+    lines: list[str] = []
+    day = ""
+    taken: list[Counter[str]] = []
+    for number, part in enumerate(parts):
+        offers = [line for index in part for line in _offers(children[index], index, words)]
+        chosen = _pick(offers, STORY_WORDS / len(parts), weight, taken, words)
+        if not chosen:
+            continue
+        label = words.labels["first" if number == 0 else "now" if number == len(parts) - 1 else "later"]
+        start, end = children[part[0]].start_seq, children[part[-1]].end_seq
+        told = lines_of((line.statement for line in chosen), day)
+        lines += [f"{label} ({start}–{end}): {told[0]}", *told[1:]]
+        day = next((line.statement.date for line in reversed(chosen) if line.statement.date), day)
+    return lines
+
+
+def _stretches(count: int) -> list[list[int]]:
+    """*count* children dealt, in order, to at most six parts of about the same size."""
+    parts = min(count, MAX_PARTS)
+    return [list(range(i * count // parts, (i + 1) * count // parts)) for i in range(parts)]
+
+
+def _pick(
+    offers: Sequence[_Line], budget: float, weight: Counter[str], taken: list[Counter[str]], words: Lexicon
+) -> list[_Line]:
+    """The sentences of one part that say most of what comes back and least of what was told before."""
+    for line in offers:
+        plain = own(line.statement.text)
+        line.score = sum(min(weight[term], 4.0) for term in line.terms) / (len(line.terms) + 4)
+        line.score += sum(WORTH.get(sign, 0.0) for sign in words.signs(plain))
+        line.score += NUMBER * any(ch.isdigit() for ch in plain)
+        line.score += NAME * any(word[:1].isupper() for word in plain.split()[1:] if word != "I")
+        line.score *= ASSISTANT if line.statement.speaker == "assistant" else 1.0
+        line.score += SUPPOSED * ("supposed" in words.signs(plain))
+        line.score = line.score * length_factor(line.words - 2) - 0.4 * plain.endswith(("?", "？"))
+    chosen: list[_Line] = []
+    left, total = list(offers), 0.0
+    while left:
+        best = max(
+            left, key=lambda line: (line.score - max((cosine(line.terms, t) for t in taken), default=0.0), -line.place)
+        )
+        left.remove(best)
+        if chosen and (total + best.words > budget or best.score < MIN_STORY_SCORE):
+            continue
+        chosen.append(best)
+        taken.append(best.terms)
+        total += best.words
+    return sorted(chosen, key=lambda line: (line.child, line.place))
+
+
+def _offers(child: Summary, index: int, words: Lexicon) -> list[_Line]:
+    """The sentences of a child's text with who said them and when; lines that count are left out."""
+    offers: list[_Line] = []
+    ours = child.source == SOURCE
+    date, told = "", child.level == 1 or not ours
+    for raw in child.text.split("\n"):
+        line = raw.strip()
+        label = _LABEL.match(line) if ours and child.level > 1 else None
+        if label and label[1] in labels_of("first", "later", "now"):
+            line, told = line[label.end() :], True
+        elif not told or (label and label[1] in labels_of("concern")):
+            continue
+        stamp = _STAMP.match(line)
+        if stamp:
+            date, line = stamp[1], line[stamp.end() :]
+        named = _SPEAKER.match(line) if ours else None
+        speaker = named[1] if named else ""
+        line = line[named.end() :] if named else line
+        for span in split(line):
+            text = shorten(span.of(line), SENTENCE_WORDS, words)
+            if any(ch.isalnum() for ch in text):
+                bag = Counter(terms(text, words.language))
+                offers.append(_Line(index, len(offers), Statement(date, speaker, text), bag, size(text) + 2))
+    return offers
+
+
+BLOCK_MESSAGES = 10
+ROLL_UP = 3
+EPOCH = datetime.fromtimestamp(0, UTC)
+_KEPT = ("level", "start_seq", "end_seq", "exchanges", "text", "themes", "concerns", "actions")
+
+
+def roll(summaries: Sequence[Summary], messages: Sequence[Message]) -> tuple[str, str]:
+    """``(text, source)``: *summaries*, oldest first, and the *messages* after them as one text."""
+    told = list(summaries)
+    told += [_summary(1, block[0].seq, block[-1].seq, summarize_chunk(block)) for block in blocks(messages)]
+    return (told[0].text if len(told) == 1 else summarize_level(told).text if told else ""), SOURCE
+
+
+def extend(before: RollingSummary, messages: Sequence[Message], through: int) -> RollingSummary:
+    """
+    The summary of the first *through* of *messages*, from the one of fewer of them.
+
+    ``parts`` hold what is told of whole blocks; the messages after them are read again.
+    """
+    parts = [_loaded(part) for part in before.parts] if before.source == SOURCE else []
+    closed = parts[-1].end_seq if parts else 0
+    rest: list[Summary] = []
+    for block in blocks(messages[closed:through]):
+        draft = summarize_chunk(block)
+        rest.append(_summary(1, closed + 1, closed + len(block), draft))
+        closed += len(block)
+        if len(block) >= BLOCK_MESSAGES:
+            parts = _rolled_up([*parts, rest.pop()])
+    told = [*parts, *rest]
+    text = told[0].text if len(told) == 1 else summarize_level(told).text if told else ""
+    return RollingSummary(text, through, SOURCE, tuple(_dumped(part) for part in parts))
+
+
+def blocks(messages: Sequence[Message]) -> list[Sequence[Message]]:
+    """*messages* in blocks of ten or a few more, each up to the next user message; the last may be shorter."""
+    starts = [0]
+    for index, message in enumerate(messages):
+        if message.role == "user" and index - starts[-1] >= BLOCK_MESSAGES:
+            starts.append(index)
+    ends = [*starts[1:], len(messages)]
+    return [messages[start:end] for start, end in zip(starts, ends, strict=True) if end > start]
+
+
+def _rolled_up(parts: list[Summary]) -> list[Summary]:
+    """*parts* with every three of one level at the end made into one of the next."""
+    while len(parts) >= ROLL_UP and len({part.level for part in parts[-ROLL_UP:]}) == 1:
+        last = parts[-ROLL_UP:]
+        higher = _summary(last[0].level + 1, last[0].start_seq, last[-1].end_seq, summarize_level(last))
+        parts = [*parts[:-ROLL_UP], higher]
+    return parts
+
+
+def _summary(level: int, start: int, end: int, draft: SummaryDraft) -> Summary:
+    return Summary(
+        id=f"{level} {start}-{end}",
+        level=level,
+        start_seq=start,
+        end_seq=end,
+        exchanges=draft.exchanges,
+        text=draft.text,
+        themes=draft.themes,
+        concerns=draft.concerns,
+        actions=draft.actions,
+        block=0,
+        version=1,
+        children=(),
+        created_at=EPOCH,
+        source=draft.source,
+    )
+
+
+def _dumped(part: Summary) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value := getattr(part, name), tuple) else value for name in _KEPT}
+
+
+def _loaded(data: Mapping[str, Any]) -> Summary:
+    themes, concerns, actions = (tuple(data[name]) for name in ("themes", "concerns", "actions"))
+    draft = SummaryDraft(data["text"], themes, concerns, actions, data["exchanges"], SOURCE)
+    return _summary(data["level"], data["start_seq"], data["end_seq"], draft)

@@ -15,7 +15,6 @@ from ..config import Config
 from ..errors import KeyReused
 from ..store.protocol import ConversationRow, DocRow, MessageRow, UserRow, WriteView
 from ..types import Message
-from .pace import reading_due
 from .prepare import Prepared
 
 
@@ -203,3 +202,21 @@ def _order_work(
 def _at(message: Message) -> int:
     assert message.at is not None
     return to_ms(message.at)
+
+
+PATIENCE = 3  # so many times the setting is small talk waited for
+
+
+def reading_due(row: ConversationRow, every: int) -> bool:
+    """Whether the unread messages of a conversation are due, *every* so many user messages or ahead of time."""
+    if row.unread_turns >= PATIENCE * every:
+        return True
+    if row.stated_seq <= row.read_seq:
+        return False
+    return row.unread_turns >= every + max(0, row.ahead_turns) // 2 or row.ahead_turns <= 0
+
+
+def after_reading(row: ConversationRow, read_seq: int, turns: int, every: int) -> ConversationRow:
+    """The conversation when *turns* user messages up to *read_seq* have been read."""
+    ahead = max(-2 * every, min(2 * every, row.ahead_turns + every - turns))
+    return replace(row, read_seq=read_seq, unread_turns=max(0, row.unread_turns - turns), ahead_turns=ahead)

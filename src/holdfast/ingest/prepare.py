@@ -11,8 +11,7 @@ from datetime import datetime
 
 from ..clock import to_ms
 from ..incoming import MessageLike, checked_messages
-from ..text.signals import signals
-from ..text.terms import dated_terms
+from ..text.terms import dated_terms, signals
 from ..text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from ..types import Detector, Message
 from . import redact

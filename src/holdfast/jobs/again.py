@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..digest.draft import SOURCE
+from ..digest.summarize import SOURCE
 from ..reports import DigestReport
 from ..store.protocol import ReadView
 from ..types import Job

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..digest.draft import SOURCE
+from ..digest.summarize import SOURCE
 from ..errors import BadInput, Conflict
 from ..llm.protocol import ModelError
 from ..reports import BackfillReport, DigestReport

@@ -14,10 +14,8 @@ from functools import partial
 from typing import TypeVar
 
 from ..digest.chunk import Chunk
-from ..digest.draft import SummaryDraft
-from ..digest.rollup import summarize_level
-from ..digest.summarize import summarize_chunk
-from ..ingest.pace import after_reading
+from ..digest.summarize import SummaryDraft, summarize_chunk, summarize_level
+from ..ingest.append import after_reading
 from ..llm.protocol import ModelError
 from ..reports import DigestReport
 from ..scope import Scope

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..clock import new_id
 from ..config import Config
-from ..digest.joining import read_joined
+from ..digest.answers import read_joined
 from ..embed.protocol import Embedder, Thresholds
 from ..embed.quantize import dequantize
 from ..llm.prompts import load

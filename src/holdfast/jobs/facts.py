@@ -9,8 +9,8 @@ from functools import lru_cache, partial
 from ..clock import new_id, to_ms
 from ..config import Config
 from ..digest import rules
-from ..digest.ended import endings, held
-from ..digest.ground import ground
+from ..digest.endings import endings, held
+from ..digest.grounding import ground
 from ..embed.protocol import Embedder
 from ..ingest.consent import unwanted
 from ..ingest.redact import MASK, masked_message

@@ -10,8 +10,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ..digest.draft import SummaryDraft
-from ..digest.rollup import summarize_level
+from ..digest.summarize import SummaryDraft, summarize_level
 from ..llm.protocol import Answer, Request
 from ..reconcile.facts import Claim
 from ..scope import SELF, Scope

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ..digest.extract import Extraction, read_answer
-from ..digest.shown import text_of
-from ..ingest.pace import after_reading, reading_due
+from ..digest.parse_facts import Extraction, read_answer
+from ..digest.prompt_lines import text_of
+from ..ingest.append import after_reading, reading_due
 from ..llm.protocol import Answer, ModelError
 from ..reports import DigestReport
 from ..scope import Scope

@@ -14,10 +14,10 @@ from typing import TypeVar
 
 from ..clock import from_ms, new_id, to_ms
 from ..config import Config
-from ..digest.draft import SummaryDraft
+from ..digest.summarize import SummaryDraft
 from ..errors import Conflict
+from ..ingest.append import after_reading
 from ..ingest.consent import effective
-from ..ingest.pace import after_reading
 from ..ingest.redact import masked_message
 from ..reconcile.archive import order_upkeep
 from ..reconcile.facts import NEVER_HELD

@@ -14,9 +14,9 @@ from ..clock import new_id
 from ..config import Config
 from ..context.items import fact_item, summary_item
 from ..digest import rules
-from ..digest.extract import Extraction, Window
-from ..digest.ground import ground
-from ..digest.shown import MOST_BEFORE, known_lines, message_lines
+from ..digest.grounding import ground
+from ..digest.parse_facts import Extraction, Window
+from ..digest.prompt_lines import MOST_BEFORE, known_lines, message_lines
 from ..ingest.consent import unwanted
 from ..ingest.redact import masked_message
 from ..reconcile.archive import order_upkeep

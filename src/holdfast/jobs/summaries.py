@@ -14,15 +14,12 @@ from functools import partial
 from ..clock import from_ms, new_id, to_ms
 from ..config import Config
 from ..digest.chunk import LONG_SILENCE, Chunk, closed
-from ..digest.draft import SummaryDraft
-from ..digest.rollup import summarize_level
-from ..digest.summarize import summarize_chunk
+from ..digest.summarize import SummaryDraft, summarize_chunk, summarize_level
 from ..ingest.redact import masked_message
 from ..reports import DigestReport
 from ..scope import SELF, Scope
 from ..store.protocol import ConversationRow, Derivation, DocRow, ReadView, Store, WriteView
-from ..text.signals import signals
-from ..text.terms import terms
+from ..text.terms import signals, terms
 from ..types import FactChange, Job, Message, Summary
 from .bymodel import ByModel, Told
 from .guard import scope_of, still_mine

@@ -10,15 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..digest import episodes, extract
-from ..digest.answers import said
+from ..digest import parse_episodes, parse_facts
+from ..digest.answers import draft_of, numbers_in, parts_of, read_summary, said
 from ..digest.chunk import count_exchanges
-from ..digest.draft import SummaryDraft
-from ..digest.episodes import Bullets
-from ..digest.extract import Extraction
-from ..digest.secondlook import numbers_said
-from ..digest.shown import message_lines, summary_lines, text_of
-from ..digest.told import draft_of, numbers_in, parts_of, read_summary
+from ..digest.grounding import numbers_said
+from ..digest.parse_episodes import Bullets
+from ..digest.parse_facts import Extraction
+from ..digest.prompt_lines import message_lines, summary_lines, text_of
+from ..digest.summarize import SummaryDraft
 from ..llm.protocol import BadAnswer
 from ..scope import SELF, Scope
 from ..store.values import EpisodesRow
@@ -103,7 +102,7 @@ class Telling:
         key = f"episodes:{scope.conversation}:{span[0]}-{span[1]}"
         request = self.asked.request("episodes", prompt, text_of([*about(scope), ("read", lines)]), key)
         answer = self.asked.ask(scope, request)
-        bullets = episodes.read_answer(answer, sight.messages, source=source, subject=scope.subject or SELF)
+        bullets = parse_episodes.read_answer(answer, sight.messages, source=source, subject=scope.subject or SELF)
         return self._episodes(scope, sight, span, bullets, source), spent(answer)
 
     def all_at_once(self, scope: Scope, sight: Sight, span: tuple[int, int]) -> tuple[Parts, int]:
@@ -134,14 +133,14 @@ class Telling:
             if "episodes" not in parts or (whole.cut and last == ["episodes"]):
                 return None
             subject = scope.subject or SELF
-            found = episodes.read_text(parts["episodes"], sight.messages, source=source, subject=subject)
+            found = parse_episodes.read_text(parts["episodes"], sight.messages, source=source, subject=subject)
             return self._episodes(scope, sight, span, found, source)
 
         def facts() -> Found | None:
             if "facts" not in parts or (whole.cut and last == ["facts"]):
                 return None
             rows = parts["facts"] or "NONE"
-            extraction = extract.read_text(rows, self.looking.window(scope, sight), source=source)
+            extraction = parse_facts.read_text(rows, self.looking.window(scope, sight), source=source)
             return self.looking.stands(scope, sight, extraction)
 
         found = Parts(_usable(summary), _usable(bullets), _usable(facts))

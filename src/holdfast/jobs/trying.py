@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 
-from ..digest.draft import SummaryDraft
+from ..digest.summarize import SummaryDraft
 from ..errors import ConfigError
 from ..figures import PromptPreview, PromptSample
 from ..llm.prompts import Prompt, load

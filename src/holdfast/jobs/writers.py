@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..digest.draft import SOURCE, SummaryDraft
-from ..digest.rollup import summarize_level
-from ..digest.summarize import summarize_chunk
+from ..digest.summarize import SOURCE, SummaryDraft, summarize_chunk, summarize_level
 from ..reconcile.facts import Claim
 from ..reconcile.learn import WORDS_ALONE
 from ..reconcile.statements import Means

@@ -14,7 +14,7 @@ from functools import partial
 
 from ..clock import from_ms, new_id
 from ..config import Config
-from ..digest.draft import SummaryDraft
+from ..digest.summarize import SummaryDraft
 from ..errors import Conflict, NotFound
 from ..ingest import consent
 from ..ingest.append import document

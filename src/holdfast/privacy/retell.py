@@ -11,9 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..clock import from_ms, new_id, to_ms
-from ..digest.draft import SummaryDraft
-from ..digest.rollup import summarize_level
-from ..digest.summarize import summarize_chunk
+from ..digest.summarize import SummaryDraft, summarize_chunk, summarize_level
 from ..jobs.summaries import into_index
 from ..reconcile.erase import Fallen
 from ..scope import SELF

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..store.protocol import DocRow, Partition
 from ..store.values import CHARS_SPAN, COLUMNS, SEPARATOR, SIGNALS_SPAN
-from ..text.signals import HAS_NUMBER, IS_QUESTION, NAMES_TIME
+from ..text.terms import HAS_NUMBER, IS_QUESTION, NAMES_TIME
 from .query import ROLE_NAMES
 from .vectors import Signs, Vectors
 from .words import Words

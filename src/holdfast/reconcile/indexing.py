@@ -7,8 +7,7 @@ from dataclasses import replace
 from ..clock import to_ms
 from ..scope import SELF
 from ..store.protocol import DocRow, FactRow, WriteView
-from ..text.signals import signals
-from ..text.terms import terms
+from ..text.terms import signals, terms
 
 
 def into_index(view: WriteView, row: FactRow, now_ms: int) -> FactRow:

@@ -206,7 +206,7 @@ CREATE TABLE doc (                         -- one row per searchable message, fa
     at           integer NOT NULL,
     terms        integer NOT NULL,         -- length in index terms
     chars        integer NOT NULL,
-    signals      integer NOT NULL,         -- bits of text/signals.py
+    signals      integer NOT NULL,         -- bits of text/terms.py
     unscoped     integer NOT NULL,         -- as on fact; 1 for messages and summaries
     embedded     text    NOT NULL,         -- id of the embedder whose vector is current; '' if none
     PRIMARY KEY (org, user_id, bot, subject, kind, doc)

@@ -22,9 +22,8 @@ from ..text.sentences import split
 from ..text.terms import language_of, likely_languages, terms
 from ..types import Candidate, Message
 from .answers import refused, said, says_nothing, unfenced
+from .grounding import OF_OTHERS, OTHER, SUPPOSED, flaws, hedged, numbers_said
 from .modality import BLANK, own_words
-from .secondlook import OF_OTHERS, SUPPOSED, numbers_said
-from .whose import OTHER, flaws, hedged
 
 CATEGORY = "episode"
 LEAST_CHARS = 10  # of a whole answer; what is shorter says nothing

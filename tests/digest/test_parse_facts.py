@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.digest.extract import Window, read_answer, read_text
-from holdfast.digest.ground import ground
+from holdfast.digest.grounding import ground
+from holdfast.digest.parse_facts import Window, read_answer, read_text
 from holdfast.llm.protocol import Answer, BadAnswer
 from holdfast.types import Message
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast import Memory
-from holdfast.digest.ended import Held, endings, held
+from holdfast.digest.endings import Held, endings, held
 from holdfast.digest.rules import read
 from holdfast.types import Message
 

@@ -18,11 +18,12 @@ from ..scope import SELF
 from ..text.sentences import pieces
 from ..text.terms import likely_languages
 from ..types import Candidate, Fact, Message
-from .claims import SOURCE
 from .grammar import MAX_TEXT_CHARS, Language, Slot, language
 from .modality import BLANK, judge, masked
-from .rules import MAX_READ_CHARS
+from .rules import MAX_READ_CHARS, SOURCE
 from .slots import read_at
+
+__all__ = ["Held", "endings", "held"]
 
 CONFIDENCE = 0.85
 _LEAST_CHARS = 3
@@ -225,6 +226,3 @@ def _spelled(template: str, macros: Mapping[str, str]) -> str:
     while "{" in re.sub(r"\{\d+(?:,\d*)?\}", "", source):
         source = re.sub(r"\{([a-z_]+)\}", lambda hole: macros[hole[1]], source)
     return re.sub(r" ", r"\\s+", source)
-
-
-__all__ = ["Held", "endings", "held"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.digest.ground import ground
+from holdfast.digest.grounding import ground
 from holdfast.types import Candidate, Message
 
 TEXT = "Well, I live in Lisbon.\nAnd I'm vegan."
