@@ -53,8 +53,7 @@ from ..reports import Receipt
 from ..scope import MAX_NAME_CHARS
 from ..store.messages import MAX_MESSAGE_CHARS, KeepsSummaries, MessageLog, checked_session
 from ..strategies import Buffer, Strategy, Summary, SummaryBuffer, TokenBuffer, Window
-from ..text.tokens import CalibratedCounter
-from ..text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
+from ..text.tokens import MESSAGE_OVERHEAD_TOKENS, CalibratedCounter, count_tokens
 from ..types import Message, RollingSummary
 
 __all__ = ["UserMessages", "with_memory"]
