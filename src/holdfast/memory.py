@@ -245,22 +245,22 @@ class Memory:
         Make a dead or cancelled job ready again.
 
         Raises:
-            NotFound: no such job waits for that.
+            NotFound: no dead or cancelled job has this id.
         """
         if not self._pipeline.store.retry(job_id, self._pipeline.now_ms()):
             raise NotFound(f"no dead or cancelled job has the id {job_id!r}", hint="jobs() lists them")
 
     def run_now(self, job_id: str) -> None:
         """
-        Make a job due at once: one that waits for a later time is put forward, a dead or cancelled one is ready again.
+        Make a job due at once that is waiting for a later time.
 
-        Threads of this process, or the next `digest`, take it up.
+        Threads of this process, or the next `digest`, take it up.  For a dead or cancelled job use `retry`.
 
         Raises:
-            NotFound: no such job waits for that.
+            NotFound: no job with this id is waiting.
         """
-        if not self._pipeline.hurry(job_id):
-            raise NotFound(f"no job that could run has the id {job_id!r}", hint="jobs() lists them")
+        if not self._pipeline.run_now(job_id):
+            raise NotFound(f"no waiting job has the id {job_id!r}", hint="retry(id) revives a dead or cancelled one")
 
     def cancel(self, job_id: str) -> None:
         """

@@ -29,7 +29,7 @@ from .clock import Clock, to_ms
 from .config import Config
 from .digest import rules
 from .embed.protocol import Embedder
-from .errors import Conflict, HoldfastError, StoreError
+from .errors import Conflict, StoreError
 from .figures import PromptPreview
 from .incoming import MessageLike, checked_messages
 from .ingest.append import Appended, Orders, append
@@ -51,8 +51,8 @@ from .jobs.usage import counted, record, tell_tokens
 from .jobs.uses import Uses
 from .jobs.worker import Workers, drain
 from .llm import from_address
-from .llm.address import Address
 from .llm.protocol import LanguageModel
+from .llm.providers import Address
 from .privacy.byhand import ByHand
 from .privacy.choices import Choices, state_of
 from .privacy.erasing import Eraser, one_message, rewritten
@@ -175,8 +175,9 @@ class Pipeline:
 
         try:
             stored = self.store.write(scope, work)
-        except HoldfastError:
+        except BaseException:
             self.uses.give_back(scope, used)
+            self.shown.restore(scope, glimpse)
             raise
         if isinstance(stored, str):
             return Receipt((), skipped=stored)
@@ -317,10 +318,9 @@ class Pipeline:
             report += drain(self.queue, user=scope, deadline=deadline)
         return report
 
-    def hurry(self, job_id: str) -> bool:
-        """Make one job due at once, whether it waits or was put aside; ``False`` when there is none."""
-        now_ms = self.now_ms()
-        found = self.store.hurry(job_id, now_ms) or self.store.retry(job_id, now_ms)
+    def run_now(self, job_id: str) -> bool:
+        """Make a job that is waiting due at once; ``False`` when there is none."""
+        found = self.store.hurry(job_id, self.now_ms())
         if found and self._workers is not None:
             self._workers.wake()
         return found

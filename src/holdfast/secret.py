@@ -84,7 +84,7 @@ class Upstream:
     """
     The model that is asked for somebody, with the key and the one address that the key may be sent to.
 
-    ``whose``: ``user`` or ``org``.  `holdfast.llm.guarded.upstream_client` sends to it.
+    ``whose``: ``user`` or ``org``.  `holdfast.llm.guarded_http.upstream_client` sends to it.
     """
 
     provider: str

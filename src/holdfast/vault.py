@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from .clock import from_ms
 from .errors import BadInput, NotFound
-from .llm.address import brought
+from .llm.providers import brought
 from .llm.sealing import Keyring, Master
 from .pipeline import Pipeline
 from .scope import checked_name

@@ -259,6 +259,9 @@ def test_jobs_are_steered(memory, library):
     job = next(job for job in memory.jobs() if job.user == "jo" and job.kind == "embed")
     memory.cancel(job.id)
     assert [one.id for one in memory.jobs("cancelled")] == [job.id]
+    with pytest.raises(NotFound):
+        memory.run_now(job.id)
+    memory.retry(job.id)
     memory.run_now(job.id)
     with pytest.raises(NotFound):
         memory.retry(job.id)

@@ -1,4 +1,4 @@
-"""A job is put forward, whatever keeps it; a look at the store tells where it is and how large."""
+"""A waiting job is brought forward, a dead or cancelled one is revived; a look at the store tells where it is and how large."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_job_that_waits_for_later_runs_now():
         assert one_job(memory, "chunk").run_at_ms <= clock().timestamp() * 1000
 
 
-def test_a_dead_job_is_ready_again_and_due():
+def test_a_dead_job_is_revived_by_retry_alone():
     def fails(request):
         raise ModelError("the model is broken")
 
@@ -40,20 +40,28 @@ def test_a_dead_job_is_ready_again_and_due():
         memory.digest()
         dead = memory.jobs("dead")
         assert dead
-        memory.run_now(dead[0].id)
+        with pytest.raises(NotFound, match="retry"):
+            memory.run_now(dead[0].id)
+        assert dead[0].id in [job.id for job in memory.jobs("dead")]
+        memory.retry(dead[0].id)
 
         assert dead[0].id in [job.id for job in memory.jobs("ready")]
 
 
-def test_a_cancelled_job_is_taken_up_again_and_one_that_is_gone_is_not():
+def test_a_cancelled_job_is_revived_by_retry_alone_and_one_that_is_gone_by_nothing():
     with Memory(embedder=None, clock=FakeClock()) as memory:
         memory.conversation("c", user="ana").record("Hello.", "Hello!")
         job = one_job(memory, "chunk")
         memory.cancel(job.id)
-        memory.run_now(job.id)
+        with pytest.raises(NotFound):
+            memory.run_now(job.id)
+        assert one_job(memory, "chunk").state == "cancelled"
+        memory.retry(job.id)
         assert one_job(memory, "chunk").state == "ready"
         with pytest.raises(NotFound):
             memory.run_now("job_nobody")
+        with pytest.raises(NotFound):
+            memory.retry("job_nobody")
 
 
 @pytest.mark.sqlite("the place is a file, and its size that of the file")

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Config, Memory, Price
 from holdfast.cli import main
-from holdfast.errors import BadInput
+from holdfast.errors import BadInput, StoreBusy
 from holdfast.measures.report import DEFINITIONS
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
@@ -25,6 +25,10 @@ def clock():
 def memory(clock):
     with Memory(embedder=HashEmbedder(), clock=clock) as opened:
         yield opened
+
+
+def failing_write(scope, work):
+    raise StoreBusy("the store is busy")
 
 
 def value(memory, name):
@@ -89,6 +93,36 @@ def test_a_context_that_is_asked_for_twice_counts_once(memory):
     chat.record("Again?", "Yes.")
 
     assert value(memory, "token_saving")[3] == 1
+
+
+def test_a_failed_append_keeps_the_measure_of_its_context_for_the_next_attempt(memory, monkeypatch):
+    chat = memory.conversation("c", user="ana")
+    chat.context("Hello?")
+    with monkeypatch.context() as patch:
+        patch.setattr(memory._pipeline.store, "write", failing_write)
+        with pytest.raises(StoreBusy):
+            chat.record("Hello?", "Hello!")
+    chat.record("Hello?", "Hello!")
+
+    assert value(memory, "token_saving")[3] == 1
+
+
+def test_an_erasure_during_a_failed_append_drops_the_measure_of_its_context(memory, monkeypatch):
+    chat = memory.conversation("c", user="ana")
+    chat.record("My sister Marta collects antique clocks.", "How lovely.")
+    chat.context("Who collects clocks?")
+
+    def erased_meanwhile(scope, work):
+        monkeypatch.undo()
+        memory.user("ana").erase()
+        failing_write(scope, work)
+
+    monkeypatch.setattr(memory._pipeline.store, "write", erased_meanwhile)
+    with pytest.raises(StoreBusy):
+        chat.record("Who collects clocks?", "Marta and her antique ones.")
+    chat.record("Who collects clocks?", "Marta and her antique ones.")
+
+    assert memory.metrics().measure("token_saving").n == 0
 
 
 def test_prefix_stability_is_the_median_run_of_replies_with_one_prefix(memory):

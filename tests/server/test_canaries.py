@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 import holdfast.llm
 from holdfast import Config, Memory
-from holdfast.llm.guarded import upstream_client
+from holdfast.llm.guarded_http import upstream_client
 from holdfast.llm.protocol import ModelError, Request
 from holdfast.llm.sealing import MASTER, keyring
 from holdfast.server.app import create_app

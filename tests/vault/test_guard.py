@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.errors import ConfigError, EndpointRefused
 from holdfast.llm.guard import METADATA, Allowed, Guard, inside, is_public
-from holdfast.llm.guarded import AddressRefused, guarded_client
+from holdfast.llm.guarded_http import AddressRefused, guarded_client
 from holdfast.secret import Secret
 
 PUBLIC = [

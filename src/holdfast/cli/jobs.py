@@ -31,7 +31,7 @@ def jobs(
         str | None, typer.Option("--retry", metavar="ID", help="Make a dead or cancelled job ready again.")
     ] = None,
     run: Annotated[
-        str | None, typer.Option("--run", metavar="ID", help="Make a job due now, whatever it waits for.")
+        str | None, typer.Option("--run", metavar="ID", help="Make a job due now that is waiting for a later time.")
     ] = None,
     cancel: Annotated[str | None, typer.Option("--cancel", metavar="ID", help="Keep a job from running.")] = None,
     user: Annotated[

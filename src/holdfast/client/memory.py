@@ -153,7 +153,7 @@ class Client:
         self._wire.do(Call("POST", f"/v1/jobs/{part(job_id)}/retry", RAW))
 
     def run_now(self, job_id: str) -> None:
-        """Make a job due at once; for operators."""
+        """Make a job due at once that is waiting for a later time; for operators."""
         self._wire.do(Call("POST", f"/v1/jobs/{part(job_id)}/run", RAW, again=True))
 
     def cancel(self, job_id: str) -> None:

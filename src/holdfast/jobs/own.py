@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from ..config import Config
 from ..errors import HoldfastError
 from ..llm import from_address
-from ..llm.address import Address, brought
 from ..llm.guard import Guard
 from ..llm.protocol import Answer, LanguageModel, ModelError, Request
+from ..llm.providers import Address, brought
 from ..llm.sealing import Keyring, keyring
 from ..store.protocol import Store
 from ..store.vault import SealedRow

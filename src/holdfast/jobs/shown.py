@@ -36,6 +36,7 @@ class Glimpse:
     prefix: str
     question: str
     recalled: tuple[str, ...]
+    erasures: int
 
 
 class Shown:
@@ -44,12 +45,14 @@ class Shown:
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self._waiting: dict[Place, Glimpse] = {}
+        self._erasures = 0
         self._lock = threading.Lock()
 
     def note(self, scope: Scope, strategy: str, sent: int, sha256: str, question: str, recalled: Sequence[str]) -> None:
         """A context was made for the scope's conversation just now."""
-        glimpse = Glimpse(self._now_ms(), strategy, sent, sha256[:PREFIX_DIGITS], question, tuple(recalled))
+        sizes = (self._now_ms(), strategy, sent, sha256[:PREFIX_DIGITS])
         with self._lock:
+            glimpse = Glimpse(*sizes, question, tuple(recalled), self._erasures)
             self._waiting.pop(_place(scope), None)
             self._waiting[_place(scope)] = glimpse
             while len(self._waiting) > MAX_WAITING:
@@ -64,9 +67,16 @@ class Shown:
             glimpse = self._waiting.pop(_place(scope), None)
         return None if glimpse is None else (reply, glimpse)
 
+    def restore(self, scope: Scope, taken: tuple[int, Glimpse] | None) -> None:
+        """Put back what was taken for a write that failed, unless a newer context or an erasure came in between."""
+        with self._lock:
+            if taken is not None and taken[1].erasures == self._erasures:
+                self._waiting.setdefault(_place(scope), taken[1])
+
     def forget(self) -> None:
         """Something was erased: no words of what was recalled may wait any longer."""
         with self._lock:
+            self._erasures += 1
             self._waiting.clear()
 
 

@@ -11,9 +11,8 @@ from typing import Any
 
 from ..config import Config
 from ..errors import ConfigError
-from .functions import Function, from_function
 from .protocol import Answer, BadAnswer, LanguageModel, ModelError, Request
-from .providers import from_address, model
+from .providers import Function, from_address, from_function, model
 
 __all__ = [
     "Answer",

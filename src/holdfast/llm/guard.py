@@ -3,7 +3,7 @@ Where somebody's own key may be sent: to public addresses, and to those private 
 
 An address of a user's or an org's own is theirs to choose, and the request leaves from the operator's network.
 So its text is read strictly, with no form that two readers could take for different hosts; and what a name stands
-for is looked at again when it is connected to (`holdfast.llm.guarded`), because a name can change its mind.
+for is looked at again when it is connected to (`holdfast.llm.guarded_http`), because a name can change its mind.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from ..errors import ConfigError, EndpointRefused
 
-Address: TypeAlias = IPv4Address | IPv6Address
+IPAddress: TypeAlias = IPv4Address | IPv6Address
 Resolve: TypeAlias = Callable[[str, int], Sequence[str]]
 """From a name and a port to every address that the name has now."""
 
@@ -94,7 +94,7 @@ class Allowed:
             hint="write localhost:11434, ollama.internal, 127.0.0.1 or 10.0.0.0/8",
         )
 
-    def holds(self, host: str, port: int, address: Address | None) -> bool:
+    def holds(self, host: str, port: int, address: IPAddress | None) -> bool:
         """Whether this entry means that host, or the network of that address."""
         if self.port not in (None, port):
             return False
@@ -153,7 +153,7 @@ class Guard:
             EndpointRefused: it is private and not allowed, or nobody's.
         """
         try:
-            address: Address = ip_address(told)
+            address: IPAddress = ip_address(told)
         except ValueError:
             raise EndpointRefused(f"{host} has an address that is none") from None
         inner = inside(address)
@@ -176,21 +176,21 @@ class Guard:
             raise OSError(f"{host} has no address")
         return found
 
-    def _literal(self, host: str, *, bracketed: bool) -> Address | None:
+    def _literal(self, host: str, *, bracketed: bool) -> IPAddress | None:
         """The address that *host* is, ``None`` for a name."""
         if not bracketed and not _is_number(host):
             if not all(map(_LABEL.fullmatch, host.split("."))):
                 raise EndpointRefused(f"{host!r} is no name of a host")
             return None
         try:
-            address: Address = ip_address(host)
+            address: IPAddress = ip_address(host)
         except ValueError:
             address = IPv4Address(0)
         if bracketed != (address.version == 6) or (address.version == 4 and str(address) != host):
             raise EndpointRefused(f"{host!r} is no address", hint="write an IPv4 address as four numbers")
         return address
 
-    def _public(self, host: str, port: int, address: Address | None) -> None:
+    def _public(self, host: str, port: int, address: IPAddress | None) -> None:
         named = host.split(".")
         local = len(named) < 2 or any(host == name or host.endswith(f".{name}") for name in _LOCAL_NAMES)
         if (address is not None and not is_public(address)) or (address is None and local):
@@ -207,7 +207,7 @@ def resolved(host: str, port: int) -> list[str]:
     return [str(found[4][0]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
-def inside(address: Address) -> Address:
+def inside(address: IPAddress) -> IPAddress:
     """The IPv4 address that an IPv6 address wraps, or the address itself."""
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
@@ -221,7 +221,7 @@ def inside(address: Address) -> Address:
     return address
 
 
-def is_public(address: Address) -> bool:
+def is_public(address: IPAddress) -> bool:
     """Whether the whole internet reaches this address, and nobody nearer does."""
     wrapped = inside(address)
     if wrapped != address and (not isinstance(address, IPv6Address) or address not in _NAT64):

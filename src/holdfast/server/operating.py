@@ -111,7 +111,7 @@ def jobs_retry(asked: Asked, job_id: str) -> None:
 
 @table.add("POST", "/v1/jobs/{job_id}/run", OPERATOR, status_code=204)
 def jobs_run(asked: Asked, job_id: str) -> None:
-    """Make a job due at once, whatever it waits for."""
+    """Make a job due at once that is waiting for a later time."""
     asked.memory.run_now(job_id)
 
 

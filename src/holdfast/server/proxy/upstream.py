@@ -18,7 +18,7 @@ import anyio
 import httpx2
 
 from ...errors import BadInput
-from ...llm.guarded import upstream_client
+from ...llm.guarded_http import upstream_client
 from ...memory import Memory
 from ...secret import Upstream as BroughtUpstream
 from ..settings import ServerSettings
