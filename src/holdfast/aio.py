@@ -270,18 +270,18 @@ class AsyncMemory:
         Make a dead or cancelled job ready again.
 
         Raises:
-            NotFound: no such job waits for that.
+            NotFound: no dead or cancelled job has this id.
         """
         await asyncio.to_thread(self._sync.retry, job_id)
 
     async def run_now(self, job_id: str) -> None:
         """
-        Make a job due at once: one that waits for a later time is put forward, a dead or cancelled one is ready again.
+        Make a job due at once that is waiting for a later time.
 
-        Threads of this process, or the next `digest`, take it up.
+        Threads of this process, or the next `digest`, take it up.  For a dead or cancelled job use `retry`.
 
         Raises:
-            NotFound: no such job waits for that.
+            NotFound: no job with this id is waiting.
         """
         await asyncio.to_thread(self._sync.run_now, job_id)
 

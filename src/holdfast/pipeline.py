@@ -51,8 +51,8 @@ from .jobs.usage import counted, record, tell_tokens
 from .jobs.uses import Uses
 from .jobs.worker import Workers, drain
 from .llm import from_address
+from .llm.addresses import Address
 from .llm.protocol import LanguageModel
-from .llm.providers import Address
 from .privacy.byhand import ByHand
 from .privacy.choices import Choices, state_of
 from .privacy.erasing import Eraser, one_message, rewritten

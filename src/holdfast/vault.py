@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from .clock import from_ms
 from .errors import BadInput, NotFound
-from .llm.providers import brought
+from .llm.addresses import address_for_key
 from .llm.sealing import Keyring, Master
 from .pipeline import Pipeline
 from .scope import checked_name
@@ -59,7 +59,7 @@ class Vault:
         org, name, own = checked_name("org", org), _user(user), self._pipeline.own
         before = next((row for row in self._pipeline.store.provider_keys(org, name) if row.provider == provider), None)
         given = self._key_of(before) if key is None else key if isinstance(key, Secret) else Secret(key)
-        address = brought(provider, model, base_url, given, own.guard)
+        address = address_for_key(provider, model, base_url, given, own.guard)
         if key is None and before is not None and address.base_url != before.base_url:
             hint = "give the key again with the new address"
             raise BadInput("a key belongs to the address that it was set for", hint=hint)

@@ -22,7 +22,7 @@ class Local:
     """Asks a server; what it answers is no use to anybody, and that is fine here."""
 
     name = "local:model"
-    pace_key = "a provider, an address and a key"
+    rate_limit_key = "a provider, an address and a key"
 
     def __init__(self, url: str) -> None:
         self.url = url

@@ -10,7 +10,7 @@ import pytest
 from holdfast import Config, Memory
 from holdfast.errors import ConfigError
 from holdfast.llm import Answer, ModelError, Request, model, model_of
-from holdfast.llm.providers import PROVIDERS, located
+from holdfast.llm.addresses import PROVIDERS, find_address
 from holdfast.testing.modelserver import ModelServer
 
 ASKED = Request(layer="facts", system="Read.", text="I moved.", prompt="abc")
@@ -110,7 +110,7 @@ def test_what_cannot_be_a_model_is_refused_with_the_fix(llm, said):
 def test_ollama_is_found_where_its_own_variable_says(monkeypatch, given, url):
     monkeypatch.setenv("OLLAMA_HOST", given)
 
-    assert located("ollama:llama3.2").base_url == url
+    assert find_address("ollama:llama3.2").base_url == url
 
 
 def test_ollama_is_asked_like_any_compatible_server(monkeypatch):
@@ -129,9 +129,9 @@ def test_ollama_is_asked_like_any_compatible_server(monkeypatch):
 def test_the_key_of_openai_is_sent_to_no_other_server(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "the key")
 
-    assert located("openai:gpt-5-mini").api_key == "the key"
-    assert located("openai:qwen3", base_url="http://gpu/v1").api_key is None
-    assert located("openai:qwen3", base_url="http://gpu/v1", api_key="other").api_key == "other"
+    assert find_address("openai:gpt-5-mini").api_key == "the key"
+    assert find_address("openai:qwen3", base_url="http://gpu/v1").api_key is None
+    assert find_address("openai:qwen3", base_url="http://gpu/v1", api_key="other").api_key == "other"
 
 
 def test_no_text_of_a_model_holds_its_key():

@@ -77,7 +77,7 @@ def test_own_words_replace_what_to_do_and_nothing_else():
         ("Read the facts.\n\n# Facts\n", "must begin"),
         ("# Facts\n", "must begin"),
         (SOURCE.replace("## Answer", "## Anwser"), "'Anwser' is unknown"),
-        (SOURCE + "\n## Answer\n", "'Answer' is unknown or stands twice"),
+        (SOURCE + "\n## Answer\n", "'Answer' is unknown or repeated"),
         (SOURCE.replace("```csv\nhome,lives_in,Porto,0.95\n```", ""), "'A move' must have two fenced blocks, it has 1"),
     ],
 )

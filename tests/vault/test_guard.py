@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from holdfast.errors import ConfigError, EndpointRefused
-from holdfast.llm.guard import METADATA, Allowed, Guard, inside, is_public
+from holdfast.llm.guard import METADATA, Allowed, Guard, is_public, unwrapped
 from holdfast.llm.guarded_http import AddressRefused, guarded_client
 from holdfast.secret import Secret
 
@@ -202,7 +202,7 @@ def test_only_the_open_internet_is_public():
     public = ["8.8.8.8", "1.1.1.1", "2606:4700:4700::1111", "64:ff9b::808:808"]
     assert all(is_public(ip_address(text)) for text in public)
     assert not any(is_public(address) for address in METADATA)
-    assert inside(ip_address("64:ff9b::7f00:1")) == ip_address("127.0.0.1")
+    assert unwrapped(ip_address("64:ff9b::7f00:1")) == ip_address("127.0.0.1")
 
 
 # -- at the socket ----------------------------------------------------------------------------------------------------

@@ -97,7 +97,7 @@ def _about(made: LanguageModel, base_url: str | None) -> dict[str, str | None]:
     address: Any = getattr(made, "address", None)
     if address is None:
         return {"model": made.name, "address": "a function of yours", "key": None}
-    provider: Any = import_module("holdfast.llm.providers").PROVIDERS[address.provider]
+    provider: Any = import_module("holdfast.llm.addresses").PROVIDERS[address.provider]
     names = (models.KEY,) if base_url else provider.keys
     key = next((f"from {name}" for name in names if os.environ.get(name)), "none")
     return {"model": made.name, "address": address.base_url or f"{address.provider}'s own", "key": key}

@@ -78,7 +78,7 @@ def named(llm: str | None, base_url: str | None) -> LanguageModel | None:
         return None
     where, _, function = llm.rpartition(":")
     if where.endswith(".py"):
-        from_function: Any = _engine("llm.providers").from_function
+        from_function: Any = _engine("llm").from_function
         made: LanguageModel = from_function(_function(Path(where), function))
         return made
     try:

@@ -621,7 +621,7 @@ class AsyncClient:
         await self._wire.do(Call("POST", f"/v1/jobs/{part(job_id)}/retry", RAW))
 
     async def run_now(self, job_id: str) -> None:
-        """Make a job due at once; for operators."""
+        """Make a job due at once that is waiting for a later time; for operators."""
         await self._wire.do(Call("POST", f"/v1/jobs/{part(job_id)}/run", RAW, again=True))
 
     async def cancel(self, job_id: str) -> None:

@@ -13,7 +13,7 @@ from hashlib import sha256
 
 from ..config import Config
 from ..errors import ConfigError
-from ..llm.protocol import Answer, BadAnswer, LanguageModel, ModelError, Paced, Priced, Request
+from ..llm.protocol import Answer, BadAnswer, KeyLimited, LanguageModel, ModelError, Priced, Request
 from ..observing import Observed
 from ..scope import Scope
 from ..store.protocol import Store
@@ -49,7 +49,7 @@ class Asking:
             hint = f'name it: Config(prices={{"{name}": Price(input=…, output=…)}}), or set tokens_per_day'
             raise ConfigError(f"a budget in dollars needs the price of {name}, which is not known", hint=hint)
         object.__setattr__(self, "gate", Gate(self.store, self.config, self.model.name))
-        key = self.model.pace_key if isinstance(self.model, Paced) else self.model.name
+        key = self.model.rate_limit_key if isinstance(self.model, KeyLimited) else self.model.name
         pace_id = sha256(key.encode()).hexdigest()[:32]
         object.__setattr__(self, "pace", Pace(self.store, self.config, pace_id, self.now_ms))
 

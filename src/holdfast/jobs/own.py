@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from ..config import Config
 from ..errors import HoldfastError
 from ..llm import from_address
+from ..llm.addresses import Address, address_for_key
 from ..llm.guard import Guard
 from ..llm.protocol import Answer, LanguageModel, ModelError, Request
-from ..llm.providers import Address, brought
 from ..llm.sealing import Keyring, keyring
 from ..store.protocol import Store
 from ..store.vault import SealedRow
@@ -111,7 +111,9 @@ class OwnModels:
             ConfigError: what the environment gives for a master key is none.
         """
         key = self.keyring().open(row.master, row.sealed, row.bound)
-        return brought(row.provider, row.model, row.base_url, key, self.guard, self._config.prompt_cache_retention)
+        return address_for_key(
+            row.provider, row.model, row.base_url, key, self.guard, self._config.prompt_cache_retention
+        )
 
     def model(self, row: SealedRow) -> LanguageModel:
         """The model of a row; one that says why it cannot be asked when that is so."""

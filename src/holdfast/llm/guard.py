@@ -1,9 +1,9 @@
 """
-Where somebody's own key may be sent: to public addresses, and to those private ones that the operator allows.
+The guard against requests to private networks: endpoints of users are public, or allowed by the operator.
 
-An address of a user's or an org's own is theirs to choose, and the request leaves from the operator's network.
-So its text is read strictly, with no form that two readers could take for different hosts; and what a name stands
-for is looked at again when it is connected to (`holdfast.llm.guarded_http`), because a name can change its mind.
+A user or an organization chooses the address, and the request leaves from the operator's network.  So the URL is
+parsed strictly, with no form that two parsers could read differently, and the addresses of a name are checked again
+when it is connected to (`holdfast.llm.guarded_http`), because a name can resolve to another address later.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..errors import ConfigError, EndpointRefused
 
 IPAddress: TypeAlias = IPv4Address | IPv6Address
 Resolve: TypeAlias = Callable[[str, int], Sequence[str]]
-"""From a name and a port to every address that the name has now."""
+"""Resolves a name and a port to every address that the name has now."""
 
 _URL = re.compile(
     r"(?P<scheme>https?)://(?P<host>[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252})|\[[0-9A-Fa-f:.]{2,45}\])"
@@ -30,7 +30,7 @@ _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _LOCAL_NAMES = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "home.arpa", "localdomain")
 
-# What machines of a cloud are asked for their own credentials; nobody serves a model there.
+# Addresses at which cloud machines hand out their credentials; no model is served there.
 METADATA = frozenset(
     map(
         ip_address,
@@ -53,7 +53,7 @@ _LEAST_PORT = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A base address that was read: ``url`` without a slash at its end; ``host`` in lower case, without brackets."""
+    """A parsed base URL: ``url`` without a slash at its end; ``host`` in lower case, without brackets."""
 
     url: str
     scheme: str
@@ -63,7 +63,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """One private host or network that may be asked: of any port when ``port`` is ``None``."""
+    """A private host or network that the operator allows, with any port when ``port`` is ``None``."""
 
     host: str | None
     network: tuple[int, int, int] | None
@@ -72,7 +72,7 @@ class Allowed:
     @classmethod
     def of(cls, text: str) -> Allowed:
         """
-        ``localhost:11434``, ``ollama.internal``, ``127.0.0.1``, ``[::1]:8000`` or ``10.0.0.0/8``.
+        Parse ``localhost:11434``, ``ollama.internal``, ``127.0.0.1``, ``[::1]:8000`` or ``10.0.0.0/8``.
 
         Raises:
             ConfigError: it is none of these.
@@ -94,8 +94,8 @@ class Allowed:
             hint="write localhost:11434, ollama.internal, 127.0.0.1 or 10.0.0.0/8",
         )
 
-    def holds(self, host: str, port: int, address: IPAddress | None) -> bool:
-        """Whether this entry means that host, or the network of that address."""
+    def covers(self, host: str, port: int, address: IPAddress | None) -> bool:
+        """Whether this entry allows the host, or the network of its address."""
         if self.port not in (None, port):
             return False
         if self.network is None:
@@ -106,7 +106,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What may be connected to; ``resolve`` asks the system's resolver unless a test gives another."""
+    """The check of where a brought key may be sent; ``resolve`` is the system's resolver, or a test's."""
 
     allowed: tuple[Allowed, ...] = ()
     resolve: Resolve = lambda host, port: resolved(host, port)
@@ -114,19 +114,19 @@ class Guard:
     @classmethod
     def of(cls, allowed: Sequence[str]) -> Guard:
         """
-        The guard that lets these private hosts and networks pass; see `Allowed.of`.
+        Build the guard that allows these private hosts and networks; see `Allowed.of`.
 
         Raises:
-            ConfigError: one of them is neither.
+            ConfigError: one of them is neither a host nor a network.
         """
         return cls(tuple(Allowed.of(text) for text in allowed))
 
     def endpoint(self, url: str) -> Endpoint:
         """
-        *url* as a base address for a key of somebody's own; nothing is looked up.
+        Parse *url* as the base URL for a brought key; nothing is resolved.
 
         Raises:
-            EndpointRefused: it can be read in two ways, is not of the web, or is private and not allowed.
+            EndpointRefused: it is ambiguous, not http(s), or private and not allowed.
         """
         found = _URL.fullmatch(url)
         if found is None or any(part in (".", "..") for part in found["path"].split("/")):
@@ -135,8 +135,8 @@ class Guard:
         scheme, host = found["scheme"], found["host"].strip("[]").lower()
         port = int(found["port"] or (443 if scheme == "https" else 80))
         address = self._literal(host, bracketed=found["host"].startswith("["))
-        inner = None if address is None else inside(address)
-        local = inner not in METADATA and any(entry.holds(host, port, inner) for entry in self.allowed)
+        inner = None if address is None else unwrapped(address)
+        local = inner not in METADATA and any(entry.covers(host, port, inner) for entry in self.allowed)
         if scheme == "http" and not local:
             raise EndpointRefused("a key is sent over https only", hint=_HINT)
         if not local:
@@ -145,39 +145,39 @@ class Guard:
             raise EndpointRefused(f"there is no port {port}")
         return Endpoint(url.rstrip("/"), scheme, host, port)
 
-    def check(self, host: str, port: int, told: str) -> str:
+    def check(self, host: str, port: int, resolved_to: str) -> str:
         """
-        *told*, an address that *host* has now, when it may be connected to.
+        Return *resolved_to*, an address of *host*, when it may be connected to.
 
         Raises:
-            EndpointRefused: it is private and not allowed, or nobody's.
+            EndpointRefused: it is private and not allowed, or no address.
         """
         try:
-            address: IPAddress = ip_address(told)
+            address: IPAddress = ip_address(resolved_to)
         except ValueError:
             raise EndpointRefused(f"{host} has an address that is none") from None
-        inner = inside(address)
+        inner = unwrapped(address)
         if inner in METADATA:
             raise EndpointRefused(f"{host} stands for an address that gives out credentials of this machine")
-        if is_public(address) or any(entry.holds(host, port, inner) for entry in self.allowed):
+        if is_public(address) or any(entry.covers(host, port, inner) for entry in self.allowed):
             return str(address)
         raise EndpointRefused(f"{host} stands for a private address", hint=_HINT)
 
     def addresses(self, host: str, port: int) -> list[str]:
         """
-        What *host* stands for now, every address of it looked at; one that may not be used spoils them all.
+        Return the addresses of *host*, all of them checked; one refused address refuses the host.
 
         Raises:
             EndpointRefused: see `check`.
             OSError: the name is not known.
         """
-        found = [self.check(host, port, told) for told in dict.fromkeys(self.resolve(host, port))]
+        found = [self.check(host, port, address) for address in dict.fromkeys(self.resolve(host, port))]
         if not found:
             raise OSError(f"{host} has no address")
         return found
 
     def _literal(self, host: str, *, bracketed: bool) -> IPAddress | None:
-        """The address that *host* is, ``None`` for a name."""
+        """Return the IP address that *host* spells, or ``None`` for a name."""
         if not bracketed and not _is_number(host):
             if not all(map(_LABEL.fullmatch, host.split("."))):
                 raise EndpointRefused(f"{host!r} is no name of a host")
@@ -203,12 +203,12 @@ _HINT = "the operator allows private hosts and networks with Config.allow_privat
 
 
 def resolved(host: str, port: int) -> list[str]:
-    """The addresses of a host, by the system's resolver."""
+    """Resolve a host with the system's resolver."""
     return [str(found[4][0]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
-def inside(address: IPAddress) -> IPAddress:
-    """The IPv4 address that an IPv6 address wraps, or the address itself."""
+def unwrapped(address: IPAddress) -> IPAddress:
+    """Return the IPv4 address that an IPv6 address wraps, or the address itself."""
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
             return address.ipv4_mapped
@@ -216,16 +216,16 @@ def inside(address: IPAddress) -> IPAddress:
             return IPv4Address(int(address) & 0xFFFF_FFFF)
         if address.sixtofour is not None:
             return address.sixtofour
-        if int(address) >> 32 == 0 and int(address) > 1:  # ::127.0.0.1, as it was written once
+        if int(address) >> 32 == 0 and int(address) > 1:  # ::127.0.0.1, a deprecated form
             return IPv4Address(int(address) & 0xFFFF_FFFF)
     return address
 
 
 def is_public(address: IPAddress) -> bool:
-    """Whether the whole internet reaches this address, and nobody nearer does."""
-    wrapped = inside(address)
+    """Whether this address belongs to the public internet."""
+    wrapped = unwrapped(address)
     if wrapped != address and (not isinstance(address, IPv6Address) or address not in _NAT64):
-        return False  # mapped, 6to4, compatible: nobody who means well writes these
+        return False  # mapped, 6to4, compatible: only attackers write these
     if wrapped in METADATA or any(wrapped.version == net.version and wrapped in net for net in _NEVER_PUBLIC):
         return False
     if isinstance(wrapped, IPv6Address) and (wrapped not in _UNICAST or wrapped.scope_id is not None):
@@ -234,7 +234,7 @@ def is_public(address: IPAddress) -> bool:
 
 
 def _is_number(host: str) -> bool:
-    """Whether a browser or a C library would take *host* for an IPv4 address in one of its many forms."""
+    """Whether a browser or a C library would read *host* as an IPv4 address in one of its many forms."""
     return _NUMBER.fullmatch(host.rstrip(".").rsplit(".", 1)[-1]) is not None
 
 

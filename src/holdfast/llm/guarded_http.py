@@ -1,9 +1,8 @@
 """
-The connection that the guard watches: to an address that was looked at, and to no other.
+HTTP connections that reach only addresses that the guard has checked.
 
-Between looking a name up and connecting to it nothing looks it up again: the socket gets the address itself, while
-the certificate and the ``Host`` are checked and sent for the name.  No proxy of the environment is used, no redirect
-is followed, and nothing is sent beside the one origin and the one key.
+A name is resolved once: the socket connects to the checked address, while the certificate and the ``Host`` are those of
+the name.  No proxy of the environment is used, no redirect is followed, and there is one origin and one key.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from ..errors import EndpointRefused
 from ..secret import Secret, Upstream
 from .guard import Endpoint, Guard
 
-# How each provider takes its key: header and what stands before the key.
+# The header of each provider's key, and the prefix of its value.
 KEY_HEADERS = {"anthropic": ("x-api-key", ""), "google": ("x-goog-api-key", "")}
 BEARER = ("authorization", "Bearer ")
-# What a request may carry.  SDKs add headers that the operator's environment names, with keys of the operator's own.
+# The headers that a request may carry.  SDKs add others from the operator's environment, with the operator's keys.
 _SENT = frozenset(
     "accept accept-encoding connection content-encoding content-length content-type host transfer-encoding user-agent "
     "anthropic-beta anthropic-version idempotency-key openai-beta x-client-request-id x-goog-api-client "
@@ -32,11 +31,11 @@ _SENT = frozenset(
 
 
 class AddressRefused(httpcore2.ConnectError):
-    """The guard lets nobody connect there."""
+    """The guard refuses the address."""
 
 
 class _Backend(httpcore2.AnyIOBackend):
-    """Connects to what the guard has looked at."""
+    """A network backend that connects to checked addresses only."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -51,7 +50,7 @@ class _Backend(httpcore2.AnyIOBackend):
     ) -> httpcore2.AsyncNetworkStream:
         """
         Raises:
-            AddressRefused: the name stands for an address that may not be used.
+            AddressRefused: the name resolves to an address that may not be used.
         """
         until = None if timeout is None else asyncio.get_running_loop().time() + timeout
         try:
@@ -71,12 +70,12 @@ class _Backend(httpcore2.AnyIOBackend):
                 if number == len(found):
                     raise
                 continue
-            await self._look_again(stream, host, port)
+            await self._check_peer(stream, host, port)
             return stream
         raise httpcore2.ConnectError("the name has no address")
 
-    async def _look_again(self, stream: httpcore2.AsyncNetworkStream, host: str, port: int) -> None:
-        """Ask the socket itself whom it reached."""
+    async def _check_peer(self, stream: httpcore2.AsyncNetworkStream, host: str, port: int) -> None:
+        """Check the address that the socket really reached."""
         try:
             self._guard.check(host, port, str(stream.get_extra_info("server_addr")[0]))
         except EndpointRefused as error:
@@ -92,7 +91,7 @@ class _Backend(httpcore2.AnyIOBackend):
 
 
 class GuardedTransport(httpx2.AsyncHTTPTransport):
-    """Requests to one origin, with one key, over connections that the guard watches."""
+    """A transport to one origin, with one key, over checked connections."""
 
     def __init__(
         self, endpoint: Endpoint, guard: Guard, provider: str, key: Secret, *, verify: ssl.SSLContext | None = None
@@ -122,17 +121,17 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
 
 
 def guarded_client(endpoint: Endpoint, guard: Guard, provider: str, key: Secret, **options: Any) -> httpx2.AsyncClient:
-    """A client for one endpoint and one key; *options* go to `httpx2.AsyncClient`."""
+    """Return a client for one endpoint and one key; *options* go to `httpx2.AsyncClient`."""
     transport = GuardedTransport(endpoint, guard, provider, key)
     return httpx2.AsyncClient(transport=transport, trust_env=False, follow_redirects=False, **options)
 
 
 def upstream_client(upstream: Upstream, allowed: Sequence[str], **options: Any) -> httpx2.AsyncClient:
     """
-    A client for what `Memory.vault` told; *allowed* is ``Config.allow_private_endpoints``.
+    Return a client for an upstream of `Memory.vault`; *allowed* is ``Config.allow_private_endpoints``.
 
     Raises:
-        EndpointRefused: the operator allows the address no longer.
+        EndpointRefused: the operator no longer allows the address.
     """
     guard = Guard.of(allowed)
     return guarded_client(guard.endpoint(upstream.base_url), guard, upstream.provider, upstream.key, **options)

@@ -1,9 +1,8 @@
 """
-What Holdfast asks of a language model: one request, one answer, in plain text.
+The protocol of a language model: one request, one answer, in plain text.
 
-Anything with a ``name`` and an ``ask`` is a model: the providers in ``providers.py``, a fake in a
-test, a function of the caller's own.  A model is called outside every transaction and may be called
-from several threads at once.
+Anything with a ``name`` and an ``ask`` is a model: a provider's in `holdfast.llm.remote`, a fake in a test, a function.
+A model is called outside every transaction and may be called from several threads at once.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from ..errors import HoldfastError
 
-# What a call is made for; usage is counted by it.
+# The purpose of a call; usage is counted by it.
 Layer = Literal[
     "facts", "chunk_summary", "episodes", "meta_summary", "rolling_summary", "combined", "statements", "chat"
 ]
@@ -25,10 +24,10 @@ class Request:
     """
     One call of a model.
 
-    ``system`` holds our instructions, ``text`` the users's words as data; the two are never mixed.
-    ``prompt`` is the digest of the instructions, which every row that they wrote names.
-    ``cache_key`` is stable for the same chat and range; "" sends none.  ``before`` are the turns of a chat before
-    *text*, oldest first: (``user`` or ``assistant``, what was said).
+    ``system`` holds our instructions, ``text`` the words of users as data; the two are never mixed.
+    ``prompt`` is the digest of the instructions; every row written from the answer names it.
+    ``cache_key`` is stable for the same chat and range; "" sends none.  ``before`` are the earlier turns of a chat,
+    oldest first: (``user`` or ``assistant``, content).
     """
 
     layer: Layer
@@ -45,9 +44,9 @@ class Request:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """
-    What came back; token counts are the provider's own, or estimates when ``estimated``.
+    An answer with its token counts: the provider's own, or estimates when ``estimated``.
 
-    ``cached_tokens`` are those of the input that the provider still knew.  ``cost`` is in US dollars, ``None``
+    ``cached_tokens`` are the input tokens that the provider had cached.  ``cost`` is in US dollars, ``None``
     when the price is not known.
     """
 
@@ -63,18 +62,18 @@ class Answer:
 
 @runtime_checkable
 class LanguageModel(Protocol):
-    """A model that can be asked."""
+    """A model that answers requests."""
 
     @property
     def name(self) -> str:
-        """Provider and model, as every row that it wrote will say: ``openai:gpt-5-mini``."""
+        """Provider and model, as every row written from an answer says: ``openai:gpt-5-mini``."""
 
     def ask(self, request: Request) -> Answer:
         """
         Answer one request.
 
         Raises:
-            ModelError: nothing usable came back; it says whether trying again can help.
+            ModelError: there is no usable answer; it says whether a retry can help.
         """
 
 
@@ -83,16 +82,16 @@ class Priced(Protocol):
     """A model that knows its price."""
 
     def price(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float | None:
-        """What so many tokens cost in US dollars; ``None`` when that is not known."""
+        """Return the price of a call in US dollars; ``None`` when it is not known."""
 
 
 @runtime_checkable
-class Paced(Protocol):
-    """A model that is asked with a key, whose limits it shares with others of the same key."""
+class KeyLimited(Protocol):
+    """A model whose rate limit belongs to its key, and is shared with other models of that key."""
 
     @property
-    def pace_key(self) -> str:
-        """The provider, its address and the key, in one text that is never shown or stored, only its digest."""
+    def rate_limit_key(self) -> str:
+        """The provider, its address and the key as one text; only its digest is stored, and it is never shown."""
 
 
 @runtime_checkable
@@ -100,15 +99,15 @@ class Closable(Protocol):
     """A model that holds connections."""
 
     def close(self) -> None:
-        """Let go of them."""
+        """Close the connections."""
 
 
 class ModelError(HoldfastError):
     """
-    A model gave no answer: refused connection, time-out, a limit, a server's fault, a wrong key.
+    A call without an answer: refused connection, time-out, rate limit, server error, wrong key.
 
     ``transient``: the same call may work later, not before ``retry_after_s`` when that is given.
-    ``setup``: no call can work until somebody changes something: the key, the credit, the name of the model.
+    ``setup``: no call can work until the key, the credit or the name of the model is changed.
     """
 
     code = "model"
@@ -128,13 +127,13 @@ class ModelError(HoldfastError):
 
 class BadAnswer(ModelError):
     """
-    A model answered, and nothing of it can be used: a refusal, an empty text, another form than was asked for.
+    An answer that cannot be used: a refusal, an empty text, or not in the requested format.
 
-    The job that asked fails with this as its reason and is run again; ``finish`` says how the answer ended.
+    The job fails with this as its reason and is run again; ``finish`` says how the answer ended.
     """
 
     code = "bad-answer"
 
     def __init__(self, message: str, *, hint: str = "", finish: Finish = "stop") -> None:
-        super().__init__(message, hint=hint or "it is asked again; jobs() shows what was put aside")
+        super().__init__(message, hint=hint or "it is tried again; jobs() shows jobs that failed for good")
         self.finish = finish

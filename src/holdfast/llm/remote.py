@@ -1,7 +1,7 @@
 """
-Models of providers, through pydantic-ai: one request, one answer, every fault translated.
+Models of providers, called through pydantic-ai, with every failure translated to a `ModelError`.
 
-Nothing is tried again here: the job queue does that, and knows when.  No error carries the key, the prompt
+Nothing is retried here: the job queue does that.  No error carries the key, the prompt
 or the provider's words, which may quote the prompt.
 """
 
@@ -30,14 +30,14 @@ from pydantic_ai.settings import ModelSettings
 from ..errors import ConfigError
 from ..secret import Secret
 from ..text.tokens import count_tokens
+from .addresses import Address
 from .guarded_http import AddressRefused, guarded_client
 from .protocol import Answer, Finish, ModelError, Request
-from .providers import Address
 
-# A model that cannot but think first gets room for that on top of what it may answer.
+# Tokens for thinking, on top of the answer, for models that cannot answer without it.
 THINKING_TOKENS = 4096
 CONNECT_TIMEOUT_S = 10.0
-# What a server may refuse to be told, by its own word for it, and our settings that go then.
+# Options that a server may refuse, by its own name, and the settings to leave out then.
 OPTIONS: dict[str, tuple[str, ...]] = {
     "temperature": ("temperature",),
     "prompt_cache_retention": ("openai_prompt_cache_retention",),
@@ -51,15 +51,15 @@ MAX_CACHE_KEY = 64
 
 
 class RemoteModel:
-    """One model of a provider; asked from any thread, several at once."""
+    """A model of a provider; several threads may call it at once."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
-        self._loop = Loop(f"holdfast-{address.provider}")
+        self._loop = EventLoopThread(f"holdfast-{address.provider}")
         self._lock = threading.Lock()
         self._open: tuple[Model, httpx2.AsyncClient] | None = None
         self._refused: frozenset[str] = frozenset()
-        self._connected()  # an option that cannot be used is told at once
+        self._connected()  # raise at once for an option that cannot be used
         self._finalizer = weakref.finalize(self, self._loop.stop)
 
     @property
@@ -68,24 +68,24 @@ class RemoteModel:
         return self.address.name
 
     @property
-    def pace_key(self) -> str:
-        """See `Paced`; limits are of the key, whichever model is asked with it."""
+    def rate_limit_key(self) -> str:
+        """The provider, its address and the key: a rate limit holds for a key, whichever model is called with it."""
         return "\0".join((self.address.provider, self.address.base_url or "", self.address.api_key or ""))
 
     def __repr__(self) -> str:
         return f"RemoteModel({self.name!r})"
 
     def ask(self, request: Request) -> Answer:
-        """See `LanguageModel`; what the server refuses to be told beside the prompt is left out from then on."""
+        """Send one request; options that the server refuses are left out from then on."""
         start = time.monotonic()
         while True:
             left_s = max(0.01, request.timeout_s - (time.monotonic() - start))
-            answer = self._asked(replace(request, timeout_s=left_s), request.timeout_s)
+            answer = self._attempt(replace(request, timeout_s=left_s), request.timeout_s)
             if answer is not None:
                 return answer
 
-    def _asked(self, request: Request, timeout_s: float) -> Answer | None:
-        """The answer; ``None`` where asking again without an option may bring one."""
+    def _attempt(self, request: Request, timeout_s: float) -> Answer | None:
+        """Return the answer, or ``None`` when the call is worth repeating without a refused option."""
         model, client = self._connected()
         failure: ModelError
         try:
@@ -102,7 +102,7 @@ class RemoteModel:
             TypeError,
             LookupError,
             AttributeError,
-        ) as error:  # whatever a reader trips over
+        ) as error:  # any failure to read the response
             failure = ModelError(
                 f"{self.name} sent what is no answer ({type(error).__name__})", hint="it is tried again"
             )
@@ -113,7 +113,7 @@ class RemoteModel:
         raise failure  # out here it does not carry the other error, which may quote the prompt
 
     def price(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float | None:
-        """See `Priced`; by the table of the package genai-prices, and nothing for a model on one's own machine."""
+        """Return the price in US dollars by the table of genai-prices; 0 for a local model, ``None`` when unknown."""
         if self.address.local:
             return 0.0
         if self.address.compatible:
@@ -121,7 +121,7 @@ class RemoteModel:
         used = Usage(input_tokens=input_tokens, output_tokens=output_tokens, cache_read_tokens=cached_tokens)
         try:
             return float(calc_price(used, self.address.model, provider_id=self.address.provider).total_price)
-        except (LookupError, ValueError):  # nobody knows the model, or no count of it can be true
+        except (LookupError, ValueError):  # an unknown model, or an impossible count
             return None
 
     def close(self) -> None:
@@ -131,7 +131,7 @@ class RemoteModel:
             self._open = None
 
     def _leaves_out(self, error: ai.ModelAPIError) -> bool:
-        """Whether the server refused an option that it can be asked without."""
+        """Note an option that the server refused, and return whether the call can be repeated without it."""
         said = (
             str(error.body).lower() if isinstance(error, ai.ModelHTTPError) and error.status_code in (400, 422) else ""
         )
@@ -153,11 +153,11 @@ class RemoteModel:
 
 
 class AnswerTooLong(httpx2.ReadError):
-    """The provider sent more than anybody asked for; what is left of it is not read."""
+    """The response is larger than the limit; the rest is not read."""
 
 
-class _Counted(httpx2.AsyncByteStream):
-    """A body that is read, and unpacked where it is packed, up to a limit."""
+class _LimitedStream(httpx2.AsyncByteStream):
+    """A response body that is read and unpacked up to a limit."""
 
     def __init__(self, body: Any, limit: int, *, packed: bool) -> None:
         self._body, self._limit, self._packed = body, limit, packed
@@ -181,20 +181,20 @@ class _Counted(httpx2.AsyncByteStream):
 def _client(address: Address) -> httpx2.AsyncClient:
     limit = address.max_answer_bytes
 
-    async def counted(response: httpx2.Response) -> None:
+    async def limit_size(response: httpx2.Response) -> None:
         packing = response.headers.pop("content-encoding", "identity").strip().lower()
         if packing not in ("identity", "gzip", "deflate", ""):
-            raise httpx2.ReadError("the answer is packed in a way that nobody asked for")
-        response.stream = _Counted(response.stream, limit, packed=packing in ("gzip", "deflate"))
+            raise httpx2.ReadError("the answer has an encoding that was not requested")
+        response.stream = _LimitedStream(response.stream, limit, packed=packing in ("gzip", "deflate"))
 
     options: dict[str, Any] = {
         "timeout": httpx2.Timeout(600, connect=CONNECT_TIMEOUT_S),
         "headers": {"Accept-Encoding": "identity"},
-        "event_hooks": {"response": [counted]},
+        "event_hooks": {"response": [limit_size]},
     }
-    if address.way is None:
+    if address.guarded is None:
         return httpx2.AsyncClient(**options)
-    return guarded_client(*address.way, address.provider, Secret(address.api_key or ""), **options)
+    return guarded_client(*address.guarded, address.provider, Secret(address.api_key or ""), **options)
 
 
 def _connect(address: Address, refused: frozenset[str]) -> tuple[Model, httpx2.AsyncClient]:
@@ -268,14 +268,14 @@ def _settings(model: Model, address: Address, request: Request) -> ModelSettings
         "max_retries": 0,
         "thinking": False,
     }
-    if _takes_temperature(profile):
+    if _accepts_temperature(profile):
         settings["temperature"] = request.temperature
     if request.cache_key:
         settings |= _caching(profile, address, request.cache_key)
     return settings  # type: ignore[return-value]
 
 
-def _takes_temperature(profile: dict[str, Any]) -> bool:
+def _accepts_temperature(profile: dict[str, Any]) -> bool:
     if profile.get("anthropic_disallows_sampling_settings"):
         return False
     if not profile.get("openai_supports_reasoning"):
@@ -286,7 +286,7 @@ def _takes_temperature(profile: dict[str, Any]) -> bool:
 
 
 def _caching(profile: dict[str, Any], address: Address, key: str) -> dict[str, Any]:
-    """What to send so that an equal beginning is paid for once; nothing where the provider takes nothing."""
+    """Return the settings by which the provider caches an equal beginning; empty where it takes none."""
     if address.compatible or address.provider == "google":
         return {}
     if len(key) > MAX_CACHE_KEY:  # more than the providers take
@@ -306,23 +306,23 @@ _FINISH: dict[str | None, Finish] = {"length": "length", "content_filter": "refu
 def _answer(model: RemoteModel, request: Request, response: ModelResponse) -> Answer:
     text, used = response.text or "", response.usage
     counted = bool(used.input_tokens or used.output_tokens)
-    asked = used.input_tokens if counted else count_tokens(request.system) + count_tokens(request.text)
-    said = used.output_tokens if counted else count_tokens(text)
-    cached = min(used.cache_read_tokens, asked)
+    input_tokens = used.input_tokens if counted else count_tokens(request.system) + count_tokens(request.text)
+    output_tokens = used.output_tokens if counted else count_tokens(text)
+    cached = min(used.cache_read_tokens, input_tokens)
     return Answer(
         text=text,
         model=model.name,
         finish=_FINISH.get(response.finish_reason, "stop"),
-        input_tokens=asked,
-        output_tokens=said,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
         cached_tokens=cached,
         estimated=not counted,
-        cost=model.price(asked, said, cached),
+        cost=model.price(input_tokens, output_tokens, cached),
     )
 
 
 def _translated(name: str, error: ai.ModelAPIError, timeout_s: float) -> ModelError:
-    """What went wrong in our words, and whether the same call may work later."""
+    """Translate a failure, and say whether the same call may work later."""
     status = f" (status {error.status_code})" if isinstance(error, ai.ModelHTTPError) else ""
     wait = error.retry_after
     for kind, said, hint in _FINAL:
@@ -363,14 +363,14 @@ _PASSING: tuple[tuple[type[ai.ModelAPIError], str], ...] = (
 
 
 def _broken(name: str, error: BaseException) -> ModelError:
-    """The connection failed, or more came through it than anybody asked for."""
+    """Translate a failed connection, or a response that was too large."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, AnswerTooLong):
-            return ModelError(f"{name} sent an answer beyond any length that was asked for", hint="it is tried again")
+            return ModelError(f"{name} sent a longer answer than allowed", hint="it is tried again")
         if isinstance(seen, AddressRefused):
             hint = "give another base_url, or have the operator allow it"
-            return ModelError(f"{name} is not asked: {seen}", hint=hint, transient=False, setup=True)
+            return ModelError(f"{name} is not called: {seen}", hint=hint, transient=False, setup=True)
         seen = seen.__cause__ or seen.__context__
     phase = getattr(error, "phase", None)
     said = "cannot be reached" if phase in ("connect", "pool") else "broke off"
@@ -381,8 +381,12 @@ def _broken(name: str, error: BaseException) -> ModelError:
 T = TypeVar("T")
 
 
-class Loop:
-    """Runs coroutines; each call waits for its own."""
+class EventLoopThread:
+    """
+    An event loop on its own thread, so that asynchronous clients can be called from any thread.
+
+    It starts with the first call, starts again in a forked process, and ends with `stop` or with its owner.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -394,7 +398,7 @@ class Loop:
 
     def run(self, work: Coroutine[Any, Any, T], last: Callable[[], Awaitable[None]]) -> T:
         """
-        The result of *work*, which is cancelled when the waiting thread is interrupted.
+        Run *work* and return its result; it is cancelled when the waiting thread is interrupted.
 
         *last* is awaited when the loop stops.
         """
@@ -407,7 +411,7 @@ class Loop:
 
     @property
     def inherited(self) -> bool:
-        """Whether the loop was started before this process was forked, and so does not run in it."""
+        """Whether the loop was started before this process was forked, and so does not run here."""
         return self._loop is not None and self._process != os.getpid()
 
     def _running(self, last: Callable[[], Awaitable[None]]) -> asyncio.AbstractEventLoop:

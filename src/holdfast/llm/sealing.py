@@ -1,8 +1,8 @@
 """
-Keys of providers at rest: sealed with AES-256-GCM under a master key that is never in the store.
+Encryption of stored provider keys with AES-256-GCM, under a master key that is never in the store.
 
-What a key belongs to (org, user, row, provider, address) is bound into its seal, so that a row which was moved or
-changed does not open.  Without the master key nothing is sealed and nothing opens; there is no plain form.
+The seal is bound to the key's org, user, row, provider and address, so a row that was moved or changed does not open.
+Without the master key nothing is sealed or opened; there is no plain form.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NEEDED = f"set {MASTER} or {MASTER_FILE}; `holdfast provider-keys --make-master
 
 @dataclass(frozen=True, slots=True)
 class Master:
-    """One master key.  ``id`` is told by every row that it sealed; the key stands in no text of this value."""
+    """A master key.  Every row that it sealed names its ``id``; the key itself is in no text of this value."""
 
     id: str
     _sealing: bytes = field(repr=False)
@@ -40,10 +40,10 @@ class Master:
     @classmethod
     def of(cls, text: str) -> Master:
         """
-        The key that *text* writes down: 32 bytes in base64 or hexadecimal.
+        Parse a master key: 32 bytes in base64 or hexadecimal.
 
         Raises:
-            ConfigError: it is none; the text is not repeated.
+            ConfigError: it is no key; the text is not repeated.
         """
         raw = _bytes(text.strip())
         if len(raw) != KEY_BYTES or len(set(raw)) < 8:
@@ -59,13 +59,13 @@ class Master:
 
 @dataclass(frozen=True, slots=True)
 class Keyring:
-    """Master keys: the first seals, all of them open what they sealed."""
+    """The master keys of a process: the first one seals, and all of them open."""
 
     masters: tuple[Master, ...] = ()
 
     def first(self) -> Master:
         """
-        The one that seals.
+        Return the master key that seals.
 
         Raises:
             VaultLocked: there is none.
@@ -76,21 +76,21 @@ class Keyring:
 
     def seal(self, secret: Secret, bound: Sequence[str]) -> tuple[str, str]:
         """
-        ``(id of the master key, sealed text)``; it opens only with the same *bound*.
+        Return the master key's id and the sealed text, which opens only with the same *bound*.
 
         Raises:
             VaultLocked: there is no master key.
         """
         master, nonce = self.first(), secrets.token_bytes(NONCE_BYTES)
-        sealed = _cipher(master._sealing).encrypt(nonce, secret.reveal().encode(), _told(master.id, bound))
+        sealed = _cipher(master._sealing).encrypt(nonce, secret.reveal().encode(), _associated_data(master.id, bound))
         return master.id, base64.b64encode(nonce + sealed).decode()
 
     def open(self, master_id: str, sealed: str, bound: Sequence[str]) -> Secret:
         """
-        What was sealed.
+        Return the provider key that was sealed.
 
         Raises:
-            VaultLocked: its master key is not there, or the row was changed or moved.
+            VaultLocked: its master key is missing, or the row was changed or moved.
         """
         master = next((one for one in self.masters if one.id == master_id), None)
         if master is None:
@@ -101,25 +101,25 @@ class Keyring:
         try:
             raw = base64.b64decode(sealed, validate=True)
             opened: bytes = _cipher(master._sealing).decrypt(
-                raw[:NONCE_BYTES], raw[NONCE_BYTES:], _told(master.id, bound)
+                raw[:NONCE_BYTES], raw[NONCE_BYTES:], _associated_data(master.id, bound)
             )
-        except (ValueError, _refusal()):
+        except (ValueError, _invalid_tag()):
             hint = "set the key again, or restore a backup"
             raise VaultLocked("a key of a provider does not open: its row was changed or moved", hint=hint) from None
         return Secret(opened.decode())
 
     def print_of(self, secret: Secret) -> str:
-        """Four characters by which an owner tells keys apart; without the master key they say nothing of the key."""
+        """Return four characters by which an owner recognizes a key; they reveal nothing without the master key."""
         digest = hmac.digest(self.first()._printing, secret.reveal().encode(), "sha256")
         return base64.b32encode(digest).decode().lower().rstrip("=")[-4:]
 
 
 def keyring(environ: os._Environ[str] | dict[str, str] = os.environ) -> Keyring:
     """
-    The master keys of this process: the variable, or the file that the other variable names.
+    Read the master keys of this process from one variable, or from the file that the other variable names.
 
-    Several stand side by side, with spaces or on lines of their own, while one is replaced by another: the first
-    seals, the others still open.
+    Several keys, separated by spaces or lines, are given while one replaces another: the first seals, the others still
+    open.
 
     Raises:
         ConfigError: a key is no key, both variables are set, or the file is not its owner's alone.
@@ -131,7 +131,7 @@ def keyring(environ: os._Environ[str] | dict[str, str] = os.environ) -> Keyring:
 
 
 def new_master() -> Secret:
-    """A master key nobody has seen."""
+    """Return a new random master key."""
     return Secret(base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode())
 
 
@@ -148,7 +148,7 @@ def _read(path: str) -> str:
             if found.st_uid not in (os.geteuid(), 0):
                 hint = "chown it to the one that runs Holdfast"
                 raise ConfigError(f"{MASTER_FILE}: {path} belongs to another user", hint=hint)
-            mounted = found.st_uid == 0 != os.geteuid()  # as containers get their secrets: root's, and our group reads
+            mounted = found.st_uid == 0 != os.geteuid()  # a container's secret: owned by root, readable by our group
             if stat.S_IMODE(found.st_mode) & (0o137 if mounted else 0o177):
                 raise ConfigError(f"{MASTER_FILE}: others may use {path}", hint=f"chmod 600 {path}")
         return os.read(opened, _MOST_FILE_BYTES).decode("ascii", "replace")
@@ -166,13 +166,13 @@ def _bytes(text: str) -> bytes:
 
 
 def _derived(raw: bytes, use: str) -> str | bytes:
-    """A key of its own for each use (HKDF's expand step; the master key is uniform already)."""
+    """Derive a separate key for each use (HKDF's expand step; the master key is uniform already)."""
     made = hmac.digest(raw, f"holdfast vault 1 {use}".encode() + b"\x01", hashlib.sha256)
     return made.hex()[:8] if use == "id" else made
 
 
-def _told(master_id: str, bound: Sequence[str]) -> bytes:
-    """What the seal covers beside the key: a list, so that no two lists of names run into the same bytes."""
+def _associated_data(master_id: str, bound: Sequence[str]) -> bytes:
+    """Encode what the seal covers beside the key: a list, so that no two lists of names give the same bytes."""
     return json.dumps(["holdfast provider key", 1, master_id, *bound], ensure_ascii=True).encode()
 
 
@@ -191,7 +191,7 @@ def _cipher(key: bytes) -> Any:
     return AESGCM(key)
 
 
-def _refusal() -> type[Exception]:
+def _invalid_tag() -> type[Exception]:
     from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - it comes with an extra
 
     return InvalidTag

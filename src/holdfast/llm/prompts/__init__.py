@@ -1,16 +1,16 @@
 """
-The instructions that models are given: one Markdown file each, whose examples run as tests.
+The instructions for models: one Markdown file each, whose examples run as tests.
 
     # Title
-    What to do: the part that a user may put in their own words.
+    The task: the part that a user may replace.
     ## Answer
-    The shape of the answer, which our parser reads: always sent as it stands here.
+    The format of the answer, which our parser reads: always sent as it is here.
     ## Examples
-    ### What it shows
-    two fenced blocks: what the model is given, and an answer that must be taken
+    ### Title of an example
+    two fenced blocks: the input of the model, and an answer that the parser must accept
 
-The examples are not sent.  Behind both parts comes `SAFETY`.  The digest is of what is sent, and every row
-that a prompt wrote names it.
+The examples are not sent.  `SAFETY` follows both parts.  The digest covers what is sent, and every row written from an
+answer names it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FENCE = re.compile(r"^(`{3,})[^\n]*\n(.*?)^\1$", re.M | re.S)
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One pair of a prompt file: a text that the model is given, and an answer that must be taken."""
+    """An example of a prompt file: an input of the model, and an answer that the parser must accept."""
 
     title: str
     text: str
@@ -44,8 +44,7 @@ class Prompt:
     """
     Instructions for one kind of call.
 
-    ``task`` is what a user may put in their own words, ``shape`` what our parser relies on.  ``digest``
-    is the first 12 hex digits of the SHA-256 of ``system``.
+    ``task`` is the part that a user may replace, ``shape`` the format of the answer, which our parser relies on.
     """
 
     name: str
@@ -55,23 +54,23 @@ class Prompt:
 
     @property
     def system(self) -> str:
-        """All that is sent as instructions."""
+        """The whole text that is sent as instructions."""
         return "\n\n".join(part for part in (self.task, self.shape, SAFETY) if part)
 
     @property
     def digest(self) -> str:
-        """What rows that it wrote name it by."""
+        """The first 12 hex digits of the SHA-256 of ``system``, which rows written from an answer name."""
         return hashlib.sha256(self.system.encode()).hexdigest()[:12]
 
     def reworded(self, task: str) -> Prompt:
-        """The same call with a user's own words for what to do; the shape of the answer stays ours."""
+        """Return this prompt with another task; the format of the answer stays ours."""
         return replace(self, task=task.strip(), examples=())
 
 
 @cache
 def load(name: str) -> Prompt:
     """
-    The prompt of that name, from its file.
+    Load the prompt of that name from its file.
 
     Raises:
         LookupError: there is no such prompt; the message lists those that there are.
@@ -85,10 +84,10 @@ def load(name: str) -> Prompt:
 
 def parse(name: str, source: str) -> Prompt:
     """
-    Read a prompt file.
+    Parse a prompt file.
 
     Raises:
-        ValueError: a part is missing or stands twice, or an example is not two fenced blocks.
+        ValueError: a part is missing or repeated, or an example is not two fenced blocks.
     """
     fenced = [match.span() for match in _FENCE.finditer(source)]
     heads = [m for m in _HEADING.finditer(source) if not any(start <= m.start() < end for start, end in fenced)]
@@ -105,7 +104,7 @@ def parse(name: str, source: str) -> Prompt:
             continue
         key = "task" if level == 1 else title.lower()
         if key in parts or key not in ("task", "answer", "examples"):
-            raise ValueError(f"{name}: heading {title!r} is unknown or stands twice")
+            raise ValueError(f"{name}: heading {title!r} is unknown or repeated")
         parts[key] = body
     if not parts.get("task") or source[: heads[0].start()].strip():
         raise ValueError(f"{name}: the file must begin with a title and what to do")
