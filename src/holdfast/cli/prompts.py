@@ -30,8 +30,6 @@ ABOUT = {
     "chunk_summary": "how to sum up about ten messages",
     "meta_summary": "how to sum up several summaries",
 }
-MAKES = {"fact_extraction": "facts", "chunk_summary": "summaries", "meta_summary": "meta"}
-WORDS_SHOWN = 60
 
 
 @app.command()

@@ -272,7 +272,6 @@ def confidence_of(cell: str) -> float:
 
 
 MAX_VALUE_CHARS, MAX_SENTENCE_CHARS, MAX_NAME_CHARS = 300, 400, 60
-STATEMENT_CATEGORIES = ("preference", "context", "identity", "history", "technical", "behavioral")
 
 NO_MESSAGE = "no-message: the row names no message that was read"
 NOT_QUOTED = "quote-not-found: the quoted words do not stand in that message"

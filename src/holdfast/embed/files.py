@@ -18,8 +18,6 @@ class ModelState:
 
     present: bool
     folder: Path
-    download_bytes: int = 83_506_384
-    disk_bytes: int = 21_200_000
 
 
 def cache_folder() -> Path:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import BadInput, TooLarge
-from .jsonl import BadLine, Survey, survey
+from .jsonl import Survey, survey
 
 Format = Literal["lines", "user", "messages", "chatgpt", "claude"]
 LABELS: dict[Format, str] = {
@@ -120,11 +120,6 @@ def user_in(path: Path) -> dict[str, Any]:
     """The export of a user that a file holds."""
     document: dict[str, Any] = next(_documents(path))[1]
     return document
-
-
-def problems(found: Found) -> Sequence[BadLine]:
-    """The lines that cannot be used."""
-    return found.survey.bad
 
 
 def _is_line(raw: bytes) -> bool:
