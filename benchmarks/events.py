@@ -25,7 +25,7 @@ from support import machine
 
 from holdfast import Memory
 from holdfast.server.app import create_app
-from holdfast.server.listen import server
+from holdfast.server.serve import make_server
 from holdfast.server.settings import ServerSettings
 
 WRITER = """
@@ -98,7 +98,7 @@ def main() -> None:
     print(machine())
     with tempfile.TemporaryDirectory() as folder, Memory(Path(folder, "memory.db"), embedder=None) as memory:
         settings = ServerSettings(port=0, requests_per_minute=10_000_000, org_requests_per_minute=10_000_000)
-        running = server(create_app(memory, settings), settings)
+        running = make_server(create_app(memory, settings), settings)
         thread = threading.Thread(target=running.run)
         thread.start()
         while not running.started:

@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast import Memory
 from holdfast.server.app import create_app
-from holdfast.server.listen import server
+from holdfast.server.serve import make_server
 from holdfast.server.settings import ServerSettings
 
 
@@ -37,7 +37,7 @@ def serve(memory: Memory, names: dict[str, str] | None = None) -> Iterator[Site]
     listener.bind(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     settings = ServerSettings(port=port, requests_per_minute=1_000_000)
-    running = server(create_app(memory, settings), settings)
+    running = make_server(create_app(memory, settings), settings)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     for _ in range(200):

@@ -17,7 +17,7 @@ from holdfast.client.values import strategy_body, value_of
 from holdfast.errors import BadInput, Conflict, KeyReused, NotFound, StoreBusy, TooLarge
 from holdfast.llm.protocol import ModelError
 from holdfast.reports import RebuildReport
-from holdfast.server.problems import of_error
+from holdfast.server.routing import problem_of
 from holdfast.server.settings import ServerSettings
 from holdfast.types import Fact, Summary
 
@@ -200,7 +200,7 @@ def test_too_many_requests_are_an_error_of_their_own(library, served):
     ids=lambda error: type(error).__name__,
 )  # fmt: skip
 def test_every_error_arrives_as_itself(error):
-    answer = of_error(error)
+    answer = problem_of(error)
     found = of_problem(answer.status_code, bytes(answer.body))
     assert (type(found), found.code, found.message, found.hint) == (type(error), error.code, error.message, error.hint)
 

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from holdfast import Memory
 from holdfast.cli.app import command
 from holdfast.cli.secretfiles import NAMES
-from holdfast.server.meters import Meters
+from holdfast.server.metrics import Meters
 
 ROOT = Path(__file__).parent.parent.parent
 DEPLOY = ROOT / "deploy"

@@ -23,7 +23,7 @@ from mcp.client.streamable_http import streamable_http_client
 from holdfast import Memory
 from holdfast.client import Client
 from holdfast.errors import HoldfastError
-from holdfast.server import caller, gate
+from holdfast.server import gate, schemas
 
 from .test_isolation import PLACES, SOMEBODY, WALK, Walk, words
 from .test_isolation_erasing import ErasingWalk
@@ -209,9 +209,9 @@ def any_user(patch):
 
 def any_bot(patch):
     """A door that opens the default assistant's memory for all."""
-    user = caller.Caller.user
+    user = schemas.Caller.user
     patch.setattr(
-        caller.Caller,
+        schemas.Caller,
         "user",
         lambda self: user(type(self)(self.memory, type(self.grant)(**{**slots(self.grant), "bot": "default"}))),
     )

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from holdfast import Memory
 from holdfast.conditions import only_if_fact
 from holdfast.errors import Changed
-from holdfast.server.tasks import Tasks, Whose
+from holdfast.server.jobs import Owner, Tasks
 
 
 def test_of_many_who_saw_the_same_fact_one_changes_it_and_limits_hold(address: str) -> None:
@@ -33,7 +33,7 @@ def test_of_many_who_saw_the_same_fact_one_changes_it_and_limits_hold(address: s
 def test_an_order_is_told_by_another_process_with_its_report(address: str) -> None:
     with Memory(address, embedder=None) as first, Memory(address, embedder=None) as second:
         first.conversation("c", user="ana").record("Hello.", "Hi.")
-        tasks, whose = Tasks(first.orders), Whose("default", "ana", "default")
+        tasks, whose = Tasks(first.orders), Owner("default", "ana", "default")
         task = tasks.order("import", whose, lambda step: {"stored": 3}, key="once", asked={})
         assert task.over.wait(10)
         seen = Tasks(second.orders)

@@ -8,7 +8,7 @@ import pytest
 
 import holdfast
 from holdfast.server.app import routes
-from holdfast.server.tools import Whose, tools
+from holdfast.server.mcp import MemoryOwner, tools
 
 # door.call | route (below /v1; {u} a user, {c} a conversation) | tool of the Model Context Protocol
 TABLE = """
@@ -159,6 +159,6 @@ def test_it_is_reached_or_the_reason_is_told(row):
 
 
 def test_the_seven_tools_stand_for_calls_of_the_doors(memory):
-    listed = asyncio.run(tools(memory, lambda _context: Whose("ana")).list_tools())
+    listed = asyncio.run(tools(memory, lambda _context: MemoryOwner("ana")).list_tools())
 
     assert sorted(tool.name for tool in listed) == sorted(row[2] for row in ROWS if row[2])

@@ -18,9 +18,9 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.server.app import create_app
-from holdfast.server.listen import server
+from holdfast.server.events import EventFeed
+from holdfast.server.serve import make_server
 from holdfast.server.settings import ServerSettings
-from holdfast.server.tail import Tail
 
 WRITER = """
 import sys
@@ -40,7 +40,7 @@ class Served:
     def __init__(self, memory: Memory, path: str) -> None:
         self.memory, self.path = memory, path
         self.app = create_app(memory, ServerSettings(port=0, streams=30))
-        self._server = server(self.app, ServerSettings(port=0))
+        self._server = make_server(self.app, ServerSettings(port=0))
         self._thread = threading.Thread(target=self._server.run)
         self._clients: list[httpx.Client] = []
         self._thread.start()
@@ -194,7 +194,7 @@ def test_a_stream_ends_at_once_with_its_key_and_with_the_server(served, how):
 def test_a_key_that_is_revoked_while_its_stream_begins_ends_it(served, monkeypatch):
     """After the request was let in, and before the first look for events."""
     made, events = served.memory.access.create("app"), type(served.memory.events)
-    read, changes = Tail.read, events.changes
+    read, changes = EventFeed.read, events.changes
 
     async def revoking(self, user, after, **more):
         found = await read(self, user, after, **more)
@@ -202,7 +202,7 @@ def test_a_key_that_is_revoked_while_its_stream_begins_ends_it(served, monkeypat
             served.memory.access.revoke(made.about.id)
         return found
 
-    monkeypatch.setattr(Tail, "read", revoking)
+    monkeypatch.setattr(EventFeed, "read", revoking)
     monkeypatch.setattr(events, "changes", lambda self: (time.sleep(0.3), changes(self))[1])
     with stream(served.client(made.key)) as told:
         began = time.monotonic()
@@ -214,7 +214,7 @@ def test_a_stream_that_is_never_silent_looks_at_its_key_as_well(served, monkeypa
     """Should the news of a revocation be lost, the stream ends with its next look at the key, whatever else it tells."""
     made, ended = served.memory.access.create("app"), threading.Event()
     served.app.state.tail.heartbeat_s = 0.5
-    monkeypatch.setattr(Tail, "_end", lambda self, keys: None)
+    monkeypatch.setattr(EventFeed, "_end", lambda self, keys: None)
 
     def talk() -> None:
         while not ended.wait(0.05):

@@ -20,8 +20,8 @@ from holdfast.errors import (
 )
 from holdfast.llm.protocol import ModelError
 from holdfast.server.app import create_app
-from holdfast.server.problems import of_error
-from holdfast.server.rates import Rates
+from holdfast.server.gate import Rates
+from holdfast.server.routing import problem_of
 from holdfast.server.settings import ServerSettings
 
 from .conftest import BASE
@@ -183,7 +183,7 @@ def test_a_page_of_messages_wants_a_cursor_of_ours(ask):
     ],
 )
 def test_each_error_has_its_status(error, status):
-    answer = of_error(error)
+    answer = problem_of(error)
     assert answer.status_code == status
     assert ("retry-after" in answer.headers) == (status in (503, 507))
 

@@ -11,8 +11,8 @@ import pytest
 from holdfast import Memory
 from holdfast.errors import BadInput, Conflict, NotFound
 from holdfast.importers.foreign import Mapped, detect, look
-from holdfast.server.imports import MOST_KEPT, Imports, Target
-from holdfast.server.tasks import Stopped, Tasks
+from holdfast.server.jobs import Tasks, WorkStopped
+from holdfast.server.pages.takeaway import MOST_KEPT, Imports, Target
 
 LINES = [
     {"role": "user", "content": "I live in Porto.", "name": "Ana", "at": "2025-03-01T10:00:00Z"},
@@ -179,9 +179,9 @@ def test_a_stopped_import_goes_on_where_it_was(kept, memory):
 
     def interrupted(done, total):
         if done >= 500:
-            raise Stopped("stopped")
+            raise WorkStopped("stopped")
 
-    with pytest.raises(Stopped):
+    with pytest.raises(WorkStopped):
         kept._append(one, memory, interrupted)
     assert len(memory.conversation("chat", user="ana").load()) == 500
     kept.start(one, memory)

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from holdfast import telemetry
 from holdfast.server.app import create_app
-from holdfast.server.journal import log_to
+from holdfast.server.serve import log_to
 from holdfast.server.settings import ServerSettings
 
 from .conftest import BASE

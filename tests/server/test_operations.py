@@ -19,8 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from holdfast import Config, Memory
 from holdfast.errors import StoreClosed
-from holdfast.server.meters import Meters
-from holdfast.server.operations import opened
+from holdfast.server.metrics import Meters, serve_probes
 from holdfast.testing.embedder import HashEmbedder
 
 SOURCE = Path(__file__).parent.parent.parent / "src"
@@ -34,7 +33,7 @@ def figures(text: str) -> dict[tuple[str, str], float]:
 
 @pytest.fixture
 def asked(memory: Memory) -> Iterator[httpx.Client]:
-    with opened("127.0.0.1", 0, Meters(memory, threads=3)) as (host, port):
+    with serve_probes("127.0.0.1", 0, Meters(memory, threads=3)) as (host, port):
         with httpx.Client(base_url=f"http://{host}:{port}") as client:
             yield client
 
@@ -58,7 +57,7 @@ def test_nothing_else_is_behind_it(asked, path):
 
 def test_a_store_that_does_not_answer_is_not_ready(tmp_path):
     memory = Memory(tmp_path / "chat.db", embedder=None)
-    with opened("127.0.0.1", 0, Meters(memory)) as (host, port):
+    with serve_probes("127.0.0.1", 0, Meters(memory)) as (host, port):
         memory.close()
         assert httpx.get(f"http://{host}:{port}/readyz").status_code == 503
         assert httpx.get(f"http://{host}:{port}/healthz").status_code == 200

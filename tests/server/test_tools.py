@@ -15,8 +15,8 @@ import uvicorn
 from mcp import StdioServerParameters
 
 from holdfast.server.app import create_app
+from holdfast.server.mcp import MemoryOwner, tools
 from holdfast.server.settings import ServerSettings
-from holdfast.server.tools import Whose, tools
 
 NAMES = [
     "add_memory",
@@ -43,7 +43,7 @@ def using(server: Any, work: Callable[[mcp.Client], Awaitable[Any]]) -> Any:
 def ana(memory):
     memory.conversation("main", user="ana").record("I live in Porto and I'm vegetarian.", "Noted!")
     memory.conversation("main", user="bob").record("I live in Oslo.", "Noted!")
-    return tools(memory, lambda _context: Whose("ana"))
+    return tools(memory, lambda _context: MemoryOwner("ana"))
 
 
 def test_seven_tools_say_what_they_do(ana):

@@ -21,7 +21,7 @@ import pytest
 
 from holdfast import Memory
 from holdfast.server.app import create_app
-from holdfast.server.listen import raise_limit, server
+from holdfast.server.serve import make_server, raise_limit
 from holdfast.server.settings import ServerSettings
 
 LIMITS = {"header_timeout_s": 0.8, "body_timeout_s": 0.8, "stuck_timeout_s": 0.8, "max_head_bytes": 16_384}
@@ -35,7 +35,7 @@ class Wire:
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.port = self.listener.getsockname()[1]
         settings = ServerSettings(port=self.port, **LIMITS)
-        self.server = server(create_app(memory, settings), settings)
+        self.server = make_server(create_app(memory, settings), settings)
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.listener]}, daemon=True)
         self.thread.start()
         while not self.server.started:

@@ -12,14 +12,14 @@ from starlette.testclient import TestClient
 from holdfast import Memory
 from holdfast.errors import BadInput, Conflict, KeyReused, NotFound
 from holdfast.server.app import create_app
-from holdfast.server.tasks import AGAIN, MOST_OPEN, SILENT_S, Tasks, Whose
+from holdfast.server.jobs import INTERRUPTED_REASON, MOST_OPEN, SILENT_S, Owner, Tasks
 from holdfast.testing.embedder import HashEmbedder
 
 from .conftest import BASE
 
 ANA = "/v1/users/ana"
 CHAT = f"{ANA}/conversations/web-42"
-OWNER = Whose("default", "ana", "default")
+OWNER = Owner("default", "ana", "default")
 
 
 @pytest.fixture
@@ -320,7 +320,7 @@ def test_what_died_without_a_word_counts_as_interrupted_after_a_while(two):
     task, go_on = at_work(dead)
     assert watcher.get(task.id).state == "running"
     now += timedelta(seconds=SILENT_S + 1)
-    assert (watcher.get(task.id).state, watcher.get(task.id).reason) == ("interrupted", AGAIN)
+    assert (watcher.get(task.id).state, watcher.get(task.id).reason) == ("interrupted", INTERRUPTED_REASON)
     assert [one.state for one in watcher.of(OWNER)] == ["interrupted"]
     go_on.set()
     dead.close()
@@ -328,7 +328,7 @@ def test_what_died_without_a_word_counts_as_interrupted_after_a_while(two):
 
 
 def test_another_process_sees_how_far_a_job_is_and_can_end_it(two, monkeypatch):
-    monkeypatch.setattr("holdfast.server.tasks.SAVE_S", 0.02)
+    monkeypatch.setattr("holdfast.server.jobs.SAVE_S", 0.02)
     first, second = two
     tasks = Tasks(first.orders)
     task, _ = at_work(tasks)
@@ -344,7 +344,7 @@ def test_another_process_sees_how_far_a_job_is_and_can_end_it(two, monkeypatch):
 
 
 def test_whoever_follows_a_user_hears_how_far_the_work_is(memory, monkeypatch):
-    monkeypatch.setattr("holdfast.server.tasks.SAVE_S", 0.0)
+    monkeypatch.setattr("holdfast.server.jobs.SAVE_S", 0.0)
     memory.conversation("web-42", user="ana").record("Hello.")
     ana, tasks = memory.user("ana"), Tasks(memory.orders)
     mark = ana.last_event()
@@ -361,7 +361,7 @@ def test_whoever_follows_a_user_hears_how_far_the_work_is(memory, monkeypatch):
 
 
 def test_a_user_who_is_erased_meanwhile_leaves_no_row_and_no_event(memory, monkeypatch):
-    monkeypatch.setattr("holdfast.server.tasks.SAVE_S", 0.0)
+    monkeypatch.setattr("holdfast.server.jobs.SAVE_S", 0.0)
     memory.conversation("web-42", user="ana").record("Hello.")
     tasks = Tasks(memory.orders)
     task, go_on = at_work(tasks)

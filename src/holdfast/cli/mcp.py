@@ -34,7 +34,7 @@ def mcp(
       holdfast mcp --store ~/memory.db --user ana --bot desk
     """
     try:
-        tools = import_module("holdfast.server.tools")
+        tools = import_module("holdfast.server.mcp")
     except ImportError as error:
         raise CommandError(
             "not-installed",
@@ -42,7 +42,7 @@ def mcp(
             hint="pip install 'holdfast[server]'",
             exit_code=3,
         ) from error
-    whose = tools.Whose(user, org, bot, subject)
+    whose = tools.MemoryOwner(user, org, bot, subject)
     with models.model(llm, base_url) as model, writing(store, model, background=True) as memory:
         tools.tools(memory, lambda _context: whose).run("stdio")
     return 0

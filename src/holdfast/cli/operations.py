@@ -43,7 +43,7 @@ def opened(where: str | None, memory: Memory, meters: Any = None, *, threads: in
         return
     host, port = _address(where)
     try:
-        modules = {name: import_module(f"holdfast.server.{name}") for name in ("meters", "operations")}
+        found = import_module("holdfast.server.metrics")
     except ImportError as error:
         raise CommandError(
             "not-installed",
@@ -51,9 +51,9 @@ def opened(where: str | None, memory: Memory, meters: Any = None, *, threads: in
             hint="pip install 'holdfast[server]'",
             exit_code=3,
         ) from error
-    figures = meters if meters is not None else modules["meters"].Meters(memory, threads=threads)
+    figures = meters if meters is not None else found.Meters(memory, threads=threads)
     try:
-        door = modules["operations"].opened(host, port, figures)
+        door = found.serve_probes(host, port, figures)
         got = door.__enter__()
     except OSError as error:
         why = error.strerror or str(error)

@@ -134,7 +134,7 @@ def serve(
             # they are shown once: not before everything that can be refused was not
             first, link = _keys_to_show(memory) if first_key else (None, None)
             _hello(settings, store, model.name if model else "built-in rules", first, link, as_json=as_json)
-            _run(server["listen"].server(application, settings), listener)
+            _run(server["serve"].make_server(application, settings), listener)
     return 0
 
 
@@ -164,7 +164,7 @@ def _observed(server: dict[str, Any], log_format: str | None, telemetry: bool) -
     if log_format not in (None, "json", "console"):
         hint = "write --log-format json or --log-format console"
         raise CommandError("usage", f"there is no log format {log_format!r}", hint=hint, exit_code=2)
-    server["journal"].log_to(sys.stderr, log_format)
+    server["serve"].log_to(sys.stderr, log_format)
     if not telemetry:
         return
     try:
@@ -249,7 +249,7 @@ def _state(key: ApiKey) -> tuple[str, Any]:
 def _server() -> dict[str, Any]:
     """The server's modules; they come with an extra."""
     try:
-        found = {name: import_module(f"holdfast.server.{name}") for name in ("app", "journal", "listen", "settings")}
+        found = {name: import_module(f"holdfast.server.{name}") for name in ("app", "serve", "settings")}
         return found | {"telemetry": import_module("holdfast.telemetry")}
     except ImportError as error:
         raise CommandError(
@@ -290,7 +290,9 @@ def _upstream(given: str | None, port: int) -> dict[str, str | None]:
 def _listener(host: str, port: int) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        listener = socket.socket(found[0], socket.SOCK_STREAM)
+        listener = socket.socket(
+            found[0], socket.SOCK_STREAM, socket.IPPROTO_TCP
+        )  # asyncio asks for it before TCP_NODELAY
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(found[4])
     except OSError as error:

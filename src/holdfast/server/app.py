@@ -15,11 +15,12 @@ from starlette.responses import PlainTextResponse
 
 from .. import __version__
 from ..memory import Memory
-from . import brought, choices, conversations, events, meters, operating, problems, users, work
-from .gate import Gate, Grant
-from .imports import Imports
-from .journal import Joined, Journal
-from .meters import Metered, Meters
+from . import admin, conversations, events, jobs, metrics, routing, users
+from .events import EventFeed
+from .gate import Gate, Grant, Quotas
+from .jobs import Tasks
+from .mcp import MemoryOwner, tools
+from .metrics import Metered, Meters
 from .pages import conversations as talks
 from .pages import entrance, me, shell, takeaway
 from .pages import jobs as job_pages
@@ -28,15 +29,13 @@ from .pages import prompts as prompt_pages
 from .pages import recall as recall_pages
 from .pages import settings as settings_pages
 from .pages import users as users_pages
+from .pages.takeaway import Imports
 from .proxy.routes import Proxy
 from .proxy.upstream import Pool
-from .quotas import Quotas
 from .routing import PUBLIC, USER, Table
+from .schemas import Problem
+from .serve import RequestLog, TraceContext
 from .settings import ServerSettings
-from .shapes import Problem
-from .tail import Tail
-from .tasks import Tasks
-from .tools import Whose, tools
 
 _DEFAULTS = ServerSettings()
 FOR_MODELS = """\
@@ -72,7 +71,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
 
     The document of the API is at ``/openapi.json``; every other path but ``/healthz`` and ``/readyz`` needs a key.
     """
-    tasks, tail = Tasks(memory.orders), Tail(memory)
+    tasks, tail = Tasks(memory.orders), EventFeed(memory)
     imports = Imports(tasks)
     assistant = tools(memory, of_request)
     door = assistant.streamable_http_app(
@@ -97,7 +96,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     app.state.quotas = quotas
     app.state.meters = Meters(memory, tail, threads=settings.threads)
     app.state.tasks, app.state.tail, app.state.settings = tasks, tail, settings
-    problems.install(app, shell.as_page)
+    routing.install(app, shell.as_page)
     table = routes()
 
     @table.add("GET", "/openapi.json", PUBLIC, include_in_schema=False)
@@ -115,14 +114,14 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     app.state.table = table
     app.add_middleware(Gate, table=table, access=memory.access, settings=settings)
     if settings.traced:
-        app.add_middleware(Joined)
-    app.add_middleware(Journal)
+        app.add_middleware(TraceContext)
+    app.add_middleware(RequestLog)
     app.add_middleware(Metered, meters=app.state.meters)
     return app
 
 
 @asynccontextmanager
-async def _life(sessions: Any, tasks: Tasks, imports: Imports, pool: Pool, tail: Tail) -> AsyncIterator[None]:
+async def _life(sessions: Any, tasks: Tasks, imports: Imports, pool: Pool, tail: EventFeed) -> AsyncIterator[None]:
     async with sessions.run():
         try:
             yield
@@ -145,7 +144,7 @@ def described(app: FastAPI) -> dict[str, Any]:
     return document
 
 
-def of_request(context: Context[Any, Any]) -> Whose:
+def of_request(context: Context[Any, Any]) -> MemoryOwner:
     """
     Whose memory a tool is called for, as the gate has granted it.
 
@@ -156,12 +155,12 @@ def of_request(context: Context[Any, Any]) -> Whose:
     grant: Grant = request.state.grant
     if grant.user is None:
         raise ToolError("name the user in the header X-Holdfast-User, or use a key of the role user")
-    return Whose(grant.user, grant.org, grant.bot, grant.subject)
+    return MemoryOwner(grant.user, grant.org, grant.bot, grant.subject)
 
 
 def routes() -> Table:
     """Every route there is."""
     table = Table()
-    for part in (conversations, users, choices, brought, work, events, meters, operating, *PAGES):
+    for part in (conversations, users, jobs, events, metrics, admin, *PAGES):
         table.routes += part.table.routes
     return table

@@ -14,10 +14,25 @@ from ..context.strategies import Strategy
 from ..errors import BadInput, NotFound
 from ..reports import ConversationState, ErasureReceipt, Receipt
 from ..types import Fact, Hit, Message, Summary
-from .caller import NAMED, Cursor, Limit, Once, Which, Whose
-from .quotas import Quotas, refused
+from .gate import Quotas, quota_exceeded
 from .routing import APP, USER, WHOLE_USER, Table
-from .shapes import ContextFor, Messages, Page, RecallFor, StrategyFor, Used, Wording, first_of, page
+from .schemas import (
+    SCOPE_PARAMS,
+    ContextRequest,
+    ConversationDep,
+    Cursor,
+    IdempotencyKey,
+    Limit,
+    Messages,
+    ModelUse,
+    NewContent,
+    Page,
+    RecallRequest,
+    StrategyBody,
+    UserDep,
+    paginate,
+    parse_seq_cursor,
+)
 
 table = Table()
 BASE = "/v1/users/{user:name}/conversations"
@@ -25,20 +40,22 @@ ONE = BASE + "/{conversation:name}"
 Seq = Annotated[int, Path(ge=1, le=2**53, description="The message's number, from 1.")]
 
 
-@table.add("GET", BASE, USER, response_model=Page[str], dependencies=NAMED)
-def conversations_list(whose: Whose, cursor: Cursor = None, limit: Limit = 100) -> Page[str]:
+@table.add("GET", BASE, USER, response_model=Page[str], dependencies=SCOPE_PARAMS)
+def conversations_list(whose: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[str]:
     """The ids of the user's conversations, by name."""
-    return page(whose.conversations(), lambda name: name, cursor, limit)
+    return paginate(whose.conversations(), lambda name: name, cursor, limit)
 
 
-@table.add("GET", "/v1/users/{user:name}/overview", USER, response_model=Page[ConversationState], dependencies=NAMED)
-def conversations_overview(whose: Whose, cursor: Cursor = None, limit: Limit = 100) -> Page[ConversationState]:
+@table.add(
+    "GET", "/v1/users/{user:name}/overview", USER, response_model=Page[ConversationState], dependencies=SCOPE_PARAMS
+)
+def conversations_overview(whose: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[ConversationState]:
     """How far each of the user's conversations has come, by subject and name."""
-    return page(whose.overview(), lambda state: (state.subject, state.conversation), cursor, limit)
+    return paginate(whose.overview(), lambda state: (state.subject, state.conversation), cursor, limit)
 
 
-@table.add("GET", ONE, USER, response_model=ConversationState, dependencies=NAMED)
-def conversations_get(which: Which) -> ConversationState:
+@table.add("GET", ONE, USER, response_model=ConversationState, dependencies=SCOPE_PARAMS)
+def conversations_get(which: ConversationDep) -> ConversationState:
     """How far the conversation has come."""
     state = which.state()
     if state is None:
@@ -46,63 +63,65 @@ def conversations_get(which: Which) -> ConversationState:
     return state
 
 
-@table.add("POST", ONE + "/messages", APP, response_model=Receipt, status_code=201, dependencies=NAMED)
-def messages_append(request: Request, which: Which, body: Messages, idempotency_key: Once = None) -> Receipt | Response:
+@table.add("POST", ONE + "/messages", APP, response_model=Receipt, status_code=201, dependencies=SCOPE_PARAMS)
+def messages_append(
+    request: Request, which: ConversationDep, body: Messages, idempotency_key: IdempotencyKey = None
+) -> Receipt | Response:
     """Store messages, durably and in order; what they change in what is believed is told."""
     quotas: Quotas = request.app.state.quotas
     key, wanted = request.state.key, len(body.messages)
     with quotas.counting(key, wanted) as wait_s:
         if wait_s:
-            return refused(wait_s)
+            return quota_exceeded(wait_s)
         given = [message.model_dump(exclude_unset=True) for message in body.messages]
         receipt = which.append(given, idempotency_key=idempotency_key)
     quotas.give_back(key, wanted - (0 if receipt.duplicate else len(receipt.seqs)))
     return receipt
 
 
-@table.add("GET", ONE + "/messages", USER, response_model=Page[Message], dependencies=NAMED)
+@table.add("GET", ONE + "/messages", USER, response_model=Page[Message], dependencies=SCOPE_PARAMS)
 def messages_list(
-    which: Which,
+    which: ConversationDep,
     start_seq: Annotated[int, Query(ge=1, le=2**53, description="The first message wanted.")] = 1,
     last: Annotated[int | None, Query(ge=1, le=2**53, description="Only among the last so many.")] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Page[Message]:
     """The messages as they were stored, oldest first."""
-    start = start_seq if cursor is None else first_of(cursor)
+    start = start_seq if cursor is None else parse_seq_cursor(cursor)
     found = which.load(start_seq=start, limit=limit + 1, last=last)
     return Page(data=found[:limit], next_cursor=str(found[limit].seq) if len(found) > limit else None)
 
 
-@table.add("PATCH", ONE + "/messages/{seq}", WHOLE_USER, response_model=ErasureReceipt, dependencies=NAMED)
-def messages_edit(which: Which, seq: Seq, body: Wording) -> ErasureReceipt:
+@table.add("PATCH", ONE + "/messages/{seq}", WHOLE_USER, response_model=ErasureReceipt, dependencies=SCOPE_PARAMS)
+def messages_edit(which: ConversationDep, seq: Seq, body: NewContent) -> ErasureReceipt:
     """Put other words in place of a message; what was learned from the old ones goes, the new ones are read."""
     return which.edit(seq, body.content)
 
 
-@table.add("DELETE", ONE + "/messages/{seq}", WHOLE_USER, response_model=ErasureReceipt, dependencies=NAMED)
-def messages_forget(which: Which, seq: Seq) -> ErasureReceipt:
+@table.add("DELETE", ONE + "/messages/{seq}", WHOLE_USER, response_model=ErasureReceipt, dependencies=SCOPE_PARAMS)
+def messages_forget(which: ConversationDep, seq: Seq) -> ErasureReceipt:
     """Erase one message and what rested only on it; its number stays, empty."""
     return which.forget(seq)
 
 
-@table.add("POST", ONE + "/context", APP, response_model=Context, dependencies=NAMED)
-def context_build(which: Which, body: ContextFor) -> Context:
+@table.add("POST", ONE + "/context", APP, response_model=Context, dependencies=SCOPE_PARAMS)
+def context_build(which: ConversationDep, body: ContextRequest) -> Context:
     """What the model should see now, within a budget."""
     chosen = None if body.strategy is None else strategy_of(body.strategy)
     options = {"budget_tokens": body.budget_tokens, "strategy": chosen, "system": body.system}
     return which.context(body.query, **options, note=body.note)  # type: ignore[arg-type]
 
 
-@table.add("POST", ONE + "/recall", USER, response_model=list[Hit], dependencies=NAMED)
-def messages_recall(which: Which, body: RecallFor) -> list[Hit]:
+@table.add("POST", ONE + "/recall", USER, response_model=list[Hit], dependencies=SCOPE_PARAMS)
+def messages_recall(which: ConversationDep, body: RecallRequest) -> list[Hit]:
     """The nearest among its last messages, best first."""
     return which.recall(body.query, last=body.last, limit=body.limit)
 
 
-@table.add("GET", ONE + "/summaries", USER, response_model=Page[Summary], dependencies=NAMED)
+@table.add("GET", ONE + "/summaries", USER, response_model=Page[Summary], dependencies=SCOPE_PARAMS)
 def summaries_list(
-    which: Which,
+    which: ConversationDep,
     level: Annotated[int | None, Query(ge=1, le=64)] = None,
     live: bool = True,
     cursor: Cursor = None,
@@ -110,24 +129,24 @@ def summaries_list(
 ) -> Page[Summary]:
     """Its summaries by range; with `live=false` older versions, too."""
     found = which.summaries(level, live=live)
-    return page(found, lambda told: (told.start_seq, told.level, told.version, told.id), cursor, limit)
+    return paginate(found, lambda told: (told.start_seq, told.level, told.version, told.id), cursor, limit)
 
 
-@table.add("GET", ONE + "/episodes", USER, response_model=Page[Fact], dependencies=NAMED)
-def episodes_list(which: Which, cursor: Cursor = None, limit: Limit = 100) -> Page[Fact]:
+@table.add("GET", ONE + "/episodes", USER, response_model=Page[Fact], dependencies=SCOPE_PARAMS)
+def episodes_list(which: ConversationDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Fact]:
     """What happened, as it was told in this conversation, by range."""
-    return page(which.episodes(), lambda fact: (fact.evidence[0].seq, fact.id), cursor, limit)
+    return paginate(which.episodes(), lambda fact: (fact.evidence[0].seq, fact.id), cursor, limit)
 
 
-@table.add("POST", ONE + "/usage", APP, status_code=204, dependencies=NAMED)
-def usage_record(which: Which, body: Used) -> None:
+@table.add("POST", ONE + "/usage", APP, status_code=204, dependencies=SCOPE_PARAMS)
+def usage_record(which: ConversationDep, body: ModelUse) -> None:
     """Count what a model of yours used for a reply, in the usage as `chat` and in the budgets."""
     which.record_usage(**body.model_dump())
 
 
-@table.add("GET", ONE + "/learned", USER, response_model=Page[Fact], dependencies=NAMED)
+@table.add("GET", ONE + "/learned", USER, response_model=Page[Fact], dependencies=SCOPE_PARAMS)
 def facts_learned(
-    which: Which,
+    which: ConversationDep,
     start_seq: Annotated[int, Query(ge=1, le=2**53)] = 1,
     end_seq: Annotated[int | None, Query(ge=1, le=2**53)] = None,
     cursor: Cursor = None,
@@ -135,22 +154,22 @@ def facts_learned(
 ) -> Page[Fact]:
     """Facts, live and past, that rest on messages of this conversation."""
     found = which.learned(start_seq=start_seq, end_seq=end_seq)
-    return page(found, lambda fact: fact.id, cursor, limit)
+    return paginate(found, lambda fact: fact.id, cursor, limit)
 
 
-@table.add("POST", ONE + "/end", APP, status_code=204, dependencies=NAMED)
-def conversations_end(which: Which) -> None:
+@table.add("POST", ONE + "/end", APP, status_code=204, dependencies=SCOPE_PARAMS)
+def conversations_end(which: ConversationDep) -> None:
     """The conversation is over for now: its rest can be summarised."""
     which.end()
 
 
-@table.add("DELETE", ONE, WHOLE_USER, response_model=ErasureReceipt, dependencies=NAMED)
-def conversations_clear(which: Which) -> ErasureReceipt:
+@table.add("DELETE", ONE, WHOLE_USER, response_model=ErasureReceipt, dependencies=SCOPE_PARAMS)
+def conversations_clear(which: ConversationDep) -> ErasureReceipt:
     """Erase the conversation and all that rested only on it."""
     return which.clear()
 
 
-def strategy_of(wanted: StrategyFor) -> Strategy:
+def strategy_of(wanted: StrategyBody) -> Strategy:
     """The strategy that a body names."""
     kinds: dict[str, Callable[..., Strategy]] = {
         "layered": strategies.Layered,

@@ -12,11 +12,13 @@ import asyncio
 import math
 import re
 import time
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qs, quote, unquote
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -27,11 +29,8 @@ from ..access import Access
 from ..errors import HoldfastError
 from ..scope import LOCAL, acting
 from ..types import ApiKey
-from .browser import SAFE_METHODS, browses, cookie_of, from_own_page, names_another_page
 from .pages.shell import as_page
-from .problems import of_error, problem
-from .rates import Rates
-from .routing import Route, Table
+from .routing import Route, Table, problem, problem_of
 from .settings import ServerSettings
 
 ORG_HEADER, USER_HEADER = "x-holdfast-org", "x-holdfast-user"
@@ -121,7 +120,7 @@ class Gate:
             await as_page(scope, refusal.answer)(scope, receive, send)
             return
         except HoldfastError as error:
-            await as_page(scope, of_error(error))(scope, receive, send)
+            await as_page(scope, problem_of(error))(scope, receive, send)
             return
         key: ApiKey | None = scope["state"].get("key")
         with acting(key.id if key is not None else LOCAL):
@@ -158,7 +157,7 @@ class Gate:
         state = scope.setdefault("state", {})
         state["upload"] = route is not None and route.upload
         state["route"] = "" if route is None else route.path
-        state["page"] = browses(scope["method"], headers) if route is None else route.page
+        state["page"] = wants_page(scope["method"], headers) if route is None else route.page
         if route is not None and route.roles is None:
             if route.page and scope["method"] not in SAFE_METHODS and names_another_page(headers):
                 raise Refused(_elsewhere())
@@ -310,3 +309,118 @@ class _Limited:
             if self._left < 0:
                 raise HTTPException(413, f"A body may have {self._limits.most_bytes:,} bytes")
         return message
+
+
+COOKIE = "holdfast_key"
+SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
+
+
+def cookie_of(headers: Mapping[str, str]) -> str:
+    """The key in the cookie, or nothing."""
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return ""
+    return "" if found is None else found.value
+
+
+def from_own_page(method: str, headers: Mapping[str, str]) -> bool:
+    """
+    Whether the request comes from a page of this very server, or from the user at the browser.
+
+    A cookie goes with every request to this address, whoever causes it.  So what changes something has to name
+    this server as its origin, which no page elsewhere can do; what only reads may also be a link or a bookmark.
+    """
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    own = origin is not None and urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+    if method in SAFE_METHODS:
+        read = site in (None, "none", "same-origin") or headers.get("sec-fetch-mode") == "navigate"
+        return read and (origin is None or own)  # a script of another page says whose it is
+    if origin is None:
+        return site == "same-origin"
+    return site in (None, "same-origin") and own
+
+
+def names_another_page(headers: Mapping[str, str]) -> bool:
+    """Whether the request says that a page elsewhere sent it; a program says nothing."""
+    known = "origin" in headers or "sec-fetch-site" in headers
+    return known and not from_own_page("POST", headers)
+
+
+def wants_page(method: str, headers: Mapping[str, str]) -> bool:
+    """Whether a user opens an address, which then deserves a page, even when there is nothing at it."""
+    return method == "GET" and "text/html" in headers.get("accept", "") and "authorization" not in headers
+
+
+_MOST_KEYS = 10_000
+
+
+class Rates:
+    """
+    At most *per_minute* requests a key in any minute, in bursts of a tenth of that.
+
+    In the memory of one process; the least recently used keys are let go, and start anew with a full bucket.
+    """
+
+    def __init__(self, per_minute: int, clock: Callable[[], float]) -> None:
+        self._per_s = per_minute / 60
+        self._burst = max(1.0, per_minute / 10)
+        self._clock = clock
+        self._buckets: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
+
+    def take(self, key: Hashable) -> float:
+        """0 when the request may pass, else the seconds to wait."""
+        now = self._clock()
+        left, at = self._buckets.pop(key, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._per_s)
+        passes = left >= 1
+        self._buckets[key] = (left - 1 if passes else left, now)
+        if len(self._buckets) > _MOST_KEYS:
+            self._buckets.popitem(last=False)
+        return 0.0 if passes else (1 - left) / self._per_s
+
+
+class Quotas:
+    """The limits of *settings*, counted in the store; where none is set nothing is counted."""
+
+    def __init__(self, access: Access, settings: ServerSettings) -> None:
+        self._access = access
+        self.limits = {
+            "day": settings.messages_per_day,
+            "month": settings.messages_per_month,
+            "org_day": settings.org_messages_per_day,
+            "org_month": settings.org_messages_per_month,
+        }
+
+    def take(self, key: ApiKey | None, messages: int) -> int:
+        """0 when so many more messages may be stored, and then they count; else the seconds until there is room."""
+        return 0 if key is None else self._access.spend(key, messages, **self.limits)
+
+    def give_back(self, key: ApiKey | None, messages: int) -> None:
+        """They were not stored after all."""
+        self.take(key, -messages)
+
+    @contextmanager
+    def counting(self, key: ApiKey | None, messages: int) -> Iterator[int]:
+        """Take them for what is done inside, and give them back when it is refused; the same number as `take`."""
+        wait_s = self.take(key, messages)
+        try:
+            yield wait_s
+        except HoldfastError:
+            if not wait_s:
+                self.give_back(key, messages)
+            raise
+
+
+def count_messages(export: Mapping[str, Any]) -> int:
+    """How many messages an export holds; 0 for what is none, which is refused later."""
+    talks = export.get("conversations")
+    found = (talk.get("messages") for talk in talks if isinstance(talk, dict)) if isinstance(talks, list) else ()
+    return sum(len(messages) for messages in found if isinstance(messages, list))
+
+
+def quota_exceeded(wait_s: int) -> Response:
+    """The answer to messages that are too many."""
+    when = "today" if wait_s <= 86_401 else "this month"
+    hint = "the operator says how many a key and an org may store a day and a month"
+    return problem(429, "quota", f"No more messages {when}", hint=hint, headers={"Retry-After": str(wait_s)})

@@ -9,14 +9,35 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query, Request, Response
 
 from ..clock import to_ms
-from ..figures import Explained, Metrics
+from ..figures import Explained, Metrics, PromptPreview
 from ..reports import ErasureReceipt, Usage
-from ..types import Fact, FactChange, FactKind, Hit, Rejected, Section
-from .caller import NAMED, Cursor, Limit, Once, Whose
-from .matching import IfMatch, fact_matches
-from .quotas import messages_in, refused
+from ..types import Consent, Fact, FactChange, FactKind, Hit, PromptVersion, Rejected, Section
+from ..user import User
+from .gate import count_messages, quota_exceeded
 from .routing import APP, USER, WHOLE_USER, Table
-from .shapes import ExplainFor, Page, SearchFor, Told, Value, etag, page
+from .schemas import (
+    SCOPE_PARAMS,
+    ConsentChoice,
+    ConsentResult,
+    CorrectedValue,
+    Cursor,
+    ExplainRequest,
+    IdempotencyKey,
+    IfMatch,
+    Limit,
+    NewFact,
+    Page,
+    PromptPreviewRequest,
+    PromptText,
+    PromptVersionNumber,
+    SearchRequest,
+    TopicName,
+    UserDep,
+    etag,
+    fact_matches,
+    paginate,
+    prompt_matches,
+)
 
 table = Table()
 ONE = "/v1/users/{user:name}"
@@ -28,9 +49,9 @@ By = Annotated[
 ]
 
 
-@table.add("GET", ONE + "/facts", USER, response_model=Page[Fact], dependencies=NAMED)
+@table.add("GET", ONE + "/facts", USER, response_model=Page[Fact], dependencies=SCOPE_PARAMS)
 def facts_list(
-    whose: Whose,
+    whose: UserDep,
     category: Annotated[str | None, Query(max_length=200)] = None,
     kind: FactKind | None = None,
     as_of: datetime | None = None,
@@ -41,90 +62,92 @@ def facts_list(
 ) -> Page[Fact]:
     """What is believed, by subject, category, key and value; or what held at a time, as known at a time."""
     found = whose.facts(category, kind=kind, as_of=as_of, known_at=known_at, archived=archived)
-    return page(found, _strength if archived else _address, cursor, limit)
+    return paginate(found, _strength if archived else _address, cursor, limit)
 
 
-@table.add("POST", ONE + "/facts", WHOLE_USER, response_model=FactChange, status_code=201, dependencies=NAMED)
-def facts_remember(whose: Whose, body: Told, idempotency_key: Once = None) -> FactChange:
+@table.add("POST", ONE + "/facts", WHOLE_USER, response_model=FactChange, status_code=201, dependencies=SCOPE_PARAMS)
+def facts_remember(whose: UserDep, body: NewFact, idempotency_key: IdempotencyKey = None) -> FactChange:
     """Add a fact by hand, or replace the one at its address, as if it was said now."""
     return whose.remember(**body.model_dump(), idempotency_key=idempotency_key)
 
 
-@table.add("GET", ONE + "/facts/{fact_id}", USER, response_model=Fact, dependencies=NAMED)
-def facts_get(whose: Whose, fact_id: FactId, response: Response) -> Fact:
+@table.add("GET", ONE + "/facts/{fact_id}", USER, response_model=Fact, dependencies=SCOPE_PARAMS)
+def facts_get(whose: UserDep, fact_id: FactId, response: Response) -> Fact:
     """One fact, live or past, with the words it rests on."""
     fact = whose.fact(fact_id)
     response.headers["ETag"] = fact_tag(fact)
     return fact
 
 
-@table.add("PATCH", ONE + "/facts/{fact_id}", WHOLE_USER, response_model=FactChange, dependencies=NAMED)
-def facts_correct(whose: Whose, fact_id: FactId, body: Value, if_match: IfMatch = None) -> FactChange:
+@table.add("PATCH", ONE + "/facts/{fact_id}", WHOLE_USER, response_model=FactChange, dependencies=SCOPE_PARAMS)
+def facts_correct(whose: UserDep, fact_id: FactId, body: CorrectedValue, if_match: IfMatch = None) -> FactChange:
     """The fact was wrong from the start: the value held instead, and history says so."""
     with _unchanged(fact_id, if_match):
         return whose.correct(fact_id, value=body.value)
 
 
-@table.add("POST", ONE + "/facts/{fact_id}/never-true", WHOLE_USER, response_model=FactChange, dependencies=NAMED)
-def facts_never_true(whose: Whose, fact_id: FactId, if_match: IfMatch = None) -> FactChange:
+@table.add(
+    "POST", ONE + "/facts/{fact_id}/never-true", WHOLE_USER, response_model=FactChange, dependencies=SCOPE_PARAMS
+)
+def facts_never_true(whose: UserDep, fact_id: FactId, if_match: IfMatch = None) -> FactChange:
     """The fact never held; what it had replaced holds again."""
     with _unchanged(fact_id, if_match):
         return whose.never_true(fact_id)
 
 
-@table.add("POST", ONE + "/facts/{fact_id}/restore", WHOLE_USER, response_model=FactChange, dependencies=NAMED)
-def facts_restore(whose: Whose, fact_id: FactId, if_match: IfMatch = None) -> FactChange:
+@table.add("POST", ONE + "/facts/{fact_id}/restore", WHOLE_USER, response_model=FactChange, dependencies=SCOPE_PARAMS)
+def facts_restore(whose: UserDep, fact_id: FactId, if_match: IfMatch = None) -> FactChange:
     """Believe a past fact again."""
     with _unchanged(fact_id, if_match):
         return whose.restore(fact_id)
 
 
-@table.add("DELETE", ONE + "/facts/{fact_id}", WHOLE_USER, response_model=ErasureReceipt, dependencies=NAMED)
-def facts_forget(whose: Whose, fact_id: FactId, if_match: IfMatch = None) -> ErasureReceipt:
+@table.add("DELETE", ONE + "/facts/{fact_id}", WHOLE_USER, response_model=ErasureReceipt, dependencies=SCOPE_PARAMS)
+def facts_forget(whose: UserDep, fact_id: FactId, if_match: IfMatch = None) -> ErasureReceipt:
     """Erase one fact with the words it rests on."""
     with _unchanged(fact_id, if_match):
         return whose.forget(fact_id)
 
 
-@table.add("DELETE", ONE + "/facts", WHOLE_USER, response_model=ErasureReceipt, dependencies=NAMED)
-def facts_clear(whose: Whose) -> ErasureReceipt:
+@table.add("DELETE", ONE + "/facts", WHOLE_USER, response_model=ErasureReceipt, dependencies=SCOPE_PARAMS)
+def facts_clear(whose: UserDep) -> ErasureReceipt:
     """Erase every fact, live and past, with the words they rest on."""
     return whose.clear()
 
 
-@table.add("GET", ONE + "/history", USER, response_model=Page[Fact], dependencies=NAMED)
+@table.add("GET", ONE + "/history", USER, response_model=Page[Fact], dependencies=SCOPE_PARAMS)
 def history_list(
-    whose: Whose,
+    whose: UserDep,
     category: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
     key: Annotated[str | None, Query(max_length=200)] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Page[Fact]:
     """Every value that a category, or one of its keys, had, or all of them, oldest first."""
-    return page(whose.history(category, key), _time, cursor, limit)
+    return paginate(whose.history(category, key), _time, cursor, limit)
 
 
-@table.add("GET", ONE + "/rejected", USER, response_model=Page[Rejected], dependencies=NAMED)
-def rejected_list(whose: Whose, cursor: Cursor = None, limit: Limit = 100) -> Page[Rejected]:
+@table.add("GET", ONE + "/rejected", USER, response_model=Page[Rejected], dependencies=SCOPE_PARAMS)
+def rejected_list(whose: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Rejected]:
     """What was read but not believed, newest first, each with its reason."""
-    return page(whose.rejected(limit=MOST_REJECTED), _refusal, cursor, limit)
+    return paginate(whose.rejected(limit=MOST_REJECTED), _refusal, cursor, limit)
 
 
-@table.add("GET", ONE + "/profile", USER, response_model=Section, dependencies=NAMED)
-def profile_get(whose: Whose, budget_tokens: Annotated[int, Query(ge=1, le=1_000_000)] = 500) -> Section:
+@table.add("GET", ONE + "/profile", USER, response_model=Section, dependencies=SCOPE_PARAMS)
+def profile_get(whose: UserDep, budget_tokens: Annotated[int, Query(ge=1, le=1_000_000)] = 500) -> Section:
     """What is known about the user, as a block for a system prompt; empty while memory is paused."""
     return whose.profile(budget_tokens=budget_tokens)
 
 
-@table.add("POST", ONE + "/search", USER, response_model=list[Hit], dependencies=NAMED)
-def memory_search(whose: Whose, body: SearchFor) -> list[Hit]:
+@table.add("POST", ONE + "/search", USER, response_model=list[Hit], dependencies=SCOPE_PARAMS)
+def memory_search(whose: UserDep, body: SearchRequest) -> list[Hit]:
     """Facts, messages and summaries, best first."""
     return whose.search(**body.model_dump())
 
 
-@table.add("GET", ONE + "/usage", APP, response_model=Page[Usage], dependencies=NAMED)
+@table.add("GET", ONE + "/usage", APP, response_model=Page[Usage], dependencies=SCOPE_PARAMS)
 def usage_of_user(
-    whose: Whose,
+    whose: UserDep,
     by: By = ["layer", "model"],  # noqa: B006
     since: date | None = None,
     until: date | None = None,
@@ -133,39 +156,39 @@ def usage_of_user(
 ) -> Page[Usage]:
     """What models were used for on the user's behalf, and what it cost."""
     found = whose.usage(by=[part for part in by if part != "none"], since=since, until=until)
-    return page(found, used_for, cursor, limit)
+    return paginate(found, used_for, cursor, limit)
 
 
-@table.add("POST", ONE + "/explain", APP, response_model=Explained, dependencies=NAMED)
-def memory_explain(whose: Whose, body: ExplainFor) -> Explained:
+@table.add("POST", ONE + "/explain", APP, response_model=Explained, dependencies=SCOPE_PARAMS)
+def memory_explain(whose: UserDep, body: ExplainRequest) -> Explained:
     """What a question finds, with the parts of each score, and what of it a context would recall."""
     return whose.explain(body.query, at=body.at, limit=body.limit)
 
 
-@table.add("GET", ONE + "/metrics", APP, response_model=Metrics, dependencies=NAMED)
-def metrics_of_user(whose: Whose, since: date | None = None, until: date | None = None) -> Metrics:
+@table.add("GET", ONE + "/metrics", APP, response_model=Metrics, dependencies=SCOPE_PARAMS)
+def metrics_of_user(whose: UserDep, since: date | None = None, until: date | None = None) -> Metrics:
     """How well memory serves this user, counted from what is stored."""
     return whose.metrics(since=since, until=until)
 
 
-@table.add("GET", ONE + "/export", WHOLE_USER, response_model=dict[str, Any], dependencies=NAMED)
-def export_get(whose: Whose) -> dict[str, Any]:
+@table.add("GET", ONE + "/export", WHOLE_USER, response_model=dict[str, Any], dependencies=SCOPE_PARAMS)
+def export_get(whose: UserDep) -> dict[str, Any]:
     """Everything that is held about the user, as data that import takes back."""
     return whose.export()
 
 
-@table.add("POST", ONE + "/import", APP, status_code=204, response_model=None, dependencies=NAMED)
-def import_into(request: Request, whose: Whose, body: dict[str, Any]) -> Response | None:
+@table.add("POST", ONE + "/import", APP, status_code=204, response_model=None, dependencies=SCOPE_PARAMS)
+def import_into(request: Request, whose: UserDep, body: dict[str, Any]) -> Response | None:
     """Take an export back into this user's memory, which must be empty."""
-    with request.app.state.quotas.counting(request.state.key, messages_in(body)) as wait_s:
+    with request.app.state.quotas.counting(request.state.key, count_messages(body)) as wait_s:
         if wait_s:
-            return refused(wait_s)
+            return quota_exceeded(wait_s)
         whose.import_(body)
     return None
 
 
-@table.add("DELETE", ONE, WHOLE_USER, response_model=ErasureReceipt, dependencies=NAMED)
-def user_erase(whose: Whose) -> ErasureReceipt:
+@table.add("DELETE", ONE, WHOLE_USER, response_model=ErasureReceipt, dependencies=SCOPE_PARAMS)
+def user_erase(whose: UserDep) -> ErasureReceipt:
     """Erase everything that is held; only a pause or an opt-out stays, so that it goes on to hold."""
     return whose.erase()
 
@@ -194,11 +217,115 @@ def _time(fact: Fact) -> tuple[int, int, str]:
     return (to_ms(fact.valid_from), to_ms(fact.recorded_at), fact.id)
 
 
-def _refusal(refused: Rejected) -> tuple[int, str, int, int, str, str, str]:
-    claim = refused.candidate
-    at_ms = 0 if refused.at is None else to_ms(refused.at)
-    return (-at_ms, refused.conversation, claim.seq, claim.start, claim.category, claim.key, claim.value)
+def _refusal(rejected: Rejected) -> tuple[int, str, int, int, str, str, str]:
+    claim = rejected.candidate
+    at_ms = 0 if rejected.at is None else to_ms(rejected.at)
+    return (-at_ms, rejected.conversation, claim.seq, claim.start, claim.category, claim.key, claim.value)
 
 
 def _unchanged(fact_id: str, if_match: str | None) -> AbstractContextManager[None]:
     return fact_matches(fact_id, if_match, fact_tag)
+
+
+PromptName = Annotated[str, Path(description="`chunk_summary`, `meta_summary` or `fact_extraction`.")]
+
+
+@table.add("GET", ONE + "/consent", USER, response_model=Consent, dependencies=SCOPE_PARAMS)
+def consent_get(whose: UserDep) -> Consent:
+    """What the user chose, and since when."""
+    return whose.status()
+
+
+@table.add("PUT", ONE + "/consent", USER, response_model=ConsentResult, dependencies=SCOPE_PARAMS)
+def consent_choose(whose: UserDep, body: ConsentChoice) -> ConsentResult:
+    """Pause, resume, opt out (and erase, unless told otherwise) or opt in."""
+    receipt = None
+    if body.only_if in (None, whose.status().state):
+        receipt = _choose(whose, body)
+    now = whose.status()
+    return ConsentResult(state=now.state, since=now.since, never=now.never, receipt=receipt)
+
+
+def _choose(whose: User, body: ConsentChoice) -> ErasureReceipt | None:
+    if body.state == "opted-out":
+        return whose.opt_out(erase=body.erase)
+    if body.state == "paused":
+        whose.pause()
+    else:
+        whose.opt_in()
+    return None
+
+
+@table.add("POST", ONE + "/never", USER, response_model=Consent, dependencies=SCOPE_PARAMS)
+def topics_never(whose: UserDep, body: TopicName) -> Consent:
+    """Learn no more facts of a topic; saying so twice is saying it once."""
+    whose.never_remember(body.topic)
+    return whose.status()
+
+
+@table.add("DELETE", ONE + "/never", USER, response_model=Consent, dependencies=SCOPE_PARAMS)
+def topics_allow(whose: UserDep, topic: Annotated[str, Query(min_length=1, max_length=10_000)]) -> Consent:
+    """Learn facts of a topic again."""
+    whose.allow(topic)
+    return whose.status()
+
+
+@table.add("GET", ONE + "/prompts/{name}", APP, response_model=str, dependencies=SCOPE_PARAMS)
+def prompts_get(whose: UserDep, name: PromptName, response: Response) -> str:
+    """The words in use for what a model shall do."""
+    text = whose.prompts.get(name)
+    response.headers["ETag"] = etag(text)
+    return text
+
+
+@table.add("PUT", ONE + "/prompts/{name}", APP, response_model=PromptVersion, dependencies=SCOPE_PARAMS)
+def prompts_set(
+    whose: UserDep, name: PromptName, body: PromptText, response: Response, if_match: IfMatch = None
+) -> PromptVersion:
+    """Use other words from now on."""
+    with prompt_matches(name, if_match, etag):
+        version = whose.prompts.set(name, body.text)
+        response.headers["ETag"] = etag(whose.prompts.get(name))
+        return version
+
+
+@table.add("DELETE", ONE + "/prompts/{name}", APP, response_model=PromptVersion, dependencies=SCOPE_PARAMS)
+def prompts_reset(whose: UserDep, name: PromptName, response: Response, if_match: IfMatch = None) -> PromptVersion:
+    """Use the words that come with the library again."""
+    with prompt_matches(name, if_match, etag):
+        version = whose.prompts.reset(name)
+        response.headers["ETag"] = etag(whose.prompts.get(name))
+        return version
+
+
+@table.add("GET", ONE + "/prompts/{name}/versions", APP, response_model=Page[PromptVersion], dependencies=SCOPE_PARAMS)
+def prompts_versions(
+    whose: UserDep, name: PromptName, cursor: Cursor = None, limit: Limit = 100
+) -> Page[PromptVersion]:
+    """What was set and reset, oldest first."""
+    return paginate(whose.prompts.versions(name), lambda version: version.version, cursor, limit)
+
+
+@table.add(
+    "POST",
+    ONE + "/prompts/{name}/drafts",
+    APP,
+    response_model=PromptVersion,
+    status_code=201,
+    dependencies=SCOPE_PARAMS,
+)
+def prompts_draft(whose: UserDep, name: PromptName, body: PromptText) -> PromptVersion:
+    """Save words that are not used yet, to be tried and activated later."""
+    return whose.prompts.draft(name, body.text)
+
+
+@table.add("POST", ONE + "/prompts/{name}/activate", APP, response_model=PromptVersion, dependencies=SCOPE_PARAMS)
+def prompts_activate(whose: UserDep, name: PromptName, body: PromptVersionNumber) -> PromptVersion:
+    """Use the words of a draft, or of an older version, from now on."""
+    return whose.prompts.activate(name, body.version)
+
+
+@table.add("POST", ONE + "/prompts/{name}/preview", APP, response_model=PromptPreview, dependencies=SCOPE_PARAMS)
+def prompts_preview(whose: UserDep, name: PromptName, body: PromptPreviewRequest) -> PromptPreview:
+    """Try words on saved chunks beside what stands there; with `dry_run`, say what that would take."""
+    return whose.prompts.preview(name, body.text, limit=body.limit, dry_run=body.dry_run)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from holdfast.server.app import create_app
-from holdfast.server.browser import from_own_page
+from holdfast.server.gate import from_own_page
 from holdfast.server.pages.shell import HEADERS, STATIC, fragment, link, local
 
 from ..conftest import BASE

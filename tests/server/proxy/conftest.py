@@ -15,7 +15,7 @@ import pytest
 
 from holdfast import Memory
 from holdfast.server.app import create_app
-from holdfast.server.listen import server
+from holdfast.server.serve import make_server
 from holdfast.server.settings import ServerSettings
 
 from .upstream import Fake, serving
@@ -63,7 +63,7 @@ def served(memory: Memory, settings: ServerSettings) -> Iterator[str]:
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     settings = replace(settings, port=listener.getsockname()[1])
-    running = server(create_app(memory, settings), settings)
+    running = make_server(create_app(memory, settings), settings)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.errors import StoreBusy
-from holdfast.server.proxy.turn import Turns
+from holdfast.server.proxy.chat import ChatMemory
 
 from .test_clients import HELLO, ask
 from .upstream import Reply, plain, stream
@@ -285,7 +285,7 @@ def test_a_chat_goes_on_when_its_memory_fails(world, monkeypatch, caplog, part, 
         raise error
 
     world.memory.user("ana").remember("Ana is allergic to peanuts.")
-    monkeypatch.setattr(Turns, part, broken)
+    monkeypatch.setattr(ChatMemory, part, broken)
     world.model.reply = lambda asked: stream("Noted!") if streams else plain("Noted!")
 
     answer = raw(world.client(), stream=streams)
@@ -304,7 +304,7 @@ def test_a_chat_goes_on_when_its_memory_fails(world, monkeypatch, caplog, part, 
 
 def test_a_memory_that_is_slow_is_left_out(serve, monkeypatch):
     world = serve(memory_timeout_s=0.1)
-    monkeypatch.setattr(Turns, "begin", lambda *args: time.sleep(1))
+    monkeypatch.setattr(ChatMemory, "begin", lambda *args: time.sleep(1))
     began = datetime.now(UTC)
 
     answer = raw(world.client())

@@ -14,8 +14,9 @@ from ...errors import NotFound
 from ...memory import Memory
 from ...reports import ConversationState, ErasureReceipt
 from ...types import Job
-from ..caller import Asked, ConversationName, UserName, Which, Whose, Working
+from ..jobs import TasksDep
 from ..routing import OPERATOR, Table
+from ..schemas import CallerDep, ConversationDep, ConversationName, UserDep, UserName
 from . import inspector, regenerate
 from .coverage import strip
 from .shell import Filled, Form, events_of, here, link, number, render, scope_query, see_other
@@ -45,7 +46,7 @@ NOTICES = {
 
 
 @table.page("GET", LIST, OPERATOR)
-def conversations_page(request: Request, asked: Asked) -> Response:
+def conversations_page(request: Request, asked: CallerDep) -> Response:
     """Everybody's conversations, by user."""
     memory, query = asked.memory, request.query_params
     org, begins = asked.grant.org, query.get("name", "")
@@ -78,7 +79,7 @@ def conversations_page(request: Request, asked: Asked) -> Response:
 
 
 @table.page("GET", OF_USER, OPERATOR)
-def conversations_of_user_page(request: Request, asked: Asked, whose: Whose, user: UserName) -> Response:
+def conversations_of_user_page(request: Request, asked: CallerDep, whose: UserDep, user: UserName) -> Response:
     """All conversations of one user, the newest first."""
     grant, wanted = asked.grant, request.query_params.get("name", "")
     first = max(0, number(request, "first") or 0)
@@ -104,10 +105,10 @@ def conversations_of_user_page(request: Request, asked: Asked, whose: Whose, use
 @table.page("GET", ONE, OPERATOR)
 def conversation_page(
     request: Request,
-    asked: Asked,
-    which: Which,
-    whose: Whose,
-    tasks: Working,
+    asked: CallerDep,
+    which: ConversationDep,
+    whose: UserDep,
+    tasks: TasksDep,
     user: UserName,
     conversation: ConversationName,
 ) -> Response:
@@ -164,7 +165,7 @@ def conversation_page(
 
 @table.page("POST", ONE, OPERATOR)
 def conversation_change(
-    request: Request, asked: Asked, which: Which, whose: Whose, tasks: Working, form: Filled
+    request: Request, asked: CallerDep, which: ConversationDep, whose: UserDep, tasks: TasksDep, form: Filled
 ) -> Response:
     """Edit or forget a message, undo what was learned, make a range again, put an older version back."""
     do = form["do"]

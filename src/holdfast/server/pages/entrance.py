@@ -8,9 +8,9 @@ from fastapi import Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from ..browser import COOKIE, cookie_of
-from ..caller import Asked
+from ..gate import COOKIE, cookie_of
 from ..routing import PUBLIC, USER, Table
+from ..schemas import CallerDep
 from .shell import NAV, STATIC, Filled, key_of, local, render, see_other
 
 table = Table()
@@ -66,7 +66,7 @@ def sign_in(request: Request, form: Filled) -> Response:
 
 
 @table.page("POST", "/sign-out", USER)
-def sign_out(request: Request, asked: Asked) -> Response:
+def sign_out(request: Request, asked: CallerDep) -> Response:
     """End the key that this browser holds."""
     key = asked.grant.key
     if key is not None and key.name == SESSION_NAME:

@@ -12,9 +12,10 @@ from starlette.responses import Response
 from ...clock import from_ms
 from ...errors import NotFound
 from ...types import Job
-from ..caller import Asked, Working
-from ..operating import LATE_MS
+from ..admin import LATE_MS
+from ..jobs import TasksDep
 from ..routing import OPERATOR, Table
+from ..schemas import CallerDep
 from .shell import Filled, here, render, see_other
 from .whom import lasting
 
@@ -42,7 +43,7 @@ NOTICES = {
 
 
 @table.page("GET", PATH, OPERATOR)
-def jobs_page(request: Request, asked: Asked, tasks: Working) -> Response:
+def jobs_page(request: Request, asked: CallerDep, tasks: TasksDep) -> Response:
     """Unfinished work, the worst first."""
     state, user = request.query_params.get("state", ""), request.query_params.get("user", "")
     now = datetime.now(UTC)
@@ -71,7 +72,7 @@ def jobs_page(request: Request, asked: Asked, tasks: Working) -> Response:
 
 
 @table.page("POST", PATH, OPERATOR)
-def jobs_change(request: Request, asked: Asked, tasks: Working, form: Filled) -> Response:
+def jobs_change(request: Request, asked: CallerDep, tasks: TasksDep, form: Filled) -> Response:
     """Retry, put forward or cancel a job, end a task, or do what is due."""
     do, memory = form["do"], asked.memory
     if do == "digest":

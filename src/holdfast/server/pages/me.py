@@ -21,8 +21,8 @@ from ...reports import ErasureReceipt
 from ...scope import SELF
 from ...types import Fact, FactChange, Role
 from ...user import User
-from ..caller import Asked, Caller
 from ..routing import Table
+from ..schemas import Caller, CallerDep
 from .beliefs import ARCHIVED, by_subject
 from .shell import Filled, Form, events_of, here, render, see_other
 from .wording import wording
@@ -32,13 +32,13 @@ OWNER: frozenset[Role] = frozenset(("user",))
 
 
 @table.page("GET", "/me", OWNER)
-def me_page(request: Request, asked: Asked) -> Response:
+def me_page(request: Request, asked: CallerDep) -> Response:
     """Everything that is held about who is signed in."""
     return _page(request, asked)
 
 
 @table.page("POST", "/me", OWNER)
-def me_change(request: Request, asked: Asked, form: Filled) -> Response:
+def me_change(request: Request, asked: CallerDep, form: Filled) -> Response:
     """Put right, forget, pause, and what else the page offers; an erasure is answered with its receipt."""
     do, user = form["do"], asked.user()
     if do in ERASING:
@@ -53,7 +53,7 @@ def me_change(request: Request, asked: Asked, form: Filled) -> Response:
 
 
 @table.page("GET", "/me/download", OWNER)
-def me_download(request: Request, asked: Asked) -> Response:
+def me_download(request: Request, asked: CallerDep) -> Response:
     """Everything as a file: ``?as=json`` for machines, else a page to read."""
     user, now = asked.user(), datetime.now(UTC)
     data = user.export()

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from ...errors import BadInput
 from ...figures import AskedAgain, Measure, Metrics
-from ..caller import Asked
 from ..routing import OPERATOR, Table
+from ..schemas import CallerDep
 from .shell import link, render, scope_query
 from .whom import lasting, scope_of, share, user_of
 
@@ -48,7 +48,7 @@ COUNTED = {
 
 
 @table.page("GET", PATH, OPERATOR)
-def metrics_page(request: Request, asked: Asked) -> Response:
+def metrics_page(request: Request, asked: CallerDep) -> Response:
     """The measures of everybody in an org, or of one user."""
     query, error = request.query_params, ""
     found = Metrics(())
@@ -112,7 +112,7 @@ def shown(one: Measure) -> str:
     return f"${one.value:,.2f}" if one.unit == "US dollars" else f"{one.value:,g} {one.unit}"
 
 
-def again(one: AskedAgain, asked: Asked) -> dict[str, Any]:
+def again(one: AskedAgain, asked: CallerDep) -> dict[str, Any]:
     """A question that had been answered, where it was asked and where it had been answered."""
     said = one.fact.evidence[0] if one.fact.evidence else None
     user = asked.grant.user
@@ -124,7 +124,7 @@ def again(one: AskedAgain, asked: Asked) -> dict[str, Any]:
     }
 
 
-def _place(asked: Asked, user: str | None, conversation: str, seq: int, subject: str) -> str:
+def _place(asked: CallerDep, user: str | None, conversation: str, seq: int, subject: str) -> str:
     if not user:
         return ""
     whose = scope_query(asked.grant.org, asked.grant.bot, None if subject in ("", "self") else subject)

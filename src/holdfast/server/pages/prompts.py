@@ -15,8 +15,8 @@ from ...figures import PromptPreview
 from ...prompts import MAX_PROMPT_CHARS
 from ...types import PromptVersion
 from ...user import User
-from ..caller import Asked
 from ..routing import OPERATOR, Table
+from ..schemas import CallerDep
 from .shell import Filled, Form, here, link, render, scope_query, see_other
 from .whom import scope_of, user_of
 
@@ -37,7 +37,7 @@ NOTICES = {
 
 
 @table.page("GET", PATH, OPERATOR)
-def prompts_page(request: Request, asked: Asked) -> Response:
+def prompts_page(request: Request, asked: CallerDep) -> Response:
     """The three prompts, as they hold for one user."""
     user = user_of(asked)
     whom = scope_of(asked, request)
@@ -51,13 +51,13 @@ def prompts_page(request: Request, asked: Asked) -> Response:
 
 
 @table.page("GET", ONE, OPERATOR)
-def prompt_page(request: Request, asked: Asked, name: str) -> Response:
+def prompt_page(request: Request, asked: CallerDep, name: str) -> Response:
     """One prompt of one user, with its versions."""
     return _editor(request, asked, name)
 
 
 @table.page("POST", ONE, OPERATOR)
-def prompt_change(request: Request, asked: Asked, name: str, form: Filled) -> Response:
+def prompt_change(request: Request, asked: CallerDep, name: str, form: Filled) -> Response:
     """Try the words, save them, use them, go back."""
     user, do = _user(asked, name), form["do"]
     clean = here(request, diff=None)
@@ -79,7 +79,7 @@ def prompt_change(request: Request, asked: Asked, name: str, form: Filled) -> Re
     raise HTTPException(422, f"There is nothing called {do}")
 
 
-def _tried(request: Request, asked: Asked, name: str, text: str, *, dry_run: bool) -> Response:
+def _tried(request: Request, asked: CallerDep, name: str, text: str, *, dry_run: bool) -> Response:
     """
     The editor with what the words make of saved chunks.
 
@@ -94,7 +94,7 @@ def _tried(request: Request, asked: Asked, name: str, text: str, *, dry_run: boo
 
 def _editor(
     request: Request,
-    asked: Asked,
+    asked: CallerDep,
     name: str,
     *,
     text: str | None = None,
@@ -132,7 +132,7 @@ def _editor(
     )
 
 
-def _user(asked: Asked, name: str) -> User:
+def _user(asked: CallerDep, name: str) -> User:
     if name not in ABOUT:
         raise NotFound(f"there is no prompt {name!r}", hint=f"use {', '.join(ABOUT)}")
     return asked.user()

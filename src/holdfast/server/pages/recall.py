@@ -11,8 +11,8 @@ from starlette.responses import Response
 from ...context.result import Context
 from ...errors import BadInput
 from ...figures import Explained, Ranked
-from ..caller import Asked
 from ..routing import OPERATOR, Table
+from ..schemas import CallerDep
 from .shell import link, render, scope_query
 from .whom import scope_of, user_of
 
@@ -43,7 +43,7 @@ ABOUT = {
 
 
 @table.page("GET", PATH, OPERATOR)
-def recall_page(request: Request, asked: Asked) -> Response:
+def recall_page(request: Request, asked: CallerDep) -> Response:
     """The form, and what it finds."""
     query = request.query_params
     user, words = user_of(asked), query.get("q", "").strip()
@@ -98,7 +98,7 @@ def moment(text: str) -> datetime | None:
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
-def row(one: Ranked, asked: Asked) -> dict[str, Any]:
+def row(one: Ranked, asked: CallerDep) -> dict[str, Any]:
     """One line of the table: where it was said, and its parts, the largest first."""
     hit, grant = one.hit, asked.grant
     address = ""

@@ -13,11 +13,8 @@ from starlette.responses import Response
 from ...conversation import Conversation
 from ...errors import ConfigError, HoldfastError
 from ...reports import RebuildReport
-from ..caller import Asked
-from ..reporting import kept
-from ..reporting import told as reported
-from ..tasks import Step, Task, Tasks, Told
-from ..tasks import Whose as Owner
+from ..jobs import OnProgress, Owner, ReportData, Task, Tasks, load_report, report_data
+from ..schemas import CallerDep
 from .shell import Form, here, number, see_other
 
 PATIENCE_S = 0.8
@@ -84,22 +81,22 @@ def _add(told: Estimate, report: RebuildReport) -> None:
     told.cost = None if told.cost is None or report.cost is None else told.cost + report.cost
 
 
-def owner(asked: Asked, which: Conversation) -> Owner:
+def owner(asked: CallerDep, which: Conversation) -> Owner:
     """Whose work making parts of this conversation again is."""
     grant = asked.grant
     return Owner(grant.org, grant.user, grant.bot, grant.subject, which.id)
 
 
-def current(asked: Asked, which: Conversation, tasks: Tasks) -> Progress | None:
+def current(asked: CallerDep, which: Conversation, tasks: Tasks) -> Progress | None:
     """The last such work on this conversation that this server was asked for."""
     task = next(iter(tasks.of(owner(asked, which))), None)
     if task is None:
         return None
-    report = reported(asked.memory, task.kind, task.told, task.whose, None) if task.state == "done" else None
+    report = load_report(asked.memory, task.kind, task.told, task.whose, None) if task.state == "done" else None
     return Progress(task, report if isinstance(report, RebuildReport) else None)
 
 
-def begin(request: Request, asked: Asked, which: Conversation, form: Form, tasks: Tasks) -> Response:
+def begin(request: Request, asked: CallerDep, which: Conversation, form: Form, tasks: Tasks) -> Response:
     """Make the range again, layer by layer, in the background; what cannot be made stays as it was."""
     what = form["make"]
     if what not in CHOICES:
@@ -107,19 +104,19 @@ def begin(request: Request, asked: Asked, which: Conversation, form: Form, tasks
     span: dict[str, Any] = {"start_seq": _number(form, "first"), "end_seq": _number(form, "last")}
     layers = [layer for layer in CHOICES[what][1] if _makes(which, layer, span, alone=len(CHOICES[what][1]) == 1)]
 
-    def work(step: Step) -> Told:
+    def work(step: OnProgress) -> ReportData:
         total = RebuildReport(what)
         for number_of, layer in enumerate(layers):
             report = which.rebuild(layer, **span, progress=partial(_step, step, number_of, len(layers)))
             total = _sum(total, report)
-        return kept(total)
+        return report_data(total)
 
     task = tasks.order("rebuild", owner(asked, which), work)
     task.over.wait(PATIENCE_S)  # without a model it is over before anybody wants to see how far it is
     return see_other(here(request, make=None, first=None, last=None))
 
 
-def _step(step: Step, layer: int, layers: int, done: int, ranges: int) -> None:
+def _step(step: OnProgress, layer: int, layers: int, done: int, ranges: int) -> None:
     """Layers are told one after the other: each is an equal part of the whole."""
     step(layer * ranges + done, layers * ranges)
 

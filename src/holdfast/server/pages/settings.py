@@ -14,9 +14,9 @@ from ...access import ROLES
 from ...config import Config
 from ...errors import BadInput, HoldfastError, NotFound
 from ...types import NewKey
-from ..caller import Asked
-from ..quotas import Quotas
+from ..gate import Quotas
 from ..routing import OPERATOR, Table
+from ..schemas import CallerDep
 from .entrance import SESSION_NAME
 from .shell import Filled, Form, here, render, see_other
 from .whom import size
@@ -50,13 +50,13 @@ NOTICES = {
 
 
 @table.page("GET", PATH, OPERATOR)
-def settings_page(request: Request, asked: Asked) -> Response:
+def settings_page(request: Request, asked: CallerDep) -> Response:
     """What is in force, and what can be changed here."""
     return _page(request, asked)
 
 
 @table.page("POST", PATH, OPERATOR)
-def settings_change(request: Request, asked: Asked, form: Filled) -> Response:
+def settings_change(request: Request, asked: CallerDep, form: Filled) -> Response:
     """Make or revoke a key, set or remove a provider's, check the store."""
     do, memory, org = form["do"], asked.memory, asked.grant.org
     try:
@@ -83,7 +83,7 @@ def settings_change(request: Request, asked: Asked, form: Filled) -> Response:
     raise HTTPException(422, f"There is nothing called {do}")
 
 
-def _make(asked: Asked, form: Form) -> NewKey:
+def _make(asked: CallerDep, form: Form) -> NewKey:
     days = form.get("days", "")
     if days and not (days.isascii() and days.isdigit() and 0 < int(days[:6]) <= 3650):
         raise BadInput("a key may last 1 to 3,650 days")
@@ -95,7 +95,7 @@ def _make(asked: Asked, form: Form) -> NewKey:
 
 def _page(
     request: Request,
-    asked: Asked,
+    asked: CallerDep,
     *,
     made: NewKey | None = None,
     error: HoldfastError | None = None,
@@ -128,7 +128,7 @@ def _page(
     )
 
 
-def _allowances(asked: Asked, quotas: Quotas) -> list[dict[str, Any]]:
+def _allowances(asked: CallerDep, quotas: Quotas) -> list[dict[str, Any]]:
     """The limits in force, each with what was stored against it: by the org, and by the keys that stored most."""
     access, now = asked.memory.access, datetime.now(UTC)
     names = {key.id: key.name or key.id for key in access.keys(asked.grant.org)} | {"": "all keys"}

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
-from typing import Any
+import shutil
+import tempfile
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
@@ -11,11 +19,15 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from ...errors import HoldfastError, NotFound
-from ...importers.foreign import LABELS, OTHER, Mapped
-from ..caller import Asked
-from ..imports import Import, Imports, Target
+from ...clock import new_id
+from ...errors import BadInput, Conflict, HoldfastError, NotFound
+from ...importers.append import Appender, Outcome, RefusedLine
+from ...importers.foreign import LABELS, OTHER, Found, Mapped, look, user_in
+from ...importers.jsonl import blocks
+from ...memory import Memory
+from ..jobs import OnProgress, Owner, ReportData, Task, Tasks
 from ..routing import OPERATOR, Table
+from ..schemas import CallerDep
 from .me import me_download
 from .shell import Filled, Form, here, link, render, scope_query, see_other
 from .whom import scope_of, size
@@ -42,13 +54,13 @@ def imports_of(request: Request) -> Imports:
 
 
 @table.page("GET", PATH, OPERATOR)
-def takeaway_page(request: Request, asked: Asked) -> Response:
+def takeaway_page(request: Request, asked: CallerDep) -> Response:
     """Where a file is chosen, what is being taken in, and whose memory is taken along."""
     return _start(request, asked)
 
 
 @table.page("POST", PATH, OPERATOR, upload=True)
-async def takeaway_upload(request: Request, asked: Asked) -> Response:
+async def takeaway_upload(request: Request, asked: CallerDep) -> Response:
     """Keep a file and look at it; nothing is stored yet."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "multipart/form-data":
@@ -63,13 +75,13 @@ async def takeaway_upload(request: Request, asked: Asked) -> Response:
 
 
 @table.page("GET", ONE, OPERATOR)
-def import_page(request: Request, asked: Asked, import_id: str) -> Response:
+def import_page(request: Request, asked: CallerDep, import_id: str) -> Response:
     """One import: what the file holds, how it is to be read, how far it is."""
     return _import(request, asked, imports_of(request).get(import_id, asked.grant.org))
 
 
 @table.page("POST", ONE, OPERATOR)
-def import_change(request: Request, asked: Asked, import_id: str, form: Filled) -> Response:
+def import_change(request: Request, asked: CallerDep, import_id: str, form: Filled) -> Response:
     """Look again, start, stop, go on, discard."""
     imports, do = imports_of(request), form["do"]
     one = imports.get(import_id, asked.grant.org)
@@ -93,7 +105,7 @@ def import_change(request: Request, asked: Asked, import_id: str, form: Filled) 
 
 
 @table.page("GET", EXPORT, OPERATOR)
-def export_download(request: Request, asked: Asked) -> Response:
+def export_download(request: Request, asked: CallerDep) -> Response:
     """Everything about one user as a file: ``?as=json``, which is taken back unchanged, else a page to read."""
     user = asked.user()
     if not user.conversations() and not user.history():
@@ -131,7 +143,7 @@ def _names(one: Import) -> list[str]:
     return list(known)[:NAMES_SHOWN]
 
 
-def _start(request: Request, asked: Asked, error: str = "") -> Response:
+def _start(request: Request, asked: CallerDep, error: str = "") -> Response:
     whose = scope_query(asked.grant.org, asked.grant.bot)
     settings = request.app.state.settings
     rows = [
@@ -152,7 +164,7 @@ def _start(request: Request, asked: Asked, error: str = "") -> Response:
     )
 
 
-def _import(request: Request, asked: Asked, one: Import, error: HoldfastError | None = None) -> Response:
+def _import(request: Request, asked: CallerDep, one: Import, error: HoldfastError | None = None) -> Response:
     found, names = one.found, []
     if found is not None:
         for number, name in enumerate(_names(one)):
@@ -196,3 +208,230 @@ def _users(one: Import) -> list[dict[str, Any]]:
         return []
     whose = scope_query(one.target.org, one.target.bot)
     return [{"user": user, "address": link("/dashboard/conversations/{user}", user=user, **whose)}]
+
+
+MOST_KEPT = 20
+KEPT_S = 24 * 3600
+MAX_NAME_CHARS = 100
+LEARNING_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where an import goes, and how its file is read."""
+
+    user: str
+    org: str = "default"
+    bot: str = "default"
+    subject: str | None = None
+    conversation: str = ""
+    mapped: Mapped = field(default_factory=Mapped)
+    skip_bad: bool = False
+
+
+@dataclass(slots=True)
+class Import:
+    """One uploaded file, and what was made of it."""
+
+    id: str
+    name: str
+    bytes: int
+    org: str
+    folder: Path
+    at: datetime
+    target: Target
+    found: Found | None = None
+    error: str = ""
+    hint: str = ""
+    task: Task | None = None
+    outcome: Outcome = field(default_factory=Outcome)
+    learning: bool = False
+    facts: int = 0
+
+    @property
+    def state(self) -> str:
+        """``refused``, ``checked``, or that of its task: ``ready``, ``running``, ``done``, ``failed``, ``cancelled``."""
+        if self.task is not None:
+            return self.task.state
+        return "refused" if self.error else "checked"
+
+    @property
+    def upload(self) -> Path:
+        """The file as it came."""
+        return self.folder / "upload"
+
+    @property
+    def lines(self) -> Path:
+        """Its messages, one a line."""
+        return self.folder / "lines.jsonl"
+
+
+class Imports:
+    """The uploads of one server; safe to use from any thread."""
+
+    def __init__(self, tasks: Tasks, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._tasks, self._now = tasks, now
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, Import] = OrderedDict()
+        self._root: Path | None = None
+
+    def take(self, stream: BinaryIO, name: str, org: str, bot: str) -> Import:
+        """
+        Keep an upload and look at it; what is wrong with it stands in ``error``.
+
+        Raises:
+            Conflict: too many are kept already.
+        """
+        self._let_go()
+        with self._lock:
+            if len(self._kept) >= MOST_KEPT:
+                raise Conflict(f"{MOST_KEPT} files are kept already", hint="discard some of them")
+            if self._root is None:
+                self._root = Path(tempfile.mkdtemp(prefix="holdfast-import-"))  # for this user's eyes only
+                self._finalizer = weakref.finalize(self, shutil.rmtree, self._root, ignore_errors=True)
+            now = self._now()
+            key = new_id("import", int(now.timestamp() * 1000))
+            folder = self._root / key
+            folder.mkdir(mode=0o700)
+        one = Import(key, _shown(name), 0, org, folder, now, Target("", org, bot, conversation=_stem(name)))
+        with one.upload.open("wb") as out:
+            shutil.copyfileobj(stream, out, 2**20)
+        one.bytes = one.upload.stat().st_size
+        self.look(one, one.target)
+        with self._lock:
+            self._kept[key] = one
+        return one
+
+    def look(self, one: Import, target: Target) -> None:
+        """Read the file as *target* says, storing nothing."""
+        one.target, one.error, one.hint = target, "", ""
+        try:
+            one.found = look(one.upload, target.conversation or "imported", target.mapped, one.lines)
+        except HoldfastError as error:
+            one.found, one.error, one.hint = None, error.message, error.hint
+        except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError) as error:
+            # a file of another program may be shaped in any way; its words are not repeated
+            one.found, one.error = None, f"it is not shaped as was expected ({type(error).__name__})"
+
+    def get(self, key: str, org: str) -> Import:
+        """
+        One upload of an org.
+
+        Raises:
+            NotFound: it was never here, or has been let go of.
+        """
+        with self._lock:
+            one = self._kept.get(key)
+        if one is None or one.org != org:
+            raise NotFound(f"there is no import {key!r}", hint="files are kept for a day; upload it again")
+        return one
+
+    def of(self, org: str) -> list[Import]:
+        """The uploads of an org, the newest first."""
+        with self._lock:
+            return [one for one in reversed(self._kept.values()) if one.org == org]
+
+    def start(self, one: Import, memory: Memory) -> None:
+        """
+        Take it in, in the background.
+
+        Raises:
+            BadInput: it cannot be taken in so.
+            Conflict: it is being taken in.
+        """
+        if one.state in ("ready", "running"):
+            raise Conflict("this import is running already")
+        if one.found is None:
+            raise BadInput("this file cannot be read", hint=one.hint)
+        target = one.target
+        if one.found.format != "user" and not target.user:
+            raise BadInput("an import needs to know whose memory it goes to", hint="name the user")
+        if one.found.survey.bad and not target.skip_bad:
+            raise BadInput("some lines cannot be used", hint="leave them out, or mend the file")
+        one.outcome, one.facts, one.learning = Outcome(), 0, False
+        whose = Owner(target.org, target.user or one.found.user, target.bot, target.subject)
+        one.task = self._tasks.order("import", whose, lambda step: self._work(one, memory, step))
+
+    def stop(self, one: Import) -> None:
+        """End it after the block that it is in; what is stored stays."""
+        if one.task is not None:
+            self._tasks.cancel(one.task.id)
+
+    def discard(self, one: Import) -> None:
+        """Forget the file; what was stored stays."""
+        self.stop(one)
+        with self._lock:
+            self._kept.pop(one.id, None)
+        if one.task is None or one.task.over.wait(30):
+            shutil.rmtree(one.folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """Delete every file."""
+        with self._lock:
+            self._kept.clear()
+            root, self._root = self._root, None
+        if root is not None:
+            self._finalizer()
+
+    def _let_go(self) -> None:
+        now = self._now()
+        with self._lock:
+            old = [one for one in self._kept.values() if (now - one.at).total_seconds() > KEPT_S]
+        for one in old:
+            if one.state not in ("ready", "running"):
+                self.discard(one)
+
+    def _work(self, one: Import, memory: Memory, step: OnProgress) -> ReportData:
+        found, target = one.found, one.target
+        assert found is not None
+        if found.format == "user":
+            data = {**user_in(one.upload), "org": target.org}
+            memory.import_(data | ({"user": target.user} if target.user else {}))
+        else:
+            self._append(one, memory, step)
+        _learn(one, memory, step)
+        return _report(one)
+
+    def _append(self, one: Import, memory: Memory, step: OnProgress) -> None:
+        found, target = one.found, one.target
+        assert found is not None
+        total = found.survey.messages
+        whose: dict[str, Any] = {"user": target.user, "org": target.org, "bot": target.bot, "subject": target.subject}
+        appender = Appender(lambda name: memory.conversation(name, **whose), target.skip_bad, one.outcome)
+        step(0, total)
+        with one.lines.open("rb") as stream:
+            read = blocks(stream, target.conversation or "imported", found.survey)
+            try:
+                appender.run(read, lambda so_far: step(min(so_far.done, total - 1), total))
+            except RefusedLine as error:
+                where = f"line {error.bad.number}: {error.bad.problem}"
+                raise BadInput(where, hint=f"{error.bad.fix}; or leave such lines out") from error
+        if one.outcome.skipped:
+            raise Conflict(f"nothing was stored: {target.user} is {one.outcome.skipped}", hint="resume memory first")
+        for name in found.survey.conversations if one.outcome.stored else ():
+            memory.conversation(name, **whose).end()
+
+
+def _learn(one: Import, memory: Memory, step: OnProgress) -> None:
+    """Do the work that the messages ordered; stopping leaves it to the background."""
+    one.learning = True
+    while True:
+        report = memory.digest(LEARNING_S)
+        one.facts += report.facts
+        step(0, 0)
+        if not report.jobs:
+            return
+
+
+def _report(one: Import) -> dict[str, Any]:
+    found = one.found.survey.conversations if one.found else {}
+    return {"stored": one.outcome.stored, "known": one.outcome.known, "conversations": len(found)}
+
+
+def _shown(name: str) -> str:
+    last = name.replace("\\", "/").rsplit("/", 1)[-1]
+    return "".join(letter for letter in last if letter.isprintable())[:MAX_NAME_CHARS] or "file"
+
+
+def _stem(name: str) -> str:
+    return Path(_shown(name)).stem[:MAX_NAME_CHARS] or "imported"

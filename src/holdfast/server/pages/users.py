@@ -23,8 +23,8 @@ from ...reports import ErasureReceipt, Event
 from ...scope import SELF
 from ...types import Fact, FactChange
 from ...user import User
-from ..caller import Asked, Caller, UserName, Whose
 from ..routing import OPERATOR, Table
+from ..schemas import Caller, CallerDep, UserDep, UserName
 from .beliefs import ARCHIVED, by_subject, spans
 from .me import shown
 from .shell import Filled, Form, events_of, here, link, render, scope_query, see_other
@@ -66,7 +66,7 @@ class Row:
 
 
 @table.page("GET", LIST, OPERATOR)
-def users_page(request: Request, asked: Asked) -> Response:
+def users_page(request: Request, asked: CallerDep) -> Response:
     """Everybody with a memory, by tenant and name."""
     query = request.query_params
     words, org = query.get("q", "").strip(), query.get("org")
@@ -114,13 +114,13 @@ def _row(memory: Memory, key: Key) -> Row:
 
 
 @table.page("GET", ONE, OPERATOR)
-def user_page(request: Request, asked: Asked, whose: Whose, user: UserName) -> Response:
+def user_page(request: Request, asked: CallerDep, whose: UserDep, user: UserName) -> Response:
     """What is believed about one user, and what they chose."""
     return _user(request, asked, whose, user)
 
 
 @table.page("POST", ONE, OPERATOR)
-def user_change(request: Request, asked: Asked, whose: Whose, user: UserName, form: Filled) -> Response:
+def user_change(request: Request, asked: CallerDep, whose: UserDep, user: UserName, form: Filled) -> Response:
     """Mend, forget, pause, erase; an erasure is answered with its receipt."""
     if form["do"] in ERASING:
         return _user(request, asked, whose, user, receipt=_erased(whose, form))
@@ -128,13 +128,13 @@ def user_change(request: Request, asked: Asked, whose: Whose, user: UserName, fo
 
 
 @table.page("GET", BELIEF, OPERATOR)
-def belief_page(request: Request, asked: Asked, whose: Whose, user: UserName) -> Response:
+def belief_page(request: Request, asked: CallerDep, whose: UserDep, user: UserName) -> Response:
     """How one belief has changed, on a line of time and as a table."""
     return _belief(request, asked, whose, user)
 
 
 @table.page("POST", BELIEF, OPERATOR)
-def belief_change(request: Request, asked: Asked, whose: Whose, user: UserName, form: Filled) -> Response:
+def belief_change(request: Request, asked: CallerDep, whose: UserDep, user: UserName, form: Filled) -> Response:
     """Put a value back, take one back, or forget one."""
     if form["do"] in ERASING:
         return _belief(request, asked, whose, user, receipt=_erased(whose, form))

@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 from ...memory import Memory
 from ...user import User
-from ..caller import Caller
+from ..schemas import Caller
 
 MOST_OFFERED = 200
 

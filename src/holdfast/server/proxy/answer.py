@@ -19,7 +19,7 @@ _DONE = b"[DONE]"
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class ReportedUse:
     """What the upstream says that the answer took."""
 
     model: str
@@ -40,7 +40,7 @@ class Answer:
         self.streams = kind == "text/event-stream"
         self.readable = encoding.lower() in ("", "identity")
         self.done = False
-        self.used: Used | None = None
+        self.used: ReportedUse | None = None
         self._rest = bytearray()
         self._spoken = StreamedReply()
         self._refusals: list[str] = []
@@ -119,7 +119,7 @@ class Answer:
         asked, said = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
         if asked or said:
             cached = min(asked, _count(_get(usage, "prompt_tokens_details"), "cached_tokens"))
-            self.used = Used(model if isinstance(model, str) and model else "unknown", asked, said, cached)
+            self.used = ReportedUse(model if isinstance(model, str) and model else "unknown", asked, said, cached)
 
 
 def _of_first_choice(given: Mapping[str, Any], part: str) -> dict[str, Any]:

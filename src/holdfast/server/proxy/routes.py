@@ -21,15 +21,12 @@ from starlette.types import Message, Receive, Scope, Send
 
 from ...errors import EndpointRefused, HoldfastError
 from ...memory import Memory
-from ..gate import Grant
-from ..problems import of_error, problem
-from ..quotas import Quotas
-from ..routing import WHOLE_USER, Table
+from ..gate import Grant, Quotas
+from ..routing import WHOLE_USER, Table, problem, problem_of
 from ..settings import ServerSettings
 from .answer import Answer
-from .naming import Wanted, header_name, wanted
-from .request import ChatRequest, Unreadable, read, with_field
-from .turn import Turn, Turns
+from .chat import ChatMemory, ProxiedChat
+from .request import ChatRequest, MemoryOptions, Unreadable, header_name, memory_options, read, with_field
 from .upstream import VIA, Headers, Mask, Pool, Upstream, answered, upstream_of
 
 CHAT, MODELS, MODEL = "/v1/chat/completions", "/v1/models", "/v1/models/{model}"
@@ -45,7 +42,7 @@ class _Exchange:
     url: str
     headers: Headers
     body: bytes
-    turn: Turn | None = None
+    turn: ProxiedChat | None = None
     answer: Answer | None = None
     begun: bool = False
     kept: bool = False
@@ -57,7 +54,7 @@ class Proxy:
 
     def __init__(self, memory: Memory, settings: ServerSettings, quotas: Quotas) -> None:
         self._memory, self._settings = memory, settings
-        self._turns = Turns(memory, quotas)
+        self._turns = ChatMemory(memory, quotas)
         self.pool = Pool(settings, memory.config.allow_private_endpoints)
 
     def add_to(self, table: Table) -> None:
@@ -74,7 +71,7 @@ class Proxy:
         try:
             found = await run_sync(upstream_of, self._memory, self._settings, org, user)
         except HoldfastError as error:
-            return of_error(error)
+            return problem_of(error)
         if found is None:
             hint = "the operator names one: holdfast serve --upstream URL, or OPENAI_API_KEY in its environment"
             return _problem(404, "no-upstream", "This server has no model behind it", hint)
@@ -101,7 +98,7 @@ class Proxy:
         if isinstance(upstream, Response):
             await upstream(scope, receive, send)
             return
-        turn = Turn("off")
+        turn = ProxiedChat("off")
         if request is None:
             turn.reason = "unreadable"
         elif asked.user is None or not (asked.store or asked.recall):
@@ -114,7 +111,7 @@ class Proxy:
         exchange = _Exchange(upstream, "POST", url, upstream.headers(scope["headers"]), body, turn, told=_telling(turn))
         await self._relay(exchange, scope, receive, send)
 
-    async def _safely(self, turn: Turn, work: Callable[[], None]) -> None:
+    async def _safely(self, turn: ProxiedChat, work: Callable[[], None]) -> None:
         """Do *work* of the memory in a thread; whatever it raises, and however long it takes, the chat goes on."""
         failed = "slow"
         with anyio.move_on_after(self._settings.memory_timeout_s):
@@ -156,7 +153,7 @@ class Proxy:
             async with self.pool.client(exchange.upstream) as client:
                 await self._sent(exchange, client, send)
         except EndpointRefused as error:
-            return of_error(error)
+            return problem_of(error)
         except httpx2.TimeoutException:
             _log.warning("the upstream took too long")
             return None if exchange.begun else _failed(504, "upstream-late", "The model took too long", exchange)
@@ -240,17 +237,17 @@ class _Application:
         await self._call(scope, receive, send)
 
 
-def _read(body: bytes, scope: Scope, grant: Grant) -> tuple[ChatRequest | None, Wanted]:
+def _read(body: bytes, scope: Scope, grant: Grant) -> tuple[ChatRequest | None, MemoryOptions]:
     """The request, ``None`` when we cannot read it, and what it asks."""
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
     try:
         request = read(body)
     except Unreadable:
-        return None, wanted({}, headers, grant)
-    return request, wanted(request.fields, headers, grant)
+        return None, memory_options({}, headers, grant)
+    return request, memory_options(request.fields, headers, grant)
 
 
-def _written(request: ChatRequest, turn: Turn, user: str, grant: Grant, upstream: Upstream) -> bytes:
+def _written(request: ChatRequest, turn: ProxiedChat, user: str, grant: Grant, upstream: Upstream) -> bytes:
     """The body with what the memory adds."""
     text = request.with_messages(turn.inserted)
     if upstream.takes_cache_key and "prompt_cache_key" not in request.fields:
@@ -259,7 +256,7 @@ def _written(request: ChatRequest, turn: Turn, user: str, grant: Grant, upstream
     return text.encode()
 
 
-def _telling(turn: Turn) -> Headers:
+def _telling(turn: ProxiedChat) -> Headers:
     """What the memory did, for the client."""
     told = turn.told.encode("ascii", "replace")
     headers = [(b"x-memory", told), (b"x-holdfast-memory", told)]

@@ -5,81 +5,68 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from fastapi import Query, Request
+from fastapi import Path, Query, Request
 from starlette.exceptions import HTTPException
 
-from .. import __version__
 from ..clock import to_ms
 from ..errors import BadInput, NotFound
 from ..figures import Metrics, StoreStats
 from ..reports import DigestReport, Report, Usage
+from ..secret import ProviderKey, Secret
 from ..types import ApiKey, Budget, Job, NewKey
-from .caller import Asked, Cursor, Limit, Working
-from .quotas import messages_in, refused
-from .routing import APP, OPERATOR, PUBLIC, USER, Table
-from .shapes import Allowances, Budgets, Health, KeyFor, Page, Somebody, TokenFor, closed, opened, page
+from .gate import count_messages, quota_exceeded
+from .jobs import TasksDep, visible_task
+from .routing import APP, OPERATOR, USER, WHOLE_USER, Table
+from .schemas import (
+    SCOPE_PARAMS,
+    BudgetStatus,
+    CallerDep,
+    Cursor,
+    KeyRequest,
+    Limit,
+    ListedUser,
+    Page,
+    ProviderKeyRequest,
+    QuotaStatus,
+    TokenRequest,
+    decode_cursor,
+    encode_cursor,
+    paginate,
+)
 from .users import used_for
-from .work import seen
-from .workmeters import WorkMeters
 
 table = Table()
 LATE_MS = 5 * 60_000
 
 
-@table.add("GET", "/healthz", PUBLIC, response_model=Health)
-def health_live() -> Health:
-    """The process answers."""
-    return Health(status="ok", version=__version__)
-
-
-@table.add("GET", "/readyz", PUBLIC, response_model=Health)
-def health_ready(request: Request) -> Health:
-    """The store answers; jobs that were put aside, or are more than five minutes late, are told."""
-    return ready(request.app.state.meters.work)
-
-
-def ready(work: WorkMeters) -> Health:
-    """
-    Whether the store answers, and what of its work needs somebody to look.
-
-    Raises:
-        StoreError: it does not answer.
-    """
-    found = work.backlog()
-    dead = sum(one.jobs for one in found if one.state == "dead")
-    late = sum(one.overdue for one in found)
-    status: Literal["ok", "degraded"] = "degraded" if dead or late else "ok"
-    return Health(status=status, version=__version__, dead_jobs=dead, overdue_jobs=late)
-
-
 @table.add("GET", "/v1/whoami", USER, response_model=ApiKey)
-def key_whoami(asked: Asked) -> ApiKey:
+def key_whoami(asked: CallerDep) -> ApiKey:
     """What the key that asks may open."""
     assert asked.grant.key is not None
     return asked.grant.key
 
 
 @table.add("GET", "/v1/keys", OPERATOR, response_model=Page[ApiKey])
-def keys_list(asked: Asked, all_orgs: bool = False, cursor: Cursor = None, limit: Limit = 100) -> Page[ApiKey]:
+def keys_list(asked: CallerDep, all_orgs: bool = False, cursor: Cursor = None, limit: Limit = 100) -> Page[ApiKey]:
     """The keys of the org, or with `all_orgs` of every org, oldest first."""
     found = asked.memory.access.keys(None if all_orgs else asked.grant.org)
-    return page(found, lambda key: (to_ms(key.created_at), key.id), cursor, limit)
+    return paginate(found, lambda key: (to_ms(key.created_at), key.id), cursor, limit)
 
 
 @table.add("POST", "/v1/keys", OPERATOR, response_model=NewKey, status_code=201)
-def keys_create(asked: Asked, body: KeyFor) -> NewKey:
+def keys_create(asked: CallerDep, body: KeyRequest) -> NewKey:
     """Make a key of the org; it is shown once."""
     return asked.memory.access.create(org=asked.grant.org, **body.model_dump())
 
 
 @table.add("DELETE", "/v1/keys/{key_id}", OPERATOR, status_code=204)
-def keys_revoke(asked: Asked, key_id: str, all_orgs: bool = False) -> None:
+def keys_revoke(asked: CallerDep, key_id: str, all_orgs: bool = False) -> None:
     """End a key of the org, or with `all_orgs` of any org, at once."""
     asked.memory.access.revoke(key_id, org=None if all_orgs else asked.grant.org)
 
 
 @table.add("POST", "/v1/tokens", APP, response_model=NewKey, status_code=201)
-def tokens_create(asked: Asked, body: TokenFor) -> NewKey:
+def tokens_create(asked: CallerDep, body: TokenRequest) -> NewKey:
     """A short-lived key with which a user sees and mends what is held about them."""
     return asked.memory.access.create(
         "user" if body.subject is None else "subject",
@@ -94,38 +81,38 @@ def tokens_create(asked: Asked, body: TokenFor) -> NewKey:
 
 @table.add("GET", "/v1/jobs", OPERATOR, response_model=Page[Job])
 def jobs_list(
-    asked: Asked,
+    asked: CallerDep,
     state: Literal["ready", "waiting", "running", "dead", "cancelled"] | None = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Page[Job]:
     """Background work that is not finished, oldest first."""
-    return page(asked.memory.jobs(state), lambda job: (job.created_at_ms, job.id), cursor, limit)
+    return paginate(asked.memory.jobs(state), lambda job: (job.created_at_ms, job.id), cursor, limit)
 
 
 @table.add("POST", "/v1/jobs/{job_id}/retry", OPERATOR, status_code=204)
-def jobs_retry(asked: Asked, job_id: str) -> None:
+def jobs_retry(asked: CallerDep, job_id: str) -> None:
     """Make a dead or cancelled job ready again."""
     asked.memory.retry(job_id)
 
 
 @table.add("POST", "/v1/jobs/{job_id}/run", OPERATOR, status_code=204)
-def jobs_run(asked: Asked, job_id: str) -> None:
+def jobs_run(asked: CallerDep, job_id: str) -> None:
     """Make a job due at once that is waiting for a later time."""
     asked.memory.run_now(job_id)
 
 
 @table.add("GET", "/v1/stats", OPERATOR, response_model=StoreStats)
-def stats_get(asked: Asked) -> StoreStats:
+def stats_get(asked: CallerDep) -> StoreStats:
     """Where the store is, how large, and how many rows it has of each kind."""
     return asked.memory.stats()
 
 
 @table.add("POST", "/v1/jobs/{job_id}/cancel", APP, status_code=204)
-def jobs_cancel(asked: Asked, tasks: Working, job_id: str) -> None:
+def jobs_cancel(asked: CallerDep, tasks: TasksDep, job_id: str) -> None:
     """Keep a job from running, or from going on; apps end what was ordered for their users."""
     try:
-        seen(asked, tasks.get(job_id))
+        visible_task(asked, tasks.get(job_id))
         tasks.cancel(job_id)
     except NotFound:
         if asked.grant.key is None or asked.grant.key.role != "operator":
@@ -134,20 +121,20 @@ def jobs_cancel(asked: Asked, tasks: Working, job_id: str) -> None:
 
 
 @table.add("POST", "/v1/digest", OPERATOR, response_model=DigestReport)
-def digest_run(asked: Asked, timeout_s: Annotated[float, Query(gt=0, le=60)] = 10) -> DigestReport:
+def digest_run(asked: CallerDep, timeout_s: Annotated[float, Query(gt=0, le=60)] = 10) -> DigestReport:
     """Do background work that is due now, here and at once."""
     return asked.memory.digest(timeout_s)
 
 
 @table.add("GET", "/v1/doctor", OPERATOR, response_model=Report)
-def doctor_check(asked: Asked) -> Report:
+def doctor_check(asked: CallerDep) -> Report:
     """Check every invariant of the store: reads all of it, changes nothing."""
     return asked.memory.doctor()
 
 
 @table.add("GET", "/v1/metrics", OPERATOR, response_model=Metrics)
 def metrics_get(
-    asked: Asked,
+    asked: CallerDep,
     org: Annotated[str | None, Query(description="Only this tenant.")] = None,
     bot: Annotated[str | None, Query(description="Only this assistant.")] = None,
     since: date | None = None,
@@ -158,44 +145,44 @@ def metrics_get(
     return asked.memory.metrics(org=org, bot=bot, since=since, until=until, most_users=most_users)
 
 
-@table.add("GET", "/v1/users", OPERATOR, response_model=Page[Somebody])
+@table.add("GET", "/v1/users", OPERATOR, response_model=Page[ListedUser])
 def users_list(
-    asked: Asked,
+    asked: CallerDep,
     after: Annotated[list[str] | None, Query(description="Only who comes after this org, user and assistant.")] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
-) -> Page[Somebody]:
+) -> Page[ListedUser]:
     """Everybody with a memory, in every org, by org, user and assistant."""
-    last = None if cursor is None and after is None else opened(cursor) if cursor else tuple(after or ())
+    last = None if cursor is None and after is None else decode_cursor(cursor) if cursor else tuple(after or ())
     if last is not None and not (
         isinstance(last, tuple) and len(last) == 3 and all(isinstance(part, str) for part in last)
     ):
         raise BadInput("this cursor belongs to another list", hint="send back next_cursor as it came")
     found = asked.memory.users(limit=limit + 1, after=last)
-    data = [Somebody(org=org, user=user, bot=bot) for org, user, bot in found[:limit]]
-    return Page(data=data, next_cursor=closed(found[limit - 1]) if len(found) > limit else None)
+    data = [ListedUser(org=org, user=user, bot=bot) for org, user, bot in found[:limit]]
+    return Page(data=data, next_cursor=encode_cursor(found[limit - 1]) if len(found) > limit else None)
 
 
-@table.add("GET", "/v1/budgets", OPERATOR, response_model=Budgets)
-def budgets_get(asked: Asked) -> Budgets:
+@table.add("GET", "/v1/budgets", OPERATOR, response_model=BudgetStatus)
+def budgets_get(asked: CallerDep) -> BudgetStatus:
     """What models may use a day, and what all of them used today."""
     config, today = asked.memory.config, datetime.now(UTC).date()
     used = asked.memory.usage(by=(), since=today, until=today)
     spent = used[0] if used else Usage()
     named: dict[str, Budget | None] = {"all": config.budget, "org": config.budget_org, "user": config.budget_user}
-    return Budgets(**named, tokens_today=spent.tokens, cost_today=spent.cost)
+    return BudgetStatus(**named, tokens_today=spent.tokens, cost_today=spent.cost)
 
 
-@table.add("GET", "/v1/quotas", OPERATOR, response_model=Allowances)
-def quotas_get(request: Request, asked: Asked) -> Allowances:
+@table.add("GET", "/v1/quotas", OPERATOR, response_model=QuotaStatus)
+def quotas_get(request: Request, asked: CallerDep) -> QuotaStatus:
     """How many messages a key and the org may store, and how many they have stored this day and this month."""
     limits: dict[str, int | None] = request.app.state.quotas.limits
-    return Allowances(**limits, spent=asked.memory.access.spent(asked.grant.org))
+    return QuotaStatus(**limits, spent=asked.memory.access.spent(asked.grant.org))
 
 
 @table.add("GET", "/v1/usage", OPERATOR, response_model=Page[Usage])
 def usage_list(
-    asked: Asked,
+    asked: CallerDep,
     by: Annotated[list[Literal["org", "user", "bot", "day", "layer", "model", "none"]], Query()] = ["layer", "model"],  # noqa: B006
     since: date | None = None,
     until: date | None = None,
@@ -209,17 +196,74 @@ def usage_list(
     found = asked.memory.usage(
         by=[part for part in by if part != "none"], since=since, until=until, org=org, user=user, bot=bot
     )
-    return page(found, used_for, cursor, limit)
+    return paginate(found, used_for, cursor, limit)
 
 
 @table.add("POST", "/v1/import", APP, status_code=201, response_model=dict[str, str])
-def import_user(request: Request, asked: Asked, body: dict[str, Any]) -> Any:
+def import_user(request: Request, asked: CallerDep, body: dict[str, Any]) -> Any:
     """Take back what export gave, into the user that it names; into the key's own org."""
     if asked.grant.key is not None and body.get("bot") != (asked.grant.key.bot or body.get("bot")):
         raise HTTPException(403, "This key opens another assistant's memory")
     named = {**body, "org": asked.grant.org}
-    with request.app.state.quotas.counting(asked.grant.key, messages_in(body)) as wait_s:
+    with request.app.state.quotas.counting(asked.grant.key, count_messages(body)) as wait_s:
         if wait_s:
-            return refused(wait_s)
+            return quota_exceeded(wait_s)
         asked.memory.import_(named)
     return {"user": str(named.get("user", ""))}
+
+
+OF_ORG, OF_USER = "/v1/provider-keys", "/v1/users/{user:name}/provider-keys"
+KeyId = Annotated[str, Path(max_length=200, description="The id that the list tells.")]
+
+
+@table.add("GET", OF_ORG, OPERATOR, response_model=list[ProviderKey])
+def provider_keys_of_org(asked: CallerDep) -> list[ProviderKey]:
+    """What the org has set, without the keys; the one in use comes first."""
+    return asked.memory.vault.list(org=asked.grant.org)
+
+
+@table.add("PUT", OF_ORG, OPERATOR, response_model=ProviderKey)
+def provider_keys_set_of_org(asked: CallerDep, body: ProviderKeyRequest) -> ProviderKey:
+    """Have the org's users read and summarised by this model; the key is kept sealed and never told."""
+    return _set(asked, body, None)
+
+
+@table.add("DELETE", OF_ORG + "/{key_id}", OPERATOR, status_code=204)
+def provider_keys_remove_of_org(asked: CallerDep, key_id: KeyId) -> None:
+    """Delete a key of the org's own."""
+    _in_all(asked)
+    asked.memory.vault.remove(key_id, org=asked.grant.org)
+
+
+@table.add("GET", OF_USER, WHOLE_USER, response_model=list[ProviderKey], dependencies=SCOPE_PARAMS)
+def provider_keys_of_user(asked: CallerDep) -> list[ProviderKey]:
+    """What the user has set, without the keys; the one in use comes first."""
+    return asked.memory.vault.list(org=asked.grant.org, user=asked.grant.user)
+
+
+@table.add("PUT", OF_USER, WHOLE_USER, response_model=ProviderKey, dependencies=SCOPE_PARAMS)
+def provider_keys_set_of_user(asked: CallerDep, body: ProviderKeyRequest) -> ProviderKey:
+    """Have the user read and summarised by this model; the key is kept sealed and never told."""
+    return _set(asked, body, asked.grant.user)
+
+
+@table.add("DELETE", OF_USER + "/{key_id}", WHOLE_USER, status_code=204, dependencies=SCOPE_PARAMS)
+def provider_keys_remove_of_user(asked: CallerDep, key_id: KeyId) -> None:
+    """Delete a key of the user's own."""
+    _in_all(asked)
+    asked.memory.vault.remove(key_id, org=asked.grant.org, user=asked.grant.user)
+
+
+def _in_all(asked: CallerDep) -> None:
+    """
+    Raises:
+        HTTPException: the key opens one assistant's memory, and what is set here would hold in all of them.
+    """
+    if asked.grant.key is not None and asked.grant.key.bot is not None:
+        raise HTTPException(403, "This key opens one assistant's memory; a model of one's own reads for all of them")
+
+
+def _set(asked: CallerDep, body: ProviderKeyRequest, user: str | None) -> ProviderKey:
+    _in_all(asked)
+    key = None if body.key is None else Secret(body.key.get_secret_value())
+    return asked.memory.vault.set(body.provider, body.model, key, body.base_url, org=asked.grant.org, user=user)

@@ -13,19 +13,20 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from ...context.assemble import LAYERED
+from ...context.budget import Meter
+from ...context.material import Material
 from ...context.result import Context
+from ...context.strategies import Layout
 from ...conversation import Conversation
 from ...ingest.redact import told
 from ...integrations.callable import INCOMPLETE
 from ...memory import Memory
-from ...types import Message
-from ..gate import Grant
-from ..quotas import Quotas
-from .answer import Used
-from .beside import Beside
+from ...types import Message, Summary
+from ..gate import Grant, Quotas
+from .answer import ReportedUse
 from .matching import LOOKED_BACK, Same, goes_on, shown_from, split, stored
-from .naming import Wanted
-from .request import ChatRequest, Inserted
+from .request import ChatRequest, Inserted, MemoryOptions
 
 UNNAMED = "chat-"
 MOST_CANDIDATES = 20  # conversations without a name of the client's among which one is looked for
@@ -36,7 +37,7 @@ State = Literal["on", "off", "degraded"]
 
 
 @dataclass(slots=True)
-class Turn:
+class ProxiedChat:
     """
     One request at work.
 
@@ -59,7 +60,7 @@ class Turn:
         return "; ".join([self.state, *(f"{name}={count}" for name, count in self.notes.items())])
 
 
-class Turns:
+class ChatMemory:
     """All requests of one server."""
 
     def __init__(self, memory: Memory, quotas: Quotas) -> None:
@@ -70,7 +71,7 @@ class Turns:
             sent == stored or (config.redact_messages and told(sent, config.detectors) == stored)
         )
 
-    def begin(self, request: ChatRequest, wanted: Wanted, grant: Grant, turn: Turn) -> None:
+    def begin(self, request: ChatRequest, wanted: MemoryOptions, grant: Grant, turn: ProxiedChat) -> None:
         """
         Store what is new and choose what the model shall see besides; *turn* holds what was done, however far it got.
 
@@ -108,7 +109,7 @@ class Turns:
             turn.inserted = _beside(context, request.messages)
             turn.notes = _counted(context)
 
-    def finish(self, turn: Turn, answer: Message | None, used: Used | None, *, whole: bool) -> None:
+    def finish(self, turn: ProxiedChat, answer: Message | None, used: ReportedUse | None, *, whole: bool) -> None:
         """
         Store what the model said, marked unless it is *whole*, and what it took.
 
@@ -184,3 +185,49 @@ def _counted(context: Context) -> dict[str, int]:
     names = ("summaries", "facts", "recalled", "recent")
     counts = {name: len(context.section(name).items) for name in names}
     return {name: count for name, count in counts.items() if count} | {"tokens": context.tokens}
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A `holdfast.strategies.Strategy`; the client shows everything from message *shown_from* on."""
+
+    shown_from: int
+
+    @property
+    def name(self) -> str:
+        """See `Strategy.name`."""
+        return "beside"
+
+    @property
+    def memory_role(self) -> Literal["user", "system", "developer"]:
+        """See `Strategy.memory_role`."""
+        return LAYERED.memory_role
+
+    @property
+    def recalls(self) -> bool:
+        """See `Strategy.recalls`."""
+        return True
+
+    def first_wanted(self, summaries: Sequence[Summary], total: int, recent_messages: int, budget_tokens: int) -> int:
+        """See `Strategy.first_wanted`."""
+        before = [summary for summary in summaries if summary.end_seq < self.shown_from]
+        return LAYERED.first_wanted(before, min(total, self.shown_from - 1), recent_messages, budget_tokens)
+
+    def lay_out(self, material: Material, room: int, recent_messages: int, meter: Meter) -> Layout:
+        """See `Strategy.lay_out`."""
+        shown_from, here = self.shown_from, material.conversation
+        earlier = replace(
+            material,
+            messages=[message for message in material.messages if message.seq < shown_from],
+            summaries=[summary for summary in material.summaries if summary.end_seq < shown_from],
+            hits=[
+                hit
+                for hit in material.hits
+                if not (hit.kind == "message" and hit.conversation == here and hit.seq >= shown_from)
+            ],
+            total_messages=min(material.total_messages, shown_from - 1),
+            messages_from=min(material.messages_from, shown_from),
+            query=None,
+            opening=[message for message in material.opening if message.seq < shown_from],
+        )
+        return LAYERED.lay_out(earlier, room, recent_messages, meter)

@@ -6,23 +6,31 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
+from fastapi import Depends, Header, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
+from ..conditions import only_if_fact, only_if_prompt
+from ..conversation import Conversation
 from ..errors import BadInput
 from ..figures import Spent
+from ..memory import Memory
 from ..reports import BackfillReport, ConsolidationReport, ErasureReceipt, RebuildReport
-from ..types import Budget, ConsentState, Role
+from ..types import Budget, ConsentState, Fact, Role
+from ..user import User
+from .gate import Grant
 
 T = TypeVar("T")
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-Words = Annotated[str, Field(min_length=1, max_length=10_000)]
+Text = Annotated[str, Field(min_length=1, max_length=10_000)]
 
 
-def _like(example: dict[str, Any]) -> ConfigDict:
+def _with_example(example: dict[str, Any]) -> ConfigDict:
     """A body that is shown with an example."""
     return ConfigDict(extra="forbid", json_schema_extra={"examples": [example]})
 
@@ -46,17 +54,17 @@ class NewMessage(BaseModel):
 class Messages(Body):
     """One message or several, stored together."""
 
-    model_config = _like({"messages": [{"role": "user", "content": "I live in Porto."}]})
+    model_config = _with_example({"messages": [{"role": "user", "content": "I live in Porto."}]})
     messages: Annotated[list[NewMessage], Field(min_length=1, max_length=10_000)]
 
 
-class Wording(Body):
+class NewContent(Body):
     """Other words for a message."""
 
     content: Annotated[str, Field(max_length=4_000_000)]
 
 
-class StrategyFor(Body):
+class StrategyBody(Body):
     """What a context holds, as in `holdfast.strategies`: a name, and how much of it."""
 
     name: Literal["layered", "buffer", "window", "token_buffer", "summary", "summary_buffer"]
@@ -65,30 +73,30 @@ class StrategyFor(Body):
     memory_role: Literal["user", "system", "developer"] = "user"
 
 
-class ContextFor(Body):
+class ContextRequest(Body):
     """What a context is wanted for."""
 
-    model_config = _like({"query": "Where should we meet?", "budget_tokens": 2000})
+    model_config = _with_example({"query": "Where should we meet?", "budget_tokens": 2000})
     query: str | None = None
     budget_tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
     system: str | None = None
-    strategy: StrategyFor | None = None
+    strategy: StrategyBody | None = None
     note: bool = True
 
 
-class RecallFor(Body):
+class RecallRequest(Body):
     """What is looked for among the last messages of a conversation."""
 
-    model_config = _like({"query": "Which castle was it?"})
-    query: Words
+    model_config = _with_example({"query": "Which castle was it?"})
+    query: Text
     last: Annotated[int, Field(ge=1, le=1_000_000)] = 50
     limit: Annotated[int, Field(ge=1, le=1_000)] = 5
 
 
-class Used(Body):
+class ModelUse(Body):
     """What a model of the caller's own used for a reply."""
 
-    model_config = _like({"model": "openai:gpt-5-mini", "input_tokens": 900, "output_tokens": 120})
+    model_config = _with_example({"model": "openai:gpt-5-mini", "input_tokens": 900, "output_tokens": 120})
     model: Name
     input_tokens: Annotated[int, Field(ge=0, le=2**40)]
     output_tokens: Annotated[int, Field(ge=0, le=2**40)]
@@ -96,43 +104,43 @@ class Used(Body):
     cost: Annotated[float, Field(ge=0, le=1e9)] | None = None
 
 
-class RebuildFor(Body):
+class RebuildRequest(Body):
     """Which layer of which range is made again; with `dry_run` only what that would take is told."""
 
-    model_config = _like({"layer": "summaries", "start_seq": 1, "end_seq": 20, "dry_run": True})
+    model_config = _with_example({"layer": "summaries", "start_seq": 1, "end_seq": 20, "dry_run": True})
     layer: Literal["facts", "episodes", "summaries", "meta", "vectors"]
     start_seq: Annotated[int, Field(ge=1, le=2**53)] | None = None
     end_seq: Annotated[int, Field(ge=1, le=2**53)] | None = None
     dry_run: bool = False
 
 
-class BackfillFor(Body):
+class BackfillRequest(Body):
     """Which layers of old conversations are brought up to date; at most `limit` ranges, so far apart."""
 
-    model_config = _like({"layers": ["summaries", "facts"], "limit": 100, "dry_run": True})
+    model_config = _with_example({"layers": ["summaries", "facts"], "limit": 100, "dry_run": True})
     layers: list[Literal["facts", "episodes", "summaries", "meta"]] = ["summaries", "episodes", "facts", "meta"]
     limit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     delay_ms: Annotated[int, Field(ge=0, le=60_000)] | None = None
     dry_run: bool = False
 
 
-class ConsolidateFor(Body):
+class ConsolidateRequest(Body):
     """Whether sentences are merged, or it is only told which would be without a model."""
 
     dry_run: bool = False
 
 
-class PruneFor(Body):
+class PruneRequest(Body):
     """Whether sentences and events that have long faded are put away as well."""
 
     faded: bool = False
 
 
-class SearchFor(Body):
+class SearchRequest(Body):
     """What is looked for."""
 
-    model_config = _like({"query": "Where do I live?", "limit": 5})
-    query: Words
+    model_config = _with_example({"query": "Where do I live?", "limit": 5})
+    query: Text
     limit: Annotated[int, Field(ge=1, le=1_000)] = 10
     kinds: list[Literal["fact", "message", "summary"]] = ["fact", "message", "summary"]
     min_score: float | None = None
@@ -140,54 +148,54 @@ class SearchFor(Body):
     explain: bool = False
 
 
-class Told(Body):
+class NewFact(Body):
     """A fact by hand: a sentence, or category, key and value."""
 
-    model_config = _like({"text": "I live in Porto."})
-    text: Words | None = None
+    model_config = _with_example({"text": "I live in Porto."})
+    text: Text | None = None
     category: Name | None = None
     key: Name | None = None
-    value: Words | None = None
+    value: Text | None = None
     confidence: Annotated[float, Field(ge=0, le=1)] = 1.0
 
 
-class Value(Body):
+class CorrectedValue(Body):
     """What held instead."""
 
-    model_config = _like({"value": "Lisbon"})
-    value: Words
+    model_config = _with_example({"value": "Lisbon"})
+    value: Text
 
 
-class Choice(Body):
+class ConsentChoice(Body):
     """What the user chooses; `erase` goes with `opted-out`, `only_if` makes nothing of it in another state."""
 
-    model_config = _like({"state": "paused"})
+    model_config = _with_example({"state": "paused"})
     state: ConsentState
     erase: bool = True
     only_if: ConsentState | None = None
 
 
-class Topic(Body):
+class TopicName(Body):
     """A category, or words that all occur in what is said."""
 
-    model_config = _like({"topic": "health"})
-    topic: Words
+    model_config = _with_example({"topic": "health"})
+    topic: Text
 
 
 class PromptText(Body):
     """A prompt in own words."""
 
-    model_config = _like({"text": "Summarise in one sentence, in the third user."})
+    model_config = _with_example({"text": "Summarise in one sentence, in the third user."})
     text: Annotated[str, Field(min_length=1, max_length=4_000)]
 
 
-class PromptChoice(Body):
+class PromptVersionNumber(Body):
     """Which version's words are used."""
 
     version: Annotated[int, Field(ge=1, le=2**53)]
 
 
-class PromptTrial(Body):
+class PromptPreviewRequest(Body):
     """Words to be tried; the library's own when left out."""
 
     text: Annotated[str, Field(min_length=1, max_length=4_000)] | None = None
@@ -195,18 +203,18 @@ class PromptTrial(Body):
     dry_run: bool = False
 
 
-class ExplainFor(Body):
+class ExplainRequest(Body):
     """What is asked, and as if when."""
 
-    query: Words
+    query: Text
     at: datetime | None = None
     limit: Annotated[int, Field(ge=1, le=100)] = 20
 
 
-class KeyFor(Body):
+class KeyRequest(Body):
     """Whom a key is for."""
 
-    model_config = _like({"role": "app", "name": "web chat"})
+    model_config = _with_example({"role": "app", "name": "web chat"})
     role: Role
     user: Name | None = None
     bot: Name | None = None
@@ -215,19 +223,19 @@ class KeyFor(Body):
     expires_at: datetime | None = None
 
 
-class TokenFor(Body):
+class TokenRequest(Body):
     """A short-lived key for a user to see and mend what is held about them."""
 
-    model_config = _like({"user": "ana", "minutes": 60})
+    model_config = _with_example({"user": "ana", "minutes": 60})
     user: Name
     subject: Name | None = None
     minutes: Annotated[int, Field(ge=1, le=1_440)] = 60
 
 
-class ProviderKeyFor(Body):
+class ProviderKeyRequest(Body):
     """A model of one's own: without `key` the one that is there stays, for the same address only."""
 
-    model_config = _like({"provider": "anthropic", "model": "claude-haiku-4-5", "key": "sk-ant-123"})
+    model_config = _with_example({"provider": "anthropic", "model": "claude-haiku-4-5", "key": "sk-ant-123"})
     provider: Literal["openai", "anthropic", "google", "ollama"]
     model: Name
     key: Annotated[SecretStr, Field(max_length=4_096)] | None = None
@@ -252,7 +260,7 @@ class Problem(BaseModel):
     hint: str = ""
 
 
-class Chosen(BaseModel):
+class ConsentResult(BaseModel):
     """What holds now; `receipt` says what an opt-out erased."""
 
     state: ConsentState
@@ -261,7 +269,7 @@ class Chosen(BaseModel):
     receipt: ErasureReceipt | None = None
 
 
-class Budgets(BaseModel):
+class BudgetStatus(BaseModel):
     """The daily budgets of models, in the whole memory, for an org and for a user; null where there is none."""
 
     all: Budget | None
@@ -271,7 +279,7 @@ class Budgets(BaseModel):
     cost_today: float | None
 
 
-class Allowances(BaseModel):
+class QuotaStatus(BaseModel):
     """The most messages a day and a month, for each key and for the org; null where there is no limit, nothing is counted."""
 
     day: int | None
@@ -281,7 +289,7 @@ class Allowances(BaseModel):
     spent: list[Spent]
 
 
-class Somebody(BaseModel):
+class ListedUser(BaseModel):
     """One user that has a memory with one assistant."""
 
     org: str
@@ -289,7 +297,7 @@ class Somebody(BaseModel):
     bot: str
 
 
-class Work(BaseModel):
+class JobStatus(BaseModel):
     """
     Work in the background: of the store, or ordered by a request.
 
@@ -323,7 +331,7 @@ class Health(BaseModel):
     overdue_jobs: int = 0
 
 
-def page(items: Sequence[T], key: Callable[[T], Any], cursor: str | None, limit: int) -> Page[T]:
+def paginate(items: Sequence[T], key: Callable[[T], Any], cursor: str | None, limit: int) -> Page[T]:
     """
     The *limit* items after *cursor*, by *key*; what comes and goes between two pages shifts nothing.
 
@@ -332,17 +340,17 @@ def page(items: Sequence[T], key: Callable[[T], Any], cursor: str | None, limit:
     """
     ordered = sorted(items, key=key)
     if cursor is not None:
-        after = opened(cursor)
+        after = decode_cursor(cursor)
         try:
             ordered = [item for item in ordered if key(item) > after]
         except TypeError:
             raise BadInput("this cursor belongs to another list") from None
     shown = ordered[:limit]
     more = len(ordered) > limit
-    return Page(data=shown, next_cursor=closed(key(shown[-1])) if more else None)
+    return Page(data=shown, next_cursor=encode_cursor(key(shown[-1])) if more else None)
 
 
-def first_of(cursor: str | None) -> int:
+def parse_seq_cursor(cursor: str | None) -> int:
     """
     The number of the first message of a page.
 
@@ -356,12 +364,12 @@ def first_of(cursor: str | None) -> int:
     return int(cursor)
 
 
-def closed(key: Any) -> str:
+def encode_cursor(key: Any) -> str:
     """A cursor behind *key*."""
     return base64.urlsafe_b64encode(json.dumps(key).encode()).decode().rstrip("=")
 
 
-def opened(cursor: str) -> Any:
+def decode_cursor(cursor: str) -> Any:
     """
     The key that a cursor names.
 
@@ -379,3 +387,91 @@ def etag(value: Any) -> str:
     """A strong entity tag of what JSON can hold."""
     text = json.dumps(value, sort_keys=True, default=str)
     return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
+
+
+Bot = Annotated[str, Query(alias="bot", description="The assistant whose memory it is.")]
+Subject = Annotated[str | None, Query(alias="subject", description="Whom or what it is about, when not the user.")]
+Org = Annotated[
+    str | None, Header(alias="X-Holdfast-Org", description="The tenant, for operators; else that of the key.")
+]
+UserName = Annotated[str, Path(description="Whose memory it is.")]
+ConversationName = Annotated[str, Path(description="The conversation's id.")]
+Cursor = Annotated[str | None, Query(description="`next_cursor` of the page before.")]
+Limit = Annotated[int, Query(ge=1, le=1_000, description="At most so many.")]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", min_length=1, max_length=200, description="The same key does it once."),
+]
+Incognito = Annotated[bool, Query(description="Nothing is stored, learned or taken from memory.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A request that passed the gate."""
+
+    memory: Memory
+    grant: Grant
+
+    def user(self) -> User:
+        """The user that the path names and the key allows."""
+        grant = self.grant
+        if grant.user is None:
+            raise BadInput("the path names no user")
+        return self.memory.user(grant.user, org=grant.org, bot=grant.bot, subject=grant.subject)
+
+    def conversation(self, name: str, *, incognito: bool = False) -> Conversation:
+        """A conversation of that user."""
+        grant = self.grant
+        if grant.user is None:
+            raise BadInput("the path names no user")
+        return self.memory.conversation(
+            name, user=grant.user, org=grant.org, bot=grant.bot, subject=grant.subject, incognito=incognito
+        )
+
+
+async def get_caller(request: Request) -> Caller:
+    """Who asks; the gate has put the grant there."""
+    return Caller(request.app.state.memory, request.state.grant)
+
+
+async def _named(_org: Org = None, _bot: Bot = "default", _subject: Subject = None) -> None:
+    """Nothing: the gate has read these; here they are told to the document of the API."""
+
+
+CallerDep = Annotated[Caller, Depends(get_caller)]
+SCOPE_PARAMS = [Depends(_named)]
+
+
+async def _user(asked: CallerDep, user: UserName) -> User:
+    return asked.user()
+
+
+async def _conversation(
+    asked: CallerDep, user: UserName, conversation: ConversationName, incognito: Incognito = False
+) -> Conversation:
+    return asked.conversation(conversation, incognito=incognito)
+
+
+UserDep = Annotated[User, Depends(_user)]
+ConversationDep = Annotated[Conversation, Depends(_conversation)]
+
+
+IfMatch = Annotated[
+    str | None,
+    Header(max_length=1_000, description="Only if it still is what this `ETag` names; without it, whatever it is."),
+]
+
+
+def fact_matches(fact_id: str, if_match: str | None, tag: Callable[[Fact], str]) -> AbstractContextManager[None]:
+    """Within it the fact is changed only if *if_match* names its *tag*, seen in the same transaction; else `Changed`."""
+    return nullcontext() if if_match is None else only_if_fact(fact_id, lambda fact: etag_matches(if_match, tag(fact)))
+
+
+def prompt_matches(name: str, if_match: str | None, tag: Callable[[str], str]) -> AbstractContextManager[None]:
+    """The same of a prompt."""
+    return nullcontext() if if_match is None else only_if_prompt(name, lambda words: etag_matches(if_match, tag(words)))
+
+
+def etag_matches(if_match: str, tag: str) -> bool:
+    """Whether the header names the tag, or stands for any."""
+    return not {"*", tag}.isdisjoint(part.strip() for part in if_match.split(","))

@@ -36,7 +36,7 @@ ERASES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent
 
 
 @dataclass(frozen=True, slots=True)
-class Whose:
+class MemoryOwner:
     """The one user whose memory a caller may use."""
 
     user: str
@@ -49,10 +49,10 @@ class Whose:
         return memory.user(self.user, org=self.org, bot=self.bot, subject=self.subject)
 
 
-Identify = Callable[[Context[Any, Any]], Whose]
+Identify = Callable[[Context[Any, Any]], MemoryOwner]
 
 
-class Remembered(BaseModel):
+class MemoryItem(BaseModel):
     """One memory: a fact, a message or a summary."""
 
     id: str
@@ -67,16 +67,16 @@ class Remembered(BaseModel):
     quotes: list[str] = []
 
 
-class Changed(BaseModel):
+class MemoryChange(BaseModel):
     """What a call did: ``new``, ``confirmed``, ``replaced``, ``joined``, ``retracted`` or ``rejected`` with a reason."""
 
     op: str
-    memory: Remembered | None
-    previous: Remembered | None = None
+    memory: MemoryItem | None
+    previous: MemoryItem | None = None
     reason: str = ""
 
 
-class Erased(BaseModel):
+class ErasedRows(BaseModel):
     """How many rows went, by kind, and what is promised about the rest."""
 
     rows: dict[str, int]
@@ -103,19 +103,19 @@ def tools(memory: Memory, identify: Identify) -> MCPServer[Any]:
 
 def _add_reading(server: MCPServer[Any], memory: Memory, identify: Identify) -> None:
     @server.tool(title="Search memory", annotations=READS)
-    async def search_memory(query: str, ctx: Context[Any, Any], limit: int = 10) -> list[Remembered]:
+    async def search_memory(query: str, ctx: Context[Any, Any], limit: int = 10) -> list[MemoryItem]:
         """Find what was said or is known about the user, best first. Use a few words or a question."""
         hits = await _done(identify(ctx).owner(memory).search, query, limit=limit)
         return [_hit(hit) for hit in hits]
 
     @server.tool(title="List memories", annotations=READS)
-    async def list_memories(ctx: Context[Any, Any], category: str | None = None, limit: int = 100) -> list[Remembered]:
+    async def list_memories(ctx: Context[Any, Any], category: str | None = None, limit: int = 100) -> list[MemoryItem]:
         """List what is believed about the user now, all of it or one category such as "dietary" or "home"."""
         facts = await _done(identify(ctx).owner(memory).facts, category)
         return [_fact(fact) for fact in facts[: max(1, limit)]]
 
     @server.tool(title="History of a memory", annotations=READS)
-    async def memory_history(category: str, ctx: Context[Any, Any], key: str | None = None) -> list[Remembered]:
+    async def memory_history(category: str, ctx: Context[Any, Any], key: str | None = None) -> list[MemoryItem]:
         """Every value that a category, or one key of it, had, oldest first, with when each held."""
         return [_fact(fact) for fact in await _done(identify(ctx).owner(memory).history, category, key)]
 
@@ -132,20 +132,20 @@ def _add_reading(server: MCPServer[Any], memory: Memory, identify: Identify) -> 
 
 def _add_writing(server: MCPServer[Any], memory: Memory, identify: Identify) -> None:
     @server.tool(title="Add a memory", annotations=WRITES)
-    async def add_memory(text: str, ctx: Context[Any, Any]) -> Changed:
+    async def add_memory(text: str, ctx: Context[Any, Any]) -> MemoryChange:
         """Note one thing that the user stated, as a sentence in their words: "I'm allergic to nuts." """
         return _change(await _done(identify(ctx).owner(memory).remember, text))
 
     @server.tool(title="Correct a memory", annotations=WRITES)
-    async def update_memory(memory_id: str, value: str, ctx: Context[Any, Any]) -> Changed:
+    async def update_memory(memory_id: str, value: str, ctx: Context[Any, Any]) -> MemoryChange:
         """A fact is wrong: the value held instead. For something that has changed since, use add_memory."""
         return _change(await _done(identify(ctx).owner(memory).correct, memory_id, value=value))
 
     @server.tool(title="Forget a memory", annotations=ERASES)
-    async def delete_memory(memory_id: str, ctx: Context[Any, Any]) -> Erased:
+    async def delete_memory(memory_id: str, ctx: Context[Any, Any]) -> ErasedRows:
         """Erase a fact with the words it rests on, for good. Only when the user asks for it."""
         receipt = await _done(identify(ctx).owner(memory).forget, memory_id)
-        return Erased(rows=dict(receipt.rows), level=receipt.level, why=receipt.why)
+        return ErasedRows(rows=dict(receipt.rows), level=receipt.level, why=receipt.why)
 
 
 def _add_resources(server: MCPServer[Any], memory: Memory, identify: Identify) -> None:
@@ -168,7 +168,7 @@ def _add_resources(server: MCPServer[Any], memory: Memory, identify: Identify) -
         return "\n\n".join(item.text for item in told if item.parent is None)
 
     @server.resource("memory://facts/{fact_id}", title="A fact", mime_type="application/json")
-    async def fact(fact_id: str, ctx: Context[Any, Any]) -> Remembered:
+    async def fact(fact_id: str, ctx: Context[Any, Any]) -> MemoryItem:
         """One fact with the words it rests on."""
         return _fact(await _done(identify(ctx).owner(memory).fact, fact_id))
 
@@ -195,8 +195,8 @@ async def _done(call: Callable[..., T], *args: Any, **named: Any) -> T:
         raise ToolError(str(error)) from error
 
 
-def _fact(fact: Fact) -> Remembered:
-    return Remembered(
+def _fact(fact: Fact) -> MemoryItem:
+    return MemoryItem(
         id=fact.id,
         kind=fact.kind,
         text=fact.text,
@@ -209,8 +209,8 @@ def _fact(fact: Fact) -> Remembered:
     )
 
 
-def _hit(hit: Hit) -> Remembered:
-    return Remembered(
+def _hit(hit: Hit) -> MemoryItem:
+    return MemoryItem(
         id=hit.id,
         kind=hit.kind,
         text=hit.text,
@@ -219,6 +219,6 @@ def _hit(hit: Hit) -> Remembered:
     )
 
 
-def _change(change: FactChange) -> Changed:
+def _change(change: FactChange) -> MemoryChange:
     told = [None if fact is None else _fact(fact) for fact in (change.fact, change.previous)]
-    return Changed(op=change.op, memory=told[0], previous=told[1], reason=change.reason)
+    return MemoryChange(op=change.op, memory=told[0], previous=told[1], reason=change.reason)

@@ -1,0 +1,640 @@
+"""
+Long work that a request orders: it runs in threads of one process, and any process tells how far it is.
+
+Every order is a row, saved when it changes and every few seconds besides.  What it made is kept as ids and figures and told
+from the store when somebody asks, so that nothing which was erased meanwhile is told from here.  When the process ends, its
+orders are interrupted, each after the range that it is in; one that died says nothing any more, and counts as interrupted
+then.  What was made stays made, and the same request does the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import Depends, Path, Query, Request, Response
+from fastapi.encoders import jsonable_encoder
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse
+
+from ..clock import from_ms, new_id, to_ms
+from ..errors import Conflict, HoldfastError, KeyReused, NotFound, StoreError
+from ..figures import Order, OrderState
+from ..memory import Memory
+from ..orders import Orders
+from ..reports import BackfillReport, ConsolidationReport, Merged, PruneReport, RebuildReport, Rebuilt
+from ..types import Fact, Job, Summary
+from ..user import User
+from .routing import APP, OPERATOR, USER, Table
+from .schemas import (
+    SCOPE_PARAMS,
+    BackfillRequest,
+    Caller,
+    CallerDep,
+    ConsolidateRequest,
+    ConversationDep,
+    Cursor,
+    IdempotencyKey,
+    JobStatus,
+    Limit,
+    Page,
+    PruneRequest,
+    RebuildRequest,
+    UserDep,
+    paginate,
+)
+
+log = logging.getLogger("holdfast")
+
+OnProgress = Callable[[int, int], None]
+"""Called with how much is done and how much there is; 0 when nobody knows."""
+ReportData = Mapping[str, Any] | None
+"""The report as figures and ids."""
+
+AT_ONCE = 2
+MOST_OPEN = 100
+KEPT = 1_000  # in this process's memory; the rows are kept for a week
+SAVE_S = 1.0  # how often a row tells how far it is
+ALIVE_S = 5.0  # how often it tells that somebody is still at work
+SILENT_S = 20.0  # after so long without a word nobody is
+INTERRUPTED_REASON = (
+    "the server ended before it was done; what it made stays: send the same request again, and the rest is done"
+)
+
+
+class WorkStopped(HoldfastError):
+    """Somebody cancelled the task, or the server ends."""
+
+    code = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose memory a task works on; ``None`` stands for everybody, or every assistant or subject."""
+
+    org: str | None
+    user: str | None = None
+    bot: str | None = None
+    subject: str | None = None
+    conversation: str | None = None
+
+
+@dataclass(slots=True)
+class Task:
+    """One piece of long work; ``told`` is its report as figures and ids; ``here``: this process does it."""
+
+    id: str
+    kind: str
+    whose: Owner
+    created_at: datetime
+    state: OrderState = "ready"
+    done: int = 0
+    total: int = 0
+    reason: str = ""
+    code: str = ""
+    ended_at: datetime | None = None
+    told: ReportData = field(default=None, repr=False)
+    here: bool = True
+    once: str = field(default="", repr=False)
+    asked: str = field(default="", repr=False)
+    saved_at: float = field(default=0.0, repr=False)
+    stop: threading.Event = field(default_factory=threading.Event, repr=False)
+    over: threading.Event = field(default_factory=threading.Event, repr=False)
+
+
+class Tasks:
+    """The long work of one server."""
+
+    def __init__(self, orders: Orders, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._orders, self._now = orders, now
+        self._lock = threading.Lock()
+        self._tasks: OrderedDict[str, Task] = OrderedDict()
+        self._threads: ThreadPoolExecutor | None = None
+        self._closed = threading.Event()
+
+    def order(
+        self,
+        kind: str,
+        whose: Owner,
+        work: Callable[[OnProgress], ReportData],
+        *,
+        key: str | None = None,
+        asked: Mapping[str, Any] | None = None,
+    ) -> Task:
+        """
+        Have *work* done; it is given a step to call now and then, and returns its report as figures and ids.
+
+        Args:
+            kind: what it is: ``rebuild``, ``backfill``, ``consolidate``.
+            whose: whose memory it works on; others do not see it.
+            work: raises `HoldfastError` when it cannot be done.
+            key: the caller's idempotency key; the same key names the same task, unless that was interrupted.
+            asked: what was asked for; another one under the same key is refused.
+
+        Raises:
+            KeyReused: the key was used for something else.
+            Conflict: too much is waiting already.
+        """
+        digest = _digest([kind, asked])
+        once = (
+            "" if key is None else _digest([whose.org, whose.user, whose.bot, whose.subject, whose.conversation, key])
+        )
+        with self._lock:
+            now = self._now()
+            if once and (before := self._standing(once, whose)) is not None:
+                if before.asked != digest:
+                    raise KeyReused(f"idempotency key {key!r} was used for another order", hint="use a new key")
+                return before
+            if sum(not task.over.is_set() for task in self._tasks.values()) >= MOST_OPEN:
+                raise Conflict(f"{MOST_OPEN} orders wait already", hint="come again when some are done")
+            task = Task(new_id("task", to_ms(now)), kind, whose, now, once=once, asked=digest)
+            known = self._orders.add(self._row(task))
+            if known.id != task.id:
+                return self._shown(known)  # another process was asked the same, just now
+            self._tasks[task.id] = task
+            self._let_go()
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(AT_ONCE, "holdfast-task")
+                threading.Thread(target=self._say_alive, name="holdfast-task-alive", daemon=True).start()
+            whoever = copy_context()  # the work is the doing of who asked for it
+            self._threads.submit(whoever.run, self._run, task, work).add_done_callback(_log)
+        return task
+
+    def get(self, task_id: str) -> Task:
+        """
+        One task, whichever process has it.
+
+        Raises:
+            NotFound: it was never ordered, or is on record no more.
+        """
+        with self._lock:
+            task = self._tasks.get(task_id)
+        if task is not None:
+            return task
+        row = self._orders.get(task_id)
+        if row is None:
+            raise NotFound(f"there is no job {task_id!r}", hint="what is over is told for a week")
+        return self._shown(row)
+
+    def of(self, whose: Owner) -> list[Task]:
+        """What was ordered for exactly *whose* memory, the newest first."""
+        user = (whose.org or "default", whose.user or "", whose.bot or "")
+        found = (self._shown(row) for row in self._orders.newest(MOST_OPEN, of=user))
+        return [task for task in found if task.whose == whose]
+
+    def newest(self, limit: int) -> list[Task]:
+        """At most *limit* tasks of everybody, the newest first."""
+        return [self._shown(row) for row in self._orders.newest(limit)]
+
+    def cancel(self, task_id: str) -> None:
+        """End a task before it takes up its next range, whichever process has it; what it made stays."""
+        task = self.get(task_id)
+        if not task.here:
+            self._orders.stop(task_id)
+            return
+        task.stop.set()
+        with self._lock:
+            if task.state == "ready":
+                self._end(task, "cancelled")
+
+    def close(self) -> None:
+        """End every task after the range that it is in."""
+        self._closed.set()
+        with self._lock:
+            threads, self._threads = self._threads, None
+            for task in self._tasks.values():
+                task.stop.set()
+        if threads is not None:
+            threads.shutdown(cancel_futures=True)
+        with self._lock:
+            for task in self._tasks.values():
+                if not task.over.is_set():
+                    self._end(task, "interrupted")
+
+    def _standing(self, once: str, whose: Owner) -> Task | None:
+        """The task that this key named before, unless it was interrupted."""
+        user = (whose.org or "default", whose.user or "", whose.bot or "")
+        found = [task for task in self._tasks.values() if task.once == once]
+        found = found or [self._shown(row) for row in self._orders.newest(KEPT, of=user) if row.once == once]
+        return next((task for task in found if task.state != "interrupted"), None)
+
+    def _shown(self, row: Order) -> Task:
+        """A row as a task: this process's own, or one of another, which counts as interrupted when it is silent."""
+        mine = self._tasks.get(row.id)
+        if mine is not None:
+            return mine
+        open_, silent = row.ended_ms is None, to_ms(self._now()) - row.seen_ms > SILENT_S * 1000
+        names = (row.org if row.user else None, row.user, row.bot, row.subject, row.conversation)
+        task = Task(
+            row.id,
+            row.kind,
+            Owner(*(name or None for name in names)),
+            from_ms(row.created_ms),
+            "interrupted" if open_ and silent else row.state,
+            row.done,
+            row.total,
+            INTERRUPTED_REASON if open_ and silent else row.reason,
+            "interrupted" if open_ and silent else row.code,
+            from_ms(row.seen_ms if row.ended_ms is None else row.ended_ms) if silent or not open_ else None,
+            row.report,
+            here=False,
+            asked=row.asked,
+        )
+        if not open_ or silent:
+            task.over.set()
+        return task
+
+    def _row(self, task: Task) -> Order:
+        whose = task.whose
+        return Order(
+            org=whose.org or "default",
+            user=whose.user or "",
+            bot=whose.bot or "",
+            subject=whose.subject or "",
+            conversation=whose.conversation or "",
+            id=task.id,
+            kind=task.kind,
+            state=task.state,
+            done=task.done,
+            total=task.total,
+            code=task.code,
+            reason=task.reason,
+            report=task.told,
+            once=task.once,
+            asked=task.asked,
+            stop=task.stop.is_set(),
+            created_ms=to_ms(task.created_at),
+            seen_ms=to_ms(self._now()),
+            ended_ms=None if task.ended_at is None else to_ms(task.ended_at),
+        )
+
+    def _save(self, task: Task) -> None:
+        """Put it on record, and hear whether another process wants it to end; a store that cannot is asked again later."""
+        task.saved_at = self._now().timestamp()
+        with suppress(StoreError):
+            if self._orders.save(self._row(task)):
+                task.stop.set()
+
+    def _say_alive(self) -> None:
+        while not self._closed.wait(ALIVE_S):
+            with self._lock:
+                mine = [task for task in self._tasks.values() if not task.over.is_set()]
+            late = self._now().timestamp() - ALIVE_S / 2
+            for task in mine:
+                if task.saved_at < late and not task.over.is_set():
+                    self._save(task)
+
+    def _let_go(self) -> None:
+        """Forget the oldest of those that are over; their rows stay."""
+        over = [task.id for task in self._tasks.values() if task.over.is_set()]
+        for task_id in over[: max(0, len(self._tasks) - KEPT)]:
+            del self._tasks[task_id]
+
+    def _run(self, task: Task, work: Callable[[OnProgress], ReportData]) -> None:
+        with self._lock:
+            if task.over.is_set():
+                return
+            task.state = "running"
+        self._save(task)
+        with self._ending(task):
+            task.told = work(lambda done, total: self._step(task, done, total))
+
+    @contextmanager
+    def _ending(self, task: Task) -> Iterator[None]:
+        """Whatever happens inside becomes the state of the task."""
+        state: OrderState = "failed"
+        try:
+            yield
+            state = "done"
+        except WorkStopped:
+            state = "interrupted" if self._closed.is_set() else "cancelled"
+        except HoldfastError as error:
+            task.code, task.reason = error.code, str(error)
+        finally:
+            with self._lock:
+                if state == "failed" and not task.code:
+                    task.code, task.reason = "internal", "something broke here; the log of the server says more"
+                self._end(task, state)
+
+    def _end(self, task: Task, state: OrderState) -> None:
+        if state == "interrupted":
+            task.code, task.reason = "interrupted", INTERRUPTED_REASON
+        task.state, task.ended_at = state, self._now()
+        self._save(task)
+        task.over.set()
+
+    def _step(self, task: Task, done: int, total: int) -> None:
+        task.done, task.total = done, total
+        if self._now().timestamp() - task.saved_at >= SAVE_S:
+            self._save(task)
+        if task.stop.is_set() and (done < total or not total):
+            raise WorkStopped("stopped")
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _log(ran: Future[None]) -> None:
+    """What broke without being one of our errors; its words may quote a message."""
+    error = None if ran.cancelled() else ran.exception()
+    if error is not None:
+        log.error("a task broke: %s", type(error).__name__)
+
+
+async def get_tasks(request: Request) -> Tasks:
+    """The long work of this server."""
+    found: Tasks = request.app.state.tasks
+    return found
+
+
+TasksDep = Annotated[Tasks, Depends(get_tasks)]
+
+
+WorkReport = RebuildReport | BackfillReport | ConsolidationReport
+
+
+def report_data(report: WorkReport) -> ReportData:
+    """What stands on record of a report: nothing that anybody said."""
+    if isinstance(report, ConsolidationReport):
+        merged = [[one.fact.id, [fact.id for fact in one.sources]] for one in report.merged]
+        return {"merged": merged, "refused": list(report.refused), "tokens": report.tokens}
+    if isinstance(report, RebuildReport):
+        figures = {"calls": report.calls, "tokens": report.tokens, "cost": report.cost, "ranges": report.ranges}
+        place = {"id": report.id, "start_seq": report.start_seq, "end_seq": report.end_seq}
+        made = {"before": [one.id for one in report.before], "after": [one.id for one in report.after]}
+        return {"layer": report.layer, "errors": list(report.errors), **figures, **place, **made}
+    return asdict(report)
+
+
+def load_report(memory: Memory, kind: str, report: ReportData, whose: Owner, subject: str | None) -> WorkReport | None:
+    """The report, with what is still there of what it names, as far as *subject* may see it."""
+    if report is None or kind not in ("rebuild", "backfill", "consolidate"):
+        return None
+    user = None
+    if whose.user is not None:
+        user = memory.user(whose.user, org=whose.org or "default", bot=whose.bot or "default", subject=subject)
+    if kind == "backfill":
+        return BackfillReport(**{**report, "reasons": tuple(report["reasons"])})
+    if kind == "consolidate":
+        return _consolidated(report, user)
+    there: dict[str, Summary | Fact] = {}
+    if report["before"] or report["after"]:
+        there = _there(memory, report, whose, user)
+    before, after = (tuple(there[name] for name in report[which] if name in there) for which in ("before", "after"))
+    rest = {name: value for name, value in report.items() if name not in ("before", "after", "errors")}
+    return RebuildReport(**rest, before=before, after=after, errors=tuple(report["errors"]))
+
+
+def _there(memory: Memory, report: Mapping[str, Any], whose: Owner, user: User | None) -> dict[str, Summary | Fact]:
+    found: dict[str, Summary | Fact] = {}
+    named = {*report["before"], *report["after"]}
+    if whose.user is not None and report["layer"] != "facts":
+        place: Any = {"org": whose.org or "default", "bot": whose.bot or "default", "subject": whose.subject}
+        chat = memory.conversation(whose.conversation, user=whose.user, **place)
+        found |= {summary.id: summary for summary in chat.summaries(live=False) if summary.id in named}
+    return found | {name: fact for name in named - found.keys() if (fact := _fact(user, name)) is not None}
+
+
+def _fact(user: User | None, fact_id: str) -> Fact | None:
+    try:
+        return None if user is None else user.fact(fact_id)
+    except NotFound:
+        return None
+
+
+def _consolidated(report: Mapping[str, Any], user: User | None) -> ConsolidationReport:
+    merged = []
+    for fact_id, sources in report["merged"]:
+        whole = _fact(user, fact_id)
+        if whole is not None:
+            parts = (_fact(user, source) for source in sources)
+            merged.append(Merged(whole, tuple(fact for fact in parts if fact is not None)))
+    return ConsolidationReport(tuple(merged), tuple(report["refused"]), report["tokens"])
+
+
+table = Table()
+ONE = "/v1/users/{user:name}"
+CHAT = ONE + "/conversations/{conversation:name}"
+JobId = Annotated[str, Path(max_length=200, description="The job's id.")]
+ASK_AGAIN_S = 0.05
+ASK_OTHERS_S = 0.5
+
+ACCEPTED: dict[int | str, dict[str, Any]] = {
+    202: {"headers": {"Location": {"description": "Where to ask how far it is.", "schema": {"type": "string"}}}}
+}
+
+
+def _estimated(model: Any) -> dict[int | str, dict[str, Any]]:
+    return ACCEPTED | {200: {"model": model, "description": "With `dry_run`: what it would take"}}
+
+
+@table.add(
+    "POST", CHAT + "/rebuild", APP, response_model=JobStatus, status_code=202, dependencies=SCOPE_PARAMS,
+    responses=_estimated(RebuildReport),
+)  # fmt: skip
+def rebuilds_create(
+    which: ConversationDep,
+    asked: CallerDep,
+    tasks: TasksDep,
+    body: RebuildRequest,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Make one layer of a range again, keeping the old version; with `dry_run`, say what it would take."""
+    span: dict[str, Any] = {"start_seq": body.start_seq, "end_seq": body.end_seq}
+    estimate = which.rebuild(body.layer, **span, dry_run=True)
+    if body.dry_run:
+        return _as_json(estimate)
+
+    def work(step: OnProgress) -> ReportData:
+        return report_data(which.rebuild(body.layer, **span, progress=step))
+
+    owner = _owner(asked, which.id)
+    return _accepted(tasks.order("rebuild", owner, work, key=idempotency_key, asked=body.model_dump()))
+
+
+@table.add("GET", CHAT + "/rebuilds", USER, response_model=Page[Rebuilt], dependencies=SCOPE_PARAMS)
+def rebuilds_list(which: ConversationDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Rebuilt]:
+    """What was made again in this conversation, oldest first."""
+    return paginate(which.rebuilds(), lambda made: made.id, cursor, limit)
+
+
+@table.add(
+    "POST", CHAT + "/rebuilds/{rebuild_id}/restore", APP, response_model=RebuildReport, dependencies=SCOPE_PARAMS
+)
+def rebuilds_restore(which: ConversationDep, rebuild_id: Annotated[str, Path(max_length=200)]) -> RebuildReport:
+    """Put back what stood before a rebuild."""
+    return which.restore(rebuild_id)
+
+
+@table.add(
+    "POST", ONE + "/backfill", APP, response_model=JobStatus, status_code=202, dependencies=SCOPE_PARAMS,
+    responses=_estimated(BackfillReport),
+)  # fmt: skip
+def backfills_create(
+    whose: UserDep, asked: CallerDep, tasks: TasksDep, body: BackfillRequest, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """Bring the user's old conversations up to what this memory makes; with `dry_run`, say what it would take."""
+    grant = asked.grant
+    return _backfill(asked, tasks, body, idempotency_key, {"user": grant.user, "org": grant.org, "bot": grant.bot})
+
+
+@table.add(
+    "POST", "/v1/backfill", OPERATOR, response_model=JobStatus, status_code=202, responses=_estimated(BackfillReport)
+)
+def backfills_create_all(
+    asked: CallerDep, tasks: TasksDep, body: BackfillRequest, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """The same for everybody, in every org."""
+    return _backfill(asked, tasks, body, idempotency_key, {})
+
+
+def _backfill(
+    asked: Caller, tasks: TasksDep, body: BackfillRequest, key: str | None, whose: dict[str, Any]
+) -> Response:
+    memory, options = asked.memory, body.model_dump(exclude={"dry_run"})
+    if body.dry_run:
+        return _as_json(memory.backfill(**whose, **options, dry_run=True))
+
+    def work(step: OnProgress) -> ReportData:
+        return report_data(memory.backfill(**whose, **options, progress=lambda so_far: step(so_far.processed, 0)))
+
+    owner = _owner(asked) if whose else Owner(None)
+    return _accepted(tasks.order("backfill", owner, work, key=key, asked=body.model_dump()))
+
+
+@table.add(
+    "POST", ONE + "/consolidate", APP, response_model=JobStatus, status_code=202, dependencies=SCOPE_PARAMS,
+    responses=_estimated(ConsolidationReport),
+)  # fmt: skip
+def consolidations_create(
+    whose: UserDep, asked: CallerDep, tasks: TasksDep, body: ConsolidateRequest, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """Merge what says the same now instead of later; with `dry_run`, say what would be merged without a model."""
+    if body.dry_run:
+        return _as_json(whose.consolidate(dry_run=True))
+
+    def work(_step: OnProgress) -> ReportData:
+        return report_data(whose.consolidate())
+
+    return _accepted(tasks.order("consolidate", _owner(asked), work, key=idempotency_key))
+
+
+@table.add("POST", ONE + "/prune", APP, response_model=PruneReport, dependencies=SCOPE_PARAMS)
+def facts_prune(whose: UserDep, body: PruneRequest) -> PruneReport:
+    """Put away now the weakest facts beyond the most that are kept, instead of later."""
+    return whose.prune(faded=body.faded)
+
+
+@table.add("GET", "/v1/jobs/{job_id}", USER, response_model=JobStatus)
+async def jobs_get(
+    asked: CallerDep,
+    tasks: TasksDep,
+    job_id: JobId,
+    wait_s: Annotated[float, Query(ge=0, le=30, description="Answer when it is over, or after so long.")] = 0,
+) -> JobStatus:
+    """How far a piece of work is, and its report when it is done; for whoever may see whose memory it is about."""
+    try:
+        task = visible_task(asked, await run_in_threadpool(tasks.get, job_id))
+    except NotFound:
+        return await run_in_threadpool(_of_store, asked, job_id)
+    until = time.monotonic() + wait_s
+    while not task.over.is_set() and time.monotonic() < until:
+        await asyncio.sleep(ASK_AGAIN_S if task.here else ASK_OTHERS_S)
+        if not task.here:
+            task = await run_in_threadpool(tasks.get, job_id)
+    return await run_in_threadpool(job_status, asked.memory, task, asked.grant.subject)
+
+
+def visible_task(asked: Caller, task: Task) -> Task:
+    """
+    The task, when the key that asks opens the memory that it is about.
+
+    Raises:
+        NotFound: it does not; nothing is told of what there is.
+    """
+    grant, key, whose = asked.grant, asked.grant.key, task.whose
+    ours = key is not None and (
+        key.role == "operator"
+        or (
+            whose.org == grant.org
+            and key.user in (None, whose.user)
+            and key.bot in (None, whose.bot)
+            and key.subject in (None, whose.subject)
+        )
+    )
+    if not ours:
+        raise NotFound(f"there is no job {task.id!r}")
+    return task
+
+
+def job_status(memory: Memory, task: Task, subject: str | None) -> JobStatus:
+    """A task as it is shown, its report as far as *subject* may be seen."""
+    whose = task.whose
+    return JobStatus(
+        id=task.id,
+        kind=task.kind,
+        state=task.state,
+        org=whose.org,
+        user=whose.user,
+        bot=whose.bot,
+        subject=whose.subject,
+        conversation=whose.conversation,
+        done=task.done,
+        total=task.total,
+        code=task.code,
+        reason=task.reason,
+        created_at=task.created_at,
+        ended_at=task.ended_at,
+        report=load_report(memory, task.kind, task.told, whose, subject) if task.state == "done" else None,
+    )
+
+
+def _of_store(asked: Caller, job_id: str) -> JobStatus:
+    """A piece of the store's own work, which operators see."""
+    if asked.grant.key is None or asked.grant.key.role != "operator":
+        raise NotFound(f"there is no job {job_id!r}", hint="what is over is told for a week")
+    found: Job | None = next((job for job in asked.memory.jobs() if job.id == job_id), None)
+    if found is None:
+        raise NotFound(f"there is no job {job_id!r}", hint="what is finished leaves no row")
+    whose = {"org": found.org, "user": found.user, "bot": found.bot, "subject": found.subject or None}
+    about: dict[str, Any] = {**whose, "conversation": found.conversation or None, "reason": found.reason}
+    state: Any = found.state
+    return JobStatus(id=found.id, kind=found.kind, state=state, created_at=from_ms(found.created_at_ms), **about)
+
+
+def _owner(asked: Caller, conversation: str | None = None) -> Owner:
+    grant = asked.grant
+    return Owner(grant.org, grant.user, grant.bot, grant.subject, conversation)
+
+
+def _accepted(task: Task) -> Response:
+    whose = task.whose
+    body = JobStatus(
+        id=task.id,
+        kind=task.kind,
+        state=task.state,
+        org=whose.org,
+        user=whose.user,
+        bot=whose.bot,
+        subject=whose.subject,
+        conversation=whose.conversation,
+        created_at=task.created_at,
+    )
+    return JSONResponse(jsonable_encoder(body), 202, headers={"Location": f"/v1/jobs/{task.id}"})
+
+
+def _as_json(report: object) -> Response:
+    return JSONResponse(jsonable_encoder(report))
