@@ -19,8 +19,7 @@ from holdfast.bench.state import State
 from holdfast.bench.verdicts import BY_TYPE, SOUND, answer_table, verdicts
 from holdfast.cli import main
 from holdfast.llm.protocol import ModelError
-from holdfast.testing.model import ScriptedModel
-from holdfast.testing.modelserver import ModelServer, Served
+from holdfast.testing.model import ModelServer, ScriptedModel, ServerAnswer
 from holdfast.text.render import parse, parse_blocks
 
 TINY = load("tiny", [])
@@ -197,7 +196,7 @@ def test_command_answers_over_http_and_shows_it(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 
     def serve(asked):
-        return Served("CORRECT" if "right_answer" in asked.text else "No information available.")
+        return ServerAnswer("CORRECT" if "right_answer" in asked.text else "No information available.")
 
     with ModelServer(serve) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)

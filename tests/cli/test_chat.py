@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Memory
-from holdfast.testing.modelserver import Asked, ModelServer, Served, refused_url
+from holdfast.testing.model import ModelServer, ServerAnswer, ServerRequest, unreachable_url
 
 from .conftest import Answer, Holdfast, started
 
@@ -91,7 +91,7 @@ def test_a_model_that_fails_loses_no_turn_and_again_asks_again(
     holdfast: Holdfast, answer: Answer, tmp_path: Path
 ) -> None:
     """Over real HTTP: the first call is refused, the second answers."""
-    with ModelServer([Served(status=500), "Lisbon it is."]) as server:
+    with ModelServer([ServerAnswer(status=500), "Lisbon it is."]) as server:
         answer("I live in Lisbon.\n/again\n")
         run = holdfast("chat", "--llm", "openai:any", "--base-url", server.url, "--reader", "rules")
 
@@ -100,7 +100,7 @@ def test_a_model_that_fails_loses_no_turn_and_again_asks_again(
 
 
 def test_a_provider_gets_the_turns_with_their_roles(holdfast: Holdfast, answer: Answer) -> None:
-    def reply(asked: Asked) -> str:
+    def reply(asked: ServerRequest) -> str:
         return "Noted." if "Lisbon" in asked.text.splitlines()[-1] else "You live in Lisbon."
 
     with ModelServer(reply) as server:
@@ -118,7 +118,7 @@ def test_a_provider_gets_the_turns_with_their_roles(holdfast: Holdfast, answer: 
 
 def test_a_script_learns_from_the_exit_code_that_a_reply_failed(holdfast: Holdfast, answer: Answer) -> None:
     answer("Hello\n")
-    run = holdfast("chat", "--llm", "openai:any", "--base-url", refused_url(), "--reader", "rules")
+    run = holdfast("chat", "--llm", "openai:any", "--base-url", unreachable_url(), "--reader", "rules")
 
     assert run.code == 1
     assert "cannot be reached" in run.err

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Budget, Config, Memory
-from holdfast.testing.model import ScriptedModel
-from holdfast.testing.modelserver import ModelServer, Served, refused_url
+from holdfast.testing.model import ModelServer, ScriptedModel, ServerAnswer, unreachable_url
 
 from .conftest import Answer, Holdfast, said, write_jsonl
 
@@ -121,7 +120,7 @@ def test_prompts_that_make_no_sense_are_refused(holdfast: Holdfast, args: list[s
 
 def test_a_model_that_is_not_there_fails_the_command_and_loses_nothing(holdfast: Holdfast, tmp_path: Path) -> None:
     write_jsonl(tmp_path / "chat.jsonl", CHAT)
-    run = holdfast("import", "chat.jsonl", "--llm", "openai:any", "--base-url", refused_url())
+    run = holdfast("import", "chat.jsonl", "--llm", "openai:any", "--base-url", unreachable_url())
 
     assert run.code == 1
     assert "4 messages stored" in run.out
@@ -148,7 +147,7 @@ def test_rules_is_no_model_whatever_the_environment_says(
     holdfast: Holdfast, answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDFAST_LLM", "openai:any")
-    monkeypatch.setenv("HOLDFAST_BASE_URL", refused_url())
+    monkeypatch.setenv("HOLDFAST_BASE_URL", unreachable_url())
 
     assert holdfast("say", "I live in Lisbon.", "--llm", "rules").code == 0
     assert holdfast("usage").out.startswith("no model was asked")
@@ -156,7 +155,7 @@ def test_rules_is_no_model_whatever_the_environment_says(
 
 def test_work_that_waits_for_a_model_is_told_where_its_use_is_told(holdfast: Holdfast, tmp_path: Path) -> None:
     write_jsonl(tmp_path / "chat.jsonl", CHAT)
-    with ModelServer(lambda asked: Served(status=401)) as server:
+    with ModelServer(lambda asked: ServerAnswer(status=401)) as server:
         holdfast("import", "chat.jsonl", "--llm", "openai:any", "--base-url", server.url)
 
     waits = holdfast("jobs", "--state", "waiting", "--json").data["jobs"]

@@ -17,8 +17,8 @@ import pytest
 from holdfast.errors import StoreError, StoreFull
 from holdfast.store import SqliteStore, groupcommit
 from holdfast.store.protocol import WriteView
-from holdfast.testing.power import FaultyDisk
-from holdfast.testing.rows import ANA, END_MS, learn, say, summarise
+from holdfast.testing.rows import ANA, END_MS, learn, say, summarize
+from tests.faults.power import FaultyDisk
 
 STEPS = 10
 
@@ -31,7 +31,7 @@ def step(number: int, view: WriteView) -> None:
     if number % 9 == 0:
         done = view.conversation()
         assert done is not None
-        summarise(view, done.chunk_start, done.next_seq - 1)
+        summarize(view, done.chunk_start, done.next_seq - 1)
         seq = 1
     elif number % 4 == 0:
         seq = learn(view, f"place {number}", category="visited", key="place", multi=True).stated_seq

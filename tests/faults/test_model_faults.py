@@ -18,40 +18,42 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.llm.protocol import ModelError, Request
-from holdfast.testing.modelserver import Asked, Served, body_of, refused_url
+from holdfast.testing.model import ServerAnswer, ServerRequest, answer_body, unreachable_url
 
 from .world import HOME, ROW, World
 
 FILE = "chat.db"
 FAULTS = {
-    "slow": Served(ROW, wait_s=30),
-    "drip": Served(ROW, drip_s=0.05),
-    "rate limit": Served(status=429, headers={"Retry-After": "7"}),
-    "rate limit by date": Served(status=429, headers={"Retry-After": "Mon, 05 Jan 2026 09:00:30 GMT"}),
-    "nonsense in Retry-After": Served(status=429, headers={"Retry-After": "soon"}),
-    "500": Served(status=500),
-    "503": Served(status=503, body=b"<html>Service Unavailable</html>"),
-    "529": Served(status=529),
-    "408": Served(status=408),
-    "wrong key": Served(status=401),
-    "no such model": Served(status=404),
-    "too long a prompt": Served(status=413),
-    "teapot": Served(status=418),
-    "empty body": Served(body=b""),
-    "prose for a body": Served(body=b"upstream error"),
-    "broken JSON": Served(body=b'{"choices": [{"message": '),
-    "JSON of another kind": Served(body=b"[1, 2, 3]"),
-    "null": Served(body=b"null"),
-    "no choices": Served(body=b'{"id": "x", "object": "chat.completion", "created": 1, "model": "any", "choices": []}'),
-    "not text": Served(body=b"\xff\xfe\x00\x01" * 20),
-    "empty answer": Served(""),
-    "refusal": Served("I'm sorry, but I can't help with that."),
-    "filtered": Served("", finish="content_filter"),
-    "prose": Served("Of course! Here is what I found interesting about this lovely conversation."),
-    "cut before the first row": Served("home,lives", finish="length"),
-    "reset": Served(ROW, cut=40, reset=True),
-    "cut body": Served(ROW, cut=200),
-    "more announced than sent": Served(ROW, headers={"Content-Length": "100000"}),
+    "slow": ServerAnswer(ROW, wait_s=30),
+    "drip": ServerAnswer(ROW, drip_s=0.05),
+    "rate limit": ServerAnswer(status=429, headers={"Retry-After": "7"}),
+    "rate limit by date": ServerAnswer(status=429, headers={"Retry-After": "Mon, 05 Jan 2026 09:00:30 GMT"}),
+    "nonsense in Retry-After": ServerAnswer(status=429, headers={"Retry-After": "soon"}),
+    "500": ServerAnswer(status=500),
+    "503": ServerAnswer(status=503, body=b"<html>Service Unavailable</html>"),
+    "529": ServerAnswer(status=529),
+    "408": ServerAnswer(status=408),
+    "wrong key": ServerAnswer(status=401),
+    "no such model": ServerAnswer(status=404),
+    "too long a prompt": ServerAnswer(status=413),
+    "teapot": ServerAnswer(status=418),
+    "empty body": ServerAnswer(body=b""),
+    "prose for a body": ServerAnswer(body=b"upstream error"),
+    "broken JSON": ServerAnswer(body=b'{"choices": [{"message": '),
+    "JSON of another kind": ServerAnswer(body=b"[1, 2, 3]"),
+    "null": ServerAnswer(body=b"null"),
+    "no choices": ServerAnswer(
+        body=b'{"id": "x", "object": "chat.completion", "created": 1, "model": "any", "choices": []}'
+    ),
+    "not text": ServerAnswer(body=b"\xff\xfe\x00\x01" * 20),
+    "empty answer": ServerAnswer(""),
+    "refusal": ServerAnswer("I'm sorry, but I can't help with that."),
+    "filtered": ServerAnswer("", finish="content_filter"),
+    "prose": ServerAnswer("Of course! Here is what I found interesting about this lovely conversation."),
+    "cut before the first row": ServerAnswer("home,lives", finish="length"),
+    "reset": ServerAnswer(ROW, cut=40, reset=True),
+    "cut body": ServerAnswer(ROW, cut=200),
+    "more announced than sent": ServerAnswer(ROW, headers={"Content-Length": "100000"}),
 }
 
 
@@ -60,8 +62,8 @@ def test_a_fault_loses_nothing_and_is_made_good_for(tmp_path, fault):
     """Fails, says why, and reads the same messages when the model is well again."""
     well = threading.Event()
 
-    def answer(asked: Asked) -> Served:
-        return Served(ROW if "lives_in" in asked.system else "NONE") if well.is_set() else FAULTS[fault]
+    def answer(asked: ServerRequest) -> ServerAnswer:
+        return ServerAnswer(ROW if "lives_in" in asked.system else "NONE") if well.is_set() else FAULTS[fault]
 
     with World(tmp_path / FILE, answer, model_timeout_s=1.0) as world:
         world.say(HOME)
@@ -87,7 +89,7 @@ def test_a_fault_loses_nothing_and_is_made_good_for(tmp_path, fault):
 
 
 def test_nobody_answers_and_the_memory_goes_on(tmp_path):
-    with World(tmp_path / FILE, url=refused_url()) as world:
+    with World(tmp_path / FILE, url=unreachable_url()) as world:
         for number in range(12):
             world.say(f"I live in Lisbon, and this is line {number}.")
             world.digest()
@@ -105,7 +107,7 @@ HUGE = (
 
 def test_an_answer_of_fifty_megabytes_is_a_failure_and_no_burden(tmp_path):
     assert len(HUGE) > 50 * 10**6
-    with World(tmp_path / FILE, lambda asked: Served(body=HUGE)) as world:
+    with World(tmp_path / FILE, lambda asked: ServerAnswer(body=HUGE)) as world:
         world.say(HOME)
         began = time.monotonic()
         report = world.memory.digest()
@@ -124,7 +126,7 @@ def everybody(world: World, count: int, text: str = HOME) -> list[str]:
     return users
 
 
-def number_of(asked: Asked) -> int:
+def number_of(asked: ServerRequest) -> int:
     """The number that stands in the message which is read."""
     return int(asked.text.rpartition("#")[2].partition('"')[0])
 
@@ -133,8 +135,8 @@ def test_a_connection_that_ends_at_any_byte_of_an_answer_gives_none():
     """Over each cut of the whole body; half an answer is never taken for one."""
     cuts: list[int] = []
     request = Request("facts", "Note the facts.", HOME, "0" * 12)
-    with World(":memory:", lambda asked: Served(ROW, cut=cuts[-1])) as world:
-        size = len(body_of(Served(ROW), Asked("/v1/chat/completions", {}, {"model": "any"})))
+    with World(":memory:", lambda asked: ServerAnswer(ROW, cut=cuts[-1])) as world:
+        size = len(answer_body(ServerAnswer(ROW), ServerRequest("/v1/chat/completions", {}, {"model": "any"})))
         given = []
         for cut in range(size + 8):
             cuts.append(cut)
@@ -146,7 +148,7 @@ def test_a_connection_that_ends_at_any_byte_of_an_answer_gives_none():
 
 
 def test_a_memory_whose_answers_are_cut_off_anywhere_believes_whole_ones():
-    with World(":memory:", lambda asked: Served(ROW, cut=12 * number_of(asked))) as world:
+    with World(":memory:", lambda asked: ServerAnswer(ROW, cut=12 * number_of(asked))) as world:
         users = everybody(world, 70)
         report = world.memory.digest()
         homes = [world.homes(user) for user in users]
@@ -162,7 +164,7 @@ def test_a_memory_whose_answers_are_cut_off_anywhere_believes_whole_ones():
 def test_an_answer_that_reached_its_limit_anywhere_yields_whole_rows():
     """The text ends in the middle, and the provider says so: whole rows count, half ones do not."""
     whole = f'{ROW}\nhistory,gave_up,old flat,0.9,,add,asserted,event,1,"I gave up the old flat"'
-    with World(":memory:", lambda asked: Served(whole[: 2 * number_of(asked)], finish="length")) as world:
+    with World(":memory:", lambda asked: ServerAnswer(whole[: 2 * number_of(asked)], finish="length")) as world:
         users = everybody(world, len(whole) // 2 + 1)
         world.memory.digest()
         told = [sorted(fact.value for fact in world.facts(user)) for user in users]
@@ -246,7 +248,7 @@ def test_reading_and_writing_wait_for_no_model(tmp_path):
     """While a call hangs, everybody else reads and writes, the user who is read among them."""
     hangs, free = threading.Event(), threading.Event()
 
-    def answer(asked: Asked) -> Served | str:
+    def answer(asked: ServerRequest) -> ServerAnswer | str:
         hangs.set()
         free.wait(30)
         return ROW

@@ -10,7 +10,7 @@ import urllib.request
 
 import pytest
 
-from holdfast.testing.modelserver import ModelServer, Served, refused_url
+from holdfast.testing.model import ModelServer, ServerAnswer, unreachable_url
 
 QUESTION = {
     "model": "any",
@@ -25,7 +25,7 @@ def ask(url: str, body: object = QUESTION, path: str = "/chat/completions", time
 
 
 def test_a_list_of_answers_is_used_up_and_requests_are_kept():
-    with ModelServer(["first", Served("second", finish="length", cached_tokens=3)]) as server:
+    with ModelServer(["first", ServerAnswer("second", finish="length", cached_tokens=3)]) as server:
         said = [ask(server.url)["choices"][0] for _ in range(3)]
 
     assert [(one["message"]["content"], one["finish_reason"]) for one in said] == [
@@ -48,7 +48,7 @@ def test_the_responses_endpoint_has_its_own_shape():
 
 
 def test_a_status_comes_with_its_headers():
-    with ModelServer([Served(status=429, headers={"Retry-After": "7"})]) as server:
+    with ModelServer([ServerAnswer(status=429, headers={"Retry-After": "7"})]) as server:
         with pytest.raises(urllib.error.HTTPError) as refused:
             ask(server.url)
 
@@ -59,13 +59,13 @@ def test_a_status_comes_with_its_headers():
 
 @pytest.mark.parametrize("reset", [False, True])
 def test_a_body_can_break_off(reset):
-    with ModelServer([Served("words " * 2000, cut=20, reset=reset)]) as server:
+    with ModelServer([ServerAnswer("words " * 2000, cut=20, reset=reset)]) as server:
         with pytest.raises((http.client.IncompleteRead, ConnectionResetError)):
             ask(server.url)
 
 
 def test_a_drip_is_slower_than_patience_and_closing_ends_it():
-    with ModelServer([Served("words", drip_s=0.05), Served(wait_s=60)]) as server:
+    with ModelServer([ServerAnswer("words", drip_s=0.05), ServerAnswer(wait_s=60)]) as server:
         began = time.monotonic()
         with pytest.raises(TimeoutError):
             ask(server.url, timeout=0.02)
@@ -77,7 +77,7 @@ def test_a_drip_is_slower_than_patience_and_closing_ends_it():
 
 def test_nobody_listens_where_connections_are_refused():
     with pytest.raises(urllib.error.URLError, match="refused"):
-        ask(refused_url())
+        ask(unreachable_url())
 
 
 def test_after_closing_connections_are_refused():

@@ -17,8 +17,8 @@ import pytest
 from holdfast.config import Config
 from holdfast.errors import StoreCorrupt
 from holdfast.store import SqliteStore, groupcommit
-from holdfast.testing.power import PowerCut, write_files
-from holdfast.testing.rows import ANA, say, summarise
+from holdfast.testing.rows import ANA, say, summarize
+from tests.faults.power import PowerCut, write_files
 
 CUTS = 200
 WRITES = 90
@@ -67,7 +67,7 @@ def cut_again_and_again(folder: Path, monkeypatch: pytest.MonkeyPatch, *, durabl
 def _write_one(number: int, view: object) -> None:
     (message,) = say(view, f"turn {number} " + "word " * (number % 40))  # type: ignore[arg-type]
     if message.seq % 10 == 0:
-        summarise(view, message.seq - 9, message.seq)  # type: ignore[arg-type]
+        summarize(view, message.seq - 9, message.seq)  # type: ignore[arg-type]
 
 
 def _look(path: Path, acknowledged: int, damage: Damage) -> None:

@@ -43,13 +43,13 @@ print("done", flush=True)
 TALK_UNTIL_KILLED = r"""
 import os, sys, threading
 from holdfast.store import SqliteStore
-from holdfast.testing.rows import ANA, say, summarise
+from holdfast.testing.rows import ANA, say, summarize
 store = SqliteStore(sys.argv[1])
 
 def turn(view):
     seq = say(view, "one more turn")[0].seq
     if seq % 10 == 0:
-        summarise(view, seq - 9, seq)
+        summarize(view, seq - 9, seq)
     return seq
 
 def talk():

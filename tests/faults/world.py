@@ -10,7 +10,7 @@ from holdfast import Config, Memory
 from holdfast.llm import model
 from holdfast.reports import DigestReport
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.modelserver import Answers, ModelServer
+from holdfast.testing.model import Answers, ModelServer
 from holdfast.types import Fact
 
 HOME = "I gave up the old flat, my new address is in Porto."  # states something that no pattern reads

@@ -11,7 +11,7 @@ from holdfast import Config, Memory
 from holdfast.errors import ConfigError
 from holdfast.llm import Answer, ModelError, Request, model, model_of
 from holdfast.llm.addresses import PROVIDERS, find_address
-from holdfast.testing.modelserver import ModelServer
+from holdfast.testing.model import ModelServer
 
 ASKED = Request(layer="facts", system="Read.", text="I moved.", prompt="abc")
 

@@ -24,7 +24,7 @@ from holdfast.llm.sealing import MASTER, keyring
 from holdfast.server.app import create_app
 from holdfast.server.settings import ServerSettings
 from holdfast.testing.embedder import HashEmbedder
-from holdfast.testing.modelserver import Asked, ModelServer, Served
+from holdfast.testing.model import ModelServer, ServerAnswer, ServerRequest
 
 from .conftest import BASE
 from .test_roles import path_of
@@ -38,9 +38,9 @@ IDEMPOTENCY = "canary-idempotency-6Pd9"
 BODY = "sk-canary-in-a-body-2Fj4"
 
 
-def echo(asked: Asked) -> Served:
+def echo(asked: ServerRequest) -> ServerAnswer:
     """A provider that refuses, and repeats what it was sent, key and all."""
-    return Served(text=f"Incorrect API key provided: {json.dumps(dict(asked.headers))}", status=401)
+    return ServerAnswer(text=f"Incorrect API key provided: {json.dumps(dict(asked.headers))}", status=401)
 
 
 class Day:

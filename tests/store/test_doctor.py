@@ -16,9 +16,7 @@ from holdfast.store.protocol import EpisodesRow, WriteView
 from holdfast.store.queries import load
 from holdfast.store.values import ShownRow
 from holdfast.store.vault import SealedRow
-from holdfast.testing.apart import pay
-from holdfast.testing.remade import made_again
-from holdfast.testing.rows import ANA, END_MS, end_fact, learn, say, summarise
+from holdfast.testing.rows import ANA, END_MS, add_rebuilt_range, add_usage_and_prompt, end_fact, learn, say, summarize
 
 DAMAGE = {
     "coverage_points_home": "UPDATE coverage SET summary = 'nobody' WHERE seq = 1",
@@ -79,8 +77,8 @@ DAMAGE = {
 def fill(view: WriteView) -> None:
     """A memory in which every rule has something to look at."""
     say(view, "one two", "three", "four", "five")
-    low = [summarise(view, 1, 2), summarise(view, 3, 4)]
-    summarise(view, 1, 4, low)
+    low = [summarize(view, 1, 2), summarize(view, 3, 4)]
+    summarize(view, 1, 4, low)
     old = learn(view, "Faro")
     end_fact(view, old, at_ms=END_MS)
     new = learn(view, "Lisbon")
@@ -92,10 +90,10 @@ def fill(view: WriteView) -> None:
     view.add_idempotency("key", "digest", 1, 2, END_MS)
     view.add_episodes(EpisodesRow(1, 2, 1, "rules 1"), END_MS)
     view.want("digest", "", wanted=4, run_at_ms=0, now_ms=0)
-    made_again(view)
+    add_rebuilt_range(view)
     view.add_shown(ShownRow(2, END_MS, "layered", 40, "sha", 2, 1))
     view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
-    pay(view)
+    add_usage_and_prompt(view)
 
 
 @pytest.fixture

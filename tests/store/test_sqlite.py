@@ -17,8 +17,8 @@ from holdfast.errors import Conflict, StoreClosed, StoreError
 from holdfast.scope import Scope
 from holdfast.store import SqliteStore, groupcommit
 from holdfast.store.protocol import ReadView, WriteView
-from holdfast.testing.power import FaultyDisk
 from holdfast.testing.rows import ANA, learn, say
+from tests.faults.power import FaultyDisk
 
 forks = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # Python 3.12 warns of forking with threads
 

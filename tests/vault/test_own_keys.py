@@ -13,8 +13,7 @@ from holdfast.llm.sealing import MASTER
 from holdfast.secret import Secret
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
-from holdfast.testing.model import ScriptedModel
-from holdfast.testing.modelserver import ModelServer, Served
+from holdfast.testing.model import ModelServer, ScriptedModel, ServerAnswer
 
 from .conftest import KEY, MASTER_KEY, OTHER_MASTER_KEY
 
@@ -273,7 +272,7 @@ def test_a_fault_of_one_users_key_stops_nobody_else():
     """A refused key closes the way for its owner alone."""
     usual = ScriptedModel()
     with (
-        ModelServer(lambda asked: Served(status=401)) as server,
+        ModelServer(lambda asked: ServerAnswer(status=401)) as server,
         Memory(llm=usual, embedder=None, config=ALLOWED) as memory,
     ):
         memory.vault.set("openai", "own", KEY, server.url, user="ana")
@@ -321,7 +320,7 @@ def test_nothing_of_the_operators_is_sent_along(provider, monkeypatch):
         monkeypatch.setenv(variable, f"X-Gateway-Token: {canary}\nAuthorization: Bearer {canary}")
     for variable in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"):
         monkeypatch.setenv(variable, "http://127.0.0.1:9/v1")
-    with ModelServer(lambda asked: Served(status=404)) as server, Memory(embedder=None, config=ALLOWED) as memory:
+    with ModelServer(lambda asked: ServerAnswer(status=404)) as server, Memory(embedder=None, config=ALLOWED) as memory:
         memory.vault.set(provider, "own", KEY, server.url, user="ana")
         talk(memory)
         assert server.asked

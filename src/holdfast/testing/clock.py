@@ -1,4 +1,4 @@
-"""A clock that moves when told to."""
+"""A clock for tests that moves only by command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class FakeClock:
     """
     Call it for the time, as an aware ``datetime``; ``advance`` moves it, backwards too.
 
-    It stands still otherwise, so a test says when things happen.
+    It does not move otherwise, so a test decides when things happen.
     """
 
     def __init__(self, start: datetime = datetime(2026, 1, 5, 9, tzinfo=UTC)) -> None:
@@ -24,7 +24,7 @@ class FakeClock:
             return self._now
 
     def advance(self, *, seconds: float = 0, minutes: float = 0, hours: float = 0, days: float = 0) -> datetime:
-        """Move by the sum of what is given; the new time."""
+        """Move by the sum of the arguments, and return the new time."""
         with self._lock:
             self._now += timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
             return self._now

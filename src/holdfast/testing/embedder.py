@@ -16,9 +16,9 @@ _WORD = re.compile(r"[^\W_]+")
 
 class HashEmbedder:
     """
-    Words and their three-letter pieces, hashed into ``dim`` buckets: alike is what shares letters.
+    An embedder that hashes words and their three-letter pieces into ``dim`` buckets: texts that share letters are alike.
 
-    It knows no meaning: "car" and "automobile" are strangers.  ``calls`` lists what it was asked for.
+    It knows no meaning: "car" and "automobile" share nothing.  ``calls`` lists the texts of every call.
     """
 
     def __init__(self, dim: int = 64, *, name: str = "hash") -> None:
@@ -28,7 +28,7 @@ class HashEmbedder:
         self.calls: list[tuple[str, ...]] = []
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row a text, shape (n, dim), of length 1; zeros for a text without words."""
+        """Return one row a text, shape (n, dim), of length 1; zeros for a text without words."""
         self.calls.append(tuple(texts))
         rows = np.zeros((len(texts), self.dim), np.float32)
         for row, text in zip(rows, texts, strict=True):

@@ -1,5 +1,5 @@
 """
-The promises of a message store, as tests that any one can inherit.
+The contract of a message store, as tests to inherit.
 
     class TestMyStore(MessageStoreContract):
         @pytest.fixture
@@ -19,7 +19,7 @@ import pytest
 from ..errors import BadInput
 from ..store.messages import KeepsSummaries, MessageLog, MessageStore
 from ..types import Message, RollingSummary
-from .contract_memory import TEXTS
+from .store_contract.memory import TEXTS
 
 CALLS = [{"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}]
 
@@ -63,7 +63,7 @@ SESSIONS = [
 
 
 class MessageLogContract:
-    """What is asked of append and load; supply a ``store`` fixture that yields an empty one."""
+    """The contract of append and load; supply a ``store`` fixture that yields an empty one."""
 
     def test_an_unknown_session_is_empty(self, store: MessageLog) -> None:
         assert store.load("nobody") == []
@@ -139,7 +139,7 @@ class MessageLogContract:
 
 
 class MessageStoreContract(MessageLogContract):
-    """And of clear."""
+    """The contract of append, load and clear."""
 
     def test_a_cleared_session_is_empty_and_begins_anew(self, store: MessageStore) -> None:
         store.append("s", {"role": "user", "content": "one"})

@@ -1,5 +1,5 @@
 """
-Small, sound pieces of memory to fill a store with: whatever is written here passes ``Store.check``.
+Rows that fill a store for tests, and pass ``Store.check``.
 
 Each function takes an open `WriteView` of a conversation and keeps the counters, the index and the
 edges right, the way the pipeline does.
@@ -14,8 +14,21 @@ from typing import Any
 
 from ..clock import from_ms, new_id
 from ..scope import SELF, Scope
-from ..store.protocol import ConversationRow, Derivation, DocRow, FactRow, MessageRow, WriteView
-from ..types import Evidence, Fact, Message, Summary
+from ..store.protocol import (
+    ConversationRow,
+    Derivation,
+    DocRow,
+    EpisodesRow,
+    FactRow,
+    MessageRow,
+    ReadView,
+    RebuiltRow,
+    Side,
+    SummaryRow,
+    WriteView,
+)
+from ..store.values import PromptRow, ShownRow, UsageRow
+from ..types import Candidate, Evidence, Fact, Message, Summary
 
 ANA = Scope("acme", "support", "ana").within("chat")
 """The conversation that most tests talk in."""
@@ -24,8 +37,8 @@ START_MS = 1_767_603_600_000  # 2026-01-05 09:00 UTC
 END_MS = START_MS + 3_600_000
 
 
-def said_at(seq: int) -> int:
-    """When message *seq* is said, in milliseconds: one a second."""
+def sent_at_ms(seq: int) -> int:
+    """Return the time of message *seq* in milliseconds: one message a second."""
     return START_MS + 1000 * seq
 
 
@@ -33,13 +46,13 @@ def say(
     view: WriteView, *texts: str, role: str = "user", name: str | None = None, meta: Mapping[str, Any] | None = None
 ) -> list[Message]:
     """Append one message per text to the view's conversation, indexed by its words."""
-    subject, conversation = _place(view)
+    subject, conversation = _subject_and_conversation(view)
     user = view.user()
     now = view.conversation() or ConversationRow(subject, conversation, 1, 1, 0, 0, 1, START_MS, START_MS)
     rows, docs, postings = [], [], []
     for offset, text in enumerate(texts):
         seq, number = now.next_seq + offset, user.next_doc + offset
-        at, words = said_at(seq), Counter(text.split())
+        at, words = sent_at_ms(seq), Counter(text.split())
         message = Message(role, text, name, from_ms(at), seq, conversation, len(words), meta or {})
         rows.append(MessageRow(message, now.session, number, at))
         length = words.total()
@@ -61,7 +74,7 @@ def say(
             )
         )
         postings += [(subject, "message", word, number, count) for word, count in words.items()]
-    last_at = said_at(now.next_seq + len(texts) - 1)
+    last_at = sent_at_ms(now.next_seq + len(texts) - 1)
     view.save_user(replace(user, next_doc=user.next_doc + len(texts), version=user.version + 1), START_MS)
     view.save_conversation(replace(now, next_seq=now.next_seq + len(texts), last_at=last_at))
     view.add_messages(rows)
@@ -80,13 +93,13 @@ def new_fact(
     home: str = SELF,
     multi: bool = False,
 ) -> FactRow:
-    """A live attribute that rests on *message*, which must hold *value*; not yet in any store."""
+    """Build an active attribute whose evidence is *message*, which must hold *value*; store nothing."""
     assert message.at is not None
     start = message.content.index(value)
     end = start + len(value)
     evidence = Evidence(message.conversation, message.seq, message.role, value, start, end, message.at, home)
     fact = Fact(
-        id=new_id("fact", said_at(message.seq)),
+        id=new_id("fact", sent_at_ms(message.seq)),
         kind="attribute",
         subject=about,
         category=category,
@@ -107,12 +120,12 @@ def new_fact(
         source="test 1",
     )
     slot_value = value if multi else ""
-    return FactRow(fact, key, slot_value, home == SELF, said_at(message.seq), message.seq, doc=0)
+    return FactRow(fact, key, slot_value, home == SELF, sent_at_ms(message.seq), message.seq, doc=0)
 
 
 def learn(view: WriteView, value: str, **address: str | bool) -> FactRow:
-    """Say a sentence with *value* in the view's conversation and believe it; see `new_fact`."""
-    subject, conversation = _place(view)
+    """Append a sentence with *value* to the view's conversation and store the fact in it; see `new_fact`."""
+    subject, conversation = _subject_and_conversation(view)
     (message,) = say(view, f"it is {value} now")
     row = new_fact(message, value, home=subject, **address)  # type: ignore[arg-type]
     user, fact = view.user(), row.fact
@@ -146,19 +159,19 @@ def learn(view: WriteView, value: str, **address: str | bool) -> FactRow:
 
 
 def end_fact(view: WriteView, row: FactRow, *, at_ms: int, because: str = "retracted", by: str | None = None) -> None:
-    """Stop believing *row*: history keeps it, the index does not."""
+    """End a fact: history keeps it, the index does not."""
     fact = replace(row.fact, valid_to=from_ms(at_ms), ended_because=because, superseded_by=by)
     view.update_fact(replace(row, fact=fact, ended_at=at_ms))
     view.remove_docs(row.fact.subject, "fact", [row.doc])
 
 
-def summarise(view: WriteView, start_seq: int, end_seq: int, children: Sequence[Summary] = ()) -> Summary:
+def summarize(view: WriteView, start_seq: int, end_seq: int, children: Sequence[Summary] = ()) -> Summary:
     """Cover a range of messages with a level-1 summary, or *children* with one of the next level."""
-    subject, conversation = _place(view)
+    subject, conversation = _subject_and_conversation(view)
     user, now = view.user(), view.conversation()
     assert now is not None
     level = children[0].level + 1 if children else 1
-    at, number = said_at(end_seq), user.next_doc
+    at, number = sent_at_ms(end_seq), user.next_doc
     row = Summary(
         id=new_id("sum", at),
         level=level,
@@ -190,7 +203,122 @@ def summarise(view: WriteView, start_seq: int, end_seq: int, children: Sequence[
     return row
 
 
-def _place(view: WriteView) -> tuple[str, str]:
+def _subject_and_conversation(view: WriteView) -> tuple[str, str]:
     assert view.scope.subject is not None, "tests write within a conversation"
     assert view.scope.conversation is not None, "tests write within a conversation"
     return view.scope.subject, view.scope.conversation
+
+
+def add_older_version(view: WriteView, of: Summary) -> Summary:
+    """Add an older version of an active summary, as if that had been rebuilt."""
+    old = replace(of, id=new_id("sum", END_MS), version=of.version + 1, parent=None, text="an older summary")
+    view.add_summary(old, 0, (), live=False)
+    return old
+
+
+def add_rebuilt_range(view: WriteView) -> RebuiltRow:
+    """Record that the first summary of the conversation was rebuilt, and that a model read its range."""
+    new = view.summaries()[0]
+    old = add_older_version(view, new)
+    span = (new.start_seq, new.end_seq)
+    row = RebuiltRow(
+        "reb_1", 0, "summaries", *span, Side((old.id,)), Side((new.id,), ends=(("f", 1),)), "test 1", END_MS
+    )
+    view.add_rebuilt(row)
+    view.add_reading("test:1", *span)
+    return row
+
+
+def swap_versions(view: WriteView, now: SummaryRow, then: SummaryRow) -> None:
+    """Replace the active version of a summary without parent by an older one."""
+    view.remove_docs(view.scope.subject or "", "summary", [now.doc])
+    view.rewrite_summary(replace(now, live=False, doc=0))
+    view.rewrite_summary(replace(then, live=True))
+
+
+def fill_conversation(view: WriteView) -> None:
+    """Write rows of every kind that two conversations of one user can both hold: no fact address is shared."""
+    say(view, "one two", "three")
+    summarize(view, 1, 2)
+    place = f"{view.scope.subject} in {view.scope.conversation}"
+    learn(view, "Faro", category=f"home of {place}")
+    old = learn(view, "Lisbon", category=f"past home of {place}")
+    end_fact(view, old, at_ms=END_MS)
+    view.add_derivations([Derivation("end", old.fact.id, "message", view.scope.subject or "", neighbor(view), 3, 3)])
+    say(view.at(view.scope.subject, neighbor(view)), "one", "two", "three")
+    view.add_idempotency("key", "digest", 1, 2, END_MS)
+    view.want("digest", "", wanted=4, run_at_ms=0, now_ms=0)
+    view.save_prefix("layered", "sha", "{}")
+    view.add_episodes(EpisodesRow(1, 2, 1, "rules 1"), END_MS)
+    view.add_rejected(Candidate("attribute", "self", "a", "b", "c", "d", 1.0, 1, "one", 0), "why", END_MS)
+    add_rebuilt_range(view)
+    view.add_shown(ShownRow(2, END_MS, "layered", 40, "sha", 2, 1))
+    view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
+    view.set_topic("", "health", never=True, now_ms=1)
+    add_usage_and_prompt(view)
+
+
+def add_usage_and_prompt(view: WriteView) -> None:
+    """Add the usage of a model call, and a custom prompt."""
+    view.add_usage(UsageRow("2026-01-01", "facts", "m", calls=1, input_tokens=5, output_tokens=1, cost=7))
+    view.add_prompt(PromptRow("chunk_summary", len(view.prompts()) + 1, "in verse", END_MS))
+
+
+def scope_pairs() -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return pairs of conversation scopes that differ in one part, each part once."""
+    first = ("org", "user", "bot", "self", "chat")
+    return [(first, (*first[:n], "other", *first[n + 1 :])) for n in range(5)]
+
+
+def neighbor(view: ReadView) -> str:
+    """Return the name of another conversation, in which a fact was ended."""
+    return f"beside {view.scope.conversation}"
+
+
+def rests_on_conversation(view: ReadView, row: FactRow) -> bool:
+    evidence = row.fact.evidence[0]
+    return (evidence.home, evidence.conversation) == (view.scope.subject, view.scope.conversation)
+
+
+def read_everything(view: ReadView) -> list[object]:
+    """Read everything of one conversation and its user that the conversation can see."""
+    mine = view.scope.conversation or ""
+    here = (view.scope.subject, mine)
+    facts = [row for row in view.facts_ever() if rests_on_conversation(view, row)]
+    return [
+        view.conversation(), view.stored(), view.summary_rows(), view.keys(), view.covered(1, 9),
+        view.resting_on(1, 9), view.prefix("layered"), view.rejected(), view.episode_ranges(), facts, view.topics(),
+        view.usage(), view.prompts(),
+        view.rebuilt(), view.readings(), view.shown(),
+        [e for e in view.news(0, limit=999).events if (e.subject, e.conversation) == here and e.kind[:4] != "job."],
+        [edge for edge in view.endings() if (edge.subject, edge.conversation) == (view.scope.subject, neighbor(view))],
+        [row for part in view.partitions(["message", "summary"]) for row in view.docs(part) if row.conversation == mine],
+    ]  # fmt: skip
+
+
+def remove_everything(view: WriteView) -> None:
+    """Make every call that removes something from one conversation."""
+    for fact in view.facts_ever():
+        if rests_on_conversation(view, fact):
+            view.remove_evidence(fact.fact.subject, fact.fact.id, fact.fact.evidence[0])
+            view.remove_docs(fact.fact.subject, "fact", [fact.doc])
+            view.remove_fact(fact)
+    for stored in view.stored():
+        view.rewrite_message(replace(stored, message=replace(stored.message, content="other words")))
+    for edge in (edge for edge in view.endings() if edge.conversation == neighbor(view)):
+        view.remove_ending(edge.child, edge.conversation, edge.start_seq)
+    for row in view.summary_rows():
+        view.rewrite_summary(replace(row, summary=replace(row.summary, stale=True)))
+    view.forget_bodies(1, 9)
+    view.remove_rejected(1, 9)
+    view.remove_docs(view.scope.subject or "", "summary", [row.doc for row in view.summary_rows()])
+    view.remove_summaries([row.summary for row in view.summary_rows()])
+    for episodes in view.episode_ranges():
+        view.remove_episodes(episodes)
+    view.remove_docs(view.scope.subject or "", "message", [row.doc for row in view.stored()])
+    view.remove_conversation()
+
+
+def fill_another_conversation(view: WriteView) -> None:
+    """Fill another conversation of the user, so that something is left to remove after `remove_everything`."""
+    fill_conversation(view.at(view.scope.subject, "again"))

@@ -1,4 +1,4 @@
-"""What every store must promise about taking away, and about what users chose."""
+"""The store contract for erasure, consent, and the versions of derived rows."""
 
 from __future__ import annotations
 
@@ -9,25 +9,39 @@ from typing import Any
 
 import pytest
 
-from ..scope import Scope
-from ..store.protocol import ConsentRow, Derivation, EpisodesRow, Store, UserRow, WriteView
-from ..store.values import ShownRow
-from ..types import Candidate, Message
-from . import rows as made
-from .apart import everything, fill_again, fill_apart, one_apart, pay, take_away
-from .contract_memory import LOOKALIKES, scope_of
-from .remade import made_again
-from .rows import ANA, END_MS, end_fact, learn, say, summarise
+from ...scope import Scope
+from ...store.protocol import ConsentRow, Derivation, EpisodesRow, RebuiltRow, Side, Store, UserRow, WriteView
+from ...store.values import ShownRow
+from ...types import Candidate, Message
+from .. import rows as test_rows
+from ..rows import (
+    ANA,
+    END_MS,
+    add_older_version,
+    add_rebuilt_range,
+    add_usage_and_prompt,
+    end_fact,
+    fill_another_conversation,
+    fill_conversation,
+    learn,
+    read_everything,
+    remove_everything,
+    say,
+    scope_pairs,
+    summarize,
+    swap_versions,
+)
+from .memory import LOOKALIKES, scope_of
 
 BO = replace(ANA, user="bo")
 REX = ANA.about("rex")
 ALL = replace(ANA, subject=None, conversation=None)
 
 
-def fill(view: WriteView) -> None:
-    """Something in every table."""
+def fill_all_tables(view: WriteView) -> None:
+    """Write a row into every table."""
     say(view, "one two", "three", "four")
-    summarise(view, 1, 2)
+    summarize(view, 1, 2)
     old = learn(view, "Faro")
     end_fact(view, old, at_ms=END_MS)
     learn(view, "Lisbon")
@@ -37,15 +51,15 @@ def fill(view: WriteView) -> None:
     view.save_prefix("layered", "sha", "{}")
     view.add_episodes(EpisodesRow(1, 2, 1, "rules 1"), END_MS)
     view.add_rejected(Candidate("attribute", "self", "a", "b", "c", "d", 1.0, 1, "one", 0), "why", END_MS)
-    made_again(view)
+    add_rebuilt_range(view)
     view.add_shown(ShownRow(2, END_MS, "layered", 40, "sha", 2, 1))
     view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
     view.set_topic("", "health", never=True, now_ms=1)
-    pay(view)
+    add_usage_and_prompt(view)
 
 
-def say_and_want(view: WriteView) -> None:
-    """A message, and a job for its conversation."""
+def append_with_job(view: WriteView) -> None:
+    """Append a message, and queue a job for its conversation."""
     say(view, "one")
     view.want("x", "", wanted=1, run_at_ms=0, now_ms=0)
 
@@ -53,7 +67,7 @@ def say_and_want(view: WriteView) -> None:
 class EraseContract:
     """Erased messages, removed facts, removed ranges, consent and topics."""
 
-    @pytest.mark.parametrize("pair", [*LOOKALIKES, *one_apart()], ids=str)
+    @pytest.mark.parametrize("pair", [*LOOKALIKES, *scope_pairs()], ids=str)
     def test_what_is_taken_from_one_is_taken_from_nobody_else(
         self, store: Store, pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -62,22 +76,22 @@ class EraseContract:
         for scope in (one, other):
             if one.user != other.user:
                 numbers = count()
-                monkeypatch.setattr(made, "new_id", lambda kind, now_ms, n=numbers: f"{kind}_{next(n)}")
-            store.write(scope, fill_apart)
-        before = store.read(other, everything)
-        store.write(one, take_away)
-        assert store.read(other, everything) == before
+                monkeypatch.setattr(test_rows, "new_id", lambda kind, now_ms, n=numbers: f"{kind}_{next(n)}")
+            store.write(scope, fill_conversation)
+        before = store.read(other, read_everything)
+        store.write(one, remove_everything)
+        assert store.read(other, read_everything) == before
         if one.user != other.user:
             self._from_a_whole_user(store, one, other)
-            assert store.read(other, everything) == before
+            assert store.read(other, read_everything) == before
 
     def _from_a_whole_user(self, store: Store, one: Scope, other: Scope) -> None:
-        """What is taken from the whole of *one* leaves the rows, the choice and the job of *other*."""
+        """Check that removals from the whole user *one* leave the rows, the consent and the job of *other*."""
         job = store.claim(now_ms=5, worker="w", lease_ms=1000, user=other)
         assert job is not None
         paused = ConsentRow("", "paused", 1)
         store.write(other, methodcaller("save_consent", paused))
-        store.write(replace(one, conversation=None), fill_again)
+        store.write(replace(one, conversation=None), fill_another_conversation)
         rows = store.write(other, lambda view: view.count_rows())
         for call in (
             methodcaller("remove_all_rejected"),
@@ -101,7 +115,7 @@ class EraseContract:
     def test_a_past_fact_is_found_by_what_replaced_it_within_its_user(
         self, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(made, "new_id", lambda kind, now_ms: f"{kind}_same")
+        monkeypatch.setattr(test_rows, "new_id", lambda kind, now_ms: f"{kind}_same")
         mine = Scope("org", "bot", "user").within("chat")
         others = [replace(mine, **{name: "other"}) for name in ("org", "user", "bot")]
 
@@ -117,13 +131,13 @@ class EraseContract:
 
     def test_only_the_refusals_that_the_scope_sees_are_removed(self, store: Store) -> None:
         for scope in (ANA, REX):
-            store.write(scope, fill_apart)
+            store.write(scope, fill_conversation)
         assert store.write(replace(REX, conversation=None), lambda view: view.remove_all_rejected()) == 1
         assert len(store.read(ALL, lambda view: view.rejected())) == 1
 
     def test_jobs_of_one_conversation_are_removed_alone(self, store: Store) -> None:
         for scope in (ANA, ANA.within("other")):
-            store.write(scope, say_and_want)
+            store.write(scope, append_with_job)
         store.write(ANA, lambda view: view.remove_jobs())
         assert [job.conversation for job in store.jobs()] == ["other"]
 
@@ -213,7 +227,7 @@ class EraseContract:
     def test_removed_summaries_uncover_their_messages(self, store: Store) -> None:
         def remove(view: WriteView) -> None:
             say(view, "one", "two")
-            summarise(view, 1, 2)
+            summarize(view, 1, 2)
             (row,) = view.summary_rows()
             assert row.live
             view.remove_docs("self", "summary", [row.doc])
@@ -230,7 +244,7 @@ class EraseContract:
     def test_an_older_version_covers_nothing_and_is_not_live(self, store: Store) -> None:
         def add(view: WriteView) -> None:
             say(view, "one", "two")
-            new = summarise(view, 1, 2)
+            new = summarize(view, 1, 2)
             view.add_summary(replace(new, id="sum_old", version=0), 0, (), live=False)
 
         store.write(ANA, add)
@@ -251,7 +265,7 @@ class EraseContract:
         assert store.read(ANA, lambda view: view.keys()) == [("a", "", 1, 2), ("b", "d2", 3, 3)]
 
     def test_released_jobs_are_lost_to_their_workers(self, store: Store) -> None:
-        store.write(ANA, say_and_want)
+        store.write(ANA, append_with_job)
         job = store.claim(now_ms=5, worker="w", lease_ms=1000)
         assert job is not None
         store.write(ANA, lambda view: view.release_jobs(7))
@@ -263,7 +277,7 @@ class EraseContract:
 
     def test_jobs_are_removed_by_scope(self, store: Store) -> None:
         for scope in (ANA, REX, BO):
-            store.write(scope, say_and_want)
+            store.write(scope, append_with_job)
         store.write(REX, lambda view: view.remove_jobs())
         assert [(job.user, job.subject) for job in store.jobs()] == [("ana", "self"), ("bo", "self")]
         store.write(ALL, lambda view: view.remove_jobs())
@@ -271,7 +285,7 @@ class EraseContract:
 
     def test_a_removed_user_leaves_nothing_but_the_choice(self, store: Store) -> None:
         for scope in (ANA, BO):
-            store.write(scope, fill)
+            store.write(scope, fill_all_tables)
         store.write(REX, lambda view: say(view, "one"))
         before = store.write(BO, lambda view: view.count_rows())
         assert all(number for table, number in before.items() if table not in ("consent", "provider_key"))
@@ -348,3 +362,86 @@ class EraseContract:
         assert found.found == 0
         assert found.searched == 2 or found.why, "a store that cannot search its bytes says why"
         assert store.read(ANA, lambda view: [m.content for m in view.messages()]) == ["and a Zephyrine stays"]
+
+
+def add_two_levels(view: WriteView) -> None:
+    """Write four messages in two chunks, under one higher summary."""
+    say(view, "one", "two", "three", "four")
+    summarize(view, 1, 4, [summarize(view, 1, 2), summarize(view, 3, 4)])
+
+
+Spans = list[tuple[int, int]]
+
+
+class RemadeContract:
+    """Versions of summaries, rebuilt ranges, readings."""
+
+    def test_versions_change_places_with_what_they_cover(self, store: Store) -> None:
+        """The replaced version covers nothing and is no longer active; the other covers its range."""
+
+        def work(view: WriteView) -> str:
+            say(view, "one", "two")
+            new = summarize(view, 1, 2)
+            old = add_older_version(view, new)
+            rows = {row.summary.id: row for row in view.summary_rows()}
+            swap_versions(view, rows[new.id], replace(rows[old.id], doc=0))
+            view.rewrite_summary(replace(rows[new.id], summary=replace(new, parent=None), doc=0, live=False))
+            return old.id
+
+        with pytest.raises(_Undo):
+            store.write(ANA, lambda view: _check_and_undo(view, work(view)))
+
+    def test_a_mark_of_staleness_is_kept(self, store: Store) -> None:
+        store.write(ANA, add_two_levels)
+
+        def mark(view: WriteView) -> None:
+            (row,) = (row for row in view.summary_rows() if row.summary.level == 2)
+            view.rewrite_summary(replace(row, summary=replace(row.summary, stale=True)))
+
+        store.write(ANA, mark)
+        assert [s.stale for s in store.read(ANA, lambda view: view.summaries())] == [False, True, False]
+
+    @pytest.mark.parametrize(
+        ("spans", "kept"),
+        [
+            ([(1, 2), (3, 4)], [(1, 4)]),
+            ([(1, 4), (2, 3)], [(1, 4)]),
+            ([(1, 2), (4, 5)], [(1, 2), (4, 5)]),
+            ([(1, 3), (1, 2)], [(1, 3)]),
+            ([(4, 5), (1, 2), (3, 3)], [(1, 3), (4, 5)]),
+        ],
+    )
+    def test_readings_that_join_become_one(self, store: Store, spans: Spans, kept: Spans) -> None:
+        def work(view: WriteView) -> None:
+            say(view, "one", "two", "three", "four", "five")
+            for span in spans:
+                view.add_reading("m:1", *span)
+            view.add_reading("m:2", 2, 2)
+
+        store.write(ANA, work)
+        assert store.read(ANA, lambda view: view.readings()) == [*(("m:1", *span) for span in kept), ("m:2", 2, 2)]
+
+    def test_rebuilt_ranges_come_back_in_the_order_of_their_making(self, store: Store) -> None:
+        side = Side(("a", "b"), (("f", "rules 1"),), (("g", 3),))
+        rows = [RebuiltRow("reb_2", part, "facts", 1, 2, side, Side(), "m 1", 5) for part in (0, 1)]
+        rows.append(RebuiltRow("reb_1", 0, "meta", 1, 2, Side(), side, "m 1", 6))
+
+        def work(view: WriteView) -> None:
+            say(view, "one", "two")
+            for row in (rows[2], rows[1], rows[0]):
+                view.add_rebuilt(row)
+
+        store.write(ANA, work)
+        assert store.read(ANA, lambda view: view.rebuilt()) == rows
+        assert store.read(ANA.about("rex").within("chat"), lambda view: view.rebuilt()) == []
+
+
+class _Undo(Exception):
+    """Rolls a write back after it was checked."""
+
+
+def _check_and_undo(view: WriteView, now: str) -> None:
+    assert view.covered(1, 2) == {1: now, 2: now}
+    assert [summary.id for summary in view.summaries()] == [now]
+    assert [row.doc for row in view.summary_rows()] == [0, 0]
+    raise _Undo

@@ -19,16 +19,11 @@ from contextlib import suppress
 
 import pytest
 
-from ..errors import StoreClosed
-from ..store.protocol import Store
-from .contract_erase import EraseContract
-from .contract_events import EventsContract
-from .contract_jobs import JobsContract
-from .contract_knowledge import FactsContract, IndexContract, SummariesContract
-from .contract_memory import MemoryContract
-from .contract_models import ModelsContract
-from .contract_remade import RemadeContract
-from .contract_vault import VaultContract
+from ...errors import StoreClosed
+from ...store.protocol import Store
+from .erasure import EraseContract, RemadeContract
+from .memory import FactsContract, IndexContract, MemoryContract, SummariesContract
+from .work import EventsContract, JobsContract, ModelsContract, VaultContract
 
 
 class StoreContract(
@@ -43,11 +38,11 @@ class StoreContract(
     VaultContract,
     EventsContract,
 ):
-    """Everything that is asked of a store; supply a ``store`` fixture that yields an empty one."""
+    """The whole contract of a store; supply a ``store`` fixture that yields an empty one."""
 
     @pytest.fixture(autouse=True)
     def _sound_afterwards(self, store: Store) -> Iterator[None]:
-        """After each test, no promise of the store may be broken."""
+        """Check the store's invariants after each test."""
         yield
         with suppress(StoreClosed):
             assert store.check() == []

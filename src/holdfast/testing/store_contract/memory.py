@@ -1,7 +1,8 @@
-"""What every store must promise about facts, summaries and the search index."""
+"""The store contract for messages, scopes, transactions, snapshots, facts, summaries and the search index."""
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from functools import partial
 from operator import methodcaller
@@ -9,25 +10,286 @@ from typing import Any
 
 import pytest
 
-from ..errors import Conflict, NotFound
-from ..scope import Scope
-from ..store.protocol import DocRow, Partition, ReadView, Store, WriteView
-from ..store.values import CHARS_SPAN, COLUMNS, SEPARATOR, SIGNALS_SPAN
-from ..types import Candidate, Evidence
-from .rows import ANA, START_MS, end_fact, learn, new_fact, said_at, say, summarise
+from ...errors import BadInput, Conflict, NotFound, StoreClosed
+from ...scope import Scope
+from ...store.protocol import ConversationRow, DocRow, MessageRow, Partition, ReadView, Store, UserRow, WriteView
+from ...store.values import CHARS_SPAN, COLUMNS, SEPARATOR, SIGNALS_SPAN
+from ...text.clean import storable
+from ...types import Candidate, Evidence
+from ..rows import ANA, START_MS, end_fact, learn, new_fact, say, sent_at_ms, summarize
+
+TEXTS = [
+    "",
+    "plain",
+    " leading, trailing ",
+    "two\nlines\r\nand a\ttab",
+    "quotes ' \" ; -- /* */ %s :name ? \\",
+    "Ünïcödé, 喝绿茶, 東京で, 개발자, שלום, مرحبا",
+    "e\u0301 is not \u00e9",
+    "👩‍👩‍👧‍👦 🏳️‍🌈",
+    "\u202ebidi\u202c \u200bzero\ufeff width",
+    "\x01\x1f\x7f controls",
+    "\U0010ffff",
+    "long " * 20_000,
+    storable("was NUL: \0, was a surrogate: \ud800"),
+]
+
+# Pairs of users (org, user, bot, subject, conversation) that meet when parts are joined, folded,
+# trimmed, normalised, or taken for patterns.
+LOOKALIKES = [
+    (("a", "bc", "d", "self", "e"), ("ab", "c", "d", "self", "e")),
+    (("a", "b", "cd", "self", "e"), ("a", "bc", "d", "self", "e")),
+    (("a|b", "c", "d", "self", "e"), ("a", "b|c", "d", "self", "e")),
+    (("a/b", "c", "d", "self", "e"), ("a", "b/c", "d", "self", "e")),
+    (("a", "b", "c", "de", "f"), ("a", "b", "c", "d", "ef")),
+    (("a", "b", "c", "self", "ana"), ("a", "b", "c", "self", "Ana")),
+    (("a", "ana", "c", "self", "e"), ("a", "ANA", "c", "self", "e")),
+    (("a", "straße", "c", "self", "e"), ("a", "strasse", "c", "self", "e")),
+    (("a", "\u00e9", "c", "self", "e"), ("a", "e\u0301", "c", "self", "e")),
+    (("a", "b", "c", "self", "e"), ("a", "b ", "c", "self", "e")),
+    (("a", "%", "c", "self", "e"), ("a", "b", "c", "self", "e")),
+    (("a", "_", "c", "self", "e"), ("a", "b", "c", "self", "e")),
+    (("a", "b*", "c", "self", "e"), ("a", "bcd", "c", "self", "e")),
+    (("a", "0", "c", "self", "e"), ("a", "00", "c", "self", "e")),
+    (("a", "1", "c", "self", "e"), ("a", "1.0", "c", "self", "e")),
+    (("a", "null", "c", "self", "e"), ("a", "NULL", "c", "self", "e")),
+    (("a", "b", "c", "self", "e"), ("a", "b", "c", "rex", "e")),
+    (("a", "b", "c", "self", "e"), ("a", "b", "other", "self", "e")),
+    (("a", "'; DELETE FROM message; --", "c", "self", "e"), ("a", "b", "c", "self", "e")),
+]
+
+
+def scope_of(parts: tuple[str, str, str, str, str]) -> Scope:
+    org, user, bot, subject, conversation = parts
+    return Scope(org, bot, user, subject, conversation)
+
+
+class MemoryContract:
+    """Messages, scopes, transactions, snapshots."""
+
+    @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+    def test_a_message_comes_back_to_the_character(self, store: Store, text: str) -> None:
+        meta = {"tool_calls": [{"id": text[:50], "n": 1.5}], "none": None, "é": [True, {}]}
+        said = store.write(ANA, lambda view: say(view, text, "next", role="tool", name=text[:20] or None, meta=meta))
+
+        assert store.read(ANA, lambda view: view.messages()) == said
+        assert said[0].content == text
+
+    def test_a_lone_surrogate_is_refused_and_leaves_nothing(self, store: Store) -> None:
+        with pytest.raises(BadInput):
+            store.write(ANA, lambda view: say(view, "fine", "\ud800"))
+
+        assert store.read(ANA, lambda view: view.conversation()) is None
+
+    def test_messages_come_in_order_and_within_bounds(self, store: Store) -> None:
+        store.write(ANA, lambda view: say(view, *"abcdefghijkl"))
+
+        def texts(**bounds: int) -> str:
+            return "".join(m.content for m in store.read(ANA, lambda view: view.messages(**bounds)))
+
+        assert texts() == "abcdefghijkl"
+        assert texts(start_seq=10) == "jkl"
+        assert texts(start_seq=2, end_seq=4) == "bcd"
+        assert texts(start_seq=2, limit=2) == "bc"
+        assert texts(limit=0) == ""
+        assert texts(start_seq=13) == ""
+
+    def test_a_user_without_memory_has_empty_counters(self, store: Store) -> None:
+        assert store.read(ANA, lambda view: view.user()) == UserRow()
+        assert store.read(ANA, lambda view: view.conversation()) is None
+        assert store.read(ANA, lambda view: view.messages()) == []
+        assert store.users() == []
+
+    def test_counters_come_back_as_they_were_saved(self, store: Store) -> None:
+        user = UserRow(next_doc=7, version=2**40, epoch=3)
+        row = ConversationRow("self", "chat", 1, 1, 0, 0, 9, START_MS, START_MS)
+
+        def save(view: WriteView, counters: UserRow, now: ConversationRow) -> None:
+            view.save_user(counters, 1)
+            view.save_conversation(now)
+
+        store.write(ANA, lambda view: save(view, UserRow(), row))
+        store.write(ANA, lambda view: save(view, user, replace(row, session=10)))
+
+        assert store.read(ANA, lambda view: view.user()) == user
+        assert store.read(ANA, lambda view: view.conversation()) == replace(row, session=10)
+
+    @pytest.mark.parametrize(("mine", "theirs"), LOOKALIKES, ids=range(len(LOOKALIKES)))
+    def test_scopes_that_look_alike_never_meet(
+        self, store: Store, mine: tuple[str, str, str, str, str], theirs: tuple[str, str, str, str, str]
+    ) -> None:
+        me, they = scope_of(mine), scope_of(theirs)
+        store.write(me, lambda view: say(view, "mine"))
+        store.write(they, lambda view: say(view, "theirs", "theirs"))
+
+        assert [m.content for m in store.read(me, lambda view: view.messages())] == ["mine"]
+        assert [m.content for m in store.read(they, lambda view: view.messages())] == ["theirs"] * 2
+
+    def test_conversations_are_seen_by_their_subject_in_the_order_of_code_points(self, store: Store) -> None:
+        names = ["Zoe", "ana", "Émile", "bo", "a b", "ab"]
+        for name in names:
+            store.write(ANA.within(name), lambda view: say(view, "hi"))
+        store.write(ANA.about("rex").within("vet"), lambda view: say(view, "woof"))
+
+        def seen(scope: Scope) -> list[str]:
+            return [row.conversation for row in store.read(scope, lambda view: view.conversations())]
+
+        assert seen(ANA) == sorted(names)
+        assert seen(ANA.about("rex")) == ["vet"]
+        assert seen(ANA.about("cat")) == []
+        assert seen(ANA.about(None)) == sorted([*names, "vet"])
+
+    def test_a_call_about_a_conversation_needs_one(self, store: Store) -> None:
+        with pytest.raises(BadInput):
+            store.read(replace(ANA, conversation=None), lambda view: view.messages())
+        with pytest.raises(BadInput):
+            store.read(ANA.about(None), lambda view: view.messages())
+
+    def test_a_failed_write_leaves_nothing(self, store: Store) -> None:
+        def work(view: WriteView) -> None:
+            say(view, "half")
+            raise RuntimeError("worker died")
+
+        with pytest.raises(RuntimeError, match="worker died"):
+            store.write(ANA, work)
+
+        assert store.read(ANA, lambda view: view.messages()) == []
+        assert store.users() == []
+
+    def test_a_message_number_is_given_once(self, store: Store) -> None:
+        (said,) = store.write(ANA, lambda view: say(view, "first"))
+
+        with pytest.raises(Conflict):
+            store.write(ANA, lambda view: view.add_messages([MessageRow(said, 1, 5, START_MS)]))
+
+    def test_a_write_sees_what_it_wrote(self, store: Store) -> None:
+        assert store.write(ANA, lambda view: (say(view, "one"), view.messages())[1])[0].content == "one"
+
+    def test_a_read_stays_at_its_moment_while_others_write(self, store: Store) -> None:
+        store.write(ANA, lambda view: say(view, "one"))
+        writer = threading.Thread(target=store.write, args=(ANA, lambda view: say(view, "two")))
+
+        def work(view: ReadView) -> tuple[int, int]:
+            before = len(view.messages())
+            writer.start()
+            writer.join(timeout=0.2)
+            return before, len(view.messages())
+
+        assert store.read(ANA, work) == (1, 1)
+        writer.join()
+        assert len(store.read(ANA, lambda view: view.messages())) == 2
+
+    def test_writes_of_many_threads_are_one_after_the_other(self, store: Store) -> None:
+        def write_ten() -> None:
+            for _ in range(10):
+                store.write(ANA, lambda view: say(view, "again"))
+
+        threads = [threading.Thread(target=write_ten) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert [m.seq for m in store.read(ANA, lambda view: view.messages())] == list(range(1, 81))
+
+    def test_a_failing_write_harms_none_of_those_beside_it(self, store: Store) -> None:
+        failed, start = [], threading.Barrier(12)
+
+        def write(number: int) -> None:
+            def work(view: WriteView) -> None:
+                say(view, f"number {number}")
+                if number % 3 == 0:
+                    raise ValueError(number)
+
+            start.wait()
+            try:
+                store.write(ANA, work)
+            except ValueError:
+                failed.append(number)
+
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        kept = sorted(m.content for m in store.read(ANA, lambda view: view.messages()))
+        assert sorted(failed) == [0, 3, 6, 9]
+        assert kept == sorted(f"number {n}" for n in range(12) if n % 3)
+
+    def test_a_callers_key_is_remembered_literally(self, store: Store) -> None:
+        store.write(ANA, lambda view: say(view, "one"))
+        store.write(ANA, lambda view: view.add_idempotency("key_1", "digest", 1, 1, START_MS))
+
+        assert store.read(ANA, lambda view: view.idempotency("key_1")) == ("digest", 1, 1)
+        for other in ("key%", "KEY_1", "keyX1", ""):
+            assert store.read(ANA, methodcaller("idempotency", other)) is None
+        assert store.read(ANA.within("other"), lambda view: view.idempotency("key_1")) is None
+
+    def test_a_prefix_is_kept_for_each_variant(self, store: Store) -> None:
+        store.write(ANA, lambda view: view.save_prefix("a", "1", "{}"))
+        store.write(ANA, lambda view: view.save_prefix("b", "2", "[]"))
+        store.write(ANA, lambda view: view.save_prefix("a", "3", "{1}"))
+
+        assert store.read(ANA, lambda view: (view.prefix("a"), view.prefix("b"))) == (("3", "{1}"), ("2", "[]"))
+        assert store.read(ANA, lambda view: view.prefix("A")) is None
+
+    def test_users_are_listed_by_key_and_page_by_page(self, store: Store) -> None:
+        everybody = [("a", "b", "c"), ("a", "b", "d"), ("a", "é", "c"), ("B", "b", "c"), ("a b", "b", "c")]
+        for org, user, bot in everybody:
+            store.write(Scope(org, bot, user, conversation="x"), lambda view: say(view, "hi"))
+
+        first = store.users(limit=2)
+        rest = store.users(after=first[-1])
+
+        assert first + rest == sorted(everybody)
+
+    def test_health_names_the_database_and_what_was_looked_at(self, store: Store) -> None:
+        """A fresh store has no findings, and names its version."""
+        health = store.health()
+
+        assert health.findings == ()
+        assert health.about["version"]
+        assert {notice.rule for notice in health.notices} <= set(health.checked)
+
+    def test_stats_count_rows(self, store: Store) -> None:
+        store.write(ANA, lambda view: say(view, "one two", "three"))
+
+        stats = store.stats()
+
+        assert (stats["message"], stats["posting"], stats["user"]) == (2, 3, 1)
+        assert stats["bytes"] > 0
+
+    def test_closed_means_closed(self, store: Store) -> None:
+        store.write(ANA, lambda view: say(view, "one"))
+        store.close()
+        store.close()
+
+        with pytest.raises(StoreClosed):
+            store.read(ANA, lambda view: view.messages())
+        with pytest.raises(StoreClosed):
+            store.write(ANA, lambda view: say(view, "two"))
+
+    def test_times_keep_their_millisecond(self, store: Store) -> None:
+        store.write(ANA, lambda view: say(view, "one"))
+
+        (message,) = store.read(ANA, lambda view: view.messages())
+        assert message.at is not None
+        assert round(message.at.timestamp() * 1000) == sent_at_ms(1)
+
 
 REX = ANA.about("rex")
 CAT = ANA.about("cat")
 ALL = replace(ANA, subject=None, conversation=None)
 
 
-def values(store: Store, scope: Scope, **limits: Any) -> list[str]:
-    """The values of the live facts that *scope* sees."""
+def live_values(store: Store, scope: Scope, **limits: Any) -> list[str]:
+    """Return the values of the active facts that *scope* sees."""
     return [row.fact.value for row in store.read(scope, lambda view: view.facts(**limits))]
 
 
 class FactsContract:
-    """Facts, their evidence, who sees them."""
+    """Facts, their evidence, and the scopes that see them."""
 
     def test_facts_can_come_without_their_quotes(self, store: Store) -> None:
         store.write(ANA, lambda view: learn(view, "Lisbon"))
@@ -58,28 +320,28 @@ class FactsContract:
 
         with pytest.raises(Conflict):
             store.write(ANA, lambda view: learn(view, "Porto"))
-        assert values(store, ANA) == ["Lisbon"]
+        assert live_values(store, ANA) == ["Lisbon"]
         assert len(store.read(ANA, lambda view: view.messages())) == 1
 
     def test_an_address_is_literal(self, store: Store) -> None:
         for key in ("lives_in", "livesXin", "Lives_in", "lives%", "lives_in "):
             store.write(ANA, partial(learn, value="Lisbon", key=key))
 
-        assert len(values(store, ANA)) == 5
+        assert len(live_values(store, ANA)) == 5
         found = store.write(ANA, lambda view: view.fact_at("self", "home", "lives%", ""))
         assert found is not None
         assert found.fact.key == "lives%"
         assert store.write(ANA, lambda view: view.fact_at("self", "home", "LIVES_IN", "")) is None
-        assert values(store, ANA, category="HOME") == []
-        assert values(store, ANA, category="hom_") == []
+        assert live_values(store, ANA, category="HOME") == []
+        assert live_values(store, ANA, category="hom_") == []
 
     def test_an_ended_fact_frees_its_address_and_stays_in_history(self, store: Store) -> None:
         old = store.write(ANA, lambda view: learn(view, "Lisbon"))
-        store.write(ANA, lambda view: end_fact(view, old, at_ms=said_at(9)))
+        store.write(ANA, lambda view: end_fact(view, old, at_ms=sent_at_ms(9)))
         new = store.write(ANA, lambda view: learn(view, "Porto"))
 
         ever = store.read(ANA, lambda view: view.facts_ever())
-        assert values(store, ANA) == ["Porto"]
+        assert live_values(store, ANA) == ["Porto"]
         assert [(row.fact.value, row.fact.live, row.fact.ended_because) for row in ever] == [
             ("Lisbon", False, "retracted"),
             ("Porto", True, ""),
@@ -94,7 +356,7 @@ class FactsContract:
 
     def test_a_fact_cannot_come_back_to_a_taken_address(self, store: Store) -> None:
         old = store.write(ANA, lambda view: learn(view, "Lisbon"))
-        store.write(ANA, lambda view: end_fact(view, old, at_ms=said_at(9)))
+        store.write(ANA, lambda view: end_fact(view, old, at_ms=sent_at_ms(9)))
         store.write(ANA, lambda view: learn(view, "Porto"))
 
         with pytest.raises(Conflict):
@@ -111,16 +373,16 @@ class FactsContract:
         for name in names:
             store.write(ANA, partial(learn, value=name, category="friends", key="name", multi=True))
 
-        assert values(store, ANA) == sorted(names)
+        assert live_values(store, ANA) == sorted(names)
 
     def test_facts_can_be_limited_to_a_category_or_a_kind(self, store: Store) -> None:
         store.write(ANA, lambda view: learn(view, "Lisbon"))
         store.write(ANA, lambda view: learn(view, "tea", category="diet", key="drinks"))
 
-        assert values(store, ANA, category="diet") == ["tea"]
-        assert values(store, ANA, kind="attribute") == ["tea", "Lisbon"]
-        assert values(store, ANA, kind="episode") == []
-        assert values(store, ANA, kind="attribute", category="home") == ["Lisbon"]
+        assert live_values(store, ANA, category="diet") == ["tea"]
+        assert live_values(store, ANA, kind="attribute") == ["tea", "Lisbon"]
+        assert live_values(store, ANA, kind="episode") == []
+        assert live_values(store, ANA, kind="attribute", category="home") == ["Lisbon"]
 
     def test_a_quote_is_attached_once(self, store: Store) -> None:
         row = store.write(ANA, lambda view: learn(view, "Lisbon"))
@@ -129,7 +391,7 @@ class FactsContract:
 
         def attach() -> bool:
             return store.write(
-                ANA, lambda view: view.add_evidence("self", row.fact.id, "self", quote, said_at(again.seq))
+                ANA, lambda view: view.add_evidence("self", row.fact.id, "self", quote, sent_at_ms(again.seq))
             )
 
         assert (attach(), attach()) == (True, False)
@@ -138,7 +400,7 @@ class FactsContract:
         assert found.fact.confirmations == 1
 
     def test_each_scope_sees_its_facts(self, store: Store) -> None:
-        """About the user: everybody; about others: their own scope, and the user's if said without a subject."""
+        """Facts about the user reach every scope; those about another subject reach its scope, and the user's if unscoped."""
         store.write(ANA, lambda view: learn(view, "Lisbon"))
         store.write(ANA, lambda view: learn(view, "salmon", about="rex", key="eats"))
         store.write(REX, lambda view: learn(view, "chicken", about="rex", key="fears"))
@@ -146,10 +408,10 @@ class FactsContract:
         store.write(CAT, lambda view: learn(view, "milk", about="cat", key="drinks"))
         store.write(replace(ANA, user="bo"), lambda view: learn(view, "Oslo"))
 
-        assert sorted(values(store, ALL)) == ["Lisbon", "cats", "chicken", "milk", "salmon"]
-        assert sorted(values(store, ANA)) == ["Lisbon", "cats", "salmon"]
-        assert sorted(values(store, REX)) == ["Lisbon", "cats", "chicken", "salmon"]
-        assert sorted(values(store, CAT)) == ["Lisbon", "cats", "milk"]
+        assert sorted(live_values(store, ALL)) == ["Lisbon", "cats", "chicken", "milk", "salmon"]
+        assert sorted(live_values(store, ANA)) == ["Lisbon", "cats", "salmon"]
+        assert sorted(live_values(store, REX)) == ["Lisbon", "cats", "chicken", "salmon"]
+        assert sorted(live_values(store, CAT)) == ["Lisbon", "cats", "milk"]
 
     def test_a_fact_out_of_sight_is_not_found(self, store: Store) -> None:
         row = store.write(REX, lambda view: learn(view, "chicken", about="rex"))
@@ -176,12 +438,12 @@ class FactsContract:
 
 
 class SummariesContract:
-    """Summaries and what they cover."""
+    """Summaries and their coverage."""
 
     def test_summaries_come_back_with_their_children(self, store: Store) -> None:
         store.write(ANA, lambda view: say(view, *"abcdef"))
-        low = [store.write(ANA, partial(summarise, start_seq=seq, end_seq=seq + 1)) for seq in (1, 3, 5)]
-        high = store.write(ANA, lambda view: summarise(view, 1, 6, low))
+        low = [store.write(ANA, partial(summarize, start_seq=seq, end_seq=seq + 1)) for seq in (1, 3, 5)]
+        high = store.write(ANA, lambda view: summarize(view, 1, 6, low))
 
         found = store.read(ANA, lambda view: view.summaries())
         assert found[1] == high
@@ -191,7 +453,7 @@ class SummariesContract:
 
     def test_a_message_is_covered_once(self, store: Store) -> None:
         store.write(ANA, lambda view: say(view, *"abcd"))
-        first = store.write(ANA, lambda view: summarise(view, 1, 2))
+        first = store.write(ANA, lambda view: summarize(view, 1, 2))
 
         def overlap(view: WriteView) -> None:
             row = replace(first, id="sum_other", start_seq=2, end_seq=3)
@@ -205,7 +467,7 @@ class SummariesContract:
     def test_coverage_belongs_to_its_conversation(self, store: Store) -> None:
         for scope in (ANA, ANA.within("other"), REX):
             store.write(scope, lambda view: say(view, "a", "b"))
-            store.write(scope, lambda view: summarise(view, 1, 2))
+            store.write(scope, lambda view: summarize(view, 1, 2))
 
         assert len(store.read(ANA, lambda view: view.summaries())) == 1
 
@@ -241,7 +503,7 @@ class IndexContract:
 
     def test_texts_are_found_by_document(self, store: Store) -> None:
         store.write(ANA, lambda view: learn(view, "Lisbon"))
-        store.write(ANA, lambda view: summarise(view, 1, 1))
+        store.write(ANA, lambda view: summarize(view, 1, 1))
 
         def texts(view: ReadView) -> dict[tuple[str, int], str]:
             kinds = ("message", "fact", "summary")
@@ -277,7 +539,7 @@ class IndexContract:
         row = store.write(ANA, lambda view: learn(view, "Lisbon"))
         kept = store.write(ANA, lambda view: learn(view, "Lisbon", key="works_in"))
         embed(store, "e1")
-        store.write(ANA, lambda view: end_fact(view, row, at_ms=said_at(9)))
+        store.write(ANA, lambda view: end_fact(view, row, at_ms=sent_at_ms(9)))
         part = Partition("self", "fact")
 
         assert [d.doc for d in store.read(ANA, lambda view: view.docs(part))] == [kept.doc]
@@ -329,7 +591,7 @@ class IndexContract:
     def test_a_vector_for_a_removed_document_is_passed_over(self, store: Store) -> None:
         row = store.write(ANA, lambda view: learn(view, "Lisbon"))
         docs = store.read(ANA, lambda view: view.unembedded("e1", limit=10))
-        store.write(ANA, lambda view: end_fact(view, row, at_ms=said_at(9)))
+        store.write(ANA, lambda view: end_fact(view, row, at_ms=sent_at_ms(9)))
 
         store.write(ANA, lambda view: view.add_vectors([(doc, "e1", 0.5, b"x") for doc in docs]))
 
@@ -337,7 +599,7 @@ class IndexContract:
 
 
 def embed(store: Store, embedder: str, *, limit: int = 100) -> None:
-    """Give every waiting document of ANA's a vector."""
+    """Add a vector to every document of ANA that has none."""
 
     def data(doc: DocRow) -> bytes:
         return b"\x01" + str(doc.doc).encode()
