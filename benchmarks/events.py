@@ -104,7 +104,7 @@ def main() -> None:
         while not running.started:
             time.sleep(0.01)
         port = running.servers[0].sockets[0].getsockname()[1]
-        asyncio.run(measure(Path(folder, "memory.db"), port, memory.access.create("operator").key, args))
+        asyncio.run(measure(Path(folder, "memory.db"), port, memory.admin.keys.create("operator").key, args))
         running.should_exit = True
         thread.join()
 

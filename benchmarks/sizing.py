@@ -41,11 +41,11 @@ def filled(memory: Memory, users: int, messages: int) -> None:
 
 def growth(memory: Memory, name: str, users: int, messages: int) -> None:
     """Bytes and processor time that messages take, all that is derived from them included."""
-    before, cpu = memory.size_bytes(), time.process_time()
+    before, cpu = memory.admin.size_bytes(), time.process_time()
     filled(memory, users, messages)
     count = users * messages
-    grown, spent = memory.size_bytes() - before, time.process_time() - cpu
-    rows = memory.stats().rows
+    grown, spent = memory.admin.size_bytes() - before, time.process_time() - cpu
+    rows = memory.admin.stats().rows
     each = ", ".join(f"{rows[kind] / count:.2f} {kind}" for kind in ("fact", "summary", "vector", "posting", "job"))
     print(
         f"{name:9} {grown / count / 1024:6.2f} kB a message, {spent / count * 1000:6.2f} cpu ms a message; rows a message: {each}"
@@ -61,7 +61,7 @@ def backlog(memory: Memory, name: str, jobs: int) -> None:
     took = []
     for _ in range(7):
         began = time.perf_counter()
-        memory.backlog()
+        memory.admin.backlog()
         took.append(time.perf_counter() - began)
     print(f"{name:9} {statistics.median(took) * 1000:6.1f} ms to count {jobs:,} jobs that wait")
 

@@ -77,7 +77,7 @@ class Awaiting(ast.NodeTransformer):
         """Docstrings and reprs name what they are about."""
         if isinstance(node.value, str):
             text = node.value
-            for name in ("Client", "Conversation", "User", "Prompts", "Access"):
+            for name in ("Client", "Conversation", "User", "Prompts", "Admin", "ApiKeys"):
                 text = text.replace(f"{name}(", f"Async{name}(").replace(f"`{name}.", f"`Async{name}.")
             return ast.Constant(text.replace("`httpx2.Client`", "`httpx2.AsyncClient`"))
         return node

@@ -16,42 +16,40 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .access import Access
+    from .admin import Admin, ApiKeys, Erasures, Events, Operations, ProviderKeys
     from .aio import (
-        AsyncAccess,
+        AsyncAdmin,
+        AsyncApiKeys,
         AsyncConversation,
+        AsyncErasures,
         AsyncEvents,
-        AsyncLedger,
         AsyncMemory,
-        AsyncOrders,
+        AsyncOperations,
         AsyncPrompts,
+        AsyncProviderKeys,
         AsyncUser,
-        AsyncVault,
     )
     from .backups import restore_backup, verify_backup
     from .config import Config
     from .context.result import Context
     from .conversation import Conversation
     from .errors import HoldfastError
-    from .events import Events
     from .figures import (
         AskedAgain,
         Backlog,
         Explained,
         Measure,
+        MessageCount,
         Metrics,
-        Order,
+        Operation,
         PromptPreview,
         PromptSample,
         Ranked,
-        Spent,
         StoreStats,
     )
     from .ingest.redact import PresidioDetector
     from .integrations.callable import UserMessages, with_memory
-    from .ledger import Ledger
     from .memory import Memory
-    from .orders import Orders
     from .prompts import Prompts
     from .reports import (
         BackfillReport,
@@ -97,7 +95,6 @@ if TYPE_CHECKING:
         Summary,
     )
     from .user import User
-    from .vault import Vault
 
 __version__ = "0.1.0"
 
@@ -105,22 +102,24 @@ __version__ = "0.1.0"
 logging.getLogger("holdfast").addHandler(logging.NullHandler())
 
 _HOME = {
-    "Access": "access",
+    "Admin": "admin",
     "ApiKey": "types",
+    "ApiKeys": "admin",
     "AskedAgain": "figures",
-    "Backlog": "figures",
-    "AsyncAccess": "aio",
+    "AsyncAdmin": "aio",
+    "AsyncApiKeys": "aio",
     "AsyncConversation": "aio",
-    "AsyncLedger": "aio",
+    "AsyncErasures": "aio",
     "AsyncEvents": "aio",
-    "AsyncOrders": "aio",
     "AsyncMemory": "aio",
-    "AsyncUser": "aio",
+    "AsyncOperations": "aio",
     "AsyncPrompts": "aio",
-    "AsyncVault": "aio",
-    "Budget": "types",
+    "AsyncProviderKeys": "aio",
+    "AsyncUser": "aio",
     "BackfillReport": "reports",
+    "Backlog": "figures",
     "BackupReport": "reports",
+    "Budget": "types",
     "CalibratedCounter": "text.tokens",
     "Candidate": "types",
     "Config": "config",
@@ -132,9 +131,9 @@ _HOME = {
     "Detector": "types",
     "DigestReport": "reports",
     "ErasureReceipt": "reports",
+    "Erasures": "admin",
     "Event": "reports",
-    "Events": "events",
-    "Orders": "orders",
+    "Events": "admin",
     "Evidence": "types",
     "Explained": "figures",
     "Fact": "types",
@@ -146,18 +145,16 @@ _HOME = {
     "Job": "types",
     "JsonFileMessages": "store.jsonfiles",
     "Measure": "figures",
-    "Ledger": "ledger",
     "Memory": "memory",
     "Merged": "reports",
     "Message": "types",
+    "MessageCount": "figures",
     "MessageStore": "store.messages",
     "Metrics": "figures",
     "NewKey": "types",
     "News": "reports",
-    "Order": "figures",
-    "Spent": "figures",
-    "User": "user",
-    "UserMessages": "integrations.callable",
+    "Operation": "figures",
+    "Operations": "admin",
     "PresidioDetector": "ingest.redact",
     "Price": "types",
     "PromptPreview": "figures",
@@ -165,6 +162,7 @@ _HOME = {
     "PromptVersion": "types",
     "Prompts": "prompts",
     "ProviderKey": "secret",
+    "ProviderKeys": "admin",
     "PruneReport": "reports",
     "Ranked": "figures",
     "RebuildReport": "reports",
@@ -181,25 +179,28 @@ _HOME = {
     "TiktokenCounter": "text.tokens",
     "Upstream": "secret",
     "Usage": "reports",
-    "Vault": "vault",
+    "User": "user",
+    "UserMessages": "integrations.callable",
     "restore_backup": "backups",
     "verify_backup": "backups",
     "with_memory": "integrations.callable",
 }
 
 __all__ = [
-    "Access",
+    "Admin",
     "ApiKey",
+    "ApiKeys",
     "AskedAgain",
-    "AsyncAccess",
+    "AsyncAdmin",
+    "AsyncApiKeys",
     "AsyncConversation",
+    "AsyncErasures",
     "AsyncEvents",
-    "AsyncLedger",
     "AsyncMemory",
-    "AsyncOrders",
+    "AsyncOperations",
     "AsyncPrompts",
+    "AsyncProviderKeys",
     "AsyncUser",
-    "AsyncVault",
     "BackfillReport",
     "Backlog",
     "BackupReport",
@@ -215,6 +216,7 @@ __all__ = [
     "Detector",
     "DigestReport",
     "ErasureReceipt",
+    "Erasures",
     "Event",
     "Events",
     "Evidence",
@@ -227,17 +229,17 @@ __all__ = [
     "InMemoryMessages",
     "Job",
     "JsonFileMessages",
-    "Ledger",
     "Measure",
     "Memory",
     "Merged",
     "Message",
+    "MessageCount",
     "MessageStore",
     "Metrics",
     "NewKey",
     "News",
-    "Order",
-    "Orders",
+    "Operation",
+    "Operations",
     "PresidioDetector",
     "Price",
     "PromptPreview",
@@ -245,6 +247,7 @@ __all__ = [
     "PromptVersion",
     "Prompts",
     "ProviderKey",
+    "ProviderKeys",
     "PruneReport",
     "Ranked",
     "RebuildReport",
@@ -256,7 +259,6 @@ __all__ = [
     "RollingSummary",
     "Secret",
     "Section",
-    "Spent",
     "StoreStats",
     "Summary",
     "TiktokenCounter",
@@ -264,7 +266,6 @@ __all__ = [
     "Usage",
     "User",
     "UserMessages",
-    "Vault",
     "restore_backup",
     "verify_backup",
     "with_memory",

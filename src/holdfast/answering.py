@@ -40,7 +40,6 @@ from .types import Fact, Hit, HitKind, Message, Section
 NoteUses = Callable[[Scope, Iterable[str]], None]
 NoteShown = Callable[[Scope, str, int, str, str, Sequence[str]], None]
 
-HIT_KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
 # Asked for beyond a search's limit, in place of facts that turn out to have run out.
 SPARE_HITS = 5
 MOST_LOOKED_AT = 500  # hits of today among which those of an earlier time are looked for

@@ -52,7 +52,7 @@ def verify_backup(backup: str | os.PathLike[str], *, ledgers: Ledgers = ()) -> B
         changed = tuple(Finding("backup-table", name, _CHANGED) for name in manifest.differing)
         with _opened(copy) as memory:
             report = memory.doctor()
-            replayed = [memory.ledger.replay(ledger, dry_run=True) for ledger in ledgers]
+            replayed = [memory.admin.erasures.replay(ledger, dry_run=True) for ledger in ledgers]
             users = _count_users(memory)
     findings = changed + report.findings
     found = BackupReport(str(source), users, not findings, findings, tuple(replayed))
@@ -118,11 +118,11 @@ def _into_database(
     if replacing:  # before its ledger is read: what is erased after this moment is noticed
         was = digests_of(address, ("erased", "ledger_key", "consent"))
     with Memory(address, config=Config(embed_anew=False)) as memory:
-        place = memory.stats().place
-        if not replacing and memory.users(limit=1):
+        place = memory.admin.stats().place
+        if not replacing and memory.admin.users(limit=1):
             raise Conflict("the database holds a memory already", hint="--replace empties it first")
         if replacing:
-            known.append(memory.ledger.export())
+            known.append(memory.admin.erasures.export())
     with _worked_on(source) as copy:
         found = _made_ready(source, copy, known)
         replace_all(str(copy), address, was, progress)
@@ -185,7 +185,7 @@ def _opened(path: Path) -> Iterator[Memory]:
 
 def _count_users(memory: Memory) -> int:
     number, after = 0, None
-    while page := memory.users(limit=1000, after=after):
+    while page := memory.admin.users(limit=1000, after=after):
         number, after = number + len(page), page[-1]
     return number
 
@@ -194,7 +194,7 @@ def _ledger_of(path: Path) -> Mapping[str, Any]:
     """The ledger of the file that is there; a damaged one is not passed over in silence."""
     try:
         with _opened(path) as memory:
-            ledger = memory.ledger.export()
+            ledger = memory.admin.erasures.export()
     except StoreCorrupt as error:
         raise StoreCorrupt(
             f"{path} is damaged, so its ledger of erasures cannot be read",
@@ -217,9 +217,9 @@ def _made_ready(source: Path, part: Path, ledgers: list[Mapping[str, Any]]) -> B
         if not report.ok:
             words = ", ".join(sorted({finding.rule for finding in report.findings}))
             raise StoreCorrupt(f"the backup breaks rules: {words}", hint="take an older one")
-        replayed = tuple(memory.ledger.replay(ledger) for ledger in ledgers)
+        replayed = tuple(memory.admin.erasures.replay(ledger) for ledger in ledgers)
         users = _count_users(memory)
-        rows = memory.stats().rows
+        rows = memory.admin.stats().rows
     return BackupReport(str(source), users, True, (), replayed, rows=rows, made_at=manifest.made_at)
 
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from .errors import BadInput
 
 Clock = Callable[[], datetime]
+DAY_MS = 86_400_000
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from .types import ConsentState, Fact, Hit
 
-OrderState = Literal["ready", "running", "done", "failed", "cancelled", "interrupted"]
+OperationState = Literal["ready", "running", "done", "failed", "cancelled", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class Explained:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class Operation:
     """
     Long work that was ordered; names are ``""`` where it concerns all of a kind, ``user`` everybody.
 
@@ -197,7 +197,7 @@ class Order:
     conversation: str
     id: str
     kind: str
-    state: OrderState
+    state: OperationState
     done: int
     total: int
     code: str
@@ -212,7 +212,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class MessageCount:
     """How many ``messages`` the key of this id stored in a ``period`` (``2026-03-14``, ``2026-03``); ``""``: all keys."""
 
     key: str

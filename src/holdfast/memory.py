@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from types import TracebackType
 from typing import Any
 
-from .access import Access
+from .admin import Admin
 from .checks import checked_count
 from .clock import Clock, utc_now
 from .config import Config
@@ -24,26 +24,18 @@ from .conversation import Conversation
 from .embed import BUILT_IN, BuiltIn, resolve
 from .embed.protocol import Embedder
 from .errors import BadInput, ConfigError, NotFound
-from .events import Events
-from .figures import Backlog, Metrics, StoreStats
 from .jobs.backfill import Wanted
 from .jobs.queue import WAITING, told
 from .jobs.usage import across
-from .ledger import Ledger
 from .llm import Function, model_of
 from .llm.protocol import Closable, LanguageModel
-from .measures.report import metrics, window_of
-from .observing import Watcher
-from .orders import Orders
 from .pipeline import Pipeline
 from .reports import BackfillReport, DigestReport, Report, Usage
-from .scope import SELF, Scope, checked_name, scope_of
+from .scope import SELF, checked_name, scope_of
 from .store import open_store
 from .store.examine import examined
-from .store.queries import newest
 from .types import Job
 from .user import User
-from .vault import Vault
 
 
 class Memory:
@@ -236,10 +228,6 @@ class Memory:
         found = self._pipeline.store.jobs(state="ready" if state == WAITING else state)
         return [job for job in (told(job, now_ms) for job in found) if state in (None, job.state)]
 
-    def backlog(self) -> tuple[Backlog, ...]:
-        """The same work counted, by kind and state; cheap to ask, for operators."""
-        return self._pipeline.store.backlog(self._pipeline.now_ms())
-
     def retry(self, job_id: str) -> None:
         """
         Make a dead or cancelled job ready again.
@@ -298,47 +286,6 @@ class Memory:
         """
         return across(self._pipeline.store, by, since, until, org=org, user=user, bot=bot)
 
-    def metrics(
-        self,
-        *,
-        org: str | None = None,
-        bot: str | None = None,
-        since: date | None = None,
-        until: date | None = None,
-        most_users: int = 1_000,
-    ) -> Metrics:
-        """
-        How well memory serves, counted from what is stored; for operators.  It reads every message of the users.
-
-        Args:
-            org: only this tenant.
-            bot: only this assistant.
-            since: the first day (UTC) that counts.
-            until: the last day (UTC) that counts.
-            most_users: count at most so many, by key; ``left_out`` says how many there are beyond.
-
-        Raises:
-            BadInput: the days cannot be used.
-        """
-        window = window_of(since, until, self._pipeline.now_ms())
-        everybody = [one for one in self._everybody() if org in (None, one[0]) and bot in (None, one[2])]
-        counted = everybody[: checked_count("most_users", most_users)]
-        used = self.usage(by=("model",), since=since, until=until, org=org, bot=bot)
-        jobs = [job for job in self.jobs() if org in (None, job.org) and bot in (None, job.bot)]
-        scopes = [Scope(org=o, bot=b, user=u) for o, u, b in counted]
-        return metrics(self._pipeline, scopes, window, used, jobs, left_out=len(everybody) - len(counted))
-
-    def _everybody(self) -> Iterator[tuple[str, str, str]]:
-        after = None
-        while page := self.users(after=after):
-            yield from page
-            after = page[-1]
-
-    def stats(self) -> StoreStats:
-        """Where the store is, how large, and how many rows it has of each kind; for operators."""
-        rows = dict(self._pipeline.store.stats())
-        return StoreStats(self._place, rows.pop("bytes", 0), newest(), rows)
-
     def doctor(self) -> Report:
         """Check the database and every invariant of the store; reads all of it, changes nothing."""
         return examined(self._pipeline.store)
@@ -353,41 +300,9 @@ class Memory:
         self._pipeline.store.backup(os.fspath(path))
 
     @property
-    def access(self) -> Access:
-        """Keys for those who ask over the network: make, list, revoke, check."""
-        return Access(self._pipeline)
-
-    @property
-    def ledger(self) -> Ledger:
-        """What was erased, so that it does not come back with a backup: export, replay."""
-        return Ledger(self._pipeline)
-
-    @property
-    def vault(self) -> Vault:
-        """Keys of providers that users and orgs bring: set, listed without the key, removed, sealed anew."""
-        return Vault(self._pipeline)
-
-    def observe(self, watcher: Watcher) -> None:
-        """Have ``watcher(what, of, amount)`` called after each piece of work of this process; it must not raise or wait."""
-        self._pipeline.observed.watchers.append(watcher)
-
-    def size_bytes(self) -> int:
-        """How large the store is; cheap to ask."""
-        return self._pipeline.store.size_bytes()
-
-    @property
-    def events(self) -> Events:
-        """What happened, across users: for those who follow many at once, and for operators."""
-        return Events(self._pipeline)
-
-    @property
-    def orders(self) -> Orders:
-        """Long work that requests ordered, on record for every process of a service."""
-        return Orders(self._pipeline)
-
-    def users(self, *, limit: int = 1000, after: tuple[str, str, str] | None = None) -> list[tuple[str, str, str]]:
-        """``(org, user, bot)`` of everybody with a memory, by key; for operators."""
-        return self._pipeline.store.users(limit=limit, after=after)
+    def admin(self) -> Admin:
+        """What only operators and the server need: keys, the ledger of erasures, events, operations, metrics."""
+        return Admin(self._pipeline, self._place)
 
     def close(self) -> None:
         """Finish what was accepted and let go of the file; pending jobs stay in it."""

@@ -25,7 +25,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from .answering import Answering
-from .clock import Clock, to_ms
+from .clock import DAY_MS, Clock, to_ms
 from .config import Config
 from .digest import rules
 from .embed.protocol import Embedder
@@ -58,7 +58,6 @@ from .privacy.choices import Choices, state_of
 from .privacy.erasing import Eraser, one_message, rewritten
 from .privacy.portable import Portable
 from .privacy.replay import Replay
-from .reconcile.decay import DAY_MS
 from .reconcile.registry import registry
 from .reports import ConsolidationReport, DigestReport, ErasureReceipt, RebuildReport, Receipt
 from .scope import Scope

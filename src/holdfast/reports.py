@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from .scope import SELF
 from .types import ErasureLevel, Fact, FactChange, Summary
 
 
@@ -108,6 +109,17 @@ class Event:
     subject: str
     conversation: str
     ref: str
+
+    def concerns(self, subject: str | None, conversation: str | None = None) -> bool:
+        """
+        Whether it is shown to a viewer of *subject* (``None``: all) and *conversation* (``None``: all).
+
+        Facts about the user reach all of the user's subjects, and so does what happens to the user as a whole.
+        """
+        if subject is not None and self.subject not in ("", subject):
+            if self.subject != SELF or not self.kind.startswith("fact."):
+                return False
+        return conversation is None or self.conversation in ("", conversation)
 
 
 UserKey = tuple[str, str, str]

@@ -22,6 +22,11 @@ ConsentState = Literal["active", "paused", "opted-out"]
 ErasureLevel = Literal["E0", "E1", "E2"]
 Role = Literal["operator", "app", "user", "subject"]
 
+HIT_KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
+# The conversation that keeps the words of facts written by hand, and the source of those facts.
+BY_HAND_CONVERSATION = "(by hand)"
+BY_HAND_SOURCE = "by hand"
+
 
 @dataclass(frozen=True, slots=True)
 class Message:

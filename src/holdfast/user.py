@@ -6,27 +6,27 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from .answering import HIT_KINDS
 from .checks import checked_count, checked_query, checked_share, checked_text
 from .clock import to_ms
 from .context.budget import Count
 from .conversation import state_of
 from .errors import BadInput, NotFound
-from .events import after_number, before_number
 from .figures import Explained, Metrics
+from .jobs.metrics import compute_metrics, days_between
 from .jobs.usage import of_user
-from .measures.report import metrics, window_of
 from .pipeline import Pipeline
 from .privacy.byhand import Told
 from .privacy.forgetting import all_facts, erase_user, facts_with_words
 from .prompts import Prompts
 from .recall.beliefs import believed, facts_at
 from .reconcile.facts import ARCHIVED
-from .reports import ConsolidationReport, ConversationState, ErasureReceipt, Event, PruneReport, Usage
+from .reports import ConsolidationReport, ConversationState, ErasureReceipt, Event, News, PruneReport, Usage
 from .scope import Scope, checked_name
 from .store.protocol import FactRow, ReadView
 from .text.tokens import count_tokens
-from .types import Consent, Fact, FactChange, FactKind, Hit, HitKind, Rejected, Section
+from .types import HIT_KINDS, Consent, Fact, FactChange, FactKind, Hit, HitKind, Rejected, Section
+
+_EVENTS_PAGE = 500  # events that are read at once
 
 
 class User:
@@ -349,17 +349,19 @@ class User:
         Raises:
             BadInput: the days cannot be used.
         """
-        window = window_of(since, until, self._pipeline.now_ms())
+        days = days_between(since, until, self._pipeline.now_ms())
         whole = self._scope.about(None)
         jobs = self._pipeline.store.read(whole, lambda view: view.jobs())
-        return metrics(self._pipeline, [whole], window, self.usage(by=("model",), since=since, until=until), jobs)
+        return compute_metrics(
+            self._pipeline.store, [whole], days, self.usage(by=("model",), since=since, until=until), jobs
+        )
 
     def events(self, *, after: int = 0, limit: int = 100, conversation: str | None = None) -> list[Event]:
         """
         What happened after number *after* (see `last_event`), oldest first: who changed what and when, without a word
         of what was said.  With *conversation* only what happened in it, and what concerns the user as a whole.
         """
-        return after_number(self._pipeline, self._scope, after, checked_count("limit", limit), conversation)
+        return _events_after(self._pipeline, self._scope, after, checked_count("limit", limit), conversation)
 
     def last_event(self) -> int:
         """The number of the newest event; 0 when there is none."""
@@ -367,7 +369,7 @@ class User:
 
     def audit(self, *, before: int | None = None, limit: int = 100) -> list[Event]:
         """The same, newest first: at most *limit*, below number *before*."""
-        return before_number(self._pipeline, self._scope, before, checked_count("limit", limit))
+        return _events_before(self._pipeline, self._scope, before, checked_count("limit", limit))
 
     def consolidate(self, *, dry_run: bool = False) -> ConsolidationReport:
         """
@@ -395,3 +397,37 @@ class User:
             Conflict: something is held already, or the user opted out.
         """
         self._pipeline.portable.import_(self._scope, data)
+
+
+def _events_after(pipeline: Pipeline, scope: Scope, after: int, limit: int, conversation: str | None) -> list[Event]:
+    """Return the events of a scope after a number, oldest first."""
+    found: list[Event] = []
+    while len(found) < limit:
+        news = _read_news(pipeline, scope, after)
+        if news.lost:  # begin with the oldest that is kept
+            news = _read_news(pipeline, scope, 0)
+        found += [event for event in news.events if event.concerns(scope.subject, conversation)]
+        if not news.events or news.events[-1].id == news.newest:
+            break
+        after = news.events[-1].id
+    return found[:limit]
+
+
+def _events_before(pipeline: Pipeline, scope: Scope, before: int | None, limit: int) -> list[Event]:
+    """Return the events of a scope before a number, newest first."""
+    found: list[Event] = []
+    while len(found) < limit:
+        part = _read_before(pipeline, scope, before)
+        found += [event for event in part if event.concerns(scope.subject)]
+        if len(part) < _EVENTS_PAGE:
+            break
+        before = part[-1].id
+    return found[:limit]
+
+
+def _read_news(pipeline: Pipeline, scope: Scope, after: int) -> News:
+    return pipeline.store.read(scope, lambda view: view.news(after, limit=_EVENTS_PAGE))
+
+
+def _read_before(pipeline: Pipeline, scope: Scope, number: int | None) -> list[Event]:
+    return pipeline.store.read(scope, lambda view: view.events_before(number, limit=_EVENTS_PAGE))

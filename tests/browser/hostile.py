@@ -44,7 +44,7 @@ def hostile(memory: Memory) -> list[dict[str, str]]:
     for number, words in enumerate(GROUPS):
         org = words if number == 0 else "default"  # one tenant is enough: its name stands in the same places
         _talk(memory, org, number, words)
-        memory.access.create("app", org=org, name=words, expires_at=timedelta(days=1))
+        memory.admin.keys.create("app", org=org, name=words, expires_at=timedelta(days=1))
         users.append({"user": words, "conversation": words, "org": org, "bot": words})
     memory.digest()
     for names in users:

@@ -26,7 +26,7 @@ class Site:
 
     def key(self, role: str, **whose: Any) -> str:
         """A fresh key of that role."""
-        made: Any = self.memory.access.create(role, **whose)  # type: ignore[arg-type]
+        made: Any = self.memory.admin.keys.create(role, **whose)  # type: ignore[arg-type]
         return str(made.key)
 
 

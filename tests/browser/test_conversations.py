@@ -177,7 +177,7 @@ def test_a_sign_in_link_signs_in_and_leaves_no_key_behind(chromium, fresh):
         assert cookie["value"] != key
         page.get_by_role("button", name="Sign out").click()
         expect(page.locator("#notice")).to_contain_text("signed out")
-        assert fresh.memory.access.check(cookie["value"]) is None
+        assert fresh.memory.admin.keys.check(cookie["value"]) is None
         assert someone.watch.all == []
     finally:
         someone.context.close()

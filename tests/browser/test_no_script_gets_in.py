@@ -69,7 +69,7 @@ def test_every_stored_field_is_hostile(told):
     assert user.status().never == (f"never {words}",)
     assert user.prompts.get("chunk_summary") == words
     assert any(words in job.reason for job in memory.jobs("dead"))
-    assert words in [key.name for key in memory.access.keys()]
+    assert words in [key.name for key in memory.admin.keys.list()]
 
 
 @pytest.mark.parametrize("visit", [visit for visit in VISITS if visit.hostile], ids=lambda visit: visit.name)

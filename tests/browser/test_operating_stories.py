@@ -101,7 +101,7 @@ def test_a_file_is_imported_with_progress_and_users_appear(fresh, visitor, tmp_p
     page.get_by_role("heading", name="What it holds").wait_for()
     assert "2,002" in page.locator("#report").inner_text()
     judged(page, operator, "import, checked")
-    assert "nils" not in [user for _, user, _ in fresh.memory.users()]
+    assert "nils" not in [user for _, user, _ in fresh.memory.admin.users()]
 
     page.get_by_label("Goes to the user").fill("nils")
     page.get_by_role("button", name="Start").click()
@@ -111,7 +111,7 @@ def test_a_file_is_imported_with_progress_and_users_appear(fresh, visitor, tmp_p
     assert "2,002 messages stored" in page.locator("#progress").inner_text()
     page.get_by_role("link", name="Conversations of nils").wait_for()
     judged(page, operator, "import, done")
-    assert "nils" in [user for _, user, _ in fresh.memory.users()]
+    assert "nils" in [user for _, user, _ in fresh.memory.admin.users()]
     assert {fact.value for fact in fresh.memory.user("nils").facts()} >= {"Bergen"} or fresh.memory.user("nils").facts()
 
 
@@ -122,7 +122,7 @@ def test_a_key_is_made_shown_once_and_revoked(fresh, visitor):
     page.get_by_label("Name (what it is for)").fill("web chat")
     page.get_by_role("button", name="Make the key").click()
     key = page.locator("#new-key").inner_text()
-    about = fresh.memory.access.check(key)
+    about = fresh.memory.admin.keys.check(key)
     assert about is not None
     assert about.name == "web chat"
     judged(page, operator, "settings, a new key")
@@ -134,7 +134,7 @@ def test_a_key_is_made_shown_once_and_revoked(fresh, visitor):
     judged(page, operator, "settings, asked before revoking")
     row.get_by_role("button", name="Revoke it").click()
     page.get_by_text("The key opens nothing any more.").wait_for()
-    assert fresh.memory.access.check(key) is None
+    assert fresh.memory.admin.keys.check(key) is None
 
 
 def test_a_question_is_explained(fresh, visitor):

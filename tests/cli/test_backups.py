@@ -102,7 +102,7 @@ def test_a_file_that_is_open_elsewhere_is_not_replaced(holdfast: Holdfast, tmp_p
     os.chdir(tmp_path)
     holdfast("say", "I live in Faro.")
     holdfast("store", "backup", "monday.db")
-    script = "import sys, time; from holdfast import Memory; m = Memory('holdfast.db'); m.users(); print('open', flush=True); time.sleep(60)"
+    script = "import sys, time; from holdfast import Memory; m = Memory('holdfast.db'); m.admin.users(); print('open', flush=True); time.sleep(60)"
     other = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
     try:
         assert other.stdout is not None

@@ -81,7 +81,7 @@ def test_the_commands_that_it_ends_with_work(shown: Run, folder: Path, monkeypat
 def test_its_memory_is_a_file_to_go_on_with(shown: Run, folder: Path) -> None:
     with Memory(folder / "holdfast-demo.db", embedder=None) as memory:
         assert memory.doctor().ok
-        assert len(memory.users()) == len({story.user for story in bundled()})
+        assert len(memory.admin.users()) == len({story.user for story in bundled()})
 
 
 def test_it_leaves_a_file_alone_that_holds_anything_else(holdfast: Holdfast, tmp_path: Path) -> None:

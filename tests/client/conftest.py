@@ -33,5 +33,5 @@ def address(library: Memory, served: Callable[..., Any]) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def memory(library: Memory, address: str) -> Iterator[Client]:
-    with Client(address, key=library.access.create("operator").key) as client:
+    with Client(address, key=library.admin.keys.create("operator").key) as client:
         yield client

@@ -20,23 +20,23 @@ from holdfast.client import AsyncClient, Client, NotAllowed, Unreachable
 from holdfast.errors import BadInput, ConfigError, KeyReused, NotFound, StoreClosed
 
 SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "make_client.py"
-DOORS = ["Memory", "Conversation", "User", "Prompts", "Access"]
+DOORS = ["Memory", "Conversation", "User", "Prompts", "Admin", "ApiKeys"]
 WHY_NOT = {
     "Memory.config": "belongs to whoever starts the server",
     "Memory.backup": "writes a file on the machine of the store, and holds everybody",
-    "Memory.ledger": "is a file on the machine of the store",
-    "Memory.vault": "keys of providers are set where the server runs, or by whoever signs in",
-    "Memory.orders": "is GET /v1/jobs/{id}",
-    "Memory.events": "is Client.events, a stream of one user's",
+    "Admin.erasures": "is a file on the machine of the store",
+    "Admin.provider_keys": "keys of providers are set where the server runs, or by whoever signs in",
+    "Admin.operations": "is GET /v1/jobs/{id}",
+    "Admin.events": "is Client.events, a stream of one user's",
     "User.events": "is read as a stream: GET /v1/users/{user}/events",
     "User.last_event": "is read as a stream: GET /v1/users/{user}/events",
-    "Memory.observe": "is called within the process of the memory",
-    "Memory.backlog": "is what /metrics tells",
-    "Memory.size_bytes": "is among what GET /v1/stats and /metrics tell",
-    "Access.stands": "is what streams of the server ask",
-    "Access.spend": "is what a server counts by",
-    "Access.spent": "is told by GET /v1/quotas and the page Settings",
-    "Access.copy": "makes what a browser holds while it is signed in",
+    "Admin.observe": "is called within the process of the memory",
+    "Admin.backlog": "is what /metrics tells",
+    "Admin.size_bytes": "is among what GET /v1/stats and /metrics tell",
+    "ApiKeys.is_valid": "is what streams of the server ask",
+    "ApiKeys.count_messages": "is what a server counts by",
+    "ApiKeys.message_counts": "is told by GET /v1/quotas and the page Settings",
+    "ApiKeys.copy": "makes what a browser holds while it is signed in",
 }
 
 
@@ -143,19 +143,19 @@ READS = {
     "audit": lambda m: m.user("ana").audit(limit=1_500),
     "audit before": lambda m: m.user("ana").audit(before=20, limit=7),
     "metrics": lambda m: m.user("ana").metrics(),
-    "all metrics": lambda m: m.metrics(org="default"),
+    "all metrics": lambda m: m.admin.metrics(org="default"),
     "export": lambda m: m.user("ana").export(),
     "merge": lambda m: m.user("ana").consolidate(dry_run=True),
     "prompt": lambda m: m.user("ana").prompts.get("chunk_summary"),
     "prompts": lambda m: m.user("ana").prompts.versions("chunk_summary"),
     "jobs": lambda m: sorted(m.jobs(), key=lambda job: job.id),
     "ready jobs": lambda m: sorted(m.jobs("ready"), key=lambda job: job.id),
-    "stats": lambda m: m.stats(),
+    "stats": lambda m: m.admin.stats(),
     "explain": lambda m: m.user("ana").explain("Where do I live?", limit=5),
     "explain then": lambda m: m.user("ana").explain("Where do I live?", at=NOON),
     "doctor": lambda m: m.doctor(),
-    "users": lambda m: m.users(),
-    "users after": lambda m: m.users(limit=1, after=m.users()[0]),
+    "users": lambda m: m.admin.users(),
+    "users after": lambda m: m.admin.users(limit=1, after=m.admin.users()[0]),
     "backfill": lambda m: m.backfill("ana", dry_run=True),
     "backfill all": lambda m: m.backfill(dry_run=True, layers=["summaries"]),
     "any name": lambda m: m.user("é/%", org="a b", bot="?").facts(),
@@ -242,16 +242,16 @@ def test_long_work_is_waited_for_and_its_progress_told(memory, library, told):
 
 
 def test_keys_are_made_looked_at_and_ended(memory, library):
-    made = memory.access.create("user", org="acme", user="ana", name="test", expires_at=timedelta(hours=1))
-    assert memory.access.check(made.key) == made.about == library.access.check(made.key)
-    assert made.about in memory.access.keys()
-    assert memory.access.keys("acme") == [made.about]
+    made = memory.admin.keys.create("user", org="acme", user="ana", name="test", expires_at=timedelta(hours=1))
+    assert memory.admin.keys.check(made.key) == made.about == library.admin.keys.check(made.key)
+    assert made.about in memory.admin.keys.list()
+    assert memory.admin.keys.list("acme") == [made.about]
     with pytest.raises(NotFound):
-        memory.access.revoke(made.about.id, org="other")
-    memory.access.revoke(made.about.id)
-    assert memory.access.check(made.key) is None
-    assert memory.access.check("no key") is None
-    assert memory.access.check("ключ") is None
+        memory.admin.keys.revoke(made.about.id, org="other")
+    memory.admin.keys.revoke(made.about.id)
+    assert memory.admin.keys.check(made.key) is None
+    assert memory.admin.keys.check("no key") is None
+    assert memory.admin.keys.check("ключ") is None
 
 
 def test_jobs_are_steered(memory, library):
@@ -299,7 +299,7 @@ def test_events_are_followed_by_awaiting_them(library, address):
     happened(library, "adam", 2)
 
     async def follow():
-        async with AsyncClient(address, key=library.access.create("user", user="adam").key) as client:
+        async with AsyncClient(address, key=library.admin.keys.create("user", user="adam").key) as client:
             found = []
             async for event in client.events("adam", after=0):
                 found += [event.ref] if event.kind == "message.added" else []
@@ -346,7 +346,7 @@ def test_a_connection_that_breaks_is_made_again_without_gap_or_repetition():
 
 
 def test_who_may_not_listen_and_who_is_not_answered_is_told(library, address):
-    stranger = library.access.create("user", user="bob").key
+    stranger = library.admin.keys.create("user", user="bob").key
     with Client(address, key=stranger) as client, pytest.raises(NotAllowed):
         next(iter(client.events("ana")))
     with Client("http://127.0.0.1:9", key="hf_x", retries=1) as nobody, pytest.raises(Unreachable):

@@ -52,7 +52,7 @@ def losing(library, address):
         transport = Losing(losses, error)
         http = httpx2.Client(transport=transport)
         opened.append(http)
-        return Client(address, key=library.access.create("operator").key, http=http, **options), transport
+        return Client(address, key=library.admin.keys.create("operator").key, http=http, **options), transport
 
     yield make
     for http in opened:
@@ -74,16 +74,16 @@ def test_what_would_be_done_twice_is_not_sent_again(losing, library):
     """Making a key: its answer is lost, and the caller decides."""
     client, network = losing(1)
     with pytest.raises(Unreachable, match="no answer"):
-        client.access.create("app", name="twice?")
+        client.admin.keys.create("app", name="twice?")
     assert network.sent == 1
-    assert len([key for key in library.access.keys() if key.name == "twice?"]) == 1
+    assert len([key for key in library.admin.keys.list() if key.name == "twice?"]) == 1
 
 
 def test_what_never_reached_the_server_is_sent_again_whatever_it_is(losing, library):
     client, network = losing(2, httpx2.ConnectError)
-    assert client.access.create("app", name="third time").key
+    assert client.admin.keys.create("app", name="third time").key
     assert network.sent == 3
-    assert len([key for key in library.access.keys() if key.name == "third time"]) == 1
+    assert len([key for key in library.admin.keys.list() if key.name == "third time"]) == 1
 
 
 def test_it_gives_up_after_a_while(losing):
@@ -169,7 +169,7 @@ def test_a_key_that_is_none_is_refused(key):
 
 
 def test_what_a_key_may_not_is_said(memory, library, address):
-    user = Client(address, key=library.access.create("user", user="ana").key)
+    user = Client(address, key=library.admin.keys.create("user", user="ana").key)
     for call in (
         user.doctor,
         user.user("bob").facts,
@@ -187,7 +187,7 @@ def test_what_a_key_may_not_is_said(memory, library, address):
 
 def test_too_many_requests_are_an_error_of_their_own(library, served):
     with served(library, ServerSettings(requests_per_minute=10)) as address:
-        with Client(address, key=library.access.create("app").key, retries=0) as client:
+        with Client(address, key=library.admin.keys.create("app").key, retries=0) as client:
             client.user("ana").status()
             with pytest.raises(TooOften):
                 client.user("ana").status()
@@ -275,7 +275,7 @@ def test_one_client_serves_many_threads_and_tasks(memory, library, address):
         thread.join()
 
     async def awaited():
-        async with AsyncClient(address, key=library.access.create("app").key) as client:
+        async with AsyncClient(address, key=library.admin.keys.create("app").key) as client:
             chats = [client.conversation(f"a{number}", user="crowd") for number in range(20)]
             await asyncio.gather(*(chat.record("Hello.") for chat in chats))
             return await asyncio.gather(*(chat.load() for chat in chats))
@@ -286,7 +286,7 @@ def test_one_client_serves_many_threads_and_tasks(memory, library, address):
 
 def test_the_five_lines_of_the_readme_run_on_a_server(address, library):
     """Only the first line differs."""
-    key = library.access.create("app").key
+    key = library.admin.keys.create("app").key
     for memory in (Memory(embedder=None), Client(address, key=key)):
         chat = memory.conversation("readme", user="five")
         chat.record("I'm vegetarian.", "Noted!")

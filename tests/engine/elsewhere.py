@@ -49,7 +49,7 @@ def opened(door: str, served: Callable[..., Any], **options: Any) -> Iterator[An
             memory.close()
             return
         with Memory(**options) as library, served(library) as address:
-            key = library.access.create("operator").key
+            key = library.admin.keys.create("operator").key
             if door == "Client":
                 with Client(address, key=key) as client:
                     yield client

@@ -111,7 +111,7 @@ def test_what_is_too_old_is_passed_over_and_the_reader_can_tell():
             ana.never_remember("x")
         found = ana.events(after=mark, limit=10)
         assert found[0].id > mark + 1
-        assert memory.events.news({("default", "ana", "default"): mark})["default", "ana", "default"].lost
+        assert memory.admin.events.news({("default", "ana", "default"): mark})["default", "ana", "default"].lost
         assert memory.doctor().ok
 
 
@@ -121,11 +121,11 @@ def test_after_an_erasure_nothing_here_says_who_it_was(memory):
         receipt = memory.user("anastasia").erase()
     assert receipt.rows["events"] > 0
     assert memory.user("anastasia").events() == []
-    (event,) = memory.events.of_org()
+    (event,) = memory.admin.events.of_org()
     assert (event.kind, event.actor, event.user) == ("erased", "k1", "")
-    assert "ana" not in repr(memory.events.of_org()).lower()
+    assert "ana" not in repr(memory.admin.events.of_org()).lower()
     assert memory.user("anastasia").erase().rows == {}
-    assert len(memory.events.of_org()) == 1
+    assert len(memory.admin.events.of_org()) == 1
 
 
 def test_a_cleared_conversation_and_an_erased_subject_are_not_named(memory):
@@ -153,14 +153,14 @@ def test_every_process_sees_every_event(tmp_path):
     with Memory(path, embedder=None) as memory:
         memory.conversation("here", user="ana").append({"role": "user", "content": "hello"})
         ana, user = memory.user("ana"), ("default", "ana", "default")
-        head, looked, seen = ana.last_event(), memory.events.changes(), []
+        head, looked, seen = ana.last_event(), memory.admin.events.changes(), []
         others = [subprocess.Popen([sys.executable, "-c", WRITER, keeping.address(path), name]) for name in ("a", "b")]
         done = False
         while not done:
             done = all(other.poll() is not None for other in others)
-            if (now := memory.events.changes()) != looked:
+            if (now := memory.admin.events.changes()) != looked:
                 looked = now
-                for news in memory.events.news({user: head}).values():
+                for news in memory.admin.events.news({user: head}).values():
                     assert not news.lost
                     seen += news.events
                     head = news.events[-1].id

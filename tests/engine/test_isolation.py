@@ -239,7 +239,7 @@ class Walk(RuleBasedStateMachine):
     @invariant()
     def knows_everybody(self):
         if hasattr(self, "memory"):
-            assert set(self.memory.users()) == {(org, user, bot) for ((org, user, bot), _, _) in self.said}
+            assert set(self.memory.admin.users()) == {(org, user, bot) for ((org, user, bot), _, _) in self.said}
 
 
 WALK = settings(

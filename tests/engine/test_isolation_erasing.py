@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule, run_state_machine_as_test
 
 from holdfast.errors import HoldfastError
-from holdfast.privacy.byhand import BY_HAND
+from holdfast.types import BY_HAND_CONVERSATION
 
 from .test_isolation import PLACES, SOMEBODY, WALK, Walk, without, words
 
@@ -28,7 +28,7 @@ class ErasingWalk(Walk):
         """Whoever cleared every conversation is still known by name; only an erased user is not."""
         if hasattr(self, "memory"):
             self.known |= {scope[0] for scope in self.said}
-            assert {(org, user, bot) for org, user, bot in self.known} == set(self.memory.users())
+            assert {(org, user, bot) for org, user, bot in self.known} == set(self.memory.admin.users())
 
     def said_in(self, who, subject, conversation) -> list[str]:
         return self.said.get((self.cast[who], subject or "self", conversation), [])
@@ -44,7 +44,7 @@ class ErasingWalk(Walk):
         return [text for text in super().heard(user, subject) if text]
 
     def lived(self, user) -> set[str]:
-        told = self.said.get((user, "self", BY_HAND), [])
+        told = self.said.get((user, "self", BY_HAND_CONVERSATION), [])
         return super().lived(user) | {word for text in told for word in words(text)}
 
     def unsay(self, user, text) -> None:
@@ -121,7 +121,7 @@ class ErasingWalk(Walk):
         change = self.somebody(user, None).remember(category="things", key="thing", value=word)
         assert change.op in ("new", "replaced")
         assert change.previous is None or words(change.previous) <= self.lived(user)
-        self.said[user, "self", BY_HAND].append(f"things, thing: {word}")
+        self.said[user, "self", BY_HAND_CONVERSATION].append(f"things, thing: {word}")
 
     @rule(who=SOMEBODY, place=PLACES)
     def merges(self, who, place):
@@ -132,7 +132,7 @@ class ErasingWalk(Walk):
         for kids in ("kids", "children"):
             text = f"The {kids} dread the Zuq{self.serial}x."
             assert self.somebody(user, None).remember(text).op in ("new", "joined")
-            self.said[user, "self", BY_HAND].append(text)
+            self.said[user, "self", BY_HAND_CONVERSATION].append(text)
         report = self.somebody(user, subject).consolidate()
         assert [len(each.sources) for each in report.merged] == [2]
         assert words(report) == {f"zuq{self.serial}x"}

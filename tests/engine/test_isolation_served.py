@@ -46,7 +46,7 @@ class Current:
 
     @property
     def access(self):
-        return Door(lambda: self.memory.access)
+        return Door(lambda: self.memory.admin.keys)
 
 
 class Door:
@@ -100,7 +100,7 @@ class Served:
             whose["subject"] = subject
         wanted = (role, *sorted(whose.items()))
         if wanted not in self.made:
-            self.made[wanted] = self.engine.access.create(role.split()[0], **whose).key
+            self.made[wanted] = self.engine.admin.keys.create(role.split()[0], **whose).key
         return self.made[wanted]
 
     def client(self, role, user, subject) -> Client:

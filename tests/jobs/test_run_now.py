@@ -69,7 +69,7 @@ def test_the_store_tells_its_place_its_size_and_its_rows(tmp_path):
     path = tmp_path / "m.db"
     with Memory(path, embedder=None) as memory:
         memory.conversation("c", user="ana").record("Hello.", "Hello!")
-        found = memory.stats()
+        found = memory.admin.stats()
 
         assert (found.place, found.rows["message"], found.rows["user"]) == (str(path), 2, 1)
         assert found.bytes >= path.stat().st_size > 0

@@ -239,7 +239,7 @@ def test_a_call_that_outlives_its_user_leaves_no_trace_of_them(clock):
     ask(memory)
 
     assert memory.usage(user="ana") == []
-    assert memory.users() == []
+    assert memory.admin.users() == []
 
 
 def test_usage_is_erased_and_exported_with_the_user(model, clock):

@@ -60,7 +60,7 @@ def test_other_prompts_are_not_to_be_had(memory, name):
 def test_words_that_cannot_be_used_are_refused(memory, text):
     with pytest.raises(BadInput):
         memory.user("ana").prompts.set("chunk_summary", text)
-    assert memory.users() == []
+    assert memory.admin.users() == []
 
 
 def test_fifty_versions_are_kept(memory):

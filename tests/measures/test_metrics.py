@@ -9,7 +9,7 @@ import pytest
 from holdfast import Config, Memory, Price
 from holdfast.cli import main
 from holdfast.errors import BadInput, StoreBusy
-from holdfast.measures.report import DEFINITIONS
+from holdfast.jobs.metrics import DEFINITIONS
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
 
@@ -32,12 +32,12 @@ def failing_write(scope, work):
 
 
 def value(memory, name):
-    one = memory.metrics().measure(name)
+    one = memory.admin.metrics().measure(name)
     return one.value, one.numerator, one.denominator, one.n
 
 
 def test_an_empty_memory_measures_nothing_and_says_so(memory):
-    found = memory.metrics()
+    found = memory.admin.metrics()
 
     assert [one.name for one in found.measures] == list(DEFINITIONS)
     assert all(one.value is None and one.not_measured and one.definition for one in found.measures)
@@ -51,7 +51,7 @@ def test_a_value_never_comes_without_its_n(memory):
         chat.record(f"I like tea number {number}.", "Which one?")
     memory.digest()
 
-    measured = [one for one in memory.metrics().measures if one.value is not None]
+    measured = [one for one in memory.admin.metrics().measures if one.value is not None]
     assert len(measured) > 5
     assert all(one.n > 0 and one.denominator > 0 and not one.not_measured for one in measured)
 
@@ -82,7 +82,7 @@ def test_token_saving_compares_what_was_sent_with_the_whole_conversation(memory)
 def test_a_reply_without_a_context_of_this_process_is_not_counted(memory):
     memory.conversation("c", user="ana").record("Hello.", "Hello!")
 
-    assert memory.metrics().measure("token_saving").not_measured
+    assert memory.admin.metrics().measure("token_saving").not_measured
 
 
 def test_a_context_that_is_asked_for_twice_counts_once(memory):
@@ -122,7 +122,7 @@ def test_an_erasure_during_a_failed_append_drops_the_measure_of_its_context(memo
         chat.record("Who collects clocks?", "Marta and her antique ones.")
     chat.record("Who collects clocks?", "Marta and her antique ones.")
 
-    assert memory.metrics().measure("token_saving").n == 0
+    assert memory.admin.metrics().measure("token_saving").n == 0
 
 
 def test_prefix_stability_is_the_median_run_of_replies_with_one_prefix(memory):
@@ -155,7 +155,7 @@ def test_what_somebody_corrected_counts_against_what_was_learned(memory, clock):
     wrong = next(fact for fact in ana.facts() if fact.value == "Porto")
     ana.correct(wrong.id, value="Faro")
 
-    corrected = memory.metrics().measure("correction_rate")
+    corrected = memory.admin.metrics().measure("correction_rate")
     assert (corrected.numerator, corrected.denominator) == (1, 3)
 
 
@@ -184,7 +184,7 @@ def test_a_cost_of_which_a_price_is_missing_is_not_given(clock):
         chat.record("Hello.", "Hello!")
         for model in ("m:1", "m:2"):
             chat.record_usage(model, input_tokens=10, output_tokens=1)
-        cost = memory.metrics().measure("cost_per_1000_turns")
+        cost = memory.admin.metrics().measure("cost_per_1000_turns")
 
     assert cost.value is None
     assert cost.not_measured == "the price of 1 answers is not known"
@@ -197,20 +197,20 @@ def test_days_bound_what_counts(memory, clock):
     chat.record("In Porto.", "Where do you live?")
 
     for since, until, asked in ((None, None, 2), (date(2026, 1, 2), None, 1), (None, date(2026, 1, 1), 1)):
-        found = memory.metrics(since=since, until=until)
+        found = memory.admin.metrics(since=since, until=until)
         assert found.measure("repeated_question_rate").denominator == asked
     with pytest.raises(BadInput):
-        memory.metrics(since=date(2026, 1, 2), until=date(2026, 1, 1))
+        memory.admin.metrics(since=date(2026, 1, 2), until=date(2026, 1, 1))
 
 
 def test_users_are_counted_apart_and_together(memory):
     for user, org in (("ana", "acme"), ("bo", "acme"), ("cy", "other")):
         memory.conversation("c", user=user, org=org).record("Hello.", "How are you?")
 
-    assert memory.metrics(org="acme").users == 2
-    assert memory.metrics().measure("conversation_length").n == 3
+    assert memory.admin.metrics(org="acme").users == 2
+    assert memory.admin.metrics().measure("conversation_length").n == 3
     assert memory.user("bo", org="acme").metrics().measure("repeated_question_rate").n == 1
-    some = memory.metrics(most_users=2)
+    some = memory.admin.metrics(most_users=2)
     assert (some.users, some.left_out) == (2, 1)
 
 
@@ -222,7 +222,7 @@ def test_an_erasure_takes_what_waits_for_a_reply(memory):
     memory.user("ana").erase()
     chat.record("Who collects clocks?", "Marta and her antique ones.")
 
-    assert memory.metrics().measure("token_saving").n == 0
+    assert memory.admin.metrics().measure("token_saving").n == 0
 
 
 def test_the_command_tells_figures_with_their_n(tmp_path, capsys):

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast import Memory
+from holdfast.jobs.metrics import questions
 from holdfast.jobs.shown import takes_up
-from holdfast.measures.questions import questions
 from holdfast.testing.clock import FakeClock
 from holdfast.types import Message
 
@@ -58,7 +58,7 @@ def test_a_question_is_repeated_when_its_answer_had_been_said(told, question, an
         for said in ((told, question), (answer, "I see.")):
             chat.record(*said)
             clock.advance(minutes=1)
-        found = memory.metrics()
+        found = memory.admin.metrics()
 
     assert [one.fact.text for one in found.asked_again] == ([known] if known else [])
     assert found.measure("repeated_question_rate").numerator == len(found.asked_again)
@@ -72,7 +72,7 @@ def test_a_value_that_had_been_replaced_answers_nothing():
             chat.record(*said)
             clock.advance(minutes=1)
 
-        assert memory.metrics().asked_again == ()
+        assert memory.admin.metrics().asked_again == ()
 
 
 def test_imported_conversations_are_judged_by_when_things_were_said():
@@ -84,7 +84,7 @@ def test_imported_conversations_are_judged_by_when_things_were_said():
         chat.append([Message(role, text, at=at + timedelta(minutes=n)) for n, (role, text) in enumerate(lines)])
         memory.digest()
 
-        assert [one.question for one in memory.metrics().asked_again] == ["Where do you live?"]
+        assert [one.question for one in memory.admin.metrics().asked_again] == ["Where do you live?"]
 
 
 @pytest.mark.parametrize(

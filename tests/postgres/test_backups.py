@@ -87,7 +87,7 @@ def test_a_database_is_put_back_without_what_was_erased_since(address: str, post
         memory.backup(tmp_path / "monday.db")
         memory.conversation("c", user="ana").forget(1)
         memory.user("bo").erase()
-        ledger = memory.ledger.export()
+        ledger = memory.admin.erasures.export()
         left = [fact.value for fact in memory.user("ana").facts()]
     seen: list[tuple[int, int]] = []
     other = postgres.at("other")
@@ -101,7 +101,7 @@ def test_a_database_is_put_back_without_what_was_erased_since(address: str, post
     assert heard(other, "bo") == []
     with Memory(other, embedder=HashEmbedder()) as memory:
         assert [fact.value for fact in memory.user("ana").facts()] == left
-        noted = {row["id"] for row in memory.ledger.export()["erased"]}
+        noted = {row["id"] for row in memory.admin.erasures.export()["erased"]}
         assert {row["id"] for row in ledger["erased"]} <= noted
 
 
@@ -135,7 +135,7 @@ def test_a_database_that_is_in_use_is_not_replaced(
         memory.backup(tmp_path / "monday.db")
         with pytest.raises(Conflict, match="stop the servers and workers"):
             restore_backup(tmp_path / "monday.db", admin, replace=True)
-        assert len(memory.users()) == 2
+        assert len(memory.admin.users()) == 2
 
 
 def test_what_is_erased_during_the_restore_stops_it(
@@ -240,7 +240,7 @@ def test_after_pg_restore_the_ledger_is_replayed(
     with Memory(address, embedder=HashEmbedder()) as memory:
         memory.conversation("c", user="ana").forget(1)
         memory.user("bo").erase()
-        Path(tmp_path / "erased.json").write_text(json.dumps(memory.ledger.export()))
+        Path(tmp_path / "erased.json").write_text(json.dumps(memory.admin.erasures.export()))
     postgres.server.create("restored")
     restored = postgres.server.at("restored")
     subprocess.run([tools / "pg_restore", f"--dbname={restored}", tmp_path / "memory.dump"], check=True)

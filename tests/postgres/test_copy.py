@@ -36,7 +36,7 @@ def filled(tmp_path: Path) -> str:
             chat.forget(3)
             memory.user("bo", org=org).pause()
             memory.digest()
-        memory.access.create("app")
+        memory.admin.keys.create("app")
     return path
 
 
@@ -54,7 +54,7 @@ def told(location: str) -> dict[str, object]:
                 [message.content for message in chat.load()],
                 memory.user("bo", org=org).status().state,
             )
-        found["keys"] = memory.access.keys()
+        found["keys"] = memory.admin.keys.list()
         return found
 
 
@@ -86,7 +86,7 @@ def test_a_database_that_holds_something_is_left_alone(filled: str, address: str
         memory.conversation("c", user="someone").record("I live in Rome.")
         with pytest.raises(Conflict, match="holds a memory already"):
             store.copy(filled, address)
-        assert [user for _, user, _ in memory.users()] == ["someone"]
+        assert [user for _, user, _ in memory.admin.users()] == ["someone"]
     with pytest.raises(Conflict, match="there is a file"):
         store.copy(address, filled)
 
@@ -120,7 +120,7 @@ def test_a_copy_that_is_cut_off_leaves_nothing(filled: str, address: str, postgr
     with pytest.raises(StoreError):
         store.copy(filled, address, cut_off)
     with Memory(address) as memory:
-        assert memory.users() == []
+        assert memory.admin.users() == []
     store.copy(filled, address)
 
 

@@ -212,7 +212,7 @@ def test_a_standby_takes_over_with_all_that_was_acknowledged() -> None:
         first.ask("ALTER SYSTEM SET synchronous_standby_names = '*'")
         first.ask("SELECT pg_reload_conf()")
         with Memory(second.at("memory", APP), embedder=HashEmbedder()) as memory:
-            assert memory.users() == []
+            assert memory.admin.users() == []
             with pytest.raises(StoreReadOnly):
                 memory.conversation("c", user="dan").record("I live in Porto.")
         running = start(either(first, second), program=("-c", PROGRAM.format(10)))

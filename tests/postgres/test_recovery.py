@@ -60,7 +60,7 @@ def test_a_recovery_to_a_point_in_time_is_followed_by_a_replay(
         wait_for_writes(recovered)
         place = recovered.at("memory", mine)
         with Memory(place, embedder=None) as memory:
-            assert [user for _, user, _ in memory.users()] == ["ana", "bo"], "it is monday again"
+            assert [user for _, user, _ in memory.admin.users()] == ["ana", "bo"], "it is monday again"
             assert "Quorvane" in str(memory.conversation("c", user="ana").load())
 
         done = holdfast("store", "replay", ledger, "--store", place, "--json")

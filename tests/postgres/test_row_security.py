@@ -72,7 +72,7 @@ def a_day(memory: Memory) -> None:
     chat.summaries()
     chat.rebuild("summaries")
     user.prompts.set("fact_extraction", "Write down what is said.")
-    memory.access.create("app", org="acme")
+    memory.admin.keys.create("app", org="acme")
     memory.jobs()
     memory.usage()
     memory.doctor()

@@ -177,7 +177,7 @@ def test_erased_by_user(memory: Memory, path: Path) -> None:
     memory.digest()
 
     gone(memory, path, CANARIES, ["a", "b"], vectors)
-    assert memory.users() == [("default", "bo", "default")]
+    assert memory.admin.users() == [("default", "bo", "default")]
     assert other.load() == before
     assert [fact.value for fact in memory.user("bo").facts()] == ["Porto"]
     assert memory.user(USER).erase().rows == {}

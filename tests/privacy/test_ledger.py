@@ -76,11 +76,11 @@ def test_what_was_erased_since_is_erased_from_the_older_copy(copies: Any, how: s
     memory, older = copies
     with older() as copy:
         ERASURES[how](memory)
-        found = copy.ledger.replay(memory.ledger.export(), dry_run=True)
+        found = copy.admin.erasures.replay(memory.admin.erasures.export(), dry_run=True)
         assert found.held
         assert all(word in json.dumps(everything(copy, "ana")) for word in WHAT_WENT[how])
 
-        copy.ledger.replay(memory.ledger.export())
+        copy.admin.erasures.replay(memory.admin.erasures.export())
         left = json.dumps(everything(copy, "ana"))
 
         assert [word for word in WHAT_WENT[how] if word in left] == []
@@ -97,8 +97,8 @@ def test_a_replay_can_be_repeated_and_then_finds_nothing(copies: Any) -> None:
     with older() as copy:
         for how in ("message", "fact", "conversation", "subject", "all facts"):
             ERASURES[how](memory)
-        first = copy.ledger.replay(memory.ledger.export())
-        again = copy.ledger.replay(memory.ledger.export())
+        first = copy.admin.erasures.replay(memory.admin.erasures.export())
+        again = copy.admin.erasures.replay(memory.admin.erasures.export())
 
         assert first.users == 1
         assert (again.users, dict(again.held)) == (0, {})
@@ -111,7 +111,7 @@ def test_a_copy_made_after_an_erasure_is_left_alone(copies: Any) -> None:
     memory.conversation("c2", user="ana").record("I love figs.", "Sweet!")
     with older() as copy:
         before = everything(copy, "ana")
-        report = copy.ledger.replay(memory.ledger.export())
+        report = copy.admin.erasures.replay(memory.admin.erasures.export())
 
         assert (report.users, dict(report.held)) == (0, {})
         assert everything(copy, "ana") == before
@@ -123,9 +123,9 @@ def test_who_came_back_after_the_erasure_is_erased_from_before_it_only(copies: A
         memory.user("ana").erase()
         memory.conversation("c9", user="ana").record("I live in Faro.", "Ok.")
         with older() as after:
-            ledger = memory.ledger.export()
-            before.ledger.replay(ledger)
-            after.ledger.replay(ledger)
+            ledger = memory.admin.erasures.export()
+            before.admin.erasures.replay(ledger)
+            after.admin.erasures.replay(ledger)
 
             assert before.user("ana").facts() == []
             assert [fact.value for fact in after.user("ana").facts()] == ["Faro"]
@@ -136,7 +136,7 @@ def test_a_choice_made_since_holds_in_the_older_copy(copies: Any, choose: str) -
     memory, older = copies
     with older() as copy:
         getattr(memory.user("bo"), choose)()
-        report = copy.ledger.replay(memory.ledger.export())
+        report = copy.admin.erasures.replay(memory.admin.erasures.export())
 
         assert report.choices == 1
         assert copy.user("bo").status().state == memory.user("bo").status().state
@@ -148,10 +148,10 @@ def test_the_ledger_holds_no_word_and_no_name_of_what_went(copies: Any) -> None:
     for how in ("message", "fact", "conversation", "subject", "user"):
         ERASURES[how](memory)
     memory.user("bo").erase()
-    text = json.dumps(memory.ledger.export())
+    text = json.dumps(memory.admin.erasures.export())
 
     assert [word for word in (*SECRETS, '"ana"', '"bo"', '"c1"', '"c2"') if word in text] == []
-    assert len(memory.ledger.export()["erased"]) >= 6
+    assert len(memory.admin.erasures.export()["erased"]) >= 6
 
 
 def test_the_ledger_of_another_memory_is_refused(copies: Any) -> None:
@@ -161,7 +161,7 @@ def test_the_ledger_of_another_memory_is_refused(copies: Any) -> None:
         other.conversation("c1", user="ana").record("I live in Faro.", "Ok.")
         other.conversation("c1", user="ana").forget(1)
         with pytest.raises(Conflict, match="another memory"):
-            memory.ledger.replay(other.ledger.export())
+            memory.admin.erasures.replay(other.admin.erasures.export())
 
 
 @pytest.mark.parametrize(
@@ -184,11 +184,11 @@ def test_a_damaged_ledger_is_refused_and_nothing_changes(copies: Any, spoil: Any
     memory, older = copies
     with older() as copy:
         memory.conversation("c1", user="ana").forget(1)
-        data = json.loads(json.dumps(memory.ledger.export()))
+        data = json.loads(json.dumps(memory.admin.erasures.export()))
         spoil(data)
         before = everything(copy, "ana")
         with pytest.raises(BadInput):
-            copy.ledger.replay(data)
+            copy.admin.erasures.replay(data)
         assert everything(copy, "ana") == before
 
 

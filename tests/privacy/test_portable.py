@@ -205,7 +205,7 @@ def refused_or_sound(place: int, junk: int) -> None:
         try:
             memory.import_(damaged)
         except (BadInput, Conflict):
-            assert memory.users() == []
+            assert memory.admin.users() == []
         assert memory.doctor().findings == ()
         memory.digest()
         assert memory.doctor().findings == ()
@@ -231,7 +231,7 @@ def test_an_id_names_something(exported: dict[str, Any], what: str) -> None:
     with open_memory() as memory:
         with pytest.raises(BadInput):
             memory.import_(data)
-        assert memory.users() == []
+        assert memory.admin.users() == []
 
 
 @pytest.mark.parametrize(("depth", "taken"), [(MAX_META_DEPTH - 1, True), (MAX_META_DEPTH, False), (900, False)])
@@ -247,4 +247,4 @@ def test_an_export_obeys_the_limit_of_nesting(exported: dict[str, Any], depth: i
             return
         with pytest.raises(BadInput, match="nested more than"):
             memory.import_(data)
-        assert memory.users() == []
+        assert memory.admin.users() == []

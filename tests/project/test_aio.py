@@ -14,7 +14,18 @@ import holdfast
 from holdfast import aio, memory
 
 SCRIPTS = Path(__file__).parent.parent.parent / "scripts"
-DOORS = ["Memory", "Conversation", "User", "Prompts", "Access", "Ledger", "Vault", "Events", "Orders"]
+DOORS = [
+    "Memory",
+    "Conversation",
+    "User",
+    "Prompts",
+    "Admin",
+    "ApiKeys",
+    "ProviderKeys",
+    "Erasures",
+    "Events",
+    "Operations",
+]
 
 
 def load(path: Path) -> ModuleType:

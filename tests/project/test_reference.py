@@ -15,7 +15,18 @@ from holdfast.context.result import LeftOut, Source
 
 ROOT = Path(__file__).parent.parent.parent
 REFERENCE = ROOT / "docs" / "reference"
-DOORS = ("Memory", "Conversation", "User", "Prompts", "Access", "Ledger", "Vault", "Events", "Orders")
+DOORS = (
+    "Memory",
+    "Conversation",
+    "User",
+    "Prompts",
+    "Admin",
+    "ApiKeys",
+    "ProviderKeys",
+    "Erasures",
+    "Events",
+    "Operations",
+)
 VALUES = [
     value
     for value in (getattr(holdfast, name) for name in holdfast.__all__)

@@ -81,7 +81,7 @@ def test_looking_leaves_no_trace(memory):
     memory.digest()
     assert uses() == before
     memory.conversation("c", user="ana").record("Where do I live?", "In Porto.")
-    assert memory.metrics().measure("token_saving").n == 0
+    assert memory.admin.metrics().measure("token_saving").n == 0
 
 
 def test_nothing_is_found_while_memory_is_paused(memory):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.clock import to_ms
-from holdfast.reconcile.decay import DAY_MS, faded, now_strength, rank, strength_at, surplus, used
+from holdfast.clock import DAY_MS, to_ms
+from holdfast.reconcile.decay import faded, now_strength, rank, strength_at, surplus, used
 from holdfast.store.protocol import FactRow, UseRow
 from holdfast.types import Fact
 

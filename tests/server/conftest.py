@@ -42,7 +42,7 @@ def ask(memory: Memory, settings: ServerSettings) -> Iterator[Ask]:
     clients = []
 
     def make(role: str | None, **whose: str) -> TestClient:
-        headers = {} if role is None else {"Authorization": f"Bearer {memory.access.create(role, **whose).key}"}
+        headers = {} if role is None else {"Authorization": f"Bearer {memory.admin.keys.create(role, **whose).key}"}
         client = TestClient(app, base_url=BASE, headers=headers, raise_server_exceptions=False)
         clients.append(client)
         return client

@@ -102,7 +102,7 @@ def world(tmp_path, settings):
         memory.digest()
         client = TestClient(create_app(memory, settings), base_url=BASE, raise_server_exceptions=False)
         cookies = {
-            role: memory.access.create(role, **({"user": "ana"} if role == "user" else {})).key
+            role: memory.admin.keys.create(role, **({"user": "ana"} if role == "user" else {})).key
             for role in ("operator", "user")
         }
         yield memory, client, cookies, path
@@ -286,7 +286,7 @@ def test_a_key_that_ended_opens_nothing_on_any_route(ask, memory):
     app = ask("operator")
     key = app.headers["authorization"].removeprefix("Bearer ")
     routes = [route for route in app.app.state.table.routes if route.roles is not None]
-    memory.access.revoke(key.split("_")[1])
+    memory.admin.keys.revoke(key.split("_")[1])
     for route in routes:
         answer = app.request(route.method, path_of(route.path), content=json.dumps({}), follow_redirects=False)
         assert answer.status_code in (303, 401), route.path

@@ -124,9 +124,9 @@ def test_every_list_joins_without_a_gap(ask, memory, clock):
     assert sorted(shown) == sorted(refused)
     assert len(refused) > 5
     everybody = [(one["org"], one["user"], one["bot"]) for one in walked(operator, "/v1/users")]
-    assert everybody == memory.users()
+    assert everybody == memory.admin.users()
     keys = [key["id"] for key in walked(operator, "/v1/keys?all_orgs=true")]
-    assert keys == [key.id for key in memory.access.keys()]
+    assert keys == [key.id for key in memory.admin.keys.list()]
     assert [one["version"] for one in walked(app, f"{ANA}/prompts/chunk_summary/versions")] == [1, 2, 3]
 
 

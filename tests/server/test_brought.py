@@ -39,7 +39,7 @@ def test_the_orgs_key_is_the_operators_to_set(ask, memory):
     operator = ask("operator")
     assert operator.put(OURS, json=GIVEN, headers={"X-Holdfast-Org": "acme"}).json()["org"] == "acme"
     assert operator.get(OURS).json() == []
-    assert memory.vault.upstream(org="acme", user="ana").whose == "org"
+    assert memory.admin.provider_keys.upstream(org="acme", user="ana").whose == "org"
     assert ask("app", org="acme").put(OURS, json=GIVEN).status_code == 403
 
 

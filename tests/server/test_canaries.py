@@ -104,7 +104,17 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Day]:
             with TestClient(app, base_url=BASE, raise_server_exceptions=False) as client:
                 spend(found, memory, client, server.url)
                 look_around(found, memory, app, client)
-            found.say(memory, memory.vault, usual, usual.address, settings, app, config, keyring(), keyring().masters)
+            found.say(
+                memory,
+                memory.admin.provider_keys,
+                usual,
+                usual.address,
+                settings,
+                app,
+                config,
+                keyring(),
+                keyring().masters,
+            )
         usual.close()
         yield found
 
@@ -114,9 +124,9 @@ def spend(day: Day, memory: Memory, client: TestClient, url: str) -> None:
     roles: list[tuple[Any, dict[str, str]]] = [
         ("operator", {}), ("app", {"org": "acme"}), ("user", {"user": "ana"}), ("subject", {"user": "ana", "subject": "rex"}),
     ]  # fmt: skip
-    keys = [memory.access.create(role, **whose) for role, whose in roles]
+    keys = [memory.admin.keys.create(role, **whose) for role, whose in roles]
     day.secrets |= {made.key for made in keys}
-    day.say(keys, memory.access.keys(), memory.access.check(keys[0].key))
+    day.say(keys, memory.admin.keys.list(), memory.admin.keys.check(keys[0].key))
     operator = {"Authorization": f"Bearer {keys[0].key}"}
 
     token = client.post("/v1/tokens", json={"user": "ana"}, headers=operator).json()["key"]
@@ -130,9 +140,10 @@ def spend(day: Day, memory: Memory, client: TestClient, url: str) -> None:
 
     ana, acme = {"user": "ana"}, {"org": "acme"}
     day.say(
-        memory.vault.set("openai", "own", REPLACED, url, **ana), memory.vault.set("openai", "own", USERS, url, **ana)
+        memory.admin.provider_keys.set("openai", "own", REPLACED, url, **ana),
+        memory.admin.provider_keys.set("openai", "own", USERS, url, **ana),
     )
-    day.say(memory.vault.set("anthropic", "ours", ORGS, url.removesuffix("/v1"), **acme))
+    day.say(memory.admin.provider_keys.set("anthropic", "ours", ORGS, url.removesuffix("/v1"), **acme))
     for user, org in (("ana", "default"), ("bob", "acme"), ("cy", "default")):
         chat = memory.conversation("c", user=user, org=org)
         for n, words in enumerate(
@@ -176,7 +187,7 @@ def look_around(day: Day, memory: Memory, app: Any, client: TestClient) -> None:
             day.say(f"{route.path}: {answer.text}")
         client.cookies.clear()
     for user, org in (("ana", "default"), ("bob", "acme")):
-        upstream = memory.vault.upstream(user=user, org=org)
+        upstream = memory.admin.provider_keys.upstream(user=user, org=org)
         assert upstream is not None
         model = memory._pipeline.own.model(memory._pipeline.own.row(org, user))
         try:
@@ -184,10 +195,12 @@ def look_around(day: Day, memory: Memory, app: Any, client: TestClient) -> None:
         except ModelError as error:
             day.say("".join(traceback.format_exception(error)), error, repr(error), vars(error))
         allowed = memory.config.allow_private_endpoints
-        day.say(upstream, model, memory.vault.list(user=user, org=org), upstream_client(upstream, allowed))
+        day.say(
+            upstream, model, memory.admin.provider_keys.list(user=user, org=org), upstream_client(upstream, allowed)
+        )
         day.say(json.dumps(memory.user(user, org=org).export(), default=repr))
     day.say(memory.usage(by=["org", "user", "model"]), memory.doctor(), memory.jobs(), memory._pipeline.kits.usual)
-    told = [event for org in ("default", "acme") for event in memory.events.of_org(org, limit=1_000)]
+    told = [event for org in ("default", "acme") for event in memory.admin.events.of_org(org, limit=1_000)]
     assert {"vault.set", "key.made"} <= {event.kind for event in told}
     day.say(told)
     memory.backup(day.path.parent / "copy.db")
@@ -228,7 +241,7 @@ def test_the_search_finds_what_it_looks_for(day):
 
 def test_a_key_that_is_compared_is_compared_in_the_same_time(memory):
     """The whole secret is hashed and compared by `hmac.compare_digest`; where a guess is wrong makes no difference."""
-    made = memory.access.create("app", expires_at=timedelta(hours=1))
+    made = memory.admin.keys.create("app", expires_at=timedelta(hours=1))
     first, last = made.key[:16] + "A" + made.key[17:], made.key[:-1] + ("A" if made.key[-1] != "A" else "B")
-    assert memory.access.check(first) is memory.access.check(last) is None
-    assert memory.access.check(made.key) is not None
+    assert memory.admin.keys.check(first) is memory.admin.keys.check(last) is None
+    assert memory.admin.keys.check(made.key) is not None

@@ -63,7 +63,7 @@ def fill(memory: Memory) -> dict[str, str]:
         "name": "chunk_summary",
         "rebuild_id": made[0].id if made else "none",
         "job_id": next(iter(memory.jobs())).id,
-        "key_id": memory.access.create("app").about.id,
+        "key_id": memory.admin.keys.create("app").about.id,
         "version": "1",
     }
 
@@ -78,7 +78,7 @@ def memory() -> Iterator[Memory]:
 @pytest.fixture(scope="module")
 def session(memory, served) -> Iterator[tuple[requests.Session, str]]:
     with served(memory) as address, requests.Session() as opened:
-        opened.headers["Authorization"] = f"Bearer {memory.access.create('operator').key}"
+        opened.headers["Authorization"] = f"Bearer {memory.admin.keys.create('operator').key}"
         yield opened, address
 
 

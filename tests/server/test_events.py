@@ -49,7 +49,7 @@ class Served:
         self.port = self._server.servers[0].sockets[0].getsockname()[1]
 
     def key(self, role: Any = "operator", **whose: Any) -> str:
-        return self.memory.access.create(role, **whose).key
+        return self.memory.admin.keys.create(role, **whose).key
 
     def client(self, key: str | None = None) -> httpx.Client:
         headers = {"Authorization": f"Bearer {key or self.key()}"}
@@ -180,10 +180,10 @@ def test_silence_is_filled(served):
 @pytest.mark.parametrize("how", ["revoked", "expired", "stopped"])
 def test_a_stream_ends_at_once_with_its_key_and_with_the_server(served, how):
     ends = timedelta(seconds=1.5) if how == "expired" else None
-    made = served.memory.access.create("app", expires_at=ends)
+    made = served.memory.admin.keys.create("app", expires_at=ends)
     with stream(served.client(made.key)) as told:
         if how == "revoked":
-            served.memory.access.revoke(made.about.id)
+            served.memory.admin.keys.revoke(made.about.id)
         elif how == "stopped":
             served.leave()
         began = time.monotonic()
@@ -193,13 +193,13 @@ def test_a_stream_ends_at_once_with_its_key_and_with_the_server(served, how):
 
 def test_a_key_that_is_revoked_while_its_stream_begins_ends_it(served, monkeypatch):
     """After the request was let in, and before the first look for events."""
-    made, events = served.memory.access.create("app"), type(served.memory.events)
+    made, events = served.memory.admin.keys.create("app"), type(served.memory.admin.events)
     read, changes = EventFeed.read, events.changes
 
     async def revoking(self, user, after, **more):
         found = await read(self, user, after, **more)
-        if served.memory.access.stands(made.about.id):
-            served.memory.access.revoke(made.about.id)
+        if served.memory.admin.keys.is_valid(made.about.id):
+            served.memory.admin.keys.revoke(made.about.id)
         return found
 
     monkeypatch.setattr(EventFeed, "read", revoking)
@@ -212,7 +212,7 @@ def test_a_key_that_is_revoked_while_its_stream_begins_ends_it(served, monkeypat
 
 def test_a_stream_that_is_never_silent_looks_at_its_key_as_well(served, monkeypatch):
     """Should the news of a revocation be lost, the stream ends with its next look at the key, whatever else it tells."""
-    made, ended = served.memory.access.create("app"), threading.Event()
+    made, ended = served.memory.admin.keys.create("app"), threading.Event()
     served.app.state.tail.heartbeat_s = 0.5
     monkeypatch.setattr(EventFeed, "_end", lambda self, keys: None)
 
@@ -225,7 +225,7 @@ def test_a_stream_that_is_never_silent_looks_at_its_key_as_well(served, monkeypa
     try:
         with stream(served.client(made.key)) as told:
             assert "event" in next(told)
-            served.memory.access.revoke(made.about.id)
+            served.memory.admin.keys.revoke(made.about.id)
             began = time.monotonic()
             assert all(frame != {} for frame in told)  # it was never silent
             assert time.monotonic() - began < 5
@@ -237,9 +237,9 @@ def test_a_stream_that_is_never_silent_looks_at_its_key_as_well(served, monkeypa
 def test_many_who_listen_cost_one_look(served, monkeypatch):
     """However many listen to however many users, the store is asked once a look, not once a listener."""
     client, asked = served.client(), []
-    news = type(served.memory.events).news
+    news = type(served.memory.admin.events).news
     monkeypatch.setattr(
-        type(served.memory.events),
+        type(served.memory.admin.events),
         "news",
         lambda self, heads, **more: (asked.append(len(heads)), news(self, heads, **more))[1],
     )

@@ -149,9 +149,9 @@ def test_a_key_that_asks_too_often_waits():
 
 def test_too_many_requests_are_told_when_to_come_again(memory):
     client = TestClient(create_app(memory, ServerSettings(requests_per_minute=30)), base_url=BASE)
-    headers = {"Authorization": f"Bearer {memory.access.create('app').key}"}
+    headers = {"Authorization": f"Bearer {memory.admin.keys.create('app').key}"}
     answers = [client.get("/v1/whoami", headers=headers) for _ in range(5)]
-    other = client.get("/v1/whoami", headers={"Authorization": f"Bearer {memory.access.create('app').key}"})
+    other = client.get("/v1/whoami", headers={"Authorization": f"Bearer {memory.admin.keys.create('app').key}"})
 
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
     assert int(answers[-1].headers["retry-after"]) >= 1

@@ -134,7 +134,7 @@ def test_names_are_told_and_mapped(tmp_path):
 
 @pytest.fixture
 def kept(memory):
-    tasks = Tasks(memory.orders)
+    tasks = Tasks(memory.admin.operations)
     imports = Imports(tasks)
     yield imports
     tasks.close()
@@ -169,7 +169,7 @@ def test_an_import_stores_learns_and_stores_nothing_twice(kept, memory):
 def test_nothing_is_stored_before_it_is_started(kept, memory):
     kept.take(io.BytesIO(as_lines(LINES)), "chat.jsonl", "default", "default")
 
-    assert memory.users() == []
+    assert memory.admin.users() == []
 
 
 def test_a_stopped_import_goes_on_where_it_was(kept, memory):

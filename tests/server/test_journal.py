@@ -89,7 +89,7 @@ def test_an_exception_is_logged_by_its_kind_and_place(memory, logged, monkeypatc
 
     monkeypatch.setattr(type(memory), "user", broken)
     client = TestClient(create_app(memory), base_url=BASE, raise_server_exceptions=False)
-    key = memory.access.create("app").key
+    key = memory.admin.keys.create("app").key
     assert client.get("/v1/users/ana/facts", headers={"Authorization": f"Bearer {key}"}).status_code == 500
     try:
         broken()
@@ -108,7 +108,7 @@ def test_a_request_joins_the_trace_of_its_headers(memory):
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     telemetry.enable(tracer_provider=provider)
     try:
-        key = memory.access.create("app").key
+        key = memory.admin.keys.create("app").key
         client = TestClient(create_app(memory, ServerSettings(traced=True)), base_url=BASE)
         trace = "0af7651916cd43dd8448eb211c80319c"
         headers = {"Authorization": f"Bearer {key}", "traceparent": f"00-{trace}-b7ad6b7169203331-01"}

@@ -26,7 +26,7 @@ def clients(tmp_path):
     path = tmp_path / "chat.db"
     memories = [Memory(path, embedder=None) for _ in range(AT_ONCE)]
     memories[0].conversation("c", user="ana").record("I live in Porto.", "Noted!")
-    key = memories[0].access.create("app").key
+    key = memories[0].admin.keys.create("app").key
     yield [
         TestClient(create_app(memory), base_url=BASE, headers={"Authorization": f"Bearer {key}"}) for memory in memories
     ]

@@ -70,7 +70,7 @@ def test_nobody_is_named_and_labels_stay_few(ask):
 
 
 def test_two_servers_in_one_process_count_apart(memory):
-    key = {"Authorization": f"Bearer {memory.access.create('operator').key}"}
+    key = {"Authorization": f"Bearer {memory.admin.keys.create('operator').key}"}
     one, two = (TestClient(create_app(memory), base_url=BASE, headers=key) for _ in range(2))
     one.get("/healthz")
     assert value(samples(one), "http_requests_total", method="GET", route="/healthz", status="200") == 1
@@ -80,13 +80,13 @@ def test_two_servers_in_one_process_count_apart(memory):
 @pytest.mark.parametrize("keys", [1, 3])
 def test_an_org_may_ask_only_so_often_whatever_its_keys(memory, keys):
     app = create_app(memory, ServerSettings(requests_per_minute=1_000_000, org_requests_per_minute=60))
-    made = [{"Authorization": f"Bearer {memory.access.create('app').key}"} for _ in range(keys)]
+    made = [{"Authorization": f"Bearer {memory.admin.keys.create('app').key}"} for _ in range(keys)]
     client = TestClient(app, base_url=BASE)
     answers = [client.get("/v1/whoami", headers=made[number % keys]) for number in range(12)]
     assert {answer.status_code for answer in answers} == {200, 429}
     refused = next(answer for answer in answers if answer.status_code == 429)
     assert (refused.json()["code"], int(refused.headers["retry-after"]) >= 1) == ("too-often", True)
-    other = {"Authorization": f"Bearer {memory.access.create('app', org='other').key}"}
+    other = {"Authorization": f"Bearer {memory.admin.keys.create('app', org='other').key}"}
     assert client.get("/v1/whoami", headers=other).status_code == 200
 
 
@@ -111,7 +111,7 @@ def test_tokens_of_models_are_counted_by_names_that_the_operator_set_up(clock):
     config = Config(prices={"openai:gpt-big": Price(1, 2)}, job_attempts=2)
     with Memory(embedder=None, clock=clock, llm=model, config=config) as memory:
         operator = TestClient(create_app(memory), base_url=BASE)
-        operator.headers["Authorization"] = f"Bearer {memory.access.create('operator').key}"
+        operator.headers["Authorization"] = f"Bearer {memory.admin.keys.create('operator').key}"
         operator.post("/v1/users/ana/conversations/c/messages", json=SAY)
         used = {"input_tokens": 100, "output_tokens": 10, "cached_tokens": 60}
         for name in ("openai:gpt-big", "anas-private-model"):

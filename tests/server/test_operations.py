@@ -170,4 +170,4 @@ def test_a_server_leaves_the_work_to_a_worker_and_both_are_watched(tmp_path, unu
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(30) == 0
     with Memory(tmp_path / "chat.db") as memory:
-        assert memory.access.keys() == []
+        assert memory.admin.keys.list() == []

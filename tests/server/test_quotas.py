@@ -35,13 +35,13 @@ def clock():
 
 
 def client_of(memory: Memory, role: str = "app", **limits: int) -> TestClient:
-    headers = {"Authorization": f"Bearer {memory.access.create(role).key}"}
+    headers = {"Authorization": f"Bearer {memory.admin.keys.create(role).key}"}
     return TestClient(create_app(memory, ServerSettings(**limits)), base_url=BASE, headers=headers)
 
 
 def test_a_key_stores_as_many_as_it_may_and_begins_anew_at_midnight(memory, clock):
     def take(name, number):
-        return memory.access.spend(key(name), number, day=3)
+        return memory.admin.keys.count_messages(key(name), number, day=3)
 
     assert [take("a", 2), take("a", 2), take("a", 1)] == [0, DAY_S // 2 + 1, 0]
     assert take("b", 3) == 0
@@ -50,17 +50,17 @@ def test_a_key_stores_as_many_as_it_may_and_begins_anew_at_midnight(memory, cloc
 
 
 def test_a_month_ends_where_the_next_begins(memory, clock):
-    spend = memory.access.spend
+    spend = memory.admin.keys.count_messages
     assert spend(key("a"), 5, day=9, org_month=6) == 0
     assert spend(key("b"), 2, day=9, org_month=6) == int(1.5 * DAY_S) + 1
     assert spend(key("b"), 1, day=9, org_month=6) == 0
     clock.advance(days=2)
     assert spend(key("b"), 6, day=9, org_month=6) == 0
-    told = {(one.key, one.period): one.messages for one in memory.access.spent("acme")}
+    told = {(one.key, one.period): one.messages for one in memory.admin.keys.message_counts("acme")}
     assert (told["", "2026-01"], told["", "2026-02"]) == (6, 6)
     clock.advance(days=60)
     spend(key("a"), 1, org_month=6)
-    assert {one.period for one in memory.access.spent("acme")} == {"2026-04"}
+    assert {one.period for one in memory.admin.keys.message_counts("acme")} == {"2026-04"}
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["acme", "other"]), st.integers(1, 5)), max_size=30))
@@ -69,9 +69,11 @@ def test_what_was_let_through_never_exceeds_either_limit(asked):
         through = [
             (name, org, number)
             for name, org, number in asked
-            if memory.access.spend(key(name, org), number, day=7, org_day=10) == 0
+            if memory.admin.keys.count_messages(key(name, org), number, day=7, org_day=10) == 0
         ]
-        told = {(org, one.key): one.messages for org in ("acme", "other") for one in memory.access.spent(org)}
+        told = {
+            (org, one.key): one.messages for org in ("acme", "other") for one in memory.admin.keys.message_counts(org)
+        }
     for org in ("acme", "other"):
         assert sum(number for _, whose, number in through if whose == org) == told.get((org, ""), 0) <= 10
         for name in "ab":
@@ -89,7 +91,7 @@ def test_too_many_are_refused_whole(memory: Memory, limit):
     assert refused.headers["content-type"] == "application/problem+json"
     assert (refused.json()["code"], 0 < int(refused.headers["retry-after"]) <= 2 * DAY_S) == ("quota", True)
     assert len(client.get(PATH).json()["data"]) == 2
-    other = {"Authorization": f"Bearer {memory.access.create('app', org='other').key}"}
+    other = {"Authorization": f"Bearer {memory.admin.keys.create('app', org='other').key}"}
     assert client.post(PATH, json=TWO, headers=other).status_code == 201
 
 
@@ -128,7 +130,7 @@ def test_a_restart_forgets_nothing_and_processes_count_together(tmp_path):
 
 def spending(path, _number):
     with Memory(path, embedder=None) as memory:
-        return sum(memory.access.spend(key("a"), 1, day=50, org_month=70) == 0 for _ in range(20))
+        return sum(memory.admin.keys.count_messages(key("a"), 1, day=50, org_month=70) == 0 for _ in range(20))
 
 
 def test_processes_at_the_same_time_let_exactly_so_many_through(tmp_path):
@@ -142,7 +144,9 @@ def test_processes_at_the_same_time_let_exactly_so_many_through(tmp_path):
 
 def test_threads_at_the_same_time_let_exactly_so_many_through(memory):
     with ThreadPoolExecutor(8) as threads:
-        taken = list(threads.map(lambda n: memory.access.spend(key("ab"[n % 2]), 1, day=30, org_day=40), range(100)))
+        taken = list(
+            threads.map(lambda n: memory.admin.keys.count_messages(key("ab"[n % 2]), 1, day=30, org_day=40), range(100))
+        )
 
     assert taken.count(0) == 40
 

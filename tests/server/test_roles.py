@@ -187,9 +187,9 @@ def test_a_users_key_opens_nobody_elses_memory(ask, pattern):
 
 def test_what_opens_nothing(ask, memory, clock):
     """No key, half a key, one with another secret, one that was revoked, one that expired."""
-    made = memory.access.create("app")
-    late = memory.access.create("app", expires_at=clock() + timedelta(minutes=5))
-    memory.access.revoke(made.about.id)
+    made = memory.admin.keys.create("app")
+    late = memory.admin.keys.create("app", expires_at=clock() + timedelta(minutes=5))
+    memory.admin.keys.revoke(made.about.id)
     clock.advance(seconds=301)
     forged = made.key[:-4] + "AAAA"
     for key in ("", "hf_", made.key[:20], forged, made.key, late.key, "x" * 10_000, "hf_ü"):
@@ -242,7 +242,7 @@ def test_a_key_is_never_shown_again(ask, memory):
     listed = operator.get("/v1/keys").text
     assert made["key"].split("_", 2)[2] not in listed
     assert made["about"]["id"] in listed
-    assert made["key"] not in repr(memory.access.create("app"))
+    assert made["key"] not in repr(memory.admin.keys.create("app"))
     assert operator.delete(f"/v1/keys/{made['about']['id']}").status_code == 204
     assert operator.delete(f"/v1/keys/{made['about']['id']}").status_code == 404
 

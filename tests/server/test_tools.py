@@ -103,8 +103,8 @@ def test_whose_memory_it_is_comes_from_the_key_over_http(memory, ana, unused_por
     """A user's key opens that user; an app names the user in a header; neither can be steered by arguments."""
     settings = ServerSettings(port=unused_port)
     keys = {
-        "user": memory.access.create("user", user="ana").key,
-        "app": memory.access.create("app").key,
+        "user": memory.admin.keys.create("user", user="ana").key,
+        "app": memory.admin.keys.create("app").key,
     }
 
     async def found(role: str | None, **headers: str) -> list[str] | str:

@@ -40,7 +40,7 @@ class Wire:
         self.thread.start()
         while not self.server.started:
             time.sleep(0.01)
-        self.key = memory.access.create("app").key
+        self.key = memory.admin.keys.create("app").key
 
     def open(self) -> socket.socket:
         connection = socket.create_connection(("127.0.0.1", self.port))

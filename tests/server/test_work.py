@@ -157,7 +157,7 @@ def test_a_job_that_fails_says_why(clock):
     with Memory(embedder=HashEmbedder(), clock=clock) as memory:
         chat = memory.conversation("c", user="ana")
         chat.append([{"role": "user", "content": f"Line {number}."} for number in range(20)])
-        tasks = Tasks(memory.orders)
+        tasks = Tasks(memory.admin.operations)
         task = tasks.order("rebuild", OWNER, broken)
         assert task.over.wait(10)
         assert (task.state, task.code, task.reason) == ("failed", "bad-input", "no such model")
@@ -168,7 +168,7 @@ def test_a_job_that_fails_says_why(clock):
 
 
 def test_a_job_is_ended_before_its_next_range(memory):
-    tasks, reached, go_on = Tasks(memory.orders), threading.Event(), threading.Event()
+    tasks, reached, go_on = Tasks(memory.admin.operations), threading.Event(), threading.Event()
 
     def work(step):
         for number in range(1, 100):
@@ -193,7 +193,7 @@ def test_a_job_is_ended_before_its_next_range(memory):
 
 
 def test_orders_that_wait_are_bounded(memory):
-    tasks, hold = Tasks(memory.orders), threading.Event()
+    tasks, hold = Tasks(memory.admin.operations), threading.Event()
 
     def work(_step):
         assert hold.wait(30)
@@ -228,7 +228,7 @@ def test_when_the_server_ends_so_does_its_work(memory):
     app.state.tasks.close()
     assert ended.is_set()
     assert (task.state, task.code) == ("interrupted", "interrupted")
-    assert "same request again" in memory.orders.get(task.id).reason
+    assert "same request again" in memory.admin.operations.get(task.id).reason
 
 
 # What outlives a process.
@@ -260,7 +260,7 @@ def two(tmp_path):
 
 
 def client_of(memory):
-    key = memory.access.create("app").key
+    key = memory.admin.keys.create("app").key
     return TestClient(create_app(memory), base_url=BASE, headers={"Authorization": f"Bearer {key}"})
 
 
@@ -299,14 +299,14 @@ def test_the_same_key_orders_once_across_a_restart(tmp_path):
 
 def test_what_the_end_of_a_server_interrupted_says_so_and_may_be_ordered_again(two):
     first, second = two
-    tasks = Tasks(first.orders)
+    tasks = Tasks(first.admin.operations)
     task, _ = at_work(tasks, key="once", asked={})
     tasks.close()
 
     told = client_of(second).get(f"/v1/jobs/{task.id}").json()
     assert (told["state"], told["code"], told["done"], told["total"]) == ("interrupted", "interrupted", 3, 10)
     assert "send the same request again" in told["reason"]
-    anew = Tasks(second.orders)
+    anew = Tasks(second.admin.operations)
     again = anew.order("rebuild", OWNER, lambda _step: None, key="once", asked={})
     assert again.over.wait(10)
     assert (again.id != task.id, again.state) == (True, "done")
@@ -316,7 +316,7 @@ def test_what_the_end_of_a_server_interrupted_says_so_and_may_be_ordered_again(t
 def test_what_died_without_a_word_counts_as_interrupted_after_a_while(two):
     first, second = two
     now = datetime.now(UTC)
-    dead, watcher = Tasks(first.orders, lambda: now), Tasks(second.orders, lambda: now)
+    dead, watcher = Tasks(first.admin.operations, lambda: now), Tasks(second.admin.operations, lambda: now)
     task, go_on = at_work(dead)
     assert watcher.get(task.id).state == "running"
     now += timedelta(seconds=SILENT_S + 1)
@@ -330,7 +330,7 @@ def test_what_died_without_a_word_counts_as_interrupted_after_a_while(two):
 def test_another_process_sees_how_far_a_job_is_and_can_end_it(two, monkeypatch):
     monkeypatch.setattr("holdfast.server.jobs.SAVE_S", 0.02)
     first, second = two
-    tasks = Tasks(first.orders)
+    tasks = Tasks(first.admin.operations)
     task, _ = at_work(tasks)
     app = client_of(second)
     soon = time.monotonic() + 10
@@ -346,7 +346,7 @@ def test_another_process_sees_how_far_a_job_is_and_can_end_it(two, monkeypatch):
 def test_whoever_follows_a_user_hears_how_far_the_work_is(memory, monkeypatch):
     monkeypatch.setattr("holdfast.server.jobs.SAVE_S", 0.0)
     memory.conversation("web-42", user="ana").record("Hello.")
-    ana, tasks = memory.user("ana"), Tasks(memory.orders)
+    ana, tasks = memory.user("ana"), Tasks(memory.admin.operations)
     mark = ana.last_event()
 
     def work(step):
@@ -363,12 +363,12 @@ def test_whoever_follows_a_user_hears_how_far_the_work_is(memory, monkeypatch):
 def test_a_user_who_is_erased_meanwhile_leaves_no_row_and_no_event(memory, monkeypatch):
     monkeypatch.setattr("holdfast.server.jobs.SAVE_S", 0.0)
     memory.conversation("web-42", user="ana").record("Hello.")
-    tasks = Tasks(memory.orders)
+    tasks = Tasks(memory.admin.operations)
     task, go_on = at_work(tasks)
     memory.user("ana").erase()
     go_on.set()
     assert task.over.wait(10)
 
-    assert memory.orders.get(task.id) is None
+    assert memory.admin.operations.get(task.id) is None
     assert memory.user("ana").audit() == []
     tasks.close()

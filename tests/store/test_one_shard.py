@@ -248,7 +248,7 @@ def test_what_a_message_or_a_question_causes_stays_on_one_shard(monkeypatch: pyt
         chat.forget(3)
         chat.summaries()
         chat.rebuild("summaries")
-        memory.events.news({("default", "ana", "default"): 0})
+        memory.admin.events.news({("default", "ana", "default"): 0})
         user.pause()
         user.resume()
         user.export()

@@ -215,7 +215,7 @@ def test_two_stores_in_memory_are_two(tmp_path: Path) -> None:
     one, two = SqliteStore(":memory:"), SqliteStore(":memory:")
     one.write(ANA, lambda view: say(view, "one"))
 
-    assert two.users() == []
+    assert two.admin.users() == []
     one.close()
     two.close()
 

@@ -163,7 +163,7 @@ def test_a_call_of_a_model_is_a_span_with_its_tokens(traced):
         assert span.attributes["gen_ai.operation.name"] == "chat"
         assert span.attributes["gen_ai.usage.input_tokens"] > 0
     assert "garden" not in traced.text
-    metrics = traced.metrics()
+    metrics = traced.admin.metrics()
     assert sum(point.count for point in metrics["gen_ai.client.operation.duration"]) == len(calls)
     assert metrics["gen_ai.client.operation.duration"][0].explicit_bounds[0] == 0.01
     used = sum(span.attributes["gen_ai.usage.input_tokens"] for span in calls)

@@ -50,7 +50,7 @@ def fill(path: Path) -> None:
             memory.user("bo", org=org).pause()
             memory.user("ana", org=org).never_remember("health")
             memory.conversation("pets", user="ana", org=org, subject="Rex").record("Rex is nine years old.", "Oh.")
-        memory.access.create("app")
+        memory.admin.keys.create("app")
 
 
 def rows_of(path: Path) -> Rows:

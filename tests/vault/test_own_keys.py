@@ -34,8 +34,8 @@ def models_used(memory, user, org="default"):
 
 
 def test_a_key_is_set_listed_without_it_and_removed(memory):
-    made = memory.vault.set("openai", "gpt-5-mini", KEY, user="ana")
-    assert memory.vault.list(user="ana") == [made]
+    made = memory.admin.provider_keys.set("openai", "gpt-5-mini", KEY, user="ana")
+    assert memory.admin.provider_keys.list(user="ana") == [made]
     assert (made.name, made.base_url, made.in_use, made.opens) == (
         "openai:gpt-5-mini",
         "https://api.openai.com/v1",
@@ -44,31 +44,36 @@ def test_a_key_is_set_listed_without_it_and_removed(memory):
     )
     assert KEY not in repr(made)
     assert made.fingerprint not in KEY
-    assert memory.vault.list() == memory.vault.list(user="bob") == memory.vault.list(user="ana", org="other") == []
+    assert (
+        memory.admin.provider_keys.list()
+        == memory.admin.provider_keys.list(user="bob")
+        == memory.admin.provider_keys.list(user="ana", org="other")
+        == []
+    )
     for whose in ({"user": "bob"}, {"user": "ana", "org": "other"}, {}):
         with pytest.raises(NotFound):
-            memory.vault.remove(made.id, **whose)
-    memory.vault.remove(made.id, user="ana")
-    assert memory.vault.list(user="ana") == []
-    assert memory.vault.upstream(user="ana") is None
+            memory.admin.provider_keys.remove(made.id, **whose)
+    memory.admin.provider_keys.remove(made.id, user="ana")
+    assert memory.admin.provider_keys.list(user="ana") == []
+    assert memory.admin.provider_keys.upstream(user="ana") is None
 
 
 def test_the_users_own_comes_before_the_orgs_and_the_last_one_set_before_others(clocked):
     memory, clock = clocked
-    memory.vault.set("anthropic", "claude", "k-org", org="acme")
-    assert memory.vault.upstream(org="acme", user="ana").whose == "org"
-    memory.vault.set("openai", "one", "k-1", org="acme", user="ana")
+    memory.admin.provider_keys.set("anthropic", "claude", "k-org", org="acme")
+    assert memory.admin.provider_keys.upstream(org="acme", user="ana").whose == "org"
+    memory.admin.provider_keys.set("openai", "one", "k-1", org="acme", user="ana")
     clock.advance(seconds=1)
-    memory.vault.set("google", "two", "k-2", org="acme", user="ana")
-    found = memory.vault.upstream(org="acme", user="ana")
+    memory.admin.provider_keys.set("google", "two", "k-2", org="acme", user="ana")
+    found = memory.admin.provider_keys.upstream(org="acme", user="ana")
     assert (found.provider, found.key.reveal(), found.whose) == ("google", "k-2", "user")
-    assert [key.in_use for key in memory.vault.list(org="acme", user="ana")] == [True, False]
+    assert [key.in_use for key in memory.admin.provider_keys.list(org="acme", user="ana")] == [True, False]
     clock.advance(seconds=1)
-    memory.vault.set("openai", "three", "k-3", org="acme", user="ana")
-    assert [key.model for key in memory.vault.list(org="acme", user="ana")] == ["three", "two"]
-    assert memory.vault.upstream(org="acme", user="bob").key.reveal() == "k-org"
-    assert memory.vault.upstream(org="other", user="ana") is None
-    assert memory.vault.upstream(org="acme").provider == "anthropic"
+    memory.admin.provider_keys.set("openai", "three", "k-3", org="acme", user="ana")
+    assert [key.model for key in memory.admin.provider_keys.list(org="acme", user="ana")] == ["three", "two"]
+    assert memory.admin.provider_keys.upstream(org="acme", user="bob").key.reveal() == "k-org"
+    assert memory.admin.provider_keys.upstream(org="other", user="ana") is None
+    assert memory.admin.provider_keys.upstream(org="acme").provider == "anthropic"
     assert "k-3" not in repr(found)
 
 
@@ -80,16 +85,16 @@ def clocked():
 
 
 def test_a_key_belongs_to_the_address_that_it_was_set_for(memory):
-    memory.vault.set("openai", "gpt-5", KEY, user="ana")
-    assert memory.vault.set("openai", "gpt-5-mini", user="ana").model == "gpt-5-mini"
-    assert memory.vault.upstream(user="ana").key.reveal() == KEY
+    memory.admin.provider_keys.set("openai", "gpt-5", KEY, user="ana")
+    assert memory.admin.provider_keys.set("openai", "gpt-5-mini", user="ana").model == "gpt-5-mini"
+    assert memory.admin.provider_keys.upstream(user="ana").key.reveal() == KEY
     with pytest.raises(BadInput, match="belongs to the address"):
-        memory.vault.set("openai", "gpt-5", base_url="https://gateway.example/v1", user="ana")
+        memory.admin.provider_keys.set("openai", "gpt-5", base_url="https://gateway.example/v1", user="ana")
     with pytest.raises(BadInput, match="no key yet"):
-        memory.vault.set("anthropic", "claude", user="ana")
-    moved = memory.vault.set("openai", "gpt-5", "other", "https://gateway.example/v1", user="ana")
+        memory.admin.provider_keys.set("anthropic", "claude", user="ana")
+    moved = memory.admin.provider_keys.set("openai", "gpt-5", "other", "https://gateway.example/v1", user="ana")
     assert moved.base_url == "https://gateway.example/v1"
-    assert memory.vault.upstream(user="ana").key == Secret("other")
+    assert memory.admin.provider_keys.upstream(user="ana").key == Secret("other")
 
 
 @pytest.mark.parametrize(
@@ -112,49 +117,49 @@ def test_a_key_belongs_to_the_address_that_it_was_set_for(memory):
 )
 def test_what_cannot_be_used_is_refused_and_nothing_is_stored(memory, given, error):
     with pytest.raises(error) as caught:
-        memory.vault.set(*given, user="ana")
-    assert memory.vault.list(user="ana") == []
+        memory.admin.provider_keys.set(*given, user="ana")
+    assert memory.admin.provider_keys.list(user="ana") == []
     assert KEY not in str(caught.value)
 
 
 def test_without_a_master_key_nothing_is_stored_and_what_is_there_is_told_but_not_opened(memory, monkeypatch):
-    memory.vault.set("openai", "gpt-5", KEY, user="ana")
+    memory.admin.provider_keys.set("openai", "gpt-5", KEY, user="ana")
     for value in ("", OTHER_MASTER_KEY):
         monkeypatch.setenv(MASTER, value)
-        assert [key.opens for key in memory.vault.list(user="ana")] == [False]
+        assert [key.opens for key in memory.admin.provider_keys.list(user="ana")] == [False]
         with pytest.raises(VaultLocked):
-            memory.vault.upstream(user="ana")
+            memory.admin.provider_keys.upstream(user="ana")
     monkeypatch.setenv(MASTER, "")
     with pytest.raises(VaultLocked):
-        memory.vault.set("openai", "gpt-5", KEY, user="bob")
-    assert memory.vault.list(user="bob") == []
+        memory.admin.provider_keys.set("openai", "gpt-5", KEY, user="bob")
+    assert memory.admin.provider_keys.list(user="bob") == []
 
 
 def test_the_master_key_is_replaced_by_another(tmp_path, monkeypatch):
     path = tmp_path / "memory.db"
     with Memory(path, embedder=None) as memory:
         for n in range(120):
-            memory.vault.set("openai", "m", f"sk-{n}", user=f"user {n}")
-        assert memory.vault.rotate() == 0
-        assert memory.vault.rotate(OTHER_MASTER_KEY) == 120
-        assert memory.vault.upstream(user="user 7").key.reveal() == "sk-7"
-        memory.vault.set("openai", "m", "sk-new", user="new")
+            memory.admin.provider_keys.set("openai", "m", f"sk-{n}", user=f"user {n}")
+        assert memory.admin.provider_keys.rotate() == 0
+        assert memory.admin.provider_keys.rotate(OTHER_MASTER_KEY) == 120
+        assert memory.admin.provider_keys.upstream(user="user 7").key.reveal() == "sk-7"
+        memory.admin.provider_keys.set("openai", "m", "sk-new", user="new")
     with Memory(path, embedder=None) as memory:
         with pytest.raises(VaultLocked):
-            memory.vault.upstream(user="user 7")
+            memory.admin.provider_keys.upstream(user="user 7")
         monkeypatch.setenv(MASTER, OTHER_MASTER_KEY)
-        assert memory.vault.upstream(user="user 7").key.reveal() == "sk-7"
+        assert memory.admin.provider_keys.upstream(user="user 7").key.reveal() == "sk-7"
         monkeypatch.setenv(MASTER, f"{MASTER_KEY} {OTHER_MASTER_KEY}")
-        assert memory.vault.rotate() == 121
+        assert memory.admin.provider_keys.rotate() == 121
         monkeypatch.setenv(MASTER, MASTER_KEY)
     with Memory(path, embedder=None) as memory:
-        assert memory.vault.upstream(user="new").key.reveal() == "sk-new"
+        assert memory.admin.provider_keys.upstream(user="new").key.reveal() == "sk-new"
 
 
 def test_a_row_that_was_moved_to_somebody_else_does_not_open(tmp_path):
     path = tmp_path / "memory.db"
     with Memory(path, embedder=None) as memory:
-        memory.vault.set("openai", "m", KEY, user="ana")
+        memory.admin.provider_keys.set("openai", "m", KEY, user="ana")
     for damage in (
         "user_id = 'eve'",
         "org = 'other', user_id = 'ana'",
@@ -169,21 +174,21 @@ def test_a_row_that_was_moved_to_somebody_else_does_not_open(tmp_path):
                 if "eve" in damage
                 else {"user": "ana", "org": "other" if "'other'" in damage else "default"}
             )
-            assert memory.vault.list(**where) != []
+            assert memory.admin.provider_keys.list(**where) != []
             with pytest.raises(VaultLocked, match="changed or moved"):
-                memory.vault.upstream(**where)
+                memory.admin.provider_keys.upstream(**where)
 
 
 def test_an_erased_user_has_no_key_left_and_the_export_never_had_one(memory):
     talk(memory)
-    made = memory.vault.set("openai", "m", KEY, user="ana")
-    memory.vault.set("openai", "m", KEY)
+    made = memory.admin.provider_keys.set("openai", "m", KEY, user="ana")
+    memory.admin.provider_keys.set("openai", "m", KEY)
     user = memory.user("ana")
     told = repr(user.export())
     receipt = user.erase()
     assert receipt.rows["provider keys"] == 1
-    assert memory.vault.list(user="ana") == []
-    assert len(memory.vault.list()) == 1
+    assert memory.admin.provider_keys.list(user="ana") == []
+    assert len(memory.admin.provider_keys.list()) == 1
     assert KEY not in told
     assert made.id not in told
 
@@ -191,7 +196,7 @@ def test_an_erased_user_has_no_key_left_and_the_export_never_had_one(memory):
 def test_a_users_own_model_reads_for_them_and_for_nobody_else(memory):
     """The memory has no model; ana brought one, bob did not."""
     with ModelServer() as server:
-        memory.vault.set("openai", "own", KEY, server.url, user="ana")
+        memory.admin.provider_keys.set("openai", "own", KEY, server.url, user="ana")
         talk(memory)
         talk(memory, "bob")
     assert server.asked
@@ -209,8 +214,8 @@ def test_each_is_asked_at_the_model_that_is_theirs():
         ModelServer() as orgs,
         Memory(llm=usual, embedder=HashEmbedder(), config=ALLOWED) as memory,
     ):
-        memory.vault.set("openai", "mine", "k-ana", own.url, org="acme", user="ana")
-        memory.vault.set("openai", "ours", "k-acme", orgs.url, org="acme")
+        memory.admin.provider_keys.set("openai", "mine", "k-ana", own.url, org="acme", user="ana")
+        memory.admin.provider_keys.set("openai", "ours", "k-acme", orgs.url, org="acme")
         for user, org in (("ana", "acme"), ("bob", "acme"), ("cy", "default")):
             talk(memory, user, org)
         assert models_used(memory, "ana", "acme") == {"openai:mine"}
@@ -225,7 +230,7 @@ def test_a_model_counts_from_the_moment_it_is_set_and_no_longer_when_it_is_gone(
     chat.record("I live in Lisbon.", "Noted.")
     memory.digest()
     with ModelServer() as server:
-        made = memory.vault.set("openai", "own", KEY, server.url, user="ana")
+        made = memory.admin.provider_keys.set("openai", "own", KEY, server.url, user="ana")
         assert memory.user("ana").status().state == "active"
         talk(memory)
         asked = len(server.asked)
@@ -233,7 +238,7 @@ def test_a_model_counts_from_the_moment_it_is_set_and_no_longer_when_it_is_gone(
         chat.rebuild("facts")
         assert len(server.asked) > asked
         asked = len(server.asked)
-        memory.vault.remove(made.id, user="ana")
+        memory.admin.provider_keys.remove(made.id, user="ana")
         chat.record("I have moved to Porto.", "Noted.")
         chat.end()
         memory.digest()
@@ -245,7 +250,7 @@ def test_old_conversations_are_brought_up_to_the_users_own_model(memory):
     talk(memory)
     talk(memory, "bob")
     with ModelServer(lambda asked: "NONE") as server:
-        memory.vault.set("openai", "own", KEY, server.url, user="ana")
+        memory.admin.provider_keys.set("openai", "own", KEY, server.url, user="ana")
         report = memory.backfill(delay_ms=0, layers=["facts"])
         assert report.created >= 1
         assert len(server.asked) == report.calls >= 1
@@ -257,7 +262,7 @@ def test_a_key_that_cannot_be_opened_is_not_replaced_by_somebody_elses(tmp_path,
     usual = ScriptedModel()
     path = tmp_path / "memory.db"
     with Memory(path, embedder=None) as memory:
-        memory.vault.set("openai", "own", KEY, user="ana")
+        memory.admin.provider_keys.set("openai", "own", KEY, user="ana")
     monkeypatch.setenv(MASTER, OTHER_MASTER_KEY)
     with Memory(path, llm=usual, embedder=None) as memory:
         talk(memory)
@@ -275,7 +280,7 @@ def test_a_fault_of_one_users_key_stops_nobody_else():
         ModelServer(lambda asked: ServerAnswer(status=401)) as server,
         Memory(llm=usual, embedder=None, config=ALLOWED) as memory,
     ):
-        memory.vault.set("openai", "own", KEY, server.url, user="ana")
+        memory.admin.provider_keys.set("openai", "own", KEY, server.url, user="ana")
         talk(memory)
         talk(memory, "bob")
         assert {job.user for job in memory.jobs("waiting")} == {"ana"}
@@ -285,7 +290,7 @@ def test_a_fault_of_one_users_key_stops_nobody_else():
 
 def test_an_address_that_turns_private_is_not_asked_and_the_job_says_so(monkeypatch):
     with ModelServer() as server, Memory(embedder=None, config=ALLOWED) as memory:
-        memory.vault.set(
+        memory.admin.provider_keys.set(
             "openai", "own", KEY, server.url.replace("http://127.0.0.1", "https://evil.example"), user="ana"
         )
         monkeypatch.setattr("holdfast.llm.guard.resolved", lambda host, port: ["::1"])
@@ -299,11 +304,11 @@ def test_an_address_that_is_allowed_no_longer_is_not_asked(tmp_path):
     path = tmp_path / "memory.db"
     with ModelServer() as server:
         with Memory(path, embedder=None, config=ALLOWED) as memory:
-            memory.vault.set("openai", "own", KEY, server.url, user="ana")
+            memory.admin.provider_keys.set("openai", "own", KEY, server.url, user="ana")
         with Memory(path, embedder=None) as memory:
             talk(memory)
             with pytest.raises(EndpointRefused):
-                memory.vault.upstream(user="ana")
+                memory.admin.provider_keys.upstream(user="ana")
         assert server.asked == []
 
 
@@ -321,7 +326,7 @@ def test_nothing_of_the_operators_is_sent_along(provider, monkeypatch):
     for variable in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"):
         monkeypatch.setenv(variable, "http://127.0.0.1:9/v1")
     with ModelServer(lambda asked: ServerAnswer(status=404)) as server, Memory(embedder=None, config=ALLOWED) as memory:
-        memory.vault.set(provider, "own", KEY, server.url, user="ana")
+        memory.admin.provider_keys.set(provider, "own", KEY, server.url, user="ana")
         talk(memory)
         assert server.asked
         for asked in server.asked:
@@ -333,5 +338,5 @@ def test_nothing_of_the_operators_is_sent_along(provider, monkeypatch):
 def test_a_budget_in_dollars_wants_models_with_a_price():
     with Memory(embedder=None, config=Config(budget=Budget(usd_per_day=1))) as memory:
         with pytest.raises(ConfigError, match="price"):
-            memory.vault.set("openai", "nobody-knows-it", KEY, user="ana")
-        assert memory.vault.set("openai", "gpt-4o-mini", KEY, user="ana").in_use
+            memory.admin.provider_keys.set("openai", "nobody-knows-it", KEY, user="ana")
+        assert memory.admin.provider_keys.set("openai", "gpt-4o-mini", KEY, user="ana").in_use

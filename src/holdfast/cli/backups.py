@@ -145,7 +145,7 @@ def ledger(
       holdfast store ledger > erased.json
     """
     with reading(store) as memory:
-        found = memory.ledger.export()
+        found = memory.admin.erasures.export()
     if file is None:
         print_json(found)
         return 0
@@ -194,7 +194,7 @@ def replay(
         reading(store) as memory,
         Progress("Replay", show=not as_json, watch=lambda: count(seen[0], "user", "users")),
     ):
-        report = memory.ledger.replay(data, dry_run=dry_run, progress=on_users)
+        report = memory.admin.erasures.replay(data, dry_run=dry_run, progress=on_users)
     if as_json:
         print_json(plain(report))
         return 0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..scope import SELF
-from ..types import Message
+from ..types import BY_HAND_CONVERSATION, Message
 from .options import who_is_there
 from .plain import CommandError
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ..memory import Memory
 
 PAGE_MESSAGES = 1000
-BY_HAND = "(by hand)"  # where `holdfast remember` and `holdfast correct` keep their words
 
 
 def names(memory: Memory, *, user: str, org: str, bot: str, subject: str | None) -> list[str]:
@@ -47,7 +46,7 @@ def one(
         CommandError: there is no such conversation, or several to choose from.
     """
     known = names(memory, user=user, org=org, bot=bot, subject=subject)
-    talks = [name for name in known if name != BY_HAND] or known
+    talks = [name for name in known if name != BY_HAND_CONVERSATION] or known
     if conversation is None and len(talks) > 1:
         shown = ", ".join(talks[:8]) + (f" and {len(talks) - 8} more" if len(talks) > 8 else "")
         raise CommandError(

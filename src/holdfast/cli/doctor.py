@@ -86,7 +86,7 @@ def _examine(store: str) -> tuple[dict[str, Any], Report]:
 
 def _everybody(memory: Any) -> Any:
     after = None
-    while page := memory.users(limit=1000, after=after):
+    while page := memory.admin.users(limit=1000, after=after):
         yield from page
         after = page[-1]
 

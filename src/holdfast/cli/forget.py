@@ -188,7 +188,7 @@ def _end(receipt: ErasureReceipt, as_json: bool, user: Owner | None = None, subj
 def _listed(memory: Memory, org: str, user: str, bot: str) -> bool:
     """Whether the store knows the user although nothing is left to show of them."""
     after = (org, user, "")
-    while page := memory.users(limit=100, after=after):
+    while page := memory.admin.users(limit=100, after=after):
         if (org, user, bot) in page:
             return True
         if page[-1][:2] != (org, user):

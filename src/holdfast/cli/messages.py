@@ -105,7 +105,7 @@ def _show(screen: Screen, message: Message, shown: str) -> str:
 def _users(memory: Memory) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     after: tuple[str, str, str] | None = None
-    while page := memory.users(limit=PAGE, after=after):
+    while page := memory.admin.users(limit=PAGE, after=after):
         for org, user, bot in page:
             owner = memory.user(user, org=org, bot=bot)
             held = {"conversations": len(owner.conversations()), "facts": len(owner.facts())}

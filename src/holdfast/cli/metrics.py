@@ -49,7 +49,7 @@ def metrics(
     first, last = day(since, "--since"), day(until, "--until")
     with reading(store) as memory:
         if user is None:
-            found = memory.metrics(org=org, bot=bot, since=first, until=last)
+            found = memory.admin.metrics(org=org, bot=bot, since=first, until=last)
         else:
             found = memory.user(user, org=org or "default", bot=bot or "default").metrics(since=first, until=last)
     if as_json:

@@ -132,7 +132,7 @@ def moment(text: str, option: str) -> datetime:
 
 def who_is_there(memory: Memory, org: str, bot: str, user: str) -> str:
     """What to try when nothing is held about *user*: the names that this store does hold."""
-    users = memory.users(limit=200)
+    users = memory.admin.users(limit=200)
     near = [name for o, name, b in users if (o, b) == (org, bot) and name != user]
     if alike := difflib.get_close_matches(user.casefold(), {name.casefold() for name in near}, n=1):
         meant = next(name for name in near if name.casefold() == alike[0])

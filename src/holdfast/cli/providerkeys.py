@@ -72,7 +72,7 @@ def provider_keys(
         return 0
     opened = writing(store, allow_private_endpoints=tuple(allow_endpoint or ())) if model else reading(store)
     with opened as memory:
-        vault, sealed = memory.vault, None
+        vault, sealed = memory.admin.provider_keys, None
         if model:
             provider, _, name = model.partition(":")
             vault.set(provider, name, None if same_key else _key(provider), base_url, org=org, user=user)

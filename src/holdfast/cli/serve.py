@@ -211,10 +211,12 @@ def keys(
         if create:
             until = timedelta(days=days) if days else None
             role: Any = create
-            made = memory.access.create(role, org=org, user=user, bot=bot, subject=subject, name=name, expires_at=until)
+            made = memory.admin.keys.create(
+                role, org=org, user=user, bot=bot, subject=subject, name=name, expires_at=until
+            )
         if revoke:
-            memory.access.revoke(revoke)
-        found = memory.access.keys()
+            memory.admin.keys.revoke(revoke)
+        found = memory.admin.keys.list()
     if as_json:
         print_json({"created": plain(made), "revoked": revoke, "keys": plain(found)})
         return 0
@@ -338,7 +340,7 @@ def _settings(server: dict[str, Any], given: dict[str, Any], port: int) -> Any:
 def _keys_to_show(memory: Memory) -> tuple[str | None, str]:
     """The operator's first key, if there was none, and one for a link."""
     first = _first_key(memory)
-    return first, memory.access.create("operator", name="sign-in link", expires_at=_LINK_LASTS).key
+    return first, memory.admin.keys.create("operator", name="sign-in link", expires_at=_LINK_LASTS).key
 
 
 def _first_key(memory: Memory) -> str | None:
@@ -346,10 +348,10 @@ def _first_key(memory: Memory) -> str | None:
     now = datetime.now(UTC)
     if any(
         key.role == "operator" and not key.revoked_at and (key.expires_at is None or key.expires_at > now)
-        for key in memory.access.keys()
+        for key in memory.admin.keys.list()
     ):
         return None
-    return memory.access.create("operator", name="made at the first start").key
+    return memory.admin.keys.create("operator", name="made at the first start").key
 
 
 def _hello(settings: Any, store: str, reader: str, first: str | None, link: str | None, *, as_json: bool) -> None:

@@ -127,7 +127,7 @@ def _begin_anew(store: str, stories: list[Story]) -> None:
     if not on_server and not path.exists():
         return
     with open_memory(store) as memory:
-        ours = not memory.users(limit=1) if on_server else _is_a_demo(memory, stories)
+        ours = not memory.admin.users(limit=1) if on_server else _is_a_demo(memory, stories)
     if not ours:
         raise CommandError(
             "not-a-demo",
@@ -140,11 +140,11 @@ def _begin_anew(store: str, stories: list[Story]) -> None:
 
 def _is_a_demo(memory: Memory, stories: list[Story]) -> bool:
     """Whether nobody but the bundled users is in it, and every bundled conversation begins as it should."""
-    if {user for _, user, _ in memory.users()} - {story.user for story in stories}:
+    if {user for _, user, _ in memory.admin.users()} - {story.user for story in stories}:
         return False
     begun = [(story.chat(memory).load(limit=1), story.messages[0]["content"]) for story in stories]
     there = [(stored[0].content, first) for stored, first in begun if stored]
-    return all(content == first for content, first in there) and bool(there or not memory.users())
+    return all(content == first for content, first in there) and bool(there or not memory.admin.users())
 
 
 def _opening(

@@ -119,7 +119,7 @@ def _is_drained(memory: Memory) -> bool:
 def _backlog(memory: Memory) -> tuple[Backlog, ...] | None:
     """``None`` while the store cannot be asked: a worker outlives a server that is away."""
     try:
-        return memory.backlog()
+        return memory.admin.backlog()
     except StoreError:
         return None
 

@@ -15,15 +15,17 @@ try:
 except ModuleNotFoundError as error:
     raise ImportError("holdfast.client needs httpx2: pip install 'holdfast[client]'") from error
 
-from .aio import AsyncAccess, AsyncClient, AsyncConversation, AsyncPrompts, AsyncUser
+from .aio import AsyncAdmin, AsyncApiKeys, AsyncClient, AsyncConversation, AsyncPrompts, AsyncUser
 from .errors import NotAllowed, TooOften, Unreachable
-from .memory import Access, Client, Conversation, Prompts, User
+from .memory import Admin, ApiKeys, Client, Conversation, Prompts, User
 
 del _httpx2
 
 __all__ = [
-    "Access",
-    "AsyncAccess",
+    "Admin",
+    "ApiKeys",
+    "AsyncAdmin",
+    "AsyncApiKeys",
     "AsyncClient",
     "AsyncConversation",
     "AsyncPrompts",

@@ -36,6 +36,7 @@ from ..reports import (
 )
 from ..scope import SELF, checked_name
 from ..types import (
+    HIT_KINDS,
     ApiKey,
     Consent,
     Fact,
@@ -57,7 +58,7 @@ from .conversation import Chat, checked_key, message_path
 from .errors import NotAllowed
 from .following import AsyncFollowing
 from .memory import DIGEST_S, processed, whose_of
-from .user import HIT_KINDS, PREVIEW_S, fact_path, prompt_path
+from .user import PREVIEW_S, fact_path, prompt_path
 from .values import Chosen, message_body, no_function, plain, strategy_body
 from .wire import AsyncWire
 
@@ -515,7 +516,7 @@ class AsyncClient:
 
         Args:
             url: where the server answers.
-            key: what `holdfast keys` or `AsyncAccess.create` made.
+            key: a key that `holdfast keys` or `AsyncApiKeys.create` made.
             timeout_s: how long an answer may take.
             retries: how often a request that got no answer, or was told to come again, is sent once more; only where
                 that does nothing twice.
@@ -642,39 +643,14 @@ class AsyncClient:
         query = {"by": list(by) or ["none"], "since": since, "until": until, "org": org, "user": user, "bot": bot}
         return await self._wire.pages(Call("GET", "/v1/usage", RAW, query=query), Usage)
 
-    async def metrics(
-        self,
-        *,
-        org: str | None = None,
-        bot: str | None = None,
-        since: date | None = None,
-        until: date | None = None,
-        most_users: int = 1000,
-    ) -> Metrics:
-        """How well memory serves, counted from what is stored; for operators.  See `holdfast.Memory.metrics`."""
-        query = {"org": org, "bot": bot, "since": since, "until": until, "most_users": most_users}
-        return await self._wire.send(Call("GET", "/v1/metrics", Metrics, query=query))
-
-    async def stats(self) -> StoreStats:
-        """Where the store is, how large, and how many rows it has of each kind; for operators."""
-        return await self._wire.send(Call("GET", "/v1/stats", StoreStats))
-
     async def doctor(self) -> Report:
         """Check every invariant of the store; for operators."""
         return await self._wire.send(Call("GET", "/v1/doctor", Report))
 
     @property
-    def access(self) -> AsyncAccess:
-        """Keys for those who ask over the network: make, list, revoke, check."""
-        return AsyncAccess(self._wire)
-
-    async def users(
-        self, *, limit: int = 1000, after: tuple[str, str, str] | None = None
-    ) -> list[tuple[str, str, str]]:
-        """``(org, user, bot)`` of everybody with a memory, by key; for operators."""
-        query = {} if after is None else {"after": list(after)}
-        found = await self._wire.pages(Call("GET", "/v1/users", RAW, query=query), RAW, limit)
-        return [(one["org"], one["user"], one["bot"]) for one in found]
+    def admin(self) -> AsyncAdmin:
+        """What only operators need: keys, metrics, figures of the store, users."""
+        return AsyncAdmin(self._wire)
 
     def events(
         self,
@@ -715,8 +691,45 @@ class AsyncClient:
         await self._wire.close()
 
 
-class AsyncAccess:
-    """Keys: made, listed, revoked, checked; for operators.  See `holdfast.Access`."""
+class AsyncAdmin:
+    """What only operators need, across users; from `AsyncClient.admin`."""
+
+    def __init__(self, wire: AsyncWire) -> None:
+        self._wire = wire
+
+    @property
+    def keys(self) -> AsyncApiKeys:
+        """The API keys of those who ask over the network."""
+        return AsyncApiKeys(self._wire)
+
+    async def users(
+        self, *, limit: int = 1000, after: tuple[str, str, str] | None = None
+    ) -> list[tuple[str, str, str]]:
+        """``(org, user, bot)`` of everybody with a memory, by key; for operators."""
+        query = {} if after is None else {"after": list(after)}
+        found = await self._wire.pages(Call("GET", "/v1/users", RAW, query=query), RAW, limit)
+        return [(one["org"], one["user"], one["bot"]) for one in found]
+
+    async def metrics(
+        self,
+        *,
+        org: str | None = None,
+        bot: str | None = None,
+        since: date | None = None,
+        until: date | None = None,
+        most_users: int = 1000,
+    ) -> Metrics:
+        """How well memory serves, counted from what is stored; for operators.  See `holdfast.Admin.metrics`."""
+        query = {"org": org, "bot": bot, "since": since, "until": until, "most_users": most_users}
+        return await self._wire.send(Call("GET", "/v1/metrics", Metrics, query=query))
+
+    async def stats(self) -> StoreStats:
+        """Where the store is, how large, and how many rows it has of each kind; for operators."""
+        return await self._wire.send(Call("GET", "/v1/stats", StoreStats))
+
+
+class AsyncApiKeys:
+    """The API keys of those who ask over the network; for operators.  See `holdfast.ApiKeys`."""
 
     def __init__(self, wire: AsyncWire) -> None:
         self._wire = wire
@@ -738,8 +751,8 @@ class AsyncAccess:
         body["expires_at"] = None if until is None else until.isoformat()
         return await self._wire.send(Call("POST", "/v1/keys", NewKey, body=body, org=org))
 
-    async def keys(self, org: str | None = None) -> list[ApiKey]:
-        """The keys of an org, or of all, oldest first."""
+    async def list(self, org: str | None = None) -> list[ApiKey]:
+        """Return the keys of an org, or of all, oldest first."""
         query = {"all_orgs": org is None}
         return await self._wire.pages(Call("GET", "/v1/keys", RAW, query=query, org=org or OWN), ApiKey)
 

@@ -23,7 +23,7 @@ from .following import Following
 from .user import Prompts, User
 from .wire import Wire
 
-__all__ = ["Access", "Client", "Conversation", "Prompts", "User"]
+__all__ = ["Admin", "ApiKeys", "Client", "Conversation", "Prompts", "User"]
 
 DIGEST_S = 50.0
 
@@ -53,7 +53,7 @@ class Client:
 
         Args:
             url: where the server answers.
-            key: what `holdfast keys` or `Access.create` made.
+            key: a key that `holdfast keys` or `ApiKeys.create` made.
             timeout_s: how long an answer may take.
             retries: how often a request that got no answer, or was told to come again, is sent once more; only where
                 that does nothing twice.
@@ -174,37 +174,14 @@ class Client:
         query = {"by": list(by) or ["none"], "since": since, "until": until, "org": org, "user": user, "bot": bot}
         return self._wire.pages(Call("GET", "/v1/usage", RAW, query=query), Usage)
 
-    def metrics(
-        self,
-        *,
-        org: str | None = None,
-        bot: str | None = None,
-        since: date | None = None,
-        until: date | None = None,
-        most_users: int = 1_000,
-    ) -> Metrics:
-        """How well memory serves, counted from what is stored; for operators.  See `holdfast.Memory.metrics`."""
-        query = {"org": org, "bot": bot, "since": since, "until": until, "most_users": most_users}
-        return self._wire.send(Call("GET", "/v1/metrics", Metrics, query=query))
-
-    def stats(self) -> StoreStats:
-        """Where the store is, how large, and how many rows it has of each kind; for operators."""
-        return self._wire.send(Call("GET", "/v1/stats", StoreStats))
-
     def doctor(self) -> Report:
         """Check every invariant of the store; for operators."""
         return self._wire.send(Call("GET", "/v1/doctor", Report))
 
     @property
-    def access(self) -> Access:
-        """Keys for those who ask over the network: make, list, revoke, check."""
-        return Access(self._wire)
-
-    def users(self, *, limit: int = 1000, after: tuple[str, str, str] | None = None) -> list[tuple[str, str, str]]:
-        """``(org, user, bot)`` of everybody with a memory, by key; for operators."""
-        query = {} if after is None else {"after": list(after)}
-        found = self._wire.pages(Call("GET", "/v1/users", RAW, query=query), RAW, limit)
-        return [(one["org"], one["user"], one["bot"]) for one in found]
+    def admin(self) -> Admin:
+        """What only operators need: keys, metrics, figures of the store, users."""
+        return Admin(self._wire)
 
     def events(
         self,
@@ -245,8 +222,43 @@ class Client:
         self._wire.close()
 
 
-class Access:
-    """Keys: made, listed, revoked, checked; for operators.  See `holdfast.Access`."""
+class Admin:
+    """What only operators need, across users; from `Client.admin`."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    @property
+    def keys(self) -> ApiKeys:
+        """The API keys of those who ask over the network."""
+        return ApiKeys(self._wire)
+
+    def users(self, *, limit: int = 1000, after: tuple[str, str, str] | None = None) -> list[tuple[str, str, str]]:
+        """``(org, user, bot)`` of everybody with a memory, by key; for operators."""
+        query = {} if after is None else {"after": list(after)}
+        found = self._wire.pages(Call("GET", "/v1/users", RAW, query=query), RAW, limit)
+        return [(one["org"], one["user"], one["bot"]) for one in found]
+
+    def metrics(
+        self,
+        *,
+        org: str | None = None,
+        bot: str | None = None,
+        since: date | None = None,
+        until: date | None = None,
+        most_users: int = 1_000,
+    ) -> Metrics:
+        """How well memory serves, counted from what is stored; for operators.  See `holdfast.Admin.metrics`."""
+        query = {"org": org, "bot": bot, "since": since, "until": until, "most_users": most_users}
+        return self._wire.send(Call("GET", "/v1/metrics", Metrics, query=query))
+
+    def stats(self) -> StoreStats:
+        """Where the store is, how large, and how many rows it has of each kind; for operators."""
+        return self._wire.send(Call("GET", "/v1/stats", StoreStats))
+
+
+class ApiKeys:
+    """The API keys of those who ask over the network; for operators.  See `holdfast.ApiKeys`."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -268,8 +280,8 @@ class Access:
         body["expires_at"] = None if until is None else until.isoformat()
         return self._wire.send(Call("POST", "/v1/keys", NewKey, body=body, org=org))
 
-    def keys(self, org: str | None = None) -> list[ApiKey]:
-        """The keys of an org, or of all, oldest first."""
+    def list(self, org: str | None = None) -> list[ApiKey]:
+        """Return the keys of an org, or of all, oldest first."""
         query = {"all_orgs": org is None}
         return self._wire.pages(Call("GET", "/v1/keys", RAW, query=query, org=org or OWN), ApiKey)
 

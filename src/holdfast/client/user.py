@@ -12,14 +12,13 @@ from ..context.budget import Count
 from ..errors import BadInput
 from ..figures import Explained, Metrics, PromptPreview
 from ..reports import ConsolidationReport, ConversationState, ErasureReceipt, Event, PruneReport, Usage
-from ..types import Consent, Fact, FactChange, FactKind, Hit, HitKind, PromptVersion, Rejected, Section
+from ..types import HIT_KINDS, Consent, Fact, FactChange, FactKind, Hit, HitKind, PromptVersion, Rejected, Section
 from .calls import Whose, part
 from .conversation import checked_key
 from .values import Chosen, no_function, plain
 from .wire import Wire
 
 PREVIEW_S = 60.0
-HIT_KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
 
 
 class User:

@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from ..clock import new_id
+from ..clock import DAY_MS, new_id
 from ..config import Config
 from ..digest.answers import read_joined
 from ..embed.protocol import Embedder, Thresholds
@@ -23,7 +23,6 @@ from ..llm.prompts import load
 from ..llm.protocol import BadAnswer, Request
 from ..reconcile.archive import WITH_MODEL
 from ..reconcile.clusters import Cluster, Cosines, Spot, alike, kept_apart, mergeable, related, speaks_for
-from ..reconcile.decay import DAY_MS
 from ..reconcile.merging import put_together, sources_of
 from ..reconcile.wording import unfaithful
 from ..reports import ConsolidationReport, DigestReport, Merged

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterable
 
-from ..clock import from_ms
+from ..clock import DAY_MS, from_ms
 from ..config import Config
 from ..llm.protocol import ModelError
 from ..scope import Scope
@@ -18,7 +18,6 @@ from ..store.protocol import Store
 from ..store.values import UsageRow
 from ..types import Budget
 
-DAY_MS = 86_400_000
 NANO = 10**9
 # So long totals across users are taken from memory; what other processes use meanwhile is seen later.
 TOTALS_SECONDS = 10.0

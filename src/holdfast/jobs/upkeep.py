@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..clock import DAY_MS
 from ..config import Config
 from ..reconcile.archive import put_away
-from ..reconcile.decay import DAY_MS, faded, surplus
+from ..reconcile.decay import faded, surplus
 from ..reports import DigestReport, PruneReport
 from ..scope import Scope
 from ..store.protocol import Store, WriteView

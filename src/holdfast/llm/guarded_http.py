@@ -128,7 +128,7 @@ def guarded_client(endpoint: Endpoint, guard: Guard, provider: str, key: Secret,
 
 def upstream_client(upstream: Upstream, allowed: Sequence[str], **options: Any) -> httpx2.AsyncClient:
     """
-    Return a client for an upstream of `Memory.vault`; *allowed* is ``Config.allow_private_endpoints``.
+    Return a client for what `ProviderKeys.upstream` returned; *allowed* is ``Config.allow_private_endpoints``.
 
     Raises:
         EndpointRefused: the operator no longer allows the address.

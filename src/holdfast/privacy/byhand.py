@@ -1,7 +1,7 @@
 """
 What users write and mend by hand, with evidence like everything else.
 
-A fact that is told by hand rests on a message in a conversation of its own, `BY_HAND`, so that there
+A fact that is told by hand rests on a message in a conversation of its own, `BY_HAND_CONVERSATION`, so that there
 is no fact without a quote and that exporting and erasing need no exception.
 """
 
@@ -29,11 +29,9 @@ from ..reconcile.learn import learn
 from ..reconcile.merging import take_apart, whole_of
 from ..scope import SELF, Scope
 from ..store.protocol import Derivation, FactRow, ReadView, Store, WriteView
-from ..types import Candidate, Evidence, Fact, FactChange, Message
+from ..types import BY_HAND_CONVERSATION, BY_HAND_SOURCE, Candidate, Evidence, Fact, FactChange, Message
 from .choices import state_of
 
-BY_HAND = "(by hand)"
-SOURCE = "by hand"
 UNWANTED = "never-remember: the user asked never to remember this"
 
 
@@ -99,7 +97,7 @@ class ByHand:
             self._open(view, scope)
             subject, now_ms = scope.subject or SELF, self.now_ms()
             content = told.text or _worded(told.category, told.key, told.value)
-            before = _told_before(view.at(subject, BY_HAND), told)
+            before = _told_before(view.at(subject, BY_HAND_CONVERSATION), told)
             if before is not None:
                 return before
             at_ms = _after(view.history_in(subject, told.category), now_ms)
@@ -108,7 +106,7 @@ class ByHand:
             for claim in claims:
                 self._wanted(view, claim.candidate, content)
             changes = learn(
-                view.at(subject, BY_HAND),
+                view.at(subject, BY_HAND_CONVERSATION),
                 claims,
                 (),
                 self.reader.registry,
@@ -125,7 +123,7 @@ class ByHand:
         return self._do(scope, work)
 
     def _claims(self, view: WriteView, subject: str, told: Told, message: Message) -> list[Claim]:
-        here = view.at(subject, BY_HAND)
+        here = view.at(subject, BY_HAND_CONVERSATION)
         if not told.category:
             read, _ = self.reader.claims(here.scope, self.reader.reading_of(here, message))
             if read:
@@ -142,7 +140,7 @@ class ByHand:
             quote=message.content,
             start=0,
             join="replace",
-            source=SOURCE,
+            source=BY_HAND_SOURCE,
         )
         return [Claim(candidate, _evidence(message, subject), _ms(message), subject == SELF)]
 
@@ -156,7 +154,7 @@ class ByHand:
 
     def _say(self, view: WriteView, subject: str, content: str, at_ms: int, told: Told | None = None) -> Message:
         """Store the words in the conversation for what is told by hand; the message as it is stored."""
-        here, now = view.at(subject, BY_HAND), from_ms(self.now_ms())
+        here, now = view.at(subject, BY_HAND_CONVERSATION), from_ms(self.now_ms())
         (item,) = prepare(
             Message("user", content, at=from_ms(at_ms)),
             now=now,
@@ -168,7 +166,7 @@ class ByHand:
         orders = Orders(embed=self.reader.embeds, digest=False)
         key, digest = (told.idempotency_key, told.digest) if told is not None else (None, "")
         stored = append(here, [item], self.config, orders, key=key, digest=digest, now_ms=to_ms(now))
-        return replace(item.message, seq=stored.first_seq, conversation=BY_HAND)
+        return replace(item.message, seq=stored.first_seq, conversation=BY_HAND_CONVERSATION)
 
     def correct(self, scope: Scope, fact_id: str, value: str) -> FactChange:
         """The fact was never true; *value* was, for as long."""
@@ -220,7 +218,7 @@ class ByHand:
             confidence=1.0,
             recorded_at=from_ms(now_ms),
             evidence=(_evidence(message, fact.subject),),
-            source=SOURCE,
+            source=BY_HAND_SOURCE,
         )
         return replace(
             old,
@@ -235,7 +233,9 @@ class ByHand:
 
     def _support(self, view: WriteView, subject: str, fact_id: str, message: Message, now_ms: int) -> None:
         view.add_evidence(subject, fact_id, subject, _evidence(message, subject), now_ms)
-        view.add_derivations([Derivation("fact", fact_id, "message", subject, BY_HAND, message.seq, message.seq)])
+        view.add_derivations(
+            [Derivation("fact", fact_id, "message", subject, BY_HAND_CONVERSATION, message.seq, message.seq)]
+        )
         user = view.user()
         view.save_user(replace(user, version=user.version + 1), now_ms)
 
@@ -302,7 +302,9 @@ def _told_before(here: ReadView, told: Told) -> FactChange | None:
     if digest not in ("", told.digest):
         raise KeyReused(f"idempotency key {told.idempotency_key!r} was used with other words", hint="use a new key")
     rows = here.facts_ever()
-    found = [r.fact for r in rows if any(e.conversation == BY_HAND and e.seq == seq for e in r.fact.evidence)]
+    found = [
+        r.fact for r in rows if any(e.conversation == BY_HAND_CONVERSATION and e.seq == seq for e in r.fact.evidence)
+    ]
     if not found:
         raise _Refused("told-before: this key stored it before, and it was erased since")
     return FactChange("confirmed", found[-1], reason="this key stored it before")
@@ -366,7 +368,7 @@ def _candidate(row: FactRow) -> Candidate:
 
 def _evidence(message: Message, subject: str) -> Evidence:
     words = message.content
-    return Evidence(BY_HAND, message.seq, message.role, words, 0, len(words), message.at, subject)
+    return Evidence(BY_HAND_CONVERSATION, message.seq, message.role, words, 0, len(words), message.at, subject)
 
 
 def _after(rows: Sequence[FactRow], now_ms: int) -> int:

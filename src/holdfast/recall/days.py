@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
+from ..clock import DAY_MS
 from .index import Floats, Ints
 from .query import When
-
-DAY_MS: Final = 86_400_000
 
 
 def days_match(when: When, at_ms: Ints, year: Ints) -> Floats:

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..store.protocol import FactRow
-from ..types import Evidence, Fact
+from ..types import BY_HAND_SOURCE, Evidence, Fact
 from .agree import same_words, sense
-from .decay import BY_HAND
 from .facts import UNMERGED
 from .statements import may_merge
 from .wording import may_gather
@@ -71,7 +70,7 @@ def related(
 
     def near(i: int, j: int) -> bool:
         a, b = rows[i].fact, rows[j].fact
-        written = BY_HAND in (a.source, b.source)
+        written = BY_HAND_SOURCE in (a.source, b.source)
         return not written and cosines is not None and float(cosines[i, j]) >= gather and may_gather(a.text, b.text)
 
     return _clusters(rows, cosines, near, apart, MAX_RELATED)
@@ -81,7 +80,13 @@ def speaks_for(cluster: Sequence[FactRow]) -> FactRow:
     """The sentence that stands for all: one written by hand, else the one that says most, else the latest."""
 
     def worth(row: FactRow) -> tuple[bool, int, int, int, str]:
-        return (row.fact.source == BY_HAND, len(sense(row.fact.text).words), row.stated_at, row.stated_seq, row.fact.id)
+        return (
+            row.fact.source == BY_HAND_SOURCE,
+            len(sense(row.fact.text).words),
+            row.stated_at,
+            row.stated_seq,
+            row.fact.id,
+        )
 
     return max(cluster, key=worth)
 

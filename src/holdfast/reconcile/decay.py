@@ -14,9 +14,8 @@ from collections.abc import Sequence
 
 from ..clock import to_ms
 from ..store.protocol import FactRow, UseRow
+from ..types import BY_HAND_SOURCE
 
-DAY_MS = 86_400_000
-BY_HAND = "by hand"
 # Below it a sentence has faded: for more than four half-lives nobody said it or asked for it.
 FADED = 0.06
 
@@ -69,7 +68,7 @@ def _dearness(row: FactRow, now_ms: int) -> int:
     fact = row.fact
     if row.expires_at is not None and row.expires_at <= now_ms:
         return 0
-    if fact.source == BY_HAND:
+    if fact.source == BY_HAND_SOURCE:
         return 4
     if fact.kind != "attribute":
         return 1

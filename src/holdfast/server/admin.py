@@ -49,26 +49,26 @@ def key_whoami(asked: CallerDep) -> ApiKey:
 @table.add("GET", "/v1/keys", OPERATOR, response_model=Page[ApiKey])
 def keys_list(asked: CallerDep, all_orgs: bool = False, cursor: Cursor = None, limit: Limit = 100) -> Page[ApiKey]:
     """The keys of the org, or with `all_orgs` of every org, oldest first."""
-    found = asked.memory.access.keys(None if all_orgs else asked.grant.org)
+    found = asked.memory.admin.keys.list(None if all_orgs else asked.grant.org)
     return paginate(found, lambda key: (to_ms(key.created_at), key.id), cursor, limit)
 
 
 @table.add("POST", "/v1/keys", OPERATOR, response_model=NewKey, status_code=201)
 def keys_create(asked: CallerDep, body: KeyRequest) -> NewKey:
     """Make a key of the org; it is shown once."""
-    return asked.memory.access.create(org=asked.grant.org, **body.model_dump())
+    return asked.memory.admin.keys.create(org=asked.grant.org, **body.model_dump())
 
 
 @table.add("DELETE", "/v1/keys/{key_id}", OPERATOR, status_code=204)
 def keys_revoke(asked: CallerDep, key_id: str, all_orgs: bool = False) -> None:
     """End a key of the org, or with `all_orgs` of any org, at once."""
-    asked.memory.access.revoke(key_id, org=None if all_orgs else asked.grant.org)
+    asked.memory.admin.keys.revoke(key_id, org=None if all_orgs else asked.grant.org)
 
 
 @table.add("POST", "/v1/tokens", APP, response_model=NewKey, status_code=201)
 def tokens_create(asked: CallerDep, body: TokenRequest) -> NewKey:
     """A short-lived key with which a user sees and mends what is held about them."""
-    return asked.memory.access.create(
+    return asked.memory.admin.keys.create(
         "user" if body.subject is None else "subject",
         org=asked.grant.org,
         user=body.user,
@@ -105,7 +105,7 @@ def jobs_run(asked: CallerDep, job_id: str) -> None:
 @table.add("GET", "/v1/stats", OPERATOR, response_model=StoreStats)
 def stats_get(asked: CallerDep) -> StoreStats:
     """Where the store is, how large, and how many rows it has of each kind."""
-    return asked.memory.stats()
+    return asked.memory.admin.stats()
 
 
 @table.add("POST", "/v1/jobs/{job_id}/cancel", APP, status_code=204)
@@ -142,7 +142,7 @@ def metrics_get(
     most_users: Annotated[int, Query(ge=1, le=100_000, description="Count at most so many.")] = 1_000,
 ) -> Metrics:
     """How well memory serves, counted from what is stored; it reads every message of the users."""
-    return asked.memory.metrics(org=org, bot=bot, since=since, until=until, most_users=most_users)
+    return asked.memory.admin.metrics(org=org, bot=bot, since=since, until=until, most_users=most_users)
 
 
 @table.add("GET", "/v1/users", OPERATOR, response_model=Page[ListedUser])
@@ -158,7 +158,7 @@ def users_list(
         isinstance(last, tuple) and len(last) == 3 and all(isinstance(part, str) for part in last)
     ):
         raise BadInput("this cursor belongs to another list", hint="send back next_cursor as it came")
-    found = asked.memory.users(limit=limit + 1, after=last)
+    found = asked.memory.admin.users(limit=limit + 1, after=last)
     data = [ListedUser(org=org, user=user, bot=bot) for org, user, bot in found[:limit]]
     return Page(data=data, next_cursor=encode_cursor(found[limit - 1]) if len(found) > limit else None)
 
@@ -177,7 +177,7 @@ def budgets_get(asked: CallerDep) -> BudgetStatus:
 def quotas_get(request: Request, asked: CallerDep) -> QuotaStatus:
     """How many messages a key and the org may store, and how many they have stored this day and this month."""
     limits: dict[str, int | None] = request.app.state.quotas.limits
-    return QuotaStatus(**limits, spent=asked.memory.access.spent(asked.grant.org))
+    return QuotaStatus(**limits, spent=asked.memory.admin.keys.message_counts(asked.grant.org))
 
 
 @table.add("GET", "/v1/usage", OPERATOR, response_model=Page[Usage])
@@ -219,7 +219,7 @@ KeyId = Annotated[str, Path(max_length=200, description="The id that the list te
 @table.add("GET", OF_ORG, OPERATOR, response_model=list[ProviderKey])
 def provider_keys_of_org(asked: CallerDep) -> list[ProviderKey]:
     """What the org has set, without the keys; the one in use comes first."""
-    return asked.memory.vault.list(org=asked.grant.org)
+    return asked.memory.admin.provider_keys.list(org=asked.grant.org)
 
 
 @table.add("PUT", OF_ORG, OPERATOR, response_model=ProviderKey)
@@ -232,13 +232,13 @@ def provider_keys_set_of_org(asked: CallerDep, body: ProviderKeyRequest) -> Prov
 def provider_keys_remove_of_org(asked: CallerDep, key_id: KeyId) -> None:
     """Delete a key of the org's own."""
     _in_all(asked)
-    asked.memory.vault.remove(key_id, org=asked.grant.org)
+    asked.memory.admin.provider_keys.remove(key_id, org=asked.grant.org)
 
 
 @table.add("GET", OF_USER, WHOLE_USER, response_model=list[ProviderKey], dependencies=SCOPE_PARAMS)
 def provider_keys_of_user(asked: CallerDep) -> list[ProviderKey]:
     """What the user has set, without the keys; the one in use comes first."""
-    return asked.memory.vault.list(org=asked.grant.org, user=asked.grant.user)
+    return asked.memory.admin.provider_keys.list(org=asked.grant.org, user=asked.grant.user)
 
 
 @table.add("PUT", OF_USER, WHOLE_USER, response_model=ProviderKey, dependencies=SCOPE_PARAMS)
@@ -251,7 +251,7 @@ def provider_keys_set_of_user(asked: CallerDep, body: ProviderKeyRequest) -> Pro
 def provider_keys_remove_of_user(asked: CallerDep, key_id: KeyId) -> None:
     """Delete a key of the user's own."""
     _in_all(asked)
-    asked.memory.vault.remove(key_id, org=asked.grant.org, user=asked.grant.user)
+    asked.memory.admin.provider_keys.remove(key_id, org=asked.grant.org, user=asked.grant.user)
 
 
 def _in_all(asked: CallerDep) -> None:
@@ -266,4 +266,6 @@ def _in_all(asked: CallerDep) -> None:
 def _set(asked: CallerDep, body: ProviderKeyRequest, user: str | None) -> ProviderKey:
     _in_all(asked)
     key = None if body.key is None else Secret(body.key.get_secret_value())
-    return asked.memory.vault.set(body.provider, body.model, key, body.base_url, org=asked.grant.org, user=user)
+    return asked.memory.admin.provider_keys.set(
+        body.provider, body.model, key, body.base_url, org=asked.grant.org, user=user
+    )

@@ -71,7 +71,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
 
     The document of the API is at ``/openapi.json``; every other path but ``/healthz`` and ``/readyz`` needs a key.
     """
-    tasks, tail = Tasks(memory.orders), EventFeed(memory)
+    tasks, tail = Tasks(memory.admin.operations), EventFeed(memory)
     imports = Imports(tasks)
     assistant = tools(memory, of_request)
     door = assistant.streamable_http_app(
@@ -79,7 +79,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
         max_request_body_size=settings.max_body_bytes,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the gate has looked
     )
-    quotas = Quotas(memory.access, settings)
+    quotas = Quotas(memory.admin.keys, settings)
     proxy = Proxy(memory, settings, quotas)
     app = FastAPI(
         lifespan=lambda _app: _life(assistant.session_manager, tasks, imports, proxy.pool, tail),
@@ -112,7 +112,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     proxy.add_to(table)
     table.install(app)
     app.state.table = table
-    app.add_middleware(Gate, table=table, access=memory.access, settings=settings)
+    app.add_middleware(Gate, table=table, keys=memory.admin.keys, settings=settings)
     if settings.traced:
         app.add_middleware(TraceContext)
     app.add_middleware(RequestLog)

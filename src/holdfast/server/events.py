@@ -20,7 +20,6 @@ from starlette.responses import StreamingResponse
 from starlette.types import Send
 
 from ..errors import BadInput, HoldfastError, StoreClosed
-from ..events import concerns
 from ..memory import Memory
 from ..reports import Event, News, UserKey
 from ..types import ApiKey
@@ -83,7 +82,7 @@ class Stream(StreamingResponse):
             return ": still here\n\n"
         if news.lost:
             return f"id: {news.newest}\nevent: reset\ndata: {{}}\n\n"
-        wanted = [event for event in news.events if concerns(event, self._grant.subject, self._conversation)]
+        wanted = [event for event in news.events if event.concerns(self._grant.subject, self._conversation)]
         frames = [
             f"id: {event.id}\nevent: {event.kind}\ndata: {json.dumps(asdict(event))}\n\n" for event in latest(wanted)
         ]
@@ -139,7 +138,7 @@ def audit_of_user(whose: UserDep, cursor: Cursor = None, limit: Limit = 100) -> 
 @table.add("GET", "/v1/audit", OPERATOR, response_model=Page[Event])
 def audit_of_org(asked: CallerDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Event]:
     """What happened to the org as a whole, newest first: its keys, and that somebody was erased; nobody is named."""
-    return _page(asked.memory.events.of_org(asked.grant.org, before=_before(cursor), limit=limit + 1), limit)
+    return _page(asked.memory.admin.events.of_org(asked.grant.org, before=_before(cursor), limit=limit + 1), limit)
 
 
 def _before(cursor: str | None) -> int | None:
@@ -253,7 +252,7 @@ class Listener:
     async def _look_at_key(self) -> None:
         """Have the stream end when its key opens nothing any more; now and then, beside the news of its org."""
         self._key_seen = time.monotonic()
-        if self.key is not None and not await run_in_threadpool(self._tail.memory.access.stands, self.key.id):
+        if self.key is not None and not await run_in_threadpool(self._tail.memory.admin.keys.is_valid, self.key.id):
             self._tail.ended.add(self.key.id)
 
     def _may_go_on(self) -> bool:
@@ -311,7 +310,7 @@ class EventFeed:
 
     async def read(self, user: UserKey, after: int, *, limit: int = MOST_AT_ONCE) -> News:
         """What the store says happened after a number."""
-        ask: Callable[..., dict[UserKey, News]] = self.memory.events.news
+        ask: Callable[..., dict[UserKey, News]] = self.memory.admin.events.news
         found = await run_in_threadpool(ask, {user: after}, limit=limit)
         return found.get(user, News(after))
 
@@ -327,7 +326,7 @@ class EventFeed:
         seen: int | None = None
         while self._groups and not self.closed:
             try:
-                now = await run_in_threadpool(self.memory.events.changes)
+                now = await run_in_threadpool(self.memory.admin.events.changes)
                 if now != seen or any(group.head is None for group in self._groups.values()):
                     seen = now if await self._look() else None
             except StoreClosed:
@@ -340,7 +339,7 @@ class EventFeed:
         """Take what is new to those who listen; whether that was all there is."""
         heads = {user: group.head or 0 for user, group in self._groups.items()}
         fresh = {user for user, group in self._groups.items() if group.head is None}
-        found = await run_in_threadpool(self.memory.events.news, heads, limit=MOST_AT_ONCE)
+        found = await run_in_threadpool(self.memory.admin.events.news, heads, limit=MOST_AT_ONCE)
         whole = True
         for user in fresh:  # nobody has told a number here yet: what happened before they came is not news
             if user in self._groups and self._groups[user].head is None:

@@ -25,7 +25,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..access import Access
+from ..admin import ApiKeys
 from ..errors import HoldfastError
 from ..scope import LOCAL, acting
 from ..types import ApiKey
@@ -89,10 +89,10 @@ class Refused(Exception):
 class Gate:
     """ASGI middleware around the application."""
 
-    def __init__(self, app: ASGIApp, *, table: Table, access: Access, settings: ServerSettings) -> None:
+    def __init__(self, app: ASGIApp, *, table: Table, keys: ApiKeys, settings: ServerSettings) -> None:
         self._app = app
         self._table = table
-        self._access = access
+        self._keys = keys
         self._settings = settings
         self._rates = Rates(settings.requests_per_minute, time.monotonic)
         self._rates_of_orgs = Rates(settings.org_requests_per_minute, time.monotonic)
@@ -179,7 +179,7 @@ class Gate:
             if not from_own_page(method, headers):
                 raise Refused(_elsewhere())
             scheme, given = "bearer", held
-        key = await run_in_threadpool(self._access.check, given.strip()) if scheme.lower() == "bearer" else None
+        key = await run_in_threadpool(self._keys.check, given.strip()) if scheme.lower() == "bearer" else None
         if key is None:
             title = "A key is needed" if not given else "This key opens nothing"
             hint = "send `Authorization: Bearer hf_…`; `holdfast keys --create app` makes one"
@@ -383,8 +383,8 @@ class Rates:
 class Quotas:
     """The limits of *settings*, counted in the store; where none is set nothing is counted."""
 
-    def __init__(self, access: Access, settings: ServerSettings) -> None:
-        self._access = access
+    def __init__(self, keys: ApiKeys, settings: ServerSettings) -> None:
+        self._keys = keys
         self.limits = {
             "day": settings.messages_per_day,
             "month": settings.messages_per_month,
@@ -394,7 +394,7 @@ class Quotas:
 
     def take(self, key: ApiKey | None, messages: int) -> int:
         """0 when so many more messages may be stored, and then they count; else the seconds until there is room."""
-        return 0 if key is None else self._access.spend(key, messages, **self.limits)
+        return 0 if key is None else self._keys.count_messages(key, messages, **self.limits)
 
     def give_back(self, key: ApiKey | None, messages: int) -> None:
         """They were not stored after all."""

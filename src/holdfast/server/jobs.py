@@ -29,11 +29,11 @@ from fastapi.encoders import jsonable_encoder
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
+from ..admin import Operations
 from ..clock import from_ms, new_id, to_ms
 from ..errors import Conflict, HoldfastError, KeyReused, NotFound, StoreError
-from ..figures import Order, OrderState
+from ..figures import Operation, OperationState
 from ..memory import Memory
-from ..orders import Orders
 from ..reports import BackfillReport, ConsolidationReport, Merged, PruneReport, RebuildReport, Rebuilt
 from ..types import Fact, Job, Summary
 from ..user import User
@@ -99,7 +99,7 @@ class Task:
     kind: str
     whose: Owner
     created_at: datetime
-    state: OrderState = "ready"
+    state: OperationState = "ready"
     done: int = 0
     total: int = 0
     reason: str = ""
@@ -117,8 +117,8 @@ class Task:
 class Tasks:
     """The long work of one server."""
 
-    def __init__(self, orders: Orders, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        self._orders, self._now = orders, now
+    def __init__(self, operations: Operations, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._operations, self._now = operations, now
         self._lock = threading.Lock()
         self._tasks: OrderedDict[str, Task] = OrderedDict()
         self._threads: ThreadPoolExecutor | None = None
@@ -160,7 +160,7 @@ class Tasks:
             if sum(not task.over.is_set() for task in self._tasks.values()) >= MOST_OPEN:
                 raise Conflict(f"{MOST_OPEN} orders wait already", hint="come again when some are done")
             task = Task(new_id("task", to_ms(now)), kind, whose, now, once=once, asked=digest)
-            known = self._orders.add(self._row(task))
+            known = self._operations.add(self._row(task))
             if known.id != task.id:
                 return self._shown(known)  # another process was asked the same, just now
             self._tasks[task.id] = task
@@ -183,7 +183,7 @@ class Tasks:
             task = self._tasks.get(task_id)
         if task is not None:
             return task
-        row = self._orders.get(task_id)
+        row = self._operations.get(task_id)
         if row is None:
             raise NotFound(f"there is no job {task_id!r}", hint="what is over is told for a week")
         return self._shown(row)
@@ -191,18 +191,18 @@ class Tasks:
     def of(self, whose: Owner) -> list[Task]:
         """What was ordered for exactly *whose* memory, the newest first."""
         user = (whose.org or "default", whose.user or "", whose.bot or "")
-        found = (self._shown(row) for row in self._orders.newest(MOST_OPEN, of=user))
+        found = (self._shown(row) for row in self._operations.newest(MOST_OPEN, of=user))
         return [task for task in found if task.whose == whose]
 
     def newest(self, limit: int) -> list[Task]:
         """At most *limit* tasks of everybody, the newest first."""
-        return [self._shown(row) for row in self._orders.newest(limit)]
+        return [self._shown(row) for row in self._operations.newest(limit)]
 
     def cancel(self, task_id: str) -> None:
         """End a task before it takes up its next range, whichever process has it; what it made stays."""
         task = self.get(task_id)
         if not task.here:
-            self._orders.stop(task_id)
+            self._operations.stop(task_id)
             return
         task.stop.set()
         with self._lock:
@@ -227,10 +227,10 @@ class Tasks:
         """The task that this key named before, unless it was interrupted."""
         user = (whose.org or "default", whose.user or "", whose.bot or "")
         found = [task for task in self._tasks.values() if task.once == once]
-        found = found or [self._shown(row) for row in self._orders.newest(KEPT, of=user) if row.once == once]
+        found = found or [self._shown(row) for row in self._operations.newest(KEPT, of=user) if row.once == once]
         return next((task for task in found if task.state != "interrupted"), None)
 
-    def _shown(self, row: Order) -> Task:
+    def _shown(self, row: Operation) -> Task:
         """A row as a task: this process's own, or one of another, which counts as interrupted when it is silent."""
         mine = self._tasks.get(row.id)
         if mine is not None:
@@ -256,9 +256,9 @@ class Tasks:
             task.over.set()
         return task
 
-    def _row(self, task: Task) -> Order:
+    def _row(self, task: Task) -> Operation:
         whose = task.whose
-        return Order(
+        return Operation(
             org=whose.org or "default",
             user=whose.user or "",
             bot=whose.bot or "",
@@ -284,7 +284,7 @@ class Tasks:
         """Put it on record, and hear whether another process wants it to end; a store that cannot is asked again later."""
         task.saved_at = self._now().timestamp()
         with suppress(StoreError):
-            if self._orders.save(self._row(task)):
+            if self._operations.save(self._row(task)):
                 task.stop.set()
 
     def _say_alive(self) -> None:
@@ -314,7 +314,7 @@ class Tasks:
     @contextmanager
     def _ending(self, task: Task) -> Iterator[None]:
         """Whatever happens inside becomes the state of the task."""
-        state: OrderState = "failed"
+        state: OperationState = "failed"
         try:
             yield
             state = "done"
@@ -328,7 +328,7 @@ class Tasks:
                     task.code, task.reason = "internal", "something broke here; the log of the server says more"
                 self._end(task, state)
 
-    def _end(self, task: Task, state: OrderState) -> None:
+    def _end(self, task: Task, state: OperationState) -> None:
         if state == "interrupted":
             task.code, task.reason = "interrupted", INTERRUPTED_REASON
         task.state, task.ended_at = state, self._now()

@@ -75,8 +75,8 @@ class Meters:
         if tail is not None:
             self.streams.set_function(lambda: tail.count)
         self.work = WorkMeters(memory, registry, threads)
-        memory.observe(self.take)
-        memory.observe(self.work.take)
+        memory.admin.observe(self.take)
+        memory.admin.observe(self.work.take)
 
     def take(self, what: str, of: str, amount: float) -> None:
         """Hear from the memory about a piece of work, see `Memory.observe`."""
@@ -113,7 +113,7 @@ class Meters:
 
     def _look(self) -> None:
         self.work.look()
-        self.bytes.set(self._memory.size_bytes())
+        self.bytes.set(self._memory.admin.size_bytes())
 
 
 class Metered:
@@ -233,9 +233,9 @@ class WorkMeters:
         with self._lock:
             began = time.monotonic()
             if began < self._again_at:
-                self._memory.size_bytes()  # does it answer?
+                self._memory.admin.size_bytes()  # does it answer?
                 return self._found
-            self._found = self._memory.backlog()
+            self._found = self._memory.admin.backlog()
             ended = time.monotonic()
             self._again_at = ended + _REST * (ended - began)
             return self._found

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from ..conditions import only_if_fact, only_if_prompt
 from ..conversation import Conversation
 from ..errors import BadInput
-from ..figures import Spent
+from ..figures import MessageCount
 from ..memory import Memory
 from ..reports import BackfillReport, ConsolidationReport, ErasureReceipt, RebuildReport
 from ..types import Budget, ConsentState, Fact, Role
@@ -286,7 +286,7 @@ class QuotaStatus(BaseModel):
     month: int | None
     org_day: int | None
     org_month: int | None
-    spent: list[Spent]
+    spent: list[MessageCount]
 
 
 class ListedUser(BaseModel):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from ..figures import Order
+from ..figures import Operation
 from ..reports import UserKey
 from .readview import Driver
 from .rows import Row, compact_json
@@ -31,10 +31,10 @@ class SqlOrders(ABC):
     def _telling(self, work: Callable[[Driver, Told], T], whose: Callable[[T], UserKey | None]) -> T:
         """Run *work* in one transaction, together with the rows that tell what it did."""
 
-    def add_order(self, order: Order, *, ended_before_ms: int) -> Order:
+    def add_order(self, order: Operation, *, ended_before_ms: int) -> Operation:
         """See the protocol."""
 
-        def add(driver: Driver, told: Told) -> Order:
+        def add(driver: Driver, told: Told) -> Operation:
             if order.once:
                 there = [_order(row) for row in driver.run("task_once", _key(order) | {"once": order.once})]
                 if there and there[0].state != "interrupted":
@@ -46,7 +46,7 @@ class SqlOrders(ABC):
 
         return self._telling(add, lambda found: _user(found))
 
-    def save_order(self, order: Order) -> bool | None:
+    def save_order(self, order: Operation) -> bool | None:
         """See the protocol."""
 
         def save(driver: Driver, told: Told) -> bool | None:
@@ -58,12 +58,12 @@ class SqlOrders(ABC):
 
         return self._telling(save, lambda _: _user(order))
 
-    def order(self, order_id: str) -> Order | None:
+    def order(self, order_id: str) -> Operation | None:
         """See the protocol."""
         found = self._reading(lambda driver: driver.run("task", {"id": order_id}))
         return _order(found[0]) if found else None
 
-    def orders(self, *, limit: int, of: UserKey | None = None) -> list[Order]:
+    def orders(self, *, limit: int, of: UserKey | None = None) -> list[Operation]:
         """See the protocol."""
         name = "tasks_newest" if of is None else "tasks_of"
         key = {} if of is None else dict(zip(("org", "user_id", "bot"), of, strict=True))
@@ -78,28 +78,28 @@ class SqlOrders(ABC):
         return self._telling(lambda driver, _: bool(driver.run("stop_task", args)), lambda _: None)
 
 
-def _key(order: Order) -> dict[str, Any]:
+def _key(order: Operation) -> dict[str, Any]:
     return {"org": order.org, "user_id": order.user, "bot": order.bot}
 
 
-def _user(order: Order) -> UserKey | None:
+def _user(order: Operation) -> UserKey | None:
     """To whom it is told; what concerns everybody is told to nobody by name."""
     return (order.org, order.user, order.bot) if order.user else None
 
 
-def _tell(told: Told, order: Order) -> None:
+def _tell(told: Told, order: Operation) -> None:
     if order.user:
         told.note(_KINDS[order.state], (order.subject, order.conversation), order.id)
 
 
-def _columns(order: Order) -> dict[str, Any]:
+def _columns(order: Operation) -> dict[str, Any]:
     columns = asdict(order) | {"stop": int(order.stop)}
     columns["report"] = "" if order.report is None else compact_json(order.report)
     names = {"user": "user_id", "created_ms": "created", "seen_ms": "seen", "ended_ms": "ended"}
     return {names.get(name, name): value for name, value in columns.items()}
 
 
-def _order(row: Row) -> Order:
+def _order(row: Row) -> Operation:
     report = json.loads(row[12]) if row[12] else None
     values: tuple[Any, ...] = (*row[:12], report, *row[13:15], bool(row[15]), *row[16:])
-    return Order(*values)
+    return Operation(*values)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from ..clock import DAY_MS
 from .events import Kept
 from .readview import Driver
 
 ERASED = "erased"
 LOOK_EVERY = 256  # rows after which old ones are removed
-DAY_MS = 86_400_000
 A_MS = 1_000  # numbers that the clock leaves for one millisecond
 
 # Of several things that happen to one fact in one transaction, the weightiest is told.

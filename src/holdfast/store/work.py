@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..figures import Backlog, Order
+from ..figures import Backlog, Operation
 from ..reports import UserKey
 from ..scope import Scope
 from ..types import Job
@@ -20,20 +20,20 @@ from .values import PaceRow
 class OrderLooks(Protocol):
     """What a `Store` keeps of long work that was ordered."""
 
-    def add_order(self, order: Order, *, ended_before_ms: int) -> Order:
+    def add_order(self, order: Operation, *, ended_before_ms: int) -> Operation:
         """
         Insert an order, or return the one that stands under the same ``once``, unless that was interrupted.
 
         Those of its org that ended before *ended_before_ms* are let go.
         """
 
-    def save_order(self, order: Order) -> bool | None:
+    def save_order(self, order: Operation) -> bool | None:
         """What has become of it; whether somebody wants it to end, ``None`` when its row is gone."""
 
-    def order(self, order_id: str) -> Order | None:
+    def order(self, order_id: str) -> Operation | None:
         """The order of that id."""
 
-    def orders(self, *, limit: int, of: UserKey | None = None) -> list[Order]:
+    def orders(self, *, limit: int, of: UserKey | None = None) -> list[Operation]:
         """The newest first, of one user's or of all."""
 
     def stop_order(self, order_id: str) -> bool:

@@ -76,17 +76,17 @@ class Place:
 
     def _client(self, memory, stack):
         address = stack.enter_context(self.served(memory))
-        return Doors(stack.enter_context(Client(address, key=memory.access.create("operator").key)))
+        return Doors(stack.enter_context(Client(address, key=memory.admin.keys.create("operator").key)))
 
     def _async_client(self, memory, stack):
         address = stack.enter_context(self.served(memory))
         runner = stack.enter_context(asyncio.Runner())
-        door = Blocking(AsyncClient(address, key=memory.access.create("operator").key), runner)
+        door = Blocking(AsyncClient(address, key=memory.admin.keys.create("operator").key), runner)
         stack.callback(lambda: door.close())
         return Doors(door)
 
     def _tools(self, memory, stack):
-        return Tools(stack.enter_context(self.served(memory)), memory.access.create("user", user="ana").key)
+        return Tools(stack.enter_context(self.served(memory)), memory.admin.keys.create("user", user="ana").key)
 
     def _command(self, _memory, _stack):
         self._patch.setattr(holdfast, "Memory", partial(Memory, **self.options))
@@ -110,7 +110,7 @@ class Place:
         base = "http://127.0.0.1:7800"
         headers = {"Accept": "text/html,*/*;q=0.8", "Origin": base, "Sec-Fetch-Site": "same-origin"}
         browser = stack.enter_context(TestClient(create_app(memory), base_url=base, headers=headers))
-        browser.post("/sign-in", data={"key": memory.access.create(role, **whose).key})
+        browser.post("/sign-in", data={"key": memory.admin.keys.create(role, **whose).key})
         return browser
 
 

@@ -27,7 +27,7 @@ def sign_in(memory: Memory, settings: ServerSettings) -> Iterator[SignIn]:
         browser = TestClient(app, base_url=BASE, headers=BROWSER, raise_server_exceptions=False)
         browsers.append(browser)
         if role is not None:
-            answer = browser.post("/sign-in", data={"key": memory.access.create(role, **whose).key})
+            answer = browser.post("/sign-in", data={"key": memory.admin.keys.create(role, **whose).key})
             assert "holdfast_key" in browser.cookies, answer.text
         return browser
 

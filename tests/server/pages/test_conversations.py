@@ -176,7 +176,7 @@ def test_with_a_model_the_estimate_counts_its_calls(memory, settings, clock):
         read_by_a_model.digest()
         asked = len(model.asked)
         app = create_app(read_by_a_model, settings)
-        key = read_by_a_model.access.create("operator").key
+        key = read_by_a_model.admin.keys.create("operator").key
         with TestClient(app, base_url=BASE, headers=BROWSER) as browser:
             browser.post("/sign-in", data={"key": key})
             estimate = section(browser.get(f"{ONE}?make=summaries&first=1&last=15"), "regenerate")

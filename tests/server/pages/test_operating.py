@@ -255,12 +255,12 @@ def test_a_key_is_shown_once_works_and_is_revoked(sign_in, memory, ask):
     key = re.search(r'id="new-key">(hf_[^<]+)<', made.text)
     assert key
     assert key[1] not in browser.get("/dashboard/settings").text
-    (about,) = [one for one in memory.access.keys() if one.name == "web chat"]
+    (about,) = [one for one in memory.admin.keys.list() if one.name == "web chat"]
     assert about.expires_at is not None
-    assert memory.access.check(key[1]) == about
+    assert memory.admin.keys.check(key[1]) == about
 
     browser.post("/dashboard/settings", data={"do": "revoke", "key": about.id})
-    assert memory.access.check(key[1]) is None
+    assert memory.admin.keys.check(key[1]) is None
     again = browser.post("/dashboard/settings", data={"do": "revoke", "key": about.id})
     assert "That key is gone already." in words(again)
 
@@ -278,19 +278,19 @@ def test_a_key_is_shown_once_works_and_is_revoked(sign_in, memory, ask):
     ],
 )
 def test_settings_that_make_no_sense_are_refused(sign_in, memory, data):
-    before = len(memory.access.keys())
+    before = len(memory.admin.keys.list())
     browser = sign_in()
     answer = browser.post("/dashboard/settings", data=data)
 
     assert answer.status_code == 422
-    assert len(memory.access.keys()) == before + 2  # the one that signed in, and the browser's
+    assert len(memory.admin.keys.list()) == before + 2  # the one that signed in, and the browser's
 
 
 def test_a_key_of_another_org_is_not_revoked_from_here(sign_in, memory):
-    key = memory.access.create("app", org="other").about
+    key = memory.admin.keys.create("app", org="other").about
     sign_in().post("/dashboard/settings", data={"do": "revoke", "key": key.id})
 
-    assert memory.access.keys("other")[0].revoked_at is None
+    assert memory.admin.keys.list("other")[0].revoked_at is None
 
 
 def test_settings_tell_what_is_in_force_and_check_the_store(sign_in, told):
@@ -323,5 +323,5 @@ def test_only_operators_see_these_pages(sign_in, page):
 def _browse(memory, settings, path, data=None):
     """The page as an operator sees it, or what its form answers."""
     with TestClient(create_app(memory, settings), base_url=BASE, headers=BROWSER) as browser:
-        browser.post("/sign-in", data={"key": memory.access.create("operator").key})
+        browser.post("/sign-in", data={"key": memory.admin.keys.create("operator").key})
         return browser.get(path) if data is None else browser.post(path, data=data)

@@ -21,7 +21,7 @@ def test_who_has_no_key_is_asked_to_sign_in_and_comes_back(sign_in, memory):
     browser = sign_in(None)
     asked = browser.get("/dashboard/x?a=b%20c", follow_redirects=False)
     assert (asked.status_code, asked.headers["location"]) == (303, "/sign-in?next=%2Fdashboard%2Fx%3Fa%3Db%2520c")
-    key = memory.access.create("operator").key
+    key = memory.admin.keys.create("operator").key
     back = browser.post(asked.headers["location"], data={"key": f" {key}\n"}, follow_redirects=False)
     assert (back.status_code, back.headers["location"]) == (303, "/dashboard/x?a=b%20c")
     cookie = back.headers["set-cookie"]
@@ -38,18 +38,18 @@ def test_behind_tls_the_cookie_goes_over_tls_only(sign_in, memory):
     assert browser.post("/sign-in", data={"key": "x"}, headers=headers).status_code == 403  # not a name of its own
     del headers["Origin"]
     answer = browser.post(
-        "/sign-in", data={"key": memory.access.create("operator").key}, headers=headers | {"Origin": BASE}
+        "/sign-in", data={"key": memory.admin.keys.create("operator").key}, headers=headers | {"Origin": BASE}
     )
     assert "Secure" in answer.history[0].headers["set-cookie"]
 
 
 def test_the_browsers_key_ends_with_signing_out_and_with_the_key_it_was_made_from(sign_in, memory, clock):
     browser = sign_in("operator", expires_at=timedelta(minutes=5))
-    made = [key for key in memory.access.keys() if key.name == "browser"]
+    made = [key for key in memory.admin.keys.list() if key.name == "browser"]
     assert [(key.role, key.expires_at) for key in made] == [("operator", clock() + timedelta(minutes=5))]
     out = browser.post("/sign-out", follow_redirects=False)
     assert out.headers["location"] == "/sign-in?said=signed-out"
-    assert [key.revoked_at is not None for key in memory.access.keys() if key.name == "browser"] == [True]
+    assert [key.revoked_at is not None for key in memory.admin.keys.list() if key.name == "browser"] == [True]
     assert "holdfast_key" not in browser.cookies
     assert "You are signed out." in browser.get("/sign-in?said=signed-out").text
 
@@ -68,7 +68,7 @@ def test_a_key_that_opens_nothing_is_said(sign_in, key):
 
 def test_keys_of_programs_sign_nobody_in(sign_in, memory):
     for role, whose in (("app", {}), ("subject", {"user": "ana", "subject": "rex"})):
-        key = memory.access.create(role, **whose).key
+        key = memory.admin.keys.create(role, **whose).key
         answer = sign_in(None).post("/sign-in", data={"key": key})
         assert (answer.status_code, "for programs" in answer.text) == (422, True)
 
@@ -100,7 +100,7 @@ def test_no_page_elsewhere_changes_anything_with_the_cookie(sign_in, memory, hea
         del browser.headers[name]
     answer = browser.post("/sign-out", headers=headers)
     assert answer.status_code == 403
-    assert all(key.revoked_at is None for key in memory.access.keys())
+    assert all(key.revoked_at is None for key in memory.admin.keys.list())
 
 
 @pytest.mark.parametrize("headers", FOREIGN[:-1], ids=str)
@@ -108,7 +108,7 @@ def test_no_page_elsewhere_signs_anybody_in(sign_in, memory, headers):
     browser = sign_in(None)
     for name in ("Origin", "Sec-Fetch-Site"):
         del browser.headers[name]
-    answer = browser.post("/sign-in", data={"key": memory.access.create("operator").key}, headers=headers)
+    answer = browser.post("/sign-in", data={"key": memory.admin.keys.create("operator").key}, headers=headers)
     assert answer.status_code == 403
     assert "set-cookie" not in answer.headers
 
@@ -217,7 +217,7 @@ def test_any_name_makes_a_link_that_leads_back_to_it(name):
 def test_revoking_a_key_signs_out_whoever_signed_in_with_it(memory, settings):
     """In every browser, and nobody who signed in with another key."""
     app = create_app(memory, settings)
-    first, second = (memory.access.create("operator") for _ in range(2))
+    first, second = (memory.admin.keys.create("operator") for _ in range(2))
     browsers = [TestClient(app, base_url=BASE, headers={"Origin": BASE}) for _ in range(3)]
     for browser, key in zip(browsers, (first, first, second), strict=True):
         browser.post("/sign-in", data={"key": key.key})
@@ -225,7 +225,7 @@ def test_revoking_a_key_signs_out_whoever_signed_in_with_it(memory, settings):
     browsers[1].post("/sign-in", data={"key": browsers[0].cookies["holdfast_key"]})
     assert [browser.get("/dashboard/jobs").status_code for browser in browsers] == [200] * 3
 
-    memory.access.revoke(first.about.id)
+    memory.admin.keys.revoke(first.about.id)
 
     seen = [browser.get("/dashboard/jobs", follow_redirects=False).status_code for browser in browsers]
     assert (seen[0] == 200, seen[1] == 200, seen[2]) == (False, False, 200)

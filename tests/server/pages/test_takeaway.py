@@ -47,7 +47,7 @@ def test_a_file_goes_through_the_wizard(sign_in, memory):
     assert "JSONL, one message a line" in text
     assert "<b>Ana</b>" in text
     assert "<b>Ana</b>" not in page.text
-    assert memory.users() == []
+    assert memory.admin.users() == []
 
     looked = browser.post(address, data={"do": "look", "user": "ana", "conversation": "old", "role-0": "user"})
     assert 'value="old"' in looked.text
@@ -77,7 +77,7 @@ def test_a_file_goes_through_the_wizard(sign_in, memory):
 )
 def test_what_is_wrong_with_a_file_is_said_before_anything_is_stored(sign_in, memory, data, says):
     assert says in words(uploaded(sign_in(), data))
-    assert memory.users() == []
+    assert memory.admin.users() == []
 
 
 def test_no_file_is_said(sign_in):

@@ -31,7 +31,7 @@ class World:
     clients: list[Any]
 
     def key(self, role: str = "app", **whose: str) -> str:
-        return self.memory.access.create(role, **whose).key  # type: ignore[arg-type]
+        return self.memory.admin.keys.create(role, **whose).key  # type: ignore[arg-type]
 
     def client(self, user: str | None = "ana", conversation: str | None = "c", **headers: str) -> openai.OpenAI:
         """An app's client, unmodified but for its address and its headers."""

@@ -93,14 +93,14 @@ def test_without_a_user_nothing_is_remembered_and_the_chat_goes_on(world):
 
     assert answer.headers["x-memory"] == answer.headers["x-holdfast-memory"] == "off; reason=no-user"
     assert answer.parse().choices[0].message.content == "Noted!"
-    assert world.memory.users() == []
+    assert world.memory.admin.users() == []
 
 
 def test_a_key_of_one_user_is_that_user_whatever_the_body_says(world):
     ana = world.with_key(world.key("user", user="ana"))
 
     raw(ana, user="bob")
-    assert [name for _, name, _ in world.memory.users()] == ["ana"]
+    assert [name for _, name, _ in world.memory.admin.users()] == ["ana"]
     with pytest.raises(openai.PermissionDeniedError):
         raw(ana.with_options(default_headers={"X-Memory-User": "bob"}))
     with pytest.raises(openai.PermissionDeniedError):

@@ -28,7 +28,7 @@ def world(serve, own, monkeypatch):
     monkeypatch.setenv("HOLDFAST_MASTER_KEY", new_master().reveal())
     host = own.url.split("/")[2]
     made = serve(Memory(embedder=None, config=Config(allow_private_endpoints=(host,))))
-    made.memory.vault.set("openai", "own-model", KEY, own.url, user="ana")
+    made.memory.admin.provider_keys.set("openai", "own-model", KEY, own.url, user="ana")
     return made
 
 
@@ -45,9 +45,9 @@ def test_each_ones_chats_go_to_their_own_model_with_their_own_key(world, own):
 def test_a_new_key_is_used_at_once(world, own):
     client = world.client("ana")
     ask(client)
-    world.memory.vault.set("openai", "own-model", "sk-next", own.url, user="ana")
+    world.memory.admin.provider_keys.set("openai", "own-model", "sk-next", own.url, user="ana")
     ask(client)
-    world.memory.vault.remove(world.memory.vault.list(user="ana")[0].id, user="ana")
+    world.memory.admin.provider_keys.remove(world.memory.admin.provider_keys.list(user="ana")[0].id, user="ana")
     ask(client)
 
     assert [asked.headers["authorization"] for asked in own.asked] == [f"Bearer {KEY}", "Bearer sk-next"]
@@ -66,7 +66,7 @@ def test_a_key_that_cannot_be_opened_sends_the_chat_nowhere(world, own, monkeypa
 
 
 def test_a_key_of_another_protocol_is_not_for_chats(world, own):
-    world.memory.vault.set("anthropic", "claude-haiku-4-5", "sk-ant-1", user="bob")
+    world.memory.admin.provider_keys.set("anthropic", "claude-haiku-4-5", "sk-ant-1", user="bob")
 
     ask(world.client("bob"))
 
@@ -76,7 +76,7 @@ def test_a_key_of_another_protocol_is_not_for_chats(world, own):
 def test_a_users_address_that_leads_back_here_ends_the_circle(serve, monkeypatch):
     monkeypatch.setenv("HOLDFAST_MASTER_KEY", new_master().reveal())
     world = serve(Memory(embedder=None, config=Config(allow_private_endpoints=("127.0.0.1",))))
-    world.memory.vault.set("openai", "own-model", world.key(), world.url, user="ana")
+    world.memory.admin.provider_keys.set("openai", "own-model", world.key(), world.url, user="ana")
 
     with pytest.raises(openai.InternalServerError) as raised:
         ask(world.client("ana"))

@@ -51,7 +51,7 @@ def conversations_page(request: Request, asked: CallerDep) -> Response:
     memory, query = asked.memory, request.query_params
     org, begins = asked.grant.org, query.get("name", "")
     after = (org, query["after"], query.get("after_bot", "")) if "after" in query else (org, begins, "")
-    found = memory.users(limit=USERS_A_PAGE + 1, after=after)
+    found = memory.admin.users(limit=USERS_A_PAGE + 1, after=after)
     users = [one for one in found if one[0] == org and one[1].startswith(begins)]
     more = len(users) > USERS_A_PAGE
     users = users[:USERS_A_PAGE]
@@ -225,7 +225,7 @@ def _orgs(memory: Memory) -> Iterator[str]:
     """The tenants there are, each found with one look."""
     after: tuple[str, str, str] | None = None
     for _ in range(MOST_ORGS):
-        found = memory.users(limit=1, after=after)
+        found = memory.admin.users(limit=1, after=after)
         if not found:
             return
         yield found[0][0]

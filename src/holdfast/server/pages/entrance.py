@@ -43,7 +43,7 @@ def sign_in(request: Request, form: Filled) -> Response:
 
     So the key that was typed is nowhere in the browser, and signing out ends what the browser holds.
     """
-    access = request.app.state.memory.access
+    access = request.app.state.memory.admin.keys
     typed = form.get("key", "").strip()
     key = access.check(typed)
     if key is not None and key.role in ("app", "subject"):
@@ -70,7 +70,7 @@ def sign_out(request: Request, asked: CallerDep) -> Response:
     """End the key that this browser holds."""
     key = asked.grant.key
     if key is not None and key.name == SESSION_NAME:
-        asked.memory.access.revoke(key.id)
+        asked.memory.admin.keys.revoke(key.id)
     answer = see_other("/sign-in", said="signed-out")
     answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
     return answer

@@ -16,10 +16,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ...clock import from_ms
-from ...privacy.byhand import BY_HAND
 from ...reports import ErasureReceipt
 from ...scope import SELF
-from ...types import Fact, FactChange, Role
+from ...types import BY_HAND_CONVERSATION, Fact, FactChange, Role
 from ...user import User
 from ..routing import Table
 from ..schemas import Caller, CallerDep
@@ -101,7 +100,7 @@ def _page(request: Request, asked: Caller, receipt: ErasureReceipt | None = None
         why=said.find(f"refused.{query.get('why', '')}", ""),
         undo=query.get("undo"),
         receipt=receipt,
-        by_hand=BY_HAND,
+        by_hand=BY_HAND_CONVERSATION,
         owner=SELF,
         own_words=_own_words,
         shown=shown,
@@ -110,7 +109,7 @@ def _page(request: Request, asked: Caller, receipt: ErasureReceipt | None = None
 
 def _own_words(fact: Fact) -> bool:
     """Whether the user has told or confirmed it here."""
-    return any(said.conversation == BY_HAND for said in fact.evidence)
+    return any(said.conversation == BY_HAND_CONVERSATION for said in fact.evidence)
 
 
 # What a posted form asks for; each answers with what the address of the page then says.

@@ -60,7 +60,7 @@ def metrics_page(request: Request, asked: CallerDep) -> Response:
         else:
             only = {name: query[name] for name in ("org", "bot") if query.get(name)}
             most = 100_000 if query.get("all") else MOST_USERS
-            found = asked.memory.metrics(since=since, until=until, most_users=most, **only)
+            found = asked.memory.admin.metrics(since=since, until=until, most_users=most, **only)
     except BadInput as wrong:
         error = wrong.message
     return render(

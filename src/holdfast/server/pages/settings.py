@@ -10,7 +10,7 @@ from fastapi import Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from ...access import ROLES
+from ...admin import ROLES
 from ...config import Config
 from ...errors import BadInput, HoldfastError, NotFound
 from ...types import NewKey
@@ -67,16 +67,16 @@ def settings_change(request: Request, asked: CallerDep, form: Filled) -> Respons
         if do == "provider":
             user = form.get("user") or None
             given = {"key": form.get("key") or None, "base_url": form.get("base_url") or None}
-            memory.vault.set(form["provider"], form["model"], **given, org=org, user=user)
+            memory.admin.provider_keys.set(form["provider"], form["model"], **given, org=org, user=user)
             return see_other(here(request), said="provider-set")
     except HoldfastError as error:
         return _page(request, asked, error=error)
     try:
         if do == "revoke":
-            memory.access.revoke(form["key"], org=org)
+            memory.admin.keys.revoke(form["key"], org=org)
             return see_other(here(request), said="revoked")
         if do == "provider-remove":
-            memory.vault.remove(form["key"], org=org, user=form.get("user") or None)
+            memory.admin.provider_keys.remove(form["key"], org=org, user=form.get("user") or None)
             return see_other(here(request), said="provider-removed")
     except NotFound:
         return see_other(here(request), said="gone")
@@ -90,7 +90,9 @@ def _make(asked: CallerDep, form: Form) -> NewKey:
     given: dict[str, Any] = {name: form.get(name) or None for name in ("user", "bot", "subject")}
     role: Any = form["role"]
     lasts = timedelta(days=int(days)) if days else None
-    return asked.memory.access.create(role, org=asked.grant.org, name=form.get("name", ""), expires_at=lasts, **given)
+    return asked.memory.admin.keys.create(
+        role, org=asked.grant.org, name=form.get("name", ""), expires_at=lasts, **given
+    )
 
 
 def _page(
@@ -102,8 +104,8 @@ def _page(
     report: Any = None,
 ) -> Response:
     memory, now = asked.memory, request.app.state.settings
-    keys = memory.access.keys(asked.grant.org)
-    stats = memory.stats()
+    keys = memory.admin.keys.list(asked.grant.org)
+    stats = memory.admin.stats()
     return render(
         "settings.html",
         request,
@@ -120,7 +122,7 @@ def _page(
         server=[(item.name.replace("_", " "), shown(item.name, getattr(now, item.name))) for item in fields(now)],
         groups=groups(memory.config),
         providers=PROVIDERS,
-        brought=memory.vault.list(org=asked.grant.org),
+        brought=memory.admin.provider_keys.list(org=asked.grant.org),
         stats=stats,
         bytes=size(stats.bytes),
         org=asked.grant.org,
@@ -130,12 +132,12 @@ def _page(
 
 def _allowances(asked: CallerDep, quotas: Quotas) -> list[dict[str, Any]]:
     """The limits in force, each with what was stored against it: by the org, and by the keys that stored most."""
-    access, now = asked.memory.access, datetime.now(UTC)
-    names = {key.id: key.name or key.id for key in access.keys(asked.grant.org)} | {"": "all keys"}
+    keys, now = asked.memory.admin.keys, datetime.now(UTC)
+    names = {key.id: key.name or key.id for key in keys.list(asked.grant.org)} | {"": "all keys"}
     rows = []
     for limit, words, period in LIMITS:
         most = quotas.limits[limit]
-        found = [one for one in access.spent(asked.grant.org) if one.period == f"{now:{period}}"]
+        found = [one for one in keys.message_counts(asked.grant.org) if one.period == f"{now:{period}}"]
         mine = sorted(
             (one for one in found if (one.key == "") == limit.startswith("org")), key=lambda one: -one.messages
         )

@@ -92,7 +92,7 @@ def _everybody(memory: Memory, words: str, org: str | None, after: Key | None) -
 
 
 def _walk(memory: Memory, after: Key | None) -> Iterator[Key]:
-    while page := memory.users(limit=500, after=after):
+    while page := memory.admin.users(limit=500, after=after):
         yield from page
         after = page[-1]
 

@@ -20,7 +20,9 @@ def user_of(asked: Caller) -> User | None:
 
 def offered(memory: Memory, org: str) -> list[str]:
     """Names to choose from: the first users of an org."""
-    names = dict.fromkeys(user for at, user, _ in memory.users(limit=MOST_OFFERED, after=(org, "", "")) if at == org)
+    names = dict.fromkeys(
+        user for at, user, _ in memory.admin.users(limit=MOST_OFFERED, after=(org, "", "")) if at == org
+    )
     return list(names)
 
 

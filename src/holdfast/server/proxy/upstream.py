@@ -151,9 +151,9 @@ def upstream_of(memory: Memory, settings: ServerSettings, org: str, user: str | 
         StoreError: nobody can say whether there is one.
     """
     try:
-        own = memory.vault.upstream(org=org, user=user)
+        own = memory.admin.provider_keys.upstream(org=org, user=user)
     except BadInput:  # a name that cannot be one has no key of its own
-        own = memory.vault.upstream(org=org)
+        own = memory.admin.provider_keys.upstream(org=org)
     if own is not None and own.provider in SAME_PROTOCOL:
         return Upstream(own.base_url, own=own)
     return Upstream(settings.upstream_base_url, settings.upstream_key) if settings.upstream_base_url else None
