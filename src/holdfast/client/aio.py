@@ -33,6 +33,7 @@ from ..reports import (
     Receipt,
     Report,
     Usage,
+    UserKey,
 )
 from ..scope import SELF, checked_name
 from ..types import (
@@ -702,9 +703,7 @@ class AsyncAdmin:
         """The API keys of those who ask over the network."""
         return AsyncApiKeys(self._wire)
 
-    async def users(
-        self, *, limit: int = 1000, after: tuple[str, str, str] | None = None
-    ) -> list[tuple[str, str, str]]:
+    async def users(self, *, limit: int = 1000, after: UserKey | None = None) -> list[UserKey]:
         """``(org, user, bot)`` of everybody with a memory, by key; for operators."""
         query = {} if after is None else {"after": list(after)}
         found = await self._wire.pages(Call("GET", "/v1/users", RAW, query=query), RAW, limit)

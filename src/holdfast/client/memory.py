@@ -13,7 +13,7 @@ import httpx2
 from ..context.strategies import Strategy
 from ..errors import BadInput
 from ..figures import Metrics, StoreStats
-from ..reports import BackfillReport, DigestReport, Report, Usage
+from ..reports import BackfillReport, DigestReport, Report, Usage, UserKey
 from ..scope import checked_name
 from ..types import ApiKey, Job, NewKey, Role
 from .calls import OWN, RAW, Call, Whose, part
@@ -233,7 +233,7 @@ class Admin:
         """The API keys of those who ask over the network."""
         return ApiKeys(self._wire)
 
-    def users(self, *, limit: int = 1000, after: tuple[str, str, str] | None = None) -> list[tuple[str, str, str]]:
+    def users(self, *, limit: int = 1000, after: UserKey | None = None) -> list[UserKey]:
         """``(org, user, bot)`` of everybody with a memory, by key; for operators."""
         query = {} if after is None else {"after": list(after)}
         found = self._wire.pages(Call("GET", "/v1/users", RAW, query=query), RAW, limit)
