@@ -16,7 +16,7 @@ import tomllib
 from pathlib import Path
 
 from holdfast.embed import default_embedder
-from holdfast.reconcile.agree import comparable, disagreement, same_words
+from holdfast.reconcile.compare import comparable, disagreement, same_words
 
 PAIRS = Path(__file__).parent.parent / "tests" / "reconcile" / "pairs.toml"
 KINDS = ("near", "same", "contra", "distinct", "unrelated", "hard")

@@ -35,7 +35,7 @@ from holdfast.config import Config
 from holdfast.embed import Embedder, default_embedder, quantize
 from holdfast.ingest.append import Orders, append
 from holdfast.ingest.prepare import prepare
-from holdfast.recall.cache import IndexCache
+from holdfast.recall.index import IndexCache
 from holdfast.recall.query import ROLE_NAMES
 from holdfast.recall.search import search
 from holdfast.scope import Scope

@@ -37,7 +37,7 @@ from holdfast.config import Config
 from holdfast.embed import quantize
 from holdfast.ingest.append import Orders, append
 from holdfast.ingest.prepare import prepare
-from holdfast.recall.cache import IndexCache
+from holdfast.recall.index import IndexCache
 from holdfast.recall.search import search
 from holdfast.scope import Scope
 from holdfast.store.protocol import ReadView, WriteView

@@ -21,7 +21,7 @@ from .llm.addresses import address_for_key
 from .llm.sealing import Keyring, Master
 from .observing import Watcher
 from .pipeline import Pipeline
-from .privacy.ledger import KINDS
+from .privacy.erasure import KINDS
 from .reports import Event, News, ReplayReport, UserKey
 from .scope import Scope, checked_name
 from .secret import ProviderKey, Secret, Upstream

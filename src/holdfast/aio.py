@@ -22,8 +22,8 @@ from .admin import Admin, ApiKeys, Erasures, Events, Operations, ProviderKeys
 from .clock import Clock
 from .config import Config
 from .context.budget import Count
+from .context.layered import Strategy
 from .context.result import Context
-from .context.strategies import Strategy
 from .conversation import Conversation
 from .embed import BUILT_IN, BuiltIn
 from .embed.protocol import Embedder

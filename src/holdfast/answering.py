@@ -14,24 +14,21 @@ from numpy.typing import NDArray
 
 from .clock import Clock, from_ms, to_ms
 from .config import Config
-from .context.assemble import LAYERED, assemble
+from .context.assemble import LAYERED, assemble, profile
 from .context.budget import Count
+from .context.classic import opening
+from .context.layered import Strategy
 from .context.material import Material, Prefix
-from .context.profile import profile
 from .context.result import Context
-from .context.strategies import Strategy
-from .context.talk import opening
 from .digest.summarize import roll
 from .embed.protocol import Embedder
 from .figures import Explained
 from .ingest.consent import effective
 from .ingest.redact import told
 from .observing import Observed, timed
-from .privacy.choices import state_of
-from .recall.beliefs import believed, facts_at, unexpired, with_replacements
-from .recall.cache import IndexCache
-from .recall.explained import ranked
-from .recall.search import default_min_score, recent, search
+from .privacy.consent import state_of
+from .recall.index import IndexCache
+from .recall.search import believed, default_min_score, facts_at, ranked, recent, search, unexpired, with_replacements
 from .scope import Scope
 from .store.protocol import ReadView, Store, UserRow, WriteView
 from .text.tokens import count_tokens

@@ -9,13 +9,13 @@ from datetime import datetime
 from .checks import checked_count, checked_query
 from .clock import from_ms
 from .context.budget import Count
+from .context.layered import Strategy
 from .context.result import Context
-from .context.strategies import Strategy
 from .errors import BadInput
 from .incoming import MessageLike
 from .pipeline import Pipeline
-from .privacy.erasing import one_message
-from .privacy.forgetting import clear_conversation
+from .privacy.erasure import one_message
+from .privacy.forget import clear_conversation
 from .reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, Receipt
 from .scope import Scope, checked_name
 from .store.protocol import ConversationRow

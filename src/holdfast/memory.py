@@ -19,7 +19,7 @@ from .admin import Admin
 from .checks import checked_count
 from .clock import Clock, utc_now
 from .config import Config
-from .context.strategies import Strategy
+from .context.layered import Strategy
 from .conversation import Conversation
 from .embed import BUILT_IN, BuiltIn, resolve
 from .embed.protocol import Embedder

@@ -53,11 +53,11 @@ from .jobs.worker import Workers, drain
 from .llm import from_address
 from .llm.addresses import Address
 from .llm.protocol import LanguageModel
-from .privacy.byhand import ByHand
-from .privacy.choices import Choices, state_of
-from .privacy.erasing import Eraser, one_message, rewritten
-from .privacy.portable import Portable
-from .privacy.replay import Replay
+from .privacy.consent import Choices, state_of
+from .privacy.corrections import ByHand
+from .privacy.erasure import Eraser, one_message, rewritten
+from .privacy.export import Portable
+from .privacy.forget import Replay
 from .reconcile.registry import registry
 from .reports import ConsolidationReport, DigestReport, ErasureReceipt, RebuildReport, Receipt
 from .scope import Scope

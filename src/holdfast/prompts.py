@@ -10,7 +10,7 @@ from .errors import BadInput, Conflict, NotFound
 from .figures import PromptPreview
 from .jobs.wording import CUSTOM, in_words
 from .pipeline import Pipeline
-from .privacy.choices import state_of
+from .privacy.consent import state_of
 from .scope import Scope
 from .store.protocol import UserRow, WriteView
 from .store.values import PromptRow

@@ -28,10 +28,8 @@ from typing import Literal
 from .config import Config
 from .context import classic
 from .context.budget import Count, Meter
-from .context.classic import Buffer, TokenBuffer, Window
-from .context.plain import checked, choose
-from .context.strategies import Layered, Strategy
-from .context.talk import opening
+from .context.classic import Buffer, TokenBuffer, Window, checked, choose, opening
+from .context.layered import Layered, Strategy
 from .digest.answers import numbers_in, read_rolling
 from .digest.grounding import numbers_said
 from .digest.prompt_lines import message_lines, text_of

@@ -15,11 +15,11 @@ from .figures import Explained, Metrics
 from .jobs.metrics import compute_metrics, days_between
 from .jobs.usage import of_user
 from .pipeline import Pipeline
-from .privacy.byhand import Told
-from .privacy.forgetting import all_facts, erase_user, facts_with_words
+from .privacy.corrections import Told
+from .privacy.forget import all_facts, erase_user, facts_with_words
 from .prompts import Prompts
-from .recall.beliefs import believed, facts_at
-from .reconcile.facts import ARCHIVED
+from .recall.search import believed, facts_at
+from .reconcile.decide import ARCHIVED
 from .reports import ConsolidationReport, ConversationState, ErasureReceipt, Event, News, PruneReport, Usage
 from .scope import Scope, checked_name
 from .store.protocol import FactRow, ReadView

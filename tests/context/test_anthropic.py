@@ -1,7 +1,7 @@
 """The same context as Anthropic's Messages API takes it."""
 
-from holdfast.context.anthropic import anthropic_request
 from holdfast.context.assemble import Material, assemble
+from holdfast.context.result import anthropic_request
 
 from .worlds import CHAT, fact, message
 

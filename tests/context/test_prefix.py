@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.context.assemble import Material, Prefix, assemble, verbatim_from
-from holdfast.context.prefix import FIRST
+from holdfast.context.assemble import FIRST, Material, Prefix, assemble, verbatim_from
 
 from .checks import check
 from .worlds import CHAT, DAY, fact, hit, message, summary, talk, tree

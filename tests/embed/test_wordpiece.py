@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.embed.wordpiece import CLS, MAX_CHARS, SEP, WordPiece
+from holdfast.embed.minilm import CLS, MAX_CHARS, SEP, WordPiece
 
 REFERENCE = json.loads(Path(__file__).with_name("reference.json").read_text(encoding="utf-8"))
 

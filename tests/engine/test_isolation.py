@@ -23,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from holdfast import Config, Memory, memory, scope
 from holdfast.errors import HoldfastError
-from holdfast.recall.cache import IndexCache
+from holdfast.recall.index import IndexCache
 from holdfast.store import psycopgdriver, queries
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast import Memory
 from holdfast.errors import NotFound
-from holdfast.privacy import erasing, forgetting
+from holdfast.privacy import erasure, forget
 from holdfast.store import eraseview, sqlitescrub
 from holdfast.store.sqlite import SqliteStore
 from tests import keeping
@@ -32,11 +32,11 @@ STEPS: list[tuple[Any, str]] = [
     (SqliteStore, "scrub"),
     (sqlitescrub, "_written_anew"),
     (sqlitescrub, "_emptied"),
-    (erasing, "put_in_place"),
-    (erasing, "drafts"),
-    (erasing, "drop_fact"),
-    (erasing, "lose_borrowed"),
-    (forgetting, "lose_quotes"),
+    (erasure, "put_in_place"),
+    (erasure, "drafts"),
+    (erasure, "drop_fact"),
+    (erasure, "lose_borrowed"),
+    (forget, "lose_quotes"),
 ]
 ERASURES = ["seq 1", "seq 2", "edit 5", "fact", "conversation b", "user"]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast import Memory
 from holdfast.errors import BadInput, Conflict
-from holdfast.privacy.ledger import blanked, with_blanks
+from holdfast.privacy.erasure import blanked, with_blanks
 from holdfast.types import Message
 from tests import keeping
 

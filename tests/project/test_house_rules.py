@@ -71,7 +71,7 @@ PURE = [
     "embed/quantize.py",
     "recall/query.py",
     "recall/rank.py",
-    "reconcile/facts.py",
+    "reconcile/decide.py",
 ]
 IMPURE_PARTS = {"embed", "llm", "jobs", "privacy", "answering", "pipeline", "conversation", "user", "memory"}
 IMPURE_NAMES = {"utc_now", "new_id", "open_store", "Store", "ReadView", "WriteView"}

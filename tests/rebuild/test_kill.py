@@ -13,7 +13,7 @@ import pytest
 from holdfast import Config, Memory
 from holdfast.jobs import asking, modelwriter, rebuild, remake
 from holdfast.llm.protocol import Request
-from holdfast.reconcile import erase, swap
+from holdfast.reconcile import erase, learn
 from holdfast.store import eraseview, writeview
 from holdfast.store.sqlite import SqliteStore
 from holdfast.testing.embedder import HashEmbedder
@@ -44,9 +44,9 @@ STEPS: list[tuple[Any, str]] = [
     (remake, "undisturbed"),
     (remake, "withdraw_summary"),
     (rebuild, "swap_back"),
-    (swap, "learn"),
-    (swap, "withdraw"),
-    (swap, "reinstate"),
+    (learn, "learn"),
+    (learn, "withdraw"),
+    (learn, "reinstate"),
     (erase, "reopen"),
     (asking, "record"),
 ]

@@ -2,8 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from holdfast.recall.cache import IndexCache
-from holdfast.recall.index import build
+from holdfast.recall.index import IndexCache, build
 from holdfast.store.protocol import Partition, UserRow
 from holdfast.store.values import COLUMNS
 

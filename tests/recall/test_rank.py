@@ -14,10 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.embed import dequantize
-from holdfast.recall.bearing import BEARING, BEARING_OF_WORDS
-from holdfast.recall.days import days_match
 from holdfast.recall.query import When
-from holdfast.recall.rank import DEFAULTS, idf
+from holdfast.recall.rank import BEARING, BEARING_OF_WORDS, DEFAULTS, days_match, idf
 from holdfast.testing.embedder import HashEmbedder
 from holdfast.text.terms import HAS_NUMBER, IS_QUESTION, NAMES_TIME, dated_terms, signals, terms
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from holdfast.errors import BadInput
-from holdfast.recall.cache import IndexCache
+from holdfast.recall.index import IndexCache
 from holdfast.recall.search import KINDS, default_min_score, recent, search
 from holdfast.scope import Scope
 from holdfast.testing.embedder import HashEmbedder

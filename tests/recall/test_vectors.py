@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.embed import quantize
-from holdfast.recall import reading
+from holdfast.recall import index
 from holdfast.recall.vectors import (
     NEAREST,
     Compared,
@@ -150,7 +150,7 @@ def test_a_big_scope_finds_what_a_small_one_does(embedding, monkeypatch):
     ask = partial(embedding.find, ANA, "where is my xylophone?", explain=True, limit=5)
     small = ask()
 
-    monkeypatch.setattr(reading, "BIG", 10)
+    monkeypatch.setattr(index, "BIG", 10)
     big = ask()
 
     assert NEAREST > 40  # so all of them are compared exactly

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.recall.words import Words
+from holdfast.recall.index import Words
 
 
 def postings(size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.embed import default_embedder
-from holdfast.reconcile.agree import NUMBERS, comparable, disagreement, same_words, sense
-from holdfast.reconcile.statements import may_merge
+from holdfast.reconcile.compare import NUMBERS, comparable, disagreement, same_words, sense
+from holdfast.reconcile.decide import may_merge
 
 PAIRS = tomllib.loads((Path(__file__).parent / "pairs.toml").read_text(encoding="utf-8"))
 WRONG = [pair for kind in ("contra", "distinct", "unrelated", "hard") for pair in PAIRS[kind]]

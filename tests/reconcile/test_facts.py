@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.clock import from_ms, to_ms
 from holdfast.errors import ConfigError
-from holdfast.reconcile.facts import Claim, decide
+from holdfast.reconcile.decide import Claim, decide
 from holdfast.reconcile.learn import with_opposites
 from holdfast.reconcile.registry import Registry, parse, registry, same
 from holdfast.types import Candidate, Evidence

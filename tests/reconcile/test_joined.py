@@ -16,7 +16,7 @@ from holdfast import Memory
 from holdfast.digest.answers import read_joined
 from holdfast.llm.prompts import load
 from holdfast.llm.protocol import Answer, BadAnswer, ModelError, Request
-from holdfast.reconcile.wording import may_gather, unfaithful
+from holdfast.reconcile.compare import may_gather, unfaithful
 from holdfast.testing.clock import FakeClock
 from holdfast.text.render import parse_blocks
 

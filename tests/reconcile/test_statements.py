@@ -12,10 +12,9 @@ import pytest
 from holdfast import Config, Memory
 from holdfast.clock import to_ms
 from holdfast.jobs.facts import addresses
-from holdfast.reconcile.facts import Claim
+from holdfast.reconcile.decide import Claim, Means, near
 from holdfast.reconcile.learn import learn
 from holdfast.reconcile.registry import registry
-from holdfast.reconcile.statements import Means, near
 from holdfast.scope import Scope
 from holdfast.store import open_store
 from holdfast.store.protocol import Store

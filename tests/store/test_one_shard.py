@@ -76,7 +76,7 @@ CALLERS = {
     "hurry": {("pipeline.py", "run_now")},
     "retry": {("memory.py", "retry")},
     "cancel": {("memory.py", "cancel")},
-    "users": {("memory.py", "users"), ("jobs/backfill.py", "_users"), ("privacy/replay.py", "_everybody")},
+    "users": {("memory.py", "users"), ("jobs/backfill.py", "_users"), ("privacy/forget.py", "_everybody")},
     "stats": {("memory.py", "stats")},
     "sealed_otherwise": {("vault.py", "rotate")},
     "order": {("orders.py", "get")},

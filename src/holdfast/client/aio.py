@@ -15,8 +15,8 @@ import httpx2
 from ..checks import checked_count, checked_query, checked_share, checked_text
 from ..clock import utc_now
 from ..context.budget import Count
+from ..context.layered import Strategy
 from ..context.result import Context
-from ..context.strategies import Strategy
 from ..errors import BadInput, NotFound
 from ..figures import Explained, Metrics, PromptPreview, StoreStats
 from ..incoming import MessageLike, checked_messages

@@ -12,8 +12,8 @@ from typing import Any
 from ..checks import checked_count, checked_query
 from ..clock import utc_now
 from ..context.budget import Count
+from ..context.layered import Strategy
 from ..context.result import Context
-from ..context.strategies import Strategy
 from ..errors import BadInput, NotFound
 from ..incoming import MessageLike, checked_messages
 from ..reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, Receipt

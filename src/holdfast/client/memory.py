@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 
-from ..context.strategies import Strategy
+from ..context.layered import Strategy
 from ..errors import BadInput
 from ..figures import Metrics, StoreStats
 from ..reports import BackfillReport, DigestReport, Report, Usage, UserKey

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from .. import strategies
-from ..context.strategies import Strategy
+from ..context.layered import Strategy
 from ..errors import BadInput
 from ..reports import ErasureReceipt
 from ..types import Message

@@ -18,22 +18,24 @@ last two leave out, and only messages that no summary tells yet are summarised o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import accumulate
+from typing import Any, Literal
 
-from ..errors import ConfigError
-from ..incoming import MessageLike
-from ..text.tokens import MESSAGE_OVERHEAD_TOKENS
+from ..errors import BadInput, ConfigError
+from ..incoming import MessageLike, checked_messages
+from ..text.render import line
+from ..text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from ..types import Message, RollingSummary, Summary
-from .budget import Count, Meter
-from .material import Material
-from .plain import checked, choose
-from .rolled import covered_end, rolled
-from .strategies import Layout, Strategy
-from .talk import Talk, lay_out
-from .unshown import NO_SUMMARY
-from .window import verbatim_from
+from .budget import Count, Meter, cut
+from .layered import Layout, Part, Strategy, cost_of, frame_tokens, part
+from .material import Item, Material
+from .result import Source
+from .turns import QUERY_SEQ, Turn, Verbatim, choose_turns, last_exchanges, turns_of
+from .window import NO_SUMMARY, Story, frontier, unshown, verbatim_from
 
 FOLD_TO = 0.5  # of the threshold: a fold makes room for as much again, so few are needed
 NOT_LOADED = "older than what the budget could hold, or a tool result without its call"
@@ -224,3 +226,284 @@ class SummaryBuffered(Classic):
 def _at_least_1(what: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ConfigError(f"{what} must be a whole number of at least 1, not {value!r}")
+
+
+SUMMARY_SHARE = 0.5
+
+
+class Talk:
+    """
+    The turns of *material*.
+
+    ``opening``: the system messages that the conversation begins with.  ``asked``: the index of the
+    last question.  An index of ``len(turns)`` stands for the end.
+    """
+
+    def __init__(self, material: Material, meter: Meter) -> None:
+        self.material, self.meter = material, meter
+        messages = material.messages
+        head = opening(messages) if material.messages_from <= 1 else ()
+        self.opening = tuple(turns_of([*material.opening, *head], None, meter))
+        self.opening_tokens = sum(turn.tokens for turn in self.opening)
+        turns = turns_of(messages[len(head) :], material.query, meter)
+        self.turns = turns
+        self.asked = last_exchanges(turns, 1)[1]
+        self._after = [*accumulate((turn.tokens for turn in reversed(turns)), initial=0)][::-1]
+
+    def exchanges(self, number: int) -> int:
+        """Where the last *number* exchanges begin; a question without an answer yet is not one of them."""
+        replies = [turn for turn in self.turns[self.asked + 1 :] if turn.role == "assistant"]
+        answered = any("tool_calls" not in turn.messages[0] for turn in replies)
+        return last_exchanges(self.turns, number if answered else number + 1)[0]
+
+    def fitting(self, room: int) -> int:
+        """Where to begin so that all from there on fits into *room*; at the last question at the latest."""
+        return next((index for index in range(self.asked) if self._after[index] <= room), self.asked)
+
+    def index_of(self, seq: int) -> int:
+        """The first turn that begins at message *seq* or later; the question, which has no number yet, at the end."""
+        return next(
+            (i for i, turn in enumerate(self.turns) if QUERY_SEQ in turn.seqs or turn.seqs[0] >= seq), len(self.turns)
+        )
+
+    def seq_at(self, index: int) -> int:
+        """The number of the message at which the turn begins, or will when it is stored."""
+        if index < len(self.turns) and self.turns[index].seqs[0] != QUERY_SEQ:
+            return self.turns[index].seqs[0]
+        return self.material.total_messages + 1
+
+    def tokens_from(self, index: int) -> int:
+        """What the turns from *index* on cost."""
+        return self._after[index]
+
+
+def opening(messages: Sequence[Message]) -> Sequence[Message]:
+    """The system messages at the head of *messages*."""
+    return messages[: next((i for i, message in enumerate(messages) if message.role != "system"), len(messages))]
+
+
+def lay_out(talk: Talk, start: int, room: int, older: str, summaries: Sequence[Rolled] = ()) -> Layout:
+    """
+    The turns from *start* on, as many as fit into *room*, after the opening and *summaries*.
+
+    The last question comes first: what would leave it no room is left out.  *older* says why what
+    stands before *start* is not told.
+    """
+    while start < len(talk.turns) and talk.turns[start].role == "tool":  # its call is not there
+        start += 1
+    meter, turns = talk.meter, talk.turns[start:]
+    asked = turns[last_exchanges(turns, 1)[1]].tokens if turns else 0
+    head = talk.opening if talk.opening_tokens + asked <= room else ()
+    left = room - sum(turn.tokens for turn in head)
+    told = _told(summaries, min(left - asked, int(left * SUMMARY_SHARE)), meter)
+    if cost_of((told,)) + asked > left:
+        told = part("summaries", (), meter)
+    verbatim = choose_turns(turns, exchanges=1, recent_messages=0, room=left - cost_of((told,)), reserve=0, meter=meter)
+    shown = verbatim.turns
+    while shown and shown[0].role == "tool":
+        shown = shown[1:]
+    ids = {item.source.id for item in told.items}
+    story = Story(
+        talk.material,
+        told=[each.summary for each in summaries if each.summary.id in ids],
+        untold=[each.summary for each in summaries if each.summary.id not in ids],
+        start=talk.seq_at(start),
+        verbatim=Verbatim((*head, *shown), 0, verbatim.dropped),
+        older=older,
+    )
+    return Layout((told,), part("recalled", (), meter), shown, tuple(unshown(story)), head)
+
+
+def _told(summaries: Sequence[Rolled], room: int, meter: Meter) -> Part:
+    """*summaries* within *room*, latest first when not all fit; the one that does not is cut with a mark."""
+    left = room - MESSAGE_OVERHEAD_TOKENS - frame_tokens("summaries", meter)
+    items: list[Item] = []
+    for each in reversed(summaries):
+        item = each.item
+        if meter.line(item.line) > left:
+            shorter = cut(each.text, left - 1, lambda text: meter.count(line(text)))
+            if shorter is None:
+                break
+            item = replace(item, line=line(shorter))
+        items.append(item)
+        left -= meter.line(item.line)
+        if item is not each.item:
+            break
+    return part("summaries", items[::-1], meter)
+
+
+MAX_ON_THE_SPOT = 60  # messages: some 80 ms; what is older waits for its chunk to be summarised
+ROLLING = "rolling"
+EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Rolled:
+    """The text that stands for a range of messages, and the line that shows it."""
+
+    summary: Summary
+    text: str
+    item: Item
+
+
+def rolled(material: Material, before: int) -> list[Rolled]:
+    """
+    What messages 1 to *before* - 1 came to, as one text for each stretch without a hole.
+
+    There is a hole only where messages are neither summarised nor given, or too many are not
+    summarised yet; then the stretch before it and the one after it are told each by itself.
+    """
+    stored = frontier(material.summaries, before)
+    if material.roll is None:
+        return [_rolled(summary, material.conversation) for summary in stored]
+    stretches = [_Stretch(s.start_seq, s.end_seq, [s], []) for s in stored]
+    stretches += [_Stretch(m.seq, m.seq, [], [m]) for m in _untold(material, stored, before)]
+    stretches.sort(key=lambda stretch: stretch.start)
+    joined: list[_Stretch] = []
+    for stretch in stretches:
+        last = joined[-1] if joined else None
+        # A summary that follows messages which no summary tells begins anew: the roll takes summaries first.
+        if last and stretch.start == last.end + 1 and not (last.messages and stretch.summaries):
+            last.end = stretch.end
+            last.summaries += stretch.summaries
+            last.messages += stretch.messages
+        else:
+            joined.append(stretch)
+    return [_rolled(stretch.told(material), material.conversation) for stretch in joined]
+
+
+def covered_end(summaries: Sequence[Summary]) -> int:
+    """The last message that a summary tells; 0 when there is none."""
+    return max((summary.end_seq for summary in summaries), default=0)
+
+
+@dataclass(slots=True)
+class _Stretch:
+    start: int
+    end: int
+    summaries: list[Summary] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+
+    def told(self, material: Material) -> Summary:
+        if len(self.summaries) == 1 and not self.messages:
+            return self.summaries[0]
+        assert material.roll is not None
+        text, source = material.roll(self.summaries, self.messages)
+        return level_0(text, self.start, self.end, source)
+
+
+def level_0(text: str, start: int, end: int, source: str) -> Summary:
+    """A rolling summary as a value; it has no place in the store."""
+    return Summary(
+        id=f"{ROLLING} {start}-{end}",
+        level=0,
+        start_seq=start,
+        end_seq=end,
+        exchanges=0,
+        text=text,
+        themes=(),
+        concerns=(),
+        actions=(),
+        block=0,
+        version=1,
+        children=(),
+        created_at=EPOCH,
+        source=source,
+    )
+
+
+def _untold(material: Material, stored: Sequence[Summary], before: int) -> list[Message]:
+    """The messages before *before* that no summary tells, the last ones when they are very many."""
+    head = True
+    found: list[Message] = []
+    for message in material.messages:
+        head = head and message.role == "system" and material.messages_from <= 1
+        if message.seq >= before:
+            break
+        if not head and not any(s.start_seq <= message.seq <= s.end_seq for s in stored):
+            found.append(message)
+    return found[-MAX_ON_THE_SPOT:]
+
+
+def _rolled(summary: Summary, conversation: str) -> Rolled:
+    span = f"messages {summary.start_seq}-{summary.end_seq}"
+    how = " (extracts)" if summary.source.startswith("rules ") else ""
+    text = f"{span}{how}: {summary.text}"
+    source = Source("summaries", "summary", summary.id, conversation, summary.start_seq, summary.end_seq)
+    return Rolled(summary, text, Item(line(text), source, span))
+
+
+NO_TIME = datetime.fromtimestamp(0, UTC)
+
+
+def choose(
+    strategy: Strategy,
+    messages: Sequence[Message],
+    *,
+    budget_tokens: int | None = None,
+    summary: RollingSummary | None = None,
+    count: Count | None = None,
+) -> list[Message]:
+    """
+    Those of *messages* that *strategy* shows, after *summary* as one more message.
+
+    What is shown whole is the message that was given.
+
+    Raises:
+        BadInput: the budget is below 1.
+    """
+    if budget_tokens is not None and budget_tokens < 1:
+        raise BadInput(f"budget_tokens is {budget_tokens}; it must be at least 1")
+    kept = summary if summary is not None and 0 < summary.through <= len(messages) else None
+    material = Material(
+        conversation="",
+        messages=[replace(message, seq=seq) for seq, message in enumerate(messages, 1)],
+        total_messages=len(messages),
+        summaries=[replace(level_0(kept.text, 1, kept.through, kept.source), level=1)] if kept else (),
+        messages_from=1,
+    )
+    room = sys.maxsize if budget_tokens is None else budget_tokens
+    layout = strategy.lay_out(material, room, len(messages), Meter(count or count_tokens))
+    told = [_summary(layout, strategy.memory_role, kept)] if kept and any(part.items for part in layout.stable) else []
+    opening = [_shown(messages[seq - 1], sent) for turn in layout.opening for seq, sent in _pairs(turn)]
+    return [*opening, *told, *(_shown(messages[seq - 1], sent) for turn in layout.turns for seq, sent in _pairs(turn))]
+
+
+def checked(messages: Sequence[MessageLike]) -> list[Message]:
+    """
+    *messages* as values; a `Message` stays what it is.
+
+    Raises:
+        BadInput: one is neither a `Message` nor a mapping in OpenAI's shape.
+    """
+    found: list[Message] = []
+    for given in messages:
+        if isinstance(given, Message):
+            found.append(given)
+            continue
+        message, dated = checked_messages(given, now=NO_TIME, max_chars=sys.maxsize)[0]
+        found.append(message if dated else replace(message, at=None))
+    return found
+
+
+def _pairs(turn: Turn) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    return zip(turn.seqs, turn.messages, strict=True)
+
+
+def _summary(layout: Layout, role: str, summary: RollingSummary) -> Message:
+    text = "\n".join(line for part in layout.stable if part.items for line in part.lines)
+    return Message(role, text, meta={"summary": {"through": summary.through, "source": summary.source}})
+
+
+def _shown(message: Message, sent: Mapping[str, Any]) -> Message:
+    """*message* itself when it is sent whole, else what is sent of it."""
+    calls, content = sent.get("tool_calls"), sent.get("content") or ""
+    had = message.meta.get("tool_calls")
+    if (message.role, message.content) == (sent["role"], content) and (not had or calls):
+        return message
+    meta = {key: value for key, value in message.meta.items() if key not in ("tool_calls", "tool_call_id", "parts")}
+    if calls:
+        meta["tool_calls"] = calls
+    if sent["role"] == "tool":
+        meta["tool_call_id"] = sent["tool_call_id"]
+    return replace(message, role=sent["role"], content=content, meta=meta, tokens=0)

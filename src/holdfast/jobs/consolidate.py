@@ -22,9 +22,19 @@ from ..embed.quantize import dequantize
 from ..llm.prompts import load
 from ..llm.protocol import BadAnswer, Request
 from ..reconcile.archive import WITH_MODEL
-from ..reconcile.clusters import Cluster, Cosines, Spot, alike, kept_apart, mergeable, related, speaks_for
-from ..reconcile.merging import put_together, sources_of
-from ..reconcile.wording import unfaithful
+from ..reconcile.compare import unfaithful
+from ..reconcile.merging import (
+    Cluster,
+    Cosines,
+    Spot,
+    alike,
+    kept_apart,
+    mergeable,
+    put_together,
+    related,
+    sources_of,
+    speaks_for,
+)
 from ..reports import ConsolidationReport, DigestReport, Merged
 from ..scope import Scope
 from ..store.protocol import FactRow, Partition, ReadView, Store, WriteView

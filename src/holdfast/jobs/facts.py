@@ -15,10 +15,9 @@ from ..embed.protocol import Embedder
 from ..ingest.consent import unwanted
 from ..ingest.redact import MASK, masked_message
 from ..reconcile.archive import order_upkeep
-from ..reconcile.facts import Claim
+from ..reconcile.decide import Address, Claim, Means, near
 from ..reconcile.learn import learn
 from ..reconcile.registry import Registry
-from ..reconcile.statements import Address, Means, near
 from ..reports import DigestReport
 from ..scope import SELF, Scope
 from ..store.protocol import FactRow, ReadView, Store, WriteView

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from ..digest.summarize import SummaryDraft, summarize_level
 from ..llm.protocol import Answer, Request
-from ..reconcile.facts import Claim
+from ..reconcile.decide import Claim
 from ..scope import SELF, Scope
 from ..store.protocol import ReadView, Store
 from ..text.tokens import count_tokens

@@ -17,7 +17,7 @@ from ..embed.quantize import quantize
 from ..errors import BadInput, ConfigError, Conflict, NotFound
 from ..ingest.redact import masked
 from ..llm.protocol import ModelError
-from ..reconcile.swap import swap_back
+from ..reconcile.learn import swap_back
 from ..reports import RebuildReport, Rebuilt
 from ..scope import Scope
 from ..store.protocol import DocRow, EpisodesRow, Partition, ReadView, RebuiltRow, SummaryRow, WriteView

@@ -20,9 +20,9 @@ from ..ingest.append import after_reading
 from ..ingest.consent import effective
 from ..ingest.redact import masked_message
 from ..reconcile.archive import order_upkeep
-from ..reconcile.facts import NEVER_HELD
+from ..reconcile.decide import NEVER_HELD
+from ..reconcile.learn import Found, resting, swap
 from ..reconcile.registry import Registry
-from ..reconcile.swap import Found, resting, swap
 from ..scope import SELF, Scope
 from ..store.protocol import Derivation, ReadView, RebuiltRow, Side, Store, SummaryRow, WriteView
 from ..types import Fact, FactKind, Message, Summary

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..clock import new_id
 from ..config import Config
-from ..context.items import fact_item, summary_item
+from ..context.material import fact_item, summary_item
 from ..digest import rules
 from ..digest.grounding import ground
 from ..digest.parse_facts import Extraction, Window
@@ -20,10 +20,9 @@ from ..digest.prompt_lines import MOST_BEFORE, known_lines, message_lines
 from ..ingest.consent import unwanted
 from ..ingest.redact import masked_message
 from ..reconcile.archive import order_upkeep
-from ..reconcile.facts import Claim
+from ..reconcile.decide import Claim, Means
 from ..reconcile.learn import WORDS_ALONE, learn
 from ..reconcile.registry import same
-from ..reconcile.statements import Means
 from ..scope import SELF, Scope
 from ..store.protocol import ConversationRow, FactRow, ReadView, WriteView
 from ..text.render import parse

@@ -6,20 +6,24 @@ Built from the store's rows once and kept by the cache; nothing here changes aft
 
 from __future__ import annotations
 
+import threading
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..store.protocol import DocRow, Partition
+from ..embed.protocol import Embedder
+from ..store.protocol import DocRow, Partition, ReadView, UserRow
 from ..store.values import CHARS_SPAN, COLUMNS, SEPARATOR, SIGNALS_SPAN
 from ..text.terms import HAS_NUMBER, IS_QUESTION, NAMES_TIME
-from .query import ROLE_NAMES
-from .vectors import Signs, Vectors
-from .words import Words
+from ..types import HitKind
+from .query import ROLE_NAMES, Query
+from .vectors import BIG, Codes, Signs, Vectors, arrange, arrange_signs
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -225,6 +229,15 @@ class Index:
         return self.places[slots], self.sorted_docs[slots] == numbers
 
 
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One word of the question: how often it occurs in the documents that hold it."""
+
+    times_asked: int
+    places: Ints
+    counts: Floats
+
+
 def build(
     kind: str,
     parts: Sequence[tuple[Partition, Columns]],
@@ -355,3 +368,229 @@ def _sources(refs: Sequence[str], sources: Mapping[str, Sequence[SourceKey]]) ->
     talks, talk = _numbered([key[:2] for _, key in pairs])
     place, seq = [place for place, _ in pairs], [key[2] for _, key in pairs]
     return Sources(np.array(place, np.int64), talks, talk, np.array(seq, np.int64))
+
+
+Postings = tuple[NDArray[np.int64], NDArray[np.float64]]
+# What a word costs beside its arrays.
+_OVERHEAD = 400
+
+
+class Words:
+    """
+    The least recently asked words make room when all together exceed *max_bytes*.
+
+    Common words are asked again and again and have the longest postings.  Belongs to one index, so
+    to one moment: it goes when the index goes.  Safe to use from any thread.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self._held: OrderedDict[str, Postings] = OrderedDict()
+        self._nbytes = 0
+        self._lock = threading.Lock()
+
+    @property
+    def nbytes(self) -> int:
+        """What is held now."""
+        return self._nbytes
+
+    def get(self, term: str) -> Postings | None:
+        """The postings of *term*; ``None`` when they are not held, which says nothing about the text."""
+        with self._lock:
+            found = self._held.get(term)
+            if found is not None:
+                self._held.move_to_end(term)
+            return found
+
+    def put(self, term: str, found: Postings) -> None:
+        """Keep the postings of *term*, unless they alone exceed the limit."""
+        size = _size(found)
+        with self._lock:
+            if size > self.max_bytes or term in self._held:
+                return
+            self._held[term] = found
+            self._nbytes += size
+            while self._nbytes > self.max_bytes:
+                _, oldest = self._held.popitem(last=False)
+                self._nbytes -= _size(oldest)
+
+
+def _size(found: Postings) -> int:
+    return _OVERHEAD + found[0].nbytes + found[1].nbytes
+
+
+Key = tuple[tuple[str, str, str], tuple[Partition, ...], tuple[str, ...]]
+"""Whose (org, user, bot), which partitions, and whose vectors (ids of embedders)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    stamp: UserRow
+    index: Index
+    nbytes: int
+
+
+class IndexCache:
+    """
+    The least recently used indexes make room when all together exceed *max_bytes*.
+
+    An entry is good for the user's counters it was read with, in one and the same snapshot, so a
+    change by another process makes it void.  Safe to use from any thread.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._entries: OrderedDict[Key, _Entry] = OrderedDict()
+        self._nbytes = 0
+        self._lock = threading.Lock()
+
+    @property
+    def nbytes(self) -> int:
+        """What is held now."""
+        return self._nbytes
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: Key, stamp: UserRow) -> Index | None:
+        """The index under *key*, if it was read when the user's counters were *stamp*."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None or entry.stamp != stamp:
+                return None
+            self._entries.move_to_end(key)
+            return entry.index
+
+    def put(self, key: Key, stamp: UserRow, index: Index) -> None:
+        """Keep *index*, unless it alone exceeds the limit."""
+        entry = _Entry(stamp, index, index.nbytes)
+        with self._lock:
+            if old := self._entries.pop(key, None):
+                self._nbytes -= old.nbytes
+            if entry.nbytes > self._max_bytes:
+                return
+            self._entries[key] = entry
+            self._nbytes += entry.nbytes
+            while self._nbytes > self._max_bytes:
+                _, oldest = self._entries.popitem(last=False)
+                self._nbytes -= oldest.nbytes
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._entries.clear()
+            self._nbytes = 0
+
+
+def read_index(
+    view: ReadView, kind: HitKind, stamp: UserRow, embedders: Sequence[Embedder], cache: IndexCache | None
+) -> tuple[tuple[Partition, ...], Index]:
+    """The scope's partitions of one kind and their arrays, from the cache where it has the current ones."""
+    partitions = tuple(view.partitions((kind,)))
+    key = (view.scope.user_key, partitions, tuple(embedder.id for embedder in embedders))
+    index = cache.get(key, stamp) if cache is not None else None
+    if index is None:
+        # The number of documents of all kinds is known beforehand, and bounds that of one.
+        signs_of = embedders[0].id if embedders and stamp.next_doc > BIG else ""
+        parts = [(partition, view.columns(partition, signs_of=signs_of)) for partition in partitions]
+        sources = _fact_sources(view) if kind == "fact" and any(columns["doc"] for _, columns in parts) else NO_SOURCES
+        index = build(kind, parts, sources=sources)
+        index = replace(index, vectors=tuple(_held(view, index, parts, embedder) for embedder in embedders))
+        if cache is not None:
+            cache.put(key, stamp, index)
+    return partitions, index
+
+
+def _held(
+    view: ReadView, index: Index, parts: Sequence[tuple[Partition, Columns]], embedder: Embedder
+) -> Vectors | Signs:
+    """All vectors by one embedder, or their signs when they are many."""
+    if len(index) > BIG and any(sign is not None for _, columns in parts for sign in columns["signs"]):
+        docs = np.array([doc for _, columns in parts for doc in columns["doc"]], np.int64)
+        signs = [sign for _, columns in parts for sign in columns["signs"]]
+        read = partial(read_vectors, view, index, embedder)
+        return arrange_signs(signs, index.find(docs)[0], embedder.dim, read)
+    rows = [row for partition, _ in parts for row in view.vectors(partition, embedder.id)]
+    return arrange(index.sorted_docs, index.places, rows, embedder.dim)
+
+
+def read_vectors(view: ReadView, index: Index, embedder: Embedder, places: Ints) -> Codes:
+    """The vectors of the documents at *places*, in their order; scale 0 where there is none."""
+    codes, scale = np.zeros((len(places), embedder.dim), np.int8), np.zeros(len(places), np.float32)
+    slots = dict(zip(index.docs[places].tolist(), range(len(places)), strict=True))
+    by_subject: dict[str, list[int]] = {}
+    for doc, talk in zip(slots, index.conversation[places].tolist(), strict=True):
+        by_subject.setdefault(index.conversations[talk][0], []).append(doc)
+    for subject, docs in by_subject.items():
+        for doc, weight, data in view.vectors_of(Partition(subject, index.kind), embedder.id, docs):
+            if len(data) == embedder.dim:
+                codes[slots[doc]], scale[slots[doc]] = np.frombuffer(data, np.int8), weight
+    return codes, scale
+
+
+def _fact_sources(view: ReadView) -> dict[str, list[SourceKey]]:
+    """For the id of each fact in sight, the messages that stated it."""
+    return {row.fact.id: [(e.home, e.conversation, e.seq) for e in row.fact.evidence] for row in view.facts()}
+
+
+def read_matches(view: ReadView, partitions: Sequence[Partition], index: Index, query: Query) -> list[Match]:
+    """Each distinct word of the question with the documents of *index* that hold it."""
+    words = Counter(query.terms)
+    held: dict[str, Postings] = {}
+    missing = []
+    for term in sorted({term for alternatives in words for term in alternatives}):
+        known = index.words.get(term)
+        if known is None:
+            missing.append(term)
+        else:
+            held[term] = known
+    if missing:
+        for term, found in _postings(view, partitions, index, missing).items():
+            held[term] = found
+            index.words.put(term, found)
+    return [_match(asked, [held[term] for term in word], len(index)) for word, asked in words.items()]
+
+
+def _postings(
+    view: ReadView, partitions: Sequence[Partition], index: Index, terms: Sequence[str]
+) -> dict[str, Postings]:
+    found: dict[str, list[Postings]] = {term: [] for term in terms}
+    for partition in partitions:
+        rows = view.postings(partition, terms)
+        if not rows:
+            continue
+        names, docs, counts = zip(*rows, strict=True)
+        places, here = index.find(np.array(docs, np.int64))
+        times = np.array(counts, np.float64)
+        start = 0
+        for term, size in Counter(names).items():  # rows come by term, so each is one run
+            run, kept = slice(start, start + size), here[start : start + size]
+            found[term].append((places[run][kept], times[run][kept]))
+            start += size
+    return {term: _ascending(runs) for term, runs in found.items()}
+
+
+def _ascending(runs: Sequence[Postings]) -> Postings:
+    """One word's documents in all partitions, by place."""
+    if not runs:
+        return np.zeros(0, np.int64), np.zeros(0)
+    places = np.concatenate([places for places, _ in runs])
+    times = np.concatenate([times for _, times in runs])
+    if len(places) > 1 and (places[1:] < places[:-1]).any():
+        order = np.argsort(places, kind="stable")
+        return places[order], times[order]
+    return places, times
+
+
+def _match(asked: int, found: Sequence[Postings], size: int) -> Match:
+    """One word from the documents of its alternatives; where two meet in a document the larger count is taken."""
+    found = [pair for pair in found if len(pair[0])]
+    if not found:
+        return Match(asked, np.zeros(0, np.int64), np.zeros(0))
+    if len(found) == 1:
+        return Match(asked, *found[0])
+    counts = np.zeros(size)
+    for places, times in found:
+        counts[places] = np.maximum(counts[places], times)
+    at = np.flatnonzero(counts)
+    return Match(asked, at, counts[at])

@@ -16,9 +16,9 @@ from ..clock import from_ms, to_ms
 from ..scope import SELF
 from ..store.protocol import FactRow, WriteView
 from ..types import Evidence, Fact
-from .agree import all_words
-from .facts import MERGED, NEVER_HELD, UNMERGED
-from .indexing import into_index, leave_index
+from .archive import into_index, leave_index
+from .compare import all_words
+from .decide import MERGED, NEVER_HELD, UNMERGED
 from .merging import sources_of, support, take_apart, whole_of
 from .registry import same
 

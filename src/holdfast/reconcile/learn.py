@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from ..clock import from_ms, to_ms
 from ..embed.quantize import dequantize
-from ..store.protocol import Derivation, FactRow, Partition, WriteView
-from ..types import Candidate, FactChange
-from .facts import MERGED, Claim, Decision, believed_again, decide
-from .indexing import into_index, leave_index
-from .merging import take_apart
+from ..scope import SELF
+from ..store.protocol import Derivation, FactRow, Partition, ReadView, Side, WriteView
+from ..types import Candidate, FactChange, FactKind
+from .archive import into_index, leave_index
+from .decide import (
+    MERGED,
+    NEVER_HELD,
+    REBUILT,
+    Believed,
+    Claim,
+    Decision,
+    Means,
+    Meeting,
+    Near,
+    Sentence,
+    believed_again,
+    decide,
+    ends_it,
+    meet,
+    settle,
+    states,
+)
+from .erase import hand_over, lose_endings, reinstate
+from .merging import sources_of, take_apart
 from .registry import Registry
-from .statements import Believed, Means, Meeting, Near, Sentence, meet, settle
 
 WORDS_ALONE = Means()
 
@@ -134,3 +153,189 @@ def _edge(fact_id: str, claim: Claim, kind: str = "fact") -> Derivation:
     """What the message did: stated the fact, or (``end``) ended it."""
     said = claim.evidence
     return Derivation(kind, fact_id, "message", said.home, said.conversation, said.seq, said.seq)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """
+    What was read in messages ``first`` to ``last`` of the view's conversation, by ``source``.
+
+    ``begin`` is the first message of the whole rebuild: a fact that rests on words before that stays.
+    ``kinds`` are the kinds of facts that this reading is about.
+    """
+
+    first: int
+    last: int
+    begin: int
+    kinds: tuple[FactKind, ...]
+    source: str
+    claims: Sequence[Claim]
+    refused: Sequence[tuple[Candidate, str]]
+    means: Means = WORDS_ALONE
+
+
+def resting(view: ReadView, first: int, last: int, kinds: Sequence[FactKind]) -> list[FactRow]:
+    """The facts of these kinds that rest on a range of the view's conversation, live and past, by id."""
+    everybody = view.at(None, None)
+    found = [everybody.fact(child) for kind, child in view.resting_on(first, last) if kind == "fact"]
+    return [row for row in found if row is not None and row.fact.kind in kinds]
+
+
+def swap(
+    view: WriteView, found: Found, kept: set[str], registry: Registry, *, new_id: Callable[[], str], now_ms: int
+) -> tuple[Side, Side, list[FactChange]]:
+    """
+    Let *found* take the place of what was read in its range before.
+
+    Args:
+        view: the conversation, in one transaction.
+        found: the new reading.
+        kept: ids of facts that this rebuild found again in earlier ranges; those found here are added.
+        registry: how addresses join.
+        new_id: makes an id for a new fact.
+        now_ms: when this is learned.
+
+    Returns:
+        What stood there, what stands there now, and what changed.
+    """
+    everybody, before = view.at(None, None), resting(view, found.first, found.last, found.kinds)
+    denied = [row for row in before if row.fact.ended_because == "never_true"]
+    claims = [claim for claim in found.claims if not any(_denied(row, claim) for row in denied)]
+    again = [row for row in before if any(states(row, claim) for claim in claims)]
+    kept.update(row.fact.id for row in again)
+    doomed = [row for row in before if row.fact.id not in kept and _may_go(view, row, found)]
+    ends = _ends(view, found.first, found.last) if "attribute" in found.kinds else ()
+    lose_endings(view, range(found.first, found.last + 1), now_ms, keep=_found_again(everybody, ends, claims))
+    for row in doomed:
+        withdraw(everybody, row.fact.id, now_ms)
+    for row in sorted(again, key=lambda row: row.fact.valid_from):
+        if row.fact.ended_because == REBUILT:
+            reinstate(everybody, row, now_ms)
+    sources = tuple((row.fact.id, row.fact.source) for row in again if row.fact.source != found.source)
+    _sign(everybody, [(fact_id, found.source) for fact_id, _ in sources])
+    if "attribute" in found.kinds:
+        view.remove_rejected(found.first, found.last)
+    claims = [claim for claim in claims if not (claim.candidate.op == "retract" and _ended(view, claim, now_ms))]
+    changes = learn(view, claims, found.refused, registry, new_id=new_id, now_ms=now_ms, means=found.means)
+    known = {row.fact.id for row in before if row.fact.ended_because != REBUILT}
+    now = [row for row in resting(view, found.first, found.last, found.kinds) if row.fact.ended_because != REBUILT]
+    was = Side(tuple(row.fact.id for row in doomed), sources, ends)
+    became = Side(
+        tuple(row.fact.id for row in now if row.fact.id not in known),
+        tuple((fact_id, found.source) for fact_id, _ in sources),
+        _ends(view, found.first, found.last) if "attribute" in found.kinds else (),
+    )
+    return was, became, changes
+
+
+def swap_back(view: WriteView, first: int, last: int, leaves: Side, comes: Side, now_ms: int) -> None:
+    """Take *leaves*, which stands in a range of the view's conversation, away again, and put back what *comes*."""
+    everybody = view.at(None, None)
+    if leaves.ends or comes.ends:
+        lose_endings(view, range(first, last + 1), now_ms, keep=comes.ends)
+    for fact_id in leaves.ids:
+        row = everybody.fact(fact_id)
+        if row is not None and row.fact.ended_because not in NEVER_HELD and _here(view, row, first, last):
+            withdraw(everybody, fact_id, now_ms)
+    rows = [row for row in map(everybody.fact, comes.ids) if row is not None and row.fact.ended_because == REBUILT]
+    for row in sorted(rows, key=lambda row: row.fact.valid_from):
+        reinstate(everybody, row, now_ms)
+    _sign(everybody, comes.sources)
+    for fact_id, seq in comes.ends:
+        _end(view, fact_id, seq, now_ms)
+
+
+def withdraw(view: WriteView, fact_id: str, now_ms: int) -> None:
+    """The fact held at no time, as a later reading did not find it; what it had replaced takes over its end."""
+    row = view.fact(fact_id)
+    if row is None:
+        return
+    older = view.replaced_by(row.fact.subject, fact_id)
+    fact = replace(row.fact, valid_to=row.fact.valid_from, ended_because=REBUILT, superseded_by=None)
+    leave_index(view, row)
+    view.update_fact(replace(row, fact=fact, ended_at=now_ms, doc=0))
+    hand_over(view, row, older, now_ms, revive=True)
+
+
+def _denied(row: FactRow, claim: Claim) -> bool:
+    """Whether the claim repeats, from the same message, what a user said was never true."""
+    said = claim.evidence
+    here = any((e.home, e.conversation, e.seq) == (said.home, said.conversation, said.seq) for e in row.fact.evidence)
+    return here and states(row, claim)
+
+
+def _may_go(view: WriteView, row: FactRow, found: Found) -> bool:
+    """Whether a fact that was not found again ends; what was merged, and what it was merged into, stays as it is."""
+    if row.fact.ended_because in NEVER_HELD or sources_of(view, row):
+        return False
+    return _here(view, row, found.begin, found.last)
+
+
+def _here(view: ReadView, row: FactRow, first: int, last: int) -> bool:
+    """Whether a fact rests on this range of the view's conversation alone."""
+    home, name = view.scope.subject or SELF, view.scope.conversation
+    return all((e.home, e.conversation) == (home, name) and first <= e.seq <= last for e in row.fact.evidence)
+
+
+def _ends(view: ReadView, first: int, last: int) -> tuple[tuple[str, int], ...]:
+    """The facts that messages of a range ended, with the message."""
+    here = [edge for edge in view.endings() if edge.conversation == view.scope.conversation]
+    return tuple((edge.child, edge.start_seq) for edge in here if first <= edge.start_seq <= last)
+
+
+def _found_again(
+    everybody: ReadView, ends: Sequence[tuple[str, int]], claims: Sequence[Claim]
+) -> list[tuple[str, int]]:
+    """The retractions that the new reading finds in the same message."""
+    kept = []
+    for fact_id, seq in ends:
+        row = everybody.fact(fact_id)
+        said = [claim for claim in claims if claim.candidate.op == "retract" and claim.evidence.seq == seq]
+        if row is not None and any(ends_it(claim, row) for claim in said):
+            kept.append((fact_id, seq))
+    return kept
+
+
+def _ended(view: WriteView, claim: Claim, now_ms: int) -> bool:
+    """
+    Whether a retraction has done its work already, or does it here: in history, where a later word holds the address.
+    """
+    said = claim.evidence
+    subject, category = claim.candidate.subject, claim.candidate.category
+    rows = [row for row in view.history_in(subject, category) if ends_it(claim, row)]
+    if any(row.fact.live for row in rows):
+        return False
+    done = (view.scope.conversation, said.seq)
+    ended = {edge.child for edge in view.endings() if (edge.conversation, edge.start_seq) == done}
+    if any(row.fact.id in ended for row in rows):
+        return True
+    everybody, past = view.at(None, None), []
+    for row in rows:
+        then = everybody.fact(row.fact.superseded_by) if row.fact.superseded_by else None
+        first = then.fact.evidence[0] if then is not None else said
+        if (to_ms(first.at) if first.at else 0, first.seq) > (claim.said_at_ms, said.seq):
+            past.append(row)
+    for row in past:
+        _end(view, row.fact.id, said.seq, now_ms)
+    return bool(past)
+
+
+def _sign(view: WriteView, sources: Sequence[tuple[str, str]]) -> None:
+    for fact_id, source in sources:
+        row = view.fact(fact_id)
+        if row is not None and row.fact.source != source:
+            view.update_fact(replace(row, fact=replace(row.fact, source=source)))
+
+
+def _end(view: WriteView, fact_id: str, seq: int, now_ms: int) -> None:
+    """Retract a fact again, as message *seq* of the view's conversation had done."""
+    everybody, home, name = view.at(None, None), view.scope.subject or SELF, view.scope.conversation or ""
+    row, said = everybody.fact(fact_id), view.messages(start_seq=seq, end_seq=seq)
+    if row is None or not said or (not row.fact.live and row.fact.ended_because != "replaced"):
+        return
+    at_ms = to_ms(said[0].at) if said[0].at else now_ms
+    leave_index(everybody, row)
+    until = max(from_ms(at_ms), row.fact.valid_from)
+    fact = replace(row.fact, valid_to=until, ended_because="retracted", superseded_by=None)
+    everybody.update_fact(replace(row, fact=fact, ended_at=now_ms, doc=0))
+    view.add_derivations([Derivation("end", fact_id, "message", home, name, seq, seq)])

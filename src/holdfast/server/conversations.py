@@ -9,8 +9,8 @@ from fastapi import Path, Query, Request
 from starlette.responses import Response
 
 from .. import strategies
+from ..context.layered import Strategy
 from ..context.result import Context
-from ..context.strategies import Strategy
 from ..errors import BadInput, NotFound
 from ..reports import ConversationState, ErasureReceipt, Receipt
 from ..types import Fact, Hit, Message, Summary

@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 from ...context.assemble import LAYERED
 from ...context.budget import Meter
+from ...context.layered import Layout
 from ...context.material import Material
 from ...context.result import Context
-from ...context.strategies import Layout
 from ...conversation import Conversation
 from ...ingest.redact import told
 from ...integrations.callable import INCOMPLETE

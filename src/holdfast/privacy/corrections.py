@@ -21,16 +21,15 @@ from ..ingest.consent import unwanted
 from ..ingest.prepare import prepare
 from ..ingest.redact import MASK, masked
 from ..jobs.facts import DISCARDED, ReadFacts
-from ..reconcile.archive import order_upkeep
+from ..reconcile.archive import into_index, leave_index, order_upkeep
+from ..reconcile.decide import ARCHIVED, MERGED, UNMERGED, Claim
 from ..reconcile.erase import hand_over, reopen
-from ..reconcile.facts import ARCHIVED, MERGED, UNMERGED, Claim
-from ..reconcile.indexing import into_index, leave_index
 from ..reconcile.learn import learn
 from ..reconcile.merging import take_apart, whole_of
 from ..scope import SELF, Scope
 from ..store.protocol import Derivation, FactRow, ReadView, Store, WriteView
 from ..types import BY_HAND_CONVERSATION, BY_HAND_SOURCE, Candidate, Evidence, Fact, FactChange, Message
-from .choices import state_of
+from .consent import state_of
 
 UNWANTED = "never-remember: the user asked never to remember this"
 

@@ -9,8 +9,11 @@ Times are milliseconds since 1970 UTC, as in the store.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from dataclasses import MISSING, asdict, dataclass, fields, replace
+from datetime import datetime
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from ..clock import from_ms, to_ms
 from ..config import Config
@@ -20,7 +23,7 @@ from ..ingest.append import document
 from ..ingest.prepare import indexed
 from ..jobs.kit import Reads
 from ..jobs.summaries import into_index as summary_into_index
-from ..reconcile.indexing import into_index as fact_into_index
+from ..reconcile.archive import into_index as fact_into_index
 from ..scope import Scope, checked_name
 from ..store import open_store
 from ..store.protocol import (
@@ -39,9 +42,8 @@ from ..store.protocol import (
 )
 from ..store.values import PromptRow, UsageRow
 from ..types import Candidate, Evidence, Fact, Message, Summary
-from .choices import Choices
-from .erasing import ERASED
-from .fitting import Data, listed, made, text, whole, whole_ms
+from .consent import Choices
+from .erasure import ERASED
 
 FORMAT, VERSION = "holdfast-user", 1
 
@@ -90,11 +92,11 @@ class Portable:
             raise BadInput("this is not the export of a user", hint="pass what export() returned")
         if data.get("version") != VERSION:
             raise BadInput(f"this export has version {data.get('version')!r}; this library reads {VERSION}")
-        whole = scope.about(None)
-        reads = self.choices.reads(whole)
+        user = scope.about(None)
+        reads = self.choices.reads(user)
         trial = open_store(":memory:", self.config)
         try:
-            trial.write(whole, lambda view: self._import(view, data, reads))
+            trial.write(user, lambda view: self._import(view, data, reads))
             broken = trial.check()
         except (Conflict, BadInput) as error:
             raise BadInput(f"this export cannot be used: {error.message}") from error
@@ -104,16 +106,16 @@ class Portable:
             trial.close()
         if broken:
             raise BadInput(f"this export breaks the rule {broken[0].rule}", hint="export the user again")
-        self.store.write(whole, lambda view: self._import(view, data, reads))
+        self.store.write(user, lambda view: self._import(view, data, reads))
 
     def _import(self, view: WriteView, data: Data, reads: Reads) -> None:
         if view.user() != UserRow() or view.consent():
             raise Conflict("something is held about this user already", hint="erase() first, or choose another user")
         now_ms = self.now_ms()
         view.save_user(UserRow(epoch=now_ms), now_ms)
-        for item in listed(data, "conversations"):
+        for item in object_list(data, "conversations"):
             self._take_conversation(view, item, now_ms)
-        for item in listed(data, "facts"):
+        for item in object_list(data, "facts"):
             row = _fact_row(item)
             if row.fact.live:
                 row = fact_into_index(view, row, now_ms)
@@ -122,24 +124,25 @@ class Portable:
                 Derivation("fact", row.fact.id, "message", e.home, e.conversation, e.seq, e.seq)
                 for e in row.fact.evidence
             )
-        view.add_derivations(made(Derivation, edge) for edge in listed(data, "endings"))
-        for item in listed(data, "consent"):
-            view.save_consent(made(ConsentRow, item))
-        for item in listed(data, "never"):
-            view.set_topic(text(item, "subject"), text(item, "topic"), never=True, now_ms=now_ms)
+        view.add_derivations(build_value(Derivation, edge) for edge in object_list(data, "endings"))
+        for item in object_list(data, "consent"):
+            view.save_consent(build_value(ConsentRow, item))
+        for item in object_list(data, "never"):
+            view.set_topic(text_field(item, "subject"), text_field(item, "topic"), never=True, now_ms=now_ms)
         for item in _may_be_listed(data, "prompts"):
-            view.add_prompt(made(PromptRow, item))
+            view.add_prompt(build_value(PromptRow, item))
         for item in _may_be_listed(data, "usage"):
-            view.add_usage(made(UsageRow, item))
+            view.add_usage(build_value(UsageRow, item))
         self.choices.take_up(view, reads, now_ms)
 
     def _take_conversation(self, view: WriteView, item: Data, now_ms: int) -> None:
-        row = made(ConversationRow, item)
+        row = build_value(ConversationRow, item)
         here = view.at(checked_name("subject", row.subject), checked_name("conversation id", row.conversation))
         here.save_conversation(row)
         user = view.user()
         stored = [
-            _message_row(one, row.conversation, user.next_doc + i) for i, one in enumerate(listed(item, "messages"))
+            _message_row(one, row.conversation, user.next_doc + i)
+            for i, one in enumerate(object_list(item, "messages"))
         ]
         ready = [
             (m, indexed(m.message, from_ms(now_ms), self.config.language, self.config.detectors))
@@ -155,26 +158,30 @@ class Portable:
             for (_, one), doc in zip(ready, docs, strict=True)
             for term, count in one.terms.items()
         )
-        for key in listed(item, "keys"):
+        for key in object_list(item, "keys"):
             here.add_idempotency(
-                text(key, "key"), text(key, "digest"), whole(key, "first_seq"), whole(key, "last_seq"), now_ms
+                text_field(key, "key"),
+                text_field(key, "digest"),
+                whole_number(key, "first_seq"),
+                whole_number(key, "last_seq"),
+                now_ms,
             )
-        for one in listed(item, "refused"):
-            here.add_rejected(made(Candidate, one["claim"]), text(one, "reason"), whole_ms(one["at"]))
+        for one in object_list(item, "refused"):
+            here.add_rejected(build_value(Candidate, one["claim"]), text_field(one, "reason"), time_ms(one["at"]))
         for one in item.get("episodes", ()):
-            here.add_episodes(made(EpisodesRow, one), now_ms)
-        for one in listed(item, "readings"):
-            here.add_reading(text(one, "model"), whole(one, "start_seq"), whole(one, "end_seq"))
-        for one in listed(item, "rebuilds"):
-            here.add_rebuilt(made(RebuiltRow, one, was=_side(one["was"]), became=_side(one["became"])))
+            here.add_episodes(build_value(EpisodesRow, one), now_ms)
+        for one in object_list(item, "readings"):
+            here.add_reading(text_field(one, "model"), whole_number(one, "start_seq"), whole_number(one, "end_seq"))
+        for one in object_list(item, "rebuilds"):
+            here.add_rebuilt(build_value(RebuiltRow, one, was=_side(one["was"]), became=_side(one["became"])))
         said = {m.message.seq: m.message.at for m in stored}
-        for one in sorted(listed(item, "summaries"), key=lambda one: int(one["level"])):
+        for one in sorted(object_list(item, "summaries"), key=lambda one: int(one["level"])):
             self._take_summary(here, row, one, said, now_ms)
 
     def _take_summary(
         self, view: WriteView, row: ConversationRow, item: Data, said: Mapping[int, Any], now_ms: int
     ) -> None:
-        summary, live = made(Summary, item, conversation=row.conversation), bool(item["live"])
+        summary, live = build_value(Summary, item, conversation=row.conversation), bool(item["live"])
         at = said.get(summary.end_seq)
         doc = summary_into_index(view, summary, row.subject, to_ms(at) if at else now_ms, now_ms) if live else 0
         covered = range(summary.start_seq, summary.end_seq + 1) if live and summary.level == 1 else ()
@@ -213,9 +220,9 @@ def _listed_side(side: Side) -> dict[str, Any]:
 
 
 def _side(item: Data) -> Side:
-    sources = tuple((text(one, "fact"), text(one, "source")) for one in listed(item, "sources"))
-    ends = tuple((text(one, "fact"), whole(one, "seq")) for one in listed(item, "ends"))
-    return made(Side, item, sources=sources, ends=ends)
+    sources = tuple((text_field(one, "fact"), text_field(one, "source")) for one in object_list(item, "sources"))
+    ends = tuple((text_field(one, "fact"), whole_number(one, "seq")) for one in object_list(item, "ends"))
+    return build_value(Side, item, sources=sources, ends=ends)
 
 
 def _lists(summary: Summary) -> dict[str, list[str]]:
@@ -229,10 +236,10 @@ def _message(row: MessageRow) -> dict[str, Any]:
 
 
 def _message_row(item: Data, conversation: str, doc: int) -> MessageRow:
-    message = made(Message, item, at=from_ms(whole_ms(item.get("at"))), conversation=conversation)
+    message = build_value(Message, item, at=from_ms(time_ms(item.get("at"))), conversation=conversation)
     if deeper(message.meta, MAX_META_DEPTH):
         raise BadInput(f"message {message.seq}: meta is nested more than {MAX_META_DEPTH} deep")
-    return made(MessageRow, item, message=replace(message, meta=dict(message.meta)), doc=doc)
+    return build_value(MessageRow, item, message=replace(message, meta=dict(message.meta)), doc=doc)
 
 
 _TIMES = ("valid_from", "valid_to", "recorded_at", "last_used_at")
@@ -247,12 +254,103 @@ def _fact(row: FactRow) -> dict[str, Any]:
 
 
 def _fact_row(item: Data) -> FactRow:
-    evidence = tuple(made(Evidence, e) for e in listed(item, "evidence"))
+    evidence = tuple(build_value(Evidence, e) for e in object_list(item, "evidence"))
     if not evidence:
         raise BadInput("a fact must have evidence")
-    return made(FactRow, item, fact=made(Fact, item, evidence=evidence), doc=0)
+    return build_value(FactRow, item, fact=build_value(Fact, item, evidence=evidence), doc=0)
 
 
 def _may_be_listed(data: Data, name: str) -> Sequence[Any]:
-    """As `listed`; nothing in an export that was made before there was such a thing."""
-    return listed(data, name) if name in data else ()
+    """As `object_list`; nothing in an export that was made before there was such a thing."""
+    return object_list(data, name) if name in data else ()
+
+
+LONG_AGO_MS, FAR_MS = -62_135_596_800_000, 253_402_300_799_999  # years 1 and 9999
+
+T = TypeVar("T")
+Data = Mapping[str, Any]
+
+
+def build_value(kind: Callable[..., T], item: Data, **given: Any) -> T:
+    """
+    A value of the frozen class *kind*; what else stands in *item* is passed over, *given* goes first.
+
+    A field that has a default may be missing, so that exports of earlier versions are read.  Lists become tuples, and milliseconds become times where the class wants those.
+
+    Raises:
+        BadInput: a field is missing, or holds what does not belong there.
+    """
+    values = dict(given)
+    hints = _hints(kind)
+    for field in fields(kind):  # type: ignore[arg-type]
+        if field.name in given:
+            continue
+        if field.name not in item and (field.default, field.default_factory) != (MISSING, MISSING):
+            continue
+        if field.name not in item:
+            raise BadInput(f"{kind.__name__}.{field.name} is missing")
+        value = _taken(hints[field.name], item[field.name])
+        if not _fits(hints[field.name], value) or (field.name == "id" and not value):
+            raise BadInput(f"{kind.__name__}.{field.name} does not fit")
+        values[field.name] = value
+    return kind(**values)
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _taken(hint: Any, value: Any) -> Any:
+    if isinstance(value, list) and get_origin(hint) is tuple:
+        return tuple(value)
+    if value is not None and (hint is datetime or datetime in get_args(hint)):
+        return from_ms(time_ms(value))
+    return value
+
+
+def _fits(hint: Any, value: Any) -> bool:
+    origin, inside = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_fits(one, value) for one in inside)
+    if origin is Literal:
+        return isinstance(value, str) and value in inside
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_fits(inside[0], one) for one in value)
+    if origin is not None:
+        return isinstance(value, origin)
+    if hint in (int, float):
+        number = int if hint is int else (int, float)
+        return isinstance(value, number) and not isinstance(value, bool) and abs(value) < 2**63
+    return isinstance(value, NoneType if hint is None else hint)
+
+
+def object_list(item: Data, name: str) -> Sequence[Any]:
+    """The list of objects that stands under *name*."""
+    found = item.get(name)
+    if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
+        raise BadInput(f"{name} must be a list of objects")
+    return found
+
+
+def text_field(item: Data, name: str) -> str:
+    """The text that stands under *name*."""
+    found = item.get(name)
+    if not isinstance(found, str):
+        raise BadInput(f"{name} must be text")
+    return found
+
+
+def whole_number(item: Data, name: str) -> int:
+    """The whole number that stands under *name*."""
+    found = item.get(name)
+    if not _fits(int, found):
+        raise BadInput(f"{name} must be a whole number")
+    return int(item[name])
+
+
+def time_ms(value: object) -> int:
+    """A time in milliseconds since 1970 UTC, from the year 1 to the year 9999."""
+    if isinstance(value, bool) or not isinstance(value, int) or not LONG_AGO_MS <= value <= FAR_MS:
+        raise BadInput("a time must be whole milliseconds since 1970")
+    return value
