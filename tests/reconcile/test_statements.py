@@ -12,8 +12,8 @@ import pytest
 from holdfast import Config, Memory
 from holdfast.clock import to_ms
 from holdfast.jobs.facts import addresses
-from holdfast.reconcile.decide import Claim, Means, near
-from holdfast.reconcile.learn import learn
+from holdfast.reconcile.decide import Claim
+from holdfast.reconcile.learn import Means, learn, near
 from holdfast.reconcile.registry import registry
 from holdfast.scope import Scope
 from holdfast.store import open_store

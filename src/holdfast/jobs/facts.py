@@ -15,8 +15,8 @@ from ..embed.protocol import Embedder
 from ..ingest.consent import unwanted
 from ..ingest.redact import MASK, masked_message
 from ..reconcile.archive import order_upkeep
-from ..reconcile.decide import Address, Claim, Means, near
-from ..reconcile.learn import learn
+from ..reconcile.decide import Address, Claim
+from ..reconcile.learn import Means, learn, near
 from ..reconcile.registry import Registry
 from ..reports import DigestReport
 from ..scope import SELF, Scope

@@ -20,8 +20,8 @@ from ..digest.prompt_lines import MOST_BEFORE, known_lines, message_lines
 from ..ingest.consent import unwanted
 from ..ingest.redact import masked_message
 from ..reconcile.archive import order_upkeep
-from ..reconcile.decide import Claim, Means
-from ..reconcile.learn import WORDS_ALONE, learn
+from ..reconcile.decide import Claim
+from ..reconcile.learn import WORDS_ALONE, Means, learn
 from ..reconcile.registry import same
 from ..scope import SELF, Scope
 from ..store.protocol import ConversationRow, FactRow, ReadView, WriteView

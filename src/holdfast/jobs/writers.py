@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..digest.summarize import SOURCE, SummaryDraft, summarize_chunk, summarize_level
-from ..reconcile.decide import Claim, Means
-from ..reconcile.learn import WORDS_ALONE
+from ..reconcile.decide import Claim
+from ..reconcile.learn import WORDS_ALONE, Means
 from ..scope import Scope
 from ..store.values import EpisodesRow
 from ..types import Candidate, Message, Summary

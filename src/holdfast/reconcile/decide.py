@@ -14,11 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..clock import from_ms, to_ms
-from ..embed.protocol import Embedder, Thresholds
 from ..store.protocol import FactRow
 from ..text.terms import terms
 from ..types import Candidate, Evidence, Fact, FactChange
@@ -311,6 +307,7 @@ class Sentence(NamedTuple):
 
 
 Believed = Sequence[Sentence]
+NEVER_NEAR = 2.0  # a cosine that no two sentences have
 
 # "I switched from A to B" ends "I use A"; moving house does not end "I love Lisbon".
 _SWITCH = re.compile(
@@ -330,32 +327,6 @@ _ENDED = re.compile(r"\b(?:stopped|quit|gave up|no longer|any ?more|any longer)\
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
-    """Vectors of new sentences by their text, and the thresholds of the embedder that made them."""
-
-    embedder: str
-    thresholds: Thresholds
-    vectors: Mapping[str, NDArray[np.float32]]
-
-
-def near(embedder: Embedder | None, texts: Sequence[str], merge: float | None = None) -> Near | None:
-    """Embed new sentences, outside any transaction; ``None`` without an embedder, or for no sentence."""
-    if embedder is None or not texts:
-        return None
-    rows = embedder.embed(list(texts))
-    limits = embedder.thresholds if merge is None else replace(embedder.thresholds, merge=merge)
-    return Near(embedder.id, limits, dict(zip(texts, rows, strict=True)))
-
-
-@dataclass(frozen=True, slots=True)
-class Means:
-    """What helps to compare sentences beside their words; each part may be missing."""
-
-    near: Near | None = None
-    addresses: Addresses | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Meeting:
     """
     What a new sentence is to those that are believed: ``again`` says one of them, ``ends`` others.
@@ -368,14 +339,21 @@ class Meeting:
     parted: tuple[FactRow, ...] = ()
 
 
-def meet(claim: Claim, believed: Believed, cosines: Mapping[str, float], means: Means = Means()) -> Meeting:
+def meet(
+    claim: Claim,
+    believed: Believed,
+    cosines: Mapping[str, float],
+    merge: float = NEVER_NEAR,
+    addresses: Addresses | None = None,
+) -> Meeting:
     """
     What the sentence of *claim* is to the *believed* ones about the same subject.
 
-    *cosines* are those of the sentence with believed ones, by fact id, where an embedder is there.  What
+    *cosines* are those of the sentence with believed ones, by fact id, where an embedder is there; from *merge*
+    on two sentences may be one.  *addresses* reads the single-valued addresses of a sentence.  What
     was said in a conversation about no subject in particular and what was not are never one row.
     """
-    text, merge = claim.candidate.text, means.near.thresholds.merge if means.near else 2.0
+    text = claim.candidate.text
     alike = [one for one in believed if one.stands.unscoped == claim.unscoped]
     again = [one.stands for one in alike if same_words(text, one.text)]
     if not again:
@@ -385,12 +363,12 @@ def meet(claim: Claim, believed: Believed, cosines: Mapping[str, float], means: 
         return Meeting(again=max(again, key=lambda row: (cosines.get(row.fact.id, 0.0), row.stated_at, row.fact.id)))
     if claim.candidate.lifetime == "event":
         return Meeting()
-    here = means.addresses(text) if means.addresses else {}
+    here = addresses(text) if addresses else {}
     wholes = {one.stands.fact.id for one in believed if one.merged}
     verdicts: dict[str, list[tuple[Sentence, bool]]] = {}
     for one in believed:
         if one.merged or one.stands.fact.id not in wholes:  # a merged memory is judged by its sentences
-            verdict = (one, _ends(text, one, here, means.addresses))
+            verdict = (one, _ends(text, one, here, addresses))
             verdicts.setdefault(one.stands.fact.id, []).append(verdict)
     hit = [each for each in verdicts.values() if any(ended for _, ended in each)]
     return Meeting(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..clock import from_ms, to_ms
+from ..embed.protocol import Embedder, Thresholds
 from ..embed.quantize import dequantize
 from ..scope import SELF
 from ..store.protocol import Derivation, FactRow, Partition, ReadView, Side, WriteView
@@ -14,13 +18,13 @@ from .archive import into_index, leave_index
 from .decide import (
     MERGED,
     NEVER_HELD,
+    NEVER_NEAR,
     REBUILT,
+    Addresses,
     Believed,
     Claim,
     Decision,
-    Means,
     Meeting,
-    Near,
     Sentence,
     believed_again,
     decide,
@@ -32,6 +36,33 @@ from .decide import (
 from .erase import hand_over, lose_endings, reinstate
 from .merging import sources_of, take_apart
 from .registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """Vectors of new sentences by their text, and the thresholds of the embedder that made them."""
+
+    embedder: str
+    thresholds: Thresholds
+    vectors: Mapping[str, NDArray[np.float32]]
+
+
+def near(embedder: Embedder | None, texts: Sequence[str], merge: float | None = None) -> Near | None:
+    """Embed new sentences, outside any transaction; ``None`` without an embedder, or for no sentence."""
+    if embedder is None or not texts:
+        return None
+    rows = embedder.embed(list(texts))
+    limits = embedder.thresholds if merge is None else replace(embedder.thresholds, merge=merge)
+    return Near(embedder.id, limits, dict(zip(texts, rows, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What helps to compare sentences beside their words; each part may be missing."""
+
+    near: Near | None = None
+    addresses: Addresses | None = None
+
 
 WORDS_ALONE = Means()
 
@@ -120,7 +151,13 @@ def _meet(view: WriteView, claim: Claim, means: Means, now_ms: int) -> tuple[Bel
     """What the sentences are to the claim; a memory of which it contradicts a part is taken apart first."""
     while True:
         believed = _believed(view, claim.candidate.subject)
-        meeting = meet(claim, believed, _cosines(view, claim, believed, means.near), means)
+        meeting = meet(
+            claim,
+            believed,
+            _cosines(view, claim, believed, means.near),
+            merge=means.near.thresholds.merge if means.near else NEVER_NEAR,
+            addresses=means.addresses,
+        )
         if not meeting.parted:
             return believed, meeting
         for whole in meeting.parted:
