@@ -3,7 +3,7 @@ What a memory believes whose model reads honestly: the belief benchmark without 
 
     python benchmarks/honest_beliefs.py [--exchanges 300] [--seeds 3]
 
-Rates as in ``holdfast.bench.believing``, over all looks (one every ten messages of the user) and at the end.
+Rates as in ``holdfast.bench.beliefs``, over all looks (one every ten messages of the user) and at the end.
 """
 
 from __future__ import annotations
@@ -12,23 +12,21 @@ import argparse
 import statistics
 
 from holdfast import Memory
-from holdfast.bench.beliefs import HALVES, Half, story
-from holdfast.bench.believing import RATES, Beliefs, believe
-from holdfast.bench.honest import HonestModel
-from holdfast.bench.stories import Turn
+from holdfast.bench.beliefs import RATES, BeliefScores, HonestModel, run_story
+from holdfast.bench.stories import HALVES, Half, StoryTurn, write_story
 from holdfast.testing.clock import FakeClock
 
 
-def run(half: Half, seed: int, exchanges: int, *, honest: bool) -> tuple[Beliefs, int]:
+def run(half: Half, seed: int, exchanges: int, *, honest: bool) -> tuple[BeliefScores, int]:
     """The scores of one story, and how often the model was asked."""
-    told = story(exchanges=exchanges, seed=seed, half=half)
-    clock, model = FakeClock(told.turns[0].at), HonestModel(told)
+    story = write_story(exchanges=exchanges, seed=seed, half=half)
+    clock, model = FakeClock(story.turns[0].at), HonestModel(story)
 
-    def set_clock(turn: Turn) -> None:
+    def set_clock(turn: StoryTurn) -> None:
         clock.advance(seconds=(turn.at - clock()).total_seconds())
 
     with Memory(embedder=None, llm=model if honest else None, clock=clock) as memory:
-        return believe(told, memory, set_clock=set_clock), model.calls
+        return run_story(story, memory, set_clock=set_clock), model.calls
 
 
 def main() -> None:

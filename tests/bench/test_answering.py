@@ -12,17 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.bench.answering import ARMS, TRIES, Answering
-from holdfast.bench.asking import Asking, about, limited
-from holdfast.bench.loading import load
-from holdfast.bench.state import State
-from holdfast.bench.verdicts import BY_TYPE, SOUND, answer_table, verdicts
+from holdfast.bench.answers import ARMS, BY_TYPE, SOUND, TRIES, AnswerRun, build_answer_report, format_answer_table
+from holdfast.bench.datasets import load_benchmark
+from holdfast.bench.retrieval import RetrievalRun, RunState, describe_run, limit_questions
 from holdfast.cli import main
 from holdfast.llm.protocol import ModelError
 from holdfast.testing.model import ModelServer, ScriptedModel, ServerAnswer
 from holdfast.text.render import parse, parse_blocks
 
-TINY = load("tiny", [])
+TINY = load_benchmark("tiny", [])
 GOLD = {q.question: q for s in TINY.samples for q in s.questions}
 
 
@@ -44,10 +42,10 @@ def honest(request):
 
 def run(folder: Path, model, *, benchmark=TINY, **options):
     """Everything found and answered; the state stays in *folder*."""
-    state = State(folder, about(benchmark, None))
-    with Asking(benchmark, state, embedder=None) as asking:
+    state = RunState(folder, describe_run(benchmark, None))
+    with RetrievalRun(benchmark, state, embedder=None) as asking:
         asking.fill()
-        answering = Answering(asking, state, model, wait=lambda _: None, **options)
+        answering = AnswerRun(asking, state, model, wait=lambda _: None, **options)
         return answering.about(), list(answering.answers())
 
 
@@ -59,7 +57,7 @@ def whole(tmp_path_factory):
 
 def test_same_model_answers_from_memory_from_everything_and_from_nothing(whole):
     _, answered, model = whole
-    report = verdicts(TINY, answered, {})
+    report = build_answer_report(TINY, answered, {})
     strict = {arm: report["arms"][arm]["overall"]["strict"]["value"] for arm in ARMS}
 
     assert len(answered) == 32
@@ -73,7 +71,7 @@ def test_same_model_answers_from_memory_from_everything_and_from_nothing(whole):
 
 def test_all_arms_are_told_the_same_and_memory_within_its_budget(tmp_path):
     model = ScriptedModel({"chat": honest})
-    _, answered = run(tmp_path, model, budget_tokens=300, benchmark=limited(TINY, 4))
+    _, answered = run(tmp_path, model, budget_tokens=300, benchmark=limit_questions(TINY, 4))
     systems = {request.system for request in model.asked if "right_answer" not in request.text}
 
     assert len(systems) == 1
@@ -92,7 +90,7 @@ def test_report_holds_every_instruction_word_for_word(whole):
 
 def test_another_model_may_judge(tmp_path):
     model, judge = ScriptedModel({"chat": honest}), ScriptedModel({"chat": lambda _: "WRONG"}, name="scripted:2")
-    _, answered = run(tmp_path, model, judge=judge, benchmark=limited(TINY, 2))
+    _, answered = run(tmp_path, model, judge=judge, benchmark=limit_questions(TINY, 2))
 
     assert {request.text.count("right_answer") > 0 for request in judge.asked} == {True}
     assert all("right_answer" not in request.text for request in model.asked)
@@ -137,17 +135,17 @@ def test_killed_run_goes_on_and_asks_nothing_twice(tmp_path, whole, calls):
 def test_failure_that_may_pass_is_tried_again(tmp_path):
     failures = [ModelError("busy", retry_after_s=1.0)] * (TRIES - 1)
     model = ScriptedModel({"chat": failures}, otherwise=honest)
-    _, answered = run(tmp_path, model, benchmark=limited(TINY, 1), parallel=1)
+    _, answered = run(tmp_path, model, benchmark=limit_questions(TINY, 1), parallel=1)
 
     assert not answered[0].failed
     assert answered[0].answers["full context"] == answered[0].question.answer
 
 
 def test_what_stays_unanswered_counts_as_wrong_and_is_asked_again_by_the_next_run(tmp_path):
-    one = limited(TINY, 1)
+    one = limit_questions(TINY, 1)
     model = ScriptedModel({"chat": lambda _: ModelError("busy")})
     _, answered = run(tmp_path, model, benchmark=one, parallel=1)
-    report = verdicts(one, answered, {})
+    report = build_answer_report(one, answered, {})
 
     assert len(model.asked) == 3 * TRIES
     assert set(report["failed"]["holdfast"].values()) == {"busy"}
@@ -159,7 +157,7 @@ def test_what_stays_unanswered_counts_as_wrong_and_is_asked_again_by_the_next_ru
 
 def test_verdict_that_cannot_be_read_is_a_failure_not_a_zero_in_silence(tmp_path):
     model, judge = ScriptedModel({"chat": honest}), ScriptedModel({"chat": lambda _: "hm"}, name="scripted:2")
-    _, answered = run(tmp_path, model, judge=judge, benchmark=limited(TINY, 1))
+    _, answered = run(tmp_path, model, judge=judge, benchmark=limit_questions(TINY, 1))
 
     assert "nothing could be read" in answered[0].failed["holdfast"]
 
@@ -172,18 +170,18 @@ def test_failure_that_stays_ends_the_run(tmp_path):
 def test_figures_stand_also_without_keys_that_are_wrong(whole):
     _, answered, _ = whole
     wrong = {"flat/q1": "typo", "garden/q1": "typo"}
-    report = verdicts(TINY, answered, wrong)
+    report = build_answer_report(TINY, answered, wrong)
 
     assert report["known_wrong"] == wrong
     assert report["arms"]["holdfast"][SOUND]["strict"]["n"] == 30
-    assert any(line.startswith(SOUND) for line in answer_table(report))
+    assert any(line.startswith(SOUND) for line in format_answer_table(report))
 
 
 def test_longmemeval_has_its_three_figures(whole):
     """Overall with abstention, the mean of the types, and abstention alone."""
     _, answered, _ = whole
     rows = [replace(one, figures={arm: {"correct": one.figures[arm]["strict"]} for arm in ARMS}) for one in answered]
-    report = verdicts(replace(TINY, name="longmemeval"), rows, {})["arms"]["no memory"]
+    report = build_answer_report(replace(TINY, name="longmemeval"), rows, {})["arms"]["no memory"]
 
     assert report["overall"]["correct"]["n"] == 32
     assert report["abstention"]["correct"]["value"] == 1.0

@@ -12,11 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.bench.asking import OURS, Asking, about, limited
-from holdfast.bench.loading import load
-from holdfast.bench.peers import PEERS, Plain
-from holdfast.bench.report import scored, table
-from holdfast.bench.state import State
+from holdfast.bench.datasets import load_benchmark
+from holdfast.bench.retrieval import (
+    OURS,
+    PEERS,
+    BaselineRanker,
+    RetrievalRun,
+    RunState,
+    build_report,
+    describe_run,
+    format_table,
+    limit_questions,
+)
 from holdfast.cli import main
 from holdfast.errors import Conflict
 from holdfast.testing.embedder import HashEmbedder
@@ -24,12 +31,11 @@ from holdfast.testing.embedder import HashEmbedder
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from holdfast.bench.asking import Asking, about
-from holdfast.bench.loading import load
-from holdfast.bench.state import State
+from holdfast.bench.retrieval import RetrievalRun, RunState, describe_run
+from holdfast.bench.datasets import load_benchmark
 
-benchmark, stop = load("tiny", []), int(sys.argv[2])
-state = State(Path(sys.argv[1]), about(benchmark, None))
+benchmark, stop = load_benchmark("tiny", []), int(sys.argv[2])
+state = RunState(Path(sys.argv[1]), describe_run(benchmark, None))
 real = state.put
 
 def put(step, id, **found):
@@ -38,15 +44,17 @@ def put(step, id, **found):
     return real(step, id, **found)
 
 state.put = put
-with Asking(benchmark, state, embedder=None, peers=("bm25",)) as run:
+with RetrievalRun(benchmark, state, embedder=None, peers=("bm25",)) as run:
     run.fill()
     list(run.ask())
 """
 
 
 def asked(folder: Path, *, peers=("bm25",), limit=None, embedder=None):
-    benchmark = limited(load("tiny", []), limit)
-    with Asking(benchmark, State(folder, about(benchmark, embedder)), embedder=embedder, peers=peers) as run:
+    benchmark = limit_questions(load_benchmark("tiny", []), limit)
+    with RetrievalRun(
+        benchmark, RunState(folder, describe_run(benchmark, embedder)), embedder=embedder, peers=peers
+    ) as run:
         run.fill()
         return benchmark, list(run.ask())
 
@@ -62,7 +70,7 @@ def whole(tmp_path_factory):
 
 def test_every_question_is_asked_and_most_evidence_found(whole):
     benchmark, found = whole
-    report = scored(benchmark, found)
+    report = build_report(benchmark, found)
     ours = report["systems"][OURS]
 
     assert len(found) == report["questions"] == 32
@@ -74,7 +82,7 @@ def test_every_question_is_asked_and_most_evidence_found(whole):
 
 
 def test_table_shows_ours_by_category_and_the_peers_overall(whole):
-    lines = table(scored(*whole), "turn")
+    lines = format_table(build_report(*whole), "turn")
 
     assert [line.split()[0] for line in lines[1:7]] == ["assistant", "several", "single", "temporal", "update", OURS]
     assert lines[-2].startswith("bm25")
@@ -82,10 +90,10 @@ def test_table_shows_ours_by_category_and_the_peers_overall(whole):
 
 
 def test_same_seed_gives_the_same_report(whole):
-    first, second = (scored(*whole, seed=5) for _ in range(2))
+    first, second = (build_report(*whole, seed=5) for _ in range(2))
 
     assert first == second
-    assert scored(*whole, seed=6)["systems"] != first["systems"]
+    assert build_report(*whole, seed=6)["systems"] != first["systems"]
 
 
 @pytest.mark.parametrize("stop", [0, 2, 5, 20, 67])
@@ -118,31 +126,33 @@ def test_state_of_another_run_is_not_gone_on_with(tmp_path):
 
 
 def test_limit_takes_questions_at_even_distances():
-    benchmark = limited(load("tiny", []), 8)
+    benchmark = limit_questions(load_benchmark("tiny", []), 8)
 
     assert [q.id for s in benchmark.samples for q in s.questions] == [
         "flat/q1", "flat/q5", "garden/q1", "garden/q5", "thesis/q1", "thesis/q5", "marathon/q1", "marathon/q5",
     ]  # fmt: skip
-    assert [s.id for s in limited(load("tiny", []), 1).samples] == ["flat"]
+    assert [s.id for s in limit_questions(load_benchmark("tiny", []), 1).samples] == ["flat"]
 
 
 def test_peers_rank_every_line_once():
-    sample = load("tiny", []).samples[0]
-    plain = Plain(sample, HashEmbedder())
+    sample = load_benchmark("tiny", []).samples[0]
+    plain = BaselineRanker(sample, HashEmbedder())
     for peer in PEERS:
         assert sorted(plain.rank(peer, "How high is the rent?")) == sorted(line.id for line in sample.lines)
 
 
 def test_bm25_finds_the_rare_word():
-    sample = load("tiny", []).samples[0]
+    sample = load_benchmark("tiny", []).samples[0]
 
-    assert plain_text(sample, Plain(sample, None).rank("bm25", "Who plays the tuba?")[0]).startswith("The neighbour")
+    assert plain_text(sample, BaselineRanker(sample, None).rank("bm25", "Who plays the tuba?")[0]).startswith(
+        "The neighbour"
+    )
 
 
 def test_fusion_stands_between_its_parts():
     """What both put first is first; reciprocal ranks, not scores."""
-    sample = load("tiny", []).samples[0]
-    plain = Plain(sample, HashEmbedder())
+    sample = load_benchmark("tiny", []).samples[0]
+    plain = BaselineRanker(sample, HashEmbedder())
     question = "The neighbour above us plays the tuba at night. I bought earplugs."
     first = {peer: plain.rank(peer, question)[0] for peer in PEERS}
 
@@ -151,7 +161,7 @@ def test_fusion_stands_between_its_parts():
 
 def test_cosine_needs_an_embedder():
     with pytest.raises(ValueError, match="embedder"):
-        Plain(load("tiny", []).samples[0], None).rank("cosine", "?")
+        BaselineRanker(load_benchmark("tiny", []).samples[0], None).rank("cosine", "?")
 
 
 def test_text_is_embedded_once_for_memory_and_peers(tmp_path):

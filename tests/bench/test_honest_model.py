@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast import Config, Memory
-from holdfast.bench.beliefs import story
-from holdfast.bench.believing import believe
-from holdfast.bench.honest import HonestModel
+from holdfast.bench.beliefs import HonestModel, run_story
+from holdfast.bench.stories import write_story
 from holdfast.testing.clock import FakeClock
 
 EXCHANGES = 300
@@ -15,14 +14,14 @@ EXCHANGES = 300
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_corrections_joins_and_retractions_of_a_long_story_all_come_through(seed):
-    told = story(exchanges=EXCHANGES, seed=seed)
+    told = write_story(exchanges=EXCHANGES, seed=seed)
     kinds = [turn.kind for turn in told.turns]
     assert min(kinds.count(kind) for kind in ("corrected", "joined", "retracted")) > 10
     clock = FakeClock(told.turns[0].at)
     model = HonestModel(told)
 
     with Memory(embedder=None, llm=model, clock=clock, config=Config()) as memory:
-        seen = believe(
+        seen = run_story(
             told, memory, set_clock=lambda turn: clock.advance(seconds=(turn.at - clock()).total_seconds()) and None
         )
         report = memory.doctor()

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.bench.loading import load
+from holdfast.bench.datasets import load_benchmark
 from holdfast.bench.questions import BadData
 from holdfast.errors import BadInput
 
@@ -106,7 +106,7 @@ def write(path, value):
 
 
 def test_locomo_as_distributed(tmp_path):
-    found = load("locomo", [write(tmp_path / "locomo10.json", LOCOMO)])
+    found = load_benchmark("locomo", [write(tmp_path / "locomo10.json", LOCOMO)])
     (sample,) = found.samples
 
     assert [line.id for line in sample.lines] == ["conv-1/D1:1", "conv-1/D1:2", "conv-1/D2:1"]
@@ -125,7 +125,7 @@ def test_locomo_as_distributed(tmp_path):
 def test_realtalk_as_distributed(tmp_path):
     write(tmp_path / "Chat_10_Ana_Ben.json", REALTALK)
     write(tmp_path / "Chat_2_Ana_Ben.json", REALTALK)
-    found = load("realtalk", [tmp_path])
+    found = load_benchmark("realtalk", [tmp_path])
 
     assert [sample.id for sample in found.samples] == ["rt-2", "rt-10"]
     lines = found.samples[0].lines
@@ -140,7 +140,7 @@ def test_realtalk_as_distributed(tmp_path):
 def test_beam_as_distributed(tmp_path):
     write(tmp_path / "100K" / "3" / "chat.json", BEAM_CHAT)
     write(tmp_path / "100K" / "3" / "probing_questions" / "probing_questions.json", BEAM_ASKED)
-    (sample,) = load("beam", [tmp_path]).samples
+    (sample,) = load_benchmark("beam", [tmp_path]).samples
 
     assert sample.id == "beam100K-3"
     assert [line.text for line in sample.lines] == ["The limit is 200 ms.", "Noted.", "It is 250 ms now."]
@@ -154,7 +154,7 @@ def test_beam_as_distributed(tmp_path):
 
 def test_longmemeval_as_documented(tmp_path):
     path = write(tmp_path / "longmemeval_s.json", [long_memory(), long_memory(question_id="q2_abs")])
-    first, second = load("longmemeval", [path]).samples
+    first, second = load_benchmark("longmemeval", [path]).samples
 
     assert [line.id for line in first.lines] == ["q1/s1:0", "q1/s1:1", "q1/s2:0", "q1/s2:1"]
     assert first.questions[0].evidence == ("q1/s1:0",)
@@ -168,13 +168,13 @@ def test_longmemeval_as_documented(tmp_path):
 def test_longmemeval_without_marked_turns_takes_the_answers_session(tmp_path):
     record = long_memory()
     del record["haystack_sessions"][1][0]["has_answer"]
-    (sample,) = load("longmemeval", [write(tmp_path / "o.json", [record])]).samples
+    (sample,) = load_benchmark("longmemeval", [write(tmp_path / "o.json", [record])]).samples
 
     assert sample.questions[0].evidence == ("q1/s1:0", "q1/s1:1")
 
 
 def test_tiny_comes_with_the_package():
-    found = load("tiny", [])
+    found = load_benchmark("tiny", [])
     questions = [question for sample in found.samples for question in sample.questions]
     known = {line.id for sample in found.samples for line in sample.lines}
 
@@ -199,26 +199,26 @@ def test_tiny_comes_with_the_package():
 )
 def test_other_shapes_are_refused_with_the_place(tmp_path, name, value, said):
     with pytest.raises(BadData, match=said):
-        load(name, [write(tmp_path / "x.json", value)])
+        load_benchmark(name, [write(tmp_path / "x.json", value)])
 
 
 def test_file_that_is_not_there_or_not_json_is_named(tmp_path):
     (tmp_path / "x.json").write_text("{", encoding="utf-8")
     for path in (tmp_path / "x.json", tmp_path / "y.json"):
         with pytest.raises(BadData, match=path.name):
-            load("locomo", [path])
+            load_benchmark("locomo", [path])
 
 
 def test_nothing_is_run_without_its_data():
     with pytest.raises(BadInput, match="needs its data"):
-        load("locomo", [])
+        load_benchmark("locomo", [])
     with pytest.raises(BadInput, match="no benchmark"):
-        load("musique", [])
+        load_benchmark("musique", [])
 
 
 def test_digest_changes_with_a_word(tmp_path):
-    before = load("locomo", [write(tmp_path / "a.json", LOCOMO)]).digest
+    before = load_benchmark("locomo", [write(tmp_path / "a.json", LOCOMO)]).digest
     changed = json.loads(json.dumps(LOCOMO).replace("Moss", "Mars"))
 
-    assert load("locomo", [write(tmp_path / "b.json", LOCOMO)]).digest == before
-    assert load("locomo", [write(tmp_path / "c.json", changed)]).digest != before
+    assert load_benchmark("locomo", [write(tmp_path / "b.json", LOCOMO)]).digest == before
+    assert load_benchmark("locomo", [write(tmp_path / "c.json", changed)]).digest != before

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bench.questions import Line, Question
+from holdfast.bench.questions import ChatLine, Question
 from holdfast.bench.scores import OVERALL, auroc, averages, ranking_row, session_row
 
 AT = datetime(2024, 1, 1, tzinfo=UTC)
 # Rendered, each is "[2024-01-01] U: " (16) + 387 + "\n" = 404 characters, 101 tokens.
-LINES = {f"a/{n}": Line(f"a/{n}", f"a/s{n // 5}", "U", "user", "x" * 387, AT) for n in range(20)}
+LINES = {f"a/{n}": ChatLine(f"a/{n}", f"a/s{n // 5}", "U", "user", "x" * 387, AT) for n in range(20)}
 
 
 def question(*evidence, category="A", latest=(), stale=()):
@@ -171,7 +171,8 @@ def told_again(gold, ranked, lines):
 def test_figures_are_those_of_a_second_count(lengths, data):
     """Whatever is ranked and however long it is: equal to the third decimal, and beyond."""
     lines = {
-        f"a/{n}": Line(f"a/{n}", f"a/s{n // 7}", "Ana", "user", "x" * length, AT) for n, length in enumerate(lengths)
+        f"a/{n}": ChatLine(f"a/{n}", f"a/s{n // 7}", "Ana", "user", "x" * length, AT)
+        for n, length in enumerate(lengths)
     }
     ids = sorted(lines)
     gold = data.draw(st.lists(st.sampled_from(ids), min_size=1, max_size=12, unique=True))

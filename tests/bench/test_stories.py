@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast import Fact, Memory
-from holdfast.bench.beliefs import HALVES, Belief, Said, Story, Turn, story
-from holdfast.bench.believing import RATES, believe, look, matches
+from holdfast.bench.beliefs import RATES, check_beliefs, matches, run_story
+from holdfast.bench.stories import HALVES, BeliefStory, StoryClaim, StoryTurn, TrueBelief, write_story
 from holdfast.errors import BadInput
 from holdfast.reconcile.registry import registry
 
@@ -42,18 +42,18 @@ def fact(value, *, category="home", key="lives_in", subject="self", cardinality=
 
 
 def said(value, *, category="home", key="lives_in", subject="self", joins="single", alt=(), implied=False):
-    return Said("assert", subject, category, key, value, "…", joins, alt, implied)
+    return StoryClaim("assert", subject, category, key, value, "…", joins, alt, implied)
 
 
 def told(*beliefs):
     """A story of ten messages in which these were true."""
-    turns = tuple(Turn(n, "c", n + 1, "user", "…", AT, "small-talk") for n in range(10))
-    return Story(1, "development", turns, beliefs)
+    turns = tuple(StoryTurn(n, "c", n + 1, "user", "…", AT, "small-talk") for n in range(10))
+    return BeliefStory(1, "development", turns, beliefs)
 
 
-LISBON, PORTO = Belief(said("Lisbon"), 0, 4), Belief(said("Porto"), 4)
-NUTS = Belief(said("peanuts", category="allergy", key="allergic_to", joins="multi"), 1)
-MILK = Belief(said("milk", category="allergy", key="allergic_to", joins="multi"), 2)
+LISBON, PORTO = TrueBelief(said("Lisbon"), 0, 4), TrueBelief(said("Porto"), 4)
+NUTS = TrueBelief(said("peanuts", category="allergy", key="allergic_to", joins="multi"), 1)
+MILK = TrueBelief(said("milk", category="allergy", key="allergic_to", joins="multi"), 2)
 
 
 def nuts(**more):
@@ -62,17 +62,22 @@ def nuts(**more):
 
 @pytest.mark.parametrize("half", HALVES)
 def test_same_seed_tells_the_same_story(half):
-    assert story(exchanges=40, seed=3, half=half) == story(exchanges=40, seed=3, half=half)
+    assert write_story(exchanges=40, seed=3, half=half) == write_story(exchanges=40, seed=3, half=half)
 
 
 def test_other_seed_tells_another_story():
-    assert story(exchanges=40, seed=3).turns != story(exchanges=40, seed=4).turns
+    assert write_story(exchanges=40, seed=3).turns != write_story(exchanges=40, seed=4).turns
 
 
 def test_halves_share_no_statement():
     """What rules are improved on is not what they are measured on."""
     quotes = [
-        {s.quote for t in story(exchanges=600, seed=1, half=half).turns for s in t.said if not s.subject.isupper()}
+        {
+            s.quote
+            for t in write_story(exchanges=600, seed=1, half=half).turns
+            for s in t.claims
+            if not s.subject.isupper()
+        }
         for half in HALVES
     ]
 
@@ -82,20 +87,20 @@ def test_halves_share_no_statement():
 
 @pytest.mark.parametrize("half", HALVES)
 def test_story_holds_every_kind_of_event(half):
-    kinds = Counter(turn.kind for turn in story(exchanges=400, seed=1, half=half).turns)
+    kinds = Counter(turn.kind for turn in write_story(exchanges=400, seed=1, half=half).turns)
 
     assert set(kinds) == {
         "stated", "corrected", "joined", "retracted", "restated", "answered", "of-another",
         "asked", "supposed", "quoted", "denied", "small-talk", "reply",
     }  # fmt: skip
-    assert len({turn.conversation for turn in story(exchanges=400, seed=1, half=half).turns}) > 20
+    assert len({turn.conversation for turn in write_story(exchanges=400, seed=1, half=half).turns}) > 20
 
 
 def test_quotes_stand_in_their_messages_and_no_hole_stays_open():
     for half in HALVES:
-        for turn in story(exchanges=500, seed=5, half=half).turns:
+        for turn in write_story(exchanges=500, seed=5, half=half).turns:
             assert not {"{", "}"} & set(turn.text)
-            for one in turn.said:
+            for one in turn.claims:
                 assert one.quote in turn.text
                 assert "" not in (one.subject, one.value)
 
@@ -103,30 +108,30 @@ def test_quotes_stand_in_their_messages_and_no_hole_stays_open():
 def test_addresses_are_those_of_the_registry():
     """A model that was told the truth could store it as it is."""
     for half in HALVES:
-        for turn in story(exchanges=500, seed=2, half=half).turns:
-            for one in turn.said:
+        for turn in write_story(exchanges=500, seed=2, half=half).turns:
+            for one in turn.claims:
                 slot = registry().slot(one.category, one.key, one.value, "")
                 if one.category in registry().categories:
                     assert slot.cardinality == one.joins, one
 
 
 def test_one_value_holds_at_a_single_address_and_several_where_they_join():
-    tale = story(exchanges=400, seed=1)
+    tale = write_story(exchanges=400, seed=1)
     for index in range(0, len(tale.turns), 25):
-        held = Counter(b.said.slot for b in tale.holding(index) if b.said.joins != "multi")
+        held = Counter(b.claim.slot for b in tale.holding(index) if b.claim.joins != "multi")
         assert set(held.values()) <= {1}
-    most = Counter(b.said.slot for b in tale.holding(len(tale.turns) - 1) if b.said.joins == "multi")
+    most = Counter(b.claim.slot for b in tale.holding(len(tale.turns) - 1) if b.claim.joins == "multi")
     assert max(most.values()) > 1
 
 
 def test_nobody_can_ask_for_a_story_that_is_not_there():
     for wrong in ({"exchanges": 0}, {"half": "all"}, {"languages": ("tlh",)}):
         with pytest.raises(BadInput):
-            story(**{"exchanges": 10, **wrong})
+            write_story(**{"exchanges": 10, **wrong})
 
 
 def test_all_right_when_memory_believes_what_is_true():
-    found = look(
+    found = check_beliefs(
         told(LISBON, PORTO, NUTS, MILK),
         [fact("Porto"), nuts(), fact("milk", category="allergy", key="allergic_to", cardinality="multi")],
         9,
@@ -138,7 +143,7 @@ def test_all_right_when_memory_believes_what_is_true():
 
 
 def test_old_value_is_stale_and_new_one_lost():
-    found = look(told(LISBON, PORTO), [fact("Lisbon")], 9, set())
+    found = check_beliefs(told(LISBON, PORTO), [fact("Lisbon")], 9, set())
 
     assert found.stale == ("self: home/lives_in = Lisbon",)
     assert found.lost == ("self: home/lives_in = Porto",)
@@ -147,13 +152,13 @@ def test_old_value_is_stale_and_new_one_lost():
 
 
 def test_value_is_not_stale_before_it_is_replaced():
-    found = look(told(LISBON, PORTO), [fact("Lisbon")], 3, set())
+    found = check_beliefs(told(LISBON, PORTO), [fact("Lisbon")], 3, set())
 
     assert (found.stale, found.lost) == ((), ())
 
 
 def test_two_values_at_one_address_contradict():
-    found = look(told(LISBON, PORTO), [fact("Lisbon"), fact("Porto")], 9, set())
+    found = check_beliefs(told(LISBON, PORTO), [fact("Lisbon"), fact("Porto")], 9, set())
 
     assert found.contradicting == ("self home lives_in: Lisbon and Porto",)
 
@@ -161,42 +166,51 @@ def test_two_values_at_one_address_contradict():
 def test_liking_and_disliking_the_same_contradict():
     both = [fact("jazz", category="preference", key=key, cardinality="multi") for key in ("likes", "dislikes")]
 
-    assert look(told(), both, 9, set()).contradicting == ("self: likes and dislikes jazz",)
+    assert check_beliefs(told(), both, 9, set()).contradicting == ("self: likes and dislikes jazz",)
 
 
 def test_what_nobody_said_is_junk():
-    assert look(told(PORTO), [fact("Porto"), fact("Madrid")], 9, set()).junk == ("self: home/lives_in = Madrid",)
+    assert check_beliefs(told(PORTO), [fact("Porto"), fact("Madrid")], 9, set()).junk == (
+        "self: home/lives_in = Madrid",
+    )
 
 
 def test_what_was_known_and_is_gone_was_destroyed():
     """The second allergy replaced the first: joined values were merged."""
     known: set[int] = set()
-    look(told(NUTS, MILK), [nuts()], 5, known)
-    found = look(told(NUTS, MILK), [fact("milk", category="allergy", key="allergic_to", cardinality="multi")], 9, known)
+    check_beliefs(told(NUTS, MILK), [nuts()], 5, known)
+    found = check_beliefs(
+        told(NUTS, MILK), [fact("milk", category="allergy", key="allergic_to", cardinality="multi")], 9, known
+    )
 
     assert found.merged == ("self: allergy/allergic_to = peanuts",)
 
 
 def test_what_was_never_known_is_lost_but_not_destroyed():
-    found = look(told(NUTS, MILK), [nuts()], 9, set())
+    found = check_beliefs(told(NUTS, MILK), [nuts()], 9, set())
 
     assert found.lost == ("self: allergy/allergic_to = milk",)
     assert found.merged == ()
 
 
 def test_fact_of_somebody_else_is_a_wrong_merge():
-    rex = Belief(said("chicken", category="allergy", key="allergic_to", subject="rex", joins="multi"), 0)
-    found = look(told(rex), [fact("chicken", category="allergy", key="allergic_to", cardinality="multi")], 9, set())
+    rex = TrueBelief(said("chicken", category="allergy", key="allergic_to", subject="rex", joins="multi"), 0)
+    found = check_beliefs(
+        told(rex), [fact("chicken", category="allergy", key="allergic_to", cardinality="multi")], 9, set()
+    )
 
     assert found.merged == ("self: allergy/allergic_to = chicken",)
     assert found.junk == ()
 
 
 def test_what_is_implied_is_neither_lost_nor_junk():
-    species = Belief(said("dog", category="identity", key="species", subject="rex", implied=True), 0)
+    species = TrueBelief(said("dog", category="identity", key="species", subject="rex", implied=True), 0)
 
-    assert look(told(species), [], 9, set()).lost == ()
-    assert look(told(species), [fact("dog", category="identity", key="species", subject="rex")], 9, set()).junk == ()
+    assert check_beliefs(told(species), [], 9, set()).lost == ()
+    assert (
+        check_beliefs(told(species), [fact("dog", category="identity", key="species", subject="rex")], 9, set()).junk
+        == ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -220,7 +234,7 @@ def test_fact_and_truth_are_compared_by_subject_address_and_words(one, other, sa
 
 def test_rates_are_shares_of_what_there_was():
     with Memory(embedder=None) as memory:
-        scores = believe(story(exchanges=60, seed=1), memory, every=10)
+        scores = run_story(write_story(exchanges=60, seed=1), memory, every=10)
 
     assert len(scores.looks) == 7
     for name in RATES:
@@ -232,10 +246,10 @@ def test_rates_are_shares_of_what_there_was():
 @pytest.mark.parametrize("seed", [2, 5])
 def test_rules_alone_hold_nothing_stale_on_the_half_they_were_made_on(seed):
     """The bars of the development half: no stale, contradicting or wrongly merged fact, at most 2 % junk, 15 % lost."""
-    told = story(exchanges=200, seed=seed)
+    told = write_story(exchanges=200, seed=seed)
     clock = [told.turns[0].at]
     with Memory(embedder=None, clock=lambda: clock[0]) as memory:
-        scores = believe(told, memory, every=20, set_clock=lambda turn: clock.__setitem__(0, turn.at))
+        scores = run_story(told, memory, every=20, set_clock=lambda turn: clock.__setitem__(0, turn.at))
 
     assert [(name, scores.count(name, end=True)) for name in ("stale", "contradicting", "merged")] == [
         ("stale", 0), ("contradicting", 0), ("merged", 0),

@@ -1,244 +1,344 @@
 """
-Conversations in which facts come and go, with the truth beside them: the belief benchmark's generator.
+The scores of the belief benchmark: the active facts of a memory, compared with the truth of a story.
 
-A `Story` is one user's chats over months: things are stated, corrected, joined, taken back, restated,
-said about others, asked about, supposed, quoted, and in between nothing is said.  What people say
-stands in ``phrases/*.toml``; its two halves never mix, so that rules can be improved on one and
-measured on the other.  The same seed gives the same story.
+Everything goes through the front door: a story's messages are appended as they come, background
+work is run, and from time to time the live facts of the user are compared with the truth.  Pure of
+any model: which one reads is the affair of the `Memory` that is given.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import Any
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
-from ..errors import BadInput
-from .phrasing import OPENERS, Phrases, filled, keyed, phrases, said_by, surface, words_of
-from .stories import HALVES, Belief, Half, Kind, Said, Story, Turn, messages
+from ..llm.protocol import Answer, Request
+from ..memory import Memory
+from ..scope import SELF
+from ..testing.model import uneventful
+from ..text.render import parse_blocks
+from ..text.tokens import count_tokens
+from ..types import Fact
+from .stories import BeliefStory, StoryClaim, StoryTurn, TrueBelief, turns_by_conversation
 
-__all__ = ["HALVES", "Belief", "Half", "Kind", "Said", "Story", "Turn", "messages", "story"]
+SAME: Mapping[str, str] = {
+    "dad": "father", "mom": "mother", "mum": "mother", "grandma": "grandmother", "grandpa": "grandfather",
+    "passed": "died", "two": "2", "three": "3", "four": "4", "five": "5", "favourite": "favorite",
+}  # fmt: skip
+_SMALL = frozenset("a an the to of in at my his her and".split())
+_WORD = re.compile(r"[^\W_]+(?::\d+)?")
 
-EXCHANGES = 12  # in a conversation, on average
-MOST_VALUES = 4  # that hold at one address
-OF = {"stated": "say", "corrected": "change", "joined": "add", "retracted": "end", "restated": "again"}
-DISTRACTIONS: dict[Kind, str] = {"asked": "ask", "supposed": "suppose", "quoted": "quote", "of-another": "other"}
 
-
-def story(
-    *, exchanges: int = 400, seed: int = 1, half: Half = "development", languages: Sequence[str] = ("en",)
-) -> Story:
+@dataclass(frozen=True, slots=True)
+class BeliefCheck:
     """
-    A story of so many exchanges (a user's message and the reply).
+    The findings at one moment, after the message ``index``.
+
+    ``live`` counts the live facts that were looked at, ``held`` the truths there were to know,
+    ``over`` those that no longer hold.  Each list names what is wrong, in words for people.
+    """
+
+    index: int
+    live: int
+    held: int
+    over: int
+    stale: tuple[str, ...] = ()
+    contradicting: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    merged: tuple[str, ...] = ()
+    junk: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BeliefScores:
+    """
+    The scores of one story: at its end, and over all looks along the way.
+
+    Rates: ``stale`` of what no longer holds, how much is still believed; ``contradicting`` of the
+    addresses that hold one value, how many hold several; ``lost`` of what is true, how much is not
+    known; ``merged`` of what is true and was once known, how much was destroyed or went to somebody
+    else; ``junk`` of what is believed, how much has no source.
+    """
+
+    exchanges: int
+    seed: int
+    half: str
+    looks: tuple[BeliefCheck, ...]
+    missed: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def end(self) -> BeliefCheck:
+        """Return the last check."""
+        return self.looks[-1]
+
+    def rate(self, name: str, *, end: bool) -> float:
+        """Return one rate: ``stale``, ``contradicting``, ``lost``, ``merged`` or ``junk``."""
+        looks = self.looks[-1:] if end else self.looks
+        of = {"stale": "over", "junk": "live"}.get(name, "held")
+        total = sum(getattr(check_beliefs, of) for check_beliefs in looks)
+        return sum(len(getattr(check_beliefs, name)) for check_beliefs in looks) / total if total else 0.0
+
+    def count(self, name: str, *, end: bool) -> int:
+        """Count the findings of one kind: at the end, or over all checks."""
+        return sum(len(getattr(check_beliefs, name)) for check_beliefs in (self.looks[-1:] if end else self.looks))
+
+
+RATES = ("stale", "contradicting", "merged", "lost", "junk")
+
+
+class MessageProgress(Protocol):
+    """Called with the number of stored messages."""
+
+    def __call__(self, done: int, total: int) -> None: ...
+
+
+def run_story(
+    story: BeliefStory, memory: Memory, *, user: str = "somebody", every: int = 10, progress: MessageProgress | None = None,
+    set_clock: Callable[[StoryTurn], None] | None = None,
+) -> BeliefScores:  # fmt: skip
+    """
+    Store a story in *memory* and check its facts every so many messages of the user, and at the end.
 
     Args:
-        exchanges: 1 or more.
-        seed: the same one gives the same story.
-        half: which half of the templates it is told with.
-        languages: of the template files; with several, each conversation is held in one of them.
-
-    Raises:
-        BadInput: there are no templates in that language, or no such half.
+        story: from `write_story`.
+        memory: an empty one; with a model, or without.
+        user: the name of the user.
+        every: messages of the user between two checks.
+        progress: called after each message of the user.
+        set_clock: called with each turn before it is stored, for a memory with its own clock.
     """
-    if exchanges < 1:
-        raise BadInput("a story has at least one exchange")
-    if half not in HALVES:
-        raise BadInput(f"there is no half {half!r}", hint=f"use {' or '.join(HALVES)}")
-    teller = _Teller(random.Random(f"{seed} {half} {' '.join(languages)}"), [phrases(c, half) for c in languages])
-    while len(teller.turns) < exchanges * 2:
-        teller.exchange()
-    return Story(seed, half, tuple(teller.turns), tuple(teller.beliefs))
+    looks: list[BeliefCheck] = []
+    known: set[int] = set()
+    count = 0
+    for name, turns in turns_by_conversation(story):
+        chat = memory.conversation(name, user=user)
+        for turn in turns:
+            if set_clock is not None:
+                set_clock(turn)
+            chat.append({"role": turn.role, "content": turn.text, "at": turn.at})
+            if turn.role != "user":
+                continue
+            count += 1
+            if count % every == 0:
+                looks.append(_digest_and_check(story, memory, user, turn.index, known))
+            if progress is not None:
+                progress(turn.index + 1, len(story.turns))
+    last = len(story.turns) - 1
+    looks.append(_digest_and_check(story, memory, user, last, known))
+    missed = Counter(
+        f"{b.claim.category}/{b.claim.key}"
+        for n, b in enumerate(story.beliefs)
+        if n not in known and not b.claim.implied
+    )
+    return BeliefScores(len(story.turns) // 2, story.seed, story.half, tuple(looks), dict(missed.most_common()))
 
 
-class _Teller:
-    """Tells a story exchange by exchange and keeps the truth."""
+def _digest_and_check(story: BeliefStory, memory: Memory, user: str, index: int, known: set[int]) -> BeliefCheck:
+    memory.digest()
+    facts = [fact for fact in memory.user(user).facts() if fact.kind != "episode"]
+    return check_beliefs(story, facts, index, known)
 
-    def __init__(self, rng: random.Random, files: list[Phrases]) -> None:
-        self.rng, self.files = rng, files
-        self.turns: list[Turn] = []
-        self.beliefs: list[Belief] = []
-        self._partner = rng.choice(["wife", "husband"])
-        self._at = datetime(2025, 1, 6, 9, tzinfo=UTC)
-        self._conversation, self._left = 0, 0
-        self._file = files[0]
 
-    def exchange(self) -> None:
-        """One message of the user, and the reply."""
-        if not self._left:
-            self._conversation += 1
-            self._left = self.rng.randint(EXCHANGES // 2, EXCHANGES * 3 // 2)
-            self._at += timedelta(days=self.rng.randint(1, 6), minutes=self.rng.randint(0, 400))
-            self._file = self.rng.choice(self.files)
-        self._left -= 1
-        kind, text, said = self._message()
-        self._add("user", text, kind, said)
-        self._add("assistant", self.rng.choice(self._file.talk["replies"]), "reply", ())
+def check_beliefs(story: BeliefStory, facts: Iterable[Fact], index: int, known: set[int]) -> BeliefCheck:
+    """
+    Compare *facts*, the live ones, with the truth after the message *index*.
 
-    def _add(self, role: str, text: str, kind: Kind, said: tuple[Said, ...]) -> None:
-        name = f"chat-{self._conversation:03}"
-        last = self.turns[-1] if self.turns and self.turns[-1].conversation == name else None
-        self._at += timedelta(seconds=self.rng.randint(20, 150))
-        index = len(self.turns)
-        self.turns.append(Turn(index, name, last.seq + 1 if last else 1, role, text, self._at, kind, said))
-        for one in said:
-            self._believe(one, index)
+    *known* holds the numbers of the story's beliefs that were found at earlier looks; those found
+    now are added, so that what is destroyed later can be distinguished from what was never read.
+    """
+    facts = list(facts)
+    holding = [(n, b) for n, b in enumerate(story.beliefs) if b.holds(index)]
+    over = story.over(index)
+    wanted = [(n, b) for n, b in holding if not b.claim.implied]
+    found = {n for n, b in holding if any(matches(b.claim, fact) for fact in facts)}
+    ended = [b.claim for b in over if not b.claim.implied]
+    stale = [claim for claim in ended if any(matches(claim, fact) and not _still_true(fact, holding) for fact in facts)]
+    lost = [(n, b.claim) for n, b in wanted if n not in found]
+    elsewhere = [_format_fact(fact) for fact in facts if _true_of_other_subject(fact, holding, story.beliefs)]
+    true = {id(fact) for fact in facts if any(matches(b.claim, fact) for b in story.beliefs)}
+    merged = [_format_claim(claim) for n, claim in lost if n in known] + elsewhere
+    known |= found
+    return BeliefCheck(
+        index,
+        live=len(facts),
+        held=len(wanted),
+        over=len(ended),
+        stale=tuple(map(_format_claim, stale)),
+        contradicting=tuple(_contradictions(facts)),
+        lost=tuple(_format_claim(claim) for _, claim in lost),
+        merged=tuple(merged),
+        junk=tuple(
+            _format_fact(fact) for fact in facts if id(fact) not in true and _format_fact(fact) not in elsewhere
+        ),
+    )
 
-    def _believe(self, said: Said, index: int) -> None:
-        here = [n for n, b in enumerate(self.beliefs) if b.until is None and b.said.slot == said.slot]
-        if said.op == "assert" and any(
-            self.beliefs[n].said.value == said.value and self.beliefs[n].said.key == said.key for n in here
-        ):
-            return
-        ended = [
-            n
-            for n in here
-            if said.joins != "multi" or (said.op == "retract" and self.beliefs[n].said.value == said.value)
-        ]
-        for n in ended:
-            self.beliefs[n] = replace(self.beliefs[n], until=index)
-            if said.key == "pet_named":
-                self._nobody_minds(said.value.casefold())
-        if said.op == "assert":
-            self.beliefs.append(Belief(said, index))
 
-    def _nobody_minds(self, subject: str) -> None:
-        """What is known of an animal that is gone may be kept or not."""
-        for n, belief in enumerate(self.beliefs):
-            if belief.said.subject == subject:
-                self.beliefs[n] = replace(belief, said=replace(belief.said, implied=True))
+def _still_true(fact: Fact, holding: list[tuple[int, TrueBelief]]) -> bool:
+    """Whether *fact* is true now (of another address that may hold the same words)."""
+    return any(matches(belief.claim, fact) for _, belief in holding)
 
-    def _message(self) -> tuple[Kind, str, tuple[Said, ...]]:
-        """What the user says next."""
-        dice = self.rng.random()
-        if dice < 0.30:
-            return "small-talk", self.rng.choice(self._file.talk["fillers"]), ()
-        if dice < 0.33 and self.turns and self.turns[-1].seq > 1 and self._left:
-            asked, answer = self.rng.choice(self._file.talk["traps"])
-            self._ask(asked)
-            return "denied", answer, ()
-        for _ in range(50):
-            topic = self.rng.choice(self._file.topics)
-            told = self._distraction(topic) if dice > 0.78 else self._statement(topic)
-            if told is not None:
-                return told
-        return "small-talk", self.rng.choice(self._file.talk["fillers"]), ()
 
-    def _ask(self, question: str) -> None:
-        """The last reply becomes a question, so that what the user says next is its answer."""
-        for hole, words in (("{city}", self._file.talk["cities"]), ("{food}", self._file.talk["foods"])):
-            question = question.replace(hole, self.rng.choice(words))
-        self.turns[-1] = replace(self.turns[-1], text=question)
+def _true_of_other_subject(fact: Fact, holding: list[tuple[int, TrueBelief]], ever: Iterable[TrueBelief]) -> bool:
+    """Whether *fact* is true of another subject than its own."""
+    if any(matches(belief.claim, fact) for belief in ever):
+        return False
+    return any(
+        b.claim.subject != fact.subject and _same_value(b.claim, fact)
+        for _, b in holding
+        if b.claim.category == fact.category
+    )
 
-    def _distraction(self, topic: dict[str, Any]) -> tuple[Kind, str, tuple[Said, ...]] | None:
-        kinds = [kind for kind, name in DISTRACTIONS.items() if topic.get(name)]
-        holes = self._holes(topic)
-        if not kinds or holes is None:
-            return None
-        kind = self.rng.choice(kinds)
-        value, _ = self._new_value(topic, holes, self._held(topic, holes))
-        text = filled(self.rng.choice(topic[DISTRACTIONS[kind]]), holes | {"v": value or ""})
-        return kind, text, ()
 
-    def _statement(self, topic: dict[str, Any]) -> tuple[Kind, str, tuple[Said, ...]] | None:
-        holes = self._holes(topic)
-        if holes is None:
-            return None
-        held = self._held(topic, holes)
-        kind = self._event(topic, held)
-        options = topic.get(OF[kind])
-        if not options:
-            return None
-        old = self.rng.choice(held) if held else None
-        value: str | None
-        if kind in ("restated", "retracted"):
-            if old is None:
-                return None
-            value, holes = surface(topic, old), holes | keyed(topic, old)
-        else:
-            value, holes = self._new_value(topic, holes, held)
-        if value is None:
-            return None
-        holes = holes | {"v": value, "old": surface(topic, old) if old else ""}
-        if (
-            "asked" in topic
-            and kind in ("stated", "corrected")
-            and self._left
-            and self.turns
-            and self.rng.random() < 0.3
-        ):
-            return self._answer(topic, holes)
-        words = filled(self.rng.choice(options), holes)
-        said = said_by(topic, "retract" if kind == "retracted" else "assert", holes, words)
-        text, quote = self._framed(words)
-        return kind, text, tuple(replace(one, quote=quote) for one in said)
+def matches(claim: StoryClaim, fact: Fact) -> bool:
+    """Whether *fact* and *claim* have the same subject, address and words."""
+    return claim.subject == fact.subject and _same_address(claim, fact) and _same_value(claim, fact)
 
-    def _answer(self, topic: dict[str, Any], holes: dict[str, str]) -> tuple[Kind, str, tuple[Said, ...]] | None:
-        if self.turns[-1].seq == 1 or self.turns[-1].conversation != f"chat-{self._conversation:03}":
-            return None
-        self._ask(self.rng.choice(topic["asked"]))
-        words = filled(self.rng.choice(topic["short"]), holes)
-        return "answered", words, said_by(topic, "assert", holes, words)
 
-    def _framed(self, words: str) -> tuple[str, str]:
-        """The words with what stands around them, and as they then stand."""
-        frame = self.rng.choice(self._file.talk["frames"])
-        before = frame.partition("{say}")[0]
-        if before.endswith((", ", ": ", "and ")) and words[:2] not in ("I ", "I'"):
-            first = words.split(" ")[0].strip(",.!:")
-            if first in OPENERS:
-                words = words[0].lower() + words[1:]
-        full = words if frame.endswith("{say}") or words[-1:] in ".!?" else words + "."
-        return frame.replace("{say}", full), words
+def _same_address(claim: StoryClaim, fact: Fact) -> bool:
+    if fact.kind != "attribute":
+        return True
+    at = f"{fact.category}/{fact.key}"
+    if fact.category == claim.category and (claim.joins == "exclusive" or _words(fact.key) == _words(claim.key)):
+        return True
+    return at in claim.alt or f"{fact.category}/*" in claim.alt
 
-    def _event(self, topic: dict[str, Any], held: list[Said]) -> Kind:
-        if not held:
-            return "stated"
-        more: list[Kind] = ["joined", "joined"] if topic["joins"] == "multi" else ["corrected", "corrected"]
-        if topic["joins"] == "multi" and len(held) >= MOST_VALUES:
-            more = ["retracted"]
-        return self.rng.choice([*more, "restated", "retracted"])
 
-    def _held(self, topic: dict[str, Any], holes: dict[str, str]) -> list[Said]:
-        """What holds now at the topic's address."""
-        probe = said_by(topic, "assert", holes | {"v": "", "old": ""}, "")[0]
-        return [b.said for b in self.beliefs if b.until is None and b.said.slot == probe.slot]
+def _same_value(claim: StoryClaim, fact: Fact) -> bool:
+    if claim.joins == "exclusive" and fact.kind == "attribute":
+        return _words(fact.key) == _words(claim.key) and fact.value == "true"
+    mine = _words(claim.key if claim.joins == "exclusive" else claim.value)
+    if fact.kind != "attribute":
+        return mine <= _words(fact.text)
+    theirs = _words(fact.value)
+    return bool(theirs) and bool(mine) and (mine <= theirs or theirs <= mine)
 
-    def _holes(self, topic: dict[str, Any]) -> dict[str, str] | None:
-        """Whom and what a topic's templates are about; None when there is nobody."""
-        holes = {"rel": self._partner}
-        if "kinds" in topic:
-            holes["k"] = self.rng.choice(words_of(topic["kinds"]))
-        if topic.get("subject") == "relative":
-            holes["rel"] = self.rng.choice([self._partner, *topic.get("relatives", ["sister", "brother"])])
-        holes |= {"rel_said": self._file.talk.get("relations", {}).get(holes["rel"], holes["rel"])}
-        if topic.get("subject") == "pet":
-            pets = [b.said.value for b in self.beliefs if b.until is None and b.said.key == "pet_named"]
-            if not pets:
-                return None
-            holes["pet"] = self.rng.choice(pets)
-        return holes
 
-    def _new_value(
-        self, topic: dict[str, Any], holes: dict[str, str], held: list[Said]
-    ) -> tuple[str | None, dict[str, str]]:
-        """A value that does not hold there yet; with the next one in order where values grow."""
-        values = topic["values"]
-        if "paired" in topic:
-            values = words_of(topic["paired"][holes["k"]])
-        taken = {surface(topic, said) for said in held}
-        if topic.get("grow") and held:
-            place = max(values.index(value) for value in taken) + 1
-            return (values[place] if place < len(values) else None), holes
-        if topic["id"] == "pet":  # two animals of the same name would confuse anybody
-            taken |= {b.said.value for b in self.beliefs if b.said.category == "pets"}
-        if topic.get("value"):
-            kinds = [
-                k
-                for k in words_of(topic["kinds"])
-                if filled(topic["value"], {"k": k, "v": values[0]}) not in {s.value for s in held}
-            ]
-            return (values[0], holes | {"k": self.rng.choice(kinds)}) if kinds else (None, holes)
-        free = [value for value in values if value not in taken]
-        return (self.rng.choice(free) if free else None), holes
+def _words(text: str) -> frozenset[str]:
+    """Return the significant words, without endings and variants of spelling."""
+    out = set()
+    for word in _WORD.findall(text.casefold()):
+        word = SAME.get(word, word)
+        if word not in _SMALL:
+            out.add(word[:-1] if word.endswith("s") and len(word) > 3 else word)
+    return frozenset(out)
+
+
+def _contradictions(facts: Iterable[Fact]) -> list[str]:
+    """Return addresses of one value that hold several, and values both liked and disliked."""
+    facts = list(facts)
+    seen: dict[tuple[str, ...], list[str]] = {}
+    for fact in facts:
+        if fact.kind == "attribute" and fact.cardinality != "multi":
+            slot = (
+                (fact.subject, fact.category)
+                if fact.cardinality == "exclusive"
+                else (fact.subject, fact.category, fact.key)
+            )
+            seen.setdefault(slot, []).append(fact.value)
+    both = _values_of_key(facts, "likes") & _values_of_key(facts, "dislikes")
+    found = [f"{' '.join(slot)}: {' and '.join(values)}" for slot, values in seen.items() if len(values) > 1]
+    return found + [
+        f"{subject}: likes and dislikes {' '.join(sorted(words))}" for subject, words in sorted(both, key=str)
+    ]
+
+
+def _values_of_key(facts: Iterable[Fact], key: str) -> set[tuple[str, frozenset[str]]]:
+    return {(fact.subject, _words(fact.value)) for fact in facts if (fact.category, fact.key) == ("preference", key)}
+
+
+def _format_claim(claim: StoryClaim) -> str:
+    return f"{claim.subject}: {claim.category}/{claim.key} = {claim.value}"
+
+
+def _format_fact(fact: Fact) -> str:
+    return (
+        f"{fact.subject}: {fact.category}/{fact.key} = {fact.value}"
+        if fact.kind == "attribute"
+        else f"{fact.subject}: {fact.text}"
+    )
+
+
+_ITEM = re.compile(r"(\d+) user\b[^:]*?(?: \(\d{4}-\d\d-\d\d\))?: (.*)", re.DOTALL)
+_OPS = {"multi": "add", "single": "set", "exclusive": "set"}
+
+
+class HonestModel:
+    """
+    Answers for a story's facts from the story itself, found by the number and the words of each message.
+
+    As the instructions ask, what is known already is left out, and what is known wrong is set right.
+    """
+
+    name = "honest:1"
+
+    def __init__(self, story: BeliefStory) -> None:
+        self.calls = 0
+        self._turns: dict[tuple[int, str], StoryTurn] = {(turn.seq, turn.text): turn for turn in story.turns}
+
+    def ask(self, request: Request) -> Answer:
+        """Answer from the story."""
+        self.calls += 1
+        text = self._facts(request) if request.layer == "facts" else uneventful(request)
+        if request.layer == "combined":
+            text = text.replace("FACTS:\nNONE", f"FACTS:\n{self._facts(request)}")
+        asked = count_tokens(request.system) + count_tokens(request.text)
+        return Answer(text, self.name, input_tokens=asked, output_tokens=count_tokens(text), estimated=True)
+
+    def _facts(self, request: Request) -> str:
+        sections = dict(parse_blocks(request.text))
+        known = sections.get("known", [])
+        out = io.StringIO()
+        rows = csv.writer(out, lineterminator="\n")
+        for turn in self._read(sections.get("read", [])):
+            for claim in turn.claims:
+                if claim.implied:
+                    continue
+                rows.writerows(
+                    _answer_row(turn, replace(claim, op="retract", value=wrong)) for wrong in _near_values(claim, known)
+                )
+                if claim.op == "retract" or _format_known(claim) not in known:
+                    rows.writerow(_answer_row(turn, claim))
+        return out.getvalue() or "NONE"
+
+    def _read(self, items: list[str]) -> Iterator[StoryTurn]:
+        for found in filter(None, map(_ITEM.fullmatch, items)):
+            turn = self._turns.get((int(found[1]), found[2]))
+            if turn is not None:
+                yield turn
+
+
+def _format_known(claim: StoryClaim) -> str:
+    about = "" if claim.subject == SELF else f"{claim.subject}: "
+    return f"{about}{claim.category}/{claim.key} = {claim.value}"
+
+
+def _near_values(claim: StoryClaim, known: Sequence[str]) -> Iterator[str]:
+    """Yield values at the same address that hold a part of the words, or more: "bee" for "bee stings"."""
+    before = _format_known(claim).removesuffix(claim.value)
+    mine = set(claim.value.casefold().split())
+    for line in known:
+        value = line.removeprefix(before)
+        theirs = set(value.casefold().split())
+        if value != line and mine != theirs and (mine < theirs or theirs < mine):
+            yield value
+
+
+def _answer_row(turn: StoryTurn, claim: StoryClaim) -> tuple[str, ...]:
+    subject = "" if claim.subject == SELF else claim.subject
+    op = "remove" if claim.op == "retract" else _OPS[claim.joins]
+    return (
+        claim.category,
+        claim.key,
+        claim.value,
+        "0.95",
+        subject,
+        op,
+        "asserted",
+        "state",
+        str(turn.seq),
+        claim.quote,
+    )

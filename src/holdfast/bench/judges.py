@@ -1,5 +1,5 @@
 """
-Which answer is right: the rules of each benchmark, as figures from 0 to 1.  Pure.
+The scoring of answers by the rules of each benchmark, as figures from 0 to 1.  Pure.
 
 A judge is asked with instructions of ``data/judging.toml`` (or others, word for word) and reads a number out of what a
 model says; a rule counts without asking anybody.
@@ -32,15 +32,15 @@ NOTHING = ("no information available", "not mentioned")
 
 
 @cache
-def prompts() -> Mapping[str, Mapping[str, str]]:
-    """All instructions: ``answer`` by benchmark, ``judge`` by name."""
+def load_prompts() -> Mapping[str, Mapping[str, str]]:
+    """Load all instructions: ``answer`` by benchmark, ``judge`` by name."""
     text = (resources.files(__package__) / "data" / "judging.toml").read_text(encoding="utf-8")
     return {kind: {name: said.strip() for name, said in table.items()} for kind, table in tomllib.loads(text).items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """One way to judge: the figure that it gives, its instructions, and how its reply is read."""
+    """A way to judge: the name of its figure, its instructions, and the form of its reply."""
 
     figure: str
     system: str
@@ -48,20 +48,20 @@ class Judge:
 
     @property
     def digest(self) -> str:
-        """12 hex digits of the instructions."""
+        """Return 12 hex digits of the instructions."""
         return hashlib.sha256(self.system.encode()).hexdigest()[:12]
 
 
-def judges(benchmark: str, question: Question, own: str | None = None) -> tuple[Judge, ...]:
+def judges_for(benchmark: str, question: Question, own: str | None = None) -> tuple[Judge, ...]:
     """
-    Who judges the answers to *question*; none where a rule does.
+    Return the judges of the answers to *question*; none where a rule decides.
 
     Args:
         benchmark: its name.
         question: its category decides.
         own: instructions in place of ours; what they make the model say is read in the same way.
     """
-    said = prompts()["judge"]
+    said = load_prompts()["judge"]
     if benchmark == "beam":
         extra = (Judge("order", said["order"], "order"),) if question.category == "event_ordering" else ()
         return (Judge("rubric", own or said["rubric"], "score"), *extra)
@@ -84,8 +84,8 @@ def _kind(question: Question) -> str:
     }.get(question.category, "equivalent")
 
 
-def asked(judge: Judge, question: Question, answer: str) -> list[str]:
-    """The texts with which a judge is asked: one for each line of a rubric, otherwise one."""
+def judge_prompts(judge: Judge, question: Question, answer: str) -> list[str]:
+    """Render the prompts for a judge: one for each line of a rubric, otherwise one."""
     base = block("question", [question.question])
     given = block("answer", [answer])
     if judge.reads == "score":
@@ -97,15 +97,15 @@ def asked(judge: Judge, question: Question, answer: str) -> list[str]:
     return ["\n".join((base, block("right_answer", [question.answer]), given))]
 
 
-def read(judge: Judge, question: Question, replies: Sequence[str]) -> float | None:
-    """The figure, from 0 to 1; None when a reply says nothing that can be read."""
+def parse_verdict(judge: Judge, question: Question, replies: Sequence[str]) -> float | None:
+    """Parse replies to a figure from 0 to 1; ``None`` when a reply has no verdict."""
     if judge.reads == "score":
         scores = [_SCORE.findall(reply) for reply in replies]
         return sum(float(found[-1]) for found in scores) / len(scores) if all(scores) else None
     reply = replies[0]
     if judge.reads == "order":
         numbers = [int(number) for number in re.findall(r"\d+", reply)]
-        return ordering(len(question.rubric), numbers) if numbers else None
+        return score_ordering(len(question.rubric), numbers) if numbers else None
     if judge.reads == "yes":
         word = re.search(r"\b(yes|no)\b", reply, re.I)
         return float(word[1].lower() == "yes") if word else None
@@ -113,9 +113,9 @@ def read(judge: Judge, question: Question, replies: Sequence[str]) -> float | No
     return float(labels[-1].upper() == "CORRECT") if labels else None
 
 
-def by_rule(benchmark: str, question: Question, answer: str, own: str | None = None) -> dict[str, float]:
+def score_by_rule(benchmark: str, question: Question, answer: str, own: str | None = None) -> dict[str, float]:
     """
-    The figures that need no judge.
+    Compute the figures that need no judge.
 
     Of LoCoMo and REALTALK the F1 of stemmed words as LoCoMo defines it; questions without an answer are right when the
     answer says so, and all figures are that one.
@@ -130,7 +130,7 @@ def by_rule(benchmark: str, question: Question, answer: str, own: str | None = N
 
 def locomo_f1(question: Question, answer: str) -> float:
     """
-    Of several answers in one the mean over the best match of each, of an open one the part before ``;``.
+    Score as LoCoMo does: the mean over the best match of several answers, the part before ``;`` of an open one.
     """
     if question.category.startswith("1-"):
         wanted = [part.strip() for part in question.answer.split(",")]
@@ -141,7 +141,7 @@ def locomo_f1(question: Question, answer: str) -> float:
 
 
 def f1(answer: str, right: str) -> float:
-    """Harmonic mean of precision and recall over stemmed words, articles left out."""
+    """Return the harmonic mean of precision and recall over stemmed words, without articles."""
     given, wanted = Counter(_stems(answer)), Counter(_stems(right))
     same = sum((given & wanted).values())
     if not same:
@@ -156,9 +156,9 @@ def _stems(text: str) -> list[str]:
     return list(map(stemmer("porter"), words))
 
 
-def ordering(count: int, numbers: Sequence[int]) -> float:
+def score_ordering(count: int, numbers: Sequence[int]) -> float:
     """
-    BEAM's figure for an order of events: Kendall's tau-b from 0 to 1, times the F1 of the events named.
+    Score an order of events as BEAM does: Kendall's tau-b from 0 to 1, times the F1 of the events named.
 
     Args:
         count: events there are, numbered from 1 in the right order.
@@ -182,7 +182,7 @@ def ordering(count: int, numbers: Sequence[int]) -> float:
 
 
 def kendall(first: Sequence[int], second: Sequence[int]) -> float | None:
-    """Kendall's tau-b of two rankings of the same things; None when one of them is all ties."""
+    """Return Kendall's tau-b of two rankings of the same things; ``None`` when one of them is all ties."""
     agree = ties_first = ties_second = pairs = 0
     for a in range(len(first)):
         for b in range(a):

@@ -1,27 +1,30 @@
-"""The values of the question benchmarks: conversations as they are told, questions with their evidence."""
+"""The values of the question benchmarks: conversations, and questions with their evidence; and how files are read."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
 
 from ..errors import HoldfastError
 
 
 class BadData(HoldfastError):
-    """A benchmark's file is not in the shape in which it is distributed; the message says where."""
+    """An error in a benchmark's file; the message names the place."""
 
     code = "bad-data"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChatLine:
     """
     One message of a benchmark's conversation.
 
     ``id`` is unique in its benchmark and names the conversation in front; ``role`` is what the memory
-    is told, ``speaker`` who spoke.
+    stores, ``speaker`` the name.
     """
 
     id: str
@@ -33,7 +36,7 @@ class Line:
 
     @property
     def rendered(self) -> str:
-        """As a context shows it, for counting tokens: ``[2023-05-08] Caroline: Hey Mel!``."""
+        """Render the line as a context shows it, for counting tokens: ``[2023-05-08] Caroline: Hey Mel!``."""
         return f"[{self.at:%Y-%m-%d}] {self.speaker}: {self.text}\n"
 
 
@@ -69,12 +72,12 @@ class Sample:
     """
 
     id: str
-    lines: tuple[Line, ...]
+    lines: tuple[ChatLine, ...]
     questions: tuple[Question, ...]
     apart: bool = False
 
-    def conversation(self, line: Line) -> str:
-        """The conversation in which *line* is told to a memory."""
+    def conversation(self, line: ChatLine) -> str:
+        """Return the name of the conversation that *line* is stored in."""
         return line.session if self.apart else self.id
 
 
@@ -89,7 +92,7 @@ class Benchmark:
 
     @property
     def digest(self) -> str:
-        """16 hex digits that change when a line or a question does; a resumed run must have the same."""
+        """Return 16 hex digits that change with any line or question; a resumed run must have the same."""
         hashed = hashlib.sha256()
         for sample in self.samples:
             for line in sample.lines:
@@ -99,7 +102,34 @@ class Benchmark:
         return hashed.hexdigest()[:16]
 
 
-def sessions_of(lines: tuple[Line, ...], evidence: tuple[str, ...]) -> tuple[str, ...]:
-    """The sessions in which the lines *evidence* stand, sorted."""
+def sessions_of(lines: tuple[ChatLine, ...], evidence: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the sorted sessions of the lines *evidence*."""
     home = {line.id: line.session for line in lines}
     return tuple(sorted({home[one] for one in evidence if one in home}))
+
+
+Container = TypeVar("Container", list[Any], dict[str, Any])
+
+
+def read_json(path: Path) -> Any:
+    """
+    Read a JSON file.
+
+    Raises:
+        BadData: it cannot be read, or is not JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadData(f"{path} cannot be read: {error.strerror}", hint="--data takes files that are here") from error
+    except ValueError as error:
+        raise BadData(f"{path} is not JSON: {error}", hint="give the file as it is distributed") from error
+
+
+def require(where: str | Path, value: Any, kind: type[Container]) -> Container:
+    """Return *value*, which must be of that kind; raise `BadData` with the place otherwise."""
+    if not isinstance(value, kind):
+        raise BadData(
+            f"{where} is not a JSON {'list' if kind is list else 'object'}", hint="give the file as it is distributed"
+        )
+    return value

@@ -1,5 +1,5 @@
 """
-How well a ranking finds the evidence of a question.
+Scores of rankings by the evidence of their questions.
 
 One question gives one row of figures; rows are averaged by category, with confidence intervals from
 resampled questions.  Figures that a question has no say in (no evidence, no value that changed) are
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .questions import Line, Question
+from .questions import ChatLine, Question
 
 DEPTHS = (1, 5, 10, 20, 50)
 BUDGETS_TOKENS = (500, 1000, 2000, 4000)
@@ -35,9 +35,9 @@ class Mean:
     n: int
 
 
-def ranking_row(question: Question, ranked: Sequence[str], lines: Mapping[str, Line]) -> Row:
+def ranking_row(question: Question, ranked: Sequence[str], lines: Mapping[str, ChatLine]) -> Row:
     """
-    The figures of one question by turn.
+    Score one question by turn.
 
     Args:
         question: with its evidence; a question without any gives an empty row.
@@ -58,8 +58,8 @@ def ranking_row(question: Question, ranked: Sequence[str], lines: Mapping[str, L
     return row
 
 
-def session_row(question: Question, ranked: Sequence[str], lines: Mapping[str, Line]) -> Row:
-    """The same by session: a session stands where the first of its turns does."""
+def session_row(question: Question, ranked: Sequence[str], lines: Mapping[str, ChatLine]) -> Row:
+    """Score one question by session: a session ranks where its first turn does."""
     ids = list(dict.fromkeys(lines[one].session for one in ranked if one in lines))
     lengths: dict[str, int] = defaultdict(int)
     for line in lines.values():
@@ -88,7 +88,7 @@ def _row(wanted: set[str], ids: Sequence[str], costs: Sequence[int]) -> Row:
 
 
 def _inside(found: Sequence[bool], costs: Sequence[int], budget: int) -> int:
-    """How many of the wanted fit: the context ends at the first that does not."""
+    """Count the wanted lines that fit: the context ends at the first that does not."""
     spent = inside = 0
     for hit, cost in zip(found, costs, strict=True):
         spent += cost
@@ -110,7 +110,7 @@ def averages(
     rows: Iterable[tuple[str, Row]], apart: Sequence[str] = (), *, seed: int = 0
 ) -> dict[str, dict[str, Mean]]:
     """
-    Means by category and overall, each with its interval.
+    Return means by category and overall, each with its interval.
 
     Args:
         rows: ``(category, figures)`` of each question; those without figures are not counted.
@@ -139,7 +139,7 @@ def _means(rows: Sequence[Row], seed: int) -> dict[str, Mean]:
 
 def auroc(with_answer: Sequence[float], without: Sequence[float]) -> float | None:
     """
-    How well a score tells questions that memory can answer from those that it cannot.
+    Measure how well a score separates questions that memory can answer from those that it cannot.
 
     Returns:
         The chance that one with an answer scores above one without (ties count half); .5 is no

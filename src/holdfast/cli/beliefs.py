@@ -8,9 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
-from ..bench.beliefs import HALVES, Half, Story, Turn, story
-from ..bench.believing import RATES, Beliefs, believe
-from ..bench.honest import HonestModel
+from ..bench.beliefs import RATES, BeliefScores, HonestModel, run_story
+from ..bench.stories import HALVES, BeliefStory, Half, StoryTurn, write_story
 from ..memory import Memory
 from .plain import CommandError
 from .progress import Progress
@@ -30,9 +29,9 @@ class Reader:
         """As the report says it."""
         return self.llm or ("a scripted model without mistakes" if self.honest else "rules")
 
-    def model(self, told: Story) -> Any:
+    def model(self, story: BeliefStory) -> Any:
         """What ``Memory(llm=…)`` is given."""
-        return HonestModel(told) if self.honest else self.llm
+        return HonestModel(story) if self.honest else self.llm
 
 
 def beliefs(*, turns: int, seed: int, half: str, reader: Reader, report: Path | None, as_json: bool) -> int:
@@ -54,28 +53,28 @@ def beliefs(*, turns: int, seed: int, half: str, reader: Reader, report: Path | 
     return 0
 
 
-def _believed(turns: int, seed: int, half: Half, reader: Reader, *, show: bool) -> Beliefs:
-    told = story(exchanges=turns, seed=seed, half=half)
-    now = [told.turns[0].at]
+def _believed(turns: int, seed: int, half: Half, reader: Reader, *, show: bool) -> BeliefScores:
+    story = write_story(exchanges=turns, seed=seed, half=half)
+    now = [story.turns[0].at]
 
-    def set_clock(turn: Turn) -> None:
+    def set_clock(turn: StoryTurn) -> None:
         now[0] = turn.at
 
     def clock() -> datetime:
         return now[0]
 
     with (
-        Memory(embedder=None, clock=clock, llm=reader.model(told)) as memory,
-        Progress(f"beliefs, {half}", total=len(told.turns), show=show) as bar,
+        Memory(embedder=None, clock=clock, llm=reader.model(story)) as memory,
+        Progress(f"beliefs, {half}", total=len(story.turns), show=show) as bar,
     ):
 
         def step(done: int, total: int) -> None:
             bar.done = done
 
-        return believe(told, memory, progress=step, set_clock=set_clock)
+        return run_story(story, memory, progress=step, set_clock=set_clock)
 
 
-def _plain(found: Beliefs) -> dict[str, Any]:
+def _plain(found: BeliefScores) -> dict[str, Any]:
     rates = {name: {"end": found.rate(name, end=True), "along": found.rate(name, end=False)} for name in RATES}
     return {
         "half": found.half,
@@ -97,7 +96,7 @@ _SAYS = {
 }
 
 
-def _show_beliefs(screen: Screen, found: Sequence[Beliefs], reader: str) -> None:
+def _show_beliefs(screen: Screen, found: Sequence[BeliefScores], reader: str) -> None:
     for one in found:
         note = f"{one.exchanges:,} exchanges, seed {one.seed}, {len(one.looks)} looks, read by {reader}"
         screen.heading(f"beliefs, {one.half} half", note)

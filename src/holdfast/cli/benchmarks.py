@@ -10,16 +10,22 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, cast
 
-from ..bench.answering import Answered, Answering
-from ..bench.asking import OURS, Asked, Asking, about, limited
-from ..bench.judges import prompts
-from ..bench.loading import load
-from ..bench.peers import PEERS, Peer
+from ..bench.answers import AnsweredQuestion, AnswerRun, build_answer_report, format_answer_table
+from ..bench.datasets import find_wrong_keys, load_benchmark
+from ..bench.judges import load_prompts
 from ..bench.questions import Benchmark
-from ..bench.report import scored, table
-from ..bench.state import State
-from ..bench.verdicts import answer_table, verdicts
-from ..bench.wronggold import wrong_gold
+from ..bench.retrieval import (
+    OURS,
+    PEERS,
+    Peer,
+    RankedQuestion,
+    RetrievalRun,
+    RunState,
+    build_report,
+    describe_run,
+    format_table,
+    limit_questions,
+)
 from ..config import Config
 from ..embed import default_embedder
 from ..embed.protocol import Embedder
@@ -72,12 +78,12 @@ def wanted(given: Mapping[str, Any]) -> Wanted:
 def questions(wanted: Wanted) -> int:
     """Run one of the question benchmarks."""
     _check(wanted)
-    benchmark = limited(load(wanted.benchmark, wanted.data), wanted.limit)
-    wrong = wrong_gold(benchmark, wanted.known_wrong)
+    benchmark = limit_questions(load_benchmark(wanted.benchmark, wanted.data), wanted.limit)
+    wrong = find_wrong_keys(benchmark, wanted.known_wrong)
     embedder = default_embedder() if wanted.embedder else None
     if wanted.fresh and (wanted.state / "about.json").exists():
         shutil.rmtree(wanted.state)
-    state = State(wanted.state, about(benchmark, embedder, wanted.digest_llm or ""))
+    state = RunState(wanted.state, describe_run(benchmark, embedder, wanted.digest_llm or ""))
     with ExitStack() as models:
         try:
             asked, answers = _run(wanted, benchmark, state, embedder, models)
@@ -88,10 +94,10 @@ def questions(wanted: Wanted) -> int:
                 hint="the same command goes on with the rest",
                 exit_code=130,
             ) from None
-    report = scored(benchmark, asked, wrong, seed=wanted.seed) | {"embedder": embedder.id if embedder else None}
+    report = build_report(benchmark, asked, wrong, seed=wanted.seed) | {"embedder": embedder.id if embedder else None}
     if answers is not None:
         who, answered = answers
-        report["answers"] = who | verdicts(benchmark, answered, wrong, seed=wanted.seed)
+        report["answers"] = who | build_answer_report(benchmark, answered, wrong, seed=wanted.seed)
     write_report(wanted.report, report)
     if wanted.runs:
         lines = (json.dumps(_run_line(one), ensure_ascii=False) for one in asked)
@@ -104,8 +110,8 @@ def questions(wanted: Wanted) -> int:
 
 
 def _run(
-    wanted: Wanted, benchmark: Benchmark, state: State, embedder: Embedder | None, models: ExitStack
-) -> tuple[list[Asked], tuple[dict[str, Any], list[Answered]] | None]:
+    wanted: Wanted, benchmark: Benchmark, state: RunState, embedder: Embedder | None, models: ExitStack
+) -> tuple[list[RankedQuestion], tuple[dict[str, Any], list[AnsweredQuestion]] | None]:
     """Search for every question, and with a model answer it, showing how far it is."""
     with Progress(benchmark.name, show=not wanted.as_json) as bar:
 
@@ -114,13 +120,13 @@ def _run(
 
         peers = cast(Sequence[Peer], wanted.peers)
         llm = _model(wanted.digest_llm, models)
-        with Asking(benchmark, state, embedder=embedder, peers=peers, progress=show, llm=llm) as run:
+        with RetrievalRun(benchmark, state, embedder=embedder, peers=peers, progress=show, llm=llm) as run:
             run.fill()
             asked = list(run.ask())
             model = _model(wanted.llm, models)
             if model is None:
                 return asked, None
-            answering = Answering(
+            answering = AnswerRun(
                 run,
                 state,
                 model,
@@ -155,8 +161,8 @@ def _text(path: Path | None) -> str | None:
 def show_prompts() -> int:
     """Print every instruction that models are given by the benchmarks."""
     screen = Screen()
-    for kind, told in prompts().items():
-        for name, said in told.items():
+    for kind, table in load_prompts().items():
+        for name, said in table.items():
             screen.heading(f"{kind}: {name}")
             screen.paragraph(said)
     return 0
@@ -172,7 +178,7 @@ def _check(wanted: Wanted) -> None:
             raise CommandError("usage", f"--peer {peer} needs an embedder", hint="leave out --no-embedder", exit_code=2)
 
 
-def _run_line(one: Asked) -> dict[str, Any]:
+def _run_line(one: RankedQuestion) -> dict[str, Any]:
     return {"question_id": one.question.id, "ranked_ids": one.ranked[OURS], "score": one.score}
 
 
@@ -183,7 +189,7 @@ def _show_questions(screen: Screen, report: dict[str, Any]) -> None:
     screen.line((report["benchmark"], STRONG), (f"   {about_it}, embedder {report['embedder'] or 'none'}", QUIET))
     for level in ("turn", "session"):
         screen.line()
-        for line in table(report, level):
+        for line in format_table(report, level):
             screen.line(line)
     screen.line()
     if "answers" in report:
@@ -206,7 +212,7 @@ def _show_answers(screen: Screen, answers: dict[str, Any]) -> None:
         ("answers", STRONG),
         (f"   by {answers['model']}, judged by {answers['judge']}; --prompts shows the rules", QUIET),
     )
-    for line in answer_table(answers):
+    for line in format_answer_table(answers):
         screen.line(line)
     failed = sum(map(len, answers["failed"].values()))
     if failed:
