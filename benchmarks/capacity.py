@@ -33,7 +33,7 @@ from support.growth import Costs, Faults, Habits, Need, need, simulate
 
 from holdfast import Memory
 from holdfast.store import initialize
-from holdfast.store.copying import tables
+from holdfast.store.queries import tables
 
 FILE = Path(__file__).with_name("capacity.json")
 USERS = (1_000_000, 100_000_000, 1_000_000_000)

@@ -32,7 +32,7 @@ from support import StandIn, machine, talk, times_ms
 
 from holdfast import Config, Memory, Message
 from holdfast.store import initialize
-from holdfast.store.copying import tables
+from holdfast.store.queries import tables
 
 MODELS, MESSAGES, CHUNK = 20, 20, 2_000
 

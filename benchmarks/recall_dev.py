@@ -39,8 +39,7 @@ from holdfast.recall.index import IndexCache
 from holdfast.recall.query import ROLE_NAMES
 from holdfast.recall.search import search
 from holdfast.scope import Scope
-from holdfast.store.protocol import WriteView
-from holdfast.store.sqlite import SqliteStore
+from holdfast.store import Store, WriteView, open_store
 from holdfast.types import Hit
 
 Record = dict[str, Any]
@@ -94,9 +93,7 @@ def as_message(turn: Record, first_speaker: str) -> Record:
     return {"role": role, "name": speaker, "content": turn["text"], "at": moment(turn["time"]).isoformat()}
 
 
-def fill(
-    store: SqliteStore, scope: Scope, turns: list[Record], embedder: Remembered | None, config: Config = CONFIG
-) -> None:
+def fill(store: Store, scope: Scope, turns: list[Record], embedder: Remembered | None, config: Config = CONFIG) -> None:
     """Store one conversation with its vectors."""
     now = moment(turns[-1]["time"])
     prepared = prepare(
@@ -157,7 +154,7 @@ def run(args: argparse.Namespace) -> None:
     talks: dict[str, list[Record]] = defaultdict(list)
     for turn in corpus:
         talks[turn["conv"]].append(turn)
-    store, cache = SqliteStore(":memory:", CONFIG), IndexCache(1_000_000_000)
+    store, cache = open_store(":memory:", CONFIG), IndexCache(1_000_000_000)
     for name, turns in talks.items():
         fill(store, Scope("bench", "bench", name, conversation=name), turns, remembered, config)
     by_id = {turn["id"]: turn for turn in corpus}

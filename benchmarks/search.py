@@ -40,8 +40,7 @@ from holdfast.ingest.prepare import prepare
 from holdfast.recall.index import IndexCache
 from holdfast.recall.search import search
 from holdfast.scope import Scope
-from holdfast.store.protocol import ReadView, WriteView
-from holdfast.store.sqlite import SqliteStore
+from holdfast.store import ReadView, Store, WriteView, open_store
 from holdfast.types import Hit
 
 EMBEDDER, CONFIG, WHO = StandIn(), Config(durable=False), Scope("o", "b", "ana")
@@ -50,7 +49,7 @@ TALK, BATCH, SITTING = 5000, 500, 40
 PACE_S = 0.25
 
 
-def fill(store: SqliteStore, turns: int) -> None:
+def fill(store: Store, turns: int) -> None:
     """A user's turns with their words and vectors; nothing else is derived from them."""
     rng = random.Random(1)
     for first in range(0, turns, BATCH):
@@ -73,7 +72,7 @@ def fill(store: SqliteStore, turns: int) -> None:
 class Asker:
     """Questions of five words, some common and some rare, that are asked in turn."""
 
-    def __init__(self, store: SqliteStore, questions: int) -> None:
+    def __init__(self, store: Store, questions: int) -> None:
         rng = random.Random(5)
         self.store = store
         self.questions = [f"What did I say about {sentence(rng, 5).lower().rstrip('.')}?" for _ in range(questions)]
@@ -134,7 +133,7 @@ def together(asker: Asker, clients: int, cache: IndexCache, pause_s: float) -> t
 
 def client_apart(path: str, number: int, start: threading.Barrier, answers: multiprocessing.Queue[object]) -> None:
     """One process: opens the file, warms up, waits for the others, and asks every question."""
-    store = SqliteStore(path, CONFIG)
+    store = open_store(path, CONFIG)
     asker, cache = Asker(store, 60), IndexCache(64_000_000)
     asker.ask(0, cache)
     start.wait()
@@ -163,7 +162,7 @@ def apart(path: Path, clients: int) -> tuple[list[float], int]:
 def measure(path: Path, turns: int, clients: int, profile: bool) -> None:
     """Print the lines of one size."""
     fresh = not path.exists()
-    store = SqliteStore(str(path), CONFIG)
+    store = open_store(str(path), CONFIG)
     if fresh:
         fill(store, turns)
     asker, cache = Asker(store, 60), IndexCache(64_000_000)

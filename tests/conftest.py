@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from holdfast.store.events import Kept
+from holdfast.store import Store, open_store
 from tests import keeping
 
 # No deadline: how long an example takes says more about the machine's other work than about ours.
@@ -185,17 +185,14 @@ def _kept_in(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     if getattr(request, "param", "sqlite") == "sqlite":
         yield
         return
-    from holdfast.store.postgres import PostgresStore  # noqa: PLC0415  only these tests need its driver
-
     lender, numbers = request.getfixturevalue("postgres"), itertools.count()
 
-    def opened(location: str | os.PathLike[str], config: Any, clock: Any) -> PostgresStore:
+    def opened(location: str | os.PathLike[str], config: Any, clock: Any) -> Store:
         path = os.fspath(location)
         name = f"memory {next(numbers)}" if path == ":memory:" else keeping.name_of(path)
-        store = PostgresStore(path if "://" in path else lender.at(name), config)
-        store.clock, store.kept = clock, Kept(config.event_rows, config.event_days)
+        store = open_store(path if "://" in path else lender.at(name), config, clock)
         if path == ":memory:":  # it ends with its memory, and the next one gets the same database
-            store.close = lambda: (PostgresStore.close(store), lender.give_back(name))  # type: ignore[method-assign]
+            store.close = lambda: (Store.close(store), lender.give_back(name))  # type: ignore[method-assign]
         return store
 
     monkeypatch.setattr("holdfast.memory.open_store", opened)

@@ -15,18 +15,8 @@ from typing import Any, Literal
 import apsw
 
 from holdfast.store import copy
-from holdfast.store.sqlite import SqliteStore
 
 lender: Any = None  # a `tests.postgres.lending.Lender` while a test runs on PostgreSQL
-
-
-def store_class() -> type[Any]:
-    """What keeps memory in this test."""
-    if lender is None:
-        return SqliteStore
-    from holdfast.store.postgres import PostgresStore  # noqa: PLC0415  only these tests need its driver
-
-    return PostgresStore
 
 
 def name_of(path: str | os.PathLike[str]) -> str:

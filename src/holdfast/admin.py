@@ -25,11 +25,8 @@ from .privacy.erasure import KINDS
 from .reports import Event, News, ReplayReport, UserKey
 from .scope import Scope, checked_name
 from .secret import ProviderKey, Secret, Upstream
-from .store.access import KeyRow
-from .store.ledger import ErasedRow
-from .store.queries import newest
-from .store.values import ConsentRow
-from .store.vault import SealedRow
+from .store import ConsentRow, ErasedRow, KeyRow, SealedRow
+from .store.queries import schema_version
 from .types import ApiKey, NewKey, Role
 
 ROLES: tuple[Role, ...] = ("operator", "app", "user", "subject")
@@ -129,7 +126,7 @@ class Admin:
     def stats(self) -> StoreStats:
         """Return where the store is, how large, and how many rows it has of each kind."""
         rows = dict(self._pipeline.store.stats())
-        return StoreStats(self._place, rows.pop("bytes", 0), newest(), rows)
+        return StoreStats(self._place, rows.pop("bytes", 0), schema_version(), rows)
 
     def size_bytes(self) -> int:
         """Return how large the store is; cheap."""
@@ -211,7 +208,7 @@ class ApiKeys:
             ends_ms,
             parent=parent,
         )
-        self._pipeline.store.add_key(row, spent_before_ms=now_ms - _EXPIRED_LISTED_MS)
+        self._pipeline.store.add_key(row, expired_before_ms=now_ms - _EXPIRED_LISTED_MS)
         return NewKey(key, _api_key(row))
 
     def copy(self, key: str, *, name: str, lasts: timedelta) -> NewKey | None:
@@ -469,7 +466,7 @@ class ProviderKeys:
             first = Master.of(new.reveal() if isinstance(new, Secret) else new)
             ring = Keyring((first, *(one for one in ring.masters if one.id != first.id)))
         master, done = ring.first(), 0
-        while rows := self._pipeline.store.sealed_otherwise(master.id, limit=_PAGE):
+        while rows := self._pipeline.store.keys_to_reseal(master.id, limit=_PAGE):
             for row in rows:
                 key = ring.open(row.master, row.sealed, row.bound)
                 new_row = replace(row, master=master.id, sealed=ring.seal(key, row.bound)[1], print=ring.print_of(key))
@@ -518,7 +515,7 @@ class Erasures:
         key, rows = self._pipeline.store.ledger()
         choices = [
             {"org": user.org, "user": user.user, "bot": user.bot, **asdict(row)}
-            for user, row in self._pipeline.store.choices()
+            for user, row in self._pipeline.store.consents()
         ]
         return {"format": FORMAT, "key": key, "erased": [asdict(row) for row in rows], "choices": choices}
 
@@ -548,7 +545,7 @@ class Erasures:
         known = {row.id for row in known_rows}
         fresh = [row for row in rows if row.id not in known]
         if key and not dry_run:
-            store.take_ledger(key, ())  # log what is erased now under the same key
+            store.merge_ledger(key, ())  # log what is erased now under the same key
         counts: dict[str, int] = {}
         users = 0
         for user, found in replay.users(key, fresh, progress):
@@ -559,7 +556,7 @@ class Erasures:
                 replay.erase(user, found)
         chosen = replay.choose(choices, dry_run=dry_run)
         if key and not dry_run:
-            store.take_ledger(key, fresh)
+            store.merge_ledger(key, fresh)
         return ReplayReport(users=users, held=counts, choices=chosen, entries=len(rows), dry_run=dry_run)
 
 

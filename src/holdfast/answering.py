@@ -30,7 +30,7 @@ from .privacy.consent import state_of
 from .recall.index import IndexCache
 from .recall.search import believed, default_min_score, facts_at, ranked, recent, search, unexpired, with_replacements
 from .scope import Scope
-from .store.protocol import ReadView, Store, UserRow, WriteView
+from .store import ReadView, Store, UserRow, WriteView
 from .text.tokens import count_tokens
 from .types import Fact, Hit, HitKind, Message, Section
 

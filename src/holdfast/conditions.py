@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 
 from .errors import Changed, NotFound
 from .jobs.wording import in_words
+from .store import ReadView
 from .store.conditions import on_condition
-from .store.protocol import ReadView
 from .types import Fact
 
 

@@ -18,7 +18,7 @@ from .privacy.erasure import one_message
 from .privacy.forget import clear_conversation
 from .reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, Receipt
 from .scope import Scope, checked_name
-from .store.protocol import ConversationRow
+from .store import ConversationRow
 from .text.tokens import count_tokens
 from .types import Fact, Hit, Message, Summary
 

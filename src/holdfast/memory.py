@@ -33,7 +33,6 @@ from .pipeline import Pipeline
 from .reports import BackfillReport, DigestReport, Report, Usage
 from .scope import SELF, checked_name, scope_of
 from .store import open_store
-from .store.examine import examined
 from .types import Job
 from .user import User
 
@@ -288,7 +287,7 @@ class Memory:
 
     def doctor(self) -> Report:
         """Check the database and every invariant of the store; reads all of it, changes nothing."""
-        return examined(self._pipeline.store)
+        return self._pipeline.store.examine()
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """

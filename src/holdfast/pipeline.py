@@ -61,8 +61,7 @@ from .privacy.forget import Replay
 from .reconcile.registry import registry
 from .reports import ConsolidationReport, DigestReport, ErasureReceipt, RebuildReport, Receipt
 from .scope import Scope
-from .store.protocol import ReadView, Store, WriteView
-from .store.values import UsageRow
+from .store import ReadView, Store, UsageRow, WriteView
 from .types import ConsentState, FactChange, Message
 
 # A longer batch is an import: its facts are read in the background like the rest of its work.
@@ -88,13 +87,13 @@ class Pipeline:
         self.store, self.config, self.clock, self.embedder = store, config, clock, embedder
         self.own = OwnModels(store, config)
         if model is not None or self.own.any():
-            store.release(self.now_ms())  # another budget or another key may be what they waited for
+            store.release_waiting(self.now_ms())  # another budget or another key may be what they waited for
         embeds = embedder is not None
         self.uses = Uses(store, self.now_ms, config.decay_half_life_days * DAY_MS)
         self.shown = Shown(self.now_ms)
         notes = (self.uses.note, self.shown.note)
         self.answering = Answering(store, config, clock, (embedder, previous), self.now_ms, *notes)
-        self.observed, store.counting = self.answering.observed, self.answering.observed.count
+        self.observed, store.on_changes = self.answering.observed, self.answering.observed.count
         self._orders = Orders(embed=embeds)
         reader = ReadFacts(store, config, registry(config.categories), self.now_ms, embeds, embedder)
         self.kits = Kits(Parts(store, config, self.now_ms, embedder, reader, self.observed), model, self.own)
@@ -296,7 +295,7 @@ class Pipeline:
     def own_changed(self) -> None:
         """Somebody set or removed a key of a provider: it counts from now on, and what waited for it is due."""
         self.own.changed()
-        self.store.release(self.now_ms())
+        self.store.release_waiting(self.now_ms())
         if self._workers is not None:
             self._workers.wake()
 
@@ -319,7 +318,7 @@ class Pipeline:
 
     def run_now(self, job_id: str) -> bool:
         """Make a job that is waiting due at once; ``False`` when there is none."""
-        found = self.store.hurry(job_id, self.now_ms())
+        found = self.store.run_now(job_id, self.now_ms())
         if found and self._workers is not None:
             self._workers.wake()
         return found

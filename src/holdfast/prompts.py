@@ -12,8 +12,7 @@ from .jobs.wording import CUSTOM, in_words
 from .pipeline import Pipeline
 from .privacy.consent import state_of
 from .scope import Scope
-from .store.protocol import UserRow, WriteView
-from .store.values import PromptRow
+from .store import PromptRow, UserRow, WriteView
 from .text.clean import storable
 from .types import PromptVersion
 

@@ -22,7 +22,7 @@ from .recall.search import believed, facts_at
 from .reconcile.decide import ARCHIVED
 from .reports import ConsolidationReport, ConversationState, ErasureReceipt, Event, News, PruneReport, Usage
 from .scope import Scope, checked_name
-from .store.protocol import FactRow, ReadView
+from .store import FactRow, ReadView
 from .text.tokens import count_tokens
 from .types import HIT_KINDS, Consent, Fact, FactChange, FactKind, Hit, HitKind, Rejected, Section
 

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from holdfast.store import distribute, initialize
-from holdfast.store.copying import tables
+from holdfast.store.queries import tables
 
 VARIABLE = "HOLDFAST_TEST_CITUS"
 OWNER, APP = f"holdfast_test_owner_{os.getpid()}", f"holdfast_test_app_{os.getpid()}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.store.postgres import PostgresStore
+from holdfast.store import Store, open_store
 from holdfast.testing.store_contract import StoreContract
 
 pytestmark = pytest.mark.citus
@@ -14,8 +14,8 @@ pytestmark = pytest.mark.citus
 
 class TestOnACluster(StoreContract):
     @pytest.fixture
-    def store(self, address: str) -> Iterator[PostgresStore]:
-        store = PostgresStore(address)
+    def store(self, address: str) -> Iterator[Store]:
+        store = open_store(address)
         assert store.spread
         yield store
         store.close()

@@ -9,10 +9,9 @@ import pytest
 
 from holdfast import Memory
 from holdfast.errors import BadInput, StoreError
-from holdfast.store import copy, distribute, initialize
-from holdfast.store.cluster import ALONE, by_column
-from holdfast.store.copying import tables
-from holdfast.store.postgres import PostgresStore
+from holdfast.store import copy, distribute, initialize, open_store
+from holdfast.store.cluster.distribute import ALONE, by_column
+from holdfast.store.queries import tables
 from holdfast.testing.embedder import HashEmbedder
 from tests.citus.conftest import APP, OWNER, SHARDS, Cluster
 from tests.postgres.test_row_security import a_day
@@ -49,7 +48,7 @@ def test_everything_is_there_after_a_kill_and_a_second_run(apart: Cluster, tmp_p
     with pytest.raises(KeyboardInterrupt):
         distribute(apart.at(OWNER), shards=SHARDS, progress=killed)
     with pytest.raises(StoreError, match="only a part"):
-        PostgresStore(apart.at(APP))
+        open_store(apart.at(APP))
 
     rest = distribute(apart.at(OWNER), shards=SHARDS)
     assert rest.done

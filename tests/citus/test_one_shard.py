@@ -10,8 +10,8 @@ import pytest
 
 from holdfast import Memory
 from holdfast.store import queries
-from holdfast.store.copying import tables
-from holdfast.store.psycopgdriver import of_org, statements, together
+from holdfast.store.postgres.driver import of_org, statements, together
+from holdfast.store.queries import tables
 from holdfast.testing.embedder import HashEmbedder
 from tests.citus.conftest import APP, Cluster
 from tests.postgres.test_plans import TOGETHER

@@ -20,9 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from holdfast import Config, Memory
-from holdfast.store.sqlite import SqliteStore
 from holdfast.testing.embedder import HashEmbedder
-from tests import keeping
 
 CONFIG = Config(job_lease_ms=150, job_backoff_ms=0, workers=1)
 
@@ -113,12 +111,7 @@ def digest(path: str) -> Callable[[int], None]:
 
 @contextlib.contextmanager
 def dying_at(target: Any, name: str, countdown: int, *, after: bool) -> Iterator[None]:
-    """
-    Within this process: the *countdown*-th call of ``target.name`` kills it, before or after it ran.
-
-    `SqliteStore` stands for whichever store the test runs on.
-    """
-    target = keeping.store_class() if target is SqliteStore else target
+    """Within this process: the *countdown*-th call of ``target.name`` kills it, before or after it ran."""
     real, left = getattr(target, name), [countdown]
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:

@@ -24,7 +24,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from holdfast import Config, Memory, memory, scope
 from holdfast.errors import HoldfastError
 from holdfast.recall.index import IndexCache
-from holdfast.store import psycopgdriver, queries
+from holdfast.store import queries
+from holdfast.store.postgres import driver as postgres_driver
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
 
@@ -260,7 +261,7 @@ def without(query: str, *conditions: str) -> Callable[[pytest.MonkeyPatch], None
     """A store whose *query* forgets conditions of its WHERE."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        load, prepared = queries.load, psycopgdriver.statements.__wrapped__
+        load, prepared = queries.load, postgres_driver.statements.__wrapped__
 
         def planted(dialect: str) -> dict[str, str]:
             sql = dict(load(dialect))
@@ -270,7 +271,7 @@ def without(query: str, *conditions: str) -> Callable[[pytest.MonkeyPatch], None
             return sql
 
         patch.setattr(queries, "load", cache(planted))
-        patch.setattr(psycopgdriver, "statements", cache(prepared))  # what it keeps must not outlive the bug
+        patch.setattr(postgres_driver, "statements", cache(prepared))  # what it keeps must not outlive the bug
 
     return plant
 

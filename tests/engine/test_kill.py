@@ -10,8 +10,7 @@ import time
 import pytest
 
 from holdfast.jobs import facts, summaries, vectors
-from holdfast.store import writeview
-from holdfast.store.sqlite import SqliteStore
+from holdfast.store import Store, WriteView
 
 from .crowd import assert_sound, digest, dying_at, ended, kill, open_memory, settle, spawn, talk, told
 
@@ -41,10 +40,10 @@ VIEW_STEPS = [
     "renew",
 ]
 FAILPOINTS = [
-    *((writeview.SqlWriteView, step) for step in VIEW_STEPS),
-    (SqliteStore, "write"),
-    (SqliteStore, "read"),
-    (SqliteStore, "claim"),
+    *((WriteView, step) for step in VIEW_STEPS),
+    (Store, "write"),
+    (Store, "read"),
+    (Store, "claim"),
     (facts, "learn"),
     (facts, "ground"),
     (summaries, "summarize_chunk"),

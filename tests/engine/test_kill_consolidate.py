@@ -11,9 +11,7 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.reconcile import merging
-from holdfast.store.eraseview import SqlEraseView
-from holdfast.store.sqlite import SqliteStore
-from holdfast.store.writeview import SqlWriteView
+from holdfast.store import Store, WriteView
 from holdfast.testing.embedder import HashEmbedder
 from tests import keeping
 
@@ -27,9 +25,9 @@ KIDS = [f"The {who} {what} long walks by the {where}." for who, what, where in (
 )]  # fmt: skip
 SEA, RIVER = frozenset(KIDS[:3]), frozenset(KIDS[3:])
 STEPS: list[tuple[Any, str]] = [
-    *((SqlWriteView, step) for step in ("update_fact", "add_fact", "add_docs", "add_derivations", "save_user", "add_evidence")),
-    *((SqlEraseView, step) for step in ("remove_fact", "remove_docs")),
-    (SqliteStore, "write"),
+    *((WriteView, step) for step in ("update_fact", "add_fact", "add_docs", "add_derivations", "save_user", "add_evidence")),
+    *((WriteView, step) for step in ("remove_fact", "remove_docs")),
+    (Store, "write"),
     (merging, "into_index"),
     (merging, "leave_index"),
     (merging, "take_apart"),

@@ -13,8 +13,8 @@ import pytest
 from holdfast import Memory
 from holdfast.errors import NotFound
 from holdfast.privacy import erasure, forget
-from holdfast.store import eraseview, sqlitescrub
-from holdfast.store.sqlite import SqliteStore
+from holdfast.store import Store, WriteView
+from holdfast.store.sqlite import scrub as sqlite_scrub
 from tests import keeping
 
 from .crowd import dying_at, ended, open_memory, settle, spawn, told
@@ -27,11 +27,11 @@ VIEW_STEPS = [
     "set_parent", "save_user",
 ]  # fmt: skip
 STEPS: list[tuple[Any, str]] = [
-    *((eraseview.SqlEraseView, step) for step in VIEW_STEPS),
-    (SqliteStore, "write"),
-    (SqliteStore, "scrub"),
-    (sqlitescrub, "_written_anew"),
-    (sqlitescrub, "_emptied"),
+    *((WriteView, step) for step in VIEW_STEPS),
+    (Store, "write"),
+    (Store, "scrub"),
+    (sqlite_scrub, "_written_anew"),
+    (sqlite_scrub, "_emptied"),
     (erasure, "put_in_place"),
     (erasure, "drafts"),
     (erasure, "drop_fact"),

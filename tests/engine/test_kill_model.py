@@ -14,8 +14,7 @@ import pytest
 from holdfast import Config, Memory
 from holdfast.jobs import asking, bymodel, reading, sight, telling
 from holdfast.llm.protocol import Request
-from holdfast.store import eraseview, writeview
-from holdfast.store.sqlite import SqliteStore
+from holdfast.store import Store, WriteView
 from holdfast.testing.embedder import HashEmbedder
 from holdfast.testing.model import ScriptedModel
 from holdfast.text.render import parse_blocks
@@ -35,10 +34,10 @@ STEPS: list[tuple[Any, str]] = [
     (telling.Telling, "episodes"),
     (telling.Telling, "level"),
     (sight, "learn"),
-    *((writeview.SqlWriteView, step) for step in ("add_episodes", "add_fact", "add_summary", "renew", "finish")),
-    *((eraseview.SqlEraseView, step) for step in ("add_reading", "add_usage")),
-    (SqliteStore, "write"),
-    (SqliteStore, "claim"),
+    *((WriteView, step) for step in ("add_episodes", "add_fact", "add_summary", "renew", "finish")),
+    *((WriteView, step) for step in ("add_reading", "add_usage")),
+    (Store, "write"),
+    (Store, "claim"),
 ]
 PLACES = ("Lisbon", "Porto", "Faro", "Braga", "Evora", "Sintra", "Tomar", "Leiria")
 SAID = re.compile(r"^\[?#?(\d+).*?I walked to (\w+) (?:once|again)")

@@ -1,5 +1,5 @@
 """
-Disks that fail, as file layers for SQLite: pass the name as ``SqliteStore(..., vfs=name)``.
+Disks that fail, as file layers for SQLite: pass the name as ``SqliteBackend(..., vfs=name)``.
 
 ``PowerCut`` remembers what was written since each file's last sync, and can show the files as a
 sudden loss of power might have left them.  ``FaultyDisk`` refuses a chosen write.

@@ -15,8 +15,9 @@ import apsw
 import pytest
 
 from holdfast.errors import StoreError, StoreFull
-from holdfast.store import SqliteStore, groupcommit
-from holdfast.store.protocol import WriteView
+from holdfast.store import Store, WriteView, open_store
+from holdfast.store.sqlite import writer
+from holdfast.store.sqlite.backend import SqliteBackend
 from holdfast.testing.rows import ANA, END_MS, learn, say, summarize
 from tests.faults.power import FaultyDisk
 
@@ -47,7 +48,7 @@ def live_through(path: Path, disk: FaultyDisk) -> int:
     store = None
     while store is None:
         try:
-            store = SqliteStore(path, vfs=disk.name)
+            store = Store(SqliteBackend(path, vfs=disk.name))
         except StoreError:
             raised += 1
             disk.heal()
@@ -65,7 +66,7 @@ def live_through(path: Path, disk: FaultyDisk) -> int:
 
 def state_of(path: Path) -> tuple[object, ...]:
     """What the file holds in the end, without what is named by chance."""
-    store = SqliteStore(path)
+    store = open_store(path)
     try:
         assert store.check() == []
         messages, facts, summaries, row = store.read(
@@ -83,7 +84,7 @@ def state_of(path: Path) -> tuple[object, ...]:
 def test_any_failing_operation_is_survived(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[apsw.Error], stays: bool
 ) -> None:
-    monkeypatch.setattr(groupcommit, "CHECKPOINT_PAGES", 60)
+    monkeypatch.setattr(writer, "CHECKPOINT_PAGES", 60)
     well = FaultyDisk(f"well-{error.__name__}")
     assert live_through(tmp_path / "well.db", well) == 0
     expected = state_of(tmp_path / "well.db")
@@ -103,7 +104,7 @@ def test_any_failing_operation_is_survived(
 
 def test_a_full_disk_says_so_and_takes_the_same_call_when_there_is_room(tmp_path: Path) -> None:
     disk = FaultyDisk("full", stays=True)
-    store = SqliteStore(tmp_path / "memory.db", vfs=disk.name)
+    store = Store(SqliteBackend(tmp_path / "memory.db", vfs=disk.name))
     disk.break_from_now()
 
     with pytest.raises(StoreFull, match="no room left"):

@@ -16,7 +16,9 @@ import pytest
 
 from holdfast.config import Config
 from holdfast.errors import StoreCorrupt
-from holdfast.store import SqliteStore, groupcommit
+from holdfast.store import Store, open_store
+from holdfast.store.sqlite import writer
+from holdfast.store.sqlite.backend import SqliteBackend
 from holdfast.testing.rows import ANA, say, summarize
 from tests.faults.power import PowerCut, write_files
 
@@ -36,14 +38,14 @@ class Damage:
 
 def cut_again_and_again(folder: Path, monkeypatch: pytest.MonkeyPatch, *, durable: bool, sync: bool) -> Damage:
     """Write, take the disk's state at `CUTS` moments spread over the run, and open each of them."""
-    monkeypatch.setattr(groupcommit, "CHECKPOINT_PAGES", 60)
+    monkeypatch.setattr(writer, "CHECKPOINT_PAGES", 60)
     chance = random.Random(7)
     acknowledged: list[int] = []
     cuts: list[tuple[int, dict[str, bytes]]] = []
     disk = PowerCut(f"power-{durable}-{sync}")
-    store = SqliteStore(folder / "memory.db", Config(durable=durable), vfs=disk.name)
+    store = Store(SqliteBackend(folder / "memory.db", Config(durable=durable), vfs=disk.name))
     if not sync:
-        store._db.pragma("synchronous", "off")
+        store.backend._db.pragma("synchronous", "off")
 
     def maybe_cut() -> None:
         if len(cuts) < CUTS and chance.random() < 0.25:
@@ -74,7 +76,7 @@ def _look(path: Path, acknowledged: int, damage: Damage) -> None:
     """Open what a cut left behind, the way the next start would."""
     damage.cuts += 1
     try:
-        store = SqliteStore(path)
+        store = open_store(path)
     except StoreCorrupt:
         damage.corrupt += 1
         return

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.config import Config
 from holdfast.errors import StoreBusy
-from holdfast.store import SqliteStore
+from holdfast.store import open_store
 from holdfast.testing.rows import ANA, say
 
 HOLD = """
@@ -29,9 +29,9 @@ print("free", flush=True)
 
 COUNT = """
 import sys
-from holdfast.store import SqliteStore
+from holdfast.store import open_store
 from holdfast.testing.rows import ANA, say
-store = SqliteStore(sys.argv[1])
+store = open_store(sys.argv[1])
 print("open", flush=True)
 sys.stdin.readline()
 for _ in range(int(sys.argv[2])):
@@ -42,9 +42,9 @@ print("done", flush=True)
 
 TALK_UNTIL_KILLED = r"""
 import os, sys, threading
-from holdfast.store import SqliteStore
+from holdfast.store import open_store
 from holdfast.testing.rows import ANA, say, summarize
-store = SqliteStore(sys.argv[1])
+store = open_store(sys.argv[1])
 
 def turn(view):
     seq = say(view, "one more turn")[0].seq
@@ -89,7 +89,7 @@ def finished(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
 
 def test_a_held_file_is_waited_for_and_then_reported_busy(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    store = SqliteStore(path, Config(busy_timeout_ms=300))
+    store = open_store(path, Config(busy_timeout_ms=300))
     store.write(ANA, lambda view: say(view, "one"))
     with finished(start(HOLD, path)) as holder:
         assert hear(holder) == "held"
@@ -110,7 +110,7 @@ def test_a_held_file_is_waited_for_and_then_reported_busy(tmp_path: Path) -> Non
 
 def test_a_file_that_is_let_go_in_time_is_written(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    store = SqliteStore(path, Config(busy_timeout_ms=20_000))
+    store = open_store(path, Config(busy_timeout_ms=20_000))
     with finished(start(HOLD, path)) as holder:
         assert hear(holder) == "held"
         tell(holder)
@@ -131,7 +131,7 @@ def test_eight_processes_count_without_a_gap(tmp_path: Path) -> None:
         for counter in counters:
             counter.kill()
             counter.communicate()
-    store = SqliteStore(path)
+    store = open_store(path)
     seqs = [m.seq for m in store.read(ANA, lambda view: view.messages())]
     findings = store.check()
     store.close()
@@ -152,7 +152,7 @@ def test_a_killed_process_takes_nothing_acknowledged_along(tmp_path: Path) -> No
             talker.kill()
             rest, _ = talker.communicate()
         acknowledged.update(int(line) for line in rest.split("\n")[:-1])
-        store = SqliteStore(path)
+        store = open_store(path)
         kept = {m.seq for m in store.read(ANA, lambda view: view.messages())}
         findings = store.check()
         store.close()

@@ -23,7 +23,7 @@ from holdfast import Config, Memory
 from holdfast.jobs.gate import NotNow
 from holdfast.jobs.pace import MINUTE_US, Limits, Pace, sent_away, turn, used
 from holdfast.llm.protocol import ModelError
-from holdfast.store.values import PaceRow
+from holdfast.store import PaceRow
 from holdfast.testing.embedder import HashEmbedder
 
 from .asker import Local

@@ -16,8 +16,8 @@ import pytest
 
 from holdfast import BackupReport, Memory, backups, restore_backup, verify_backup
 from holdfast.errors import Conflict, StoreCorrupt, StoreError
-from holdfast.store import postgrescopy
-from holdfast.store.copying import tables
+from holdfast.store.postgres import copying as postgres_copying
+from holdfast.store.queries import tables
 from holdfast.testing.embedder import HashEmbedder
 from tests.cli.conftest import Holdfast, holdfast  # noqa: F401  a fixture
 from tests.postgres.lending import Lender
@@ -129,7 +129,7 @@ def test_a_database_that_is_replaced_gives_its_own_ledger(admin: str, address: s
 def test_a_database_that_is_in_use_is_not_replaced(
     admin: str, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgrescopy, "_GOING_S", 0.1)
+    monkeypatch.setattr(postgres_copying, "_GOING_S", 0.1)
     talk(address)
     with Memory(address, embedder=None) as memory:
         memory.backup(tmp_path / "monday.db")

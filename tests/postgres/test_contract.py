@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.store.postgres import PostgresStore
+from holdfast.store import Store, open_store
 from holdfast.testing.store_contract import StoreContract
 
 
 class TestPostgres(StoreContract):
     @pytest.fixture
-    def store(self, address: str) -> Iterator[PostgresStore]:
-        store = PostgresStore(address)
+    def store(self, address: str) -> Iterator[Store]:
+        store = open_store(address)
         yield store
         store.close()

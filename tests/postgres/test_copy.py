@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Memory, store
 from holdfast.errors import ConfigError, Conflict, StoreCorrupt, StoreError
-from holdfast.store import copying
+from holdfast.store import maintenance
 from holdfast.testing.embedder import HashEmbedder
 from tests.postgres.lending import Lender
 
@@ -96,9 +96,9 @@ def test_what_does_not_arrive_as_it_was_sent_is_not_kept(
     filled: str, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to_server: bool
 ) -> None:
     """A row that changes on its way leaves the target as it was."""
-    honest = copying.line_of
+    honest = maintenance.line_of
     seen = iter(range(10**9))
-    monkeypatch.setattr(copying, "line_of", lambda row: honest(row) if next(seen) % 900 != 899 else b"?")
+    monkeypatch.setattr(maintenance, "line_of", lambda row: honest(row) if next(seen) % 900 != 899 else b"?")
     target = address if to_server else str(tmp_path / "new.db")
     before = sorted(file.name for file in tmp_path.iterdir())
     with pytest.raises(StoreCorrupt, match="did not arrive"):

@@ -13,7 +13,8 @@ import pytest
 
 from holdfast import Memory
 from holdfast.reports import Report
-from holdfast.store import postgreshealth, queries
+from holdfast.store import queries
+from holdfast.store.postgres import health as postgres_health
 from holdfast.testing.embedder import HashEmbedder
 from tests.cli.conftest import Holdfast, holdfast  # noqa: F401  a fixture
 from tests.postgres.lending import TEMPLATE, Lender
@@ -64,28 +65,28 @@ def test_a_sound_database_says_what_it_is(address: str) -> None:
     assert report.ok
     assert report.database["version"].startswith("PostgreSQL 1")
     assert report.database["role"] == "holdfast_app"
-    assert report.database["schema"] == queries.newest()
+    assert report.database["schema"] == queries.schema_version()
     assert "none needed" in report.database["pgvector"]
     assert report.database["row level security"].startswith("forced on ")
     assert {notice.rule for notice in report.notices} <= OF_THE_TEST_SERVER
-    assert set(postgreshealth.CHECKED) < set(report.checked)
+    assert set(postgres_health.CHECKED) < set(report.checked)
 
 
 @pytest.mark.parametrize("rule", FAULTS)
 def test_what_breaks_a_promise_is_found(rule: str, spoilt: SimpleNamespace) -> None:
     with admin(spoilt.admin) as connection:
         connection.execute(FAULTS[rule])
-    found = postgreshealth_of(spoilt.app)
+    found = postgres_health_of(spoilt.app)
 
     assert [finding.rule for finding in found] == [rule]
     assert found[0].where
     assert found[0].hint
 
 
-def postgreshealth_of(address: str) -> tuple[object, ...]:
+def postgres_health_of(address: str) -> tuple[object, ...]:
     """What is found of the database itself: some faults keep the rules from being looked at."""
     with Memory(address, embedder=None) as memory:
-        return memory._pipeline.store.health().findings
+        return memory._pipeline.store.backend.health().findings
 
 
 @pytest.mark.parametrize("rule", KNOWN)
@@ -113,7 +114,7 @@ def test_a_login_that_no_policy_holds_is_told_of(spoilt: SimpleNamespace) -> Non
 def test_dead_rows_that_nobody_cleans_up_are_told_of(
     address: str, postgres: Lender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgreshealth, "DEAD_ROWS", 10)
+    monkeypatch.setattr(postgres_health, "DEAD_ROWS", 10)
     with Memory(address, embedder=HashEmbedder()) as memory:
         chat = memory.conversation("c", user="ana")
         chat.append([{"role": "user", "content": f"I have {number} cats."} for number in range(40)])

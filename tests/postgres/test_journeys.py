@@ -9,8 +9,8 @@ import pytest
 
 from holdfast import Memory
 from holdfast.errors import BadInput, HoldfastError
-from holdfast.store.postgres import PostgresStore
-from holdfast.store.psycopgdriver import PsycopgDriver
+from holdfast.store import Store, open_store
+from holdfast.store.postgres.driver import PsycopgDriver
 from holdfast.testing.embedder import HashEmbedder
 from holdfast.testing.rows import ANA, say
 from tests.postgres.test_plans import TOGETHER
@@ -18,8 +18,8 @@ from tests.postgres.test_row_security import a_day
 
 
 @pytest.fixture
-def store(address: str) -> Iterator[PostgresStore]:
-    opened = PostgresStore(address)
+def store(address: str) -> Iterator[Store]:
+    opened = open_store(address)
     yield opened
     opened.close()
 
@@ -89,7 +89,7 @@ def test_what_is_asked_many_times_of_one_user_is_one_statement(address: str, mon
     assert set(asked) <= TOGETHER.keys()
 
 
-def test_questions_put_together_are_answered_one_after_the_other(store: PostgresStore) -> None:
+def test_questions_put_together_are_answered_one_after_the_other(store: Store) -> None:
     """What comes back is what each question would bring alone, in the order of the questions, and all of it."""
     words = [("pear", 3), ("apple", 1), ("apple", 2), ("fig", 9)]
 
@@ -153,7 +153,7 @@ def test_what_has_no_lists_is_sent_one_by_one(rows: list[tuple[Any, ...]], monke
 @pytest.mark.parametrize("reads_after", [False, True], ids=["found out at the commit", "found out by a question"])
 @pytest.mark.parametrize("swallowed", [False, True])
 def test_what_waited_and_fails_takes_the_whole_transaction_with_it(
-    store: PostgresStore, reads_after: bool, swallowed: bool
+    store: Store, reads_after: bool, swallowed: bool
 ) -> None:
     def work(view: Any) -> str:
         say(view, "said in vain")

@@ -13,8 +13,8 @@ import pytest
 from holdfast import Config, Memory
 from holdfast.errors import ConfigError, Conflict, HoldfastError, StoreBusy, StoreError, StoreUnavailable
 from holdfast.scope import Scope
-from holdfast.store import postgresschema
-from holdfast.store.postgres import PostgresStore
+from holdfast.store import open_store, registry
+from holdfast.store.postgres import schema
 from holdfast.testing.rows import ANA, say
 from tests.postgres.lending import Lender
 
@@ -44,20 +44,21 @@ def test_without_the_driver_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     for name in [name for name in sys.modules if name.startswith("holdfast.store.postgres")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
+    monkeypatch.setattr(registry, "_loaded", {})
     with pytest.raises(ConfigError, match=r"holdfast\[postgres\]"):
         Memory("postgresql://localhost/memory")
 
 
 def test_a_server_that_is_too_old_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgresschema, "OLDEST", 99)
+    monkeypatch.setattr(schema, "OLDEST", 99)
     with pytest.raises(StoreError, match="too old, 99 is needed"):
-        PostgresStore(address)
+        open_store(address)
 
 
 def test_a_database_of_another_encoding_is_refused(postgres: Lender) -> None:
     postgres.server.create("latin", "template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'")
     with pytest.raises(StoreError, match="keeps LATIN1"):
-        PostgresStore(postgres.server.at("latin"))
+        open_store(postgres.server.at("latin"))
 
 
 def test_no_error_tells_the_password() -> None:
@@ -69,7 +70,7 @@ def test_no_error_tells_the_password() -> None:
 
 def test_a_function_that_swallows_a_failure_commits_nothing(address: str) -> None:
     """PostgreSQL would answer COMMIT with a silent ROLLBACK."""
-    store = PostgresStore(address)
+    store = open_store(address)
 
     def swallow(view: object) -> None:
         say(view, "one")  # type: ignore[arg-type]
@@ -85,7 +86,7 @@ def test_a_function_that_swallows_a_failure_commits_nothing(address: str) -> Non
 
 
 def test_who_waits_too_long_for_a_connection_is_told(address: str) -> None:
-    store = PostgresStore(address, Config(store_connections=1, busy_timeout_ms=50))
+    store = open_store(address, Config(store_connections=1, busy_timeout_ms=50))
     entered, leave = threading.Event(), threading.Event()
     holder = threading.Thread(target=lambda: store.read(ANA, lambda view: (entered.set(), leave.wait(10))))
     holder.start()
@@ -100,7 +101,7 @@ def test_who_waits_too_long_for_a_connection_is_told(address: str) -> None:
 
 
 def test_who_waits_too_long_for_anothers_turn_is_told(address: str) -> None:
-    store = PostgresStore(address, Config(busy_timeout_ms=100))
+    store = open_store(address, Config(busy_timeout_ms=100))
     entered, leave = threading.Event(), threading.Event()
 
     def hold(view: object) -> None:
@@ -120,7 +121,7 @@ def test_who_waits_too_long_for_anothers_turn_is_told(address: str) -> None:
 
 def test_an_interrupted_call_leaves_no_connection_behind(address: str) -> None:
     """What was interrupted is closed, whatever it was doing: the next call gets another session."""
-    store = PostgresStore(address, Config(store_connections=1))
+    store = open_store(address, Config(store_connections=1))
 
     def session(view: object) -> int:
         connection = view._driver._connection  # type: ignore[attr-defined]
@@ -141,7 +142,7 @@ def test_an_interrupted_call_leaves_no_connection_behind(address: str) -> None:
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_leaves_its_parents_connections_alone(address: str) -> None:
     """It cannot use the store, and ends without saying good-bye on its parent's sockets."""
-    store = PostgresStore(address)
+    store = open_store(address)
     store.write(ANA, lambda view: say(view, "one"))
     session = store.read(ANA, lambda view: view._driver._connection.info.backend_pid)  # type: ignore[attr-defined]
     pid = os.fork()
@@ -189,7 +190,7 @@ def test_writers_and_workers_of_one_user_get_out_of_each_others_way(address: str
 
 
 def test_a_look_at_changes_sees_what_another_process_wrote(address: str) -> None:
-    store, other = PostgresStore(address), PostgresStore(address)
+    store, other = open_store(address), open_store(address)
     before = store.changes()
     assert store.changes() == before
     other.write(ANA, lambda view: say(view, "one"))

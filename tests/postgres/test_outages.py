@@ -27,7 +27,7 @@ import pytest
 
 from holdfast import Memory
 from holdfast.errors import StoreReadOnly
-from holdfast.store.postgresroles import APP, initialize
+from holdfast.store.postgres.roles import APP, initialize
 from holdfast.testing.embedder import HashEmbedder
 from tests.postgres.lending import Server
 from tests.server.test_serve import Running, start
@@ -36,7 +36,7 @@ from tests.server.test_serve import Running, start
 PROGRAM = """
 import sys
 from holdfast import cli
-from holdfast.store import postgres
+from holdfast.store.postgres import backend as postgres
 postgres._COMEBACK_S = {}
 sys.exit(cli.main())
 """

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from holdfast.store import queries
-from holdfast.store.postgresroles import APP
-from holdfast.store.psycopgdriver import of_org, statements, together
+from holdfast.store.postgres.driver import of_org, statements, together
+from holdfast.store.postgres.roles import APP
 from tests.postgres.lending import Lender
 from tests.store.test_sql_rules import OF_A_USER
 

@@ -16,8 +16,8 @@ import pytest
 from holdfast import Config, Memory
 from holdfast.errors import HoldfastError
 from holdfast.scope import Scope
-from holdfast.store.postgres import PostgresStore
-from holdfast.store.psycopgdriver import PsycopgDriver, of_org, statements
+from holdfast.store import Store, open_store
+from holdfast.store.postgres.driver import PsycopgDriver, of_org, statements
 from holdfast.testing.embedder import HashEmbedder
 from tests.postgres.lending import Lender
 
@@ -230,16 +230,14 @@ class Cancelled(BaseException):
 
 
 @pytest.fixture
-def busy(address: str) -> Iterator[PostgresStore]:
+def busy(address: str) -> Iterator[Store]:
     """A store with 64 users of 64 orgs, and a sixth as many connections."""
-    store = PostgresStore(address, Config(store_connections=10))
+    store = open_store(address, Config(store_connections=10))
     yield store
     store.close()
 
 
-def test_64_clients_that_are_cancelled_never_get_anybody_elses_rows(
-    busy: PostgresStore, postgres: Lender, full: bool
-) -> None:
+def test_64_clients_that_are_cancelled_never_get_anybody_elses_rows(busy: Store, postgres: Lender, full: bool) -> None:
     """Errors, interruptions, cancelled statements and lost connections between 64 clients on 10 connections."""
     requests = 20_000 if full else 3_000
     users = [Scope(f"org {n}", "bot", "user").within("c") for n in range(64)]

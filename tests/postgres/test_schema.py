@@ -7,10 +7,9 @@ import psycopg
 import pytest
 
 from holdfast.errors import StoreError, StoreTooNew
-from holdfast.store import queries
-from holdfast.store.copying import tables
-from holdfast.store.postgres import PostgresStore
-from holdfast.store.postgresroles import APP, initialize
+from holdfast.store import open_store, queries
+from holdfast.store.postgres.roles import APP, initialize
+from holdfast.store.queries import tables
 from tests.postgres.lending import Lender
 
 TYPES = {"INTEGER": "bigint", "TEXT": "text", "REAL": "double precision", "BLOB": "bytea"}
@@ -147,7 +146,7 @@ def test_init_again_gives_what_is_missing_and_keeps_the_password(lender: Lender)
 def test_init_makes_a_role_and_tells_its_password_once(lender: Lender) -> None:
     made = initialize(lender.at("mine", "postgres"), "another role")
     try:
-        PostgresStore(made.address).close()
+        open_store(made.address).close()
 
         assert made.made
         assert "another%20role:" in made.address
@@ -163,13 +162,13 @@ def test_init_refuses_a_role_that_no_policy_holds(lender: Lender) -> None:
 
 def test_a_database_without_tables_names_the_command_that_makes_them(postgres: Lender) -> None:
     with pytest.raises(StoreError, match="store init"):
-        PostgresStore(postgres.server.at("postgres", APP))
+        open_store(postgres.server.at("postgres", APP))
 
 
 def test_a_database_of_a_newer_version_is_left_alone(lender: Lender) -> None:
     ask(lender, "INSERT INTO holdfast_migration VALUES ('9999_later.sql', 0)")
     try:
         with pytest.raises(StoreTooNew, match="9999_later"):
-            PostgresStore(lender.at("mine"))
+            open_store(lender.at("mine"))
     finally:
         ask(lender, "DELETE FROM holdfast_migration WHERE name = '9999_later.sql'")

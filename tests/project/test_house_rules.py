@@ -81,7 +81,7 @@ IMPURE_MODULES = {"apsw", "os", "pathlib", "random", "secrets", "sqlite3", "subp
 BROAD_EXCEPTS = {
     "jobs/worker.py": "whatever a job raises becomes the job's state",
     "server/proxy/routes.py": "whatever the memory raises must not cost a chat its answer, and is told in a header",
-    "store/groupcommit.py": "whatever a write raises is raised again in the thread that waits for it",
+    "store/sqlite/writer.py": "whatever a write raises is raised again in the thread that waits for it",
     "integrations/callable.py": "whatever a caller's summariser raises must not cost the reply, and is logged",
 }
 

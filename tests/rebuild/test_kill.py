@@ -14,8 +14,7 @@ from holdfast import Config, Memory
 from holdfast.jobs import asking, modelwriter, rebuild, remake
 from holdfast.llm.protocol import Request
 from holdfast.reconcile import erase, learn
-from holdfast.store import eraseview, writeview
-from holdfast.store.sqlite import SqliteStore
+from holdfast.store import Store, WriteView
 from holdfast.testing.embedder import HashEmbedder
 from holdfast.testing.model import ScriptedModel
 from holdfast.text.render import parse_blocks
@@ -31,12 +30,9 @@ VIEW = [
     "add_episodes", "add_usage", "add_rejected", "want",
 ]  # fmt: skip
 STEPS: list[tuple[Any, str]] = [
-    *(
-        (eraseview.SqlEraseView if step in vars(eraseview.SqlEraseView) else writeview.SqlWriteView, step)
-        for step in VIEW
-    ),
-    (SqliteStore, "write"),
-    (SqliteStore, "read"),
+    *((WriteView, step) for step in VIEW),
+    (Store, "write"),
+    (Store, "read"),
     (ScriptedModel, "ask"),
     (modelwriter, "ask_for_facts"),
     (remake, "swap"),

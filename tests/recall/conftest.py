@@ -17,8 +17,7 @@ from holdfast.ingest.append import Orders, append
 from holdfast.ingest.prepare import prepare
 from holdfast.recall.search import search
 from holdfast.scope import SELF, Scope
-from holdfast.store import SqliteStore
-from holdfast.store.protocol import DocRow, WriteView
+from holdfast.store import DocRow, WriteView, open_store
 from holdfast.testing.embedder import HashEmbedder
 from holdfast.testing.rows import new_fact
 from holdfast.text.terms import terms
@@ -32,7 +31,7 @@ class Desk:
     """One store, and the few moves that tests of search make on it."""
 
     def __init__(self, embedder: Embedder | None) -> None:
-        self.store = SqliteStore(":memory:", Config(durable=False))
+        self.store = open_store(":memory:", Config(durable=False))
         self.embedder = embedder
 
     def say(

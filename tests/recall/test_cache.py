@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 from holdfast.recall.index import IndexCache, build
-from holdfast.store.protocol import Partition, UserRow
+from holdfast.store import Partition, UserRow
 from holdfast.store.values import COLUMNS
 
 PARTITIONS = (Partition("self", "message"),)

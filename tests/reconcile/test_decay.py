@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast.clock import DAY_MS, to_ms
 from holdfast.reconcile.decay import faded, now_strength, rank, strength_at, surplus, used
-from holdfast.store.protocol import FactRow, UseRow
+from holdfast.store import FactRow, UseRow
 from holdfast.types import Fact
 
 MONTH_MS = 30 * DAY_MS

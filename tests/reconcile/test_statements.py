@@ -16,8 +16,7 @@ from holdfast.reconcile.decide import Claim
 from holdfast.reconcile.learn import Means, learn, near
 from holdfast.reconcile.registry import registry
 from holdfast.scope import Scope
-from holdfast.store import open_store
-from holdfast.store.protocol import Store
+from holdfast.store import Store, open_store
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
 from holdfast.types import Candidate, Evidence, FactChange

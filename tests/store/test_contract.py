@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.store import SqliteStore
+from holdfast.store import Store, open_store
 from holdfast.testing.store_contract import StoreContract
 
 
 class TestInMemory(StoreContract):
     @pytest.fixture
-    def store(self) -> Iterator[SqliteStore]:
-        store = SqliteStore(":memory:")
+    def store(self) -> Iterator[Store]:
+        store = open_store(":memory:")
         yield store
         store.close()
 
 
 class TestOnDisk(StoreContract):
     @pytest.fixture
-    def store(self, tmp_path: Path) -> Iterator[SqliteStore]:
-        store = SqliteStore(tmp_path / "memory.db")
+    def store(self, tmp_path: Path) -> Iterator[Store]:
+        store = open_store(tmp_path / "memory.db")
         yield store
         store.close()

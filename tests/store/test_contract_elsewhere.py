@@ -17,7 +17,7 @@ pytest.register_assert_rewrite("holdfast.testing")
 TESTS = """
 import pytest
 
-from holdfast.store import SqliteStore
+from holdfast.store import open_store
 from holdfast.testing.message_contract import MessageLogContract
 from holdfast.testing.store_contract import StoreContract
 
@@ -25,7 +25,7 @@ from holdfast.testing.store_contract import StoreContract
 class TestTheirStore(StoreContract):
     @pytest.fixture
     def store(self):
-        store = SqliteStore(":memory:")
+        store = open_store(":memory:")
         yield store
         store.close()
 """

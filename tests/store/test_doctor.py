@@ -10,12 +10,10 @@ import apsw
 import pytest
 
 from holdfast import Memory
-from holdfast.store import SqliteStore, sqlitehealth
+from holdfast.store import EpisodesRow, SealedRow, ShownRow, WriteView, open_store
 from holdfast.store.doctor import HINTS
-from holdfast.store.protocol import EpisodesRow, WriteView
 from holdfast.store.queries import load
-from holdfast.store.values import ShownRow
-from holdfast.store.vault import SealedRow
+from holdfast.store.sqlite import backend
 from holdfast.testing.rows import ANA, END_MS, add_rebuilt_range, add_usage_and_prompt, end_fact, learn, say, summarize
 
 DAMAGE = {
@@ -50,10 +48,10 @@ DAMAGE = {
     "doc_terms": "DELETE FROM posting WHERE term = 'Lisbon'",
     "vector_doc": "UPDATE doc SET embedded = 'other'",
     "doc_vector": "DELETE FROM vector",
-    "next_doc": "UPDATE user SET next_doc = 2",
+    "next_doc": "UPDATE user_state SET next_doc = 2",
     "next_seq": "DELETE FROM message WHERE seq = 2",
     "message_home": "DELETE FROM conversation",
-    "conversation_home": "DELETE FROM user",
+    "conversation_home": "DELETE FROM user_state",
     "marks": "UPDATE conversation SET extracted_seq = 99",
     "episodes": "UPDATE episodes SET end_seq = 99",
     "idempotency": "UPDATE idempotency SET last_seq = 99",
@@ -99,7 +97,7 @@ def fill(view: WriteView) -> None:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "memory.db"
-    store = SqliteStore(path)
+    store = open_store(path)
     store.write(ANA, fill)
     sealed = "c2VhbGVkIGFuZCBub3QgcmVhZGFibGUgYnkgYW55Ym9keQ=="
     store.save_provider_key(
@@ -110,7 +108,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def broken_rules(path: Path) -> set[str]:
-    store = SqliteStore(path)
+    store = open_store(path)
     try:
         return {finding.rule.replace("-", "_") for finding in store.check()}
     finally:
@@ -140,7 +138,7 @@ def test_a_finding_carries_keys_and_no_text(path: Path) -> None:
     outside = apsw.Connection(str(path))
     outside.execute("UPDATE evidence SET quote = 'a secret' WHERE quote = 'Lisbon'")
     outside.close()
-    store = SqliteStore(path)
+    store = open_store(path)
     (finding,) = store.check()
     store.close()
 
@@ -177,8 +175,8 @@ def test_a_file_that_others_may_read_is_a_notice(path: Path) -> None:
 
 
 def test_a_full_disk_and_a_log_that_grows_are_notices(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlitehealth, "LARGE_LOG_BYTES", 0)
-    monkeypatch.setattr(sqlitehealth.shutil, "disk_usage", lambda folder: SimpleNamespace(free=10))
+    monkeypatch.setattr(backend, "LARGE_LOG_BYTES", 0)
+    monkeypatch.setattr(backend.shutil, "disk_usage", lambda folder: SimpleNamespace(free=10))
     with Memory(path, embedder=None) as memory:
         memory.conversation("c", user="bo").append({"role": "user", "content": "Hello."})
         report = memory.doctor()
@@ -187,7 +185,7 @@ def test_a_full_disk_and_a_log_that_grows_are_notices(path: Path, monkeypatch: p
 
 
 def test_a_library_that_damages_its_log_is_a_finding(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlitehealth, "FIXED", (99, 0, 0))
+    monkeypatch.setattr(backend, "FIXED", (99, 0, 0))
     with Memory(path, embedder=None) as memory:
         report = memory.doctor()
 

@@ -17,8 +17,8 @@ import pytest
 import holdfast
 from holdfast import Memory
 from holdfast.store import queries
-from holdfast.store.apswdriver import ApswDriver
-from holdfast.store.copying import tables
+from holdfast.store.queries import tables
+from holdfast.store.sqlite.driver import ApswDriver
 from holdfast.testing.embedder import HashEmbedder
 
 CUT = {table.name for table in tables() if "user_id" in table.key}
@@ -30,7 +30,7 @@ ALONE = {
 }  # cut by their own keys
 EVERYWHERE = {table.name for table in tables()} - CUT - ALONE.keys()
 SQLS = queries.load("postgres")
-OF_SQLITE = {"integrity", "still_said"}  # loaded for SQLite alone
+OF_SQLITE = {"integrity", "still_stored"}  # loaded for SQLite alone
 ON_THE_SERVER = {"snapshot", "file_bytes", "cluster_bytes"} | {
     name for name in SQLS if name.startswith("health_")
 }  # ask the server about itself
@@ -44,7 +44,7 @@ FANS_OUT = {
     "due_expired": LOOKS,
     "first_run_at": LOOKS,
     "first_lease_end": LOOKS,
-    "users_embedded_otherwise": LOOKS,
+    "users_to_embed": LOOKS,
     "waiting_jobs": "when a memory opens, and when a key of a provider is set: what waited for one is due",
     "any_provider_key": "once in two seconds a worker that may ask models, and when a memory opens",
     "usage_across": "operators; with a budget for all or for an org, once in ten seconds a worker",
@@ -54,10 +54,11 @@ FANS_OUT = {
     "users": OPERATORS,
     "users_after": OPERATORS,
     "rows_per_table": OPERATORS,
-    "sealed_otherwise": "operators, when the master key is another one",
-    "task": "whoever follows long work that was ordered asks by its id, which names no user",
-    "tasks_newest": OPERATORS,
-    "remove_old_tasks": "when long work is ordered",
+    "keys_to_reseal": "operators, when the master key is another one",
+    "job_by_id": OPERATORS,
+    "order": "whoever follows long work that was ordered asks by its id, which names no user",
+    "orders_newest": OPERATORS,
+    "remove_old_orders": "when long work is ordered",
     "remove_idle_paces": "now and then where keys of providers are paced: which of them nobody uses",
     "erased": "operators: the ledger as a whole",
     "all_consent": "operators, when a backup is put back",
@@ -67,23 +68,23 @@ FANS_OUT = {
 CALLERS = {
     "claim": {("jobs/queue.py", "claim")},
     "next_due_ms": {("jobs/queue.py", "claim")},
-    "users_embedded_otherwise": {("jobs/reembed.py", "order")},
-    "release": {("pipeline.py", "__init__"), ("pipeline.py", "own_changed")},
+    "users_to_embed": {("jobs/reembed.py", "order")},
+    "release_waiting": {("pipeline.py", "__init__"), ("pipeline.py", "own_changed")},
     "any_provider_key": {("jobs/own.py", "any")},
     "usage": {("jobs/usage.py", "across"), ("jobs/gate.py", "_of_the_day")},
     "backlog": {("memory.py", "backlog")},
     "jobs": {("memory.py", "jobs")},
-    "hurry": {("pipeline.py", "run_now")},
+    "run_now": {("pipeline.py", "run_now")},
     "retry": {("memory.py", "retry")},
     "cancel": {("memory.py", "cancel")},
     "users": {("memory.py", "users"), ("jobs/backfill.py", "_users"), ("privacy/forget.py", "_everybody")},
     "stats": {("memory.py", "stats")},
-    "sealed_otherwise": {("vault.py", "rotate")},
+    "keys_to_reseal": {("vault.py", "rotate")},
     "order": {("orders.py", "get")},
     "orders": {("orders.py", "newest")},
     "add_order": {("orders.py", "add")},
     "ledger": {("ledger.py", "export"), ("ledger.py", "replay")},
-    "choices": {("ledger.py", "export")},
+    "consents": {("ledger.py", "export")},
 }
 
 

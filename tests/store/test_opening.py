@@ -21,8 +21,8 @@ from holdfast.errors import (
     StoreError,
     StoreTooNew,
 )
-from holdfast.store import SqliteStore, open_store
-from holdfast.store.sqlitefile import open_file
+from holdfast.store import open_store
+from holdfast.store.sqlite.file import open_file
 from holdfast.testing.rows import ANA, learn, say
 
 
@@ -32,14 +32,14 @@ def fingerprint(folder: Path) -> dict[str, str]:
 
 def made(path: Path) -> Path:
     """A closed store with one message."""
-    store = SqliteStore(path)
+    store = open_store(path)
     store.write(ANA, lambda view: say(view, "one"))
     store.close()
     return path
 
 
 def test_a_new_file_belongs_to_its_owner_alone(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "memory.db")
+    store = open_store(tmp_path / "memory.db")
     store.write(ANA, lambda view: say(view, "one"))
 
     modes = {f.name: stat.S_IMODE(f.stat().st_mode) for f in tmp_path.iterdir()}
@@ -55,28 +55,28 @@ def test_a_closed_store_is_one_file(tmp_path: Path) -> None:
 
 def test_what_was_written_is_there_after_opening_again(tmp_path: Path) -> None:
     path = made(tmp_path / "memory.db")
-    store = SqliteStore(str(path))
+    store = open_store(str(path))
 
     assert [m.content for m in store.read(ANA, lambda view: view.messages())] == ["one"]
     store.close()
 
 
 def test_the_file_is_synced_logged_and_wiped_as_promised(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "memory.db")
-    fast = SqliteStore(tmp_path / "fast.db", Config(durable=False))
+    store = open_store(tmp_path / "memory.db")
+    fast = open_store(tmp_path / "fast.db", Config(durable=False))
 
-    assert store._db.pragma("journal_mode") == "wal"
-    assert store._db.pragma("synchronous") == 2
-    assert fast._db.pragma("synchronous") == 1
-    assert store._db.pragma("secure_delete") == 1
-    assert store._db.pragma("mmap_size") == 0
+    assert store.backend._db.pragma("journal_mode") == "wal"
+    assert store.backend._db.pragma("synchronous") == 2
+    assert fast.backend._db.pragma("synchronous") == 1
+    assert store.backend._db.pragma("secure_delete") == 1
+    assert store.backend._db.pragma("mmap_size") == 0
     store.close()
     fast.close()
 
 
 def test_deleted_text_leaves_no_bytes_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    store = SqliteStore(path)
+    store = open_store(path)
     store.write(ANA, lambda view: learn(view, "Zanzibarnia"))
     facts = [row.doc for row in store.read(ANA, lambda view: view.facts())]
     store.write(ANA, lambda view: view.remove_docs("self", "fact", facts))
@@ -98,7 +98,7 @@ def test_a_file_of_a_newer_version_is_refused_untouched(tmp_path: Path) -> None:
     before = fingerprint(tmp_path)
 
     with pytest.raises(StoreTooNew, match="upgrade holdfast"):
-        SqliteStore(path)
+        open_store(path)
     assert fingerprint(tmp_path) == before
 
 
@@ -114,7 +114,7 @@ def test_a_newer_file_with_a_log_left_behind_is_refused_untouched(tmp_path: Path
     assert set(before) == {"memory.db", "memory.db-wal"}
 
     with pytest.raises(StoreTooNew):
-        SqliteStore(path)
+        open_store(path)
     assert fingerprint(tmp_path) == before
 
 
@@ -128,7 +128,7 @@ def test_another_programs_database_is_refused_untouched(tmp_path: Path, mode: st
     before = fingerprint(tmp_path)
 
     with pytest.raises(StoreError, match="another program"):
-        SqliteStore(path)
+        open_store(path)
     assert fingerprint(tmp_path) == before
 
 
@@ -138,7 +138,7 @@ def test_a_file_that_is_no_database_is_refused_untouched(tmp_path: Path) -> None
     before = fingerprint(tmp_path)
 
     with pytest.raises(StoreCorrupt, match="not a SQLite database"):
-        SqliteStore(path)
+        open_store(path)
     assert fingerprint(tmp_path) == before
 
 
@@ -149,29 +149,29 @@ def test_a_damaged_file_is_reported(tmp_path: Path) -> None:
     path.write_bytes(data)
 
     with pytest.raises(StoreCorrupt):
-        SqliteStore(path)
+        open_store(path)
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"no/such does not exist.*create it first"):
-        SqliteStore(tmp_path / "no" / "such" / "memory.db")
+        open_store(tmp_path / "no" / "such" / "memory.db")
 
 
 def test_a_folder_is_no_store(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is a folder"):
-        SqliteStore(tmp_path)
+        open_store(tmp_path)
 
 
 AS_NOBODY = """
 import os, sys
 from holdfast.errors import HoldfastError
-from holdfast.store import SqliteStore
-SqliteStore(":memory:").close()
+from holdfast.store import open_store
+open_store(":memory:").close()
 if os.getuid() == 0:
     os.setgid(65534)
     os.setuid(65534)
 try:
-    SqliteStore(sys.argv[1])
+    open_store(sys.argv[1])
 except HoldfastError as error:
     print(type(error).__name__, "|", error)
 """
@@ -196,7 +196,7 @@ def test_what_cannot_be_written_is_said(tmp_path: Path, what: str) -> None:
 
 def test_an_empty_path_is_refused() -> None:
     with pytest.raises(ConfigError):
-        SqliteStore("")
+        open_store("")
 
 
 def test_a_database_of_another_kind_is_refused() -> None:
@@ -212,7 +212,7 @@ def test_a_location_decides_the_store(tmp_path: Path) -> None:
 
 
 def test_two_stores_in_memory_are_two(tmp_path: Path) -> None:
-    one, two = SqliteStore(":memory:"), SqliteStore(":memory:")
+    one, two = open_store(":memory:"), open_store(":memory:")
     one.write(ANA, lambda view: say(view, "one"))
 
     assert two.admin.users() == []
@@ -222,7 +222,7 @@ def test_two_stores_in_memory_are_two(tmp_path: Path) -> None:
 
 def test_a_relative_path_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    store = SqliteStore("memory.db")
+    store = open_store("memory.db")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     store.write(ANA, lambda view: say(view, "one"))
@@ -239,7 +239,7 @@ def test_many_threads_may_open_one_new_file(tmp_path: Path) -> None:
     def work() -> None:
         start.wait()
         try:
-            store = SqliteStore(tmp_path / "memory.db")
+            store = open_store(tmp_path / "memory.db")
             store.write(ANA, lambda view: say(view, "one"))
             store.close()
         except StoreError as error:
@@ -260,7 +260,7 @@ def test_a_new_file_that_somebody_holds_is_busy(tmp_path: Path) -> None:
     holder.execute("BEGIN EXCLUSIVE")
 
     with pytest.raises(StoreBusy):
-        SqliteStore(path, Config(busy_timeout_ms=50))
+        open_store(path, Config(busy_timeout_ms=50))
     holder.execute("ROLLBACK")
     holder.close()
 
@@ -270,7 +270,8 @@ def test_a_migration_that_was_cut_off_is_done_again(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     code = """
 import os, sys, apsw
-from holdfast.store import SqliteStore, sqlitefile
+from holdfast.store import open_store
+from holdfast.store.sqlite import file
 def trace(cursor, sql, bindings):
     global seen
     seen += 1
@@ -278,13 +279,13 @@ def trace(cursor, sql, bindings):
         os._exit(9)
     return True
 seen = 0
-connect = sqlitefile._connect
+connect = file._connect
 def traced(*args):
     db = connect(*args)
     db.exec_trace = trace
     return db
-sqlitefile._connect = traced
-SqliteStore(sys.argv[1])
+file._connect = traced
+open_store(sys.argv[1])
 """
     died = 0
     for cut in (4, 8, 13, 20, 30):
@@ -292,6 +293,6 @@ SqliteStore(sys.argv[1])
     made(path)
 
     assert died == 5
-    store = SqliteStore(path)
+    store = open_store(path)
     assert store.check() == []
     store.close()

@@ -111,7 +111,7 @@ def test_a_statement_about_provider_keys_names_whose_they_are(entry: tuple[str, 
         ("UPDATE doc SET n = n + 1 WHERE org = :org AND user_id = :user_id AND bot = :bot", "computes in SET"),
         ("UPDATE doc SET n = max(1, :n) WHERE org = :org AND user_id = :user_id AND bot = :bot", "computes in SET"),
         (
-            "INSERT INTO user (org, user_id, bot, n) VALUES (:org, :user_id, :bot, :n) ON CONFLICT (org) DO NOTHING",
+            "INSERT INTO user_state (org, user_id, bot, n) VALUES (:org, :user_id, :bot, :n) ON CONFLICT (org) DO NOTHING",
             "whole key",
         ),
     ],

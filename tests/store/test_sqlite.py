@@ -15,8 +15,9 @@ import pytest
 from holdfast.config import Config
 from holdfast.errors import Conflict, StoreClosed, StoreError
 from holdfast.scope import Scope
-from holdfast.store import SqliteStore, groupcommit
-from holdfast.store.protocol import ReadView, WriteView
+from holdfast.store import ReadView, Store, WriteView, open_store
+from holdfast.store.sqlite import writer
+from holdfast.store.sqlite.backend import SqliteBackend
 from holdfast.testing.rows import ANA, learn, say
 from tests.faults.power import FaultyDisk
 
@@ -26,7 +27,7 @@ forks = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # Python
 @pytest.mark.parametrize("location", [":memory:", "memory.db"])
 def test_a_store_is_not_called_from_within_itself(tmp_path: Path, location: str) -> None:
     """It could only wait for itself; the view that was given is the way."""
-    store = SqliteStore(location if location == ":memory:" else tmp_path / location, Config(busy_timeout_ms=100))
+    store = open_store(location if location == ":memory:" else tmp_path / location, Config(busy_timeout_ms=100))
 
     with pytest.raises(StoreError, match="within"):
         store.write(ANA, lambda _: store.write(ANA, lambda view: say(view, "one")))
@@ -40,9 +41,9 @@ def test_a_store_is_not_called_from_within_itself(tmp_path: Path, location: str)
 
 def test_writes_that_wait_are_committed_together(tmp_path: Path) -> None:
     """Fewer commits than writes, when many come at once."""
-    store = SqliteStore(tmp_path / "memory.db")
+    store = open_store(tmp_path / "memory.db")
     commits: list[int] = []
-    store._db.set_commit_hook(lambda: bool(commits.append(1)))
+    store.backend._db.set_commit_hook(lambda: bool(commits.append(1)))
     hold, started = threading.Event(), threading.Event()
 
     def slow(view: WriteView) -> None:
@@ -56,7 +57,7 @@ def test_writes_that_wait_are_committed_together(tmp_path: Path) -> None:
     for _ in range(20):
         threads.append(threading.Thread(target=store.write, args=(ANA, lambda view: say(view, "quick"))))
         threads[-1].start()
-    while store._writer._waiting.qsize() < 20:
+    while store.backend._writer._waiting.qsize() < 20:
         time.sleep(0.001)
     hold.set()
     for thread in threads:
@@ -70,7 +71,7 @@ def test_writes_that_wait_are_committed_together(tmp_path: Path) -> None:
 def test_writes_committed_together_survive_a_fault_each_by_itself(tmp_path: Path) -> None:
     """The disk fails once under a whole group: each is tried again alone, and none is lost or doubled."""
     disk = FaultyDisk("grouped", error=apsw.IOError)
-    store = SqliteStore(tmp_path / "memory.db", vfs=disk.name)
+    store = Store(SqliteBackend(tmp_path / "memory.db", vfs=disk.name))
     hold, started = threading.Event(), threading.Event()
 
     def slow(view: WriteView) -> None:
@@ -89,7 +90,7 @@ def test_writes_committed_together_survive_a_fault_each_by_itself(tmp_path: Path
     for work in (break_the_disk, *[lambda view: say(view, "quick")] * 9):
         threads.append(threading.Thread(target=store.write, args=(ANA, work)))
         threads[-1].start()
-    while store._writer._waiting.qsize() < 10:
+    while store.backend._writer._waiting.qsize() < 10:
         time.sleep(0.001)
     hold.set()
     for thread in threads:
@@ -102,7 +103,7 @@ def test_writes_committed_together_survive_a_fault_each_by_itself(tmp_path: Path
 
 
 def test_a_read_does_not_wait_for_a_write(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "memory.db")
+    store = open_store(tmp_path / "memory.db")
     store.write(ANA, lambda view: say(view, "one"))
     hold, started = threading.Event(), threading.Event()
 
@@ -123,7 +124,7 @@ def test_a_read_does_not_wait_for_a_write(tmp_path: Path) -> None:
 
 
 def test_closing_finishes_what_was_accepted(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "memory.db")
+    store = open_store(tmp_path / "memory.db")
     hold, started = threading.Event(), threading.Event()
 
     def slow(view: WriteView) -> None:
@@ -144,7 +145,7 @@ def test_closing_finishes_what_was_accepted(tmp_path: Path) -> None:
     with pytest.raises(StoreClosed):
         store.users()
 
-    again = SqliteStore(tmp_path / "memory.db")
+    again = open_store(tmp_path / "memory.db")
     assert len(again.read(ANA, lambda view: view.messages())) == 1
     again.close()
 
@@ -153,9 +154,9 @@ def test_a_store_that_is_dropped_lets_go_of_its_file(tmp_path: Path) -> None:
     """Nobody closed it; not even a function that mentions the store keeps it alive."""
 
     def use_and_forget() -> threading.Thread:
-        store = SqliteStore(tmp_path / "memory.db")
+        store = open_store(tmp_path / "memory.db")
         store.write(ANA, lambda view: say(view, type(store).__name__))
-        return store._writer._thread
+        return store.backend._writer._thread
 
     thread = use_and_forget()
     gc.collect()
@@ -166,7 +167,7 @@ def test_a_store_that_is_dropped_lets_go_of_its_file(tmp_path: Path) -> None:
 
 @forks
 def test_a_forked_process_is_told_to_open_its_own(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "memory.db")
+    store = open_store(tmp_path / "memory.db")
     child = os.fork()
     if child == 0:
         try:
@@ -185,13 +186,13 @@ def test_a_forked_process_is_told_to_open_its_own(tmp_path: Path) -> None:
 def test_a_forked_process_that_opens_its_own_loses_nothing_when_the_parent_closes(tmp_path: Path) -> None:
     """SQLite's locks belong to a process: the child must not believe that it holds its parent's."""
     path = tmp_path / "memory.db"
-    store = SqliteStore(path)
+    store = open_store(path)
     store.write(ANA, lambda view: say(view, "parent"))
     store.users()
     to_child, to_parent = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
-        own = SqliteStore(path)
+        own = open_store(path)
         own.write(ANA, lambda view: say(view, "child"))
         os.write(to_parent[1], b"!")
         os.read(to_child[0], 1)
@@ -199,12 +200,12 @@ def test_a_forked_process_that_opens_its_own_loses_nothing_when_the_parent_close
         os._exit(0)
     os.read(to_parent[0], 1)
     store.close()
-    SqliteStore(path).close()
+    open_store(path).close()
     os.write(to_child[1], b"!")
     _, status = os.waitpid(child, 0)
     for end in (*to_child, *to_parent):
         os.close(end)
-    again = SqliteStore(path)
+    again = open_store(path)
 
     assert os.waitstatus_to_exitcode(status) == 0
     assert [m.content for m in again.read(ANA, lambda view: view.messages())] == ["parent", "child", "child again"]
@@ -215,14 +216,14 @@ def test_a_forked_process_that_opens_its_own_loses_nothing_when_the_parent_close
 @forks
 def test_a_file_in_use_at_the_fork_is_refused_in_the_child(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    store = SqliteStore(path)
+    store = open_store(path)
 
     def fork_while_reading(view: ReadView) -> int:
         view.user()
         child = os.fork()
         if child == 0:
             try:
-                SqliteStore(path)
+                open_store(path)
             except StoreError as error:
                 os._exit(7 if "moment of the fork" in str(error) else 1)
             os._exit(2)
@@ -235,15 +236,15 @@ def test_a_file_in_use_at_the_fork_is_refused_in_the_child(tmp_path: Path) -> No
 @forks
 def test_a_fork_right_after_a_write_finds_the_writer_at_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The writer copies its log after the answer was given; the fork waits for that."""
-    monkeypatch.setattr(groupcommit, "CHECKPOINT_PAGES", 1)
+    monkeypatch.setattr(writer, "CHECKPOINT_PAGES", 1)
     path = tmp_path / "memory.db"
-    store = SqliteStore(path)
+    store = open_store(path)
     codes = []
     for _ in range(20):
         store.write(ANA, lambda view: say(view, "parent"))
         child = os.fork()
         if child == 0:
-            own = SqliteStore(path)
+            own = open_store(path)
             own.write(ANA, lambda view: say(view, "child"))
             own.close()
             os._exit(0)
@@ -256,7 +257,7 @@ def test_a_fork_right_after_a_write_finds_the_writer_at_rest(tmp_path: Path, mon
 
 def test_an_error_in_the_middle_of_a_write_cannot_be_swallowed(tmp_path: Path) -> None:
     """When SQLite itself fails, the transaction may be gone: the function must not go on without it."""
-    store = SqliteStore(tmp_path / "memory.db")
+    store = open_store(tmp_path / "memory.db")
 
     def stubborn(view: WriteView) -> str:
         say(view, "one")
@@ -266,8 +267,8 @@ def test_an_error_in_the_middle_of_a_write_cannot_be_swallowed(tmp_path: Path) -
             pass
         return "done"
 
-    store._sql = store._sql | {"save_prefix": "SELECT no_such_function()"}
-    store._writer._sql = store._sql
+    store.backend._sql = store.backend._sql | {"save_prefix": "SELECT no_such_function()"}
+    store.backend._writer._sql = store.backend._sql
     with pytest.raises(StoreError, match="no_such_function"):
         store.write(ANA, stubborn)
     assert store.read(ANA, lambda view: view.messages()) == []
@@ -275,7 +276,7 @@ def test_an_error_in_the_middle_of_a_write_cannot_be_swallowed(tmp_path: Path) -
 
 
 def test_a_conflict_may_be_handled_within_the_write(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "memory.db")
+    store = open_store(tmp_path / "memory.db")
     row = store.write(ANA, lambda view: learn(view, "Lisbon"))
 
     def careful(view: WriteView) -> None:
@@ -291,7 +292,7 @@ def test_a_conflict_may_be_handled_within_the_write(tmp_path: Path) -> None:
 def test_the_log_stays_small_while_a_reader_is_there(tmp_path: Path) -> None:
     """Checkpoints happen behind the answers; once the reader has left the log is cut back."""
     path = tmp_path / "memory.db"
-    store = SqliteStore(path, Config(durable=False))
+    store = open_store(path, Config(durable=False))
     big = "word " * 20_000
 
     def write_under_a_reader(view: ReadView) -> int:
@@ -313,7 +314,7 @@ def test_the_log_stays_small_while_a_reader_is_there(tmp_path: Path) -> None:
 
 
 def test_a_backup_is_a_whole_store_of_one_moment(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "memory.db")
+    store = open_store(tmp_path / "memory.db")
     stop = threading.Event()
 
     def write_on() -> None:
@@ -337,14 +338,14 @@ def test_a_backup_is_a_whole_store_of_one_moment(tmp_path: Path) -> None:
 
     for path, before, after in copies:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        copy = SqliteStore(path)
+        copy = open_store(path)
         assert copy.check() == []
         assert before <= len(copy.read(ANA, lambda view: view.messages())) <= after
         copy.close()
 
 
 def test_a_backup_never_overwrites(tmp_path: Path) -> None:
-    store = SqliteStore(":memory:")
+    store = open_store(":memory:")
     store.write(ANA, lambda view: say(view, "one"))
     target = tmp_path / "copy.db"
     target.write_text("precious")
@@ -362,8 +363,8 @@ def test_a_backup_never_overwrites(tmp_path: Path) -> None:
 def test_a_user_costs_the_same_however_many_there_are(tmp_path: Path) -> None:
     """Counted in SQLite's own steps, so the machine's speed does not matter."""
 
-    def steps(store: SqliteStore) -> int:
-        db = store._idle[-1]
+    def steps(store: Store) -> int:
+        db = store.backend._idle[-1]
         statement: list[int] = []
         db.trace_v2(
             apsw.SQLITE_TRACE_PROFILE, lambda event: statement.append(event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"])
@@ -372,7 +373,7 @@ def test_a_user_costs_the_same_however_many_there_are(tmp_path: Path) -> None:
         db.trace_v2(0, None)
         return sum(statement)
 
-    store = SqliteStore(tmp_path / "memory.db", Config(durable=False))
+    store = open_store(tmp_path / "memory.db", Config(durable=False))
     for user in ("aaa", "ana", "zzz"):
         store.write(Scope("acme", "support", user, conversation="chat"), lambda view: learn(view, "Lisbon"))
     store.users()

@@ -20,8 +20,10 @@ import psycopg
 
 from holdfast import Memory
 from holdfast.store import queries
-from holdfast.store.copying import Table, line_of, tables_of
-from holdfast.store.postgresschema import BOOK, migrations
+from holdfast.store.maintenance import line_of
+from holdfast.store.port import Table
+from holdfast.store.postgres.schema import BOOK, migrations
+from holdfast.store.queries import tables_of
 from holdfast.testing.embedder import HashEmbedder
 
 VERSIONS = [name for name, _ in queries.migrations("sqlite")]

@@ -13,9 +13,9 @@ import pytest
 
 from holdfast import Config, Memory, restore_backup, verify_backup
 from holdfast.errors import StoreTooNew
-from holdfast.store import sqlitefile
-from holdfast.store.copying import tables
-from holdfast.store.sqlitefile import open_file
+from holdfast.store.queries import tables
+from holdfast.store.sqlite import file as sqlite_file
+from holdfast.store.sqlite.file import open_file
 from holdfast.testing.embedder import HashEmbedder
 from tests.upgrade.old import (
     MANY,
@@ -84,7 +84,7 @@ def test_an_upgrade_that_is_killed_is_completed_by_the_next_one(
     path = Path(shutil.copy(tmp_path / "old.db", tmp_path / "whole.db"))
     upgrade(path)
     expected = told(path)
-    connect = sqlitefile._connect
+    connect = sqlite_file._connect
 
     def work(next_one: Kill) -> None:
         def trace(*_: object) -> bool:
@@ -96,7 +96,7 @@ def test_an_upgrade_that_is_killed_is_completed_by_the_next_one(
             db.exec_trace = trace
             return db
 
-        monkeypatch.setattr(sqlitefile, "_connect", traced)
+        monkeypatch.setattr(sqlite_file, "_connect", traced)
         upgrade(path)
 
     path = tmp_path / "counted.db"

@@ -13,9 +13,10 @@ import pytest
 
 from holdfast import Memory
 from holdfast.errors import StoreError, StoreReadOnly
-from holdfast.store import initialize, postgresschema
-from holdfast.store.connections import Connection, connect
-from holdfast.store.copying import tables
+from holdfast.store import initialize
+from holdfast.store.postgres import schema
+from holdfast.store.postgres.connections import Connection, connect
+from holdfast.store.queries import tables
 from holdfast.testing.embedder import HashEmbedder
 from tests.postgres.lending import Lender, Server
 from tests.upgrade.old import (
@@ -61,7 +62,7 @@ def database(postgres: Lender) -> Iterator[str]:
 
 def upgrade(address: str) -> None:
     connection = connect(address)
-    postgresschema.migrate(connection)
+    schema.migrate(connection)
     connection.close()
 
 
@@ -119,7 +120,7 @@ class Counted:
 
 def upgrade_counted(address: str, next_one: Kill) -> None:
     connection = connect(address)
-    postgresschema.migrate(Counted(connection, next_one))  # type: ignore[arg-type]
+    schema.migrate(Counted(connection, next_one))  # type: ignore[arg-type]
     connection.close()
 
 
@@ -209,5 +210,5 @@ def test_a_role_that_may_not_upgrade_is_told_who_does(rows: Rows, database: str,
 
 def test_a_migration_is_sent_as_it_is_written() -> None:
     """What the kills count, one by one, is what an upgrade sends at once."""
-    for _, sql in postgresschema.migrations():
+    for _, sql in schema.migrations():
         assert "\n".join(f"{one};" for one in statements(sql)).split() == sql.split()

@@ -13,7 +13,7 @@ from typing import Literal
 from ..clock import to_ms
 from ..config import Config
 from ..errors import KeyReused
-from ..store.protocol import ConversationRow, DocRow, MessageRow, UserRow, WriteView
+from ..store import ConversationRow, DocRow, MessageRow, UserRow, WriteView
 from ..types import Message
 from .prepare import Prepared
 

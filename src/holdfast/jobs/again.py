@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..digest.summarize import SOURCE
 from ..reports import DigestReport
-from ..store.protocol import ReadView
+from ..store import ReadView
 from ..types import Job
 from .asked import Asked
 from .guard import scope_of

@@ -9,7 +9,7 @@ from ..config import Config
 from ..llm.prompts import Prompt
 from ..llm.protocol import Answer, BadAnswer, Layer, ModelError, Request
 from ..scope import Scope
-from ..store.protocol import Store
+from ..store import Store
 from ..types import Job
 from .asking import Asking
 from .gate import NotNow

@@ -16,8 +16,7 @@ from ..errors import ConfigError
 from ..llm.protocol import Answer, BadAnswer, KeyLimited, LanguageModel, ModelError, Priced, Request
 from ..observing import Observed
 from ..scope import Scope
-from ..store.protocol import Store
-from ..store.values import UsageRow
+from ..store import Store, UsageRow
 from ..text.tokens import count_tokens
 from .gate import Gate, day_of
 from .pace import Pace

@@ -15,7 +15,7 @@ from ..errors import BadInput, Conflict
 from ..llm.protocol import ModelError
 from ..reports import BackfillReport, DigestReport
 from ..scope import Scope
-from ..store.protocol import ReadView, Store
+from ..store import ReadView, Store
 from .rebuild import Rebuilder, Span, hopeless
 from .remake import check_active
 from .writers import Effort

@@ -19,7 +19,7 @@ from ..ingest.append import after_reading
 from ..llm.protocol import ModelError
 from ..reports import DigestReport
 from ..scope import Scope
-from ..store.protocol import ConversationRow, ReadView, WriteView
+from ..store import ConversationRow, ReadView, WriteView
 from ..types import FactChange, Job, Message, Summary
 from .asked import gives_up
 from .guard import scope_of, still_mine

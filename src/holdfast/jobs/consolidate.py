@@ -37,7 +37,7 @@ from ..reconcile.merging import (
 )
 from ..reports import ConsolidationReport, DigestReport, Merged
 from ..scope import Scope
-from ..store.protocol import FactRow, Partition, ReadView, Store, WriteView
+from ..store import FactRow, Partition, ReadView, Store, WriteView
 from ..text.render import block
 from ..types import Job
 from .asked import Asked, spent

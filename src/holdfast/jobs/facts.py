@@ -20,7 +20,7 @@ from ..reconcile.learn import Means, learn, near
 from ..reconcile.registry import Registry
 from ..reports import DigestReport
 from ..scope import SELF, Scope
-from ..store.protocol import FactRow, ReadView, Store, WriteView
+from ..store import FactRow, ReadView, Store, WriteView
 from ..types import Candidate, Evidence, FactChange, Job, Message
 from .guard import scope_of, still_mine
 

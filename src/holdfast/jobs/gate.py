@@ -14,8 +14,7 @@ from ..clock import DAY_MS, from_ms
 from ..config import Config
 from ..llm.protocol import ModelError
 from ..scope import Scope
-from ..store.protocol import Store
-from ..store.values import UsageRow
+from ..store import Store, UsageRow
 from ..types import Budget
 
 NANO = 10**9

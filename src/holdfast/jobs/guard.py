@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..scope import Scope
-from ..store.protocol import WriteView
+from ..store import WriteView
 from ..types import Job
 from .queue import FenceLost
 

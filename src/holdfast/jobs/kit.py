@@ -20,8 +20,7 @@ from ..observing import Observed
 from ..reconcile.archive import CONSOLIDATE, UPKEEP
 from ..reports import DigestReport
 from ..scope import Scope
-from ..store.protocol import Store
-from ..store.vault import SealedRow
+from ..store import SealedRow, Store
 from ..types import Job
 from .again import TellAgain
 from .asked import Asked

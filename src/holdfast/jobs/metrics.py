@@ -17,8 +17,7 @@ from ..errors import BadInput
 from ..figures import AskedAgain, Measure, Metrics
 from ..reports import Usage
 from ..scope import SELF, Scope
-from ..store.protocol import ConversationRow, FactRow, ReadView, Store
-from ..store.values import ShownRow
+from ..store import ConversationRow, FactRow, ReadView, ShownRow, Store
 from ..text.sentences import split
 from ..text.terms import query_terms, terms
 from ..types import BY_HAND_CONVERSATION, BY_HAND_SOURCE, Fact, Job, Message

@@ -14,7 +14,7 @@ from ..digest.summarize import SummaryDraft, summarize_level
 from ..llm.protocol import Answer, Request
 from ..reconcile.decide import Claim
 from ..scope import SELF, Scope
-from ..store.protocol import ReadView, Store
+from ..store import ReadView, Store
 from ..text.tokens import count_tokens
 from ..types import Candidate, Message, Summary
 from .asked import Asked, spent

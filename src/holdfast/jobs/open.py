@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ..ingest.consent import effective
-from ..store.protocol import FactRow, ReadView
+from ..store import FactRow, ReadView
 
 
 def open_facts(view: ReadView) -> list[FactRow]:

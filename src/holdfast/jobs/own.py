@@ -19,8 +19,7 @@ from ..llm.addresses import Address, address_for_key
 from ..llm.guard import Guard
 from ..llm.protocol import Answer, LanguageModel, ModelError, Request
 from ..llm.sealing import Keyring, keyring
-from ..store.protocol import Store
-from ..store.vault import SealedRow
+from ..store import SealedRow, Store
 
 # So long another process's change of a key is not seen.
 SEEN_SECONDS = 2.0

@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from ..clock import from_ms
 from ..config import Config
 from ..llm.protocol import ModelError
-from ..store.protocol import Store
-from ..store.values import PaceRow
+from ..store import PaceRow, Store
 from .gate import MOST_WAIT_MS, NotNow
 
 MINUTE_US = 60_000_000
@@ -135,7 +134,7 @@ class Pace:
             self._sleep(random.uniform(0, 0.02))
 
     def _keep(self, row: PaceRow, now_us: int) -> bool:
-        return self._store.keep_pace(row, idle_before=now_us - _IDLE_US)
+        return self._store.save_pace(row, idle_before=now_us - _IDLE_US)
 
     def _now_us(self) -> int:
         return self._now_ms() * 1000

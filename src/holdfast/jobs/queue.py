@@ -15,7 +15,7 @@ from ..clock import from_ms
 from ..observing import Observed
 from ..reports import DigestReport
 from ..scope import Scope
-from ..store.protocol import Store
+from ..store import Store
 from ..types import Job
 
 WAITING = "waiting"

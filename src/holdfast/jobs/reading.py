@@ -18,7 +18,7 @@ from ..ingest.append import after_reading, reading_due
 from ..llm.protocol import Answer, ModelError
 from ..reports import DigestReport
 from ..scope import Scope
-from ..store.protocol import ConversationRow, ReadView, WriteView
+from ..store import ConversationRow, ReadView, WriteView
 from ..types import FactChange, Job
 from .asked import Asked, gives_up, spent
 from .guard import scope_of, still_mine

@@ -20,7 +20,7 @@ from ..llm.protocol import ModelError
 from ..reconcile.learn import swap_back
 from ..reports import RebuildReport, Rebuilt
 from ..scope import Scope
-from ..store.protocol import DocRow, EpisodesRow, Partition, ReadView, RebuiltRow, SummaryRow, WriteView
+from ..store import DocRow, EpisodesRow, Partition, ReadView, RebuiltRow, SummaryRow, WriteView
 from ..types import Fact, Summary
 from .gate import NotNow
 from .remake import Made, Mark, Remake, check_active, hang_up, undisturbed, withdraw_summary

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ..embed.protocol import Embedder
 from ..scope import Scope
-from ..store.protocol import Store, WriteView
+from ..store import Store, WriteView
 
 USERS_AT_ONCE = 100
 
@@ -29,7 +29,7 @@ class Reembed:
     def order(self) -> int:
         """How many users were found; each is found once."""
         found = 0
-        while users := self.store.users_embedded_otherwise(self.embedder.id, limit=USERS_AT_ONCE):
+        while users := self.store.users_to_embed(self.embedder.id, limit=USERS_AT_ONCE):
             for org, user, bot in users:
                 self.store.write(Scope(org, bot, user, None), self._order_for)
             found += len(users)

@@ -24,7 +24,7 @@ from ..reconcile.decide import NEVER_HELD
 from ..reconcile.learn import Found, resting, swap
 from ..reconcile.registry import Registry
 from ..scope import SELF, Scope
-from ..store.protocol import Derivation, ReadView, RebuiltRow, Side, Store, SummaryRow, WriteView
+from ..store import Derivation, ReadView, RebuiltRow, Side, Store, SummaryRow, WriteView
 from ..types import Fact, FactKind, Message, Summary
 from .facts import ReadFacts
 from .summaries import into_index

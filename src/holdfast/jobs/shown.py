@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..scope import Scope
-from ..store.protocol import WriteView
-from ..store.values import ShownRow
+from ..store import ShownRow, WriteView
 from ..text.terms import terms
 from ..types import Message
 

@@ -24,7 +24,7 @@ from ..reconcile.decide import Claim
 from ..reconcile.learn import WORDS_ALONE, Means, learn
 from ..reconcile.registry import same
 from ..scope import SELF, Scope
-from ..store.protocol import ConversationRow, FactRow, ReadView, WriteView
+from ..store import ConversationRow, FactRow, ReadView, WriteView
 from ..text.render import parse
 from ..types import Candidate, FactChange, Message, Summary
 from .facts import DISCARDED, ReadFacts, claim_of, hidden, names_of, speaker_subject, spoken_by

@@ -18,7 +18,7 @@ from ..digest.summarize import SummaryDraft, summarize_chunk, summarize_level
 from ..ingest.redact import masked_message
 from ..reports import DigestReport
 from ..scope import SELF, Scope
-from ..store.protocol import ConversationRow, Derivation, DocRow, ReadView, Store, WriteView
+from ..store import ConversationRow, Derivation, DocRow, ReadView, Store, WriteView
 from ..text.terms import signals, terms
 from ..types import FactChange, Job, Message, Summary
 from .bymodel import ByModel, Told

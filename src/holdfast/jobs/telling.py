@@ -20,7 +20,7 @@ from ..digest.prompt_lines import message_lines, summary_lines, text_of
 from ..digest.summarize import SummaryDraft
 from ..llm.protocol import BadAnswer
 from ..scope import SELF, Scope
-from ..store.values import EpisodesRow
+from ..store import EpisodesRow
 from ..types import Message, Summary
 from .asked import Asked, spent
 from .sight import BRIEF_CHARS, Found, Looking, Sight, about

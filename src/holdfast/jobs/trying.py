@@ -18,7 +18,7 @@ from ..llm.prompts import Prompt, load
 from ..llm.protocol import ModelError
 from ..reconcile.registry import same
 from ..scope import Scope
-from ..store.protocol import ReadView
+from ..store import ReadView
 from ..types import Candidate, Fact
 from .asked import Asked
 from .asking import Asking

@@ -11,7 +11,7 @@ from ..reconcile.archive import put_away
 from ..reconcile.decay import faded, surplus
 from ..reports import DigestReport, PruneReport
 from ..scope import Scope
-from ..store.protocol import Store, WriteView
+from ..store import Store, WriteView
 from ..types import Job
 from .guard import scope_of, still_mine
 from .open import open_facts

@@ -10,8 +10,7 @@ from ..errors import BadInput
 from ..observing import Observed
 from ..reports import Usage
 from ..scope import Scope
-from ..store.protocol import Store, UserRow, WriteView
-from ..store.values import UsageRow
+from ..store import Store, UsageRow, UserRow, WriteView
 from .gate import NANO
 
 PARTS = ("org", "user", "bot", "day", "layer", "model")

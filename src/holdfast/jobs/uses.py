@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ..ingest.consent import effective
 from ..reconcile.decay import used
 from ..scope import Scope
-from ..store.protocol import Store, WriteView
+from ..store import Store, WriteView
 
 MAX_USERS = 1_000
 MAX_FACTS = 500

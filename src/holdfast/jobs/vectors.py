@@ -10,7 +10,7 @@ from ..embed.protocol import Embedder
 from ..embed.quantize import quantize
 from ..ingest.redact import masked
 from ..reports import DigestReport
-from ..store.protocol import DocRow, ReadView, Store, WriteView
+from ..store import DocRow, ReadView, Store, WriteView
 from ..types import Detector, Job
 from .guard import scope_of, still_mine
 

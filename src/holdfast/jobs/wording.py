@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..llm.prompts import Prompt, load
-from ..store.protocol import ReadView
-from ..store.values import PromptRow
+from ..store import PromptRow, ReadView
 
 CUSTOM = ("chunk_summary", "meta_summary", "fact_extraction")
 """The prompts that a user may put in their own words."""

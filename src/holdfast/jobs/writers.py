@@ -10,7 +10,7 @@ from ..digest.summarize import SOURCE, SummaryDraft, summarize_chunk, summarize_
 from ..reconcile.decide import Claim
 from ..reconcile.learn import WORDS_ALONE, Means
 from ..scope import Scope
-from ..store.values import EpisodesRow
+from ..store import EpisodesRow
 from ..types import Candidate, Message, Summary
 from .facts import ReadFacts
 

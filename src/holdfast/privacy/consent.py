@@ -9,7 +9,7 @@ from ..clock import from_ms
 from ..ingest.consent import effective
 from ..jobs.kit import Reads
 from ..scope import Scope
-from ..store.protocol import ConsentRow, ReadView, Store, UserRow, WriteView
+from ..store import ConsentRow, ReadView, Store, UserRow, WriteView
 from ..types import Consent, ConsentState
 
 

@@ -27,7 +27,7 @@ from ..reconcile.erase import hand_over, reopen
 from ..reconcile.learn import learn
 from ..reconcile.merging import take_apart, whole_of
 from ..scope import SELF, Scope
-from ..store.protocol import Derivation, FactRow, ReadView, Store, WriteView
+from ..store import Derivation, FactRow, ReadView, Store, WriteView
 from ..types import BY_HAND_CONVERSATION, BY_HAND_SOURCE, Candidate, Evidence, Fact, FactChange, Message
 from .consent import state_of
 

@@ -33,8 +33,7 @@ from ..reconcile.erase import Fallen, drop_fact, lose_endings, lose_quotes, trac
 from ..reconcile.learn import learn
 from ..reports import ErasureReceipt
 from ..scope import SELF, Scope
-from ..store.ledger import ErasedRow
-from ..store.protocol import Derivation, FactRow, MessageRow, ReadView, Store, SummaryRow, WriteView
+from ..store import Derivation, ErasedRow, FactRow, MessageRow, ReadView, Store, SummaryRow, WriteView
 from ..types import Evidence, FactChange, Message, Summary
 
 TRIES = 50
@@ -426,7 +425,7 @@ KINDS = (USER, SUBJECT, CONVERSATION, MESSAGE, WORDS, FACT)
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """One thing that an erasure takes away; see `holdfast.store.ledger.ErasedRow`."""
+    """One thing that an erasure takes away; see `holdfast.store.ErasedRow`."""
 
     scope: Scope
     kind: str

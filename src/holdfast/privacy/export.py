@@ -25,22 +25,23 @@ from ..jobs.kit import Reads
 from ..jobs.summaries import into_index as summary_into_index
 from ..reconcile.archive import into_index as fact_into_index
 from ..scope import Scope, checked_name
-from ..store import open_store
-from ..store.protocol import (
+from ..store import (
     ConsentRow,
     ConversationRow,
     Derivation,
     EpisodesRow,
     FactRow,
     MessageRow,
+    PromptRow,
     ReadView,
     RebuiltRow,
     Side,
     Store,
+    UsageRow,
     UserRow,
     WriteView,
+    open_store,
 )
-from ..store.values import PromptRow, UsageRow
 from ..types import Candidate, Evidence, Fact, Message, Summary
 from .consent import Choices
 from .erasure import ERASED

@@ -17,9 +17,7 @@ from ..ingest.redact import MASK
 from ..reconcile.erase import Fallen, lose_endings, lose_quotes
 from ..reports import ErasureReceipt
 from ..scope import SELF, Scope
-from ..store.ledger import ErasedRow
-from ..store.protocol import FactRow, ReadView, UserRow, WriteView
-from ..store.values import ConsentRow
+from ..store import ConsentRow, ErasedRow, FactRow, ReadView, UserRow, WriteView
 from ..types import Message
 from .consent import Choices
 from .erasure import (

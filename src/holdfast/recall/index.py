@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..embed.protocol import Embedder
-from ..store.protocol import DocRow, Partition, ReadView, UserRow
+from ..store import DocRow, Partition, ReadView, UserRow
 from ..store.values import CHARS_SPAN, COLUMNS, SEPARATOR, SIGNALS_SPAN
 from ..text.terms import HAS_NUMBER, IS_QUESTION, NAMES_TIME
 from ..types import HitKind

@@ -19,7 +19,7 @@ from ..clock import from_ms, to_ms
 from ..embed.protocol import Embedder, Thresholds
 from ..errors import BadInput
 from ..figures import Ranked
-from ..store.protocol import FactRow, Partition, ReadView
+from ..store import FactRow, Partition, ReadView
 from ..types import Fact, Hit, HitKind
 from . import rank
 from .index import Bools, Floats, Index, IndexCache, Match, read_index, read_matches, read_vectors

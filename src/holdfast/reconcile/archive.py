@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ..clock import from_ms, to_ms
 from ..scope import SELF
-from ..store.protocol import DocRow, FactRow, WriteView
+from ..store import DocRow, FactRow, WriteView
 from ..text.terms import signals, terms
 from ..types import FactChange
 from .decide import ARCHIVED

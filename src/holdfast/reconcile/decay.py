@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 
 from ..clock import to_ms
-from ..store.protocol import FactRow, UseRow
+from ..store import FactRow, UseRow
 from ..types import BY_HAND_SOURCE
 
 # Below it a sentence has faded: for more than four half-lives nobody said it or asked for it.

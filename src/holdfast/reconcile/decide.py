@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from ..clock import from_ms, to_ms
-from ..store.protocol import FactRow
+from ..store import FactRow
 from ..text.terms import terms
 from ..types import Candidate, Evidence, Fact, FactChange
 from .compare import NUMBERS, OPPOSITES, Sense, comparable, disagreement, of_group, same_words, sense

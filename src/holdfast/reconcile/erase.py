@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from ..clock import from_ms, to_ms
 from ..scope import SELF
-from ..store.protocol import FactRow, WriteView
+from ..store import FactRow, WriteView
 from ..types import Evidence, Fact
 from .archive import into_index, leave_index
 from .compare import all_words

@@ -12,7 +12,7 @@ from ..clock import from_ms, to_ms
 from ..embed.protocol import Embedder, Thresholds
 from ..embed.quantize import dequantize
 from ..scope import SELF
-from ..store.protocol import Derivation, FactRow, Partition, ReadView, Side, WriteView
+from ..store import Derivation, FactRow, Partition, ReadView, Side, WriteView
 from ..types import Candidate, FactChange, FactKind
 from .archive import into_index, leave_index
 from .decide import (

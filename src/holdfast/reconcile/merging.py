@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..clock import from_ms, to_ms
-from ..store.protocol import Derivation, FactRow, WriteView
+from ..store import Derivation, FactRow, WriteView
 from ..types import BY_HAND_SOURCE, Evidence, Fact
 from .archive import into_index, leave_index
 from .compare import may_gather, same_words, sense

@@ -8,7 +8,7 @@ Used by ``Store.check``, by tests after each scenario, and by operators.  The qu
 from __future__ import annotations
 
 from ..reports import Finding
-from .readview import Driver
+from .port import Driver
 from .rows import compact_json
 
 _SUMMARIES = "rebuild the summaries of this conversation"
@@ -73,7 +73,7 @@ HINTS = {
 RULES = tuple(rule.replace("_", "-") for rule in HINTS)
 
 
-def examine(driver: Driver) -> list[Finding]:
+def broken_rules(driver: Driver) -> list[Finding]:
     """Every broken invariant in one snapshot of the whole store; ``where`` is a JSON list of keys."""
     return [
         Finding(rule.replace("_", "-"), compact_json(list(row)), hint)

@@ -1,5 +1,5 @@
 """
-Load named SQL from ``sql/shared`` and then from the dialect's own folder.
+Load named SQL from ``sql/shared`` and then from the dialect's own folder, and the schema.
 
 A query is everything between ``-- name: x`` and the next one.  Parameters are written ``:name`` in
 every file.  A dialect file may override a shared query of the same name, and nothing else.
@@ -11,6 +11,10 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib import resources
+
+import apsw
+
+from .port import Table
 
 _NAME = re.compile(r"^-- name: (\w+)\n", re.M)
 _COMMENT = re.compile(r"^--.*\n?", re.M)
@@ -48,6 +52,28 @@ def migrations(dialect: str) -> tuple[tuple[str, str], ...]:
     return tuple((f.name, f.read_text(encoding="utf-8")) for f in sorted(files, key=lambda f: f.name))
 
 
-def newest() -> str:
-    """The version of the schema that this library writes: the number of its newest migration."""
+def schema_version() -> str:
+    """Return the version of the schema that this library writes: the number of its newest migration."""
     return migrations("sqlite")[-1][0].partition("_")[0]
+
+
+@cache
+def tables() -> tuple[Table, ...]:
+    """Return the tables of a memory, as the migrations create them."""
+    db = apsw.Connection(":memory:")
+    for _, sql in migrations("sqlite"):
+        db.execute(sql)
+    found = tables_of(db)
+    db.close()
+    return found
+
+
+def tables_of(db: apsw.Connection) -> tuple[Table, ...]:
+    """Return the tables of one SQLite database."""
+    names = [row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")]
+    found = []
+    for name in names:
+        columns = list(db.execute("SELECT name, pk FROM pragma_table_info(?) ORDER BY cid", (name,)))
+        key = tuple(column for column, place in sorted(columns, key=lambda c: int(c[1])) if place)
+        found.append(Table(str(name), tuple(str(column) for column, _ in columns), tuple(map(str, key))))
+    return tuple(found)

@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from ..errors import BadInput
 from ..reports import Event, News
 from ..scope import SELF, Scope
 from ..types import Evidence, Job, Message, Rejected, Summary
 from . import rows
-from .protocol import (
+from .port import Driver, Row
+from .values import (
+    COLUMNS,
+    SEPARATOR,
     ConsentRow,
     ConversationRow,
     Derivation,
@@ -26,33 +29,21 @@ from .protocol import (
     FactRow,
     MessageRow,
     Partition,
+    PromptRow,
     RebuiltRow,
+    ShownRow,
     SummaryRow,
+    UsageRow,
     UseRow,
     UserRow,
 )
-from .values import COLUMNS, SEPARATOR, PromptRow, ShownRow, UsageRow
 
 EVERYTHING = 2**62
 """A limit, or the number of a last message, that no conversation reaches."""
 
 
-class Driver(Protocol):
-    """How a view reaches its database: inside one snapshot or one transaction."""
-
-    def run(self, name: str, args: Mapping[str, Any]) -> list[rows.Row]:
-        """Run the query *name*; the rows it returns."""
-
-    def many(self, name: str, args: Iterable[Sequence[Any]]) -> list[rows.Row]:
-        """
-        Run the query *name* once for each sequence of parameters; all rows that come back.
-
-        A sequence gives the parameters in the order in which the SQL first names them.
-        """
-
-
-class SqlReadView:
-    """See `holdfast.store.protocol.ReadView`."""
+class ReadView:
+    """One user's memory as of one moment.  Lists come oldest first unless said otherwise."""
 
     def __init__(self, driver: Driver, scope: Scope) -> None:
         self.scope = scope
@@ -66,7 +57,7 @@ class SqlReadView:
             "conversation": scope.conversation,
         }
 
-    def _run(self, name: str, /, **args: Any) -> list[rows.Row]:
+    def _run(self, name: str, /, **args: Any) -> list[Row]:
         return self._driver.run(name, self._key | args)
 
     def _place(self) -> tuple[str, str]:
@@ -81,22 +72,25 @@ class SqlReadView:
         return self.scope.subject, self.scope.conversation
 
     def user(self) -> UserRow:
-        """See the protocol."""
+        """The counters; zeros for somebody who has no memory yet."""
         found = self._run("user")
         return UserRow(*found[0]) if found else UserRow()
 
     def conversation(self) -> ConversationRow | None:
-        """See the protocol."""
+        """The scope's conversation, or ``None`` before its first message."""
         self._place()
         found = self._run("conversation")
         return ConversationRow(*found[0]) if found else None
 
     def conversations(self) -> list[ConversationRow]:
-        """See the protocol."""
+        """All of the user's conversations the scope can see (its subject, or all), by name."""
         return [ConversationRow(*row) for row in self._run("conversations")]
 
     def messages(self, *, start_seq: int = 1, end_seq: int | None = None, limit: int | None = None) -> list[Message]:
-        """See the protocol."""
+        """
+        Messages ``start_seq`` to ``end_seq`` of the scope's conversation, at most *limit* from the start;
+        one that was erased leaves a gap in the numbers.
+        """
         _, name = self._place()
         bounds = {
             "start_seq": start_seq,
@@ -106,81 +100,92 @@ class SqlReadView:
         return [rows.message(row, name) for row in self._run("messages", **bounds)]
 
     def idempotency(self, key: str) -> tuple[str, int, int] | None:
-        """See the protocol."""
+        """``(digest, first_seq, last_seq)`` stored under *key* in this conversation."""
         self._place()
         found = self._run("idempotency", key=key)
         return (found[0][0], found[0][1], found[0][2]) if found else None
 
-    def _sight(self) -> dict[str, Any]:
+    def _visible(self) -> dict[str, Any]:
         """The three parameters that say which facts the scope may see; explained in facts.sql."""
         subject = self.scope.subject
         return {"all": int(subject is None), "subject": subject or SELF, "shared": int(subject == SELF)}
 
-    def _evidence_of(self, found: Sequence[rows.Row]) -> Mapping[rows.FactKey, tuple[Evidence, ...]]:
+    def _evidence_of(self, found: Sequence[Row]) -> Mapping[rows.FactKey, tuple[Evidence, ...]]:
         keys = [(*self._head, row[0], row[1]) for row in found]
         return rows.evidence_by_fact(self._driver.many("evidence_of", keys)) if keys else {}
 
-    def _facts_with_evidence(self, found: Sequence[rows.Row]) -> list[FactRow]:
+    def _facts_with_evidence(self, found: Sequence[Row]) -> list[FactRow]:
         evidence = self._evidence_of(found)
         return [rows.fact(row, evidence) for row in found]
 
     def facts(self, *, category: str | None = None, kind: str | None = None, evidence: bool = True) -> list[FactRow]:
-        """See the protocol."""
-        args = self._sight() | {"category": category, "kind": kind}
+        """
+        The live facts that the scope may see, by (subject, category, key, value).
+
+        A scope without a subject sees all.  ``self`` sees facts about the user and those about
+        others that were said in a conversation about no subject in particular.  Any other subject
+        sees its own facts and the user's.  With ``evidence=False`` the facts come without their
+        quotes, which is half the work.
+        """
+        args = self._visible() | {"category": category, "kind": kind}
         found = self._run("facts", **args)
         quotes = rows.evidence_by_fact(self._run("evidence_of_facts", **args)) if found and evidence else {}
         return [rows.fact(row, quotes) for row in found]
 
     def facts_ever(self, *, category: str | None = None, key: str | None = None) -> list[FactRow]:
-        """See the protocol."""
-        args = self._sight() | {"category": category, "key": key}
+        """Live and past facts that the scope may see, by (valid_from, recorded_at)."""
+        args = self._visible() | {"category": category, "key": key}
         found = self._run("facts_ever", **args)
         evidence = rows.evidence_by_fact(self._run("evidence_of_facts_ever", **args)) if found else {}
         return [rows.fact(row, evidence) for row in found]
 
     def fact(self, fact_id: str) -> FactRow | None:
-        """See the protocol."""
-        found = self._facts_with_evidence(self._run("fact", id=fact_id, **self._sight()))
+        """One fact that the scope may see, live or past."""
+        found = self._facts_with_evidence(self._run("fact", id=fact_id, **self._visible()))
         return found[0] if found else None
 
     def expired(self, now_ms: int) -> set[str]:
-        """See the protocol."""
+        """Ids of the user's live facts, of all subjects, whose own words set an end that has passed."""
         return {row[0] for row in self._run("expired", now_ms=now_ms)}
 
     def count_facts(self) -> int:
-        """See the protocol."""
+        """How many live facts the user has, of all subjects."""
         return int(self._run("count_facts")[0][0])
 
     def count_statements(self) -> int:
-        """See the protocol."""
+        """How many statements and episodes were ever learned of the user, of all subjects."""
         return int(self._run("count_statements")[0][0])
 
     def statements(self, subject: str) -> list[FactRow]:
-        """See the protocol."""
-        return self._facts_with_evidence(self._run("statements", about=subject, **self._sight()))
+        """
+        Statements about *subject* that the scope may see and that stand, or stand in another: by number of document.
+
+        Live, archived and merged ones, with their quotes.
+        """
+        return self._facts_with_evidence(self._run("statements", about=subject, **self._visible()))
 
     def uses(self, fact_ids: Sequence[str]) -> list[UseRow]:
-        """See the protocol."""
+        """How often and when facts of the user were used, of those among *fact_ids* that are there."""
         keys = [(*self._head, fact_id) for fact_id in dict.fromkeys(fact_ids)]
         return [UseRow(*row) for row in self._driver.many("uses", keys)]
 
     def past_facts_of(self, messages: Iterable[tuple[str, str, int]]) -> list[tuple[tuple[str, str, int], str]]:
-        """See the protocol."""
+        """``(message, fact id)`` of past facts that rest on messages, each (subject, conversation, number)."""
         found = self._driver.many("past_facts_of", [(*self._head, *message) for message in messages])
         return [((row[0], row[1], row[2]), row[3]) for row in found]
 
     def rejected(self, *, limit: int = 100) -> list[Rejected]:
-        """See the protocol."""
+        """The newest refused candidates of the scope's conversation, or of all it can see."""
         return [rows.rejected(row) for row in self._run("rejected", limit=max(0, limit))]
 
     def summaries(self, *, level: int | None = None, live: bool = True) -> list[Summary]:
-        """See the protocol."""
+        """Summaries of the scope's conversation by (start_seq, level)."""
         _, name = self._place()
         found = self._run("summaries", level=level, old=int(not live))
         children = self._children(found)
         return [rows.summary(row, name, children) for row in found]
 
-    def _children(self, found: Sequence[rows.Row]) -> Mapping[str, Sequence[str]]:
+    def _children(self, found: Sequence[Row]) -> Mapping[str, Sequence[str]]:
         """The children of the higher ones among *found* summaries."""
         children: defaultdict[str, list[str]] = defaultdict(list)
         if any(row[1] > 1 for row in found):
@@ -189,17 +194,17 @@ class SqlReadView:
         return children
 
     def episode_ranges(self) -> list[EpisodesRow]:
-        """See the protocol."""
+        """The ranges of the scope's conversation whose episodes were asked for, by start."""
         self._place()
         return [EpisodesRow(*row) for row in self._run("episode_ranges")]
 
     def covered(self, start_seq: int, end_seq: int) -> dict[int, str]:
-        """See the protocol."""
+        """``{seq: summary id}`` for covered messages of a range of the scope's conversation."""
         self._place()
         return {row[0]: row[1] for row in self._run("covered", start_seq=start_seq, end_seq=end_seq)}
 
     def partitions(self, kinds: Sequence[str]) -> list[Partition]:
-        """See the protocol."""
+        """Where a search in this scope may look; messages and summaries never cross subjects."""
         subject = self.scope.subject
         found: list[Partition] = []
         for kind in kinds:
@@ -216,11 +221,15 @@ class SqlReadView:
         return found
 
     def docs(self, partition: Partition) -> list[DocRow]:
-        """See the protocol."""
+        """Every document of a partition, by number."""
         return [rows.doc(row) for row in self._run("docs", **_where(partition))]
 
     def columns(self, partition: Partition, *, signs_of: str = "") -> dict[str, tuple[Any, ...]]:
-        """See the protocol."""
+        """
+        The same documents as one tuple per name in `values.COLUMNS`, several times faster than `docs`.
+        With *signs_of* an embedder there are ``signs``, too: a bit for each number of its vector, 1 from
+        0 upwards, the first in the highest bit; ``None`` where the current vector is not by it.
+        """
         found = self._run("doc_columns", embedder=signs_of, separator=SEPARATOR, **_where(partition))
         names = (*COLUMNS, "signs")
         values: Iterable[tuple[Any, ...]] = zip(*found, strict=True) if found else ((),) * len(names)
@@ -230,26 +239,26 @@ class SqlReadView:
         return columns
 
     def postings(self, partition: Partition, terms: Sequence[str]) -> list[tuple[str, int, int]]:
-        """See the protocol."""
+        """``(term, doc, tf)`` for the given terms, by (term, doc)."""
         name = "postings_shared" if partition.shared_only else "postings"
         head = (*self._head, partition.subject, partition.kind)
         found: list[Any] = self._driver.many(name, [(*head, term) for term in sorted(set(terms))])
         return found
 
     def vectors(self, partition: Partition, embedder: str) -> list[tuple[int, float, bytes]]:
-        """See the protocol."""
+        """``(doc, scale, int8 bytes)`` made by *embedder*, by number."""
         name = "vectors_shared" if partition.shared_only else "vectors"
         found: list[Any] = self._run(name, subject=partition.subject, kind=partition.kind, embedder=embedder)
         return found
 
     def vectors_of(self, partition: Partition, embedder: str, docs: Iterable[int]) -> list[tuple[int, float, bytes]]:
-        """See the protocol."""
+        """Those of `vectors` that belong to the given documents, in their order."""
         head = (*self._head, partition.subject, partition.kind, embedder)
         found: list[Any] = self._driver.many("vector_of", [(*head, doc) for doc in docs])
         return found
 
     def texts(self, docs: Iterable[DocRow]) -> dict[tuple[str, int], str]:
-        """See the protocol."""
+        """``{(kind, doc): text}`` of documents: a message's content, a fact's or summary's text."""
         keys: dict[str, list[tuple[Any, ...]]] = {"message": [], "summary": [], "fact": []}
         for d in docs:
             where = (d.subject,) if d.kind == "fact" else (d.subject, d.conversation)
@@ -261,83 +270,83 @@ class SqlReadView:
         return found
 
     def unembedded(self, embedder: str, *, limit: int) -> list[DocRow]:
-        """See the protocol."""
+        """Documents of any subject whose current vector is not by *embedder*, oldest first."""
         return [rows.doc(row) for row in self._run("unembedded", embedder=embedder, limit=max(0, limit))]
 
     def prefix(self, variant: str) -> tuple[str, str] | None:
-        """See the protocol."""
+        """``(sha256, manifest)`` of the last context of this conversation and shape."""
         self._place()
         found = self._run("prefix", variant=variant)
         return (found[0][0], found[0][1]) if found else None
 
     def jobs(self) -> list[Job]:
-        """See the protocol."""
+        """The user's background work that is not finished, oldest first."""
         return [rows.job(row) for row in self._run("jobs_of_user")]
 
     def usage(self, since: str = "") -> list[UsageRow]:
-        """See the protocol."""
+        """What models cost for the user, from the day *since* (``2026-11-21``), by (day, layer, model)."""
         return [UsageRow(*row) for row in self._run("usage", since=since)]
 
     def prompts(self) -> list[PromptRow]:
-        """See the protocol."""
+        """Every version of the user's own prompts, by (name, version)."""
         return [PromptRow(row[0], row[1], row[2], row[3], draft=bool(row[4])) for row in self._run("prompts")]
 
     def shown(self) -> list[ShownRow]:
-        """See the protocol."""
+        """What the contexts before the replies of the scope's conversation came to, by reply."""
         self._place()
         return [ShownRow(*row) for row in self._run("shown")]
 
     def consent(self) -> list[ConsentRow]:
-        """See the protocol."""
+        """What the user chose, for each subject that the scope can see and for all (``""``)."""
         return [rows.consent(row) for row in self._run("consent")]
 
     def topics(self) -> list[tuple[str, str]]:
-        """See the protocol."""
+        """``(subject, topic)`` of what shall never be remembered; subject ``""`` stands for all."""
         return [(row[0], row[1]) for row in self._run("topics")]
 
     def at(self, subject: str | None, conversation: str | None) -> Self:
-        """See the protocol."""
+        """The same moment (or transaction), seen from elsewhere in the same user's memory."""
         return type(self)(self._driver, replace(self.scope, subject=subject, conversation=conversation))
 
     def stored(self, *, start_seq: int = 1, end_seq: int | None = None) -> list[MessageRow]:
-        """See the protocol."""
+        """Messages of the scope's conversation with their columns, those that were erased among them."""
         _, name = self._place()
         found = self._run("stored", start_seq=start_seq, end_seq=EVERYTHING if end_seq is None else end_seq)
         return [rows.stored(row, name) for row in found]
 
     def summary_rows(self) -> list[SummaryRow]:
-        """See the protocol."""
+        """All summaries of the scope's conversation, older versions among them, by (start_seq, level)."""
         _, name = self._place()
         found = self._run("summary_rows")
         children = self._children(found)
         return [rows.summary_row(row, name, children) for row in found]
 
     def resting_on(self, start_seq: int, end_seq: int) -> list[tuple[str, str]]:
-        """See the protocol."""
+        """``(child kind, child)`` of what rests on a range of the scope's conversation, by kind and id."""
         self._place()
         return [(row[0], row[1]) for row in self._run("resting_on", start_seq=start_seq, end_seq=end_seq)]
 
     def keys(self) -> list[tuple[str, str, int, int]]:
-        """See the protocol."""
+        """``(key, digest, first_seq, last_seq)`` of the callers' keys in the scope's conversation."""
         self._place()
         return [(row[0], row[1], row[2], row[3]) for row in self._run("idempotency_keys")]
 
     def endings(self) -> list[Derivation]:
-        """See the protocol."""
+        """Which messages ended facts of the user."""
         return [rows.derivation(row) for row in self._run("endings")]
 
     def readings(self) -> list[tuple[str, int, int]]:
-        """See the protocol."""
+        """``(model, start_seq, end_seq)``: who has read which messages of the scope's conversation for facts."""
         self._place()
         return [(row[0], row[1], row[2]) for row in self._run("readings")]
 
     def rebuilt(self) -> list[RebuiltRow]:
-        """See the protocol."""
+        """The ranges of the scope's conversation that were made again, oldest first."""
         self._place()
         return [rows.rebuilt(row) for row in self._run("rebuilt")]
 
     def news(self, after: int, *, limit: int) -> News:
-        """See the protocol."""
+        """What happened to the user after number *after*, in all places; 0: from the first row that is kept."""
         there = self._run("newest_event")
         if not there:
             return News(0, lost=after > 0)
@@ -348,7 +357,7 @@ class SqlReadView:
         return News(newest, tuple(rows.event(row, self._head) for row in found))
 
     def events_before(self, before: int | None, *, limit: int) -> list[Event]:
-        """See the protocol."""
+        """The newest events below a number, or of all, newest first."""
         below = EVERYTHING if before is None else before
         found = self._run("events_before", before=below, limit=max(0, limit))
         return [rows.event(row, self._head) for row in found]

@@ -16,10 +16,9 @@ from typing import Any
 from ..clock import from_ms, to_ms
 from ..reports import Event
 from ..types import Candidate, Evidence, Fact, Job, Message, Rejected, Summary
-from .ledger import ErasedRow
-from .protocol import ConsentRow, Derivation, DocRow, FactRow, MessageRow, RebuiltRow, Side, SummaryRow
+from .port import Row
+from .values import ConsentRow, Derivation, DocRow, ErasedRow, FactRow, MessageRow, RebuiltRow, Side, SummaryRow
 
-Row = tuple[Any, ...]
 FactKey = tuple[str, str]
 """(subject, fact id): what names a fact within a user."""
 

@@ -1,5 +1,5 @@
 """
-The rows that pass through the waist, as frozen values; their columns are explained in the migrations.
+The rows of the store as frozen values; their columns are explained in ``sql/sqlite/0001_schema.sql``.
 
 Times are integer milliseconds UTC.
 """
@@ -260,3 +260,69 @@ class Scrubbed:
     searched: int = 0
     found: int = 0
     why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """One key as it is stored: times in milliseconds UTC, ``None`` where there is none; names ``""``."""
+
+    org: str
+    id: str
+    digest: str
+    role: str
+    user: str
+    bot: str
+    subject: str
+    label: str
+    created: int
+    expires: int | None = None
+    revoked: int | None = None
+    parent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SealedRow:
+    """One key of a provider as it is stored; ``user`` is ``""`` for an org's own, ``set_at`` in milliseconds UTC."""
+
+    org: str
+    user: str
+    id: str
+    provider: str
+    model: str
+    base_url: str
+    master: str
+    sealed: str
+    print: str
+    set_at: int
+
+    @property
+    def bound(self) -> tuple[str, ...]:
+        """What its seal covers: where it is moved or changed, it does not open."""
+        return (self.org, self.user, self.id, self.provider, self.base_url)
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedRow:
+    """
+    One thing that was erased.
+
+    ``place`` is a digest of who and which conversation it was, ``kind`` says what went: ``user``, ``subject``,
+    ``conversation``; in a conversation ``message`` number ``seq``, or the ``words`` between the offsets
+    ``spans`` of it; of a user the ``fact`` of that id.
+    """
+
+    id: str
+    place: str
+    kind: str
+    at: int
+    seq: int = 0
+    fact: str = ""
+    spans: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EventLimits:
+    """How many events are kept: rows a user, and days."""
+
+    rows: int = 10_000
+    days: int = 90

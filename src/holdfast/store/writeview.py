@@ -7,43 +7,44 @@ transaction, so the same statements are legal on SQLite, PostgreSQL and Citus.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict
 from operator import itemgetter
-from typing import Self
 
 from ..clock import new_id, to_ms
 from ..errors import Conflict, NotFound
-from ..scope import Scope
 from ..types import Candidate, Evidence, Job, Summary
 from . import rows
-from .protocol import ConversationRow, Derivation, DocRow, EpisodesRow, FactRow, MessageRow, UseRow, UserRow
-from .readview import Driver, SqlReadView
-from .told import Told
+from .eraseview import EraseView
+from .values import (
+    ConsentRow,
+    ConversationRow,
+    Derivation,
+    DocRow,
+    EpisodesRow,
+    ErasedRow,
+    FactRow,
+    MessageRow,
+    PromptRow,
+    RebuiltRow,
+    ShownRow,
+    SummaryRow,
+    UsageRow,
+    UseRow,
+    UserRow,
+)
 
 
-class SqlWriteView(SqlReadView):
-    """See `holdfast.store.protocol.WriteView`; what it changes it notes in *told*."""
-
-    def __init__(self, driver: Driver, scope: Scope, told: Told) -> None:
-        super().__init__(driver, scope)
-        self._told = told
-
-    def at(self, subject: str | None, conversation: str | None) -> Self:
-        """See the protocol."""
-        return type(self)(self._driver, replace(self.scope, subject=subject, conversation=conversation), self._told)
-
-    @property
-    def _here(self) -> tuple[str, str]:
-        """Where things happen: ``""`` for the user as a whole."""
-        return self.scope.subject or "", self.scope.conversation or ""
+class WriteView(EraseView):
+    """The same user, inside one transaction."""
 
     def save_user(self, row: UserRow, now_ms: int) -> None:
-        """See the protocol."""
+        """Insert or update the counters."""
         self._run("save_user", next_doc=row.next_doc, version=row.version, epoch=row.epoch, created_at=now_ms)
 
     def save_conversation(self, row: ConversationRow) -> None:
-        """See the protocol."""
+        """Insert or update the scope's conversation."""
         self._place()
         self._run(
             "save_conversation",
@@ -61,33 +62,33 @@ class SqlWriteView(SqlReadView):
         )
 
     def add_messages(self, rows_: Sequence[MessageRow]) -> None:
-        """See the protocol."""
+        """Insert messages into the scope's conversation."""
         head = (*self._head, *self._place())
         self._driver.many("add_message", [head + rows.message_columns(row) for row in rows_])
         if rows_:
             first, last = rows_[0].message.seq, rows_[-1].message.seq
-            self._told.note("message.added", self._here, first if first == last else f"{first}-{last}")
+            self._changes.note("message.added", self._here, first if first == last else f"{first}-{last}")
         for row in rows_:
-            self._told.count("message", row.message.role)
+            self._changes.count("message", row.message.role)
 
     def add_idempotency(self, key: str, digest: str, first_seq: int, last_seq: int, now_ms: int) -> None:
-        """See the protocol."""
+        """Remember a caller's key."""
         self._place()
         self._run("add_idempotency", key=key, digest=digest, first_seq=first_seq, last_seq=last_seq, created_at=now_ms)
 
     def add_docs(self, rows_: Sequence[DocRow]) -> None:
-        """See the protocol."""
+        """Insert documents."""
         head = self._head
         self._driver.many("add_doc", [head + rows.doc_columns(row) for row in rows_])
 
     def add_postings(self, rows_: Iterable[tuple[str, str, str, int, int]]) -> None:
-        """See the protocol."""
+        """Insert ``(subject, kind, term, doc, tf)``."""
         head = self._head
         by_term = sorted(rows_, key=itemgetter(2))  # as the table is ordered: neighbours share a page
         self._driver.many("add_posting", [head + row for row in by_term])
 
     def add_vectors(self, rows_: Iterable[tuple[DocRow, str, float, bytes]]) -> None:
-        """See the protocol."""
+        """Insert or replace ``(document, embedder, scale, int8 bytes)``; other embedders' vectors and removed docs go."""
         head = self._head
         given = {(d.subject, d.kind, d.doc): (embedder, scale, data) for d, embedder, scale, data in rows_}
         there = self._driver.many("doc_embedded", [head + key for key in given])
@@ -103,11 +104,11 @@ class SqlWriteView(SqlReadView):
         self._driver.many("remove_vector", remove)
 
     def note_embedder(self, embedder: str) -> None:
-        """See the protocol."""
+        """Remember that all documents of the user have, or have been ordered, vectors by *embedder*."""
         self._run("note_embedder", embedder=embedder)
 
     def remove_docs(self, subject: str, kind: str, docs: Sequence[int]) -> None:
-        """See the protocol."""
+        """Delete documents with their postings and vectors."""
         if not docs:
             return
         head, gone = (*self._head, subject, kind), set(docs)
@@ -118,40 +119,40 @@ class SqlWriteView(SqlReadView):
         self._driver.many("remove_doc", [(*head, doc) for doc in sorted(gone)])
 
     def fact_at(self, subject: str, category: str, slot_key: str, slot_value: str) -> FactRow | None:
-        """See the protocol."""
+        """The live fact at an address, whatever the scope's subject is."""
         address = {"category": category, "slot_key": slot_key, "slot_value": slot_value}
         found = self._facts_with_evidence(self._run("fact_at", about=subject, **address))
         return found[0] if found else None
 
     def facts_in(self, subject: str, category: str) -> list[FactRow]:
-        """See the protocol."""
+        """The live facts of one subject and category, whatever the scope's subject is, by (key, value)."""
         return self._facts_with_evidence(self._run("facts_in", about=subject, category=category))
 
     def history_in(self, subject: str, category: str) -> list[FactRow]:
-        """See the protocol."""
+        """Live and past facts of one subject and category, whatever the scope's subject is."""
         return self._facts_with_evidence(self._run("history_in", about=subject, category=category))
 
     def add_fact(self, row: FactRow) -> None:
-        """See the protocol."""
+        """Insert a fact with its evidence; raises ``Conflict`` when its live address is taken."""
         self._run("add_fact", **rows.fact_columns(row))
         recorded_at = to_ms(row.fact.recorded_at)
         for evidence in row.fact.evidence:
             self.add_evidence(row.fact.subject, row.fact.id, evidence.home, evidence, recorded_at)
-        self._told.fact("fact.added", row.fact.id, row.fact.subject, self._here)
+        self._changes.note_fact("fact.added", row.fact.id, row.fact.subject, self._here)
 
     def update_fact(self, row: FactRow) -> None:
-        """See the protocol."""
+        """Write every changeable column of an existing fact; evidence is left as it is."""
         if not self._run("update_fact", **rows.fact_columns(row)):
             raise NotFound(f"there is no fact {row.fact.id} about this subject to update")
-        self._told.ended(row.fact.ended_because, row.fact.id, row.fact.subject, self._here)
+        self._changes.note_end(row.fact.ended_because, row.fact.id, row.fact.subject, self._here)
 
     def save_uses(self, rows_: Sequence[UseRow]) -> None:
-        """See the protocol."""
+        """Write how often, when, and with what strength facts were used; one that is gone is passed over."""
         head = self._head
         self._driver.many("save_uses", [(r.strength, r.last_used_at, r.uses, *head, r.subject, r.id) for r in rows_])
 
     def add_evidence(self, subject: str, fact_id: str, home: str, evidence: Evidence, now_ms: int) -> bool:
-        """See the protocol."""
+        """Attach one more quote; ``False`` when that very quote was there already."""
         added = self._run(
             "add_evidence",
             about=subject,
@@ -167,16 +168,21 @@ class SqlWriteView(SqlReadView):
             recorded_at=now_ms,
         )
         if added:
-            self._told.fact("fact.confirmed", fact_id, subject, self._here)
+            self._changes.note_fact("fact.confirmed", fact_id, subject, self._here)
         return bool(added)
 
     def add_rejected(self, candidate: Candidate, reason: str, now_ms: int) -> None:
-        """See the protocol."""
+        """Keep a refused candidate of the scope's conversation; the same one twice is kept once."""
         self._place()
         self._run("add_rejected", reason=reason, recorded_at=now_ms, **rows.claim_columns(candidate))
 
     def add_summary(self, row: Summary, doc: int, covered: Sequence[int], *, live: bool = True) -> None:
-        """See the protocol."""
+        """
+        Insert a summary with an edge to each of its children, and cover messages with it.
+        ``live=False`` inserts an older version of its range.
+
+        Raises ``Conflict`` when one of them is covered already, and writes nothing then.
+        """
         subject, name = self._place()
         if covered:
             taken = self.covered(min(covered), max(covered))
@@ -185,8 +191,8 @@ class SqlWriteView(SqlReadView):
                     raise Conflict(f"message {seq} is covered by summary {taken[seq]} already")
         self._run("add_summary", live=int(live), **rows.summary_columns(row, doc))
         if live:
-            self._told.note("summary.made", self._here, row.id)
-            self._told.count("summary", str(row.level))
+            self._changes.note("summary.made", self._here, row.id)
+            self._changes.count("summary", str(row.level))
         head = (*self._head, subject, name)
         self._driver.many("add_coverage", [(*head, seq, row.id) for seq in covered])
         self.add_derivations(
@@ -194,25 +200,25 @@ class SqlWriteView(SqlReadView):
         )
 
     def add_episodes(self, row: EpisodesRow, now_ms: int) -> None:
-        """See the protocol."""
+        """Note that a range of the scope's conversation was asked for episodes, or asked again."""
         self._place()
         place = {"start_seq": row.start_seq, "end_seq": row.end_seq}
         self._run("add_episodes", found=row.found, source=row.source, created_at=now_ms, **place)
-        self._told.note("episode.added", self._here, f"{row.start_seq}-{row.end_seq}")
+        self._changes.note("episode.added", self._here, f"{row.start_seq}-{row.end_seq}")
 
     def remove_episodes(self, row: EpisodesRow) -> None:
-        """See the protocol."""
+        """Forget that a range was asked; the episodes themselves are facts and are not touched."""
         self._place()
         self._run("remove_episodes", start_seq=row.start_seq, end_seq=row.end_seq)
-        self._told.note("episode.removed", self._here, f"{row.start_seq}-{row.end_seq}")
+        self._changes.note("episode.removed", self._here, f"{row.start_seq}-{row.end_seq}")
 
     def set_parent(self, children: Sequence[str], parent: str) -> None:
-        """See the protocol."""
+        """Let *parent* stand in for summaries of the scope's conversation."""
         head = (*self._head, *self._place())
         self._driver.many("set_parent", [(parent, *head, child) for child in children])
 
     def add_derivations(self, rows_: Iterable[Derivation]) -> None:
-        """See the protocol."""
+        """Insert edges; the same edge twice is kept once."""
         head = self._head
         self._driver.many(
             "add_derivation",
@@ -233,12 +239,17 @@ class SqlWriteView(SqlReadView):
         )
 
     def save_prefix(self, variant: str, sha256: str, manifest: str) -> None:
-        """See the protocol."""
+        """Remember the stable part of a context."""
         self._place()
         self._run("save_prefix", variant=variant, sha256=sha256, manifest=manifest)
 
     def want(self, kind: str, key: str, *, wanted: int, run_at_ms: int, now_ms: int) -> None:
-        """See the protocol."""
+        """
+        Order work for the scope's conversation (or user): one row per (kind, key), made or moved.
+        ``wanted`` only rises, ``run_at`` is set as given while the row waits in its first attempt.
+        A running job keeps its lease and sees the new mark when it finishes; a dead or cancelled
+        one stays as it is, with the new mark.
+        """
         lane = {
             "kind": kind,
             "key": key,
@@ -251,7 +262,7 @@ class SqlWriteView(SqlReadView):
         if not found:
             job_id = new_id("job", now_ms)
             self._run("add_job", id=job_id, wanted=wanted, run_at=run_at_ms, created_at=now_ms, **lane)
-            self._told.note("job.queued", self._here, job_id)
+            self._changes.note("job.queued", self._here, job_id)
             return
         job = rows.job(found[0])
         waits = job.state == "ready" and job.attempt == 0
@@ -266,24 +277,112 @@ class SqlWriteView(SqlReadView):
         return now if now and now.state == "running" and now.fence == job.fence else None
 
     def holds(self, job: Job) -> bool:
-        """See the protocol."""
+        """Whether *job*'s fence is still the current one; a worker must ask before it writes."""
         return self._held(job) is not None
 
     def renew(self, job: Job, lease_until_ms: int) -> bool:
-        """See the protocol."""
+        """Extend the lease; ``False`` when the fence was lost."""
         if not self._held(job):
             return False
         return bool(self._run("renew_job", id=job.id, fence=job.fence, lease_until=lease_until_ms))
 
     def finish(self, job: Job, now_ms: int) -> bool:
-        """See the protocol."""
+        """
+        Delete the job, or make it ready again when more was wanted meanwhile; ``False`` (and nothing
+        done) when the fence was lost.
+        """
         now = self._held(job)
         if now is None:
             return False
         place = (job.subject, job.conversation)
         if now.wanted <= job.wanted:
-            self._told.note("job.done", place, job.id)
+            self._changes.note("job.done", place, job.id)
             return bool(self._run("remove_job", id=job.id, fence=job.fence))
         again = {"state": "ready", "attempt": 0, "run_at": now_ms, "reason": ""}
-        self._told.note("job.queued", place, job.id)
+        self._changes.note("job.queued", place, job.id)
         return bool(self._run("put_back_job", id=job.id, fence=job.fence, **again))
+
+    def save_consent(self, row: ConsentRow) -> None:
+        """Insert or replace what the user chose; an active state leaves no row."""
+        if row.state == "active":
+            self._run("remove_consent", about=row.subject)
+        else:
+            self._run("save_consent", about=row.subject, state=row.state, since=row.since)
+        self._changes.note("consent.changed", (row.subject, ""), row.state)
+
+    def set_topic(self, subject: str, topic: str, *, never: bool, now_ms: int) -> None:
+        """Add a topic that shall never be remembered, or take it back."""
+        if never:
+            self._run("add_topic", about=subject, topic=topic, since=now_ms)
+        else:
+            self._run("remove_topic", about=subject, topic=topic)
+        self._changes.note("consent.changed", (subject, ""))
+
+    def ledger_key(self) -> str:
+        """The key under which places are digested, 64 hexadecimal digits; made when there is none yet."""
+        found = self._run("ledger_key")
+        if not found:
+            self._run("add_ledger_key", key=secrets.token_hex(32))
+            found = self._run("ledger_key")
+        return str(found[0][0])
+
+    def add_erased(self, rows_: Sequence[ErasedRow]) -> None:
+        """Note what the transaction erases; a row whose id is there already is passed over."""
+        for row in rows_:
+            self._driver.run("add_erased", rows.erased_columns(row))
+
+    def add_usage(self, row: UsageRow) -> None:
+        """Add counters to those of the same day, layer and model."""
+        found = self._run("usage_at", day=row.day, layer=row.layer, model=row.model)
+        self._run("save_usage", **asdict(row if not found else row + UsageRow(*found[0])))
+
+    def remove_usage(self, before: str) -> None:
+        """Delete the counters of the days before *before*."""
+        self._run("remove_usage", before=before)
+
+    def add_prompt(self, row: PromptRow) -> None:
+        """Insert a version of a prompt."""
+        self._run("add_prompt", **asdict(row) | {"draft": int(row.draft)})
+        self._changes.note("prompt.changed", ("", ""), row.name)
+
+    def remove_prompts(self, name: str, version: int) -> None:
+        """Delete the versions of one prompt up to *version*."""
+        self._run("remove_prompts", name=name, version=version)
+
+    def add_shown(self, row: ShownRow) -> None:
+        """Insert what the context before a reply of the scope's conversation came to."""
+        self._place()
+        self._run("add_shown", **asdict(row))
+
+    def replaced_by(self, subject: str, fact_id: str) -> list[FactRow]:
+        """Past facts of a subject that name *fact_id* as what replaced them, by (valid_from, id)."""
+        return self._facts_with_evidence(self._run("replaced_by", about=subject, id=fact_id))
+
+    def rewrite_summary(self, row: SummaryRow) -> None:
+        """
+        Write an existing summary's ``live``, ``stale``, ``parent`` and document.
+
+        Level 1 that goes live covers its range; one that stops being live leaves it.
+        """
+        head, summary = (*self._head, *self._place()), row.summary
+        state = {"live": int(row.live), "stale": int(summary.stale), "parent": summary.parent, "doc": row.doc}
+        self._run("rewrite_summary", id=summary.id, **state)
+        kind = "removed" if not row.live else "stale" if summary.stale else "made"
+        self._changes.note(f"summary.{kind}", self._here, summary.id)
+        if summary.level == 1:
+            self._run("remove_coverage", start_seq=summary.start_seq, end_seq=summary.end_seq, id=summary.id)
+            covered = range(summary.start_seq, summary.end_seq + 1) if row.live else ()
+            self._driver.many("add_coverage", [(*head, seq, summary.id) for seq in covered])
+
+    def add_reading(self, model: str, start_seq: int, end_seq: int) -> None:
+        """Note that a model read a range for facts; what joins an earlier one becomes one with it."""
+        self._place()
+        before = self._run("reading_before", model=model, start_seq=start_seq, before=start_seq - 1)
+        if before:
+            start_seq, end_seq = before[0][0], max(before[0][1], end_seq)
+        self._run("add_reading", model=model, start_seq=start_seq, end_seq=end_seq)
+
+    def add_rebuilt(self, row: RebuiltRow) -> None:
+        """Note that a range of the scope's conversation was made again."""
+        self._place()
+        self._run("add_rebuilt", **rows.rebuilt_columns(row))

@@ -14,20 +14,22 @@ from typing import Any
 
 from ..clock import from_ms, new_id
 from ..scope import SELF, Scope
-from ..store.protocol import (
+from ..store import (
     ConversationRow,
     Derivation,
     DocRow,
     EpisodesRow,
     FactRow,
     MessageRow,
+    PromptRow,
     ReadView,
     RebuiltRow,
+    ShownRow,
     Side,
     SummaryRow,
+    UsageRow,
     WriteView,
 )
-from ..store.values import PromptRow, ShownRow, UsageRow
 from ..types import Candidate, Evidence, Fact, Message, Summary
 
 ANA = Scope("acme", "support", "ana").within("chat")

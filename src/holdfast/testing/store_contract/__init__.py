@@ -20,7 +20,7 @@ from contextlib import suppress
 import pytest
 
 from ...errors import StoreClosed
-from ...store.protocol import Store
+from ...store import Store
 from .erasure import EraseContract, RemadeContract
 from .memory import FactsContract, IndexContract, MemoryContract, SummariesContract
 from .work import EventsContract, JobsContract, ModelsContract, VaultContract

@@ -12,7 +12,7 @@ import pytest
 
 from ...errors import BadInput, Conflict, NotFound, StoreClosed
 from ...scope import Scope
-from ...store.protocol import ConversationRow, DocRow, MessageRow, Partition, ReadView, Store, UserRow, WriteView
+from ...store import ConversationRow, DocRow, MessageRow, Partition, ReadView, Store, UserRow, WriteView
 from ...store.values import CHARS_SPAN, COLUMNS, SEPARATOR, SIGNALS_SPAN
 from ...text.clean import storable
 from ...types import Candidate, Evidence
@@ -246,7 +246,7 @@ class MemoryContract:
 
     def test_health_names_the_database_and_what_was_looked_at(self, store: Store) -> None:
         """A fresh store has no findings, and names its version."""
-        health = store.health()
+        health = store.backend.health()
 
         assert health.findings == ()
         assert health.about["version"]
@@ -579,14 +579,14 @@ class IndexContract:
 
     def test_users_are_told_apart_by_who_embedded_them(self, store: Store) -> None:
         def others(embedder: str) -> list[str]:
-            return sorted(user for _, user, _ in store.users_embedded_otherwise(embedder, limit=10))
+            return sorted(user for _, user, _ in store.users_to_embed(embedder, limit=10))
 
         for scope in (ANA, REX):
             store.write(scope, lambda view: say(view, "one"))
         assert others("e1") == [ANA.user]
         store.write(ANA, lambda view: view.note_embedder("e1"))
         assert (others("e1"), others("e2"), others("")) == ([], [ANA.user], [ANA.user])
-        assert store.users_embedded_otherwise("e2", limit=0) == []
+        assert store.users_to_embed("e2", limit=0) == []
 
     def test_a_vector_for_a_removed_document_is_passed_over(self, store: Store) -> None:
         row = store.write(ANA, lambda view: learn(view, "Lisbon"))

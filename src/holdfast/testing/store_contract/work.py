@@ -16,11 +16,7 @@ import pytest
 from ...errors import HoldfastError
 from ...reports import Event, News
 from ...scope import Scope, acting
-from ...store.access import KeyRow
-from ...store.events import Kept
-from ...store.protocol import ConsentRow, Store, UserRow, WriteView
-from ...store.values import PaceRow, PromptRow, UsageRow
-from ...store.vault import SealedRow
+from ...store import ConsentRow, EventLimits, KeyRow, PaceRow, PromptRow, SealedRow, Store, UsageRow, UserRow, WriteView
 from ...types import Job
 from ..rows import ANA, END_MS, end_fact, fill_conversation, learn, say, summarize
 
@@ -462,7 +458,7 @@ class EventsContract:
 
     def test_old_rows_go_and_the_rest_has_no_gap(self, store: Any) -> None:
         now = datetime(2026, 1, 1, tzinfo=UTC)
-        store.clock, store.kept = (lambda: now), Kept(rows=300, days=10)
+        store.clock, store.event_limits = (lambda: now), EventLimits(rows=300, days=10)
         store.write(ANA, lambda view: say(view, "one"))
         first = newest_id(store)
         for _ in range(600):
@@ -525,7 +521,7 @@ class EventsContract:
 
     def test_keys_are_told_to_their_org(self, store: Store) -> None:
         with acting("boss"):
-            store.add_key(KEY, spent_before_ms=0)
+            store.add_key(KEY, expired_before_ms=0)
             assert store.revoke_key("acme", "k1", 5)
             assert not store.revoke_key("acme", "k1", 6)
         found = store.events_of_org("acme", None, limit=9)
@@ -615,12 +611,12 @@ class ModelsContract:
         second = replace(first, version=2, tokens_at=70)
 
         assert store.pace("k1") == PaceRow("k1")
-        assert store.keep_pace(first, idle_before=0)
-        assert not store.keep_pace(first, idle_before=0)
-        assert store.keep_pace(second, idle_before=0)
-        assert not store.keep_pace(replace(second, tokens_at=1), idle_before=0)
+        assert store.save_pace(first, idle_before=0)
+        assert not store.save_pace(first, idle_before=0)
+        assert store.save_pace(second, idle_before=0)
+        assert not store.save_pace(replace(second, tokens_at=1), idle_before=0)
         assert (store.pace("k1"), store.pace("k2")) == (second, PaceRow("k2"))
-        assert store.keep_pace(replace(first, id="k2"), idle_before=2**51)
+        assert store.save_pace(replace(first, id="k2"), idle_before=2**51)
         assert store.pace("k1") == PaceRow("k1")
 
     def test_only_jobs_that_were_told_to_wait_are_released(self, store: Store) -> None:
@@ -631,9 +627,9 @@ class ModelsContract:
             assert job is not None
             assert store.fail(job, reason=reason, run_at_ms=99, dead=False)
 
-        assert store.release(5) == 2
+        assert store.release_waiting(5) == 2
         assert sorted((job.user, job.run_at_ms) for job in store.jobs()) == [("ana", 5), ("bo", 99), ("cy", 5)]
-        assert store.release(5) == 0
+        assert store.release_waiting(5) == 0
 
 
 SEAL = "c2VhbGVkIGFuZCBub3QgcmVhZGFibGUgYnkgYW55Ym9keQ=="
@@ -677,10 +673,10 @@ class VaultContract:
         store.save_provider_key(ROW)
         again = replace(ROW, master="ffffffff", sealed=SEAL[::-1])
 
-        assert store.sealed_otherwise("ffffffff") == [ROW]
+        assert store.keys_to_reseal("ffffffff") == [ROW]
         assert store.reseal_provider_key(again, SEAL)
         assert not store.reseal_provider_key(again, SEAL)
-        assert store.sealed_otherwise("ffffffff") == []
+        assert store.keys_to_reseal("ffffffff") == []
 
     def test_an_erased_user_leaves_no_key(self, store: Store) -> None:
         for row in (ROW, OF_ORG, OF_BO, ELSEWHERE):

@@ -23,8 +23,8 @@ UPDATE api_key
  WHERE org = :org AND (id = :id OR parent = :id) AND revoked IS NULL
 RETURNING id;
 
--- name: remove_spent_keys
--- Tokens that ran out long ago tell nobody anything.
+-- name: remove_expired_keys
+-- Tokens that expired long ago are of no use.
 DELETE FROM api_key
  WHERE org = :org AND expires < :before;
 

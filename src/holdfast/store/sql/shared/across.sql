@@ -2,13 +2,22 @@
 -- no lock: what is done afterwards names the user again.
 
 -- name: jobs
--- A null state stands for all.
+-- Ids sort by time.  A null state stands for all; a ready job with a reason to wait is in the state 'waiting'.
 SELECT org, user_id, bot, id, kind, key, subject, conversation, state, wanted, attempt, fence,
        run_at, lease_until, worker, reason, created_at
   FROM job
- WHERE CAST(:state AS text) IS NULL OR state = :state
- ORDER BY created_at, org, user_id, bot, id
+ WHERE id > :after
+   AND (CAST(:state AS text) IS NULL
+        OR :state = CASE WHEN state = 'ready' AND run_at > :now_ms AND substr(reason, 1, 8) = 'waiting:'
+                         THEN 'waiting' ELSE state END)
+ ORDER BY id
  LIMIT :limit;
+
+-- name: job_by_id
+SELECT org, user_id, bot, id, kind, key, subject, conversation, state, wanted, attempt, fence,
+       run_at, lease_until, worker, reason, created_at
+  FROM job
+ WHERE id = :id;
 
 -- name: backlog
 -- By kind and state: how many, how many of them are due and overdue, and since when the oldest is due.  What runs is due
@@ -49,7 +58,7 @@ SELECT org, user_id, bot
  ORDER BY org, user_id, bot
  LIMIT :limit;
 
--- name: users_embedded_otherwise
+-- name: users_to_embed
 -- Two ranges, since an index cannot look for what differs.  Whoever has such work before them, or put aside, is left out.
 SELECT p.org, p.user_id, p.bot
   FROM user_state p
@@ -94,7 +103,7 @@ UNION ALL SELECT 'event', COUNT(*) FROM event;
 -- name: any_provider_key
 SELECT 1 FROM provider_key LIMIT 1;
 
--- name: sealed_otherwise
+-- name: keys_to_reseal
 SELECT org, user_id, id, provider, model, base_url, master, sealed, print, set_at
   FROM provider_key
  WHERE master <> :master

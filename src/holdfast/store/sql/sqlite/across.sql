@@ -32,8 +32,8 @@ PRAGMA integrity_check(100);
 -- name: file_bytes
 SELECT 'bytes', c.page_count * s.page_size FROM pragma_page_count() c, pragma_page_size() s;
 
--- name: still_said
--- Whether any row says :words; asked only of words that were found in the bytes after an erasure.
+-- name: still_stored
+-- Whether any row holds :words; asked only about words that were found in the bytes after an erasure.
 SELECT 1 FROM (SELECT 1 FROM message WHERE instr(content, :words) > 0 OR instr(meta, :words) > 0 OR instr(name, :words) > 0
  UNION ALL SELECT 1 FROM fact WHERE instr(value, :words) > 0 OR instr(text, :words) > 0 OR instr(slot_key, :words) > 0 OR instr(slot_value, :words) > 0
  UNION ALL SELECT 1 FROM evidence WHERE instr(quote, :words) > 0

@@ -1,0 +1,103 @@
+"""
+The changes of one transaction, collected while it runs and stored as events at its end.
+
+Several changes to one thing in one transaction become one event.  Numbers follow one another without a gap; the first
+of a user comes from the clock, so a user who was erased and comes back has higher ones than before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ..clock import DAY_MS
+from .port import Driver
+from .values import EventLimits
+
+ERASED = "erased"
+TRIM_EVERY = 256  # rows after which old ones are removed
+NUMBERS_PER_MS = 1_000
+
+# Of several changes to one fact in one transaction, the one with the most weight is stored.
+_WEIGHT = {"fact.changed": 0, "fact.confirmed": 1, "fact.added": 3, "fact.forgotten": 4}
+_ENDED = {"": "fact.changed", "replaced": "fact.replaced", "never_true": "fact.corrected"}
+
+_Place = tuple[str, str]
+
+
+class ChangeLog:
+    """The changes that *actor* makes in one transaction at *now_ms*."""
+
+    def __init__(self, actor: str, now_ms: int) -> None:
+        self._actor = actor
+        self._now_ms = now_ms
+        self._found: dict[tuple[str, str, str, str], str] = {}
+        self._user_erased = False
+        self.counted: Counter[tuple[str, str]] = Counter()
+
+    def note(self, kind: str, place: _Place, ref: str | int = "") -> None:
+        """Note a change of this *kind* to *ref* in (subject, conversation)."""
+        self._found[kind, *place, str(ref)] = kind
+
+    def note_fact(self, kind: str, fact_id: str, about: str, said: _Place) -> None:
+        """
+        Note a change to a fact about *about*, made in a conversation *said*.
+
+        The conversation is named only where it has the same subject: readers of the fact must not learn of another's.
+        """
+        key = ("fact.", about, said[1] if said[0] == about else "", fact_id)
+        before = self._found.get(key, kind)
+        self._found[key] = kind if _WEIGHT.get(kind, 2) >= _WEIGHT.get(before, 2) else before
+
+    def note_end(self, because: str, fact_id: str, about: str, said: _Place) -> None:
+        """Note that a fact was written with this reason for its end, ``""`` while it is active."""
+        self.note_fact(_ENDED.get(because, "fact.ended"), fact_id, about, said)
+
+    def count(self, what: str, of: str, number: int = 1) -> None:
+        """Count something for the metrics of this process; nothing of it is stored."""
+        self.counted[what, of] += number
+
+    def forget(self, place: _Place) -> None:
+        """Drop the changes in (subject, conversation)."""
+        self._found = {key: kind for key, kind in self._found.items() if key[1:3] != place}
+
+    def note_user_erased(self) -> None:
+        """Drop all changes; note for the org that a user was erased, without naming the user."""
+        self._found.clear()
+        self._user_erased = True
+
+    def flush(self, driver: Driver, user: tuple[str, str, str], limits: EventLimits) -> None:
+        """Store the events, at the end of the transaction."""
+        if self._user_erased:
+            self._store(driver, (user[0], "", ""), [(ERASED, "", "", "user")], limits)
+        if self._found:
+            events = [
+                (kind, subject, conversation, ref) for (_, subject, conversation, ref), kind in self._found.items()
+            ]
+            self._store(driver, user, events, limits)
+        for kind in self._found.values():
+            self.counted["event", kind] += 1
+
+    def _store(
+        self,
+        driver: Driver,
+        user: tuple[str, str, str],
+        events: Sequence[tuple[str, str, str, str]],
+        limits: EventLimits,
+    ) -> None:
+        key = dict(zip(("org", "user_id", "bot"), user, strict=True))
+        found = driver.run("newest_event", key)
+        before = found[0][3] if found else max(1, self._now_ms * NUMBERS_PER_MS) - 1
+        first = before + 1
+        driver.many(
+            "add_event",
+            [
+                (*user, number, self._now_ms, kind, self._actor, subject, conversation, ref)
+                for number, (kind, subject, conversation, ref) in enumerate(events, first)
+            ],
+        )
+        newest = first + len(events) - 1
+        if newest // TRIM_EVERY != before // TRIM_EVERY:
+            since = driver.run("first_event_since", key | {"since": self._now_ms - limits.days * DAY_MS})
+            oldest = max(newest - limits.rows + 1, since[0][0] if since else newest)
+            driver.run("remove_events", key | {"first": oldest})

@@ -1,0 +1,1 @@
+"""A PostgreSQL database spread over the nodes of a Citus cluster."""

@@ -1,0 +1,199 @@
+"""
+Spread the tables of a PostgreSQL database over the nodes of a Citus cluster.
+
+Whatever has a user in its key is cut by ``user_id``, all tables alike, so that one user's rows stand together on
+one node; keys of callers, and which migrations were applied, stand on every node.  The ledger of erasures is cut by its
+own keys: written on every node, it would keep anybody from being erased while one of them is down.
+A table moves in a transaction of its own, with as many rows after as before, so whoever is interrupted runs it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import psycopg
+from psycopg.sql import SQL, Composable, Identifier, Literal
+
+from ...errors import BadInput, StoreError
+from ..outcomes import Distribution, Placement
+from ..postgres.connections import Connection, connect
+from ..postgres.driver import translated
+from ..postgres.roles import let_settings_travel
+from ..postgres.schema import BOOK
+from ..queries import tables
+from .checks import obstacles, roles_with_rights, whereabouts
+
+SHARDS = 32
+"""What Citus itself cuts a table into."""
+FIRST = "user_state"
+ALONE = {"allowance": "org", "erased": "id", "ledger_key": "one", "pace": "id"}
+_EVERYWHERE = "SELECT create_reference_table({place})"
+_BESIDE = "SELECT create_distributed_table({place}, {by}, colocate_with => {first})"
+_ALONE = "SELECT create_distributed_table({place}, {by}, colocate_with => 'none', shard_count => {shards})"
+Progress = Callable[[str, int, int], None]
+
+
+@cache
+def by_column() -> Mapping[str, str]:
+    """Every table in the order in which they move, and by which column it is cut; ``""``: it stands on every node."""
+    names = [table.name for table in tables() if "user_id" in table.key]
+    by_user = dict.fromkeys([FIRST, *names], "user_id")
+    rest = {table.name: ALONE.get(table.name, "") for table in tables() if table.name not in by_user}
+    return by_user | rest | {BOOK: ""}
+
+
+def is_spread(connection: Connection) -> bool:
+    """
+    Whether the tables stand on a cluster.
+
+    Raises:
+        StoreError: some of them do and others do not.
+    """
+    if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'citus'").fetchall():
+        return False
+    there = whereabouts(connection)
+    left = [name for name in by_column() if name not in there]
+    if there and left:
+        hint = "run `holdfast store distribute` again with the address of its owner; it goes on where it ended"
+        raise StoreError(f"only a part of the database is spread over the cluster: {left[0]} is not", hint=hint)
+    return bool(there)
+
+
+def distribute(
+    location: str, *, shards: int = SHARDS, dry_run: bool = False, progress: Progress | None = None
+) -> Distribution:
+    """
+    See `holdfast.store.distribute`.
+
+    Raises:
+        StoreError: this is no cluster, or the login may not do it.
+        BadInput: *shards* cannot be used.
+    """
+    if not 1 <= shards <= 4096:
+        raise BadInput("shards must be from 1 to 4096", hint="two to four for each core of all nodes together")
+    connection = connect(location)
+    try:
+        version, nodes = _cluster(connection)
+        wrong = obstacles(connection, by_column())
+        plan = _planned(connection, shards)
+        found = Distribution(version, nodes, done=False, tables=tuple(plan), obstacles=wrong)
+        if wrong or dry_run:
+            return replace(found, done=not wrong and all(table.there for table in plan))
+        for role in roles_with_rights(connection):
+            let_settings_travel(connection, role)
+        _spread(connection, plan, progress or (lambda name, done, total: None))
+        return replace(found, done=True, tables=tuple(replace(table, there=True) for table in plan))
+    except psycopg.Error as error:
+        raise _explained(error) from error
+    finally:
+        connection.close()
+
+
+def _cluster(connection: Connection) -> tuple[str, int]:
+    """
+    Which Citus it is, and how many nodes hold rows.
+
+    Raises:
+        StoreError: there is none, or this is not the node that commands go to.
+    """
+    asked = "SELECT e.extversion, a.name FROM pg_available_extensions a LEFT JOIN pg_extension e ON e.extname = a.name"
+    found = connection.execute(f"{asked} WHERE a.name = 'citus'".encode()).fetchall()
+    if not found:
+        hint = "install Citus on every node, put citus into shared_preload_libraries, restart, CREATE EXTENSION citus"
+        raise StoreError("the server has no Citus, so there is nothing to spread the database over", hint=hint)
+    if found[0][0] is None:
+        hint = "CREATE EXTENSION citus; then SELECT citus_add_node(host, port) for every worker"
+        raise StoreError("the server has Citus, but this database does not use it", hint=hint)
+    if connection.execute("SELECT groupid FROM pg_dist_local_group").fetchall() != [(0,)]:
+        raise StoreError("this is a worker of the cluster", hint="give the address of the coordinator")
+    nodes = "SELECT count(*) FROM pg_dist_node WHERE isactive AND shouldhaveshards AND noderole = 'primary'"
+    return found[0][0], connection.execute(nodes.encode()).fetchall()[0][0]
+
+
+def _planned(connection: Connection, shards: int) -> list[Placement]:
+    """What has to be done for each table, in the order in which it is done."""
+    there = whereabouts(connection)
+    schema = connection.execute("SELECT current_schema()").fetchall()[0][0]
+    plan = []
+    for name, column in by_column().items():
+        given: dict[str, Composable] = {"place": Literal(Identifier(schema, name).as_string()), "by": Literal(column)}
+        given["first"] = Literal(Identifier(schema, FIRST).as_string())
+        given["shards"] = Literal(1 if name == "ledger_key" else shards)
+        words = _EVERYWHERE if not column else _BESIDE if column == "user_id" and name != FIRST else _ALONE
+        sql = SQL(words).format(**given).as_string(connection)
+        plan.append(Placement(name, column, _counted(connection, name), name in there, sql))
+    return plan
+
+
+def _counted(connection: Connection, table: str) -> int:
+    """Rows of all orgs."""
+    with connection.transaction():
+        connection.execute("SET LOCAL citus.propagate_set_commands = 'local'")
+        connection.execute("SET LOCAL holdfast.across = 'on'")
+        return int(connection.execute(SQL("SELECT count(*) FROM {}").format(Identifier(table))).fetchall()[0][0])
+
+
+def _spread(connection: Connection, plan: Sequence[Placement], progress: Progress) -> None:
+    total = sum(table.rows for table in plan)
+    done = 0
+    connection.execute("SET citus.propagate_set_commands = 'local'")
+    connection.execute("SET client_min_messages = 'warning'")
+    for table in plan:
+        if not table.there:
+            progress(table.table, done, total)
+            _moved(connection, table)
+        _cleared(connection, table.table)
+        done += table.rows
+        progress(table.table, done, total)
+
+
+def _moved(connection: Connection, table: Placement) -> None:
+    """
+    One table, while nobody else sees it.
+
+    Row level security is lifted from its owner until the end of the transaction: Citus copies with ``COPY``, which
+    is not for those whom it holds.
+
+    Raises:
+        StoreError: there are not as many rows as before; nothing has changed then.
+    """
+    name = Identifier(table.table)
+    with connection.transaction():
+        connection.execute("SET LOCAL holdfast.across = 'on'")
+        connection.execute(SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(name))
+        guarded = connection.execute(
+            "SELECT relforcerowsecurity FROM pg_class WHERE oid = %s::regclass", (name.as_string(),)
+        ).fetchall()[0][0]
+        before = connection.execute(SQL("SELECT count(*) FROM {}").format(name)).fetchall()
+        if guarded:
+            connection.execute(SQL("ALTER TABLE {} NO FORCE ROW LEVEL SECURITY").format(name))
+        connection.execute(table.sql.encode())
+        if guarded:
+            connection.execute(SQL("ALTER TABLE {} FORCE ROW LEVEL SECURITY").format(name))
+        after = connection.execute(SQL("SELECT count(*) FROM {}").format(name)).fetchall()
+        if before != after:
+            hint = "the table is as it was; stop what writes to it, then run this again"
+            raise StoreError(f"{before[0][0]} rows of {table.table} became {after[0][0]} on the cluster", hint=hint)
+
+
+def _cleared(connection: Connection, table: str) -> None:
+    """
+    Take away what Citus leaves of a table where it stood before.
+
+    Nobody can see these rows any more, and no erasure would reach them.
+    """
+    place = Identifier(table).as_string()
+    size: Any = connection.execute("SELECT pg_relation_size(%s::regclass)", (place,)).fetchall()[0][0]
+    if size:
+        connection.execute("SELECT truncate_local_data_after_distributing_table(%s::regclass)", (place,))
+
+
+def _explained(error: psycopg.Error) -> StoreError | Exception:
+    """Citus says most of what is wrong under one code; its words name tables and nodes, never a row of somebody's."""
+    meaning = translated(error)
+    if error.sqlstate in ("XX000", "0A000") and error.diag.message_primary:
+        return StoreError(f"Citus refused: {error.diag.message_primary}", hint=error.diag.message_hint or "")
+    return meaning

@@ -1,0 +1,267 @@
+"""Run named queries on one psycopg connection; PostgreSQL's errors become ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import psycopg
+from psycopg import errors
+from psycopg.sql import SQL, Composed, Literal
+
+from ...errors import (
+    BadInput,
+    Conflict,
+    HoldfastError,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+from .. import queries
+from ..port import Row
+
+_NO_TEXT = "a text holds a NUL or a lone surrogate, which no database can store"
+_REMEMBERED_ROWS = 64  # of one answer: a snapshot may read all that somebody ever said
+Given = Mapping[str, Any] | Sequence[Any]
+"""The parameters of a statement, by name or by place."""
+
+_OF_EVENTS = re.compile(r"event(_\d+)?")  # on a cluster a part of a table has a number
+_PARAMETER = re.compile(r"(?<!:):([a-z_0-9]+)")
+
+
+class InTheWay(StoreBusy):
+    """Others changed the same rows, or waited for ours: the transaction is run again from the start."""
+
+
+class Gone(StoreUnavailable):
+    """The connection was lost; ``at_commit`` when nobody can say whether the transaction had been committed."""
+
+    at_commit = False
+
+
+_MEANING: tuple[tuple[str, type[StoreError], str, str], ...] = (
+    ("53100", StoreFull, "no room left on the server's disk; nothing was half written", "free some space, then repeat"),
+    ("53", StoreBusy, "the server is short of connections or memory", "try again; see the server's limits"),
+    ("55P03", StoreBusy, "somebody else held the row for too long", "try again"),
+    ("57014", StoreBusy, "the server stopped the statement, it took too long", "try again"),
+    ("25006", StoreReadOnly, "the server takes no writes now: it is read-only or a standby", "connect to the primary"),
+    ("42501", StoreError, "the role may not do that", "grant it the rights that `holdfast store init` gives"),
+    ("42P01", StoreError, "a table is missing", "open the store once with a role that may create tables"),
+    ("57P", Gone, "the server ended the connection", "try again in a moment"),
+    ("08", Gone, "the server cannot be reached", "check that it runs, and its address"),
+    ("25P03", Gone, "the server ended a transaction that stood still", "see Config.busy_timeout_ms"),
+    ("28", StoreError, "the server refused the login", "check the user name and the password"),
+    ("3D000", StoreError, "there is no such database", "create it first"),
+)
+
+
+def translated(error: psycopg.Error) -> HoldfastError:
+    """What a psycopg error means to a caller; decided by SQLSTATE, and never with the words of a row."""
+    state = error.sqlstate or ""
+    if isinstance(error, errors.SerializationFailure | errors.DeadlockDetected):
+        return InTheWay(f"others changed the same rows again and again (SQLSTATE {state})", hint="try again")
+    if state.startswith("23") and _OF_EVENTS.fullmatch(error.diag.table_name or ""):
+        return InTheWay("others told of what they did at the same time", hint="try again")  # they took the same number
+    if state.startswith("23"):
+        return Conflict(f"somebody was first (SQLSTATE {state})")
+    if isinstance(error, psycopg.DataError) and not state:
+        return BadInput(_NO_TEXT)
+    for code, ours, meaning, hint in _MEANING:
+        if state.startswith(code):
+            return ours(f"{meaning} (SQLSTATE {state})", hint=hint)
+    if not state and isinstance(error, psycopg.OperationalError):
+        return Gone("the server cannot be reached", hint="check that it runs, and its address")
+    return StoreError(f"PostgreSQL refused the call (SQLSTATE {state or 'none'}, {type(error).__name__})")
+
+
+@cache
+def statements() -> Mapping[str, tuple[bytes, tuple[str, ...]]]:
+    """``{query name: (SQL with psycopg's parameters, their names in the order of first use)}``."""
+    found = {}
+    for name, sql in queries.load("postgres").items():
+        names = tuple(dict.fromkeys(_PARAMETER.findall(sql)))
+        found[name] = (_PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%")).encode(), names)
+    return found
+
+
+_USER = ("org", "user_id", "bot")
+_ARRAYS = {str: "text[]", int: "bigint[]", float: "double precision[]", bytes: "bytea[]"}
+_INSERT = re.compile(r"(INSERT INTO \w+\s+\([^)]*\)\s+)VALUES \(((?:\s*%\(\w+\)s,?)+)\)([^%]*)")
+
+
+@cache
+def together(sql: bytes, names: tuple[str, ...], kinds: tuple[type, ...]) -> bytes | None:
+    """
+    One statement instead of many about the same user.
+
+    Args:
+        sql: a statement of `statements` that asks something, or inserts a row.
+        names: of its parameters.
+        kinds: the types of their values, in the same order; the type of ``None`` where all are ``None``.
+
+    Returns:
+        The same question asked, or row inserted, once for each entry of lists: all parameters but those of the
+        user are lists.  ``None`` when there is no such statement, as nothing but the user differs, a type has
+        no list, or as it does something else.
+    """
+    lists = {name: kind for name, kind in zip(names, kinds, strict=True) if name not in _USER}
+    filled = {name: kind for name, kind in lists.items() if kind is not type(None)}
+    inserted = _INSERT.fullmatch(sql.decode())
+    if not filled or set(filled.values()) - _ARRAYS.keys() or not (inserted or sql.startswith(b"SELECT")):
+        return None
+    head, one, rest = inserted.groups() if inserted else ("", sql.decode(), "")
+    for name in lists:
+        one = one.replace(f"%({name})s", f"given.{name}" if name in filled else "NULL")
+    arrays = ", ".join(f"%({name})s::{_ARRAYS[kind]}" for name, kind in filled.items())
+    given = f"unnest({arrays}) AS given ({', '.join(filled)})"
+    if inserted:
+        return f"{head}SELECT {one} FROM {given} {rest}".encode()
+    return f"SELECT found.* FROM {given}, LATERAL ({one}) AS found".encode()
+
+
+def _kind(values: Sequence[Any]) -> type:
+    """The type of all that are not ``None``; ``object`` when they differ."""
+    kinds = {type(one) for one in values} - {type(None)}
+    return kinds.pop() if len(kinds) == 1 else object if kinds else type(None)
+
+
+@cache
+def _answers(sql: bytes) -> bool:
+    """Whether rows may come back from a statement."""
+    return sql.startswith((b"SELECT", b"WITH")) or b"RETURNING" in sql
+
+
+class PsycopgDriver:
+    """
+    See `holdfast.store.readview.Driver`.
+
+    A statement from which no rows come back waits until one is asked for, or the end: they are sent
+    together, in one journey to the server, and what one of them fails with is raised there.
+
+    ``failure`` keeps an error after which the server takes no more statements of this transaction; further
+    calls raise it again, and so does whoever would commit, so that a function which swallowed it loses nothing
+    in silence.  ``row_for_turn``: the user has a row only because the turn was taken at it, and nobody saved
+    one since.  With ``across`` the transaction sees every org and writes in the one that a statement names.
+    ``snapshot`` says that it only reads, and that all of it reads the same state: what was asked before is known.
+    ``spread``: over a cluster, where rows that come from a SELECT would go by way of the coordinator.
+    """
+
+    __slots__ = ("_across", "_connection", "_org", "_read", "_spread", "_waiting", "failure", "row_for_turn")
+
+    def __init__(
+        self, connection: psycopg.Connection[Row], *, across: bool = False, snapshot: bool = False, spread: bool = False
+    ) -> None:
+        self._spread = spread
+        self._read: dict[tuple[Any, ...], list[Row]] | None = {} if snapshot else None
+        self._connection = connection
+        self._across = across
+        self._org: str | None = None
+        self._waiting: list[tuple[bytes | Composed, Sequence[Given]]] = []
+        self.failure: HoldfastError | None = None
+        self.row_for_turn = False
+
+    def run(self, name: str, args: Mapping[str, Any]) -> list[Row]:
+        """See `Driver.run`."""
+        sql, names = statements()[name]
+        if name == "save_user":
+            self.row_for_turn = False
+        if self._across and "org" in names and not sql.startswith(b"SELECT"):
+            self.write_in(args["org"])
+        given = {key: args[key] for key in names}
+        if self._read is None:
+            found = self._sent(sql, [given]) if _answers(sql) else self._wait(sql, [given])
+            if name == "count_rows" and self.row_for_turn:
+                found = [(table, 0 if table == "user" else number) for table, number in found]
+            return found
+        asked = (name, *given.values())
+        if asked in self._read:
+            return list(self._read[asked])
+        found = self._sent(sql, [given])
+        if len(found) <= _REMEMBERED_ROWS:
+            self._read[asked] = list(found)
+        return found
+
+    def many(self, name: str, args: Iterable[Sequence[Any]]) -> list[Row]:
+        """See `Driver.many`."""
+        sql, names = statements()[name]
+        given = [dict(zip(names, one, strict=True)) for one in args]
+        answers = _answers(sql)
+        if len(given) > 1 and (answers or not self._spread):
+            lists = {name: [one[name] for one in given] for name in names}
+            user = {name: lists[name][0] for name in names if name in _USER}
+            alike = all(one.items() >= user.items() for one in given)
+            if alike and (whole := together(sql, names, tuple(map(_kind, lists.values())))):
+                sql, given = whole, [lists | user]
+        return self.repeated(sql, given) if answers else self._wait(sql, given)
+
+    def repeated(self, sql: bytes, given: Sequence[Given]) -> list[Row]:
+        """Run one statement for each of the given parameters, sent together; all rows that come back."""
+        return self._sent(sql, given) if given else []
+
+    def finish(self, last: bytes) -> None:
+        """What waits, and then *last*, which ends the transaction."""
+        self._sent(last, [()])
+
+    def write_in(self, org: str) -> None:
+        """Let the statements that follow write rows of *org*."""
+        if org != self._org:
+            self._wait(of_org(org), [()])
+            self._org = org
+
+    def _wait(self, sql: bytes | Composed, given: Sequence[Given]) -> list[Row]:
+        if self.failure is not None:
+            raise self.failure
+        if given:
+            self._waiting.append((sql, given))
+        return []
+
+    def _sent(self, sql: bytes, given: Sequence[Given]) -> list[Row]:
+        waiting, self._waiting = self._waiting, []
+        with self._watched(together=bool(waiting)), self._connection.cursor() as cursor:
+            if waiting:
+                with self._connection.pipeline():  # answers are fetched behind it: one inside would be a journey more
+                    for one, of_one in waiting:
+                        with self._connection.cursor() as silent:
+                            _execute(silent, one, of_one)
+                    _execute(cursor, sql, given)
+            else:
+                _execute(cursor, sql, given)
+            found: list[Row] = []
+            if _answers(sql):
+                for result in cursor.results():
+                    found += result.fetchall()
+            return found
+
+    @contextmanager
+    def _watched(self, *, together: bool) -> Iterator[None]:
+        """Errors leave as ours; those that end the transaction are kept, and those of statements that waited."""
+        if self.failure is not None:
+            raise self.failure
+        try:
+            yield
+        except (psycopg.Error, UnicodeEncodeError) as error:
+            meaning = translated(error) if isinstance(error, psycopg.Error) else BadInput(_NO_TEXT)
+            if together or not isinstance(meaning, BadInput):
+                self.failure = meaning
+            raise meaning from error
+
+
+def _execute(cursor: psycopg.Cursor[Row], sql: bytes | Composed, given: Sequence[Given]) -> None:
+    if len(given) == 1:
+        cursor.execute(sql, given[0] or None)
+    else:
+        cursor.executemany(sql, given, returning=isinstance(sql, bytes) and _answers(sql))
+
+
+def of_org(org: str) -> Composed:
+    """
+    What names the org whose rows a transaction may touch.
+
+    ``SET LOCAL`` and not ``set_config``: a cluster passes only the former on to its workers.
+    """
+    return SQL("SET LOCAL holdfast.org = {}").format(Literal(org))

@@ -1,0 +1,363 @@
+"""
+A backend in one SQLite file, or in a private database in memory.
+
+Writes go through one thread that commits them in groups; each read has a separate connection and
+one snapshot, so readers and the writer never wait for each other.  In memory there is a single
+connection, and all calls take turns.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import count
+from typing import Self, TypeVar
+
+import apsw
+
+from ...config import Config
+from ...errors import ConfigError, Conflict, StoreClosed, StoreCorrupt, StoreError
+from ...reports import Finding
+from ...scope import Scope
+from .. import queries
+from ..outcomes import ScrubReport
+from ..port import Backend, Driver, Health, Maintenance, Progress, Row, Source, Table, Target
+from ..values import Scrubbed
+from . import forks
+from .driver import ApswDriver, translated
+from .file import MEMORY, open_file, open_reader
+from .manifest import write_manifest
+from .scrub import scrub_file, scrub_memory
+from .writer import GroupCommit
+
+T = TypeVar("T")
+
+_DEFAULTS = Config()
+_IDLE_READERS = 8  # connections kept for the next read; more are opened when more read at once
+_FORK_WAIT_S = 2.0
+
+FIXED = (3, 51, 3)  # the log of older ones can be damaged by two connections
+LARGE_LOG_BYTES = 64 * 2**20
+CHECKED = ("sqlite-version", "sqlite-settings", "sqlite-integrity", "file-rights", "disk-space", "large-log")
+
+
+class SqliteMaintenance(Maintenance):
+    """The work of an operator on a SQLite file."""
+
+    def source(self) -> AbstractContextManager[Source]:
+        """Open one snapshot of the file."""
+        return _source(self.location)
+
+    def target(self, replaces: Mapping[str, str] | None = None) -> AbstractContextManager[Target]:
+        """Create a file that gets its name when everything is in it and on the disk."""
+        return _target(self.location)
+
+    def scrub(self, words: Sequence[str], progress: Progress | None) -> ScrubReport:
+        """Rewrite the file whatever its size, empty its log, and search both."""
+        if not os.path.exists(self.location):
+            raise StoreError(f"there is no memory at {self.location}", hint="check the path")
+        backend = SqliteBackend(self.location, Config(scrub_mb=sys.maxsize))
+        try:
+            found = backend.scrub([word.encode() for word in dict.fromkeys(words)])
+        finally:
+            backend.close()
+        files = (os.path.abspath(self.location),) if found.found else ()
+        return ScrubReport(found.searched, found.found, files, (found.why,) if found.why and not found.found else ())
+
+
+class SqliteBackend(Backend):
+    """
+    One SQLite file; ``":memory:"`` for a private database that dies with the object.
+
+    ``vfs`` names a registered file layer of SQLite's, for tests that make the disk fail.
+    """
+
+    maintenance = SqliteMaintenance
+
+    def __init__(self, location: str | os.PathLike[str], config: Config = _DEFAULTS, *, vfs: str | None = None) -> None:
+        path = os.fsdecode(os.fspath(location))
+        if not path or "\0" in path:
+            raise ConfigError("a store needs a path, or :memory:", hint='for example "chat.db"')
+        self._path = path if path == MEMORY else os.path.abspath(path)
+        self._config = config
+        self._vfs = vfs
+        self._sql = queries.load("sqlite")
+        self._process = os.getpid()
+        self._closed = False
+        self._idle: list[apsw.Connection] = []
+        self._reading_now: set[apsw.Connection] = set()
+        self._inside = threading.local()
+        self._watch: list[apsw.Connection] = []
+        self._watching = threading.Lock()
+        self._written, self._count = 0, count(1)
+        self._turn = threading.Lock() if path == MEMORY else None
+        self._db = open_file(self._path, config, vfs)
+        self._writer = GroupCommit(self._db, self._sql, self._turn)
+        self._finalizer = weakref.finalize(self, _let_go, self._writer, self._idle, self._watch, self._process)
+        forks.watch(self)
+
+    @classmethod
+    def open(cls, location: str, config: Config) -> Self:
+        """Open the file at *location*, and create or upgrade its schema."""
+        return cls(location, config)
+
+    def _checked(self) -> None:
+        """
+        Raises:
+            StoreClosed: ``close`` was called.
+            StoreError: the process was forked, or the call comes from within another one's function.
+        """
+        if self._closed:
+            raise StoreClosed("this store was closed before the call", hint="open it again")
+        if os.getpid() != self._process:
+            hint = "open the store after the fork, in each process"
+            raise StoreError(
+                "this store was opened in the parent process and cannot be used in a forked one", hint=hint
+            )
+        if getattr(self._inside, "a_call", False) or self._writer.is_me():
+            raise StoreError("a store was called from within read() or write()", hint="use the view that was given")
+
+    def read(self, work: Callable[[Driver], T], scope: Scope | None = None) -> T:
+        """Run *work* over one snapshot."""
+        return self._on_snapshot(lambda db: work(ApswDriver(db, self._sql)))
+
+    def write(self, work: Callable[[Driver], T], scope: Scope | None = None) -> T:
+        """Run *work* in one transaction, and return when it is on disk."""
+        self._checked()
+        answer = self._writer.submit(work)
+        self._written = next(self._count)
+        return answer
+
+    def changes(self) -> int:
+        """Return another number whenever any process has committed since the last call."""
+        if self._turn is not None:
+            self._checked()
+            return self._written
+        return self._with_reader(self._version)
+
+    def _version(self, _: apsw.Connection) -> int:
+        """Return the number by which one connection, kept for this, sees the commits of others."""
+        with self._watching:
+            if not self._watch:
+                self._watch.append(open_reader(self._path, self._config, self._vfs))
+            return int(self._watch[0].pragma("data_version"))
+
+    def _on_snapshot(self, work: Callable[[apsw.Connection], T]) -> T:
+        def snapshot(db: apsw.Connection) -> T:
+            db.execute("BEGIN")
+            try:
+                return work(db)
+            finally:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+
+        return self._with_reader(snapshot)
+
+    def _with_reader(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run *work* with a connection that no other caller uses meanwhile."""
+        self._checked()
+        self._inside.a_call = True
+        try:
+            if self._turn is not None:
+                with self._turn:
+                    return work(self._db)
+            try:
+                db = self._idle.pop()
+            except IndexError:
+                db = open_reader(self._path, self._config, self._vfs)
+            self._reading_now.add(db)
+            try:
+                return work(db)
+            finally:
+                self._reading_now.discard(db)
+                if self._closed or len(self._idle) >= _IDLE_READERS:
+                    db.close()
+                else:
+                    self._idle.append(db)
+        except apsw.Error as error:
+            raise translated(error, self._path) from error
+        finally:
+            self._inside.a_call = False
+
+    def damage(self) -> list[Finding]:
+        """Return the faults that SQLite finds in the file."""
+        try:
+            words = [row[0] for row in self.read(lambda driver: driver.run("integrity", {}))]
+        except StoreCorrupt as error:
+            words = [error.message]
+        hint = "the file is damaged: restore a backup"
+        return [] if words == ["ok"] else [Finding("sqlite-integrity", word, hint) for word in words]
+
+    def size_bytes(self) -> int:
+        """Return the size of the file and its log."""
+        size = int(self.read(lambda driver: driver.run("file_bytes", {}))[0][1])
+        with suppress(FileNotFoundError):
+            size += os.path.getsize(self._path + "-wal") if self._path != MEMORY else 0
+        return size
+
+    def health(self) -> Health:
+        """Examine the library, a connection to the file, and the file."""
+        return self._with_reader(lambda db: _health(db, self._path))
+
+    def scrub(self, traces: Sequence[bytes]) -> Scrubbed:
+        """Rewrite the file, empty its log, and search both for *traces*."""
+        self._checked()
+        try:
+            if self._path == MEMORY:
+                return scrub_memory(self._writer.alone, self._is_stored, traces)
+            return scrub_file(self._path, self._writer.alone, self._is_stored, traces, self._config)
+        except apsw.Error as error:
+            raise translated(error, self._path) from error
+
+    def _is_stored(self, trace: bytes) -> bool:
+        """Whether some row holds *trace*: then its bytes are no residue."""
+        return bool(self.read(lambda driver: driver.run("still_stored", {"words": trace.decode()})))
+
+    def backup(self, path: str) -> None:
+        """Copy the whole database into a new file at *path* while it is in use."""
+        target = os.path.abspath(path)
+        if os.path.exists(target):
+            raise StoreError(f"there is a file at {target} already", hint="remove it, or choose another path")
+        part = f"{target}.part-{os.getpid()}-{threading.get_ident()}"
+        try:
+            os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            self._with_reader(lambda db: _copy(db, part))
+            write_manifest(part)
+            with open(part, "rb+") as copy:
+                os.fsync(copy.fileno())
+            os.rename(part, target)
+        except OSError as error:
+            hint = "check the folder and the space on its disk"
+            raise StoreError(f"the backup could not be written to {target}: {error.strerror}", hint=hint) from error
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(part)
+
+    def settle(self) -> None:
+        """Wait before a fork until the writer is idle, but not for long."""
+        deadline = time.monotonic() + _FORK_WAIT_S
+        inside = getattr(self._inside, "a_call", False) or self._writer.is_me()
+        while self._writer.busy and not inside and not self._closed and time.monotonic() < deadline:
+            time.sleep(0.0005)
+
+    def let_go_in_child(self) -> str | None:
+        """Close idle connections in a forked process; return the path when one was in use, see `forks`."""
+        if self._closed or self._path == MEMORY:
+            return None
+        if self._writer.busy or self._reading_now:
+            return self._path
+        for db in (*self._idle, *self._watch, self._db):
+            db.close()
+        return None
+
+    def close(self) -> None:
+        """Finish what was accepted and close the file."""
+        self._closed = True
+        self._finalizer()
+
+
+def _copy(db: apsw.Connection, path: str) -> None:
+    """Write one snapshot to *path*, without deleted rows; SQLite takes it for a write to *db* itself."""
+    guarded = db.pragma("query_only")
+    db.pragma("query_only", False)
+    try:
+        db.execute("VACUUM INTO ?", (path,)).fetchall()
+    finally:
+        db.pragma("query_only", guarded)
+
+
+def _let_go(writer: GroupCommit, idle: list[apsw.Connection], watch: list[apsw.Connection], process: int) -> None:
+    """Close the connections, the writer's last, so that the log is copied into the file and removed."""
+    if os.getpid() != process:
+        return
+    for readers in (idle, watch):
+        while readers:
+            readers.pop().close()
+    writer.stop()
+
+
+def _health(db: apsw.Connection, path: str) -> Health:
+    version = apsw.sqlite_lib_version()
+    journal, synchronous = db.pragma("journal_mode"), {1: "normal", 2: "full"}.get(int(db.pragma("synchronous")), "off")
+    about = {"version": f"SQLite {version}", "journal": str(journal), "synchronous": synchronous}
+    findings = []
+    if tuple(map(int, version.split("."))) < FIXED:
+        findings.append(Finding("sqlite-version", version, "pip install --upgrade apsw: this one can damage its log"))
+    if not db.pragma("secure_delete") or synchronous == "off":
+        findings.append(Finding("sqlite-settings", path, "open it again: a setting that we rely on was changed"))
+    return Health(about, tuple(findings), () if path == MEMORY else tuple(_on_disk(path)), CHECKED)
+
+
+def _on_disk(path: str) -> Iterator[Finding]:
+    found = os.stat(path)
+    if os.name == "posix" and found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        yield Finding("file-rights", f"{path}: others may open it", f"chmod 600 {path}")
+    free = shutil.disk_usage(os.path.dirname(path)).free
+    if free < found.st_size:
+        hint = "free some space: an erasure writes the file anew, and a backup is as large"
+        yield Finding("disk-space", f"{free:,} bytes are free, the file has {found.st_size:,}", hint)
+    log = os.path.getsize(f"{path}-wal") if os.path.exists(f"{path}-wal") else 0
+    if log > LARGE_LOG_BYTES:
+        hint = "end the process that holds an old snapshot; the log is cut back when it has gone"
+        yield Finding("large-log", f"{log:,} bytes", hint)
+
+
+class _File:
+    """A SQLite file in a transaction."""
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._db = db
+
+    def count(self, table: Table) -> int:
+        found: list[Row] = self._db.execute(f"SELECT COUNT(*) FROM {table.name}").fetchall()
+        return int(found[0][0])
+
+    def rows(self, table: Table) -> Iterator[Row]:
+        yield from self._db.execute(table.select())
+
+    def add(self, table: Table, rows: Sequence[Row]) -> None:
+        self._db.executemany(table.insert("?"), rows)
+
+
+@contextmanager
+def _source(path: str) -> Iterator[Source]:
+    if not os.path.exists(path):
+        raise StoreError(f"there is no memory at {path}", hint="check the path")
+    db = open_file(path, Config(), None)
+    try:
+        db.execute("BEGIN")
+        yield _File(db)
+        db.execute("ROLLBACK")
+    except apsw.Error as error:
+        raise translated(error, path) from error
+    finally:
+        db.close()
+
+
+@contextmanager
+def _target(path: str) -> Iterator[Target]:
+    if os.path.exists(path):
+        raise Conflict(f"there is a file at {path} already", hint="remove it, or choose another path")
+    part = f"{path}.part-{os.getpid()}"
+    try:
+        db = open_file(part, Config(), None)
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            yield _File(db)
+            db.execute("COMMIT")
+        except apsw.Error as error:
+            raise translated(error, part) from error
+        finally:
+            db.close()
+        os.rename(part, path)
+    finally:
+        for ending in ("", "-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                os.unlink(part + ending)

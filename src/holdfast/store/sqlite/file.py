@@ -1,0 +1,180 @@
+"""
+Open one SQLite file: look before touching, switch on what we rely on, bring the schema up to date.
+
+A file that a newer version wrote, or that belongs to another program, is refused before a byte of
+it changes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from contextlib import suppress
+
+import apsw
+
+from ...clock import to_ms, utc_now
+from ...config import Config
+from ...errors import StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreTooNew
+from .. import queries
+from .driver import translated
+from .forks import refuse_inherited
+
+MEMORY = ":memory:"
+_BOOK = "holdfast_migration"
+_LOG_BYTES = 8 * 2**20  # size to which the write-ahead log is cut back after it grew
+
+
+def open_file(path: str, config: Config, vfs: str | None) -> apsw.Connection:
+    """
+    The writing connection to *path*, created with mode 0600 when there is no such file.
+
+    Raises:
+        StoreTooNew: a newer version of this library wrote the file.
+        StoreCorrupt: it is not a database, or damaged.
+        StoreReadOnly: it, or its folder, cannot be written.
+        StoreError: it belongs to another program, or its folder is missing.
+    """
+    if path != MEMORY:
+        refuse_inherited(path)
+        _create(path)
+    connection = None
+    try:
+        connection = _connect(path, config, vfs)
+        if _has_log(path):  # copying it into a file that turns out to be refused would touch that file
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        _inspect(connection, path)
+        if path != MEMORY:
+            if connection.readonly("main"):
+                raise StoreReadOnly(f"{path} cannot be written", hint="check its owner and its permissions")
+            _use_log(connection, config, path)
+        _migrate(connection)
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+    except apsw.Error as error:
+        _give_up(connection)
+        raise translated(error, path) from error
+    except StoreError:
+        _give_up(connection)
+        raise
+    return connection
+
+
+def _give_up(connection: apsw.Connection | None) -> None:
+    """Close what could not be opened; a disk that fails then too has nothing to add to the first error."""
+    if connection is not None:
+        with suppress(apsw.Error):
+            connection.close()
+
+
+def open_reader(path: str, config: Config, vfs: str | None) -> apsw.Connection:
+    """A further connection to a file that `open_file` has accepted; it cannot write."""
+    try:
+        connection = _connect(path, config, vfs)
+        connection.pragma("query_only", True)
+    except apsw.Error as error:
+        raise translated(error, path) from error
+    return connection
+
+
+def _connect(path: str, config: Config, vfs: str | None) -> apsw.Connection:
+    flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if path == MEMORY else 0)
+    connection = apsw.Connection(path, flags=flags, vfs=vfs, statementcachesize=256)
+    connection.set_busy_timeout(config.busy_timeout_ms)
+    connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+    connection.pragma("mmap_size", 0)  # a memory map shows a damaged disk as a crash, not as an error
+    connection.pragma("temp_store", "memory")  # no text in temporary files
+    connection.pragma("secure_delete", True)
+    connection.pragma("synchronous", "full" if config.durable else "normal")
+    connection.pragma("journal_size_limit", _LOG_BYTES)
+    connection.pragma("cache_size", -8192)  # KiB, when negative
+    return connection
+
+
+def _create(path: str) -> None:
+    """Make an empty file that only its owner can read, unless there is one."""
+    folder = os.path.dirname(path)
+    if os.path.isdir(path):
+        raise StoreError(f"{path} is a folder", hint="name a file in it")
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600))
+    except FileExistsError:
+        return
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise StoreError(
+            f"the folder {folder} does not exist", hint="create it first, or choose another path"
+        ) from error
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreFull(f"no room left on the disk for {path}", hint="free some space, then repeat") from error
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            hint = "make the folder writable, or choose another path"
+            raise StoreReadOnly(f"{path} cannot be created in {folder}", hint=hint) from error
+        raise StoreError(f"{path} cannot be created: {error.strerror}", hint="choose another path") from error
+
+
+def _has_log(path: str) -> bool:
+    try:
+        return os.path.getsize(path + "-wal") > 0
+    except OSError:
+        return False
+
+
+def _inspect(connection: apsw.Connection, path: str) -> None:
+    """Refuse a file that is not ours, or of a later version, without writing to it."""
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not tables:
+        return
+    if _BOOK not in tables:
+        hint = "choose another path; this file was left untouched"
+        raise StoreError(f"{path} is the database of another program", hint=hint)
+    _applied(connection, path)
+
+
+def _applied(connection: apsw.Connection, path: str = "") -> set[str]:
+    """Names of the migrations that the file has had."""
+    done = {row[0] for row in connection.execute("SELECT name FROM holdfast_migration")}
+    unknown = sorted(done - {name for name, _ in queries.migrations("sqlite")})
+    if unknown:
+        hint = "upgrade holdfast; the file was left untouched"
+        raise StoreTooNew(f"{path or 'the file'} was written by a newer version ({unknown[-1]})", hint=hint)
+    return done
+
+
+def _use_log(connection: apsw.Connection, config: Config, path: str) -> None:
+    """
+    Switch to a write-ahead log, which the file then keeps.
+
+    SQLite does not wait by itself here, so when several processes open a new file we do.
+    """
+    deadline = time.monotonic() + config.busy_timeout_ms / 1000
+    while True:
+        try:
+            mode = connection.pragma("journal_mode", "wal")
+            break
+        except apsw.BusyError as error:
+            if time.monotonic() >= deadline:
+                raise StoreBusy(f"another process holds {path}", hint="try again") from error
+            time.sleep(0.005)
+    if mode != "wal":
+        raise StoreError(f"{path} lies on a file system without shared memory", hint="use a local disk")
+
+
+def _migrate(connection: apsw.Connection) -> None:
+    """Apply what is missing, each file with its bookkeeping row in one transaction."""
+    for name, sql in queries.migrations("sqlite"):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.execute(
+                f"CREATE TABLE IF NOT EXISTS {_BOOK} (name TEXT PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT"
+            )
+            if name not in _applied(connection):
+                connection.execute(sql)
+                row = (name, to_ms(utc_now()))
+                connection.execute("INSERT INTO holdfast_migration (name, applied_at) VALUES (?, ?)", row)
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")

@@ -1,0 +1,208 @@
+"""
+One thread that owns the writing connection of a file and commits what waits, together.
+
+A caller hands over a function and sleeps until it is on disk.  Whatever arrived while the last
+commit was being synced goes into the next one, each in its own savepoint, so a sync is paid once
+for all of them and one that fails undoes only itself.  Nobody is made to wait for company: an idle
+writer starts at once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from copy import copy
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+import apsw
+
+from ...errors import HoldfastError, StoreClosed
+from ..port import Driver
+from .driver import ApswDriver, translated
+
+T = TypeVar("T")
+
+MOST_TOGETHER = 256  # functions in one commit
+CHECKPOINT_PAGES = 1000  # pages in the write-ahead log after which it is copied into the file
+
+
+class _Request:
+    """One caller's function on its way through the writer."""
+
+    __slots__ = ("answer", "bare", "done", "error", "work")
+
+    def __init__(self, work: Callable[[Driver], Any], bare: Callable[[apsw.Connection], Any] | None = None) -> None:
+        self.work = work
+        self.bare = bare
+        self.answer: Any = None
+        self.error: BaseException | None = None
+        self.done = threading.Lock()
+        self.done.acquire()
+
+
+class GroupCommit:
+    """The writer of one store.  ``turn`` is held during a transaction when readers share the connection."""
+
+    def __init__(self, connection: apsw.Connection, sql: Mapping[str, str], turn: threading.Lock | None) -> None:
+        self._db = connection
+        self._sql = sql
+        self._turn = turn
+        self._waiting: SimpleQueue[_Request | None] = SimpleQueue()
+        self._gate = threading.Lock()
+        self._closed = False
+        self._log_pages = 0
+        self.busy = False  # whether the connection is being used; an idle one may be closed after a fork
+        connection.set_wal_hook(self._count_pages)
+        self._thread = threading.Thread(target=self._serve, name="holdfast-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Callable[[Driver], T]) -> T:
+        """Have *work* committed; returns its result once that is on disk, or raises what it raised."""
+        answer: T = self._answered(_Request(work))
+        return answer
+
+    def alone(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run *work* with the connection, between two commits; returns its result, or raises what it raised."""
+        answer: T = self._answered(_Request(lambda driver: None, bare=work))
+        return answer
+
+    def _answered(self, request: _Request) -> Any:
+        with self._gate:
+            if self._closed:
+                raise StoreClosed("this store was closed before the call", hint="open it again")
+            self._waiting.put(request)
+        request.done.acquire()
+        if request.error is not None:
+            raise request.error
+        return request.answer
+
+    def is_me(self) -> bool:
+        """Whether the calling thread is the writer itself."""
+        return threading.current_thread() is self._thread
+
+    def stop(self) -> None:
+        """Finish what was accepted, refuse the rest, close the connection; harmless when repeated."""
+        with self._gate:
+            if not self._closed:
+                self._closed = True
+                self._waiting.put(None)
+        if not self.is_me():
+            self._thread.join()
+
+    def _count_pages(self, _: apsw.Connection, __: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
+    def _serve(self) -> None:
+        stopping = False
+        while not stopping:
+            request = self._waiting.get()
+            batch: list[_Request] = []
+            while request is not None:
+                batch.append(request)
+                if len(batch) == MOST_TOGETHER:
+                    break
+                try:
+                    request = self._waiting.get_nowait()
+                except Empty:
+                    break
+            stopping = request is None
+            self.busy = True
+            self._commit(batch)
+            del request, batch  # an idle writer keeps nothing of its callers alive
+            if self._log_pages >= CHECKPOINT_PAGES:
+                self._checkpoint()
+            self.busy = False
+        self.busy = True
+        with suppress(apsw.Error):  # the log keeps everything until the file is opened again
+            self._db.close()
+
+    def _checkpoint(self) -> None:
+        """Copy the log into the file after the callers have their answers; readers are not disturbed."""
+        self._log_pages = 0
+        with suppress(apsw.Error):  # the log keeps everything until a later one succeeds
+            self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def _commit(self, batch: list[_Request]) -> None:
+        """Commit all of *batch* at once, or one by one when that cannot be done; answer everyone."""
+        writes = [request for request in batch if request.bare is None]
+        try:
+            if writes and not self._attempt(writes):
+                for request in writes:
+                    self._attempt([request])
+            for request in batch:
+                if request.bare is not None:
+                    self._alone(request, request.bare)
+        finally:
+            for request in batch:
+                request.done.release()
+
+    def _alone(self, request: _Request, work: Callable[[apsw.Connection], Any]) -> None:
+        try:
+            if self._turn is None:
+                request.answer = work(self._db)
+            else:
+                with self._turn:
+                    request.answer = work(self._db)
+        except BaseException as error:  # noqa: BLE001  raised again in the caller's thread
+            request.error = error
+
+    def _attempt(self, batch: list[_Request]) -> bool:
+        """
+        Run *batch* in one transaction.
+
+        ``False`` when the transaction was lost as a whole although some of its functions may be
+        fine; never for a batch of one.
+        """
+        if self._turn is None:
+            return self._transaction(batch)
+        with self._turn:
+            return self._transaction(batch)
+
+    def _transaction(self, batch: list[_Request]) -> bool:
+        alone = len(batch) == 1
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+        except apsw.Error as error:
+            _refuse(batch, translated(error))
+            return True
+        try:
+            for request in batch:
+                if not self._one(request, alone):
+                    return alone
+            self._db.execute("COMMIT")
+        except apsw.Error as error:
+            _refuse(batch, translated(error))
+            return alone
+        finally:
+            if self._db.in_transaction:
+                with suppress(apsw.Error):  # SQLite may have undone it by itself
+                    self._db.execute("ROLLBACK")
+        return True
+
+    def _one(self, request: _Request, alone: bool) -> bool:
+        """Run one function; ``False`` when the transaction is gone, or was of this function alone and failed."""
+        request.answer = request.error = None
+        driver = ApswDriver(self._db, self._sql)
+        if not alone:
+            self._db.execute("SAVEPOINT one")
+        try:
+            request.answer = request.work(driver)
+        except BaseException as error:  # noqa: BLE001  raised again in the caller's thread
+            request.error = error
+        request.error = request.error or driver.failure
+        if request.error is not None and (alone or not self._db.in_transaction):
+            return False
+        if not alone:
+            if request.error is not None:
+                self._db.execute("ROLLBACK TO one")
+            self._db.execute("RELEASE one")
+        return True
+
+
+def _refuse(batch: list[_Request], error: HoldfastError) -> None:
+    """Answer all of *batch* with *error*, each with its own copy; one that failed by itself keeps its own."""
+    for request in batch:
+        request.error = request.error or copy(error)
