@@ -224,7 +224,7 @@ class Memory:
         if state not in (None, "ready", WAITING, "running", "dead", "cancelled"):
             raise BadInput(f"there is no job state {state!r}", hint="use ready, waiting, running, dead or cancelled")
         now_ms = self._pipeline.now_ms()
-        found = self._pipeline.store.jobs(state="ready" if state == WAITING else state)
+        found = self._pipeline.store.jobs(state=state)
         return [job for job in (told(job, now_ms) for job in found) if state in (None, job.state)]
 
     def retry(self, job_id: str) -> None:
