@@ -14,7 +14,7 @@ from .context.result import Context
 from .errors import BadInput
 from .incoming import MessageLike
 from .pipeline import Pipeline
-from .privacy.erasure import one_message
+from .privacy.erasure import change_message
 from .privacy.forget import clear_conversation
 from .reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, Receipt
 from .scope import Scope, checked_name
@@ -247,7 +247,7 @@ class Conversation:
         Raises:
             NotFound: there is no such message.
         """
-        find = one_message(checked_count("seq", seq), lambda message: None)
+        find = change_message(checked_count("seq", seq), lambda message: None)
         return self._pipeline.eraser.change(self._scope, find)
 
     def clear(self) -> ErasureReceipt:

@@ -53,11 +53,11 @@ from .jobs.worker import Workers, drain
 from .llm import from_address
 from .llm.addresses import Address
 from .llm.protocol import LanguageModel
-from .privacy.consent import Choices, state_of
-from .privacy.corrections import ByHand
-from .privacy.erasure import Eraser, one_message, rewritten
-from .privacy.export import Portable
-from .privacy.forget import Replay
+from .privacy.consent import ConsentChoices, state_of
+from .privacy.corrections import Corrections
+from .privacy.erasure import Eraser, change_message, with_content
+from .privacy.export import Exporter
+from .privacy.forget import ErasureReplay
 from .reconcile.registry import registry
 from .reports import ConsolidationReport, DigestReport, ErasureReceipt, RebuildReport, Receipt
 from .scope import Scope
@@ -112,11 +112,11 @@ class Pipeline:
         )
         self._reembed = Reembed(store, embedder, self.now_ms) if embedder is not None and config.embed_anew else None
         self._workers = Workers(self.queue, config.workers, self._order_vectors) if background else None
-        self.choices = Choices(store, self.now_ms, embeds, self.kits.reads)
+        self.consent = ConsentChoices(store, self.now_ms, embeds, self.kits.reads)
         self.eraser = Eraser(store, config, self.now_ms, reader, self._forget_caches)
-        self.replay = Replay(self.eraser, self.choices)
-        self.by_hand = ByHand(store, config, self.now_ms, reader)
-        self.portable = Portable(store, config, self.now_ms, self.choices)
+        self.replay = ErasureReplay(self.eraser, self.consent)
+        self.corrections = Corrections(store, config, self.now_ms, reader)
+        self.exporter = Exporter(store, config, self.now_ms, self.consent)
         self.backfiller = Backfiller(store, lambda scope: self.kits.of(scope).rebuilder, self._catch_up)
 
     def now_ms(self) -> int:
@@ -238,11 +238,11 @@ class Pipeline:
         def rewrite(message: Message) -> Message:
             given = replace(message, content=content, meta={**message.meta, "edited_at": edited_at})
             ((checked, _),) = checked_messages(given, now=self.clock(), max_chars=self.config.max_message_chars)
-            return rewritten(checked, checked.content, self.config)
+            return with_content(checked, checked.content, self.config)
 
         if self.store.read(scope, lambda view: state_of(view, scope.subject)) != "active":
             raise Conflict("the user does not want anything written now", hint="forget(seq) works; or resume() first")
-        receipt = self.eraser.change(scope, one_message(seq, rewrite), reread=seq)
+        receipt = self.eraser.change(scope, change_message(seq, rewrite), reread=seq)
         if self.kits.reads(scope):
             self.store.write(scope, lambda view: self._have_read(view, seq))
         if self._workers is not None:
@@ -258,7 +258,7 @@ class Pipeline:
     def _catch_up(self, scope: Scope) -> DigestReport:
         """Order what one conversation calls for, and do it now."""
         # what a model has not told is looked for range by range
-        self.store.write(scope, lambda view: self.choices.take_up(view, "", self.now_ms()))
+        self.store.write(scope, lambda view: self.consent.take_up(view, "", self.now_ms()))
         return drain(self.queue, user=scope)
 
     def rebuild(

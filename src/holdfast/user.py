@@ -15,8 +15,8 @@ from .figures import Explained, Metrics
 from .jobs.metrics import compute_metrics, days_between
 from .jobs.usage import of_user
 from .pipeline import Pipeline
-from .privacy.corrections import Told
-from .privacy.forget import all_facts, erase_user, facts_with_words
+from .privacy.corrections import FactInput
+from .privacy.forget import erase_user, facts_of, forget_facts
 from .prompts import Prompts
 from .recall.search import believed, facts_at
 from .reconcile.decide import ARCHIVED
@@ -218,8 +218,8 @@ class User:
         given = {"text": text, "category": category, "key": key, "value": value}
         words = {name: "" if item is None else checked_text(name, item) for name, item in given.items()}
         once = None if idempotency_key is None else checked_name("idempotency_key", idempotency_key)
-        told = Told(**words, confidence=checked_share("confidence", confidence), idempotency_key=once)
-        return self._pipeline.by_hand.remember(self._scope, told)
+        told = FactInput(**words, confidence=checked_share("confidence", confidence), idempotency_key=once)
+        return self._pipeline.corrections.remember(self._scope, told)
 
     def correct(self, fact_id: str, *, value: str) -> FactChange:
         """
@@ -229,7 +229,7 @@ class User:
             BadInput: the value is empty or not text.
             NotFound: there is no such fact.
         """
-        return self._pipeline.by_hand.correct(self._scope, fact_id, checked_text("value", value))
+        return self._pipeline.corrections.correct(self._scope, fact_id, checked_text("value", value))
 
     def never_true(self, fact_id: str) -> FactChange:
         """
@@ -238,7 +238,7 @@ class User:
         Raises:
             NotFound: there is no such fact.
         """
-        return self._pipeline.by_hand.never_true(self._scope, fact_id)
+        return self._pipeline.corrections.never_true(self._scope, fact_id)
 
     def restore(self, fact_id: str) -> FactChange:
         """
@@ -247,7 +247,7 @@ class User:
         Raises:
             NotFound: there is no such fact.
         """
-        return self._pipeline.by_hand.restore(self._scope, fact_id)
+        return self._pipeline.corrections.restore(self._scope, fact_id)
 
     def forget(self, fact_id: str) -> ErasureReceipt:
         """
@@ -263,11 +263,11 @@ class User:
                 raise NotFound(f"there is no fact {fact_id!r} here", hint="facts() and history() list them")
             return [row]
 
-        return self._pipeline.eraser.change(self._scope, facts_with_words(choose))
+        return self._pipeline.eraser.change(self._scope, forget_facts(choose))
 
     def clear(self) -> ErasureReceipt:
         """Erase every fact, live and past, with the words they rest on, and all that was refused."""
-        find = facts_with_words(all_facts(self._scope), refusals=True)
+        find = forget_facts(facts_of(self._scope), refusals=True)
         return self._pipeline.eraser.change(self._scope, find)
 
     def erase(self) -> ErasureReceipt:
@@ -276,27 +276,27 @@ class User:
 
     def pause(self) -> None:
         """Keep what is held, use none of it, write nothing, until `resume`."""
-        self._pipeline.choices.choose(self._scope, "paused")
+        self._pipeline.consent.choose(self._scope, "paused")
 
     def resume(self) -> None:
         """End a pause; what was stored before it and not yet digested is digested now."""
         if self.status().state == "paused":
-            self._pipeline.choices.choose(self._scope, "active")
+            self._pipeline.consent.choose(self._scope, "active")
 
     def opt_out(self, erase: bool = True) -> ErasureReceipt:
         """
         Remember nothing from now on, and erase what is held unless *erase* is false.
         """
-        self._pipeline.choices.choose(self._scope, "opted-out")
+        self._pipeline.consent.choose(self._scope, "opted-out")
         return self.erase() if erase else ErasureReceipt({}, "E0", why="nothing was erased; nothing of it is used")
 
     def opt_in(self) -> None:
         """Remember again, after an opt-out or a pause."""
-        self._pipeline.choices.choose(self._scope, "active")
+        self._pipeline.consent.choose(self._scope, "active")
 
     def status(self) -> Consent:
         """What the user chose, and since when."""
-        return self._pipeline.choices.status(self._scope)
+        return self._pipeline.consent.status(self._scope)
 
     def never_remember(self, topic: str) -> None:
         """
@@ -304,11 +304,11 @@ class User:
 
         What is believed already stays until it is forgotten; messages are kept as they are.
         """
-        self._pipeline.choices.never(self._scope, checked_text("topic", topic), never=True)
+        self._pipeline.consent.never(self._scope, checked_text("topic", topic), never=True)
 
     def allow(self, topic: str) -> None:
         """Take back `never_remember`."""
-        self._pipeline.choices.never(self._scope, checked_text("topic", topic), never=False)
+        self._pipeline.consent.never(self._scope, checked_text("topic", topic), never=False)
 
     def prune(self, *, faded: bool = False) -> PruneReport:
         """
@@ -386,7 +386,7 @@ class User:
 
     def export(self) -> dict[str, Any]:
         """Everything that is held about the user, of all subjects, as data that JSON can hold and `import_` takes."""
-        return self._pipeline.portable.export(self._scope)
+        return self._pipeline.exporter.export(self._scope)
 
     def import_(self, data: Mapping[str, Any]) -> None:
         """
@@ -396,7 +396,7 @@ class User:
             BadInput: not an export, or one that was damaged; nothing was stored.
             Conflict: something is held already, or the user opted out.
         """
-        self._pipeline.portable.import_(self._scope, data)
+        self._pipeline.exporter.import_(self._scope, data)
 
 
 def _events_after(pipeline: Pipeline, scope: Scope, after: int, limit: int, conversation: str | None) -> list[Event]:

@@ -32,11 +32,11 @@ STEPS: list[tuple[Any, str]] = [
     (Store, "scrub"),
     (sqlite_scrub, "_written_anew"),
     (sqlite_scrub, "_emptied"),
-    (erasure, "put_in_place"),
-    (erasure, "drafts"),
-    (erasure, "drop_fact"),
-    (erasure, "lose_borrowed"),
-    (forget, "lose_quotes"),
+    (erasure, "replace_summaries"),
+    (erasure, "summary_drafts"),
+    (erasure, "delete_fact"),
+    (erasure, "remove_unsupported"),
+    (forget, "remove_quotes"),
 ]
 ERASURES = ["seq 1", "seq 2", "edit 5", "fact", "conversation b", "user"]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast import Memory
 from holdfast.errors import BadInput, Conflict
-from holdfast.privacy.erasure import blanked, with_blanks
+from holdfast.privacy.erasure import blank_spans, blanked_spans
 from holdfast.types import Message
 from tests import keeping
 
@@ -194,13 +194,13 @@ def test_a_damaged_ledger_is_refused_and_nothing_changes(copies: Any, spoil: Any
 
 @given(st.text(max_size=40), st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=4))
 def test_blanking_by_offsets_gives_the_same_text_again(text: str, spans: list[tuple[int, int]]) -> None:
-    after = with_blanks(Message("user", text), spans).content
-    found = blanked(text, after)
+    after = blank_spans(Message("user", text), spans).content
+    found = blanked_spans(text, after)
 
     assert found is not None
-    assert with_blanks(Message("user", text), found).content == after
+    assert blank_spans(Message("user", text), found).content == after
 
 
 def test_a_text_that_was_changed_is_no_blanked_one() -> None:
-    assert blanked("I live in Faro.", "I live in Graz.") is None
-    assert blanked("I live in Faro.", "I live") is None
+    assert blanked_spans("I live in Faro.", "I live in Graz.") is None
+    assert blanked_spans("I live in Faro.", "I live") is None

@@ -19,7 +19,7 @@ def state_of(view: ReadView, subject: str | None) -> ConsentState:
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class ConsentChoices:
     """The choices of users in one store."""
 
     store: Store

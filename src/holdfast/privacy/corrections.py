@@ -23,7 +23,7 @@ from ..ingest.redact import MASK, masked
 from ..jobs.facts import DISCARDED, ReadFacts
 from ..reconcile.archive import into_index, leave_index, order_upkeep
 from ..reconcile.decide import ARCHIVED, MERGED, UNMERGED, Claim
-from ..reconcile.erase import hand_over, reopen
+from ..reconcile.erase import inherit_end, reactivate
 from ..reconcile.learn import learn
 from ..reconcile.merging import take_apart, whole_of
 from ..scope import SELF, Scope
@@ -39,7 +39,7 @@ class _Refused(HoldfastError):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class FactInput:
     """What somebody wants remembered: a sentence, or an address with its value; once under an idempotency key."""
 
     text: str
@@ -57,7 +57,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class ByHand:
+class Corrections:
     """Changes by hand in one store."""
 
     store: Store
@@ -88,7 +88,7 @@ class ByHand:
         if state != "active":
             raise _Refused(f"{state}: nothing is written while memory is {state.replace('-', ' ')}")
 
-    def remember(self, scope: Scope, told: Told) -> FactChange:
+    def remember(self, scope: Scope, told: FactInput) -> FactChange:
         """Believe what is told; it replaces what it contradicts, as if it was said now."""
         means = self.reader.means([told.text] if told.text and not told.category else [])
 
@@ -121,7 +121,7 @@ class ByHand:
 
         return self._do(scope, work)
 
-    def _claims(self, view: WriteView, subject: str, told: Told, message: Message) -> list[Claim]:
+    def _claims(self, view: WriteView, subject: str, told: FactInput, message: Message) -> list[Claim]:
         here = view.at(subject, BY_HAND_CONVERSATION)
         if not told.category:
             read, _ = self.reader.claims(here.scope, self.reader.reading_of(here, message))
@@ -151,7 +151,7 @@ class ByHand:
         if not candidate.confidence >= self.config.min_confidence:
             raise _Refused(f"low-confidence: {candidate.confidence:.2f} is below {self.config.min_confidence:.2f}")
 
-    def _say(self, view: WriteView, subject: str, content: str, at_ms: int, told: Told | None = None) -> Message:
+    def _say(self, view: WriteView, subject: str, content: str, at_ms: int, told: FactInput | None = None) -> Message:
         """Store the words in the conversation for what is told by hand; the message as it is stored."""
         here, now = view.at(subject, BY_HAND_CONVERSATION), from_ms(self.now_ms())
         (item,) = prepare(
@@ -250,7 +250,7 @@ class ByHand:
             closed = _never(row, now_ms, None)
             leave_index(view, row)
             view.update_fact(closed)
-            hand_over(view, row, older, now_ms, revive=True)
+            inherit_end(view, row, older, now_ms, revive=True)
             return FactChange("retracted", closed.fact, row.fact)
 
         return self._do(scope, work)
@@ -269,9 +269,9 @@ class ByHand:
             return FactChange("rejected", None, reason="taken-apart: its sentences stand for themselves")
         if fact.ended_because not in ("never_true", ARCHIVED):
             if fact.kind == "attribute":
-                told = Told("", fact.category, fact.key, fact.value, 1.0)
+                told = FactInput("", fact.category, fact.key, fact.value, 1.0)
             else:
-                told = Told(fact.text, "", "", "", 1.0)
+                told = FactInput(fact.text, "", "", "", 1.0)
             return self.remember(replace(scope, subject=fact.subject), told)
 
         def work(view: WriteView) -> FactChange:
@@ -286,13 +286,13 @@ class ByHand:
                 view.update_fact(_never(holder, now_ms, fact_id) if mistaken else _replaced(holder, row, now_ms))
             if row.fact.ended_because == ARCHIVED:  # somebody wants it: it must not be the next to go again
                 row = replace(row, fact=replace(row.fact, last_used_at=from_ms(now_ms), uses=row.fact.uses + 1))
-            again = reopen(view, row, now_ms)
+            again = reactivate(view, row, now_ms)
             return FactChange("new" if again.fact.live else "confirmed", again.fact, holder.fact if holder else None)
 
         return self._do(scope, work)
 
 
-def _told_before(here: ReadView, told: Told) -> FactChange | None:
+def _told_before(here: ReadView, told: FactInput) -> FactChange | None:
     """What stands since the same was told under the same key; ``None`` when the key is new."""
     before = None if told.idempotency_key is None else here.idempotency(told.idempotency_key)
     if before is None:

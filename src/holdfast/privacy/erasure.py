@@ -29,14 +29,14 @@ from ..ingest.redact import MASK, masked_message
 from ..jobs.facts import ReadFacts, Reading
 from ..jobs.summaries import into_index
 from ..reconcile.compare import FILLERS, MARK_OF
-from ..reconcile.erase import Fallen, drop_fact, lose_endings, lose_quotes, traces
+from ..reconcile.erase import Removed, byte_samples, delete_fact, remove_quotes, undo_retractions
 from ..reconcile.learn import learn
 from ..reports import ErasureReceipt
 from ..scope import SELF, Scope
 from ..store import Derivation, ErasedRow, FactRow, MessageRow, ReadView, Store, SummaryRow, WriteView
 from ..types import Evidence, FactChange, Message, Summary
 
-TRIES = 50
+MAX_TRIES = 50
 ERASED = "erased"
 
 Place = tuple[str, str]
@@ -44,7 +44,7 @@ Place = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class ErasureChanges:
     """
     What shall be different: messages by place and number (``None``: erased), and facts that fall.
 
@@ -59,17 +59,17 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ErasurePlan:
     """One moment: the changes, and in each place the summaries and the messages that are told anew."""
 
     epoch: int
-    changes: Changes
+    changes: ErasureChanges
     summaries: Mapping[Place, list[SummaryRow]]
     remaining: Mapping[Place, dict[int, Message]]
     reading: Reading | None = field(default=None, compare=False)
 
 
-Find = Callable[[ReadView], Changes]
+Find = Callable[[ReadView], ErasureChanges]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Eraser:
             NotFound: *find* does not find what it looks for.
             Conflict: others changed the same things for as long as we tried.
         """
-        for _ in range(TRIES):
+        for _ in range(MAX_TRIES):
             seen = self.store.read(scope, partial(self._look, find=find, reread=reread))
             told = {place: self._drafts(seen, place) for place in seen.changes.messages}
             work = partial(self._apply, find=find, seen=seen, told=told)
@@ -105,7 +105,7 @@ class Eraser:
                 return replace(self.receipt(fallen), changes=tuple(c for c in changes if c.op != "rejected"))
         raise Conflict("others changed this conversation again and again", hint="try again when less is going on")
 
-    def _look(self, view: ReadView, find: Find, reread: int = 0) -> Seen:
+    def _look(self, view: ReadView, find: Find, reread: int = 0) -> ErasurePlan:
         changes = find(view)
         summaries: dict[Place, list[SummaryRow]] = {}
         remaining: dict[Place, dict[int, Message]] = {}
@@ -113,7 +113,7 @@ class Eraser:
             here = view.at(*place)
             summaries[place] = here.summary_rows()
             remaining[place] = {}
-            for summary in affected(summaries[place], list(rewrites)):
+            for summary in affected_summaries(summaries[place], list(rewrites)):
                 if summary.level == 1:
                     inside = range(summary.start_seq, summary.end_seq + 1)
                     found = here.messages(start_seq=summary.start_seq, end_seq=summary.end_seq)
@@ -125,38 +125,38 @@ class Eraser:
             row = view.conversation()
             if message is not None and row is not None and row.extracted_seq >= reread and message.role == "user":
                 reading = self.reader.reading_of(view, message)
-        return Seen(view.user().epoch, changes, summaries, remaining, reading)
+        return ErasurePlan(view.user().epoch, changes, summaries, remaining, reading)
 
-    def _drafts(self, seen: Seen, place: Place) -> dict[str, SummaryDraft]:
+    def _drafts(self, seen: ErasurePlan, place: Place) -> dict[str, SummaryDraft]:
         hide = self.config.detectors
         messages = {seq: masked_message(message, hide) for seq, message in seen.remaining[place].items()}
-        return drafts(seen.summaries[place], list(seen.changes.messages[place]), messages)
+        return summary_drafts(seen.summaries[place], list(seen.changes.messages[place]), messages)
 
     def _apply(
-        self, view: WriteView, find: Find, seen: Seen, told: Mapping[Place, Mapping[str, SummaryDraft]]
-    ) -> tuple[Fallen, list[FactChange]] | None:
+        self, view: WriteView, find: Find, seen: ErasurePlan, told: Mapping[Place, Mapping[str, SummaryDraft]]
+    ) -> tuple[Removed, list[FactChange]] | None:
         if self._look(view, find) != seen:
             return None
-        fallen, now_ms, everybody = Fallen(), self.now_ms(), view.at(None, None)
-        gone: list[Gone] = []
+        fallen, now_ms, everybody = Removed(), self.now_ms(), view.at(None, None)
+        gone: list[ErasedItem] = []
         texts: list[str] = []
         for row in seen.changes.facts:
             current = everybody.fact(row.fact.id)
             if current is not None:
-                gone.append(Gone(everybody.scope, FACT, fact=row.fact.id))
-                drop_fact(everybody, current, fallen, now_ms, revive=False)
+                gone.append(ErasedItem(everybody.scope, FACT, fact=row.fact.id))
+                delete_fact(everybody, current, fallen, now_ms, revive=False)
         for place, rewrites in seen.changes.messages.items():
             here = view.at(*place)
             for seq, before, after in self._rewrite(here, rewrites, seen.changes.whole, fallen, now_ms):
                 texts.append(before)
-                gone.append(of_message(here.scope, seq, before, after))
-            put_in_place(here, seen.summaries[place], told[place], list(rewrites), fallen, now_ms)
+                gone.append(erased_message(here.scope, seq, before, after))
+            replace_summaries(here, seen.summaries[place], told[place], list(rewrites), fallen, now_ms)
             self.order_vectors(here, now_ms)
-        note(view, gone, now_ms)
-        lose_borrowed(view, texts, fallen, now_ms)
+        record_erased(view, gone, now_ms)
+        remove_unsupported(view, texts, fallen, now_ms)
         if seen.changes.refusals:
             fallen.count("refused", view.remove_all_rejected())
-        end_of_erasure(view, now_ms)
+        finish_erasure(view, now_ms)
         changes: list[FactChange] = []
         if seen.reading is not None:
             accepted, refused = self.reader.claims(view.scope, seen.reading)
@@ -166,7 +166,7 @@ class Eraser:
         return fallen, changes
 
     def _rewrite(
-        self, view: WriteView, rewrites: Mapping[int, Message | None], whole: bool, fallen: Fallen, now_ms: int
+        self, view: WriteView, rewrites: Mapping[int, Message | None], whole: bool, fallen: Removed, now_ms: int
     ) -> list[tuple[int, str, str | None]]:
         """Put the messages in place; ``(number, what it said, what it says now)`` of each."""
         seqs, changed = sorted(rewrites), []
@@ -177,8 +177,8 @@ class Eraser:
             return whole or new is None or new.content[evidence.start : evidence.end] != evidence.quote
 
         if whole:
-            lose_endings(view, seqs, now_ms)
-        lose_quotes(view, seqs, gone, fallen, now_ms)
+            undo_retractions(view, seqs, now_ms)
+        remove_quotes(view, seqs, gone, fallen, now_ms)
         for row in view.stored(start_seq=seqs[0], end_seq=seqs[-1]):
             if row.message.seq not in rewrites:
                 continue
@@ -211,12 +211,12 @@ class Eraser:
         if self.reader.embeds and row is not None and consent.effective(chosen, row.subject) == "active":
             view.want("embed", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
 
-    def receipt(self, fallen: Fallen) -> ErasureReceipt:
+    def receipt(self, fallen: Removed) -> ErasureReceipt:
         """Scrub the store, look for traces of what fell, and say how far it is gone."""
         self.forget_caches()
         if not fallen.rows:
             return ErasureReceipt({}, "E1", why="nothing was there to erase")
-        sought = traces(fallen)
+        sought = byte_samples(fallen)
         found = self.store.scrub(sought)
         if not sought and not found.why:
             return ErasureReceipt(dict(fallen.rows), "E1", why="it was too short to be told from other bytes")
@@ -225,7 +225,7 @@ class Eraser:
         return ErasureReceipt(dict(fallen.rows), level, at, found.why)  # type: ignore[arg-type]
 
 
-def end_of_erasure(view: WriteView, now_ms: int) -> None:
+def finish_erasure(view: WriteView, now_ms: int) -> None:
     """What every erasure does last: work that began before it writes nothing, no prefix is remembered."""
     user = view.user()
     view.save_user(replace(user, version=user.version + 1, epoch=user.epoch + 1), now_ms)
@@ -233,20 +233,20 @@ def end_of_erasure(view: WriteView, now_ms: int) -> None:
     view.release_jobs(now_ms)
 
 
-def one_message(seq: int, rewrite: Callable[[Message], Message | None]) -> Find:
+def change_message(seq: int, rewrite: Callable[[Message], Message | None]) -> Find:
     """The changes to message *seq* of the view's conversation."""
 
-    def find(view: ReadView) -> Changes:
+    def find(view: ReadView) -> ErasureChanges:
         row = view.conversation()
         found = view.messages(start_seq=seq, end_seq=seq) if row is not None else []
         if row is None or not found:
             raise NotFound(f"there is no message {seq} in this conversation", hint="load() lists them")
-        return Changes({(row.subject, row.conversation): {seq: rewrite(found[0])}})
+        return ErasureChanges({(row.subject, row.conversation): {seq: rewrite(found[0])}})
 
     return find
 
 
-def rewritten(message: Message, content: str, config: Config) -> Message:
+def with_content(message: Message, content: str, config: Config) -> Message:
     """A message with other words: what else it held of the old ones goes."""
     new = replace(message, content=content, meta={k: v for k, v in message.meta.items() if k != "parts"})
     return redacted(new, config.detectors) if config.redact_messages else new
@@ -258,7 +258,7 @@ _RUN = re.compile(r"\w+")
 _PAGE = 500
 
 
-def telling_words(text: str) -> frozenset[str]:
+def distinctive_words(text: str) -> frozenset[str]:
     """The words of *text* that could give something away: names, numbers, long words, signs; pairs of wide characters."""
     found = {sign for sign in text if unicodedata.category(sign)[0] in "SC" and not sign.isspace()}
     for run in _RUN.findall(text):
@@ -272,13 +272,13 @@ def telling_words(text: str) -> frozenset[str]:
     return frozenset(found - {MASK})
 
 
-def words_of(text: str) -> frozenset[str]:
-    """As `telling_words`, whatever the word."""
+def every_word(text: str) -> frozenset[str]:
+    """As `distinctive_words`, whatever the word."""
     runs = [run.casefold() for run in _RUN.findall(text)]
-    return telling_words(text) | frozenset(runs)
+    return distinctive_words(text) | frozenset(runs)
 
 
-def lose_borrowed(view: WriteView, gone: Iterable[str], fallen: Fallen, now_ms: int) -> None:
+def remove_unsupported(view: WriteView, gone: Iterable[str], fallen: Removed, now_ms: int) -> None:
     """
     Drop the user's facts and refused claims that hold a word which no message says any more.
 
@@ -289,42 +289,42 @@ def lose_borrowed(view: WriteView, gone: Iterable[str], fallen: Fallen, now_ms: 
         now_ms: when.
     """
     everybody = view.at(None, None)
-    lost = frozenset[str]().union(*map(telling_words, gone))
-    held = [(row, _held(row) & lost) for row in everybody.facts_ever()]
-    held = [(row, words) for row, words in held if words]
-    refused = list(_refused(view, lost))
-    doubted = set().union(*(words for _, words in held), *(words for *_, words in refused))
+    lost = frozenset[str]().union(*map(distinctive_words, gone))
+    find_erased = [(row, _fact_words(row) & lost) for row in everybody.facts_ever()]
+    find_erased = [(row, words) for row, words in find_erased if words]
+    refused = list(_rejected_with(view, lost))
+    doubted = set().union(*(words for _, words in find_erased), *(words for *_, words in refused))
     if not doubted:
         return
-    for content in _contents(view):
-        doubted -= words_of(content)
+    for content in _message_contents(view):
+        doubted -= every_word(content)
         if not doubted:
             return
-    for row, words in held:
+    for row, words in find_erased:
         current = everybody.fact(row.fact.id) if words & doubted else None
         if current is not None:
-            drop_fact(everybody, current, fallen, now_ms, revive=True)
+            delete_fact(everybody, current, fallen, now_ms, revive=True)
     for here, seq, words in refused:
         if words & doubted:
             fallen.count("refused", here.remove_rejected(seq, seq))
 
 
-def _held(row: FactRow) -> frozenset[str]:
+def _fact_words(row: FactRow) -> frozenset[str]:
     fact = row.fact
-    return words_of(fact.value if fact.kind == "attribute" else f"{fact.text} {fact.value}")
+    return every_word(fact.value if fact.kind == "attribute" else f"{fact.text} {fact.value}")
 
 
-def _refused(view: WriteView, lost: frozenset[str]) -> Iterator[tuple[WriteView, int, frozenset[str]]]:
+def _rejected_with(view: WriteView, lost: frozenset[str]) -> Iterator[tuple[WriteView, int, frozenset[str]]]:
     for row in view.at(None, None).conversations():
         here = view.at(row.subject, row.conversation)
         for one in here.rejected(limit=2**62):
             claim = one.candidate
-            words = words_of(f"{claim.value} {claim.text} {claim.quote}") & lost
+            words = every_word(f"{claim.value} {claim.text} {claim.quote}") & lost
             if words:
                 yield here, claim.seq, words
 
 
-def _contents(view: ReadView) -> Iterator[str]:
+def _message_contents(view: ReadView) -> Iterator[str]:
     """What every message of the user says now."""
     for row in view.at(None, None).conversations():
         here = view.at(row.subject, row.conversation)
@@ -332,13 +332,15 @@ def _contents(view: ReadView) -> Iterator[str]:
             yield from (m.content for m in here.messages(start_seq=first, limit=_PAGE))
 
 
-def affected(rows: Sequence[SummaryRow], seqs: Sequence[int]) -> list[Summary]:
+def affected_summaries(rows: Sequence[SummaryRow], seqs: Sequence[int]) -> list[Summary]:
     """The live summaries whose range holds any of the messages *seqs*, lowest level first."""
-    hit = [r.summary for r in rows if r.live and _holds(r.summary, seqs)]
+    hit = [r.summary for r in rows if r.live and _covers_any(r.summary, seqs)]
     return sorted(hit, key=lambda summary: (summary.level, summary.start_seq))
 
 
-def drafts(rows: Sequence[SummaryRow], seqs: Sequence[int], messages: Mapping[int, Message]) -> dict[str, SummaryDraft]:
+def summary_drafts(
+    rows: Sequence[SummaryRow], seqs: Sequence[int], messages: Mapping[int, Message]
+) -> dict[str, SummaryDraft]:
     """
     What each affected summary says now, by its id.
 
@@ -349,13 +351,13 @@ def drafts(rows: Sequence[SummaryRow], seqs: Sequence[int], messages: Mapping[in
     """
     found: dict[str, SummaryDraft] = {}
     live = {row.summary.id: row.summary for row in rows if row.live}
-    for summary in affected(rows, seqs):
+    for summary in affected_summaries(rows, seqs):
         if summary.level == 1:
             inside = [messages[seq] for seq in range(summary.start_seq, summary.end_seq + 1) if seq in messages]
             found[summary.id] = summarize_chunk(inside)
             continue
         children = [
-            _told(child, found[child.id]) if child.id in found else child
+            _with_draft(child, found[child.id]) if child.id in found else child
             for child in live.values()
             if child.parent == summary.id
         ]
@@ -363,17 +365,17 @@ def drafts(rows: Sequence[SummaryRow], seqs: Sequence[int], messages: Mapping[in
     return found
 
 
-def put_in_place(
+def replace_summaries(
     view: WriteView,
     rows: Sequence[SummaryRow],
     told: Mapping[str, SummaryDraft],
     seqs: Sequence[int],
-    fallen: Fallen,
+    fallen: Removed,
     now_ms: int,
 ) -> None:
     """Replace the affected summaries of the view's conversation; older versions of their ranges go for good."""
     subject, name = view.scope.subject or SELF, view.scope.conversation or ""
-    doomed = [row for row in rows if row.summary.id in told or (not row.live and _holds(row.summary, seqs))]
+    doomed = [row for row in rows if row.summary.id in told or (not row.live and _covers_any(row.summary, seqs))]
     if not doomed:
         return
     fallen.count("summaries", len(doomed))
@@ -386,7 +388,7 @@ def put_in_place(
         below = [row.summary for row in rows if row.live and row.summary.parent == old.id]
         children = [names.get(child.id, child.id) for child in below]
         new = replace(
-            _told(old, told[old.id]),
+            _with_draft(old, told[old.id]),
             id=names[old.id],
             version=old.version + 1,
             parent=names.get(old.parent or "", old.parent),
@@ -402,11 +404,11 @@ def put_in_place(
         view.set_parent([child.id for child in kept if child.parent == old.id], new.id)
 
 
-def _holds(summary: Summary, seqs: Sequence[int]) -> bool:
+def _covers_any(summary: Summary, seqs: Sequence[int]) -> bool:
     return any(summary.start_seq <= seq <= summary.end_seq for seq in seqs)
 
 
-def _told(summary: Summary, draft: SummaryDraft) -> Summary:
+def _with_draft(summary: Summary, draft: SummaryDraft) -> Summary:
     return replace(
         summary,
         text=draft.text,
@@ -424,7 +426,7 @@ KINDS = (USER, SUBJECT, CONVERSATION, MESSAGE, WORDS, FACT)
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class ErasedItem:
     """One thing that an erasure takes away; see `holdfast.store.ErasedRow`."""
 
     scope: Scope
@@ -435,7 +437,7 @@ class Gone:
 
 
 @dataclass(slots=True)
-class Held:
+class ErasedButPresent:
     """What one user's memory in an older copy holds that was erased since."""
 
     whole: bool = False
@@ -456,13 +458,13 @@ class Held:
         return {kind: number for kind, number in found.items() if number}
 
 
-def place_of(key: str, scope: Scope) -> str:
+def place_digest(key: str, scope: Scope) -> str:
     """The digest of a user, of one of their subjects, or of a conversation."""
     names = [scope.org, scope.bot, scope.user, scope.subject, scope.conversation]
     return hmac.new(bytes.fromhex(key), json.dumps(names).encode(), hashlib.sha256).hexdigest()
 
 
-def note(view: WriteView, gone: Iterable[Gone], now_ms: int) -> None:
+def record_erased(view: WriteView, gone: Iterable[ErasedItem], now_ms: int) -> None:
     """Write into the ledger what the transaction erases."""
     found = list(gone)
     if found:
@@ -470,20 +472,20 @@ def note(view: WriteView, gone: Iterable[Gone], now_ms: int) -> None:
         view.add_erased(
             [
                 ErasedRow(
-                    new_id("gone", now_ms), place_of(key, one.scope), one.kind, now_ms, one.seq, one.fact, one.spans
+                    new_id("gone", now_ms), place_digest(key, one.scope), one.kind, now_ms, one.seq, one.fact, one.spans
                 )
                 for one in found
             ]
         )
 
 
-def of_message(scope: Scope, seq: int, before: str, after: str | None) -> Gone:
+def erased_message(scope: Scope, seq: int, before: str, after: str | None) -> ErasedItem:
     """What became of one message: some words of it were blanked, or all of it went."""
-    spans = None if after is None else blanked(before, after)
-    return Gone(scope, MESSAGE, seq) if spans is None else Gone(scope, WORDS, seq, spans=spans)
+    spans = None if after is None else blanked_spans(before, after)
+    return ErasedItem(scope, MESSAGE, seq) if spans is None else ErasedItem(scope, WORDS, seq, spans=spans)
 
 
-def blanked(before: str, after: str) -> tuple[tuple[int, int], ...] | None:
+def blanked_spans(before: str, after: str) -> tuple[tuple[int, int], ...] | None:
     """The offsets that were blanked in a text; ``None`` when more than that has changed."""
     if len(before) != len(after) or any(a != b and b != MASK for a, b in zip(before, after, strict=True)):
         return None
@@ -492,7 +494,7 @@ def blanked(before: str, after: str) -> tuple[tuple[int, int], ...] | None:
     return tuple((run[0], run[-1] + 1) for run in runs)
 
 
-def with_blanks(message: Message, spans: Iterable[tuple[int, int]]) -> Message:
+def blank_spans(message: Message, spans: Iterable[tuple[int, int]]) -> Message:
     """The message with those words blanked, as many characters as before."""
     content = message.content
     for start, end in spans:
@@ -503,14 +505,14 @@ def with_blanks(message: Message, spans: Iterable[tuple[int, int]]) -> Message:
     return replace(message, content=content, meta={k: v for k, v in message.meta.items() if k != "parts"})
 
 
-def held(view: ReadView, key: str, places: Mapping[str, Sequence[ErasedRow]]) -> Held:
+def find_erased(view: ReadView, key: str, places: Mapping[str, Sequence[ErasedRow]]) -> ErasedButPresent:
     """
     What of a ledger, by place, the user of *view* still holds here.
 
     A place of which nothing is there counts for nothing: it was made after this copy, or is gone from it.
     """
-    user, found = view.scope.about(None), Held()
-    rows = places.get(place_of(key, user), ())
+    user, found = view.scope.about(None), ErasedButPresent()
+    rows = places.get(place_digest(key, user), ())
     found.whole = any(row.kind == USER for row in rows)
     if found.whole:
         return found
@@ -518,31 +520,31 @@ def held(view: ReadView, key: str, places: Mapping[str, Sequence[ErasedRow]]) ->
     there = view.conversations()
     subjects = sorted({row.subject for row in there} | {row.fact.subject for row in view.facts_ever()} | {SELF})
     for subject in subjects:
-        if any(row.kind == SUBJECT for row in places.get(place_of(key, user.about(subject)), ())):
+        if any(row.kind == SUBJECT for row in places.get(place_digest(key, user.about(subject)), ())):
             found.subjects.append(subject)
     for one in there:
         place = user.about(one.subject).within(one.conversation)
-        noted = places.get(place_of(key, place), ())
+        noted = places.get(place_digest(key, place), ())
         if one.subject in found.subjects or not noted:
             continue
         if any(row.kind == CONVERSATION for row in noted):
             found.conversations.append(place)
             continue
-        still = [row for row in noted if _stands(view.at(one.subject, one.conversation), row)]
+        still = [row for row in noted if _still_says(view.at(one.subject, one.conversation), row)]
         if still:
             found.messages[place] = still
     return found
 
 
-def _stands(view: ReadView, row: ErasedRow) -> bool:
+def _still_says(view: ReadView, row: ErasedRow) -> bool:
     """Whether a message still says what was erased of it."""
     said = view.messages(start_seq=row.seq, end_seq=row.seq)
     if not said:
         return False
-    return row.kind == MESSAGE or with_blanks(said[0], row.spans).content != said[0].content
+    return row.kind == MESSAGE or blank_spans(said[0], row.spans).content != said[0].content
 
 
-def by_place(rows: Iterable[ErasedRow]) -> dict[str, list[ErasedRow]]:
+def rows_by_place(rows: Iterable[ErasedRow]) -> dict[str, list[ErasedRow]]:
     """The rows of each place."""
     found: dict[str, list[ErasedRow]] = {}
     for row in rows:

@@ -43,20 +43,20 @@ from ..store import (
     open_store,
 )
 from ..types import Candidate, Evidence, Fact, Message, Summary
-from .consent import Choices
+from .consent import ConsentChoices
 from .erasure import ERASED
 
 FORMAT, VERSION = "holdfast-user", 1
 
 
 @dataclass(frozen=True, slots=True)
-class Portable:
+class Exporter:
     """Exports from and imports into one store."""
 
     store: Store
     config: Config
     now_ms: Callable[[], int]
-    choices: Choices
+    choices: ConsentChoices
 
     def export(self, scope: Scope) -> dict[str, Any]:
         """Everything of the user, of all subjects, in one snapshot."""

@@ -14,30 +14,30 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ..ingest.redact import MASK
-from ..reconcile.erase import Fallen, lose_endings, lose_quotes
+from ..reconcile.erase import Removed, remove_quotes, undo_retractions
 from ..reports import ErasureReceipt
 from ..scope import SELF, Scope
 from ..store import ConsentRow, ErasedRow, FactRow, ReadView, UserRow, WriteView
 from ..types import Message
-from .consent import Choices
+from .consent import ConsentChoices
 from .erasure import (
     CONVERSATION,
     MESSAGE,
     SUBJECT,
     USER,
-    Changes,
+    ErasedButPresent,
+    ErasedItem,
     Eraser,
+    ErasureChanges,
     Find,
-    Gone,
-    Held,
     Place,
-    by_place,
-    end_of_erasure,
-    held,
-    lose_borrowed,
-    note,
+    blank_spans,
+    find_erased,
+    finish_erasure,
+    record_erased,
+    remove_unsupported,
+    rows_by_place,
     spans_by_message,
-    with_blanks,
 )
 
 REPLIES = 8  # messages after a statement that are looked at for an echo, up to the next user message
@@ -53,10 +53,10 @@ TABLES = {
 }  # fmt: skip
 
 
-def facts_with_words(choose: Callable[[ReadView], Sequence[FactRow]], *, refusals: bool = False) -> Find:
+def forget_facts(choose: Callable[[ReadView], Sequence[FactRow]], *, refusals: bool = False) -> Find:
     """The changes that forget facts: the rows, and their words in the messages."""
 
-    def find(view: ReadView) -> Changes:
+    def find(view: ReadView) -> ErasureChanges:
         chosen = tuple(choose(view))
         messages: dict[Place, dict[int, Message | None]] = {}
         for row in chosen:
@@ -65,7 +65,7 @@ def facts_with_words(choose: Callable[[ReadView], Sequence[FactRow]], *, refusal
                 _blank(view, messages, place, evidence.seq, [(evidence.start, evidence.end)])
                 if row.fact.value.casefold() in evidence.quote.casefold():
                     _blank_echoes(view, messages, place, evidence.seq, row.fact.value)
-        return Changes(messages, chosen, whole=False, refusals=refusals)
+        return ErasureChanges(messages, chosen, whole=False, refusals=refusals)
 
     return find
 
@@ -102,7 +102,7 @@ def _blank_echoes(
             _blank(view, messages, place, message.seq, spans)
 
 
-def all_facts(scope: Scope) -> Callable[[ReadView], list[FactRow]]:
+def facts_of(scope: Scope) -> Callable[[ReadView], list[FactRow]]:
     """Every fact of the user, live and past, or of the scope's subject alone."""
     return lambda view: [row for row in view.facts_ever() if scope.subject is None or row.fact.subject == scope.subject]
 
@@ -110,13 +110,13 @@ def all_facts(scope: Scope) -> Callable[[ReadView], list[FactRow]]:
 def clear_conversation(eraser: Eraser, scope: Scope) -> ErasureReceipt:
     """Erase one conversation with its numbers and keys, and what rested only on it."""
 
-    def work(view: WriteView) -> Fallen:
-        fallen, now_ms, row = Fallen(), eraser.now_ms(), view.conversation()
+    def work(view: WriteView) -> Removed:
+        fallen, now_ms, row = Removed(), eraser.now_ms(), view.conversation()
         if row is None:
             return fallen
         seqs, subject = range(1, row.next_seq), scope.subject or SELF
-        lose_endings(view, seqs, now_ms)
-        lose_quotes(view, seqs, lambda evidence: True, fallen, now_ms)
+        undo_retractions(view, seqs, now_ms)
+        remove_quotes(view, seqs, lambda evidence: True, fallen, now_ms)
         messages, summaries = view.stored(), view.summary_rows()
         view.remove_docs(subject, "message", [m.doc for m in messages if m.doc])
         view.remove_docs(subject, "summary", [s.doc for s in summaries if s.live])
@@ -127,9 +127,9 @@ def clear_conversation(eraser: Eraser, scope: Scope) -> ErasureReceipt:
         fallen.count("refused", view.remove_rejected(1, row.next_seq))
         fallen.texts += [*(m.message.content for m in messages), *(s.summary.text for s in summaries)]
         view.remove_conversation()
-        note(view, [Gone(view.scope, CONVERSATION)], now_ms)
-        lose_borrowed(view, [m.message.content for m in messages], fallen, now_ms)
-        end_of_erasure(view, now_ms)
+        record_erased(view, [ErasedItem(view.scope, CONVERSATION)], now_ms)
+        remove_unsupported(view, [m.message.content for m in messages], fallen, now_ms)
+        finish_erasure(view, now_ms)
         return fallen
 
     return eraser.receipt(eraser.store.write(scope, work))
@@ -140,8 +140,8 @@ def erase_user(eraser: Eraser, scope: Scope) -> ErasureReceipt:
     if scope.subject is not None:
         return _erase_subject(eraser, scope)
 
-    def work(view: WriteView) -> Fallen:
-        fallen = Fallen()
+    def work(view: WriteView) -> Removed:
+        fallen = Removed()
         for table, number in view.count_rows().items():
             if table in TABLES:
                 fallen.count(TABLES[table], number)
@@ -151,7 +151,7 @@ def erase_user(eraser: Eraser, scope: Scope) -> ErasureReceipt:
         fallen.texts += [row.fact.text for row in view.facts_ever()]
         fallen.texts += [row.text for row in view.prompts()]
         if fallen.rows:
-            note(view, [Gone(view.scope, USER)], eraser.now_ms())
+            record_erased(view, [ErasedItem(view.scope, USER)], eraser.now_ms())
         if fallen.rows or view.user() != UserRow():  # else there is nobody, and nothing to tell of
             view.remove_user()
         return fallen
@@ -160,14 +160,14 @@ def erase_user(eraser: Eraser, scope: Scope) -> ErasureReceipt:
 
 
 def _erase_subject(eraser: Eraser, scope: Scope) -> ErasureReceipt:
-    receipts = [eraser.change(scope, facts_with_words(all_facts(scope), refusals=True))]
+    receipts = [eraser.change(scope, forget_facts(facts_of(scope), refusals=True))]
     for row in eraser.store.read(scope, lambda view: view.conversations()):
         receipts.append(clear_conversation(eraser, scope.within(row.conversation)))
     if any(receipt.rows for receipt in receipts):
         eraser.store.write(scope, lambda view: view.forget_subject())
     done = [receipt for receipt in receipts if receipt.rows]
     if done:
-        eraser.store.write(scope, lambda view: note(view, [Gone(scope, SUBJECT)], eraser.now_ms()))
+        eraser.store.write(scope, lambda view: record_erased(view, [ErasedItem(scope, SUBJECT)], eraser.now_ms()))
     rows: dict[str, int] = {}
     for receipt in done:
         for kind, number in receipt.rows.items():
@@ -180,27 +180,27 @@ _PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class ErasureReplay:
     """The ledger of another copy, applied to one store."""
 
     eraser: Eraser
-    choices: Choices
+    choices: ConsentChoices
 
     def users(
         self, key: str, rows: Sequence[ErasedRow], progress: Callable[[int], None] | None = None
-    ) -> Iterator[tuple[Scope, Held]]:
+    ) -> Iterator[tuple[Scope, ErasedButPresent]]:
         """Who is held here, and what of theirs the ledger says is gone; users with nothing of it are left out."""
-        places = by_place(rows)
+        places = rows_by_place(rows)
         if not places:
             return
         for number, user in enumerate(self._everybody(), 1):
-            found = self.eraser.store.read(user, partial(held, key=key, places=places))
+            found = self.eraser.store.read(user, partial(find_erased, key=key, places=places))
             if progress is not None:
                 progress(number)
             if found.counts():
                 yield user, found
 
-    def erase(self, user: Scope, found: Held) -> None:
+    def erase(self, user: Scope, found: ErasedButPresent) -> None:
         """Erase what was found of one user, with all that rests on it."""
         if found.whole:
             erase_user(self.eraser, user)
@@ -211,7 +211,7 @@ class Replay:
             clear_conversation(self.eraser, place)
         if found.facts:
             ids = set(found.facts)
-            chosen = facts_with_words(lambda view: [r for r in view.facts_ever() if r.fact.id in ids])
+            chosen = forget_facts(lambda view: [r for r in view.facts_ever() if r.fact.id in ids])
             self.eraser.change(user, chosen)
         for place, rows in found.messages.items():
             for find in (_messages_gone(place, rows), _words_gone(place, rows)):
@@ -236,22 +236,22 @@ class Replay:
             after = page[-1]
 
 
-def _messages_gone(place: Scope, rows: Sequence[ErasedRow]) -> Callable[[ReadView], Changes]:
+def _messages_gone(place: Scope, rows: Sequence[ErasedRow]) -> Callable[[ReadView], ErasureChanges]:
     seqs = sorted({row.seq for row in rows if row.kind == MESSAGE})
 
-    def find(view: ReadView) -> Changes:
+    def find(view: ReadView) -> ErasureChanges:
         here: dict[int, Message | None] = {seq: None for seq in seqs if view.messages(start_seq=seq, end_seq=seq)}
         return _changes(place, here, whole=True)
 
     return find
 
 
-def _words_gone(place: Scope, rows: Sequence[ErasedRow]) -> Callable[[ReadView], Changes]:
-    def find(view: ReadView) -> Changes:
+def _words_gone(place: Scope, rows: Sequence[ErasedRow]) -> Callable[[ReadView], ErasureChanges]:
+    def find(view: ReadView) -> ErasureChanges:
         here: dict[int, Message | None] = {}
         for seq, spans in spans_by_message(rows):
             for message in view.messages(start_seq=seq, end_seq=seq):
-                blank = with_blanks(message, spans)
+                blank = blank_spans(message, spans)
                 if blank.content != message.content:
                     here[seq] = blank
         return _changes(place, here, whole=False)
@@ -259,6 +259,6 @@ def _words_gone(place: Scope, rows: Sequence[ErasedRow]) -> Callable[[ReadView],
     return find
 
 
-def _changes(place: Scope, here: Mapping[int, Message | None], *, whole: bool) -> Changes:
+def _changes(place: Scope, here: Mapping[int, Message | None], *, whole: bool) -> ErasureChanges:
     named = (place.subject or "", place.conversation or "")
-    return Changes({named: here} if here else {}, whole=whole)
+    return ErasureChanges({named: here} if here else {}, whole=whole)

@@ -22,12 +22,12 @@ from .decide import MERGED, NEVER_HELD, UNMERGED
 from .merging import sources_of, support, take_apart, whole_of
 from .registry import same
 
-MAX_TRACES = 32
+MAX_SAMPLES = 32
 _SLICE_CHARS = 48
 
 
 @dataclass(slots=True)
-class Fallen:
+class Removed:
     """What went, for the receipt: counts, and texts whose bytes must be gone."""
 
     rows: dict[str, int] = field(default_factory=dict)
@@ -39,8 +39,8 @@ class Fallen:
             self.rows[kind] = self.rows.get(kind, 0) + number
 
 
-def lose_quotes(
-    view: WriteView, seqs: Sequence[int], gone: Callable[[Evidence], bool], fallen: Fallen, now_ms: int
+def remove_quotes(
+    view: WriteView, seqs: Sequence[int], gone: Callable[[Evidence], bool], fallen: Removed, now_ms: int
 ) -> None:
     """
     Take from all facts the quotes in messages *seqs* of the view's conversation that are *gone*.
@@ -60,19 +60,19 @@ def lose_quotes(
 
     for row, _ in losing():
         if sources_of(everybody, row) or row.fact.ended_because == UNMERGED:
-            _dissolve(everybody, row, fallen, now_ms)
+            _delete_merged(everybody, row, fallen, now_ms)
     for row, lost in losing():
         left = [e for e in row.fact.evidence if e not in lost]
         fallen.count("quotes", len(lost))
         if not left:
-            drop_fact(everybody, row, fallen, now_ms, revive=True)
+            delete_fact(everybody, row, fallen, now_ms, revive=True)
             continue
         for evidence in lost:
             view.remove_evidence(row.fact.subject, row.fact.id, evidence)
-        _rest_on(view, row, left, lost, now_ms)
+        _recompute(view, row, left, lost, now_ms)
 
 
-def lose_endings(view: WriteView, seqs: Container[int], now_ms: int, keep: Container[tuple[str, int]] = ()) -> None:
+def undo_retractions(view: WriteView, seqs: Container[int], now_ms: int, keep: Container[tuple[str, int]] = ()) -> None:
     """
     Undo the retractions that messages *seqs* of the view's conversation said, unless others said so too.
 
@@ -87,16 +87,16 @@ def lose_endings(view: WriteView, seqs: Container[int], now_ms: int, keep: Conta
     for child in dict.fromkeys(edge.child for edge in mine):
         row = everybody.fact(child)
         if row is not None and row.fact.ended_because == "retracted" and child not in still:
-            reopen(everybody, row, now_ms)
+            reactivate(everybody, row, now_ms)
 
 
-def drop_fact(view: WriteView, row: FactRow, fallen: Fallen, now_ms: int, *, revive: bool) -> None:
+def delete_fact(view: WriteView, row: FactRow, fallen: Removed, now_ms: int, *, revive: bool) -> None:
     """
     Delete a fact; with *revive* what it had replaced takes over its end, else history just loses it.
     """
     whole = whole_of(view, row) or row
     if sources_of(view, whole):
-        _dissolve(view, whole, fallen, now_ms)
+        _delete_merged(view, whole, fallen, now_ms)
         again = view.fact(row.fact.id)
         if again is None:
             return
@@ -107,12 +107,12 @@ def drop_fact(view: WriteView, row: FactRow, fallen: Fallen, now_ms: int, *, rev
     endings = [edge for edge in view.endings() if edge.child == row.fact.id]
     leave_index(view, row)
     view.remove_fact(row)
-    heir = hand_over(view, row, older, now_ms, revive=revive)
+    heir = inherit_end(view, row, older, now_ms, revive=revive)
     if heir is not None and not row.fact.live:
         view.add_derivations(replace(edge, child=heir.fact.id) for edge in endings)
 
 
-def _dissolve(view: WriteView, whole: FactRow, fallen: Fallen, now_ms: int) -> None:
+def _delete_merged(view: WriteView, whole: FactRow, fallen: Removed, now_ms: int) -> None:
     """A merged memory goes for good, or what is remembered of one that was taken apart."""
     fallen.count("facts")
     fallen.texts.append(whole.fact.text)
@@ -122,7 +122,9 @@ def _dissolve(view: WriteView, whole: FactRow, fallen: Fallen, now_ms: int) -> N
         view.remove_fact(whole)
 
 
-def hand_over(view: WriteView, row: FactRow, older: Sequence[FactRow], now_ms: int, *, revive: bool) -> FactRow | None:
+def inherit_end(
+    view: WriteView, row: FactRow, older: Sequence[FactRow], now_ms: int, *, revive: bool
+) -> FactRow | None:
     """Let the newest of *older*, which *row* had replaced, take over the end of *row*; returns it."""
     older = [one for one in older if one.fact.ended_because != MERGED]  # they go on to say what the row says
     heir = next((one for one in reversed(older) if one.fact.ended_because == "replaced"), None) if revive else None
@@ -133,11 +135,11 @@ def hand_over(view: WriteView, row: FactRow, older: Sequence[FactRow], now_ms: i
     if heir is None:
         return None
     if row.fact.live:
-        return reopen(view, heir, now_ms)
+        return reactivate(view, heir, now_ms)
     ended = row.fact
     if ended.ended_because == "never_true":  # it held at no time: the older one ended for what stands in its place
         if ended.superseded_by is None:
-            return reopen(view, heir, now_ms)
+            return reactivate(view, heir, now_ms)
         heir = replace(heir, fact=replace(heir.fact, superseded_by=ended.superseded_by))
         view.update_fact(heir)
         return heir
@@ -149,7 +151,7 @@ def hand_over(view: WriteView, row: FactRow, older: Sequence[FactRow], now_ms: i
     return heir
 
 
-def reopen(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
+def reactivate(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
     """
     Believe a past fact again, or until the next one at its address began to hold; returns what it is now.
     """
@@ -194,7 +196,7 @@ def reinstate(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
     order = sorted(others, key=lambda other: (other.stated_at, other.stated_seq))
     before = [other for other in order if (other.stated_at, other.stated_seq) < mine]
     after = [other for other in order if (other.stated_at, other.stated_seq) >= mine]
-    if before and _gives_way(before[-1], row):
+    if before and _would_be_replaced(before[-1], row):
         last = before[-1]
         leave_index(view, last)
         until = max(last.fact.valid_from, fact.valid_from)
@@ -211,7 +213,7 @@ def reinstate(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
     return row
 
 
-def _gives_way(held: FactRow, row: FactRow) -> bool:
+def _would_be_replaced(held: FactRow, row: FactRow) -> bool:
     """Whether a fact stated before *row* would have been replaced by it: it was not retracted by then."""
     ended = held.fact
     if ended.ended_because == "retracted" and ended.valid_to is not None:
@@ -219,27 +221,27 @@ def _gives_way(held: FactRow, row: FactRow) -> bool:
     return ended.ended_because in ("", "replaced")
 
 
-def _rest_on(view: WriteView, row: FactRow, left: Sequence[Evidence], lost: Sequence[Evidence], now_ms: int) -> None:
+def _recompute(view: WriteView, row: FactRow, left: Sequence[Evidence], lost: Sequence[Evidence], now_ms: int) -> None:
     """Recompute what a fact takes from its quotes; it is indexed anew, as its first quote is searched too."""
-    fact, first, latest = row.fact, left[0], max(left, key=lambda e: (_at(e), e.seq))
+    fact, first, latest = row.fact, left[0], max(left, key=lambda e: (_said_at(e), e.seq))
     begin = fact.valid_from
-    if any(_at(e) == to_ms(begin) for e in lost) and not any(_at(e) == to_ms(begin) for e in left):
-        begin = from_ms(max(_at(first), to_ms(begin)))
+    if any(_said_at(e) == to_ms(begin) for e in lost) and not any(_said_at(e) == to_ms(begin) for e in left):
+        begin = from_ms(max(_said_at(first), to_ms(begin)))
         begin = begin if fact.valid_to is None else min(begin, fact.valid_to)
         for older in view.replaced_by(fact.subject, fact.id):  # they held until this one did
             if older.fact.valid_to == fact.valid_from:
                 view.update_fact(replace(older, fact=replace(older.fact, valid_to=begin)))
-    text = _still_said(fact, left)
+    text = _supported_text(fact, left)
     taken = view.fact_at(fact.subject, fact.category, row.slot_key, same(text)) if text != fact.text else None
     if row.fact.live and taken is not None:  # another fact says just that: it takes the quotes
-        _hand_quotes(view, row, taken, left, now_ms)
+        _move_quotes(view, row, taken, left, now_ms)
         return
     row = replace(
         row,
         fact=replace(fact, evidence=tuple(left), valid_from=begin, text=text),
         slot_value=row.slot_value if text == fact.text else same(text),
         unscoped=any(e.home == SELF for e in left),
-        stated_at=_at(latest),
+        stated_at=_said_at(latest),
         stated_seq=latest.seq,
     )
     if row.fact.live:
@@ -248,7 +250,7 @@ def _rest_on(view: WriteView, row: FactRow, left: Sequence[Evidence], lost: Sequ
     view.update_fact(row)
 
 
-def _hand_quotes(view: WriteView, row: FactRow, taken: FactRow, left: Sequence[Evidence], now_ms: int) -> None:
+def _move_quotes(view: WriteView, row: FactRow, taken: FactRow, left: Sequence[Evidence], now_ms: int) -> None:
     for older in view.replaced_by(row.fact.subject, row.fact.id):
         view.update_fact(replace(older, fact=replace(older.fact, superseded_by=taken.fact.id)))
     leave_index(view, row)
@@ -256,7 +258,7 @@ def _hand_quotes(view: WriteView, row: FactRow, taken: FactRow, left: Sequence[E
     support(view, taken, left, now_ms)
 
 
-def _still_said(fact: Fact, left: Sequence[Evidence]) -> str:
+def _supported_text(fact: Fact, left: Sequence[Evidence]) -> str:
     """
     The sentence of a fact that lost quotes: its own as long as the rest says all of its words, else the latest quote.
 
@@ -267,22 +269,22 @@ def _still_said(fact: Fact, left: Sequence[Evidence]) -> str:
     said = {word for evidence in left for word in all_words(evidence.quote)}
     if set(all_words(fact.text)) <= said:
         return fact.text
-    return max(left, key=lambda e: (_at(e), e.seq)).quote
+    return max(left, key=lambda e: (_said_at(e), e.seq)).quote
 
 
-def _at(evidence: Evidence) -> int:
+def _said_at(evidence: Evidence) -> int:
     return to_ms(evidence.at) if evidence.at else 0
 
 
-def traces(fallen: Fallen) -> list[bytes]:
+def byte_samples(fallen: Removed) -> list[bytes]:
     """
-    Up to ``MAX_TRACES`` byte strings that would show that what fell is still there.
+    Up to ``MAX_SAMPLES`` byte strings that would show that what fell is still there.
 
     From texts spread over all that fell: a stretch from the middle of each and its most unusual
     word, as the file holds them.
     """
     texts = [text for text in dict.fromkeys(fallen.texts) if len(text.strip()) >= 4]
-    step = max(1, len(texts) * 2 // MAX_TRACES)
+    step = max(1, len(texts) * 2 // MAX_SAMPLES)
     found: dict[bytes, None] = {}
     for text in texts[::step]:
         plain = max(text.replace("\\", "\n").replace('"', "\n").splitlines(), key=len, default="")
@@ -291,4 +293,4 @@ def traces(fallen: Fallen) -> list[bytes]:
         for piece in (plain[middle : middle + _SLICE_CHARS], words[-1][:_SLICE_CHARS] if words else ""):
             if len(piece.encode()) >= 6:
                 found[piece.encode()] = None
-    return list(found)[:MAX_TRACES]
+    return list(found)[:MAX_SAMPLES]

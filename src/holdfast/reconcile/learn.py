@@ -33,7 +33,7 @@ from .decide import (
     settle,
     states,
 )
-from .erase import hand_over, lose_endings, reinstate
+from .erase import inherit_end, reinstate, undo_retractions
 from .merging import sources_of, take_apart
 from .registry import Registry
 
@@ -242,7 +242,7 @@ def swap(
     kept.update(row.fact.id for row in again)
     doomed = [row for row in before if row.fact.id not in kept and _may_go(view, row, found)]
     ends = _ends(view, found.first, found.last) if "attribute" in found.kinds else ()
-    lose_endings(view, range(found.first, found.last + 1), now_ms, keep=_found_again(everybody, ends, claims))
+    undo_retractions(view, range(found.first, found.last + 1), now_ms, keep=_found_again(everybody, ends, claims))
     for row in doomed:
         withdraw(everybody, row.fact.id, now_ms)
     for row in sorted(again, key=lambda row: row.fact.valid_from):
@@ -269,7 +269,7 @@ def swap_back(view: WriteView, first: int, last: int, leaves: Side, comes: Side,
     """Take *leaves*, which stands in a range of the view's conversation, away again, and put back what *comes*."""
     everybody = view.at(None, None)
     if leaves.ends or comes.ends:
-        lose_endings(view, range(first, last + 1), now_ms, keep=comes.ends)
+        undo_retractions(view, range(first, last + 1), now_ms, keep=comes.ends)
     for fact_id in leaves.ids:
         row = everybody.fact(fact_id)
         if row is not None and row.fact.ended_because not in NEVER_HELD and _here(view, row, first, last):
@@ -291,7 +291,7 @@ def withdraw(view: WriteView, fact_id: str, now_ms: int) -> None:
     fact = replace(row.fact, valid_to=row.fact.valid_from, ended_because=REBUILT, superseded_by=None)
     leave_index(view, row)
     view.update_fact(replace(row, fact=fact, ended_at=now_ms, doc=0))
-    hand_over(view, row, older, now_ms, revive=True)
+    inherit_end(view, row, older, now_ms, revive=True)
 
 
 def _denied(row: FactRow, claim: Claim) -> bool:
