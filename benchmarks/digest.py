@@ -49,7 +49,7 @@ def filled(path: Path, messages: int, embedder: Embedder | None) -> Memory:
 def rate(memory: Memory, kind: str, messages: int) -> str:
     """Do all work of one kind."""
     began = time.perf_counter()
-    report = drain(memory._pipeline.queue, kinds=(kind,))
+    report = drain(memory._engine.queue, kinds=(kind,))
     seconds = time.perf_counter() - began
     return f"{messages / seconds:8,.0f} messages/s   {report.facts} facts, {report.summaries} summaries, {report.jobs} jobs"
 
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def _count(memory: Memory) -> int:
-    return memory._pipeline.store.stats()["message"]
+    return memory._engine.store.stats()["message"]
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def growth(memory: Memory, name: str, users: int, messages: int) -> None:
 
 def backlog(memory: Memory, name: str, jobs: int) -> None:
     """How long the figures of the queue take to count, which probes and Prometheus ask for."""
-    store = memory._pipeline.store
+    store = memory._engine.store
     scopes = [memory.conversation(f"c{n}", user=f"w{n % 1000}")._scope for n in range(jobs)]
     for scope in scopes:
         store.write(scope, lambda view: view.want("chunk", "", wanted=1, run_at_ms=2**42, now_ms=0))

@@ -13,6 +13,7 @@ from typing import Any
 
 from .checks import checked_count
 from .clock import DAY_MS, from_ms, to_ms
+from .engine import Engine
 from .errors import BadInput, Conflict, NotFound
 from .figures import Backlog, MessageCount, Metrics, Operation, StoreStats
 from .jobs.metrics import compute_metrics, days_between
@@ -20,7 +21,6 @@ from .jobs.usage import across
 from .llm.addresses import address_for_key
 from .llm.sealing import Keyring, Master
 from .observing import Watcher
-from .pipeline import Pipeline
 from .privacy.erasure import KINDS
 from .reports import Event, News, ReplayReport, UserKey
 from .scope import Scope, checked_name
@@ -43,34 +43,34 @@ _PAGE = 100  # provider keys that are sealed again at once
 class Admin:
     """What only operators and the server need, across users; from `Memory.admin`."""
 
-    def __init__(self, pipeline: Pipeline, place: str) -> None:
-        self._pipeline = pipeline
+    def __init__(self, engine: Engine, place: str) -> None:
+        self._engine = engine
         self._place = place
 
     @property
     def keys(self) -> ApiKeys:
         """The API keys of those who ask over the network."""
-        return ApiKeys(self._pipeline)
+        return ApiKeys(self._engine)
 
     @property
     def provider_keys(self) -> ProviderKeys:
         """The keys of model providers that users and orgs bring."""
-        return ProviderKeys(self._pipeline)
+        return ProviderKeys(self._engine)
 
     @property
     def erasures(self) -> Erasures:
         """The ledger of erasures, which keeps erased things from coming back with a backup."""
-        return Erasures(self._pipeline)
+        return Erasures(self._engine)
 
     @property
     def events(self) -> Events:
         """The events of many users at once, and of orgs."""
-        return Events(self._pipeline)
+        return Events(self._engine)
 
     @property
     def operations(self) -> Operations:
         """The long work that requests started."""
-        return Operations(self._pipeline)
+        return Operations(self._engine)
 
     def users(self, *, limit: int = 1000, after: UserKey | None = None) -> list[UserKey]:
         """
@@ -80,7 +80,7 @@ class Admin:
             limit: how many at most.
             after: only keys above this one: the last of the page before.
         """
-        return self._pipeline.store.users(limit=limit, after=after)
+        return self._engine.store.users(limit=limit, after=after)
 
     def metrics(
         self,
@@ -104,7 +104,7 @@ class Admin:
         Raises:
             BadInput: *until* lies before *since*.
         """
-        store, now_ms = self._pipeline.store, self._pipeline.now_ms()
+        store, now_ms = self._engine.store, self._engine.now_ms()
         days = days_between(since, until, now_ms)
         users = [key for key in self._all_users() if org in (None, key[0]) and bot in (None, key[2])]
         counted = users[: checked_count("most_users", most_users)]
@@ -121,20 +121,20 @@ class Admin:
 
     def backlog(self) -> tuple[Backlog, ...]:
         """Count the unfinished background work by kind and state; cheap."""
-        return self._pipeline.store.backlog(self._pipeline.now_ms())
+        return self._engine.store.backlog(self._engine.now_ms())
 
     def stats(self) -> StoreStats:
         """Return where the store is, how large, and how many rows it has of each kind."""
-        rows = dict(self._pipeline.store.stats())
+        rows = dict(self._engine.store.stats())
         return StoreStats(self._place, rows.pop("bytes", 0), schema_version(), rows)
 
     def size_bytes(self) -> int:
         """Return how large the store is; cheap."""
-        return self._pipeline.store.size_bytes()
+        return self._engine.store.size_bytes()
 
     def observe(self, watcher: Watcher) -> None:
         """Call ``watcher(what, of, amount)`` after each piece of work of this process; it must not raise or wait."""
-        self._pipeline.observed.watchers.append(watcher)
+        self._engine.observed.watchers.append(watcher)
 
 
 class ApiKeys:
@@ -145,8 +145,8 @@ class ApiKeys:
     cost each request; these have 256 random bits.
     """
 
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._pipeline = pipeline
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     def create(
         self,
@@ -191,7 +191,7 @@ class ApiKeys:
         if role not in ROLES:
             raise BadInput(f"there is no role {role!r}", hint=f"use {', '.join(ROLES)}")
         _check_names(role, user, subject)
-        now_ms = self._pipeline.now_ms()
+        now_ms = self._engine.now_ms()
         ends_ms = _expiry_ms(expires_at, now_ms)
         key_id = "".join(secrets.choice(_ALPHABET) for _ in range(12))
         key = f"hf_{key_id}_{secrets.token_urlsafe(32)}"
@@ -208,7 +208,7 @@ class ApiKeys:
             ends_ms,
             parent=parent,
         )
-        self._pipeline.store.add_key(row, expired_before_ms=now_ms - _EXPIRED_LISTED_MS)
+        self._engine.store.add_key(row, expired_before_ms=now_ms - _EXPIRED_LISTED_MS)
         return NewKey(key, _api_key(row))
 
     def copy(self, key: str, *, name: str, lasts: timedelta) -> NewKey | None:
@@ -220,20 +220,20 @@ class ApiKeys:
         about = self.check(key)
         if about is None:
             return None
-        until = from_ms(self._pipeline.now_ms()) + lasts
+        until = from_ms(self._engine.now_ms()) + lasts
         ends = until if about.expires_at is None else min(until, about.expires_at)
-        row = self._pipeline.store.key(about.id)
+        row = self._engine.store.key(about.id)
         parent = about.id if row is None else row.parent or row.id
         names = {"org": about.org, "user": about.user, "bot": about.bot, "subject": about.subject}
         return self._add(about.role, names, name, ends, parent)
 
     def message_counts(self, org: str = "default") -> list[MessageCount]:
         """Return how many messages each key of an org stored this day and month, and in earlier ones still on record."""
-        return [MessageCount(*row) for row in self._pipeline.store.spent(checked_name("org", org))]
+        return [MessageCount(*row) for row in self._engine.store.spent(checked_name("org", org))]
 
     def list(self, org: str | None = None) -> list[ApiKey]:
         """Return the keys of an org, or of all, oldest first, revoked and expired ones included."""
-        return [_api_key(row) for row in self._pipeline.store.keys(org)]
+        return [_api_key(row) for row in self._engine.store.keys(org)]
 
     def revoke(self, key_id: str, *, org: str | None = None) -> None:
         """
@@ -246,9 +246,9 @@ class ApiKeys:
         Raises:
             NotFound: there is no such key, or it was revoked already.
         """
-        row = self._pipeline.store.key(key_id)
+        row = self._engine.store.key(key_id)
         ours = row is not None and org in (None, row.org)
-        if row is None or not ours or not self._pipeline.store.revoke_key(row.org, key_id, self._pipeline.now_ms()):
+        if row is None or not ours or not self._engine.store.revoke_key(row.org, key_id, self._engine.now_ms()):
             raise NotFound(f"no valid key has the id {key_id!r}", hint="list() lists them")
 
     def count_messages(
@@ -275,28 +275,28 @@ class ApiKeys:
         Returns:
             0 when they were counted; otherwise nothing was, and it is the seconds until there is room again.
         """
-        now = from_ms(self._pipeline.now_ms())
+        now = from_ms(self._engine.now_ms())
         today, this_month = f"{now:%Y-%m-%d}", f"{now:%Y-%m}"
         most = {(key.id, today): day, (key.id, this_month): month, ("", today): org_day, ("", this_month): org_month}
         limits = {of: limit for of, limit in most.items() if limit is not None}
         if not limits or not messages:
             return 0
         last_month = now.replace(day=1) - timedelta(days=1)
-        passed = self._pipeline.store.spend(key.org, limits, messages, before=f"{last_month:%Y-%m}")
+        passed = self._engine.store.spend(key.org, limits, messages, before=f"{last_month:%Y-%m}")
         return 0 if passed is None else _seconds_until_next(now, monthly=passed[1] == this_month)
 
     def is_valid(self, key_id: str) -> bool:
         """Whether the key of that id exists and was neither revoked nor has expired."""
-        row = self._pipeline.store.key(key_id)
+        row = self._engine.store.key(key_id)
         return row is not None and not self._ended(row)
 
     def _ended(self, row: KeyRow) -> bool:
-        return row.revoked is not None or (row.expires is not None and row.expires <= self._pipeline.now_ms())
+        return row.revoked is not None or (row.expires is not None and row.expires <= self._engine.now_ms())
 
     def check(self, key: str) -> ApiKey | None:
         """Return what *key* opens; ``None`` for one that was never made, was revoked, or expired."""
         form = _KEY_FORM.fullmatch(key)
-        row = self._pipeline.store.key(form[1]) if form else None
+        row = self._engine.store.key(form[1]) if form else None
         if row is None or not hmac.compare_digest(row.digest, _digest(key)):
             return None
         return None if self._ended(row) else _api_key(row)
@@ -359,8 +359,8 @@ class ProviderKeys:
     that ``HOLDFAST_MASTER_KEY_FILE`` names) and bound to their owner and to one address.  No call returns one.
     """
 
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._pipeline = pipeline
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     def set(
         self,
@@ -389,14 +389,14 @@ class ProviderKeys:
             VaultLocked: there is no master key; nothing was stored.
             ConfigError: there is a budget in dollars and the price of the model is unknown.
         """
-        org, owner, brought = checked_name("org", org), _owner(user), self._pipeline.own
-        before = next((row for row in self._pipeline.store.provider_keys(org, owner) if row.provider == provider), None)
+        org, owner, brought = checked_name("org", org), _owner(user), self._engine.own
+        before = next((row for row in self._engine.store.provider_keys(org, owner) if row.provider == provider), None)
         given = self._key_of(before) if key is None else key if isinstance(key, Secret) else Secret(key)
         address = address_for_key(provider, model, base_url, given, brought.guard)
         if key is None and before is not None and address.base_url != before.base_url:
             hint = "give the key again with the new address"
             raise BadInput("a key belongs to the address that it was set for", hint=hint)
-        self._pipeline.check_price(address)
+        self._engine.check_price(address)
         ring = brought.keyring()
         row = SealedRow(
             org=org,
@@ -408,17 +408,17 @@ class ProviderKeys:
             master=ring.first().id,
             sealed="",
             print=ring.print_of(given),
-            set_at=self._pipeline.now_ms(),
+            set_at=self._engine.now_ms(),
         )
         row = replace(row, sealed=ring.seal(given, row.bound)[1])
-        self._pipeline.store.save_provider_key(row)
-        self._pipeline.own_changed()
+        self._engine.store.save_provider_key(row)
+        self._engine.own_changed()
         return _provider_key(row, ring, in_use=True)
 
     def list(self, *, org: str = "default", user: str | None = None) -> list[ProviderKey]:
         """Return what a user, or without one the org itself, has set, without the keys; the one in use comes first."""
-        ring = self._pipeline.own.keyring()
-        rows = self._pipeline.store.provider_keys(checked_name("org", org), _owner(user))
+        ring = self._engine.own.keyring()
+        rows = self._engine.store.provider_keys(checked_name("org", org), _owner(user))
         return [_provider_key(row, ring, in_use=not number) for number, row in enumerate(rows)]
 
     def remove(self, key_id: str, *, org: str = "default", user: str | None = None) -> None:
@@ -428,9 +428,9 @@ class ProviderKeys:
         Raises:
             NotFound: the owner has no key of that id.
         """
-        if not self._pipeline.store.remove_provider_key(checked_name("org", org), _owner(user), key_id):
+        if not self._engine.store.remove_provider_key(checked_name("org", org), _owner(user), key_id):
             raise NotFound(f"no provider key has the id {key_id!r} here", hint="list() lists them")
-        self._pipeline.own_changed()
+        self._engine.own_changed()
 
     def upstream(self, *, org: str = "default", user: str | None = None) -> Upstream | None:
         """
@@ -440,7 +440,7 @@ class ProviderKeys:
             VaultLocked: the key cannot be opened; no other one is used in its place.
             EndpointRefused: the operator no longer allows its address.
         """
-        own = self._pipeline.own
+        own = self._engine.own
         row = own.row(checked_name("org", org), _owner(user))
         if row is None:
             return None
@@ -460,24 +460,24 @@ class ProviderKeys:
             VaultLocked: a key does not open with the known master keys; the others were sealed again.
             ConfigError: *new* is not a key.
         """
-        own = self._pipeline.own
+        own = self._engine.own
         ring = own.keyring()
         if new is not None:
             first = Master.of(new.reveal() if isinstance(new, Secret) else new)
             ring = Keyring((first, *(one for one in ring.masters if one.id != first.id)))
         master, done = ring.first(), 0
-        while rows := self._pipeline.store.keys_to_reseal(master.id, limit=_PAGE):
+        while rows := self._engine.store.keys_to_reseal(master.id, limit=_PAGE):
             for row in rows:
                 key = ring.open(row.master, row.sealed, row.bound)
                 new_row = replace(row, master=master.id, sealed=ring.seal(key, row.bound)[1], print=ring.print_of(key))
-                done += self._pipeline.store.reseal_provider_key(new_row, row.sealed)
+                done += self._engine.store.reseal_provider_key(new_row, row.sealed)
         own.rotated(ring)
         return done
 
     def _key_of(self, row: SealedRow | None) -> Secret:
         if row is None:
             raise BadInput("there is no key yet", hint="give one")
-        return self._pipeline.own.keyring().open(row.master, row.sealed, row.bound)
+        return self._engine.own.keyring().open(row.master, row.sealed, row.bound)
 
 
 def _owner(user: str | None) -> str:
@@ -502,8 +502,8 @@ def _provider_key(row: SealedRow, ring: Keyring, *, in_use: bool) -> ProviderKey
 class Erasures:
     """The log of what was erased, so that it does not come back with a backup; from `Admin.erasures`."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._pipeline = pipeline
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     def export(self) -> dict[str, Any]:
         """
@@ -512,10 +512,10 @@ class Erasures:
         Users who paused memory or opted out are named in it, as they are in the store, so that their choice goes on to
         hold.  With the key that it contains, a guess at a name can be tested: keep it as you keep a backup.
         """
-        key, rows = self._pipeline.store.ledger()
+        key, rows = self._engine.store.ledger()
         choices = [
             {"org": user.org, "user": user.user, "bot": user.bot, **asdict(row)}
-            for user, row in self._pipeline.store.consents()
+            for user, row in self._engine.store.consents()
         ]
         return {"format": FORMAT, "key": key, "erased": [asdict(row) for row in rows], "choices": choices}
 
@@ -538,7 +538,7 @@ class Erasures:
             Conflict: it is the ledger of another memory.
         """
         key, rows, choices = _parse_ledger(data)
-        replay, store = self._pipeline.replay, self._pipeline.store
+        replay, store = self._engine.replay, self._engine.store
         known_key, known_rows = store.ledger()
         if known_key and key and known_key != key:
             raise Conflict("this is the ledger of another memory", hint="use the ledger of a later copy of this memory")
@@ -602,12 +602,12 @@ class Events:
     those of all others.  `User.events` reads those of one user.
     """
 
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._pipeline = pipeline
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     def changes(self) -> int:
         """Return a number that differs after any write of any process since the last call; cheap."""
-        return self._pipeline.store.changes()
+        return self._engine.store.changes()
 
     def news(self, heads: Mapping[UserKey, int], *, limit: int = 500) -> dict[UserKey, News]:
         """
@@ -620,7 +620,7 @@ class Events:
         Returns:
             The news of the users who have any.
         """
-        return self._pipeline.store.news(heads, limit=checked_count("limit", limit))
+        return self._engine.store.news(heads, limit=checked_count("limit", limit))
 
     def of_org(self, org: str = "default", *, before: int | None = None, limit: int = 100) -> list[Event]:
         """
@@ -634,7 +634,7 @@ class Events:
             limit: how many at most.
         """
         return list(
-            self._pipeline.store.events_of_org(checked_name("org", org), before, limit=checked_count("limit", limit))
+            self._engine.store.events_of_org(checked_name("org", org), before, limit=checked_count("limit", limit))
         )
 
 
@@ -646,8 +646,8 @@ class Operations:
     numbers, ids and states, never message text, and is erased with its user.
     """
 
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._store = pipeline.store
+    def __init__(self, engine: Engine) -> None:
+        self._store = engine.store
 
     def add(self, operation: Operation) -> Operation:
         """Store an operation, or return the uninterrupted one that has the same ``once``."""

@@ -11,9 +11,9 @@ from .clock import from_ms
 from .context.budget import Count
 from .context.layered import Strategy
 from .context.result import Context
+from .engine import Engine
 from .errors import BadInput
 from .incoming import MessageLike
-from .pipeline import Pipeline
 from .privacy.erasure import change_message
 from .privacy.forget import clear_conversation
 from .reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, Receipt
@@ -27,9 +27,9 @@ class Conversation:
     """One conversation; made by `Memory.conversation`."""
 
     def __init__(
-        self, pipeline: Pipeline, scope: Scope, strategy: Strategy | None = None, *, incognito: bool = False
+        self, engine: Engine, scope: Scope, strategy: Strategy | None = None, *, incognito: bool = False
     ) -> None:
-        self._pipeline = pipeline
+        self._engine = engine
         self._scope = scope
         self._strategy = strategy
         self._incognito = incognito
@@ -63,7 +63,7 @@ class Conversation:
             StoreError: the disk is full, the file is locked…; nothing was stored.
         """
         key = None if idempotency_key is None else checked_name("idempotency_key", idempotency_key)
-        return self._pipeline.append(self._scope, message_or_messages, key, incognito=self._incognito)
+        return self._engine.append(self._scope, message_or_messages, key, incognito=self._incognito)
 
     def record(
         self,
@@ -94,7 +94,7 @@ class Conversation:
             last: none that stands further from the end of the conversation.
         """
         start = 1 if start_seq is None else max(1, start_seq)
-        return self._pipeline.load(self._scope, start, limit, None if last is None else checked_count("last", last))
+        return self._engine.load(self._scope, start, limit, None if last is None else checked_count("last", last))
 
     def context(
         self,
@@ -121,8 +121,8 @@ class Conversation:
         Raises:
             BadInput: the budget is below 1, or the query is not text.
         """
-        budget = self._pipeline.config.budget_tokens if budget_tokens is None else budget_tokens
-        return self._pipeline.answering.context(
+        budget = self._engine.config.budget_tokens if budget_tokens is None else budget_tokens
+        return self._engine.context(
             self._scope,
             checked_query(query) if query else None,
             checked_count("budget_tokens", budget),
@@ -148,7 +148,7 @@ class Conversation:
             BadInput: the query is empty or not text, or a number is below 1.
         """
         query, last, limit = checked_query(query), checked_count("last", last), checked_count("limit", limit)
-        return [] if self._incognito else self._pipeline.answering.recall(self._scope, query, last, limit)
+        return [] if self._incognito else self._engine.recall(self._scope, query, last, limit)
 
     def summaries(self, level: int | None = None, *, live: bool = True) -> list[Summary]:
         """
@@ -158,11 +158,11 @@ class Conversation:
             level: only this one: 1 for chunks, 2 and up for what stands in for several.
             live: ``False`` adds older versions of ranges that were summarised again.
         """
-        return self._pipeline.store.read(self._scope, lambda view: view.summaries(level=level, live=live))
+        return self._engine.store.read(self._scope, lambda view: view.summaries(level=level, live=live))
 
     def episodes(self) -> list[Fact]:
         """Facts of kind episode that rest on this conversation, by range."""
-        rows = self._pipeline.store.read(self._scope, lambda view: view.facts(kind="episode"))
+        rows = self._engine.store.read(self._scope, lambda view: view.facts(kind="episode"))
         here = [row.fact for row in rows if any(e.conversation == self.id for e in row.fact.evidence)]
         return sorted(here, key=lambda fact: (fact.evidence[0].seq, fact.id))
 
@@ -175,7 +175,7 @@ class Conversation:
             end_seq: only what rests on this message or an earlier one.
         """
         first, last = start_seq or 1, end_seq or sys.maxsize
-        rows = self._pipeline.store.read(self._scope, lambda view: view.facts_ever())
+        rows = self._engine.store.read(self._scope, lambda view: view.facts_ever())
         found = []
         for fact in (row.fact for row in rows):
             said = [e.seq for e in fact.evidence if e.conversation == self.id and e.home == self._scope.subject]
@@ -185,7 +185,7 @@ class Conversation:
 
     def state(self) -> ConversationState | None:
         """How far it has come; ``None`` before its first message."""
-        row = self._pipeline.store.read(self._scope, lambda view: view.conversation())
+        row = self._engine.store.read(self._scope, lambda view: view.conversation())
         return None if row is None else state_of(row)
 
     def record_usage(
@@ -210,12 +210,12 @@ class Conversation:
                 raise BadInput(f"tokens must be a whole number, not {tokens!r}")
         if cost is not None and not 0 <= cost < float("inf"):
             raise BadInput(f"the cost must be in dollars, not {cost!r}")
-        self._pipeline.record_usage(self._scope, checked_name("model", model), used, cost)
+        self._engine.record_usage(self._scope, checked_name("model", model), used, cost)
 
     def end(self) -> None:
         """Close the open chunk: the conversation is over for now, and its rest can be summarised."""
         if not self._incognito:
-            self._pipeline.end(self._scope)
+            self._engine.end(self._scope)
 
     def edit(self, seq: int, content: str) -> ErasureReceipt:
         """
@@ -235,7 +235,7 @@ class Conversation:
             NotFound: there is no such message.
             Conflict: the user paused memory or opted out, so nothing new may be written.
         """
-        return self._pipeline.edit(self._scope, checked_count("seq", seq), content)
+        return self._engine.edit(self._scope, checked_count("seq", seq), content)
 
     def forget(self, seq: int) -> ErasureReceipt:
         """
@@ -248,11 +248,11 @@ class Conversation:
             NotFound: there is no such message.
         """
         find = change_message(checked_count("seq", seq), lambda message: None)
-        return self._pipeline.eraser.change(self._scope, find)
+        return self._engine.eraser.change(self._scope, find)
 
     def clear(self) -> ErasureReceipt:
         """Erase the conversation and all that rested only on it; the next message is number 1 again."""
-        return clear_conversation(self._pipeline.eraser, self._scope)
+        return clear_conversation(self._engine.eraser, self._scope)
 
     def rebuild(
         self,
@@ -286,11 +286,11 @@ class Conversation:
         last = None if end_seq is None else checked_count("end_seq", end_seq)
         if last is not None and last < first:
             raise BadInput(f"end_seq {last} lies before start_seq {first}")
-        return self._pipeline.rebuild(self._scope, layer, first, last, dry_run=dry_run, progress=progress)
+        return self._engine.rebuild(self._scope, layer, first, last, dry_run=dry_run, progress=progress)
 
     def rebuilds(self) -> list[Rebuilt]:
         """What was made again here, oldest first; each can be put back with `restore`."""
-        return self._pipeline.rebuilder.rebuilds(self._scope)
+        return self._engine.rebuilder.rebuilds(self._scope)
 
     def restore(self, rebuild_id: str) -> RebuildReport:
         """
@@ -301,7 +301,7 @@ class Conversation:
             Conflict: a summary was told again since then, or one of its messages was changed or erased; or
                 the user paused memory or opted out.
         """
-        return self._pipeline.rebuilder.restore(self._scope, rebuild_id)
+        return self._engine.rebuilder.restore(self._scope, rebuild_id)
 
 
 def state_of(row: ConversationRow) -> ConversationState:

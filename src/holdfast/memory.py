@@ -1,7 +1,7 @@
 """
 The front door: `Memory`, with a `Conversation` and a `User` behind it.
 
-It mints scopes, checks what callers give, and hands over to the pipeline; it holds no logic of its
+It mints scopes, checks what callers give, and hands over to the engine; it holds no logic of its
 own.  ``aio.py`` is generated from this file.
 """
 
@@ -23,13 +23,13 @@ from .context.layered import Strategy
 from .conversation import Conversation
 from .embed import BUILT_IN, BuiltIn, resolve
 from .embed.protocol import Embedder
+from .engine import Engine
 from .errors import BadInput, ConfigError, NotFound
 from .jobs.backfill import Wanted
 from .jobs.queue import WAITING, told
 from .jobs.usage import across
 from .llm import Function, model_of
 from .llm.protocol import Closable, LanguageModel
-from .pipeline import Pipeline
 from .reports import BackfillReport, DigestReport, Report, Usage
 from .scope import SELF, checked_name, scope_of
 from .store import open_store
@@ -86,7 +86,7 @@ class Memory:
         self._clock = clock or utc_now
         self._model = model_of(llm, settings)
         self._owns_model = isinstance(llm, str)
-        self._pipeline = Pipeline(
+        self._engine = Engine(
             open_store(location, settings, self._clock),
             settings,
             self._clock,
@@ -138,7 +138,7 @@ class Memory:
         """
         scope = scope_of(org, bot, user, subject if subject is not None else SELF)
         name = secrets.token_hex(8) if id is None else checked_name("conversation id", id)
-        return Conversation(self._pipeline, scope.within(name), strategy, incognito=incognito)
+        return Conversation(self._engine, scope.within(name), strategy, incognito=incognito)
 
     def user(self, user: str, *, org: str = "default", bot: str = "default", subject: str | None = None) -> User:
         """
@@ -147,7 +147,7 @@ class Memory:
         Raises:
             BadInput: a name is empty, too long, or holds control characters.
         """
-        return User(self._pipeline, scope_of(org, bot, user, subject))
+        return User(self._engine, scope_of(org, bot, user, subject))
 
     def import_(self, data: Mapping[str, Any]) -> User:
         """
@@ -171,7 +171,7 @@ class Memory:
         Args:
             timeout_s: stop taking up new jobs after this many seconds; what is left stays pending.
         """
-        return self._pipeline.digest(timeout_s)
+        return self._engine.digest(timeout_s)
 
     def backfill(
         self,
@@ -211,7 +211,7 @@ class Memory:
             dry_run,
             progress,
         )
-        return self._pipeline.backfiller.backfill(wanted)
+        return self._engine.backfiller.backfill(wanted)
 
     def jobs(self, state: str | None = None) -> list[Job]:
         """
@@ -223,8 +223,8 @@ class Memory:
         """
         if state not in (None, "ready", WAITING, "running", "dead", "cancelled"):
             raise BadInput(f"there is no job state {state!r}", hint="use ready, waiting, running, dead or cancelled")
-        now_ms = self._pipeline.now_ms()
-        found = self._pipeline.store.jobs(state=state)
+        now_ms = self._engine.now_ms()
+        found = self._engine.store.jobs(state=state)
         return [job for job in (told(job, now_ms) for job in found) if state in (None, job.state)]
 
     def retry(self, job_id: str) -> None:
@@ -234,7 +234,7 @@ class Memory:
         Raises:
             NotFound: no dead or cancelled job has this id.
         """
-        if not self._pipeline.store.retry(job_id, self._pipeline.now_ms()):
+        if not self._engine.store.retry(job_id, self._engine.now_ms()):
             raise NotFound(f"no dead or cancelled job has the id {job_id!r}", hint="jobs() lists them")
 
     def run_now(self, job_id: str) -> None:
@@ -246,7 +246,7 @@ class Memory:
         Raises:
             NotFound: no job with this id is waiting.
         """
-        if not self._pipeline.run_now(job_id):
+        if not self._engine.run_now(job_id):
             raise NotFound(f"no waiting job has the id {job_id!r}", hint="retry(id) revives a dead or cancelled one")
 
     def cancel(self, job_id: str) -> None:
@@ -256,7 +256,7 @@ class Memory:
         Raises:
             NotFound: no such job waits or runs.
         """
-        if not self._pipeline.store.cancel(job_id):
+        if not self._engine.store.cancel(job_id):
             raise NotFound(f"no waiting or running job has the id {job_id!r}", hint="jobs() lists them")
 
     def usage(
@@ -283,11 +283,11 @@ class Memory:
         Raises:
             BadInput: *by* names something else, or a time has no zone.
         """
-        return across(self._pipeline.store, by, since, until, org=org, user=user, bot=bot)
+        return across(self._engine.store, by, since, until, org=org, user=user, bot=bot)
 
     def doctor(self) -> Report:
         """Check the database and every invariant of the store; reads all of it, changes nothing."""
-        return self._pipeline.store.examine()
+        return self._engine.store.examine()
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """
@@ -296,15 +296,15 @@ class Memory:
         Raises:
             StoreError: the file cannot be written, or exists already.
         """
-        self._pipeline.store.backup(os.fspath(path))
+        self._engine.store.backup(os.fspath(path))
 
     @property
     def admin(self) -> Admin:
         """What only operators and the server need: keys, the ledger of erasures, events, operations, metrics."""
-        return Admin(self._pipeline, self._place)
+        return Admin(self._engine, self._place)
 
     def close(self) -> None:
         """Finish what was accepted and let go of the file; pending jobs stay in it."""
-        self._pipeline.close()
+        self._engine.close()
         if self._owns_model and isinstance(self._model, Closable):
             self._model.close()

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from .checks import checked_count
 from .clock import from_ms
+from .engine import Engine
 from .errors import BadInput, Conflict, NotFound
 from .figures import PromptPreview
 from .jobs.wording import CUSTOM, in_words
-from .pipeline import Pipeline
 from .privacy.consent import state_of
 from .scope import Scope
 from .store import PromptRow, UserRow, WriteView
@@ -28,8 +28,8 @@ class Prompts:
     from being taken for instructions stay as they are.  They count from the next call of a model on.
     """
 
-    def __init__(self, pipeline: Pipeline, scope: Scope) -> None:
-        self._pipeline = pipeline
+    def __init__(self, engine: Engine, scope: Scope) -> None:
+        self._engine = engine
         self._scope = scope
 
     def __repr__(self) -> str:
@@ -43,7 +43,7 @@ class Prompts:
             BadInput: there is no such prompt.
         """
         known = _checked(name)
-        rows = self._pipeline.store.read(self._scope, lambda view: view.prompts())
+        rows = self._engine.store.read(self._scope, lambda view: view.prompts())
         return in_words(known, rows).task
 
     def set(self, name: str, text: str) -> PromptVersion:
@@ -98,7 +98,7 @@ class Prompts:
         """
         words = "" if text is None else _words(_fitting(name, text))
         count = checked_count("limit", limit)
-        return self._pipeline.preview(self._scope, _checked(name), words, count, dry_run=dry_run)
+        return self._engine.preview(self._scope, _checked(name), words, count, dry_run=dry_run)
 
     def reset(self, name: str) -> PromptVersion:
         """
@@ -118,11 +118,11 @@ class Prompts:
             BadInput: there is no such prompt.
         """
         known = _checked(name)
-        rows = self._pipeline.store.read(self._scope, lambda view: view.prompts())
+        rows = self._engine.store.read(self._scope, lambda view: view.prompts())
         return [_version(row) for row in rows if row.name == known]
 
     def _next(self, name: str, text: str, *, draft: bool = False) -> PromptVersion:
-        now_ms = self._pipeline.now_ms()
+        now_ms = self._engine.now_ms()
 
         def work(view: WriteView) -> PromptRow:
             if state_of(view, None) == "opted-out":
@@ -136,7 +136,7 @@ class Prompts:
             view.remove_prompts(name, min(row.version - KEPT_VERSIONS, used - 1))  # what is used is kept
             return row
 
-        return _version(self._pipeline.store.write(self._scope, work))
+        return _version(self._engine.store.write(self._scope, work))
 
 
 def _checked(name: object) -> str:

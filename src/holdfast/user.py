@@ -10,11 +10,11 @@ from .checks import checked_count, checked_query, checked_share, checked_text
 from .clock import to_ms
 from .context.budget import Count
 from .conversation import state_of
+from .engine import Engine
 from .errors import BadInput, NotFound
 from .figures import Explained, Metrics
 from .jobs.metrics import compute_metrics, days_between
 from .jobs.usage import of_user
-from .pipeline import Pipeline
 from .privacy.corrections import FactInput
 from .privacy.forget import erase_user, facts_of, forget_facts
 from .prompts import Prompts
@@ -32,8 +32,8 @@ _EVENTS_PAGE = 500  # events that are read at once
 class User:
     """What is held about one user; made by `Memory.user`."""
 
-    def __init__(self, pipeline: Pipeline, scope: Scope) -> None:
-        self._pipeline = pipeline
+    def __init__(self, engine: Engine, scope: Scope) -> None:
+        self._engine = engine
         self._scope = scope
 
     def __repr__(self) -> str:
@@ -64,14 +64,14 @@ class User:
         if archived:
             if as_of is not None or known_at is not None:
                 raise BadInput("archived facts are those of now", hint="leave out as_of and known_at")
-            ever = self._pipeline.store.read(self._scope, lambda view: view.facts_ever(category=category))
+            ever = self._engine.store.read(self._scope, lambda view: view.facts_ever(category=category))
             away = [row.fact for row in ever if row.fact.ended_because == ARCHIVED and kind in (None, row.fact.kind)]
             return sorted(away, key=lambda fact: (-fact.strength, fact.id))
-        now_ms = self._pipeline.now_ms()
+        now_ms = self._engine.now_ms()
         if as_of is None and known_at is None:
-            rows = self._pipeline.store.read(self._scope, lambda view: view.facts(category=category, kind=kind))
+            rows = self._engine.store.read(self._scope, lambda view: view.facts(category=category, kind=kind))
             return [row.fact for row in rows if believed(row, now_ms)]
-        ever = self._pipeline.store.read(self._scope, lambda view: view.facts_ever(category=category))
+        ever = self._engine.store.read(self._scope, lambda view: view.facts_ever(category=category))
         as_of_ms = now_ms if as_of is None else to_ms(as_of)
         held = facts_at(ever, as_of_ms, now_ms if known_at is None else to_ms(known_at))
         return [fact for fact in held if kind in (None, fact.kind)]
@@ -83,14 +83,14 @@ class User:
         Raises:
             NotFound: there is no such fact.
         """
-        row = self._pipeline.store.read(self._scope, lambda view: view.fact(fact_id))
+        row = self._engine.store.read(self._scope, lambda view: view.fact(fact_id))
         if row is None:
             raise NotFound(f"there is no fact {fact_id!r} here", hint="facts() and history() list them")
         return row.fact
 
     def history(self, category: str | None = None, key: str | None = None) -> list[Fact]:
         """Every value that a category (or one of its keys; or anything) had, oldest first, with when each held."""
-        rows = self._pipeline.store.read(self._scope, lambda view: view.facts_ever(category=category, key=key))
+        rows = self._engine.store.read(self._scope, lambda view: view.facts_ever(category=category, key=key))
         return [row.fact for row in rows]
 
     def search(
@@ -119,7 +119,7 @@ class User:
         """
         if unknown := [kind for kind in kinds if kind not in HIT_KINDS]:
             raise BadInput(f"there is no kind {unknown[0]!r}", hint=f"use {', '.join(HIT_KINDS)}")
-        return self._pipeline.answering.search(
+        return self._engine.search(
             self._scope,
             checked_query(query),
             limit=checked_count("limit", limit),
@@ -143,10 +143,10 @@ class User:
         Raises:
             BadInput: the query is empty or not text, or the time has no zone.
         """
-        now_ms = self._pipeline.now_ms()
+        now_ms = self._engine.now_ms()
         at_ms = now_ms if at is None else min(to_ms(at), now_ms)
         found = checked_count("limit", limit)
-        return self._pipeline.answering.explain(self._scope, checked_query(query), at_ms, found, today=at is None)
+        return self._engine.explain(self._scope, checked_query(query), at_ms, found, today=at is None)
 
     def profile(self, *, budget_tokens: int = 500, count: Count | None = None) -> Section:
         """
@@ -167,20 +167,20 @@ class User:
             BadInput: *budget_tokens* is not a positive whole number.
         """
         budget = checked_count("budget_tokens", budget_tokens)
-        return self._pipeline.answering.profile(self._scope, budget, count or count_tokens)
+        return self._engine.profile(self._scope, budget, count or count_tokens)
 
     def rejected(self, *, limit: int = 100) -> list[Rejected]:
         """What was read but not believed, newest first, each with its reason."""
-        return self._pipeline.store.read(self._scope, lambda view: view.rejected(limit=limit))
+        return self._engine.store.read(self._scope, lambda view: view.rejected(limit=limit))
 
     def conversations(self) -> list[str]:
         """The ids of the user's conversations, by name."""
-        rows = self._pipeline.store.read(self._scope, lambda view: view.conversations())
+        rows = self._engine.store.read(self._scope, lambda view: view.conversations())
         return [row.conversation for row in rows]
 
     def overview(self) -> list[ConversationState]:
         """How far each of the user's conversations has come, of all subjects that this door opens, the newest first."""
-        rows = self._pipeline.store.read(self._scope, lambda view: view.conversations())
+        rows = self._engine.store.read(self._scope, lambda view: view.conversations())
         return sorted(map(state_of, rows), key=lambda state: (state.last_at, state.conversation), reverse=True)
 
     def remember(
@@ -219,7 +219,7 @@ class User:
         words = {name: "" if item is None else checked_text(name, item) for name, item in given.items()}
         once = None if idempotency_key is None else checked_name("idempotency_key", idempotency_key)
         told = FactInput(**words, confidence=checked_share("confidence", confidence), idempotency_key=once)
-        return self._pipeline.corrections.remember(self._scope, told)
+        return self._engine.corrections.remember(self._scope, told)
 
     def correct(self, fact_id: str, *, value: str) -> FactChange:
         """
@@ -229,7 +229,7 @@ class User:
             BadInput: the value is empty or not text.
             NotFound: there is no such fact.
         """
-        return self._pipeline.corrections.correct(self._scope, fact_id, checked_text("value", value))
+        return self._engine.corrections.correct(self._scope, fact_id, checked_text("value", value))
 
     def never_true(self, fact_id: str) -> FactChange:
         """
@@ -238,7 +238,7 @@ class User:
         Raises:
             NotFound: there is no such fact.
         """
-        return self._pipeline.corrections.never_true(self._scope, fact_id)
+        return self._engine.corrections.never_true(self._scope, fact_id)
 
     def restore(self, fact_id: str) -> FactChange:
         """
@@ -247,7 +247,7 @@ class User:
         Raises:
             NotFound: there is no such fact.
         """
-        return self._pipeline.corrections.restore(self._scope, fact_id)
+        return self._engine.corrections.restore(self._scope, fact_id)
 
     def forget(self, fact_id: str) -> ErasureReceipt:
         """
@@ -263,40 +263,40 @@ class User:
                 raise NotFound(f"there is no fact {fact_id!r} here", hint="facts() and history() list them")
             return [row]
 
-        return self._pipeline.eraser.change(self._scope, forget_facts(choose))
+        return self._engine.eraser.change(self._scope, forget_facts(choose))
 
     def clear(self) -> ErasureReceipt:
         """Erase every fact, live and past, with the words they rest on, and all that was refused."""
         find = forget_facts(facts_of(self._scope), refusals=True)
-        return self._pipeline.eraser.change(self._scope, find)
+        return self._engine.eraser.change(self._scope, find)
 
     def erase(self) -> ErasureReceipt:
         """Erase everything that is held; only a pause or an opt-out stays, so that it goes on to hold."""
-        return erase_user(self._pipeline.eraser, self._scope)
+        return erase_user(self._engine.eraser, self._scope)
 
     def pause(self) -> None:
         """Keep what is held, use none of it, write nothing, until `resume`."""
-        self._pipeline.consent.choose(self._scope, "paused")
+        self._engine.consent.choose(self._scope, "paused")
 
     def resume(self) -> None:
         """End a pause; what was stored before it and not yet digested is digested now."""
         if self.status().state == "paused":
-            self._pipeline.consent.choose(self._scope, "active")
+            self._engine.consent.choose(self._scope, "active")
 
     def opt_out(self, erase: bool = True) -> ErasureReceipt:
         """
         Remember nothing from now on, and erase what is held unless *erase* is false.
         """
-        self._pipeline.consent.choose(self._scope, "opted-out")
+        self._engine.consent.choose(self._scope, "opted-out")
         return self.erase() if erase else ErasureReceipt({}, "E0", why="nothing was erased; nothing of it is used")
 
     def opt_in(self) -> None:
         """Remember again, after an opt-out or a pause."""
-        self._pipeline.consent.choose(self._scope, "active")
+        self._engine.consent.choose(self._scope, "active")
 
     def status(self) -> Consent:
         """What the user chose, and since when."""
-        return self._pipeline.consent.status(self._scope)
+        return self._engine.consent.status(self._scope)
 
     def never_remember(self, topic: str) -> None:
         """
@@ -304,11 +304,11 @@ class User:
 
         What is believed already stays until it is forgotten; messages are kept as they are.
         """
-        self._pipeline.consent.never(self._scope, checked_text("topic", topic), never=True)
+        self._engine.consent.never(self._scope, checked_text("topic", topic), never=True)
 
     def allow(self, topic: str) -> None:
         """Take back `never_remember`."""
-        self._pipeline.consent.never(self._scope, checked_text("topic", topic), never=False)
+        self._engine.consent.never(self._scope, checked_text("topic", topic), never=False)
 
     def prune(self, *, faded: bool = False) -> PruneReport:
         """
@@ -321,12 +321,12 @@ class User:
             faded: put away as well, however few there are, sentences and events that nobody said or used for
                 more than four half-lives.
         """
-        return self._pipeline.upkeep.prune(self._scope, with_faded=faded)
+        return self._engine.upkeep.prune(self._scope, with_faded=faded)
 
     @property
     def prompts(self) -> Prompts:
         """The user's own words for what models shall do: get, set, reset, versions."""
-        return Prompts(self._pipeline, self._scope)
+        return Prompts(self._engine, self._scope)
 
     def usage(
         self, *, by: Sequence[str] = ("layer", "model"), since: date | None = None, until: date | None = None
@@ -336,7 +336,7 @@ class User:
 
         Summed up is what *by* (any of ``day``, ``layer``, ``model``) does not name; the days are UTC, both included.
         """
-        return of_user(self._pipeline.store, self._scope, by, since, until)
+        return of_user(self._engine.store, self._scope, by, since, until)
 
     def metrics(self, *, since: date | None = None, until: date | None = None) -> Metrics:
         """
@@ -349,11 +349,11 @@ class User:
         Raises:
             BadInput: the days cannot be used.
         """
-        days = days_between(since, until, self._pipeline.now_ms())
+        days = days_between(since, until, self._engine.now_ms())
         whole = self._scope.about(None)
-        jobs = self._pipeline.store.read(whole, lambda view: view.jobs())
+        jobs = self._engine.store.read(whole, lambda view: view.jobs())
         return compute_metrics(
-            self._pipeline.store, [whole], days, self.usage(by=("model",), since=since, until=until), jobs
+            self._engine.store, [whole], days, self.usage(by=("model",), since=since, until=until), jobs
         )
 
     def events(self, *, after: int = 0, limit: int = 100, conversation: str | None = None) -> list[Event]:
@@ -361,15 +361,15 @@ class User:
         What happened after number *after* (see `last_event`), oldest first: who changed what and when, without a word
         of what was said.  With *conversation* only what happened in it, and what concerns the user as a whole.
         """
-        return _events_after(self._pipeline, self._scope, after, checked_count("limit", limit), conversation)
+        return _events_after(self._engine, self._scope, after, checked_count("limit", limit), conversation)
 
     def last_event(self) -> int:
         """The number of the newest event; 0 when there is none."""
-        return self._pipeline.store.read(self._scope, lambda view: view.news(0, limit=0)).newest
+        return self._engine.store.read(self._scope, lambda view: view.news(0, limit=0)).newest
 
     def audit(self, *, before: int | None = None, limit: int = 100) -> list[Event]:
         """The same, newest first: at most *limit*, below number *before*."""
-        return _events_before(self._pipeline, self._scope, before, checked_count("limit", limit))
+        return _events_before(self._engine, self._scope, before, checked_count("limit", limit))
 
     def consolidate(self, *, dry_run: bool = False) -> ConsolidationReport:
         """
@@ -382,11 +382,11 @@ class User:
         Args:
             dry_run: change nothing, and tell what would be merged without a model.
         """
-        return self._pipeline.consolidate(self._scope, dry_run=dry_run)
+        return self._engine.consolidate(self._scope, dry_run=dry_run)
 
     def export(self) -> dict[str, Any]:
         """Everything that is held about the user, of all subjects, as data that JSON can hold and `import_` takes."""
-        return self._pipeline.exporter.export(self._scope)
+        return self._engine.exporter.export(self._scope)
 
     def import_(self, data: Mapping[str, Any]) -> None:
         """
@@ -396,16 +396,16 @@ class User:
             BadInput: not an export, or one that was damaged; nothing was stored.
             Conflict: something is held already, or the user opted out.
         """
-        self._pipeline.exporter.import_(self._scope, data)
+        self._engine.exporter.import_(self._scope, data)
 
 
-def _events_after(pipeline: Pipeline, scope: Scope, after: int, limit: int, conversation: str | None) -> list[Event]:
+def _events_after(engine: Engine, scope: Scope, after: int, limit: int, conversation: str | None) -> list[Event]:
     """Return the events of a scope after a number, oldest first."""
     found: list[Event] = []
     while len(found) < limit:
-        news = _read_news(pipeline, scope, after)
+        news = _read_news(engine, scope, after)
         if news.lost:  # begin with the oldest that is kept
-            news = _read_news(pipeline, scope, 0)
+            news = _read_news(engine, scope, 0)
         found += [event for event in news.events if event.concerns(scope.subject, conversation)]
         if not news.events or news.events[-1].id == news.newest:
             break
@@ -413,11 +413,11 @@ def _events_after(pipeline: Pipeline, scope: Scope, after: int, limit: int, conv
     return found[:limit]
 
 
-def _events_before(pipeline: Pipeline, scope: Scope, before: int | None, limit: int) -> list[Event]:
+def _events_before(engine: Engine, scope: Scope, before: int | None, limit: int) -> list[Event]:
     """Return the events of a scope before a number, newest first."""
     found: list[Event] = []
     while len(found) < limit:
-        part = _read_before(pipeline, scope, before)
+        part = _read_before(engine, scope, before)
         found += [event for event in part if event.concerns(scope.subject)]
         if len(part) < _EVENTS_PAGE:
             break
@@ -425,9 +425,9 @@ def _events_before(pipeline: Pipeline, scope: Scope, before: int | None, limit: 
     return found[:limit]
 
 
-def _read_news(pipeline: Pipeline, scope: Scope, after: int) -> News:
-    return pipeline.store.read(scope, lambda view: view.news(after, limit=_EVENTS_PAGE))
+def _read_news(engine: Engine, scope: Scope, after: int) -> News:
+    return engine.store.read(scope, lambda view: view.news(after, limit=_EVENTS_PAGE))
 
 
-def _read_before(pipeline: Pipeline, scope: Scope, number: int | None) -> list[Event]:
-    return pipeline.store.read(scope, lambda view: view.events_before(number, limit=_EVENTS_PAGE))
+def _read_before(engine: Engine, scope: Scope, number: int | None) -> list[Event]:
+    return engine.store.read(scope, lambda view: view.events_before(number, limit=_EVENTS_PAGE))

@@ -83,7 +83,7 @@ def test_many_users_never_take_more_than_the_setting_says():
             chat = memory.conversation("c", user=f"u{number}")
             chat.append([{"role": "user", "content": f"word{n} and word{n * 7} of {number}"} for n in range(60)])
         memory.digest()
-        cache = memory._pipeline.answering.cache
+        cache = memory._engine.cache
         tracemalloc.start()
         try:
             for number in range(40):
@@ -104,7 +104,7 @@ def test_without_the_cache_answers_are_the_same():
             memory.conversation("c", user="ana").append(said)
             memory.digest()
             found.append([memory.user("ana").search("green door?", explain=True) for _ in range(2)])
-            assert (memory._pipeline.answering.cache is None) == (size == 0)
+            assert (memory._engine.cache is None) == (size == 0)
     strip = [[[(hit.text, hit.score, hit.parts) for hit in hits] for hits in run] for run in found]
     assert strip[0] == strip[1]
     assert strip[0][0] == strip[0][1]

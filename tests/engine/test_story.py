@@ -219,9 +219,9 @@ def test_a_fact_whose_words_set_an_end_is_gone_after_it(memory, chat, clock):
 
 def test_cheap_work_is_done_before_what_takes_long(memory, chat, clock, monkeypatch):
     order = []
-    for kind, handler in dict(memory._pipeline.queue.handlers).items():
+    for kind, handler in dict(memory._engine.queue.handlers).items():
         monkeypatch.setitem(
-            memory._pipeline.queue.handlers, kind, lambda job, k=kind, h=handler: (order.append(k), h(job))[1]
+            memory._engine.queue.handlers, kind, lambda job, k=kind, h=handler: (order.append(k), h(job))[1]
         )
     small_talk(chat, clock, 15)
     memory.digest()
@@ -280,7 +280,7 @@ def test_background_threads_do_the_work_by_themselves(tmp_path):
             chat.record(f"Line {number}.", "Yes.")
         memory.digest()
         assert [s.start_seq for s in chat.summaries(level=1)][:2] == [1, 11]
-        assert all(job.run_at_ms > memory._pipeline.now_ms() for job in memory.jobs())
+        assert all(job.run_at_ms > memory._engine.now_ms() for job in memory.jobs())
 
 
 class Flaky(HashEmbedder):

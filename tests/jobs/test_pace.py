@@ -108,11 +108,11 @@ def test_a_caller_waits_a_little_and_is_sent_away_when_it_would_be_long(memory):
         slept.append(seconds)
         now[0] += round(seconds * 1000) + 1
 
-    pace = Pace(memory._pipeline.store, Config(model_requests_per_minute=20), "k", lambda: now[0], sleep)
+    pace = Pace(memory._engine.store, Config(model_requests_per_minute=20), "k", lambda: now[0], sleep)
     for _ in range(3):
         pace.enter(0)
     assert 2.9 < sum(slept) < 3.3  # two at once, the third after its turn
-    slow = Pace(memory._pipeline.store, Config(model_requests_per_minute=2), "slow", lambda: now[0], sleep)
+    slow = Pace(memory._engine.store, Config(model_requests_per_minute=2), "slow", lambda: now[0], sleep)
     slow.enter(0)
     with pytest.raises(NotNow, match="limit of requests") as caught:
         slow.enter(0)
@@ -120,7 +120,7 @@ def test_a_caller_waits_a_little_and_is_sent_away_when_it_would_be_long(memory):
 
 
 def test_without_a_limit_nothing_is_written_until_a_provider_asks_for_a_pause(memory):
-    store = memory._pipeline.store
+    store = memory._engine.store
     one, other = (Pace(store, Config(), "k", lambda: 1_700_000_000_000) for _ in range(2))
     one.enter(0)
     assert store.pace("k").version == 0

@@ -56,7 +56,7 @@ def opened(model, clock, users=("ana",), path=":memory:", **settings):
 
 
 def ask(memory, scope=ANA, request=ASKED):
-    return memory._pipeline.asking.ask(scope, request)
+    return memory._engine.asking.ask(scope, request)
 
 
 def facts(usage):
@@ -235,7 +235,7 @@ def test_a_call_that_outlives_its_user_leaves_no_trace_of_them(clock):
 
     model = Counting()
     memory = opened(model, clock)
-    memory._pipeline.asking.model.__class__ = Erasing
+    memory._engine.asking.model.__class__ = Erasing
     ask(memory)
 
     assert memory.usage(user="ana") == []
@@ -257,17 +257,17 @@ def test_usage_is_erased_and_exported_with_the_user(model, clock):
 
 def asks_once(memory, user="ana"):
     """Want one job that asks the model once; it is done when the model answered."""
-    pipeline = memory._pipeline
+    engine = memory._engine
 
     def handler(job):
         scope = Scope(job.org, job.bot, job.user, conversation=job.conversation)
-        pipeline.asking.ask(scope, ASKED)
-        pipeline.store.write(scope, lambda view: view.finish(job, pipeline.now_ms()))
+        engine.asking.ask(scope, ASKED)
+        engine.store.write(scope, lambda view: view.finish(job, engine.now_ms()))
         return DigestReport()
 
-    pipeline.queue.handlers["test"] = handler
+    engine.queue.handlers["test"] = handler
     scope = Scope("default", "default", user, conversation="c")
-    pipeline.store.write(scope, lambda view: view.want("test", "", wanted=1, run_at_ms=0, now_ms=0))
+    engine.store.write(scope, lambda view: view.want("test", "", wanted=1, run_at_ms=0, now_ms=0))
 
 
 def the_job(memory):

@@ -99,7 +99,7 @@ def test_a_failed_append_keeps_the_measure_of_its_context_for_the_next_attempt(m
     chat = memory.conversation("c", user="ana")
     chat.context("Hello?")
     with monkeypatch.context() as patch:
-        patch.setattr(memory._pipeline.store, "write", failing_write)
+        patch.setattr(memory._engine.store, "write", failing_write)
         with pytest.raises(StoreBusy):
             chat.record("Hello?", "Hello!")
     chat.record("Hello?", "Hello!")
@@ -117,7 +117,7 @@ def test_an_erasure_during_a_failed_append_drops_the_measure_of_its_context(memo
         memory.user("ana").erase()
         failing_write(scope, work)
 
-    monkeypatch.setattr(memory._pipeline.store, "write", erased_meanwhile)
+    monkeypatch.setattr(memory._engine.store, "write", erased_meanwhile)
     with pytest.raises(StoreBusy):
         chat.record("Who collects clocks?", "Marta and her antique ones.")
     chat.record("Who collects clocks?", "Marta and her antique ones.")

@@ -86,7 +86,7 @@ def test_what_breaks_a_promise_is_found(rule: str, spoilt: SimpleNamespace) -> N
 def postgres_health_of(address: str) -> tuple[object, ...]:
     """What is found of the database itself: some faults keep the rules from being looked at."""
     with Memory(address, embedder=None) as memory:
-        return memory._pipeline.store.backend.health().findings
+        return memory._engine.store.backend.health().findings
 
 
 @pytest.mark.parametrize("rule", KNOWN)
@@ -130,7 +130,7 @@ def test_dead_rows_that_nobody_cleans_up_are_told_of(
 def test_dead_jobs_are_told_of(address: str) -> None:
     with Memory(address, embedder=None) as memory:
         memory.conversation("c", user="ana").append([{"role": "user", "content": "I live in Rome."}] * 21)
-        store = memory._pipeline.store
+        store = memory._engine.store
         job = store.claim(now_ms=2**45, worker="w", lease_ms=1)
         assert job is not None
         store.fail(job, reason="tried", run_at_ms=0, dead=True)

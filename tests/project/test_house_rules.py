@@ -46,8 +46,7 @@ LAYERS = [
     {"strategies"},
     {"jobs"},
     {"privacy"},
-    {"answering"},
-    {"engine", "pipeline"},
+    {"engine"},
     {"prompts", "conditions"},
     {"conversation"},
     {"user"},
@@ -73,7 +72,7 @@ PURE = [
     "recall/rank.py",
     "reconcile/decide.py",
 ]
-IMPURE_PARTS = {"embed", "llm", "jobs", "privacy", "answering", "pipeline", "conversation", "user", "memory"}
+IMPURE_PARTS = {"embed", "llm", "jobs", "privacy", "engine", "conversation", "user", "memory"}
 IMPURE_NAMES = {"utc_now", "new_id", "open_store", "Store", "ReadView", "WriteView"}
 IMPURE_MODULES = {"apsw", "os", "pathlib", "random", "secrets", "sqlite3", "subprocess", "threading", "time"}
 

@@ -348,5 +348,5 @@ def test_vectors_of_an_embedder_that_was_not_there_are_made(clock: FakeClock, tm
         for sentence in SEA:
             memory.user("ana").remember(sentence)
     with opened(clock, path) as memory:
-        assert isinstance(memory._pipeline.embedder, HashEmbedder)
+        assert isinstance(memory._engine.embedder, HashEmbedder)
         assert len(memory.user("ana").consolidate().merged) == 1

@@ -204,7 +204,7 @@ def test_a_read_writes_nothing(tmp_path: Path) -> None:
 
 def test_counts_are_bounded_and_survive_threads(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uses, "MAX_USERS", 3)
-    noted = memory._pipeline.uses
+    noted = memory._engine.uses
     scopes = [memory.user(f"p{n}")._scope for n in range(5)]
     threads = [threading.Thread(target=lambda: [noted.note(scopes[4], ["x"]) for _ in range(50)]) for _ in range(4)]
     for scope in scopes:

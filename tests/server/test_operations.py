@@ -71,7 +71,7 @@ def test_a_long_queue_is_counted_rarely_and_a_store_that_is_gone_is_noticed_at_o
         counted.append(time.sleep(0.05))
         return ()
 
-    monkeypatch.setattr(memory._pipeline.store, "backlog", slowly)
+    monkeypatch.setattr(memory._engine.store, "backlog", slowly)
     for _ in range(5):
         work.backlog()
     assert len(counted) == 1
@@ -103,7 +103,7 @@ def test_claims_losses_and_takeovers_are_counted_where_they_happen(tmp_path):
     with Memory(path, embedder=HashEmbedder(), config=config) as slow, Memory(path, embedder=HashEmbedder()) as other:
         meters, others = Meters(slow), Meters(other)
         slow.conversation("c", user="ana").append([{"role": "user", "content": f"turn {n}"} for n in range(30)])
-        queue = slow._pipeline.queue
+        queue = slow._engine.queue
         job = queue.claim(kinds=("extract",))
         time.sleep(1.05)
         other.digest()

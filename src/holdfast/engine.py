@@ -1,5 +1,5 @@
 """
-The only file that knows the order of the stages (`answering` holds the reading half of it).
+The engine: the only file that knows the order of the stages.
 
     a message comes in      ingest: prepare → consent → append          one transaction, then acknowledged
     work falls due          digest: read → ground, reconcile: learn     one transaction a batch
@@ -7,7 +7,7 @@ The only file that knows the order of the stages (`answering` holds the reading 
                             reconcile: merge what says the same         one transaction a memory
                             embed                                       one transaction a batch
     a question comes        recall: search → context: assemble          one snapshot
-    something must go       privacy: look → tell summaries anew → fall  one transaction, then the bytes are searched
+    something must go       privacy: find → rewrite summaries → delete  one transaction, then the bytes are searched
 
 Every piece of background work is claimed, reads a snapshot, computes with no transaction open, and
 writes once: it asks whether its claim still holds and whether anything was erased meanwhile.
@@ -24,17 +24,27 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from .answering import Answering
-from .clock import DAY_MS, Clock, to_ms
+import numpy as np
+from numpy.typing import NDArray
+
+from .clock import DAY_MS, Clock, from_ms, to_ms
 from .config import Config
+from .context.assemble import LAYERED, assemble, profile
+from .context.budget import Count
+from .context.classic import opening
+from .context.layered import Strategy
+from .context.material import Material, Prefix
+from .context.result import Context
 from .digest import rules
+from .digest.summarize import roll
 from .embed.protocol import Embedder
 from .errors import Conflict, StoreError
-from .figures import PromptPreview
+from .figures import Explained, PromptPreview
 from .incoming import MessageLike, checked_messages
 from .ingest.append import Appended, Orders, append
-from .ingest.consent import INCOGNITO
+from .ingest.consent import INCOGNITO, effective
 from .ingest.prepare import body_digest, prepare
+from .ingest.redact import told
 from .jobs.asking import Asking
 from .jobs.backfill import Backfiller
 from .jobs.facts import ReadFacts
@@ -53,24 +63,32 @@ from .jobs.worker import Workers, drain
 from .llm import from_address
 from .llm.addresses import Address
 from .llm.protocol import LanguageModel
+from .observing import Observed, timed
 from .privacy.consent import ConsentChoices, state_of
 from .privacy.corrections import Corrections
 from .privacy.erasure import Eraser, change_message, with_content
 from .privacy.export import Exporter
 from .privacy.forget import ErasureReplay
+from .recall.index import IndexCache
+from .recall.search import believed, default_min_score, facts_at, ranked, recent, search, unexpired, with_replacements
 from .reconcile.registry import registry
 from .reports import ConsolidationReport, DigestReport, ErasureReceipt, RebuildReport, Receipt
 from .scope import Scope
-from .store import ReadView, Store, UsageRow, WriteView
-from .types import ConsentState, FactChange, Message
+from .store import ReadView, Store, UsageRow, UserRow, WriteView
+from .text.tokens import count_tokens
+from .types import ConsentState, Fact, FactChange, Hit, HitKind, Message, Section
 
 # A longer batch is an import: its facts are read in the background like the rest of its work.
 INLINE_MESSAGES = 20
-# So long the background leaves facts to the call that is about to read them itself.
+# For this long the background leaves facts to the call that is about to read them itself.
 INLINE_GRACE_MS = 2_000
+# Hits asked for beyond a search's limit, in place of facts that turn out to have expired.
+SPARE_HITS = 5
+MOST_PAST_HITS = 500  # hits of today that are filtered for those of an earlier time
+MAX_OPENING = 8  # system messages at the start of a conversation that the classic strategies keep
 
 
-class Pipeline:
+class Engine:
     """The stages over one store; safe to use from any thread."""
 
     def __init__(
@@ -91,9 +109,10 @@ class Pipeline:
         embeds = embedder is not None
         self.uses = Uses(store, self.now_ms, config.decay_half_life_days * DAY_MS)
         self.shown = Shown(self.now_ms)
-        notes = (self.uses.note, self.shown.note)
-        self.answering = Answering(store, config, clock, (embedder, previous), self.now_ms, *notes)
-        self.observed, store.on_changes = self.answering.observed, self.answering.observed.count
+        self._previous = previous  # its vectors stand in for texts that have none of *embedder* yet
+        self.cache = IndexCache(config.index_cache_mb * 1_000_000) if config.index_cache_mb else None
+        self.observed = Observed()
+        store.on_changes = self.observed.count
         self._orders = Orders(embed=embeds)
         reader = ReadFacts(store, config, registry(config.categories), self.now_ms, embeds, embedder)
         self.kits = Kits(Parts(store, config, self.now_ms, embedder, reader, self.observed), model, self.own)
@@ -125,7 +144,8 @@ class Pipeline:
 
     def _forget_caches(self) -> None:
         """Nothing that was read before an erasure may be shown, or waited with, from now on."""
-        self.answering.forget_caches()
+        if self.cache is not None:
+            self.cache.clear()
         self.shown.forget()
 
     def _order_vectors(self) -> int:
@@ -330,3 +350,269 @@ class Pipeline:
         with suppress(StoreError):  # a few uses are not worth a failing close; a closed store has none left
             self.uses.flush()
         self.store.close()
+
+    @timed("search")
+    def search(
+        self,
+        scope: Scope,
+        query: str,
+        *,
+        limit: int,
+        kinds: Sequence[HitKind],
+        min_score: float | None,
+        conversation: str | None,
+        explain: bool,
+    ) -> list[Hit]:
+        """Search one scope; see `User.search`."""
+        vector = self._vector(query)
+
+        def work(view: ReadView) -> list[Hit]:
+            if state_of(view, scope.subject) != "active":
+                return []
+            hits = search(
+                view,
+                query,
+                now=self.clock(),
+                kinds=kinds,
+                limit=limit + SPARE_HITS,
+                min_score=min_score,
+                conversation=conversation,
+                embedder=self.embedder,
+                previous=self._previous,
+                question_vector=vector,
+                cache=self.cache,
+                explain=explain,
+                newest_first=True,
+            )
+            return self._told(view, self._usable(view, hits)[:limit])
+
+        found = self.store.read(scope, work)
+        self.uses.note(scope, (hit.id for hit in found if hit.kind == "fact"))
+        return found
+
+    def profile(self, scope: Scope, budget_tokens: int, count: Count) -> Section:
+        """What is believed and may be used, as one block; see `User.profile`."""
+
+        def look(view: ReadView) -> list[Fact]:
+            if state_of(view, scope.subject) != "active":
+                return []
+            chosen, now_ms = [(row.subject, row.state) for row in view.consent()], self.now_ms()
+            rows = [row for row in view.facts(evidence=False) if believed(row, now_ms)]
+            return [row.fact for row in rows if effective(chosen, row.fact.subject) == "active"]
+
+        return profile(self.store.read(scope, look), budget_tokens, count)
+
+    def recall(self, scope: Scope, query: str, last: int, limit: int) -> list[Hit]:
+        """The nearest of the last messages; see `Conversation.recall`."""
+
+        def work(view: ReadView) -> list[Hit]:
+            if state_of(view, scope.subject) != "active":
+                return []
+            found = recent(
+                view, query, last_n=last, k=limit, now=self.clock(), embedder=self.embedder, cache=self.cache
+            )
+            return self._told(view, found)
+
+        return self.store.read(scope, work)
+
+    def _usable(self, view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
+        """*hits* without what has run out, and without what is about somebody for whom memory is paused."""
+        chosen = [(row.subject, row.state) for row in view.consent()]
+        kept = unexpired(view, hits, self.now_ms())
+        return [hit for hit in kept if effective(chosen, hit.subject) == "active"] if chosen else kept
+
+    def _told(self, view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
+        """Recalled words are shown without what must not be remembered, and with what replaced them."""
+        detectors = self.config.detectors
+        return [
+            replace(hit, text=told(hit.text, detectors), replaced_by=told(hit.replaced_by, detectors))
+            if hit.replaced_by
+            else replace(hit, text=told(hit.text, detectors))
+            for hit in with_replacements(view, hits)
+        ]
+
+    @timed("context")
+    def context(
+        self,
+        scope: Scope,
+        query: str | None,
+        budget_tokens: int,
+        system: str | None,
+        strategy: Strategy | None = None,
+        count: Count = count_tokens,
+        *,
+        incognito: bool = False,
+        quiet: bool = False,
+    ) -> Context:
+        """
+        What the model should see next in the scope's conversation.
+
+        Nothing is taken from memory, and nothing is noted, when the user paused it or opted out,
+        or the conversation is incognito; ``quiet`` notes nothing of a context that is only looked at.
+        """
+        strategy = strategy or LAYERED
+        vector = self._vector(query) if query and strategy.recalls and not incognito else None
+        variant = f"{strategy.name}/{budget_tokens}"
+
+        def look(view: ReadView) -> tuple[Material, Prefix | None, int | None]:
+            if incognito or state_of(view, scope.subject) != "active":
+                return Material(scope.conversation or "", [], 0, query=query, roll=roll), None, None
+            found = self._material(view, query, vector, budget_tokens, strategy, variant)
+            return *found, view.user().epoch
+
+        material, previous, epoch = self.store.read(scope, look)
+        context, prefix = assemble(
+            material,
+            budget_tokens=budget_tokens,
+            recent_messages=self.config.recent_messages,
+            system=system,
+            previous=previous,
+            count=count,
+            strategy=strategy,
+        )
+        if quiet:
+            return context
+        self._tell(context)
+        shown = {source.id for source in context.sources if source.kind == "fact"}
+        recalled = [hit for hit in material.hits if hit.kind == "fact"][: self.config.recall_limit]
+        self.uses.note(scope, (hit.id for hit in recalled if hit.id in shown))
+        if epoch is not None:
+            own = sum(section.tokens for section in context.sections if section.name == "system")
+            question = query or _last_question(material.messages)
+            words = _recalled(context, material.hits)
+            self.shown.note(scope, strategy.name, context.tokens - own, context.prefix_sha256, question, words)
+        if epoch is not None and (previous is None or previous.sha256 != prefix.sha256):
+            self.store.write(scope, lambda view: _note(view, epoch, variant, prefix))
+        return context
+
+    def _tell(self, context: Context) -> None:
+        """Tell who observes what a context came to, and whether its stable part could be used again."""
+        for section in context.sections:
+            if section.tokens:
+                self.observed("context.tokens", section.name, section.tokens)
+        self.observed("context.prefix", "reused" if context.prefix_changed_because is None else "changed", 1)
+
+    def _material(
+        self,
+        view: ReadView,
+        query: str | None,
+        vector: NDArray[np.float32] | None,
+        budget_tokens: int,
+        strategy: Strategy,
+        variant: str,
+    ) -> tuple[Material, Prefix | None]:
+        row = view.conversation()
+        total = row.next_seq - 1 if row else 0
+        summaries = view.summaries() if total else []
+        start = strategy.first_wanted(summaries, total, self.config.recent_messages, budget_tokens)
+        messages = view.messages(start_seq=start) if total else []
+        question = (query or _last_question(messages)) if strategy.recalls and self.config.recall_limit else ""
+        if question and not query:
+            vector = self._vector(question)
+        hits = self._recall(view, question, vector, len(messages)) if question else []
+        facts = view.facts(evidence=False) if strategy.recalls else []
+        chosen, now_ms = [(one.subject, one.state) for one in view.consent()], self.now_ms()
+        known = view.prefix(variant)
+        material = Material(
+            conversation=view.scope.conversation or "",
+            messages=messages,
+            total_messages=total,
+            summaries=summaries,
+            facts=[
+                row.fact
+                for row in facts
+                if believed(row, now_ms) and (not chosen or effective(chosen, row.fact.subject) == "active")
+            ],
+            hits=hits,
+            query=query,
+            notes={(hit.conversation, hit.seq): hit.replaced_by for hit in hits if hit.replaced_by},
+            messages_from=start,
+            recall_limit=self.config.recall_limit,
+            opening=opening(view.messages(end_seq=start - 1, limit=MAX_OPENING)) if start > 1 else (),
+            roll=roll,
+        )
+        return material, Prefix.loads(*known) if known else None
+
+    def explain(self, scope: Scope, query: str, at_ms: int, limit: int, *, today: bool) -> Explained:
+        """What a question finds and what of it a context would recall; see `User.explain`."""
+        vector, at = self._vector(query), from_ms(at_ms)
+        threshold = self._least_score()
+
+        def work(view: ReadView) -> Explained:
+            state, most = state_of(view, scope.subject), self.config.recall_limit
+            if state != "active":
+                return Explained(query, at, threshold, most, (), state=state)
+            hits = search(
+                view,
+                query,
+                now=at,
+                limit=limit + SPARE_HITS if today else MOST_PAST_HITS,
+                embedder=self.embedder,
+                previous=self._previous,
+                question_vector=vector,
+                cache=self.cache,
+                explain=True,
+                newest_first=True,
+            )
+            usable = self._told(view, self._usable(view, hits))
+            if today:
+                return Explained(query, at, threshold, most, ranked(usable[:limit], threshold, most))
+            past = [fact for fact in facts_at(view.facts_ever(), at_ms, self.now_ms()) if not fact.live]
+            seen = [hit for hit in usable if _was_there(view, hit, at_ms)][:limit]
+            return Explained(query, at, threshold, most, ranked(seen, threshold, most), tuple(past))
+
+        return self.store.read(scope, work)
+
+    def _least_score(self) -> float:
+        own = self.config.recall_min_score
+        return own if own is not None else default_min_score(self.embedder)
+
+    def _recall(self, view: ReadView, question: str, vector: NDArray[np.float32] | None, verbatim: int) -> list[Hit]:
+        """Hits for a context; some of them will be shown verbatim anyway, so a few more are asked for."""
+        hits = search(
+            view,
+            question,
+            now=self.clock(),
+            kinds=("message", "fact"),
+            limit=self.config.recall_limit + min(verbatim, 40),
+            min_score=self._least_score(),
+            conversation=None,
+            embedder=self.embedder,
+            previous=self._previous,
+            question_vector=vector,
+            cache=self.cache,
+            explain=False,
+            newest_first=True,
+        )
+        return self._told(view, self._usable(view, hits))
+
+    def _vector(self, text: str) -> NDArray[np.float32] | None:
+        return self.embedder.embed([text])[0] if self.embedder is not None else None
+
+
+def _note(view: WriteView, epoch: int, variant: str, prefix: Prefix) -> None:
+    """Remember the stable part of a context, unless something that it was made from was erased meanwhile."""
+    user = view.user()
+    if user.epoch == epoch and user != UserRow():
+        view.save_prefix(variant, prefix.sha256, prefix.dumps())
+
+
+def _was_there(view: ReadView, hit: Hit, at_ms: int) -> bool:
+    """Whether what was found had been said, or held, at an earlier time."""
+    if hit.kind == "fact":
+        row = view.fact(hit.id)
+        return row is not None and to_ms(row.fact.valid_from) <= at_ms
+    return hit.at is not None and to_ms(hit.at) <= at_ms
+
+
+def _recalled(context: Context, hits: Sequence[Hit]) -> list[str]:
+    """The words of what was recalled for the question and is shown: among the facts, or by itself."""
+    facts = {source.id for source in context.sources if source.kind == "fact"}
+    turns = {(s.conversation, s.start_seq) for s in context.sources if (s.section, s.kind) == ("recalled", "message")}
+    return [
+        hit.text for hit in hits if (hit.id in facts if hit.kind == "fact" else (hit.conversation, hit.seq) in turns)
+    ]
+
+
+def _last_question(messages: Sequence[Message]) -> str:
+    return next((m.content for m in reversed(messages) if m.role == "user" and m.content), "")
