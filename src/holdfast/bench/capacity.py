@@ -1,5 +1,5 @@
 """
-The arithmetic of a growing population: what so many users need, and how a cluster bears a day with faults.
+The arithmetic of a growing population: the machines that it needs, and the simulation of a cluster with faults.
 
 Everything rests on costs that were measured (`Costs`) and on assumptions that are written down (`Habits`,
 `Machine`); nothing here measures anything.
@@ -21,7 +21,7 @@ OPERATIONS = ("exchange", "context", "digest")
 
 @dataclass(frozen=True)
 class Cost:
-    """One operation: processor milliseconds of the server and of the caller, milliseconds it takes, bytes of log."""
+    """The cost of an operation: processor milliseconds of the server and of the caller, milliseconds it takes, bytes of log."""
 
     server_ms: float
     client_ms: float
@@ -31,7 +31,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Costs:
-    """What was measured; rows and bytes (indexes among them) are those of one stored message."""
+    """The measured costs; rows and bytes (indexes among them) are those of one stored message."""
 
     rows: float
     bytes: float
@@ -40,7 +40,7 @@ class Costs:
 
     @staticmethod
     def of(data: Mapping[str, Any]) -> Costs:
-        """From what ``capacity.py --measure`` wrote."""
+        """Read the output of ``capacity.py --measure``."""
         one, many = (
             {name: Cost(**values) for name, values in data[key]["operations"].items()}
             for key in ("one server", "cluster")
@@ -50,7 +50,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Habits:
-    """What users do: an exchange is a user's message and its reply, with a context before and a digest after."""
+    """The habits of users: an exchange is a user's message and its reply, with a context before and a digest after."""
 
     kept: int = 400  # messages that a user has stored, in the mean of all users
     active: float = 0.1  # share of users who write on a day
@@ -62,7 +62,7 @@ class Habits:
 
 @dataclass(frozen=True)
 class Machine:
-    """One database node, and how much of it may be used so that a fault leaves room."""
+    """A database node, and the share of it that may be used so that a fault leaves room."""
 
     cores: int = 16
     disk_tb: float = 4.0
@@ -72,7 +72,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Need:
-    """What a population needs."""
+    """The needs of a population."""
 
     users: int
     messages: float
@@ -91,7 +91,7 @@ class Need:
 
 
 def need(users: int, costs: Costs, habits: Habits | None = None, machine: Machine | None = None) -> Need:
-    """What *users* need at the busiest hour; from the second node on, each statement passes a coordinator."""
+    """Compute the needs of *users* at the busiest hour; from the second node on, each statement passes a coordinator."""
     habits, machine = habits or Habits(), machine or Machine()
     messages = users * float(habits.kept)
     disk_tb = messages * costs.bytes / 1e12
@@ -126,7 +126,7 @@ def need(users: int, costs: Costs, habits: Habits | None = None, machine: Machin
 
 @dataclass(frozen=True)
 class Faults:
-    """What happens in the simulated hour, in seconds from its beginning; ``None``: it does not."""
+    """The faults of the simulated hour, in seconds from its beginning; ``None``: that fault does not happen."""
 
     seconds: int = 3_600
     node_dies: int | None = 600
@@ -142,7 +142,7 @@ class Faults:
 
 @dataclass
 class Outcome:
-    """How the hour went."""
+    """The course of the simulated hour."""
 
     mean_busy: float = 0.0
     busiest: float = 0.0  # the busiest node in its busiest minute before anything was added
@@ -191,7 +191,7 @@ def simulate(
     machine: Machine | None = None,
     faults: Faults | None = None,
 ) -> Outcome:
-    """One busy hour, second by second; the same seed gives the same hour."""
+    """Simulate a busy hour, second by second; the same seed gives the same hour."""
     habits, machine, faults = habits or Habits(), machine or Machine(), faults or Faults()
     rng = np.random.default_rng(seed)
     wanted = need(users, costs, habits, machine)
@@ -249,7 +249,7 @@ def simulate(
 def _added(
     rates: NDArray[np.float64], place: NDArray[np.int64], nodes: int, faults: Faults
 ) -> tuple[int, NDArray[np.int64], list[int]]:
-    """More nodes, and which shards go there: those of the fullest nodes first."""
+    """Add nodes, and choose the shards that move there: those of the fullest nodes first."""
     more = nodes + max(1, round(nodes * faults.share_added))
     share = rates.sum() / more
     moving: list[int] = []
