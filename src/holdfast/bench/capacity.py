@@ -211,7 +211,7 @@ def simulate(
     moved_until = 0.0
     for second in range(faults.seconds):
         if second == faults.nodes_added and nodes > 1:
-            nodes, place, moving = _added(rates, place, nodes, faults)
+            nodes, place, moving = _add_nodes(rates, place, nodes, faults)
             waiting = np.concatenate([waiting, np.zeros(nodes - len(waiting))])
         if moving and second >= moved_until:
             shard = moving.pop()
@@ -232,21 +232,26 @@ def simulate(
         work = np.bincount(place, came * each_s, nodes) + done * later_s * np.bincount(place, rates, nodes) / rate
         if moving:
             work[place[moving[-1]]] += rates[moving[-1]] * each_s
-        room = np.full(nodes, float(machine.cores))
-        if dead:
-            room[0] = 0.0
-            work[0] = 0.0
-        waiting += work
-        used = np.minimum(waiting, room)
-        waiting -= used
+        waiting, used = _serve(waiting, work, machine.cores, dead)
         busy.append(used / machine.cores)
         out.longest_wait_s = max(out.longest_wait_s, float((waiting / machine.cores).max()))
         out.digest_wait_s = max(out.digest_wait_s, queue / able)
         out.seconds_over += int(bool((waiting > 0).any()))
-    return _told(out, busy, faults)
+    return _summarize_hour(out, busy, faults)
 
 
-def _added(
+def _serve(
+    waiting: NDArray[np.float64], work: NDArray[np.float64], cores: int, first_is_dead: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Add a second's work to what waits on each node; return what still waits after it, and the seconds used."""
+    room = np.full(len(work), float(cores))
+    if first_is_dead:
+        room[0] = work[0] = 0.0
+    used = np.minimum(waiting + work, room)
+    return waiting + work - used, used
+
+
+def _add_nodes(
     rates: NDArray[np.float64], place: NDArray[np.int64], nodes: int, faults: Faults
 ) -> tuple[int, NDArray[np.int64], list[int]]:
     """Add nodes, and choose the shards that move there: those of the fullest nodes first."""
@@ -263,7 +268,7 @@ def _added(
     return more, place, moving
 
 
-def _told(out: Outcome, busy: list[NDArray[np.float64]], faults: Faults) -> Outcome:
+def _summarize_hour(out: Outcome, busy: list[NDArray[np.float64]], faults: Faults) -> Outcome:
     before = len(busy) if faults.nodes_added is None else faults.nodes_added
     first = np.array(busy[:before])
     minutes = first[: len(first) // 60 * 60].reshape(-1, 60, first.shape[1]).mean(axis=1)
