@@ -10,7 +10,7 @@ from typing import Any
 
 from .clock import from_ms, to_ms
 from .errors import BadInput, TooLarge
-from .text.clean import storable
+from .text.clean import joined_text, storable
 from .text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from .types import Message
 
@@ -97,7 +97,7 @@ def _from_mapping(item: Mapping[str, Any], index: int) -> Message:
         content = ""
     elif isinstance(content, list):
         meta["parts"] = content
-        content = "\n".join(
+        content = joined_text(
             part["text"] for part in content if isinstance(part, Mapping) and isinstance(part.get("text"), str)
         )
     return Message(item["role"], content, item.get("name"), item.get("at"), meta=meta)

@@ -123,3 +123,9 @@ def test_the_digest_is_of_what_the_caller_sent():
 
     assert body_digest(first) == body_digest(again)
     assert body_digest(first) != body_digest(other)
+
+
+def test_two_text_parts_of_one_sentence_stay_one_sentence():
+    parts = [{"type": "text", "text": text} for text in ("I live in ", "Kyiv.", "I like tea.")]
+
+    assert one({"role": "user", "content": parts}).content == "I live in Kyiv.\nI like tea."

@@ -6,6 +6,8 @@ The memory behind has users, conversations, facts, summaries and jobs, and every
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -15,6 +17,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
+from jsonschema import Draft202012Validator
 from schemathesis import Case, GenerationMode
 from schemathesis.checks import CHECKS
 
@@ -130,3 +133,22 @@ def test_answers_are_what_the_document_says(memory, session, operation, mode):
 
 def test_the_memory_behind_is_sound_after_all_that(memory):
     assert memory.doctor().ok
+
+
+def test_the_document_is_valid():
+    """Every parameter of a path is declared, every reference leads somewhere, every schema and name can be used."""
+    found, ids = document(), []
+    for path, methods in found["paths"].items():
+        for method, operation in methods.items():
+            ids.append(operation["operationId"])
+            declared = [one["name"] for one in operation.get("parameters", []) if one["in"] == "path"]
+            assert sorted(declared) == sorted(re.findall(r"{(\w+)}", path)), (method, path)
+            assert operation["responses"]
+    assert len(ids) == len(set(ids))
+    for reference in set(re.findall(r'"\$ref": "#/([^"]*)"', json.dumps(found))):
+        part = found
+        for name in reference.split("/"):
+            part = part[name]
+    for schema in found["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+    assert {"/v1/chat/completions", "/v1/models", "/v1/models/{model}"} <= found["paths"].keys()

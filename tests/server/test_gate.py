@@ -209,3 +209,22 @@ def test_the_document_describes_every_route(ask):
     assert "application/problem+json" in search["responses"]["4XX"]["content"]
     names = [method["operationId"] for path in document["paths"].values() for method in path.values()]
     assert len(names) == len(set(names))
+
+
+def test_requests_with_keys_that_open_nothing_are_counted_by_address(memory):
+    app = create_app(memory, ServerSettings(requests_per_minute=20))
+    client = TestClient(app, base_url=BASE, headers={"Authorization": "Bearer hf_wrong"})
+
+    assert [client.get("/v1/whoami").status_code for _ in range(3)] == [401, 401, 429]
+    good = {"Authorization": f"Bearer {memory.admin.keys.create('app').key}"}
+    assert client.get("/v1/whoami", headers=good).status_code == 200
+
+
+def test_what_the_client_has_already_is_not_sent_again(memory, ask):
+    change = memory.user("ana").remember("I live in Porto.")
+    client, path = ask("app"), f"/v1/users/ana/facts/{change.fact.id}"
+    tag = client.get(path).headers["etag"]
+
+    known = client.get(path, headers={"If-None-Match": f'"other", W/{tag}'})
+    assert (known.status_code, known.content, known.headers["etag"]) == (304, b"", tag)
+    assert client.get(path, headers={"If-None-Match": '"other"'}).status_code == 200

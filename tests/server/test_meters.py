@@ -48,7 +48,7 @@ def test_what_was_done_is_counted(ask, memory):
     assert value(found, "recall_requests_total", outcome="hit") >= 2
     assert value(found, "jobs_total", kind="extract", outcome="done") == 1
     assert value(found, "job_duration_seconds_count", kind="extract") == 1
-    route = "/v1/users/{user:name}/search"
+    route = "memory"
     assert value(found, "http_requests_total", method="POST", route=route, status="200") == 3
     assert value(found, "http_request_seconds_count", method="POST", route=route) == 3
     assert value(found, "http_requests_total", method="GET", route="none", status="404") == 1
@@ -73,7 +73,7 @@ def test_two_servers_in_one_process_count_apart(memory):
     key = {"Authorization": f"Bearer {memory.admin.keys.create('operator').key}"}
     one, two = (TestClient(create_app(memory), base_url=BASE, headers=key) for _ in range(2))
     one.get("/healthz")
-    assert value(samples(one), "http_requests_total", method="GET", route="/healthz", status="200") == 1
+    assert value(samples(one), "http_requests_total", method="GET", route="health", status="200") == 1
     assert not [name for name, _ in samples(two) if name == "holdfast_http_requests_total"]
 
 

@@ -164,3 +164,16 @@ def test_limits_and_counts_are_shown():
     assert "1,234" in page
     assert "98,765" in page
     assert page.count("2 stored") == 2
+
+
+def test_messages_that_are_not_stored_for_any_reason_do_not_count(memory, monkeypatch):
+    client = client_of(memory, messages_per_day=2)
+    client = TestClient(client.app, base_url=BASE, headers=client.headers, raise_server_exceptions=False)
+
+    def break_down(*_args, **_named):
+        raise RuntimeError("broken")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("holdfast.conversation.Conversation.append", break_down)
+        assert client.post(PATH, json=TWO).status_code == 500
+    assert client.post(PATH, json=TWO).status_code == 201

@@ -102,6 +102,7 @@ GET    /v1/users/{user:name}/overview                                  oaus
 GET    /v1/users/{user:name}/conversations/{conversation:name}         oaus
 GET    /v1/users/{user:name}/conversations/{conversation:name}/learned oaus
 
+GET    /docs                                                           -
 GET    /                                                               oaus
 GET    /sign-in                                                        -
 GET    /dashboard/takeaway                                             o

@@ -156,3 +156,29 @@ def test_the_command_speaks_over_a_pipe(tmp_path):
         return (await client.call_tool("list_memories", {})).structured_content["result"]
 
     assert [item["value"] for item in using(command, work)] == ["Porto"]
+
+
+def test_a_resource_that_does_not_exist_is_refused_without_a_traceback_in_the_log(ana, capsys, caplog):
+    async def work(client):
+        with pytest.raises(mcp.MCPError) as caught:
+            await client.read_resource("memory://facts/none")
+        return caught.value
+
+    assert "none" in str(using(ana, work))
+    assert "Traceback" not in capsys.readouterr().err + caplog.text
+
+
+def test_a_fact_that_is_found_has_the_address_that_its_history_needs(ana):
+    async def work(client):
+        found = (await client.call_tool("search_memory", {"query": "Where do I live?"})).structured_content["result"]
+        fact = next(item for item in found if item["kind"] == "fact" and item["value"] == "Porto")
+        address = {"category": fact["category"], "key": fact["key"]}
+        return (await client.call_tool("memory_history", address)).structured_content["result"]
+
+    assert [item["value"] for item in using(ana, work)] == ["Porto"]
+
+
+def test_every_argument_of_a_tool_is_described(ana):
+    for tool in using(ana, lambda client: client.list_tools()).tools:
+        for name, schema in tool.input_schema["properties"].items():
+            assert len(schema["description"]) > 15, (tool.name, name)

@@ -111,7 +111,7 @@ def serve(
     Serve the memory over HTTP, with background work in the same process.
 
     Every request needs a key. The first start makes one for the operator and shows it once;
-    `holdfast keys create` makes more. Ctrl-C stops the server; work that waits stays in the store.
+    `holdfast keys --create ROLE` makes more. Ctrl-C stops the server; work that waits stays in the store.
 
     \b
     Examples:
@@ -132,7 +132,8 @@ def serve(
         application = server["app"].create_app(memory, settings)
         with opened(operations, memory, application.state.meters):
             # they are shown once: not before everything that can be refused was not
-            first, link = _keys_to_show(memory) if first_key else (None, None)
+            first = _first_key(memory) if first_key else None
+            link = application.state.sign_in_links.issue(_LINK_LASTS) if first_key else None
             _hello(settings, store, model.name if model else "built-in rules", first, link, as_json=as_json)
             _run(server["serve"].make_server(application, settings), listener)
     return 0
@@ -292,9 +293,7 @@ def _upstream(given: str | None, port: int) -> dict[str, str | None]:
 def _listener(host: str, port: int) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        listener = socket.socket(
-            found[0], socket.SOCK_STREAM, socket.IPPROTO_TCP
-        )  # asyncio asks for it before TCP_NODELAY
+        listener = socket.socket(found[0], socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(found[4])
     except OSError as error:
@@ -337,12 +336,6 @@ def _settings(server: dict[str, Any], given: dict[str, Any], port: int) -> Any:
     )
 
 
-def _keys_to_show(memory: Memory) -> tuple[str | None, str]:
-    """The operator's first key, if there was none, and one for a link."""
-    first = _first_key(memory)
-    return first, memory.admin.keys.create("operator", name="sign-in link", expires_at=_LINK_LASTS).key
-
-
 def _first_key(memory: Memory) -> str | None:
     """A key for the operator when there is none that stands."""
     now = datetime.now(UTC)
@@ -382,7 +375,7 @@ def _hello(settings: Any, store: str, reader: str, first: str | None, link: str 
         screen.line((f"OpenAI's protocol at {address}/v1, answered by {model_host}", QUIET))
     screen.line("")
     if sign_in:
-        screen.line("the dashboard, with a link that signs in for the next 15 minutes:")
+        screen.line("the dashboard, with a link that signs in once, within 15 minutes:")
         screen.line((f"  {sign_in}", STRONG))
         screen.line("")
     screen.line((f"what can be asked: {address}/openapi.json", QUIET))

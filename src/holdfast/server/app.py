@@ -6,18 +6,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 
 from .. import __version__
 from ..memory import Memory
 from . import admin, conversations, events, jobs, metrics, routing, users
 from .events import EventFeed
-from .gate import Gate, Grant, Quotas
+from .gate import Gate, Grant, Quotas, SignInLinks
 from .jobs import Tasks
 from .mcp import MemoryOwner, tools
 from .metrics import Metered, Meters
@@ -29,6 +29,7 @@ from .pages import prompts as prompt_pages
 from .pages import recall as recall_pages
 from .pages import settings as settings_pages
 from .pages import users as users_pages
+from .pages.reference import reference_page
 from .pages.takeaway import Imports
 from .proxy.routes import Proxy
 from .proxy.upstream import Pool
@@ -48,7 +49,7 @@ Everything needs a key in the header `Authorization: Bearer hf_...`. Errors are 
 
 ## Interfaces
 
-- [The API](/openapi.json): every route, with its parameters, bodies and examples, as OpenAPI 3.1
+- [The API](/openapi.json): every route, with its parameters, bodies and examples, as OpenAPI 3.1; as a page at /docs
 - [Tools of the Model Context Protocol](/mcp): search, list, add, correct and forget memories, and the context for a reply
 """
 PAGES = (
@@ -93,6 +94,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     )
     app.state.memory = memory
     app.state.imports = imports
+    app.state.sign_in_links = SignInLinks()
     app.state.quotas = quotas
     app.state.meters = Meters(memory, tail, threads=settings.threads)
     app.state.tasks, app.state.tail, app.state.settings = tasks, tail, settings
@@ -103,6 +105,10 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     def document() -> dict[str, Any]:
         return described(app)
 
+    @table.page("GET", "/docs", PUBLIC)
+    def reference(request: Request) -> Response:
+        return reference_page(request, described(app))
+
     @table.add("GET", "/llms.txt", PUBLIC, include_in_schema=False, response_class=PlainTextResponse)
     def for_models() -> str:
         """What a language model that uses this server should read."""
@@ -110,8 +116,8 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
 
     table.add_application(("GET", "POST", "DELETE"), "/mcp", USER, door.routes[0].endpoint)  # type: ignore[attr-defined]
     proxy.add_to(table)
-    table.install(app)
     app.state.table = table
+    table.install(app)
     app.add_middleware(Gate, table=table, keys=memory.admin.keys, settings=settings)
     if settings.traced:
         app.add_middleware(TraceContext)
@@ -135,6 +141,7 @@ async def _life(sessions: Any, tasks: Tasks, imports: Imports, pool: Pool, tail:
 def described(app: FastAPI) -> dict[str, Any]:
     """The document of the API: with the shape of refusals, and with how a key is sent."""
     document = app.openapi()
+    document["paths"] |= app.state.table.operations()
     parts = document.setdefault("components", {})
     parts.setdefault("schemas", {})["Problem"] = Problem.model_json_schema()
     parts["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}

@@ -11,11 +11,14 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+import secrets
+import threading
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
@@ -39,11 +42,12 @@ _OWN_HEADERS = ("", "-User", "-Bot", "-Conversation", "-Store", "-Recall")
 _CLIENT_HEADERS = ("Arch", "Lang", "OS", "Package-Version", "Retry-Count", "Runtime", "Runtime-Version", "Timeout")
 _CORS_HEADERS = ", ".join(
     (
-        "Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID, X-Holdfast-Org",
+        "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, X-Holdfast-Org",
         *(f"X-{ours}{name}" for ours in ("Holdfast", "Memory") for name in _OWN_HEADERS if name or ours == "Memory"),
         *(f"X-Stainless-{name}" for name in _CLIENT_HEADERS),
     )
 )
+_LINK_PREFIX = "link_"
 _MAX_QUERY_BYTES = 8_192
 _HOST = re.compile(r"(?:(?P<name>[a-z0-9._-]+)|\[(?P<v6>[0-9a-f:.]+:[0-9a-f:.]*)\])(?::[0-9]{1,5})?")
 # What is read once: a second one could be the one that somebody on the way has looked at.
@@ -62,6 +66,36 @@ class Grant:
     bot: str
     user: str | None
     subject: str | None
+
+
+class SignInLinks:
+    """
+    Tokens that sign a browser in as an operator, once each, within minutes.
+
+    They are no API keys, and live in this process alone: a link that was used, printed or logged opens nothing.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._ends: dict[str, float] = {}
+
+    def issue(self, lasts: timedelta) -> str:
+        """Return a new token."""
+        token = f"{_LINK_PREFIX}{secrets.token_urlsafe(32)}"
+        with self._lock:
+            self._ends[token] = self._clock() + lasts.total_seconds()
+        return token
+
+    def redeem(self, token: str) -> bool:
+        """Use *token* up; whether it signs in."""
+        with self._lock:
+            return self._ends.pop(token, float("-inf")) > self._clock()
+
+    @staticmethod
+    def is_link(text: str) -> bool:
+        """Whether *text* looks like such a token, used or not."""
+        return text.startswith(_LINK_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +129,7 @@ class Gate:
         self._keys = keys
         self._settings = settings
         self._rates = Rates(settings.requests_per_minute, time.monotonic)
+        self._rates_of_strangers = Rates(settings.requests_per_minute, time.monotonic)
         self._rates_of_orgs = Rates(settings.org_requests_per_minute, time.monotonic)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -116,6 +151,8 @@ class Gate:
             await self._pass(scope, headers)
             limits = _limits(self._settings, upload=scope["state"].get("upload", False))
             self._size(headers, limits)
+            if scope["method"] == "GET" and (known := headers.get("if-none-match")):
+                send = _unless_known(send, known)
         except Refused as refusal:
             await as_page(scope, refusal.answer)(scope, receive, send)
             return
@@ -156,14 +193,17 @@ class Gate:
         route, names, methods = self._table.find(scope["method"], raw)
         state = scope.setdefault("state", {})
         state["upload"] = route is not None and route.upload
-        state["route"] = "" if route is None else route.path
+        state["route"], state["group"] = ("", "") if route is None else (route.path, route.group)
         state["page"] = wants_page(scope["method"], headers) if route is None else route.page
         if route is not None and route.roles is None:
             if route.page and scope["method"] not in SAFE_METHODS and names_another_page(headers):
                 raise Refused(_elsewhere())
             state["grant"] = Grant(None, "", "", None, None)
             return
-        key = await self._key(scope["method"], headers, cookie=state["page"] or (route is not None and route.cookie))
+        sender = (scope.get("client") or ("",))[0]
+        key = await self._key(
+            scope["method"], headers, sender, cookie=state["page"] or (route is not None and route.cookie)
+        )
         state["key"] = key
         if route is None:
             if methods:
@@ -173,7 +213,7 @@ class Gate:
         state["grant"] = grant(key, route, names, headers, scope["query_string"])
         self._rate(key)
 
-    async def _key(self, method: str, headers: Mapping[str, str], *, cookie: bool) -> ApiKey:
+    async def _key(self, method: str, headers: Mapping[str, str], sender: str, *, cookie: bool) -> ApiKey:
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if not scheme and cookie and (held := cookie_of(headers)):
             if not from_own_page(method, headers):
@@ -181,17 +221,15 @@ class Gate:
             scheme, given = "bearer", held
         key = await run_in_threadpool(self._keys.check, given.strip()) if scheme.lower() == "bearer" else None
         if key is None:
+            _check_rate(self._rates_of_strangers, sender, "without a key that is known")
             title = "A key is needed" if not given else "This key opens nothing"
             hint = "send `Authorization: Bearer hf_…`; `holdfast keys --create app` makes one"
             raise Refused(problem(401, "no-key", title, hint=hint, headers={"WWW-Authenticate": "Bearer"}))
         return key
 
     def _rate(self, key: ApiKey) -> None:
-        for rates, whose in ((self._rates, "with this key"), (self._rates_of_orgs, "of this org")):
-            wait_s = rates.take((key.org, key.id) if rates is self._rates else key.org)
-            if wait_s > 0:
-                headers = {"Retry-After": str(max(1, math.ceil(wait_s)))}
-                raise Refused(problem(429, "too-often", f"Too many requests {whose}", headers=headers))
+        _check_rate(self._rates, (key.org, key.id), "with this key")
+        _check_rate(self._rates_of_orgs, key.org, "of this org")
 
     def _size(self, headers: Mapping[str, str], limits: Limits) -> None:
         length = headers.get("content-length", "0")
@@ -245,6 +283,19 @@ def too_large(most: int) -> Response:
     return problem(413, "too-large", f"A body may have {most:,} bytes", hint="send it in several requests")
 
 
+def _check_rate(rates: Rates, sender: Hashable, described: str) -> None:
+    """
+    Count one request of *sender*.
+
+    Raises:
+        Refused: it was one too many.
+    """
+    wait_s = rates.take(sender)
+    if wait_s > 0:
+        headers = {"Retry-After": str(max(1, math.ceil(wait_s)))}
+        raise Refused(problem(429, "too-often", f"Too many requests {described}", headers=headers))
+
+
 def _elsewhere() -> Response:
     detail = "a page of another address tried to change something here"
     return problem(403, "wrong-origin", "This page may not ask here", detail, hint="open the page here and try again")
@@ -280,6 +331,27 @@ def _with_headers(send: Send, extra: Mapping[str, str]) -> Send:
             there = {name for name, _ in message.get("headers", [])}
             fresh = [(name, value) for name, value in added if name not in there]
             message = {**message, "headers": [*message.get("headers", []), *fresh]}
+        await send(message)
+
+    return sending
+
+
+def _unless_known(send: Send, if_none_match: str) -> Send:
+    """Answer 304 without a body when the answer has an `ETag` that the client named."""
+    known = {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")}
+    unchanged = False
+
+    async def sending(message: Message) -> None:
+        nonlocal unchanged
+        if message["type"] == "http.response.start" and message["status"] == 200:
+            headers = message.get("headers", [])
+            tags = {value.decode("latin-1") for name, value in headers if name.lower() == b"etag"}
+            unchanged = bool(tags) and ("*" in known or not tags.isdisjoint(known))
+            if unchanged:
+                kept = [(name, value) for name, value in headers if not name.lower().startswith(b"content-")]
+                message = {**message, "status": 304, "headers": kept}
+        elif message["type"] == "http.response.body" and unchanged:
+            message = {"type": "http.response.body", "body": b"", "more_body": message.get("more_body", False)}
         await send(message)
 
     return sending
@@ -402,14 +474,15 @@ class Quotas:
 
     @contextmanager
     def counting(self, key: ApiKey | None, messages: int) -> Iterator[int]:
-        """Take them for what is done inside, and give them back when it is refused; the same number as `take`."""
+        """Count messages while they are stored, and uncount them when that fails for any reason; yields what `take` returns."""
         wait_s = self.take(key, messages)
+        done = False
         try:
             yield wait_s
-        except HoldfastError:
-            if not wait_s:
+            done = True
+        finally:
+            if not done and not wait_s:
                 self.give_back(key, messages)
-            raise
 
 
 def count_messages(export: Mapping[str, Any]) -> int:

@@ -7,17 +7,19 @@ Whose memory it is comes from the command line or from the key, never from what 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ResourceError, ToolError
+from mcp.server.mcpserver.exceptions import MCPServerError, ResourceError, ResourceNotFoundError, ToolError
 from mcp.types import ToolAnnotations
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from .. import __version__
+from ..conversation import Conversation
 from ..errors import HoldfastError, NotFound
 from ..memory import Memory
 from ..types import Fact, FactChange, Hit
@@ -44,9 +46,13 @@ class MemoryOwner:
     bot: str = "default"
     subject: str | None = None
 
-    def owner(self, memory: Memory) -> User:
-        """The door to it."""
+    def open_user(self, memory: Memory) -> User:
+        """Open the user in *memory*."""
         return memory.user(self.user, org=self.org, bot=self.bot, subject=self.subject)
+
+    def open_conversation(self, memory: Memory, name: str) -> Conversation:
+        """Open one of the user's conversations in *memory*."""
+        return memory.conversation(name, user=self.user, org=self.org, bot=self.bot, subject=self.subject)
 
 
 Identify = Callable[[Context[Any, Any]], MemoryOwner]
@@ -101,98 +107,130 @@ def tools(memory: Memory, identify: Identify) -> MCPServer[Any]:
     return server
 
 
+_QUERY = Field(description="What to look for: a few words or a question.")
+Query, OptionalQuery = Annotated[str, _QUERY], Annotated[str | None, _QUERY]
+Limit = Annotated[int, Field(description="Return at most this many.", ge=1, le=1_000)]
+_CATEGORY = Field(description='The category of a memory, such as "dietary" or "home".')
+Category, OptionalCategory = Annotated[str, _CATEGORY], Annotated[str | None, _CATEGORY]
+_KEY = Field(description='One key of the category, such as "lives_in".')
+Key, OptionalKey = Annotated[str, _KEY], Annotated[str | None, _KEY]
+MemoryId = Annotated[str, Field(description="The id of a fact, as search_memory and list_memories return it.")]
+ConversationId = Annotated[str, Field(description="The id of the conversation that the reply belongs to.")]
+BudgetTokens = Annotated[int, Field(description="The most tokens the context may have.", ge=1)]
+Statement = Annotated[str, Field(description="One thing the user stated, as a sentence in their words.")]
+NewValue = Annotated[str, Field(description='What held instead, such as "Lisbon".')]
+
+
 def _add_reading(server: MCPServer[Any], memory: Memory, identify: Identify) -> None:
     @server.tool(title="Search memory", annotations=READS)
-    async def search_memory(query: str, ctx: Context[Any, Any], limit: int = 10) -> list[MemoryItem]:
-        """Find what was said or is known about the user, best first. Use a few words or a question."""
-        hits = await _done(identify(ctx).owner(memory).search, query, limit=limit)
-        return [_hit(hit) for hit in hits]
+    async def search_memory(query: Query, ctx: Context[Any, Any], limit: Limit = 10) -> list[MemoryItem]:
+        """Find what was said or is known about the user, best first."""
+        return await _call(_search, identify(ctx).open_user(memory), query, limit)
 
     @server.tool(title="List memories", annotations=READS)
-    async def list_memories(ctx: Context[Any, Any], category: str | None = None, limit: int = 100) -> list[MemoryItem]:
-        """List what is believed about the user now, all of it or one category such as "dietary" or "home"."""
-        facts = await _done(identify(ctx).owner(memory).facts, category)
-        return [_fact(fact) for fact in facts[: max(1, limit)]]
+    async def list_memories(
+        ctx: Context[Any, Any], category: OptionalCategory = None, limit: Limit = 100
+    ) -> list[MemoryItem]:
+        """List what is believed about the user now, all of it or one category."""
+        facts = await _call(identify(ctx).open_user(memory).facts, category)
+        return [_fact(fact) for fact in facts[:limit]]
 
     @server.tool(title="History of a memory", annotations=READS)
-    async def memory_history(category: str, ctx: Context[Any, Any], key: str | None = None) -> list[MemoryItem]:
-        """Every value that a category, or one key of it, had, oldest first, with when each held."""
-        return [_fact(fact) for fact in await _done(identify(ctx).owner(memory).history, category, key)]
+    async def memory_history(category: Category, ctx: Context[Any, Any], key: OptionalKey = None) -> list[MemoryItem]:
+        """Return every value that a category, or one key of it, had, oldest first, with when each held."""
+        return [_fact(fact) for fact in await _call(identify(ctx).open_user(memory).history, category, key)]
 
     @server.tool(title="Context for a reply", annotations=READS)
     async def get_context(
-        ctx: Context[Any, Any], query: str | None = None, conversation: str = "main", budget_tokens: int = 2_000
+        ctx: Context[Any, Any],
+        query: OptionalQuery = None,
+        conversation: ConversationId = "main",
+        budget_tokens: BudgetTokens = 2_000,
     ) -> str:
-        """What to know for the next reply, within a budget: facts, summaries, and what was said that bears on the query."""
-        whose = identify(ctx)
-        chat = memory.conversation(conversation, user=whose.user, org=whose.org, bot=whose.bot, subject=whose.subject)
-        context = await _done(chat.context, query, budget_tokens=budget_tokens)
+        """Return what to know for the next reply, within a budget: facts, summaries, and related messages."""
+        chat = identify(ctx).open_conversation(memory, conversation)
+        context = await _call(chat.context, query, budget_tokens=budget_tokens)
         return str(context.to_text())
 
 
 def _add_writing(server: MCPServer[Any], memory: Memory, identify: Identify) -> None:
     @server.tool(title="Add a memory", annotations=WRITES)
-    async def add_memory(text: str, ctx: Context[Any, Any]) -> MemoryChange:
-        """Note one thing that the user stated, as a sentence in their words: "I'm allergic to nuts." """
-        return _change(await _done(identify(ctx).owner(memory).remember, text))
+    async def add_memory(text: Statement, ctx: Context[Any, Any]) -> MemoryChange:
+        """Note one lasting thing that the user stated: "I'm allergic to nuts." """
+        return _change(await _call(identify(ctx).open_user(memory).remember, text))
 
     @server.tool(title="Correct a memory", annotations=WRITES)
-    async def update_memory(memory_id: str, value: str, ctx: Context[Any, Any]) -> MemoryChange:
-        """A fact is wrong: the value held instead. For something that has changed since, use add_memory."""
-        return _change(await _done(identify(ctx).owner(memory).correct, memory_id, value=value))
+    async def update_memory(memory_id: MemoryId, value: NewValue, ctx: Context[Any, Any]) -> MemoryChange:
+        """Correct a fact that was wrong. For something that has changed since, use add_memory."""
+        return _change(await _call(identify(ctx).open_user(memory).correct, memory_id, value=value))
 
     @server.tool(title="Forget a memory", annotations=ERASES)
-    async def delete_memory(memory_id: str, ctx: Context[Any, Any]) -> ErasedRows:
+    async def delete_memory(memory_id: MemoryId, ctx: Context[Any, Any]) -> ErasedRows:
         """Erase a fact with the words it rests on, for good. Only when the user asks for it."""
-        receipt = await _done(identify(ctx).owner(memory).forget, memory_id)
+        receipt = await _call(identify(ctx).open_user(memory).forget, memory_id)
         return ErasedRows(rows=dict(receipt.rows), level=receipt.level, why=receipt.why)
 
 
 def _add_resources(server: MCPServer[Any], memory: Memory, identify: Identify) -> None:
     @server.resource("memory://users/{user_id}/profile", title="What is known about the user", mime_type="text/plain")
     async def profile(user_id: str, ctx: Context[Any, Any]) -> str:
-        """One line a fact."""
-        whose = identify(ctx)
-        if user_id != whose.user:
-            raise ResourceError("there is nothing here about that user")
-        return "\n".join(fact.text for fact in await _done(whose.owner(memory).facts))
+        """One line for each fact."""
+        owner = identify(ctx)
+        if user_id != owner.user:
+            raise ResourceNotFoundError("there is nothing here about that user")
+        return "\n".join(fact.text for fact in await _call(owner.open_user(memory).facts, failure=ResourceError))
 
     @server.resource(
         "memory://conversations/{conversation}/summary", title="Summary of a conversation", mime_type="text/plain"
     )
     async def summary(conversation: str, ctx: Context[Any, Any]) -> str:
         """The highest summaries of each part, in order."""
-        whose = identify(ctx)
-        chat = memory.conversation(conversation, user=whose.user, org=whose.org, bot=whose.bot, subject=whose.subject)
-        told = await _done(chat.summaries)
-        return "\n\n".join(item.text for item in told if item.parent is None)
+        summaries = await _call(identify(ctx).open_conversation(memory, conversation).summaries, failure=ResourceError)
+        return "\n\n".join(item.text for item in summaries if item.parent is None)
 
     @server.resource("memory://facts/{fact_id}", title="A fact", mime_type="application/json")
     async def fact(fact_id: str, ctx: Context[Any, Any]) -> MemoryItem:
         """One fact with the words it rests on."""
-        return _fact(await _done(identify(ctx).owner(memory).fact, fact_id))
+        try:
+            return _fact(await run_in_threadpool(identify(ctx).open_user(memory).fact, fact_id))
+        except NotFound as error:
+            raise ResourceNotFoundError(error.message) from error
 
 
 def _add_prompts(server: MCPServer[Any]) -> None:
     @server.prompt(title="Recall a topic")
     def recall(topic: str) -> str:
-        """Tell what was said about something."""
+        """Ask what was said about a topic."""
         return f"Search the memory for what I told you about the following, and tell me with the dates: {topic}"
 
     @server.prompt(title="What do you know about me?")
     def what_do_you_know() -> str:
-        """Tell everything that is remembered, so that it can be set right."""
+        """Ask for everything that is remembered, so that it can be corrected."""
         return "List everything you remember about me, by topic, each with when I said it. Ask me what is wrong or out of date."
 
 
-async def _done(call: Callable[..., T], *args: Any, **named: Any) -> T:
-    """*call* in a thread; its errors in words that a model can act on."""
+async def _call(call: Callable[..., T], *args: Any, failure: type[MCPServerError] = ToolError, **named: Any) -> T:
+    """Run *call* in a thread; raise its errors as *failure*, in words that a model can act on."""
     try:
         return await run_in_threadpool(partial(call, *args, **named))
     except NotFound as error:
-        raise ToolError(f"{error.message}; list_memories and search_memory tell the ids") from error
+        raise failure(f"{error.message}; list_memories and search_memory return the ids") from error
     except HoldfastError as error:
-        raise ToolError(str(error)) from error
+        raise failure(str(error)) from error
+
+
+def _search(user: User, query: str, limit: int) -> list[MemoryItem]:
+    """Search, and add the category, key and value to hits that are facts: `memory_history` needs them."""
+    found = []
+    for hit in user.search(query, limit=limit):
+        item = _hit(hit)
+        if hit.kind == "fact":
+            with suppress(NotFound):  # erased meanwhile
+                item = _fact(user.fact(hit.id)).model_copy(
+                    update={"kind": hit.kind, "text": hit.text, "score": item.score}
+                )
+        found.append(item)
+    return found
 
 
 def _fact(fact: Fact) -> MemoryItem:

@@ -132,7 +132,7 @@ class Metered:
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                route = state.get("route") or "none"
+                route = state.get("group") or "none"
                 self._meters.requests.labels(method, route, str(message["status"])).inc()
                 self._meters.seconds.labels(method, route).observe(time.perf_counter() - began)
             await send(message)

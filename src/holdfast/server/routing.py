@@ -58,7 +58,7 @@ class Route:
 
     ``path`` has the parts of FastAPI; a part such as ``{user:name}`` may hold any name, percent-encoded.  ``roles``
     may call it; ``None``: everybody, without a key.  ``whole``: the call is an ASGI application of its own.
-    ``page``: what is refused is told to a user, as a page.  ``cookie``: the cookie of somebody who signed in
+    ``operation`` then describes it in the document of the API.  ``page``: refusals are HTML pages.  ``cookie``: the cookie of somebody who signed in
     opens it as well as a key in the header.  ``upload``: its body is a file, for which other limits hold.
     """
 
@@ -71,6 +71,14 @@ class Route:
     page: bool = False
     cookie: bool = False
     upload: bool = False
+    operation: Mapping[str, Any] | None = None
+
+    @property
+    def group(self) -> str:
+        """The noun that it is about, such as ``messages``: metrics count by it, and the document sorts by it."""
+        if self.whole:
+            return self.operation["tags"][0] if self.operation else "mcp"
+        return "pages" if self.page else self.call.__name__.partition("_")[0]
 
     def endpoint(self) -> BaseRoute:
         """The route as FastAPI serves it; it holds nothing of an application."""
@@ -83,6 +91,7 @@ class Route:
             methods=[self.method],
             operation_id=noun_verb,
             name=noun_verb,
+            tags=[self.group],
             openapi_extra=extra,
             **{**self.options, "responses": PROBLEMS | self.options.get("responses", {})},
         )
@@ -100,6 +109,10 @@ class Route:
             elif pattern != part:
                 return None
         return names
+
+
+def _described_responses(operation: Mapping[str, Any]) -> dict[str, Any]:
+    return {**operation["responses"], **{str(status): answer for status, answer in PROBLEMS.items()}}
 
 
 # What FastAPI reads out of a handler takes milliseconds, and is the same in every application.
@@ -139,9 +152,25 @@ class Table:
 
         return take
 
-    def add_application(self, methods: Sequence[str], path: str, roles: frozenset[Role], call: ASGIApp) -> None:
-        """Put an ASGI application into the table."""
-        self.routes += [Route(method, path, roles, call, {}, whole=True) for method in methods]
+    def add_application(
+        self,
+        methods: Sequence[str],
+        path: str,
+        roles: frozenset[Role],
+        call: ASGIApp,
+        operation: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Put an ASGI application into the table; *operation* describes it in the document of the API."""
+        self.routes += [Route(method, path, roles, call, {}, whole=True, operation=operation) for method in methods]
+
+    def operations(self) -> dict[str, dict[str, Any]]:
+        """The described ASGI applications, as paths of an OpenAPI document."""
+        found: dict[str, dict[str, Any]] = {}
+        for route in self.routes:
+            if route.operation is not None:
+                more = {"security": [{"key": []}], "responses": _described_responses(route.operation)}
+                found.setdefault(route.path, {})[route.method.lower()] = {**route.operation, **more}
+        return found
 
     def find(self, method: str, raw_path: str) -> tuple[Route | None, dict[str, str], list[str]]:
         """``(route, names in the path, methods that the path has)``."""

@@ -434,7 +434,7 @@ async def get_caller(request: Request) -> Caller:
     return Caller(request.app.state.memory, request.state.grant)
 
 
-async def _named(_org: Org = None, _bot: Bot = "default", _subject: Subject = None) -> None:
+async def _named(user: UserName, _org: Org = None, _bot: Bot = "default", _subject: Subject = None) -> None:
     """Nothing: the gate has read these; here they are told to the document of the API."""
 
 

@@ -93,6 +93,11 @@ class TimedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """The first head is due."""
+        connected = transport.get_extra_info("socket")
+        if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
+            # asyncio does so itself only where the listening socket names its protocol; without it most answers on a
+            # connection that is used again wait 40 ms for the client's acknowledgment
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._due: dict[str, asyncio.TimerHandle] = {}
         super().connection_made(transport)
         self._expect()

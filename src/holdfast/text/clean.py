@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -15,3 +16,16 @@ def storable(text: str) -> str:
     are replaced rather than refused, so that a garbled byte never costs a user's whole turn.
     """
     return _UNSTORABLE.sub("\ufffd", text) if _UNSTORABLE.search(text) else text
+
+
+def joined_text(parts: Iterable[str]) -> str:
+    """
+    Return the text parts of one message as one text.
+
+    A line break goes between two parts, except where white space already divides them: "I live in " and "Kyiv." are
+    one sentence, which no reader of sentences would find on two lines.
+    """
+    text = ""
+    for part in parts:
+        text += part if not text or text[-1].isspace() or part[:1].isspace() else f"\n{part}"
+    return text

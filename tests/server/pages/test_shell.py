@@ -229,3 +229,26 @@ def test_revoking_a_key_signs_out_whoever_signed_in_with_it(memory, settings):
 
     seen = [browser.get("/dashboard/jobs", follow_redirects=False).status_code for browser in browsers]
     assert (seen[0] == 200, seen[1] == 200, seen[2]) == (False, False, 200)
+
+
+def test_a_sign_in_link_works_once_and_is_no_key(sign_in):
+    browser = sign_in(None)
+    token = browser.app.state.sign_in_links.issue(timedelta(minutes=15))
+
+    assert browser.get("/v1/whoami", headers={"Authorization": f"Bearer {token}"}).status_code == 401
+    assert browser.post("/sign-in", data={"key": token}).url.path != "/sign-in"
+    assert browser.get("/dashboard/users").status_code == 200
+    again = sign_in(None).post("/sign-in", data={"key": token})
+    assert again.status_code == 422
+    assert "signed in once already" in again.text
+
+
+def test_the_reference_page_names_every_operation_and_loads_nothing_from_elsewhere(sign_in):
+    browser = sign_in(None)
+    page, document = browser.get("/docs"), browser.get("/openapi.json").json()
+
+    assert page.headers["content-security-policy"] == HEADERS["Content-Security-Policy"]
+    assert not re.findall(r"""(?:src|href)=["'](?:https?:)?//""", page.text)
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            assert f'id="{operation["operationId"]}"' in page.text

@@ -230,3 +230,23 @@ def test_a_server_that_is_its_own_upstream_ends_the_circle(serve, unused_port):
 
     assert (raised.value.status_code, raised.value.code) == (508, "upstream-loop")
     assert world.model.asked == []
+
+
+@pytest.mark.parametrize(
+    "name", ["..%2fadmin", "..", "a%2f..%2f..%2fadmin", "..%252fadmin", "..%5cadmin", "%2fadmin", "a%00"]
+)
+def test_the_name_of_a_model_leads_nowhere_else_at_the_upstream(world, name):
+    with httpx2.Client(headers={"Authorization": f"Bearer {world.key()}"}) as client:
+        answer = client.get(f"{world.url}/models/{name}")
+
+    assert answer.status_code in (404, 405)
+    assert world.model.asked == []
+
+
+def test_the_operators_key_goes_out_without_the_clients_organization(world):
+    world.model.reply = lambda asked: Reply([b"{}"])
+    client = world.client()
+    client.with_options(organization="org-theirs", project="proj-theirs").models.list()
+
+    assert "openai-organization" not in {name.lower() for name in world.model.asked[0].headers}
+    assert "openai-project" not in {name.lower() for name in world.model.asked[0].headers}

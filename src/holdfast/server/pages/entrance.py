@@ -8,7 +8,7 @@ from fastapi import Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from ..gate import COOKIE, cookie_of
+from ..gate import COOKIE, SignInLinks, cookie_of
 from ..routing import PUBLIC, USER, Table
 from ..schemas import CallerDep
 from .shell import NAV, STATIC, Filled, key_of, local, render, see_other
@@ -45,17 +45,27 @@ def sign_in(request: Request, form: Filled) -> Response:
     """
     access = request.app.state.memory.admin.keys
     typed = form.get("key", "").strip()
+    if SignInLinks.is_link(typed):
+        if not request.app.state.sign_in_links.redeem(typed):
+            return _sign_in(request, "This link has signed in once already, or is too old. Sign in with a key.")
+        made = access.create("operator", name=SESSION_NAME, expires_at=SESSION)
+        return _signed_in(request, made.key)
     key = access.check(typed)
     if key is not None and key.role in ("app", "subject"):
         return _sign_in(request, _NO_PAGES)
     made = access.copy(typed, name=SESSION_NAME, lasts=SESSION)
     if made is None:
         return _sign_in(request, "This key opens nothing. It may have been revoked, or have expired.")
+    return _signed_in(request, made.key)
+
+
+def _signed_in(request: Request, session_key: str) -> Response:
+    """To the page that was asked for, with *session_key* in the browser's cookie."""
     answer = see_other(local(request.query_params.get("next")))
     secure = request.url.scheme == "https" or request.headers.get("origin", "").startswith("https:")
     answer.set_cookie(
         COOKIE,
-        made.key,
+        session_key,
         max_age=int(SESSION.total_seconds()),
         path="/",
         secure=secure,

@@ -5,16 +5,16 @@ How to add a page
 
 1.  A module here with ``table = Table()``, listed in ``PAGES`` of ``server/app.py``; a row for each route in
     ``tests/server/test_roles.py``.  A handler is an ordinary function (it runs in a thread) that takes ``request``,
-    and with ``Asked``, ``Whose``, ``Which`` of ``caller.py`` the doors; ``Filled`` holds the fields of a posted form::
+    and with ``CallerDep``, ``UserDep``, ``ConversationDep`` of ``schemas.py`` the doors; ``Filled`` holds the fields of a posted form::
 
         @table.page("GET", "/dashboard/users/{user:name}", OPERATOR)
-        def users_page(request: Request, whose: Whose, user: UserName) -> Response:
+        def users_page(request: Request, ana: UserDep, user: UserName) -> Response:
             events = events_of(request, user)
-            return render("user.html", request, title="Ana", facts=whose.facts(), events=events)
+            return render("user.html", request, title="Ana", facts=ana.facts(), events=events)
 
         @table.page("POST", "/dashboard/users/{user:name}", OPERATOR)
-        def users_change(request: Request, whose: Whose, form: Filled) -> Response:
-            whose.forget(form["fact"])
+        def users_change(request: Request, ana: UserDep, form: Filled) -> Response:
+            ana.forget(form["fact"])
             return see_other(here(request), said="forgotten")
 
     ``?org=``, ``?bot=``, ``?subject=`` in the address choose whose memory, as the gate allows; `link` writes them.

@@ -94,10 +94,11 @@ class ChatMemory:
             already = stored(before, new, tail, self._same)
             first_new = already[0].seq if already else after
             if wanted.store and (fresh := new[len(already) :]):
-                if self._quotas.take(grant.key, len(fresh) + 1):  # with the answer
-                    turn.state, turn.reason = "off", "quota"
-                    return
-                receipt = chat.append(fresh)
+                with self._quotas.counting(grant.key, len(fresh) + 1) as wait_s:  # with the answer
+                    if wait_s:
+                        turn.state, turn.reason = "off", "quota"
+                        return
+                    receipt = chat.append(fresh)
                 if receipt.skipped:
                     turn.state, turn.reason = "off", receipt.skipped
                     return

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...integrations.callable import INCOMPLETE
-from ...text.clean import storable
+from ...text.clean import joined_text, storable
 from ...types import Message
 
 _ROLES = {"user": "user", "assistant": "assistant", "tool": "tool"}
@@ -34,7 +34,7 @@ def said(raw: Mapping[str, Any]) -> Message | None:
     meta: dict[str, Any] = {}
     if isinstance(content, list):
         parts = [part for part in content if isinstance(part, Mapping)]
-        content = "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+        content = joined_text(part["text"] for part in parts if isinstance(part.get("text"), str))
         kinds = sorted({str(part.get("type")) for part in parts if not isinstance(part.get("text"), str)})
         if kinds:
             meta["left_out"] = kinds

@@ -7,11 +7,13 @@ The memory never stands in the way: what fails in it is told in a header, and th
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from typing import Any
+from urllib.parse import quote, unquote
 
 import anyio
 import httpx2
@@ -31,6 +33,42 @@ from .upstream import VIA, Headers, Mask, Pool, Upstream, answered, upstream_of
 
 CHAT, MODELS, MODEL = "/v1/chat/completions", "/v1/models", "/v1/models/{model}"
 _log = logging.getLogger("holdfast")
+
+
+def _operation(name: str, summary: str, parameters: Sequence[str] = (), **more: Any) -> dict[str, Any]:
+    """One route as OpenAPI describes it; the bodies are OpenAI's."""
+    answer: dict[str, Any] = {"description": "As the model's server answers", "content": {"application/json": {}}}
+    text = {"schema": {"type": "string"}}
+    named = [{"name": header, "in": "header", "required": False, **text} for header in parameters]
+    return {
+        "operationId": name,
+        "tags": ["chat"],
+        "summary": summary,
+        "parameters": named,
+        "responses": {"200": answer},
+        **more,
+    }
+
+
+_CHAT_BODY: dict[str, Any] = {
+    "type": "object",
+    "required": ["messages"],
+    "properties": {
+        "model": {"type": "string"},
+        "messages": {"type": "array", "minItems": 1, "items": {"type": "object"}},
+        "user": {"type": "string", "description": "The user whose memory is used; without it there is none."},
+        "stream": {"type": "boolean"},
+    },
+}
+CHAT_OPERATION = _operation(
+    "chat_completions",
+    "Send a chat to the model's server, with the user's memory beside it, and store both sides of it.",
+    ["X-Memory", "X-Memory-User", "X-Memory-Conversation", "X-Memory-Store", "X-Memory-Recall"],
+    requestBody={"required": True, "content": {"application/json": {"schema": _CHAT_BODY}}},
+)
+MODELS_OPERATION = _operation("chat_models", "List the models of the model's server.")
+MODEL_OPERATION = _operation("chat_model", "Return one model of the model's server.")
+MODEL_OPERATION["parameters"] = [{"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}]
 
 
 @dataclass(slots=True)
@@ -59,9 +97,9 @@ class Proxy:
 
     def add_to(self, table: Table) -> None:
         """Put the routes into *table*."""
-        table.add_application(("POST",), CHAT, WHOLE_USER, _Application(self._chat))
-        table.add_application(("GET",), MODELS, WHOLE_USER, _Application(self._models))
-        table.add_application(("GET",), MODEL, WHOLE_USER, _Application(self._models))
+        table.add_application(("POST",), CHAT, WHOLE_USER, _Application(self._chat), CHAT_OPERATION)
+        table.add_application(("GET",), MODELS, WHOLE_USER, _Application(self._models), MODELS_OPERATION)
+        table.add_application(("GET",), MODEL, WHOLE_USER, _Application(self._models), MODEL_OPERATION)
 
     async def _upstream(self, scope: Scope, org: str, user: str | None) -> Upstream | Response:
         """Where somebody's requests go, or why they go nowhere."""
@@ -83,7 +121,12 @@ class Proxy:
         if isinstance(upstream, Response):
             await upstream(scope, receive, send)
             return
-        url = upstream.url(scope["path"].removeprefix("/v1"), scope["query_string"])
+        path = _models_path(scope["path"])
+        if path is None:
+            refusal = _problem(404, "not-found", "There is no such model", "GET /v1/models lists them")
+            await refusal(scope, receive, send)
+            return
+        url = upstream.url(path, scope["query_string"])
         await self._relay(
             _Exchange(upstream, "GET", url, upstream.headers(scope["headers"]), b""), scope, receive, send
         )
@@ -225,6 +268,18 @@ class Proxy:
         said, used, whole = answer.message(), answer.used, answer.whole
         if turn.keeps and (said is not None or used is not None):
             await self._safely(turn, lambda: self._turns.finish(turn, said, used, whole=whole))
+
+
+def _models_path(raw: str) -> str | None:
+    """The path of the list of models or of one of them; ``None`` for a name that would lead elsewhere."""
+    name = raw.removeprefix(MODELS).removeprefix("/")
+    decoded = name
+    for _ in range(3):  # what is between here and the model may decode a name again
+        decoded = unquote(decoded)
+    parts = re.split(r"[/\\]", decoded)
+    if name and (not all(part.strip(". ") for part in parts) or not decoded.isprintable()):
+        return None
+    return f"/models/{quote(unquote(name), safe='')}" if name else "/models"
 
 
 class _Application:

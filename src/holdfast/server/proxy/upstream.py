@@ -58,6 +58,8 @@ _NOT_FORWARDED = _HOP_BY_HOP | frozenset(
         b"x-real-ip",
     )
 )
+# What a client says of its own key; beside the operator's it would name a project that the client may not use.
+_OF_KEY = frozenset((b"openai-organization", b"openai-project"))
 _OURS = (b"x-memory", b"x-holdfast", b"sec-")
 # What is between this server and the upstream.
 _NOT_ANSWERED = _HOP_BY_HOP | frozenset((b"alt-svc", b"date", b"server", b"set-cookie", b"strict-transport-security"))
@@ -91,10 +93,9 @@ class Upstream:
 
     def headers(self, given: Iterable[tuple[bytes, bytes]]) -> Headers:
         """The headers with which a request of a client goes on."""
+        dropped = _NOT_FORWARDED | (_OF_KEY if self.own is None else frozenset())
         kept = [
-            (name, value)
-            for name, value in given
-            if name.lower() not in _NOT_FORWARDED and not name.lower().startswith(_OURS)
+            (name, value) for name, value in given if name.lower() not in dropped and not name.lower().startswith(_OURS)
         ]
         own = [(b"accept-encoding", b"identity"), (VIA, b"1")]
         if self.key:
