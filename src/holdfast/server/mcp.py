@@ -108,12 +108,15 @@ def tools(memory: Memory, identify: Identify) -> MCPServer[Any]:
 
 
 _QUERY = Field(description="What to look for: a few words or a question.")
-Query, OptionalQuery = Annotated[str, _QUERY], Annotated[str | None, _QUERY]
+Query = Annotated[str, _QUERY]
+OptionalQuery = Annotated[str | None, _QUERY]
 Limit = Annotated[int, Field(description="Return at most this many.", ge=1, le=1_000)]
 _CATEGORY = Field(description='The category of a memory, such as "dietary" or "home".')
-Category, OptionalCategory = Annotated[str, _CATEGORY], Annotated[str | None, _CATEGORY]
+Category = Annotated[str, _CATEGORY]
+OptionalCategory = Annotated[str | None, _CATEGORY]
 _KEY = Field(description='One key of the category, such as "lives_in".')
-Key, OptionalKey = Annotated[str, _KEY], Annotated[str | None, _KEY]
+Key = Annotated[str, _KEY]
+OptionalKey = Annotated[str | None, _KEY]
 MemoryId = Annotated[str, Field(description="The id of a fact, as search_memory and list_memories return it.")]
 ConversationId = Annotated[str, Field(description="The id of the conversation that the reply belongs to.")]
 BudgetTokens = Annotated[int, Field(description="The most tokens the context may have.", ge=1)]
