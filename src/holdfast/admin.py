@@ -11,23 +11,21 @@ from dataclasses import asdict, replace
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from .checks import checked_count
 from .clock import DAY_MS, from_ms, to_ms
 from .engine import Engine
 from .errors import BadInput, Conflict, NotFound
-from .figures import Backlog, MessageCount, Metrics, Operation, StoreStats
 from .jobs.metrics import compute_metrics, days_between
 from .jobs.usage import across
 from .llm.addresses import address_for_key
 from .llm.sealing import Keyring, Master
 from .observing import Watcher
 from .privacy.erasure import KINDS
-from .reports import Event, News, ReplayReport, UserKey
+from .reports import Backlog, Event, MessageCount, Metrics, News, Operation, ReplayReport, StoreStats, UserKey
 from .scope import Scope, checked_name
-from .secret import ProviderKey, Secret, Upstream
 from .store import ConsentRow, ErasedRow, KeyRow, SealedRow
 from .store.queries import schema_version
-from .types import ApiKey, NewKey, Role
+from .text.validate import checked_count
+from .types import ApiKey, NewKey, ProviderKey, Role, Secret, Upstream
 
 ROLES: tuple[Role, ...] = ("operator", "app", "user", "subject")
 FORMAT = "holdfast ledger 1"

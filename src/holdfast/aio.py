@@ -27,8 +27,6 @@ from .context.result import Context
 from .conversation import Conversation
 from .embed import BUILT_IN, BuiltIn
 from .embed.protocol import Embedder
-from .figures import Backlog, Explained, MessageCount, Metrics, Operation, PromptPreview, StoreStats
-from .incoming import MessageLike
 from .llm import Function
 from .llm.protocol import LanguageModel
 from .memory import Memory
@@ -36,22 +34,29 @@ from .observing import Watcher
 from .prompts import Prompts
 from .reports import (
     BackfillReport,
+    Backlog,
     ConsolidationReport,
     ConversationState,
     DigestReport,
     ErasureReceipt,
     Event,
+    Explained,
+    MessageCount,
+    Metrics,
     News,
+    Operation,
+    PromptPreview,
     PruneReport,
     RebuildReport,
     Rebuilt,
     Receipt,
     ReplayReport,
     Report,
+    StoreStats,
     Usage,
     UserKey,
 )
-from .secret import ProviderKey, Secret, Upstream
+from .text.validate import MessageLike
 from .types import (
     HIT_KINDS,
     ApiKey,
@@ -65,10 +70,13 @@ from .types import (
     Message,
     NewKey,
     PromptVersion,
+    ProviderKey,
     Rejected,
     Role,
+    Secret,
     Section,
     Summary,
+    Upstream,
 )
 from .user import User
 

@@ -6,20 +6,19 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from .checks import checked_count, checked_query
 from .clock import from_ms
 from .context.budget import Count
 from .context.layered import Strategy
 from .context.result import Context
 from .engine import Engine
 from .errors import BadInput
-from .incoming import MessageLike
 from .privacy.erasure import change_message
 from .privacy.forget import clear_conversation
 from .reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, Receipt
 from .scope import Scope, checked_name
 from .store import ConversationRow
 from .text.tokens import count_tokens
+from .text.validate import MessageLike, checked_count, checked_query
 from .types import Fact, Hit, Message, Summary
 
 

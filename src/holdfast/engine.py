@@ -39,8 +39,6 @@ from .digest import rules
 from .digest.summarize import roll
 from .embed.protocol import Embedder
 from .errors import Conflict, StoreError
-from .figures import Explained, PromptPreview
-from .incoming import MessageLike, checked_messages
 from .ingest.append import Appended, Orders, append
 from .ingest.consent import INCOGNITO, effective
 from .ingest.prepare import body_digest, prepare
@@ -72,10 +70,11 @@ from .privacy.forget import ErasureReplay
 from .recall.index import IndexCache
 from .recall.search import believed, default_min_score, facts_at, ranked, recent, search, unexpired, with_replacements
 from .reconcile.registry import registry
-from .reports import ConsolidationReport, DigestReport, ErasureReceipt, RebuildReport, Receipt
+from .reports import ConsolidationReport, DigestReport, ErasureReceipt, Explained, PromptPreview, RebuildReport, Receipt
 from .scope import Scope
 from .store import ReadView, Store, UsageRow, UserRow, WriteView
 from .text.tokens import count_tokens
+from .text.validate import MessageLike, checked_messages
 from .types import ConsentState, Fact, FactChange, Hit, HitKind, Message, Section
 
 # A longer batch is an import: its facts are read in the background like the rest of its work.

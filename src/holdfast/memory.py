@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import Any
 
 from .admin import Admin
-from .checks import checked_count
 from .clock import Clock, utc_now
 from .config import Config
 from .context.layered import Strategy
@@ -33,6 +32,7 @@ from .llm.protocol import Closable, LanguageModel
 from .reports import BackfillReport, DigestReport, Report, Usage
 from .scope import SELF, checked_name, scope_of
 from .store import open_store
+from .text.validate import checked_count
 from .types import Job
 from .user import User
 

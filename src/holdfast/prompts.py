@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .checks import checked_count
 from .clock import from_ms
 from .engine import Engine
 from .errors import BadInput, Conflict, NotFound
-from .figures import PromptPreview
 from .jobs.wording import CUSTOM, in_words
 from .privacy.consent import state_of
+from .reports import PromptPreview
 from .scope import Scope
 from .store import PromptRow, UserRow, WriteView
 from .text.clean import storable
+from .text.validate import checked_count
 from .types import PromptVersion
 
 MAX_PROMPT_CHARS = 4_000

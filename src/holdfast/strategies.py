@@ -35,12 +35,12 @@ from .digest.grounding import numbers_said
 from .digest.prompt_lines import message_lines, text_of
 from .digest.summarize import extend
 from .errors import BadInput, ConfigError
-from .incoming import MessageLike
 from .ingest.redact import masked_message
 from .llm import Function, model_of
 from .llm.prompts import load
 from .llm.protocol import LanguageModel, ModelError, Request
 from .text.tokens import count_tokens
+from .text.validate import MessageLike
 from .types import Message, RollingSummary
 
 __all__ = ["Buffer", "Layered", "Strategy", "Summary", "SummaryBuffer", "TokenBuffer", "Window", "summarize_with"]

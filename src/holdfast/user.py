@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from .checks import checked_count, checked_query, checked_share, checked_text
 from .clock import to_ms
 from .context.budget import Count
 from .conversation import state_of
 from .engine import Engine
 from .errors import BadInput, NotFound
-from .figures import Explained, Metrics
 from .jobs.metrics import compute_metrics, days_between
 from .jobs.usage import of_user
 from .privacy.corrections import FactInput
@@ -20,10 +18,21 @@ from .privacy.forget import erase_user, facts_of, forget_facts
 from .prompts import Prompts
 from .recall.search import believed, facts_at
 from .reconcile.decide import ARCHIVED
-from .reports import ConsolidationReport, ConversationState, ErasureReceipt, Event, News, PruneReport, Usage
+from .reports import (
+    ConsolidationReport,
+    ConversationState,
+    ErasureReceipt,
+    Event,
+    Explained,
+    Metrics,
+    News,
+    PruneReport,
+    Usage,
+)
 from .scope import Scope, checked_name
 from .store import FactRow, ReadView
 from .text.tokens import count_tokens
+from .text.validate import checked_count, checked_query, checked_share, checked_text
 from .types import HIT_KINDS, Consent, Fact, FactChange, FactKind, Hit, HitKind, Rejected, Section
 
 _EVENTS_PAGE = 500  # events that are read at once

@@ -14,8 +14,9 @@ import apsw
 import psycopg
 import pytest
 
-from holdfast import BackupReport, Memory, backups, restore_backup, verify_backup
+from holdfast import BackupReport, Memory, restore_backup, verify_backup
 from holdfast.errors import Conflict, StoreCorrupt, StoreError
+from holdfast.importers import backups
 from holdfast.store.postgres import copying as postgres_copying
 from holdfast.store.queries import tables
 from holdfast.testing.embedder import HashEmbedder

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from holdfast import Config, Memory
 from holdfast.errors import BadInput, Conflict
-from holdfast.incoming import MAX_META_DEPTH
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
+from holdfast.text.validate import MAX_META_DEPTH
 
 USER = "ana"
 PATIENT = settings(deadline=None, suppress_health_check=list(HealthCheck))

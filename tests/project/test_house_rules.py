@@ -33,11 +33,7 @@ BASE = {
     "observer",
     "text",
     # until they are merged into the parts above
-    "figures",
-    "checks",
-    "incoming",
     "observing",
-    "secret",
 }
 LAYERS = [
     BASE,
@@ -53,7 +49,7 @@ LAYERS = [
     {"admin"},
     {"memory"},
     {"aio"},
-    {"client", "importers", "integrations", "testing", "backups", "telemetry"},
+    {"client", "importers", "integrations", "testing"},
     {"bench"},
     {"server"},
     {"cli"},

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from starlette.testclient import TestClient
 
-from holdfast import telemetry
+from holdfast.integrations import telemetry
 from holdfast.server.app import create_app
 from holdfast.server.serve import log_to
 from holdfast.server.settings import ServerSettings

@@ -15,9 +15,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from holdfast import HoldfastError, Memory, telemetry
+from holdfast import HoldfastError, Memory
 from holdfast.conversation import Conversation
 from holdfast.errors import BadInput
+from holdfast.integrations import telemetry
 from holdfast.llm.protocol import ModelError
 
 
@@ -163,7 +164,7 @@ def test_a_call_of_a_model_is_a_span_with_its_tokens(traced):
         assert span.attributes["gen_ai.operation.name"] == "chat"
         assert span.attributes["gen_ai.usage.input_tokens"] > 0
     assert "garden" not in traced.text
-    metrics = traced.admin.metrics()
+    metrics = traced.metrics()
     assert sum(point.count for point in metrics["gen_ai.client.operation.duration"]) == len(calls)
     assert metrics["gen_ai.client.operation.duration"][0].explicit_bounds[0] == 0.01
     used = sum(span.attributes["gen_ai.usage.input_tokens"] for span in calls)
@@ -204,7 +205,7 @@ def test_nothing_is_loaded_that_nobody_enabled():
     code = (
         "import sys, holdfast\n"
         "with holdfast.Memory(embedder=None) as m: m.conversation('c', user='a').record('Hi.')\n"
-        "assert not [n for n in sys.modules if n.startswith(('opentelemetry', 'holdfast.telemetry'))]"
+        "assert not [n for n in sys.modules if n.startswith(('opentelemetry', 'holdfast.integrations.telemetry'))]"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 

@@ -15,7 +15,7 @@ import pytest
 from holdfast.errors import ConfigError, EndpointRefused
 from holdfast.llm.guard import METADATA, Allowed, Guard, is_public, unwrapped
 from holdfast.llm.guarded_http import AddressRefused, guarded_client
-from holdfast.secret import Secret
+from holdfast.types import Secret
 
 PUBLIC = [
     "https://api.openai.com/v1",

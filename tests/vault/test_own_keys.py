@@ -10,10 +10,10 @@ import pytest
 from holdfast import Budget, Config, Memory
 from holdfast.errors import BadInput, ConfigError, EndpointRefused, NotFound, VaultLocked
 from holdfast.llm.sealing import MASTER
-from holdfast.secret import Secret
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
 from holdfast.testing.model import ModelServer, ScriptedModel, ServerAnswer
+from holdfast.types import Secret
 
 from .conftest import KEY, MASTER_KEY, OTHER_MASTER_KEY
 

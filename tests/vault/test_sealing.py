@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import ConfigError, VaultLocked
 from holdfast.llm.sealing import MASTER, MASTER_FILE, Keyring, Master, keyring, new_master
-from holdfast.secret import Secret
+from holdfast.types import Secret
 
 from .conftest import KEY, MASTER_KEY, OTHER_MASTER_KEY
 

@@ -74,7 +74,7 @@ def verify(backup: Backup, ledger: Ledgers = None, as_json: Json = False) -> int
     """
     ledgers = [_read(file) for file in ledger or ()]
     with Progress("Verify", show=not as_json):
-        report = import_module("holdfast.backups").verify_backup(backup, ledgers=ledgers)
+        report = import_module("holdfast.importers.backups").verify_backup(backup, ledgers=ledgers)
     if as_json:
         print_json(plain(report))
     else:
@@ -112,7 +112,7 @@ def restore(
         def on_rows(done: int, total: int) -> None:
             progress.done, progress.total = done, total
 
-        backups = import_module("holdfast.backups")
+        backups = import_module("holdfast.importers.backups")
         report = backups.restore_backup(backup, to, ledgers=ledgers, replace=replace, progress=on_rows)
     if as_json:
         print_json(plain(report))

@@ -13,7 +13,7 @@ from .values import plain
 from .words import count, seconds
 
 if TYPE_CHECKING:
-    from ..figures import AskedAgain, Measure, Metrics
+    from ..reports import AskedAgain, Measure, Metrics
 
 app = commands()
 

@@ -18,8 +18,8 @@ from .values import plain
 from .words import count, minute
 
 if TYPE_CHECKING:
-    from ..figures import PromptPreview
     from ..prompts import Prompts
+    from ..reports import PromptPreview
     from ..types import PromptVersion
 
 app = commands()

@@ -16,7 +16,7 @@ from .values import plain
 from .words import count, minute
 
 if TYPE_CHECKING:
-    from ..secret import ProviderKey
+    from ..types import ProviderKey
 
 app = commands()
 

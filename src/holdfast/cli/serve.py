@@ -253,7 +253,7 @@ def _server() -> dict[str, Any]:
     """The server's modules; they come with an extra."""
     try:
         found = {name: import_module(f"holdfast.server.{name}") for name in ("app", "serve", "settings")}
-        return found | {"telemetry": import_module("holdfast.telemetry")}
+        return found | {"telemetry": import_module("holdfast.integrations.telemetry")}
     except ImportError as error:
         raise CommandError(
             "not-installed",

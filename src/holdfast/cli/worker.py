@@ -21,8 +21,8 @@ from .screen import QUIET, STRONG, Screen, print_json_line
 from .words import count
 
 if TYPE_CHECKING:
-    from ..figures import Backlog
     from ..memory import Memory
+    from ..reports import Backlog
 
 app = commands()
 

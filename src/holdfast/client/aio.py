@@ -12,14 +12,11 @@ from typing import Any
 
 import httpx2
 
-from ..checks import checked_count, checked_query, checked_share, checked_text
 from ..clock import utc_now
 from ..context.budget import Count
 from ..context.layered import Strategy
 from ..context.result import Context
 from ..errors import BadInput, NotFound
-from ..figures import Explained, Metrics, PromptPreview, StoreStats
-from ..incoming import MessageLike, checked_messages
 from ..reports import (
     BackfillReport,
     ConsolidationReport,
@@ -27,15 +24,20 @@ from ..reports import (
     DigestReport,
     ErasureReceipt,
     Event,
+    Explained,
+    Metrics,
+    PromptPreview,
     PruneReport,
     RebuildReport,
     Rebuilt,
     Receipt,
     Report,
+    StoreStats,
     Usage,
     UserKey,
 )
 from ..scope import SELF, checked_name
+from ..text.validate import MessageLike, checked_count, checked_messages, checked_query, checked_share, checked_text
 from ..types import (
     HIT_KINDS,
     ApiKey,

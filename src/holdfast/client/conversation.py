@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ..checks import checked_count, checked_query
 from ..clock import utc_now
 from ..context.budget import Count
 from ..context.layered import Strategy
 from ..context.result import Context
 from ..errors import BadInput, NotFound
-from ..incoming import MessageLike, checked_messages
 from ..reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, Receipt
 from ..scope import SELF, checked_name
+from ..text.validate import MessageLike, checked_count, checked_messages, checked_query
 from ..types import Fact, Hit, Message, Summary
 from .calls import RAW, Call, T, Whose, part
 from .values import message_body, no_function, strategy_body

@@ -12,8 +12,7 @@ import httpx2
 
 from ..context.layered import Strategy
 from ..errors import BadInput
-from ..figures import Metrics, StoreStats
-from ..reports import BackfillReport, DigestReport, Report, Usage, UserKey
+from ..reports import BackfillReport, DigestReport, Metrics, Report, StoreStats, Usage, UserKey
 from ..scope import checked_name
 from ..types import ApiKey, Job, NewKey, Role
 from .calls import OWN, RAW, Call, Whose, part

@@ -7,11 +7,20 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from ..checks import checked_count, checked_query, checked_share, checked_text
 from ..context.budget import Count
 from ..errors import BadInput
-from ..figures import Explained, Metrics, PromptPreview
-from ..reports import ConsolidationReport, ConversationState, ErasureReceipt, Event, PruneReport, Usage
+from ..reports import (
+    ConsolidationReport,
+    ConversationState,
+    ErasureReceipt,
+    Event,
+    Explained,
+    Metrics,
+    PromptPreview,
+    PruneReport,
+    Usage,
+)
+from ..text.validate import checked_count, checked_query, checked_share, checked_text
 from ..types import HIT_KINDS, Consent, Fact, FactChange, FactKind, Hit, HitKind, PromptVersion, Rejected, Section
 from .calls import Whose, part
 from .conversation import checked_key

@@ -26,9 +26,9 @@ from itertools import accumulate
 from typing import Any, Literal
 
 from ..errors import BadInput, ConfigError
-from ..incoming import MessageLike, checked_messages
 from ..text.render import line
 from ..text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
+from ..text.validate import MessageLike, checked_messages
 from ..types import Message, RollingSummary, Summary
 from .budget import Count, Meter, cut
 from .layered import Layout, Part, Strategy, cost_of, frame_tokens, part

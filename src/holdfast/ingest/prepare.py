@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from ..clock import to_ms
-from ..incoming import MessageLike, checked_messages
 from ..text.terms import dated_terms, signals
 from ..text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
+from ..text.validate import MessageLike, checked_messages
 from ..types import Detector, Message
 from . import redact
 

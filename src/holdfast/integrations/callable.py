@@ -47,13 +47,13 @@ from ..clock import utc_now
 from ..context.budget import Count
 from ..conversation import Conversation
 from ..errors import BadInput, ConfigError, Conflict
-from ..incoming import MessageLike, checked_messages
 from ..memory import Memory
 from ..reports import Receipt
 from ..scope import MAX_NAME_CHARS
 from ..store.messages import MAX_MESSAGE_CHARS, KeepsSummaries, MessageLog, checked_session
 from ..strategies import Buffer, Strategy, Summary, SummaryBuffer, TokenBuffer, Window
 from ..text.tokens import MESSAGE_OVERHEAD_TOKENS, CalibratedCounter, count_tokens
+from ..text.validate import MessageLike, checked_messages
 from ..types import Message, RollingSummary
 
 __all__ = ["UserMessages", "with_memory"]

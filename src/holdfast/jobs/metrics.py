@@ -14,8 +14,7 @@ from statistics import median
 
 from ..clock import to_ms
 from ..errors import BadInput
-from ..figures import AskedAgain, Measure, Metrics
-from ..reports import Usage
+from ..reports import AskedAgain, Measure, Metrics, Usage
 from ..scope import SELF, Scope
 from ..store import ConversationRow, FactRow, ReadView, ShownRow, Store
 from ..text.sentences import split

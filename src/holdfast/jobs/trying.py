@@ -13,10 +13,10 @@ from itertools import islice
 
 from ..digest.summarize import SummaryDraft
 from ..errors import ConfigError
-from ..figures import PromptPreview, PromptSample
 from ..llm.prompts import Prompt, load
 from ..llm.protocol import ModelError
 from ..reconcile.registry import same
+from ..reports import PromptPreview, PromptSample
 from ..scope import Scope
 from ..store import ReadView
 from ..types import Candidate, Fact

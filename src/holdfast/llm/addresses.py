@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..errors import BadInput, ConfigError
-from ..secret import Secret
+from ..types import Secret
 from .guard import Endpoint, Guard
 
 Retention = Literal["24h", "in_memory"]

@@ -16,7 +16,7 @@ import httpcore2
 import httpx2
 
 from ..errors import EndpointRefused
-from ..secret import Secret, Upstream
+from ..types import Secret, Upstream
 from .guard import Endpoint, Guard
 
 # The header of each provider's key, and the prefix of its value.

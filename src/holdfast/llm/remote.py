@@ -28,8 +28,8 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
 from ..errors import ConfigError
-from ..secret import Secret
 from ..text.tokens import count_tokens
+from ..types import Secret
 from .addresses import Address
 from .guarded_http import AddressRefused, guarded_client
 from .protocol import Answer, Finish, ModelError, Request

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import ConfigError, VaultLocked
-from ..secret import Secret
+from ..types import Secret
 
 MASTER, MASTER_FILE = "HOLDFAST_MASTER_KEY", "HOLDFAST_MASTER_KEY_FILE"
 KEY_BYTES, NONCE_BYTES = 32, 12

@@ -18,7 +18,6 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from ..clock import from_ms, to_ms
 from ..config import Config
 from ..errors import BadInput, Conflict, HoldfastError
-from ..incoming import MAX_META_DEPTH, deeper
 from ..ingest.append import document
 from ..ingest.prepare import indexed
 from ..jobs.kit import Reads
@@ -42,6 +41,7 @@ from ..store import (
     WriteView,
     open_store,
 )
+from ..text.validate import MAX_META_DEPTH, is_nested_deeper
 from ..types import Candidate, Evidence, Fact, Message, Summary
 from .consent import ConsentChoices
 from .erasure import ERASED
@@ -238,7 +238,7 @@ def _message(row: MessageRow) -> dict[str, Any]:
 
 def _message_row(item: Data, conversation: str, doc: int) -> MessageRow:
     message = build_value(Message, item, at=from_ms(time_ms(item.get("at"))), conversation=conversation)
-    if deeper(message.meta, MAX_META_DEPTH):
+    if is_nested_deeper(message.meta, MAX_META_DEPTH):
         raise BadInput(f"message {message.seq}: meta is nested more than {MAX_META_DEPTH} deep")
     return build_value(MessageRow, item, message=replace(message, meta=dict(message.meta)), doc=doc)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..clock import from_ms, to_ms
 from ..embed.protocol import Embedder, Thresholds
 from ..errors import BadInput
-from ..figures import Ranked
+from ..reports import Ranked
 from ..store import FactRow, Partition, ReadView
 from ..types import Fact, Hit, HitKind
 from . import rank

@@ -10,10 +10,8 @@ from starlette.exceptions import HTTPException
 
 from ..clock import to_ms
 from ..errors import BadInput, NotFound
-from ..figures import Metrics, StoreStats
-from ..reports import DigestReport, Report, Usage
-from ..secret import ProviderKey, Secret
-from ..types import ApiKey, Budget, Job, NewKey
+from ..reports import DigestReport, Metrics, Report, StoreStats, Usage
+from ..types import ApiKey, Budget, Job, NewKey, ProviderKey, Secret
 from .gate import count_messages, quota_exceeded
 from .jobs import TasksDep, visible_task
 from .routing import APP, OPERATOR, USER, WHOLE_USER, Table

@@ -32,9 +32,17 @@ from starlette.responses import JSONResponse
 from ..admin import Operations
 from ..clock import from_ms, new_id, to_ms
 from ..errors import Conflict, HoldfastError, KeyReused, NotFound, StoreError
-from ..figures import Operation, OperationState
 from ..memory import Memory
-from ..reports import BackfillReport, ConsolidationReport, Merged, PruneReport, RebuildReport, Rebuilt
+from ..reports import (
+    BackfillReport,
+    ConsolidationReport,
+    Merged,
+    Operation,
+    OperationState,
+    PruneReport,
+    RebuildReport,
+    Rebuilt,
+)
 from ..types import Fact, Job, Summary
 from ..user import User
 from .routing import APP, OPERATOR, USER, Table

@@ -24,8 +24,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .. import __version__
 from ..errors import HoldfastError
-from ..figures import Backlog
 from ..memory import Memory
+from ..reports import Backlog
 from .events import EventFeed
 from .routing import OPERATOR, PUBLIC, Table
 from .schemas import Health

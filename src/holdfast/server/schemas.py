@@ -17,9 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from ..conditions import only_if_fact, only_if_prompt
 from ..conversation import Conversation
 from ..errors import BadInput
-from ..figures import MessageCount
 from ..memory import Memory
-from ..reports import BackfillReport, ConsolidationReport, ErasureReceipt, RebuildReport
+from ..reports import BackfillReport, ConsolidationReport, ErasureReceipt, MessageCount, RebuildReport
 from ..types import Budget, ConsentState, Fact, Role
 from ..user import User
 from .gate import Grant

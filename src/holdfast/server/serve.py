@@ -25,8 +25,8 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from ..integrations.telemetry import store_id
 from ..scope import Scope as Whose
-from ..telemetry import store_id
 from .gate import Grant
 from .routing import MEDIA_TYPE
 from .settings import ServerSettings

@@ -22,7 +22,7 @@ class ServerSettings:
 
     ``upstream_base_url`` is where chats go (``https://api.openai.com/v1``), opened by ``upstream_key``; ``None``: there
     is no such place.  A memory that has not answered a chat after ``memory_timeout_s`` is left out of it.
-    ``traced``: what `holdfast.telemetry` traces belongs to the trace that a request's headers name.
+    ``traced``: what `holdfast.integrations.telemetry` traces belongs to the trace that a request's headers name.
     ``threads``: how many threads of the process do background work, for ``/metrics`` to tell.
     """
 

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query, Request, Response
 
 from ..clock import to_ms
-from ..figures import Explained, Metrics, PromptPreview
-from ..reports import ErasureReceipt, Usage
+from ..reports import ErasureReceipt, Explained, Metrics, PromptPreview, Usage
 from ..types import Consent, Fact, FactChange, FactKind, Hit, PromptVersion, Rejected, Section
 from ..user import User
 from .gate import count_messages, quota_exceeded

@@ -21,8 +21,8 @@ from typing import Any
 
 from ..clock import Clock, from_ms, to_ms, utc_now
 from ..errors import StoreCorrupt, StoreError, StoreFull, StoreReadOnly, StoreTooNew
-from ..incoming import MessageLike
 from ..text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
+from ..text.validate import MessageLike
 from ..types import Message, RollingSummary
 from .filelock import locked
 from .messages import checked_session, furthest, incoming, numbered

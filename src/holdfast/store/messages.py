@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 
 from ..clock import Clock, utc_now
 from ..errors import BadInput
-from ..incoming import MessageLike, checked_messages
+from ..text.validate import MessageLike, checked_messages
 from ..types import Message, RollingSummary
 
 MAX_MESSAGE_CHARS = 4_000_000

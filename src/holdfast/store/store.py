@@ -16,8 +16,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ..clock import Clock, to_ms, utc_now
-from ..figures import Backlog, Operation
-from ..reports import Event, Finding, News, Report, UserKey
+from ..reports import Backlog, Event, Finding, News, Operation, Report, UserKey
 from ..scope import Scope, actor
 from ..types import Job
 from . import doctor, rows

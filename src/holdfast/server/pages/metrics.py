@@ -9,7 +9,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from ...errors import BadInput
-from ...figures import AskedAgain, Measure, Metrics
+from ...reports import AskedAgain, Measure, Metrics
 from ..routing import OPERATOR, Table
 from ..schemas import CallerDep
 from .shell import link, render, scope_query

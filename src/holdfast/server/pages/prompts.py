@@ -11,8 +11,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ...errors import BadInput, ConfigError, Conflict, HoldfastError, NotFound
-from ...figures import PromptPreview
 from ...prompts import MAX_PROMPT_CHARS
+from ...reports import PromptPreview
 from ...types import PromptVersion
 from ...user import User
 from ..routing import OPERATOR, Table

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from ...context.result import Context
 from ...errors import BadInput
-from ...figures import Explained, Ranked
+from ...reports import Explained, Ranked
 from ..routing import OPERATOR, Table
 from ..schemas import CallerDep
 from .shell import link, render, scope_query

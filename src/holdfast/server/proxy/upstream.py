@@ -20,7 +20,7 @@ import httpx2
 from ...errors import BadInput
 from ...llm.guarded_http import upstream_client
 from ...memory import Memory
-from ...secret import Upstream as BroughtUpstream
+from ...types import Upstream as BroughtUpstream
 from ..settings import ServerSettings
 
 SAME_PROTOCOL = frozenset(("openai", "ollama"))

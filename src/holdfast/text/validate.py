@@ -1,4 +1,6 @@
-"""Callers' messages → `Message` values, checked and cleaned; the same for every place that stores them.  Pure."""
+"""
+Validation of what callers give: numbers, texts, and messages in any accepted shape.  Pure.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,69 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from .clock import from_ms, to_ms
-from .errors import BadInput, TooLarge
-from .text.clean import joined_text, storable
-from .text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
-from .types import Message
+from ..clock import from_ms, to_ms
+from ..errors import BadInput, TooLarge
+from ..types import Message
+from .clean import joined_text, storable
+from .tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
+
+MAX_TEXT_CHARS = 10_000
+
+
+def checked_query(query: object) -> str:
+    """
+    The words to search for.
+
+    Raises:
+        BadInput: not text, or nothing but blanks.
+    """
+    if not isinstance(query, str):
+        raise BadInput(f"the query must be text, not {type(query).__name__}")
+    if not query.strip():
+        raise BadInput("the query is empty", hint="give a few words or a question")
+    return query
+
+
+def checked_count(what: str, value: object) -> int:
+    """
+    A whole number of at least 1.
+
+    Raises:
+        BadInput: anything else; says what was given.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise BadInput(f"{what} must be a whole number of at least 1, not {value!r}")
+    return value
+
+
+def checked_text(what: str, value: object) -> str:
+    """
+    Words that can be stored.
+
+    Raises:
+        BadInput: not text, nothing but blanks, or longer than ``MAX_TEXT_CHARS``.
+    """
+    if not isinstance(value, str):
+        raise BadInput(f"{what} must be text, not {type(value).__name__}")
+    text = storable(value)
+    if not text.strip():
+        raise BadInput(f"{what} is empty")
+    if len(text) > MAX_TEXT_CHARS:
+        raise BadInput(f"{what} is {len(text)} characters long; at most {MAX_TEXT_CHARS} are kept")
+    return text
+
+
+def checked_share(what: str, value: object) -> float:
+    """
+    A number from 0 to 1.
+
+    Raises:
+        BadInput: anything else.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise BadInput(f"{what} must be a number from 0 to 1, not {value!r}")
+    return float(value)
+
 
 ROLES = ("user", "assistant", "system", "tool")
 _ALIASES = {
@@ -51,10 +111,10 @@ def checked_messages(given: object, *, now: datetime, max_chars: int) -> list[tu
         )
     if not given:
         raise BadInput("append was given an empty list", hint="pass at least one message")
-    return [_checked(item, index, now, max_chars) for index, item in enumerate(given)]
+    return [_check_message(item, index, now, max_chars) for index, item in enumerate(given)]
 
 
-def _checked(item: object, index: int, now: datetime, max_chars: int) -> tuple[Message, bool]:
+def _check_message(item: object, index: int, now: datetime, max_chars: int) -> tuple[Message, bool]:
     message = _from_mapping(item, index) if isinstance(item, Mapping) else item
     if not isinstance(message, Message):
         raise BadInput(f"message {index} is a {type(item).__name__}; it must be a Message or a mapping")
@@ -69,14 +129,14 @@ def _checked(item: object, index: int, now: datetime, max_chars: int) -> tuple[M
             hint="shorten it, split it, or raise Config.max_message_chars",
         )
     content = storable(message.content)
-    at = _moment(message.at, index)
+    at = _parse_time(message.at, index)
     message = replace(
         message,
         role=role,
         content=content,
-        name=_name(message.name, index),
+        name=_check_sender(message.name, index),
         at=from_ms(to_ms(at if at is not None else now)),
-        meta=_meta(message.meta, role, index),
+        meta=_check_meta(message.meta, role, index),
         tokens=count_tokens(content) + MESSAGE_OVERHEAD_TOKENS,
     )
     return message, at is not None
@@ -103,7 +163,7 @@ def _from_mapping(item: Mapping[str, Any], index: int) -> Message:
     return Message(item["role"], content, item.get("name"), item.get("at"), meta=meta)
 
 
-def _name(name: object, index: int) -> str | None:
+def _check_sender(name: object, index: int) -> str | None:
     if name is None or name == "":
         return None
     if not isinstance(name, str) or len(name) > 200:
@@ -111,7 +171,7 @@ def _name(name: object, index: int) -> str | None:
     return storable(name)
 
 
-def _moment(at: object, index: int) -> datetime | None:
+def _parse_time(at: object, index: int) -> datetime | None:
     if at is None:
         return None
     if isinstance(at, str):
@@ -132,7 +192,7 @@ def _moment(at: object, index: int) -> datetime | None:
     return at
 
 
-def _meta(meta: object, role: str, index: int) -> dict[str, Any]:
+def _check_meta(meta: object, role: str, index: int) -> dict[str, Any]:
     if not isinstance(meta, Mapping):
         raise BadInput(f"message {index}: meta must be a mapping")
     if not meta and role != "tool":
@@ -146,12 +206,12 @@ def _meta(meta: object, role: str, index: int) -> dict[str, Any]:
     if role == "tool" and not meta.get("tool_call_id"):
         raise BadInput(f"message {index} is a tool result without tool_call_id", hint="name the call that it answers")
     loaded: dict[str, Any] = json.loads(_storable_json(text))
-    if deeper(loaded, MAX_META_DEPTH):
+    if is_nested_deeper(loaded, MAX_META_DEPTH):
         raise TooLarge(f"message {index}: meta is nested more than {MAX_META_DEPTH} deep")
     return loaded
 
 
-def deeper(value: Any, most: int) -> bool:
+def is_nested_deeper(value: Any, most: int) -> bool:
     """Whether lists and objects stand inside one another more than so many times; what reads them may not follow."""
     level = [value]
     for _ in range(most):
@@ -166,14 +226,14 @@ def deeper(value: Any, most: int) -> bool:
 
 def _storable_json(text: str) -> str:
     """JSON escapes can smuggle NUL and lone surrogates past a check of the text; write them as U+FFFD."""
-    return json.dumps(_clean(json.loads(text)), ensure_ascii=True) if "\\u" in text else text
+    return json.dumps(_clean_json(json.loads(text)), ensure_ascii=True) if "\\u" in text else text
 
 
-def _clean(value: Any) -> Any:
+def _clean_json(value: Any) -> Any:
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, list):
-        return [_clean(item) for item in value]
+        return [_clean_json(item) for item in value]
     if isinstance(value, dict):
-        return {storable(key): _clean(item) for key, item in value.items()}
+        return {storable(key): _clean_json(item) for key, item in value.items()}
     return value

@@ -16,14 +16,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .config import Config
-from .errors import BadInput, Conflict, StoreBusy, StoreCorrupt, StoreError
-from .memory import Memory
-from .reports import BackupReport, Finding
-from .store import is_address
-from .store.filelock import locked
-from .store.maintenance import digests_of, replace_all
-from .store.sqlite.manifest import drop_manifest, read_manifest
+from ..config import Config
+from ..errors import BadInput, Conflict, StoreBusy, StoreCorrupt, StoreError
+from ..memory import Memory
+from ..reports import BackupReport, Finding
+from ..store import is_address
+from ..store.filelock import locked
+from ..store.maintenance import digests_of, replace_all
+from ..store.sqlite.manifest import drop_manifest, read_manifest
 
 _LOGS = ("-wal", "-shm")
 _MAGIC = b"SQLite format 3\0"

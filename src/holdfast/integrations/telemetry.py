@@ -20,16 +20,16 @@ from hashlib import sha256
 from importlib import import_module
 from typing import Any
 
-from .context.result import Context
-from .conversation import Conversation
-from .errors import ConfigError, HoldfastError
-from .jobs.asking import Asking
-from .llm.protocol import Answer
-from .memory import Memory
-from .reports import DigestReport, ErasureReceipt, Receipt
-from .scope import Scope
-from .types import FactChange
-from .user import User
+from ..context.result import Context
+from ..conversation import Conversation
+from ..errors import ConfigError, HoldfastError
+from ..jobs.asking import Asking
+from ..llm.protocol import Answer
+from ..memory import Memory
+from ..reports import DigestReport, ErasureReceipt, Receipt
+from ..scope import Scope
+from ..types import FactChange
+from ..user import User
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 MAX_TEXT_CHARS = 4_000
