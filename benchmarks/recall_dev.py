@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from holdfast.clock import to_ms
 from holdfast.config import Config
 from holdfast.embed import Embedder, default_embedder, quantize
-from holdfast.ingest.append import Orders, append
+from holdfast.ingest.append import WorkSettings, append
 from holdfast.ingest.prepare import prepare
 from holdfast.recall.index import IndexCache
 from holdfast.recall.query import ROLE_NAMES
@@ -101,7 +101,7 @@ def fill(store: Store, scope: Scope, turns: list[Record], embedder: Remembered |
     )
     store.write(
         scope,
-        lambda view: append(view, prepared, config, Orders(embed=False), key=None, digest="", now_ms=to_ms(now)),
+        lambda view: append(view, prepared, config, WorkSettings(embed=False), key=None, digest="", now_ms=to_ms(now)),
     )
     if embedder is None:
         return

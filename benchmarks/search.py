@@ -35,7 +35,7 @@ from support import StandIn, machine, p50_p95, sentence, talk
 from holdfast.clock import to_ms
 from holdfast.config import Config
 from holdfast.embed import quantize
-from holdfast.ingest.append import Orders, append
+from holdfast.ingest.append import WorkSettings, append
 from holdfast.ingest.prepare import prepare
 from holdfast.recall.index import IndexCache
 from holdfast.recall.search import search
@@ -60,7 +60,7 @@ def fill(store: Store, turns: int) -> None:
         ready = prepare(said, now=NOW + timedelta(days=9999), max_chars=CONFIG.max_message_chars)
 
         def add(view: WriteView, ready: list[object] = ready) -> None:
-            append(view, ready, CONFIG, Orders(embed=False), key=None, digest="", now_ms=to_ms(NOW))
+            append(view, ready, CONFIG, WorkSettings(embed=False), key=None, digest="", now_ms=to_ms(NOW))
             docs = view.unembedded(EMBEDDER.id, limit=BATCH)
             texts = view.texts(docs)
             rows = quantize(EMBEDDER.embed([texts[doc.kind, doc.doc] for doc in docs]))

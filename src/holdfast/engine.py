@@ -36,13 +36,13 @@ from .context.layered import Strategy
 from .context.material import Material, Prefix
 from .context.result import Context
 from .digest import rules
-from .digest.summarize import roll
+from .digest.summarize import summarize_conversation
 from .embed.protocol import Embedder
 from .errors import Conflict, StoreError
-from .ingest.append import Appended, Orders, append
-from .ingest.consent import INCOGNITO, effective
+from .ingest.append import AppendResult, WorkSettings, append
+from .ingest.consent import INCOGNITO, effective_consent
 from .ingest.prepare import body_digest, prepare
-from .ingest.redact import told
+from .ingest.redact import redact_secrets
 from .jobs.asking import Asking
 from .jobs.backfill import Backfiller
 from .jobs.facts import ReadFacts
@@ -112,7 +112,7 @@ class Engine:
         self.cache = IndexCache(config.index_cache_mb * 1_000_000) if config.index_cache_mb else None
         self.observed = Observed()
         store.on_changes = self.observed.count
-        self._orders = Orders(embed=embeds)
+        self._orders = WorkSettings(embed=embeds)
         reader = ReadFacts(store, config, registry(config.categories), self.now_ms, embeds, embedder)
         self.kits = Kits(Parts(store, config, self.now_ms, embedder, reader, self.observed), model, self.own)
         self.asking, self.rebuilder = self.kits.usual.asking, self.kits.usual.rebuilder
@@ -173,14 +173,14 @@ class Engine:
             return Receipt((), skipped=INCOGNITO)
         digest, now_ms = body_digest(ready) if key is not None else "", self.now_ms()
         said = [item.message.content for item in ready if item.message.role == "user"]
-        states = any(rules.might_state(text) for text in said)
+        states = any(rules.may_state_facts(text) for text in said)
         inline = len(ready) <= INLINE_MESSAGES and states
         grace_ms = INLINE_GRACE_MS if inline else 0
         orders = replace(self._orders, extract_after_ms=grace_ms, states=states, reads=self.kits.reads(scope))
 
         used, glimpse = self.uses.take(scope), self.shown.take(scope, [item.message for item in ready])
 
-        def work(view: WriteView) -> Appended | ConsentState:
+        def work(view: WriteView) -> AppendResult | ConsentState:
             state = state_of(view, scope.subject)
             if state != "active":
                 return state
@@ -397,7 +397,7 @@ class Engine:
                 return []
             chosen, now_ms = [(row.subject, row.state) for row in view.consent()], self.now_ms()
             rows = [row for row in view.facts(evidence=False) if believed(row, now_ms)]
-            return [row.fact for row in rows if effective(chosen, row.fact.subject) == "active"]
+            return [row.fact for row in rows if effective_consent(chosen, row.fact.subject) == "active"]
 
         return profile(self.store.read(scope, look), budget_tokens, count)
 
@@ -418,15 +418,17 @@ class Engine:
         """*hits* without what has run out, and without what is about somebody for whom memory is paused."""
         chosen = [(row.subject, row.state) for row in view.consent()]
         kept = unexpired(view, hits, self.now_ms())
-        return [hit for hit in kept if effective(chosen, hit.subject) == "active"] if chosen else kept
+        return [hit for hit in kept if effective_consent(chosen, hit.subject) == "active"] if chosen else kept
 
     def _told(self, view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
         """Recalled words are shown without what must not be remembered, and with what replaced them."""
         detectors = self.config.detectors
         return [
-            replace(hit, text=told(hit.text, detectors), replaced_by=told(hit.replaced_by, detectors))
+            replace(
+                hit, text=redact_secrets(hit.text, detectors), replaced_by=redact_secrets(hit.replaced_by, detectors)
+            )
             if hit.replaced_by
-            else replace(hit, text=told(hit.text, detectors))
+            else replace(hit, text=redact_secrets(hit.text, detectors))
             for hit in with_replacements(view, hits)
         ]
 
@@ -455,7 +457,7 @@ class Engine:
 
         def look(view: ReadView) -> tuple[Material, Prefix | None, int | None]:
             if incognito or state_of(view, scope.subject) != "active":
-                return Material(scope.conversation or "", [], 0, query=query, roll=roll), None, None
+                return Material(scope.conversation or "", [], 0, query=query, roll=summarize_conversation), None, None
             found = self._material(view, query, vector, budget_tokens, strategy, variant)
             return *found, view.user().epoch
 
@@ -520,7 +522,7 @@ class Engine:
             facts=[
                 row.fact
                 for row in facts
-                if believed(row, now_ms) and (not chosen or effective(chosen, row.fact.subject) == "active")
+                if believed(row, now_ms) and (not chosen or effective_consent(chosen, row.fact.subject) == "active")
             ],
             hits=hits,
             query=query,
@@ -528,7 +530,7 @@ class Engine:
             messages_from=start,
             recall_limit=self.config.recall_limit,
             opening=opening(view.messages(end_seq=start - 1, limit=MAX_OPENING)) if start > 1 else (),
-            roll=roll,
+            roll=summarize_conversation,
         )
         return material, Prefix.loads(*known) if known else None
 

@@ -12,7 +12,7 @@ from .privacy.consent import state_of
 from .reports import PromptPreview
 from .scope import Scope
 from .store import PromptRow, UserRow, WriteView
-from .text.clean import storable
+from .text.clean import replace_unstorable
 from .text.validate import checked_count
 from .types import PromptVersion
 
@@ -146,7 +146,7 @@ def _checked(name: object) -> str:
 
 
 def _fitting(name: object, text: object) -> str:
-    if not isinstance(text, str) or not storable(text).strip():
+    if not isinstance(text, str) or not replace_unstorable(text).strip():
         raise BadInput(f"the prompt {_checked(name)} needs some text", hint="reset(name) takes ours again")
     if len(text) > MAX_PROMPT_CHARS:
         raise BadInput(f"a prompt may have {MAX_PROMPT_CHARS:,} characters, this one has {len(text):,}")
@@ -154,7 +154,7 @@ def _fitting(name: object, text: object) -> str:
 
 
 def _words(text: str) -> str:
-    return storable(text).strip()
+    return replace_unstorable(text).strip()
 
 
 def _version(row: PromptRow) -> PromptVersion:

@@ -30,12 +30,12 @@ from .context import classic
 from .context.budget import Count, Meter
 from .context.classic import Buffer, TokenBuffer, Window, checked, choose, opening
 from .context.layered import Layered, Strategy
-from .digest.answers import numbers_in, read_rolling
+from .digest.answers import numbers_in, parse_rolling_summary
 from .digest.grounding import numbers_said
-from .digest.prompt_lines import message_lines, text_of
-from .digest.summarize import extend
+from .digest.prompt_lines import format_sections, message_lines
+from .digest.summarize import extend_rolling_summary
 from .errors import BadInput, ConfigError
-from .ingest.redact import masked_message
+from .ingest.redact import mask_message
 from .llm import Function, model_of
 from .llm.prompts import load
 from .llm.protocol import LanguageModel, ModelError, Request
@@ -96,19 +96,19 @@ class ByModel:
             ModelError: the model gave none that can be used.
         """
         prompt, config = load(ROLLING), self.config
-        told = [masked_message(message, config.detectors) for message in messages]
+        told = [mask_message(message, config.detectors) for message in messages]
         lines = message_lines(told, config.message_char_limit)
         request = Request(
             layer=ROLLING,
             system=prompt.system,
-            text=text_of([("summary", [before] if before else []), ("read", lines)]),
+            text=format_sections([("summary", [before] if before else []), ("read", lines)]),
             prompt=prompt.digest,
             max_output_tokens=config.max_output_tokens,
             timeout_s=config.model_timeout_s,
         )
         spoken = [before, *(message.content for message in told)]
         numbers = numbers_in([before, *lines]).union(*map(numbers_said, told))
-        return read_rolling(self.model.ask(request), spoken, numbers)
+        return parse_rolling_summary(self.model.ask(request), spoken, numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ def _fold(
     if through == before.through:
         return before
     if summarize is None:
-        return extend(before, messages, through)
+        return extend_rolling_summary(before, messages, through)
     try:
         text = summarize(before.text, messages[max(before.through, len(opening(messages))) : through])
     except ModelError as error:

@@ -18,7 +18,7 @@ from holdfast.bench.retrieval import RetrievalRun, RunState, describe_run, limit
 from holdfast.cli import main
 from holdfast.llm.protocol import ModelError
 from holdfast.testing.model import ModelServer, ScriptedModel, ServerAnswer
-from holdfast.text.render import parse, parse_blocks
+from holdfast.text.render import parse_blocks, parse_line
 
 TINY = load_benchmark("tiny", [])
 GOLD = {q.question: q for s in TINY.samples for q in s.questions}
@@ -34,7 +34,7 @@ def honest(request):
         told = dict(parse_blocks(request.text))
         return "CORRECT" if told["answer"] == told["right_answer"] else "WRONG"
     shown, _, asked = request.text.rpartition("Question: ")
-    wanted = GOLD[parse(asked)]
+    wanted = GOLD[parse_line(asked)]
     evidence = {line.id: line.text for s in TINY.samples for line in s.lines}
     seen = wanted.evidence and all(words(evidence[one]) <= words(shown) for one in wanted.evidence)
     return wanted.answer if seen else "No information available."

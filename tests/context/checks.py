@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from holdfast.context.material import Material
 from holdfast.context.result import Context
-from holdfast.text.render import parse, parse_blocks
+from holdfast.text.render import parse_blocks, parse_line
 from holdfast.text.tokens import MESSAGE_OVERHEAD_TOKENS
 
 
@@ -69,7 +69,7 @@ def sections_are_closed(context):
     recent = len(context.section("recent").items)
     memory = context.messages[int(context.system is not None) : len(context.messages) - recent]
     filled = [s for s in context.sections if s.items and s.name not in ("system", "recent")]
-    expected = [(s.name, [parse(item) for item in s.items]) for s in filled]
+    expected = [(s.name, [parse_line(item) for item in s.items]) for s in filled]
     assert [block for message in memory for block in parse_blocks(message["content"])] == expected
     assert {message["role"] for message in memory} <= {"user"}
 

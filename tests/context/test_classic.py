@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from holdfast import strategies
 from holdfast.context.assemble import assemble
 from holdfast.context.material import Material
-from holdfast.digest.summarize import roll
+from holdfast.digest.summarize import summarize_conversation
 from holdfast.errors import BadInput, ConfigError
 from holdfast.text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from holdfast.types import Message, RollingSummary
@@ -316,7 +316,7 @@ def told_once(material: Material, context) -> None:
 )
 def test_every_context_keeps_the_promises_of_all(strategy, seed, length, budget, erase):
     """Budget, order, tool pairs, what Anthropic takes; and nothing left out in silence."""
-    material = replace(world(seed, length, 10, erase=erase), roll=roll)
+    material = replace(world(seed, length, 10, erase=erase), roll=summarize_conversation)
 
     context, _ = assemble(material, budget_tokens=budget, recent_messages=10, strategy=strategy)
 
@@ -329,7 +329,14 @@ def test_every_context_keeps_the_promises_of_all(strategy, seed, length, budget,
 
 
 def talk_of(last: int, covered: int) -> Material:
-    return Material(CHAT, [message(seq) for seq in range(1, last + 1)], last, tree(covered), query="now?", roll=roll)
+    return Material(
+        CHAT,
+        [message(seq) for seq in range(1, last + 1)],
+        last,
+        tree(covered),
+        query="now?",
+        roll=summarize_conversation,
+    )
 
 
 def test_a_context_with_a_summary_shows_what_the_memory_summarised():
@@ -368,7 +375,9 @@ def test_a_window_says_what_it_left_out():
 
 
 def test_one_stored_summary_is_shown_as_it_is():
-    given_ = Material(CHAT, [message(seq) for seq in range(1, 15)], 14, [summary(1, 10, text="tea")], roll=roll)
+    given_ = Material(
+        CHAT, [message(seq) for seq in range(1, 15)], 14, [summary(1, 10, text="tea")], roll=summarize_conversation
+    )
     context, _ = assemble(given_, budget_tokens=4000, recent_messages=2, strategy=Summary(2))
 
     assert context.section("summaries").items == ('"messages 1-10 (extracts): tea"',)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.text.render import block, line, parse, parse_blocks
+from holdfast.text.render import parse_blocks, parse_line, render_block, render_line
 
 from .hostile import HOSTILE
 
@@ -21,9 +21,9 @@ def test_there_are_three_hundred_hostile_strings():
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_stays_one_harmless_line(text):
-    shown = line(text)
+    shown = render_line(text)
 
-    assert parse(shown) == text
+    assert parse_line(shown) == text
     assert shown.splitlines() == [shown]
     assert not FORBIDDEN.search(shown)
     assert not FORBIDDEN.search(unicodedata.normalize("NFKC", shown))
@@ -34,7 +34,7 @@ def test_hostile_text_stays_one_harmless_line(text):
 def test_hostile_text_stays_inside_its_section(text):
     items = ["before", text, text, "after"]
 
-    assert parse_blocks(block("facts", items, "Ours.") + "\n\n" + block("recalled", [text])) == [
+    assert parse_blocks(render_block("facts", items, "Ours.") + "\n\n" + render_block("recalled", [text])) == [
         ("facts", items),
         ("recalled", [text]),
     ]
@@ -42,9 +42,9 @@ def test_hostile_text_stays_inside_its_section(text):
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_every_text_comes_back_exactly(text):
-    shown = line(text)
+    shown = render_line(text)
 
-    assert parse(shown) == text
+    assert parse_line(shown) == text
     assert json.loads(shown) == text
     assert shown.splitlines() == [shown]
     assert not FORBIDDEN.search(shown)
@@ -52,9 +52,11 @@ def test_every_text_comes_back_exactly(text):
 
 @given(st.lists(st.text(max_size=30), max_size=5), st.lists(st.text(max_size=30), max_size=5))
 def test_sections_come_back_item_by_item(one, other):
-    one, other = ([parse(line(item)) for item in items] for items in (one, other))  # without lone surrogates
+    one, other = (
+        [parse_line(render_line(item)) for item in items] for items in (one, other)
+    )  # without lone surrogates
 
-    assert parse_blocks(block("facts", one) + "\n" + block("summaries", other)) == [
+    assert parse_blocks(render_block("facts", one) + "\n" + render_block("summaries", other)) == [
         ("facts", one),
         ("summaries", other),
     ]
@@ -76,7 +78,7 @@ def test_sections_come_back_item_by_item(one, other):
     ],
 )
 def test_letters_stay_readable_and_tricks_become_visible(text, shown):
-    assert line(text) == shown
+    assert render_line(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -84,7 +86,7 @@ def test_letters_stay_readable_and_tricks_become_visible(text, shown):
 )
 def test_a_line_that_we_never_write_is_refused(text):
     with pytest.raises(ValueError):  # noqa: PT011  (JSON's own error is one too)
-        parse(text)
+        parse_line(text)
 
 
 @pytest.mark.parametrize("text", ['<facts>\n"a"', "<facts>\nplain\n</facts>", '<facts>\n<other>\n"a"\n</facts>'])
@@ -96,8 +98,8 @@ def test_a_broken_section_is_refused(text):
 @pytest.mark.parametrize("name", ["", "Facts", "a b", "facts>\n<x", "a" * 50])
 def test_a_section_needs_a_plain_name(name):
     with pytest.raises(ValueError, match="section is named"):
-        block(name, [])
+        render_block(name, [])
 
 
 def test_lone_surrogates_become_the_replacement_character():
-    assert parse(line("a\ud800b")) == "a\ufffdb"
+    assert parse_line(render_line("a\ud800b")) == "a\ufffdb"

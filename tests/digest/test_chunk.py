@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.clock import to_ms
 from holdfast.config import Config
-from holdfast.digest.chunk import LONG_EXCHANGE, RESULT_PATIENCE_MESSAGES, Chunk, closed
+from holdfast.digest.chunk import LONG_EXCHANGE, RESULT_PATIENCE_MESSAGES, Chunk, find_closed_chunks
 from holdfast.types import Message
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -46,7 +46,7 @@ def script(text: str) -> list[Message]:
 
 
 def ends(messages: list[Message], config: Config = CONFIG, **kwargs: int) -> list[int]:
-    return [chunk.end_seq for chunk in closed(messages, config, **kwargs)]
+    return [chunk.end_seq for chunk in find_closed_chunks(messages, config, **kwargs)]
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,13 @@ def test_boundaries(text: str, expected: list[int]) -> None:
 
 
 def test_chunks_follow_one_another_and_count_their_exchanges() -> None:
-    assert closed(script("u a " * 11), CONFIG) == [Chunk(1, 10, 5), Chunk(11, 20, 5)]
+    assert find_closed_chunks(script("u a " * 11), CONFIG) == [Chunk(1, 10, 5), Chunk(11, 20, 5)]
 
 
 def test_exchanges_close_a_chunk_before_its_messages_do() -> None:
     config = Config(chunk_messages=100, chunk_exchanges=5)
 
-    assert closed(script("u a " * 6), config) == [Chunk(1, 10, 5)]
+    assert find_closed_chunks(script("u a " * 6), config) == [Chunk(1, 10, 5)]
 
 
 def test_undated_messages_know_no_silence() -> None:
@@ -92,7 +92,7 @@ def test_undated_messages_know_no_silence() -> None:
 
 class TestTheEnd:
     def test_everything_up_to_the_mark_is_closed_however_small(self) -> None:
-        assert closed(script("u a"), CONFIG, ended_seq=2) == [Chunk(1, 2, 1)]
+        assert find_closed_chunks(script("u a"), CONFIG, ended_seq=2) == [Chunk(1, 2, 1)]
 
     def test_the_mark_parts_two_talks(self) -> None:
         assert ends(script("u a u a " + "u a " * 5 + "u"), ended_seq=4) == [4, 14]
@@ -160,7 +160,7 @@ class TestToolCalls:
 
     def test_a_very_long_exchange_closes_between_two_groups(self) -> None:
         messages = script("u " + "a!x t!x " * 60)
-        chunks = closed(messages, CONFIG)
+        chunks = find_closed_chunks(messages, CONFIG)
 
         assert chunks == [Chunk(1, 41, 1), Chunk(42, 81, 0)]
 
@@ -186,7 +186,7 @@ CONFIGS = st.builds(
 @settings(max_examples=150, deadline=None)
 def test_a_boundary_never_moves_when_more_is_said(messages: list[Message], config: Config, data: st.DataObject) -> None:
     size = data.draw(st.integers(0, len(messages)))
-    before, after = closed(messages[:size], config), closed(messages, config)
+    before, after = find_closed_chunks(messages[:size], config), find_closed_chunks(messages, config)
 
     assert after[: len(before)] == before
 
@@ -197,9 +197,9 @@ def test_asking_again_from_where_it_stopped_gives_the_rest(
     messages: list[Message], config: Config, data: st.DataObject
 ) -> None:
     """However often the work is done, and after how many messages, the chunks are the same."""
-    whole, parts, start = closed(messages, config), [], 0
+    whole, parts, start = find_closed_chunks(messages, config), [], 0
     for size in [*sorted(data.draw(st.lists(st.integers(0, len(messages)), max_size=5))), len(messages)]:
-        found = closed(messages[start:size], config)
+        found = find_closed_chunks(messages[start:size], config)
         parts += found
         start = found[-1].end_seq if found else start
 
@@ -210,9 +210,9 @@ def test_asking_again_from_where_it_stopped_gives_the_rest(
 @settings(max_examples=150, deadline=None)
 def test_the_clock_closes_only_what_a_later_message_would(messages: list[Message], config: Config) -> None:
     later = MONDAY + timedelta(days=365)
-    by_clock = closed(messages, config, now_ms=to_ms(later))
+    by_clock = find_closed_chunks(messages, config, now_ms=to_ms(later))
     for role in ("user", "assistant"):
-        by_message = closed([*messages, Message(role, "hi", at=later, seq=len(messages) + 1)], config)
+        by_message = find_closed_chunks([*messages, Message(role, "hi", at=later, seq=len(messages) + 1)], config)
 
         assert by_message[: len(by_clock)] == by_clock
 
@@ -222,7 +222,7 @@ def test_the_clock_closes_only_what_a_later_message_would(messages: list[Message
 def test_chunks_are_gapless_bounded_and_cover_what_has_ended(
     messages: list[Message], config: Config, ended_seq: int
 ) -> None:
-    chunks = closed(messages, config, ended_seq=ended_seq)
+    chunks = find_closed_chunks(messages, config, ended_seq=ended_seq)
     starts = [1] + [c.end_seq + 1 for c in chunks]
 
     assert [c.start_seq for c in chunks] == starts[:-1]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.config import Config
-from holdfast.digest.chunk import closed
+from holdfast.digest.chunk import find_closed_chunks
 from holdfast.digest.summarize import summarize_chunk
 from holdfast.types import Message
 
@@ -68,7 +68,7 @@ def test_every_tool_call_has_its_result_right_behind_it() -> None:
 @pytest.mark.parametrize("entry", INDEX, ids=lambda entry: entry["file"])
 def test_each_is_long_enough_for_summaries(entry: dict[str, str]) -> None:
     talk = messages(entry["file"])
-    chunks = closed(talk, Config(), ended_seq=len(talk))
+    chunks = find_closed_chunks(talk, Config(), ended_seq=len(talk))
     drafts = [summarize_chunk(talk[chunk.start_seq - 1 : chunk.end_seq]) for chunk in chunks]
 
     assert len(chunks) >= 2

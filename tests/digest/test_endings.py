@@ -7,31 +7,31 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast import Memory
-from holdfast.digest.endings import Held, endings, held
-from holdfast.digest.rules import read
+from holdfast.digest.endings import KnownValue, find_endings, known_values
+from holdfast.digest.rules import extract_facts
 from holdfast.types import Message
 
 AT = datetime(2025, 3, 12, 10, tzinfo=UTC)
 KNOWN = [
-    Held("self", "home", "lives_in", "Lisbon", True),
-    Held("self", "work", "works_at", "St Mary's", True),
-    Held("self", "dietary", "vegan", "true", True),
-    Held("self", "pets", "pet_named", "Rex"),
-    Held("self", "trip", "going_to", "Vienna"),
-    Held("self", "preference", "likes", "techno"),
-    Held("self", "medication", "metformin", "500 mg", True),
-    Held("self", "allergy", "allergic_to", "cat"),
-    Held("self", "tech", "uses_database", "MongoDB", True),
-    Held("self", "budget", "max_eur", "300", True),
-    Held("rex", "allergy", "allergic_to", "chicken"),
-    Held("sister", "work", "works_as", "baker", True),
+    KnownValue("self", "home", "lives_in", "Lisbon", True),
+    KnownValue("self", "work", "works_at", "St Mary's", True),
+    KnownValue("self", "dietary", "vegan", "true", True),
+    KnownValue("self", "pets", "pet_named", "Rex"),
+    KnownValue("self", "trip", "going_to", "Vienna"),
+    KnownValue("self", "preference", "likes", "techno"),
+    KnownValue("self", "medication", "metformin", "500 mg", True),
+    KnownValue("self", "allergy", "allergic_to", "cat"),
+    KnownValue("self", "tech", "uses_database", "MongoDB", True),
+    KnownValue("self", "budget", "max_eur", "300", True),
+    KnownValue("rex", "allergy", "allergic_to", "chicken"),
+    KnownValue("sister", "work", "works_as", "baker", True),
 ]
 OTHERS = {"Rex": "rex", "dog": "rex", "sister": "sister"}
 
 
 def ended(text, known=KNOWN):
     message = Message("user", text, at=AT, seq=1)
-    found = endings(message, read(message, others=OTHERS), known, others=OTHERS)
+    found = find_endings(message, extract_facts(message, others=OTHERS), known, others=OTHERS)
     assert all(text[c.start : c.start + len(c.quote)] == c.quote for c in found)
     return [f"{'- ' if c.op == 'retract' else ''}{c.subject}: {c.category}/{c.key} = {c.value}" for c in found]
 
@@ -92,17 +92,17 @@ def test_nothing_ends_what_nobody_believes():
 
 
 def test_assistant_ends_nothing():
-    assert endings(Message("assistant", "We cancelled Vienna.", at=AT, seq=1), [], KNOWN) == []
+    assert find_endings(Message("assistant", "We cancelled Vienna.", at=AT, seq=1), [], KNOWN) == []
 
 
 def test_what_was_taken_back_in_the_same_batch_is_not_held():
     first, second = (
-        read(Message("user", text, at=AT, seq=n), others={})
+        extract_facts(Message("user", text, at=AT, seq=n), others={})
         for n, text in enumerate(["I live in Lisbon.", "I don't live in Lisbon anymore."], 1)
     )
 
-    assert [one.value for one in held(first)] == ["Lisbon"]
-    assert held([*first, *second]) == []
+    assert [one.value for one in known_values(first)] == ["Lisbon"]
+    assert known_values([*first, *second]) == []
 
 
 def test_what_a_message_ends_is_not_believed_before_the_next_reply():
@@ -134,15 +134,15 @@ def test_switch_keeps_what_it_replaced_as_history():
 def test_what_people_wrote_is_no_pattern(value):
     """A believed value and a name with braces, brackets and the holes of our own templates are taken as they stand."""
     said = f"I've had enough of {value}. The trip to {value} is off."
-    known = [Held("self", "preference", "likes", value), Held(value, "preference", "likes", value)]
+    known = [KnownValue("self", "preference", "likes", value), KnownValue(value, "preference", "likes", value)]
 
-    found = endings(Message("user", said, at=AT, seq=1), [], known, others={value: value, "Mary Ann": value})
+    found = find_endings(Message("user", said, at=AT, seq=1), [], known, others={value: value, "Mary Ann": value})
 
     assert {candidate.value for candidate in found} <= {value}
 
 
 def test_a_name_of_two_words_ends_what_is_known_of_them():
-    known = [Held("mary_ann", "allergy", "allergic_to", "chicken")]
+    known = [KnownValue("mary_ann", "allergy", "allergic_to", "chicken")]
     message = Message("user", "Mary Ann outgrew her chicken allergy.", at=AT, seq=1)
 
-    assert [c.subject for c in endings(message, [], known, others={"Mary Ann": "mary_ann"})] == ["mary_ann"]
+    assert [c.subject for c in find_endings(message, [], known, others={"Mary Ann": "mary_ann"})] == ["mary_ann"]

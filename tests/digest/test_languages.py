@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.digest.grammar import language, languages
+from holdfast.digest.grammar import languages, load_language
 from holdfast.digest.grounding import ground
-from holdfast.digest.rules import MAX_READ_CHARS, might_state, read
+from holdfast.digest.rules import MAX_READ_CHARS, extract_facts, may_state_facts
 from holdfast.types import Candidate, Message
 
 AT = datetime(2024, 5, 15, 12, tzinfo=UTC)
@@ -17,7 +17,7 @@ AT = datetime(2024, 5, 15, 12, tzinfo=UTC)
 
 def believed(text: str, code: str | None = None, others: dict[str, str] | None = None) -> list[Candidate]:
     message = Message("user", text, seq=2, at=AT)
-    found = read(message, language_code=code, others=others)
+    found = extract_facts(message, language_code=code, others=others)
     return [candidate for candidate, _ in ground(found, {2: message}, min_confidence=0.7)[0]]
 
 
@@ -114,7 +114,7 @@ def test_a_subject_left_out_is_the_last_topic(text: str, expected: list[str]) ->
 @pytest.mark.parametrize("code", languages())
 def test_examples_are_read_without_being_told_the_language(code: str) -> None:
     """Chat is short and its language seldom sure: of a hundred examples at most three are missed."""
-    rules = language(code)
+    rules = load_language(code)
     assert rules is not None
     examples = [
         example for pattern in rules.patterns for example in pattern.examples if {"asked", "about"}.isdisjoint(example)
@@ -131,7 +131,7 @@ def test_examples_are_read_without_being_told_the_language(code: str) -> None:
 @pytest.mark.parametrize("code", ["es", "de", "fr", "ko", "zh"])
 def test_examples_speak_for_and_against(code: str) -> None:
     """A language is worth its traps as much as its statements."""
-    rules = language(code)
+    rules = load_language(code)
     assert rules is not None
     examples = [example for pattern in rules.patterns for example in pattern.examples]
 
@@ -155,7 +155,7 @@ def test_examples_speak_for_and_against(code: str) -> None:
 )
 def test_small_talk_keeps_the_gate_shut(code: str, text: str) -> None:
     """Small talk costs no extraction in any language."""
-    assert not might_state(text, code)
+    assert not may_state_facts(text, code)
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,8 @@ def test_small_talk_keeps_the_gate_shut(code: str, text: str) -> None:
 def test_hostile_repetition_costs_linear_time(code: str, unit: str) -> None:
     """The longest text that is read stays far from a second a thousand characters."""
     long = (unit * (MAX_READ_CHARS // len(unit)))[:MAX_READ_CHARS]
-    read(Message("user", long[:600], at=AT), language_code=code)
+    extract_facts(Message("user", long[:600], at=AT), language_code=code)
     start = time.process_time()
-    read(Message("user", long, at=AT), language_code=code)
+    extract_facts(Message("user", long, at=AT), language_code=code)
 
     assert time.process_time() - start < 6

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.digest.grammar import Language, language
+from holdfast.digest.grammar import PatternLanguage, load_language
 from holdfast.digest.modality import BLANK, judge, masked
 
 
 @pytest.fixture(scope="module")
-def english() -> Language:
-    rules = language("en")
+def english() -> PatternLanguage:
+    rules = load_language("en")
     assert rules is not None
     return rules
 
@@ -42,7 +42,7 @@ def english() -> Language:
         ("The reason I'm vegan is simple.", None),
     ],
 )
-def test_judgement_by_the_words_around(english: Language, sentence: str, expected: str | None) -> None:
+def test_judgement_by_the_words_around(english: PatternLanguage, sentence: str, expected: str | None) -> None:
     """The same three words mean different things in different company."""
     start = sentence.index("I'm vegan")
     verdict = judge(english, sentence, start, start + len("I'm vegan"))
@@ -51,7 +51,7 @@ def test_judgement_by_the_words_around(english: Language, sentence: str, expecte
 
 
 @pytest.mark.parametrize("sentence", ["I think I'm vegan.", "Maybe I'm vegan.", "I'm vegan, I guess."])
-def test_hedges_weaken(english: Language, sentence: str) -> None:
+def test_hedges_weaken(english: PatternLanguage, sentence: str) -> None:
     """What the writer is not sure of falls below the threshold of belief."""
     start = sentence.index("I'm vegan")
     verdict = judge(english, sentence, start, start + len("I'm vegan"))
@@ -87,6 +87,6 @@ def test_foreign_words_are_blanked_in_place(text: str, kept: str) -> None:
 @pytest.mark.parametrize(
     "order", ["Translate this: ", "Please proofread my essay:\n", "Here's my draft:\n", "Act as a pirate. "]
 )
-def test_text_to_work_on_is_not_talk(english: Language, order: str) -> None:
+def test_text_to_work_on_is_not_talk(english: PatternLanguage, order: str) -> None:
     """After an order to work on a text, the text follows."""
     assert masked(order + "I'm vegan.", english).replace(BLANK, "").strip() in order.strip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.digest.grounding import ground
-from holdfast.digest.rules import read
+from holdfast.digest.rules import extract_facts
 from holdfast.types import Message
 
 QUESTIONS = """
@@ -136,7 +136,7 @@ ALL = [*QUESTIONS, *HYPOTHESES, *OTHERS, *NOT_THEIR_OWN, *JOKES_AND_IDIOMS, *INJ
 def test_nothing_is_learned_about_the_user(text: str) -> None:
     """Neither about the user nor about anybody else, except to end something."""
     message = Message("user", text, seq=1)
-    good, _ = ground(read(message), {1: message}, min_confidence=0.7)
+    good, _ = ground(extract_facts(message), {1: message}, min_confidence=0.7)
 
     assert [(candidate.key, candidate.value) for candidate, _ in good if candidate.op == "assert"] == []
 
@@ -144,7 +144,7 @@ def test_nothing_is_learned_about_the_user(text: str) -> None:
 @pytest.mark.parametrize("role", ["assistant", "system", "tool"])
 def test_other_roles_teach_nothing(role: str) -> None:
     """What the bot says about itself is not the user's."""
-    assert read(Message(role, "I'm vegan and I live in Rome with my dog Luna.", seq=1)) == []
+    assert extract_facts(Message(role, "I'm vegan and I live in Rome with my dog Luna.", seq=1)) == []
 
 
 def test_there_are_enough_of_them() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.digest.grammar import language, languages
+from holdfast.digest.grammar import languages, load_language
 from holdfast.digest.grounding import ground
-from holdfast.digest.rules import might_state, read
+from holdfast.digest.rules import extract_facts, may_state_facts
 from holdfast.reconcile.registry import registry
 from holdfast.types import Candidate, Message
 
@@ -20,7 +20,7 @@ AT = datetime(2024, 5, 15, 12, tzinfo=UTC)  # a Wednesday
 
 def examples() -> Iterator[Any]:
     for code in languages():
-        rules = language(code)
+        rules = load_language(code)
         assert rules is not None
         for pattern in (*rules.patterns, *rules.answers):
             for number, example in enumerate(pattern.examples):
@@ -30,7 +30,7 @@ def examples() -> Iterator[Any]:
 def learned(code: str, example: dict[str, Any]) -> list[Candidate]:
     message = Message("user", example["say"], seq=2, at=AT)
     before = Message("assistant", example["asked"], seq=1, at=AT) if "asked" in example else None
-    found = read(
+    found = extract_facts(
         message,
         subject=example.get("about", "self"),
         others=example.get("know", {}),
@@ -56,13 +56,13 @@ def test_example_gives_exactly_these_facts(code: str, example: dict[str, Any]) -
 def test_gate_opens_for_every_positive_example(code: str, example: dict[str, Any]) -> None:
     """The cheap gate never holds back a message that states a fact."""
     if example["is"] and "asked" not in example:
-        assert might_state(example["say"], code)
+        assert may_state_facts(example["say"], code)
 
 
 @pytest.mark.parametrize("code", languages())
 def test_pattern_ids_are_unique_and_every_pattern_has_examples(code: str) -> None:
     """A pattern without an example is a pattern nobody has seen work."""
-    rules = language(code)
+    rules = load_language(code)
     assert rules is not None
     patterns = (*rules.patterns, *rules.answers)
 
@@ -73,7 +73,7 @@ def test_pattern_ids_are_unique_and_every_pattern_has_examples(code: str) -> Non
 @pytest.mark.parametrize("code", languages())
 def test_every_expression_compiles(code: str) -> None:
     """Expressions compile on first use; here all of them do."""
-    rules = language(code)
+    rules = load_language(code)
     assert rules is not None
 
     assert all(pattern.compiled for pattern in (*rules.patterns, *rules.answers))
@@ -82,7 +82,7 @@ def test_every_expression_compiles(code: str) -> None:
 @pytest.mark.parametrize("code", languages())
 def test_every_category_and_key_is_declared(code: str) -> None:
     """A pattern can only write where the registry says how facts join."""
-    rules, known = language(code), registry().categories
+    rules, known = load_language(code), registry().categories
     assert rules is not None
     undeclared = [
         f"{pattern.id}: {pattern.category}/{pattern.key}"
@@ -98,7 +98,7 @@ def test_every_category_and_key_is_declared(code: str) -> None:
 @pytest.mark.parametrize("code", languages())
 def test_every_value_in_an_example_has_the_declared_type(code: str) -> None:
     """What the examples give is what the registry would accept."""
-    rules, known = language(code), registry()
+    rules, known = load_language(code), registry()
     assert rules is not None
     refused = [
         (candidate.category, candidate.key, candidate.value, known.refusal(candidate))

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.digest import parse_episodes, parse_facts
-from holdfast.digest.answers import draft_of, foreign, parts_of, read_rolling, read_summary
+from holdfast.digest import episode_answers, fact_answers
+from holdfast.digest.answers import build_summary, is_foreign, parse_parts, parse_rolling_summary, parse_summary
+from holdfast.digest.fact_answers import PromptWindow
 from holdfast.digest.grounding import ground
-from holdfast.digest.parse_facts import Window
-from holdfast.digest.prompt_lines import text_of
+from holdfast.digest.prompt_lines import format_sections
 from holdfast.llm.prompts import load
 from holdfast.llm.protocol import Answer
 from holdfast.reconcile.registry import registry
@@ -48,15 +48,15 @@ def of(name):
 
 @pytest.mark.parametrize(("name", "example"), EXAMPLES)
 def test_an_example_is_written_as_prompts_are(name, example):
-    assert text_of(parse_blocks(example.text)) == example.text
+    assert format_sections(parse_blocks(example.text)) == example.text
 
 
 @pytest.mark.parametrize(("name", "example"), of("fact_extraction") + of("combined"))
 def test_every_fact_of_an_example_is_grounded_and_fits_its_category(name, example):
     sections, told = shown(example)
     before = messages(sections.get("before", ()))
-    text = example.answer if name == "fact_extraction" else parts_of(example.answer)["facts"]
-    found = parse_facts.read_text(text, Window(told, before=tuple(before.values())), source="m")
+    text = example.answer if name == "fact_extraction" else parse_parts(example.answer)["facts"]
+    found = fact_answers.parse_fact_rows(text, PromptWindow(told, before=tuple(before.values())), source="m")
     _, refused = ground(found.candidates, told, min_confidence=0.7)
     categories = registry({})
 
@@ -70,8 +70,8 @@ def test_every_fact_of_an_example_is_grounded_and_fits_its_category(name, exampl
 @pytest.mark.parametrize(("name", "example"), of("episodes") + of("combined"))
 def test_every_episode_of_an_example_rests_on_what_users_said(name, example):
     _, told = shown(example)
-    text = example.answer if name == "episodes" else parts_of(example.answer)["episodes"]
-    found = parse_episodes.read_text(text, list(told.values()), source="m")
+    text = example.answer if name == "episodes" else parse_parts(example.answer)["episodes"]
+    found = episode_answers.parse_bullets(text, list(told.values()), source="m")
     grounded, refused = ground(found.candidates, told, min_confidence=0.7)
 
     assert (found.dropped, refused) == ([], [])
@@ -81,15 +81,15 @@ def test_every_episode_of_an_example_rests_on_what_users_said(name, example):
 @pytest.mark.parametrize(("name", "example"), of("chunk_summary") + of("meta_summary") + of("combined"))
 def test_every_summary_of_an_example_is_taken_whole(name, example):
     sections, _ = shown(example)
-    parts = {k: v for k, v in parts_of(example.answer).items() if k not in ("episodes", "facts")}
-    draft = draft_of(parts, sections["read"], exchanges=1, source="m")
+    parts = {k: v for k, v in parse_parts(example.answer).items() if k not in ("episodes", "facts")}
+    draft = build_summary(parts, sections["read"], exchanges=1, source="m")
 
     assert draft.text.startswith(parts["summary"])
     assert draft.themes
     if name == "meta_summary":
         assert parts["progression"] in draft.text
         assert parts["connections"] in draft.text
-    whole = read_summary(Answer(example.answer, "m"), sections["read"], exchanges=1, source="m")
+    whole = parse_summary(Answer(example.answer, "m"), sections["read"], exchanges=1, source="m")
     assert name == "combined" or whole == draft
 
 
@@ -97,7 +97,7 @@ def test_every_summary_of_an_example_is_taken_whole(name, example):
 def test_every_running_summary_of_an_example_is_taken_whole(name, example):
     sections, _ = shown(example)
 
-    assert read_rolling(Answer(example.answer, "m"), sections["read"]) == example.answer
+    assert parse_rolling_summary(Answer(example.answer, "m"), sections["read"]) == example.answer
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_every_running_summary_of_an_example_is_taken_whole(name, example):
 def test_an_example_answers_in_the_language_of_the_chat(name, example):
     sections, _ = shown(example)
 
-    assert not foreign(example.answer, sections["read"])
+    assert not is_foreign(example.answer, sections["read"])
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.digest.grammar import language, languages
-from holdfast.digest.rules import MAX_READ_CHARS, known_others, might_state, read
+from holdfast.digest.grammar import languages, load_language
+from holdfast.digest.rules import MAX_READ_CHARS, extract_facts, known_names, may_state_facts
 from holdfast.types import Evidence, Fact, Message
 
 AT = datetime(2024, 5, 15, 12, tzinfo=UTC)
@@ -18,7 +18,7 @@ ANY_TEXT = st.text(st.characters(codec=None), max_size=300)
 SAID = sorted(
     example["say"]
     for code in languages()
-    for pattern in getattr(language(code), "patterns", ())
+    for pattern in getattr(load_language(code), "patterns", ())
     for example in pattern.examples
 )
 TALK = st.lists(
@@ -37,7 +37,7 @@ TALK = st.lists(
 def test_every_quote_stands_where_it_says(text: str) -> None:
     """Whatever is written, reading it never fails, and every quote is verbatim."""
     message = Message("user", text, seq=7, at=AT)
-    for candidate in read(message, others={"Luna": "luna"}):
+    for candidate in extract_facts(message, others={"Luna": "luna"}):
         assert candidate.quote
         assert text[candidate.start : candidate.start + len(candidate.quote)] == candidate.quote
         assert candidate.seq == 7
@@ -51,7 +51,7 @@ def test_reading_is_a_function_of_the_text(text: str) -> None:
     """Twice the same message gives twice the same facts."""
     message = Message("user", text, seq=1, at=AT)
 
-    assert read(message) == read(message)
+    assert extract_facts(message) == extract_facts(message)
 
 
 @pytest.mark.parametrize(
@@ -85,12 +85,12 @@ def test_hostile_repetition_costs_linear_time(unit: str) -> None:
     """Ten times the text costs about ten times the time, and a megabyte stays bounded."""
     long = (unit * (MAX_READ_CHARS // len(unit)))[:MAX_READ_CHARS]
     short = long[: MAX_READ_CHARS // 10]
-    read(Message("user", short, at=AT))
+    extract_facts(Message("user", short, at=AT))
     start = time.process_time()
-    read(Message("user", short, at=AT))
+    extract_facts(Message("user", short, at=AT))
     small = time.process_time() - start
     start = time.process_time()
-    read(Message("user", long, at=AT))
+    extract_facts(Message("user", long, at=AT))
     large = time.process_time() - start
 
     assert large < 30 * small + 0.5
@@ -100,10 +100,10 @@ def test_a_megabyte_is_read_in_bounded_time() -> None:
     """Only the beginning of a document is talk."""
     text = "I live in Lisbon. " + "lorem ipsum dolor " * 60_000
     start = time.process_time()
-    found = read(Message("user", text, seq=1, at=AT))
+    found = extract_facts(Message("user", text, seq=1, at=AT))
 
     assert [candidate.value for candidate in found] == ["Lisbon"]
-    assert might_state(text)
+    assert may_state_facts(text)
     assert time.process_time() - start < 5
 
 
@@ -112,7 +112,7 @@ def test_a_megabyte_is_read_in_bounded_time() -> None:
 )
 def test_small_talk_keeps_the_gate_shut(text: str) -> None:
     """Small talk costs no extraction."""
-    assert not might_state(text)
+    assert not may_state_facts(text)
 
 
 def fact(subject: str, category: str, key: str, value: str) -> Fact:
@@ -126,7 +126,7 @@ def fact(subject: str, category: str, key: str, value: str) -> Fact:
 
 def test_names_learned_before_are_understood_later() -> None:
     """Facts about a named pet, child or wife find their subject in later messages."""
-    others = known_others(
+    others = known_names(
         [
             fact("self", "pets", "pet_named", "Luna"),
             fact("luna", "identity", "species", "dog"),
@@ -144,21 +144,24 @@ def test_names_learned_before_are_understood_later() -> None:
         ("My wife is allergic to chicken.", "wife"),
         ("Tom is allergic to chicken.", "tom"),
     ):
-        assert [c.subject for c in read(Message("user", text, seq=1), others=others)] == [subject]
+        assert [c.subject for c in extract_facts(Message("user", text, seq=1), others=others)] == [subject]
 
 
 def test_conversation_about_a_subject_keeps_owner_and_subject_apart() -> None:
     """In a conversation about Luna, "she" is Luna and "I" is the user."""
     message = Message("user", "She is allergic to chicken. I'm allergic to pollen.", seq=1)
 
-    assert [(c.subject, c.value) for c in read(message, subject="luna")] == [("luna", "chicken"), ("self", "pollen")]
+    assert [(c.subject, c.value) for c in extract_facts(message, subject="luna")] == [
+        ("luna", "chicken"),
+        ("self", "pollen"),
+    ]
 
 
 def test_times_beside_a_statement_bound_it() -> None:
     """ "Since 2019" says from when a fact holds, in the message's own time."""
-    [lives] = read(Message("user", "I've lived in Rome since 2019.", seq=1, at=AT))
-    [moved] = read(Message("user", "We moved to Porto last week!", seq=1, at=AT))
-    [exam] = read(Message("user", "My exam is on June 3.", seq=1, at=AT))
+    [lives] = extract_facts(Message("user", "I've lived in Rome since 2019.", seq=1, at=AT))
+    [moved] = extract_facts(Message("user", "We moved to Porto last week!", seq=1, at=AT))
+    [exam] = extract_facts(Message("user", "My exam is on June 3.", seq=1, at=AT))
 
     assert lives.valid_from_ms == 1_546_300_800_000
     assert lives.quote == "I've lived in Rome since 2019"

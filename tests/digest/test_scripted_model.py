@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.llm.protocol import Answer, ModelError, Request
 from holdfast.testing.model import ScriptedModel
-from holdfast.text.render import block
+from holdfast.text.render import render_block
 
 
 def asked(layer="facts", text=""):
@@ -35,7 +35,7 @@ def test_an_error_is_raised_and_an_answer_returned_as_it_is():
 
 
 def test_a_summary_that_nobody_scripted_repeats_the_last_words():
-    said = ScriptedModel().ask(asked("chunk_summary", block("messages", ["1 user: Guten Tag"]))).text
+    said = ScriptedModel().ask(asked("chunk_summary", render_block("messages", ["1 user: Guten Tag"]))).text
 
     assert said == "SUMMARY: 1 user: Guten Tag"
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.digest.salience import LANGUAGES, lexicon
+from holdfast.digest.salience import LANGUAGES, load_salience_words
 from holdfast.digest.summarize import SummaryDraft, summarize_chunk
 from holdfast.types import Message
 
@@ -273,7 +273,7 @@ class TestLanguages:
 
     @pytest.mark.parametrize("language", LANGUAGES)
     def test_every_lexicon_loads_and_lower_case_is_what_it_holds(self, language: str) -> None:
-        entries = lexicon(language).entries
+        entries = load_salience_words(language).entries
 
         assert len(entries.words) + len(entries.anywhere) > 20
         assert all(word == word.lower() for word in entries.words)
@@ -306,7 +306,7 @@ def test_no_sentence_was_never_said(messages: list[Message]) -> None:
     """Every run of words between attribution and "…" stands, letter for letter, in a message."""
     draft = summarize_chunk(messages)
     said = [letters(re.sub(r"```.*?(```|\Z)", "", m.content, flags=re.DOTALL)) for m in messages]
-    if draft.text in {lexicon(language).labels["nothing"] for language in LANGUAGES}:
+    if draft.text in {load_salience_words(language).labels["nothing"] for language in LANGUAGES}:
         return
     told = [part for _, text in sentences_of(draft) for part in re.split(r"(?<=[.!?…。！？؟:;])\s+|\s*…\s*", text)]
     told += [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.ingest.consent import effective, unwanted
+from holdfast.ingest.consent import effective_consent, matches_blocked_topic
 from holdfast.types import Candidate
 
 
@@ -22,7 +22,7 @@ from holdfast.types import Candidate
     ],
 )
 def test_the_strictest_choice_holds(chosen: list[tuple[str, str]], subject: str | None, state: str) -> None:
-    assert effective(chosen, subject) == state
+    assert effective_consent(chosen, subject) == state
 
 
 def claim(category: str, value: str, text: str) -> Candidate:
@@ -43,4 +43,4 @@ def claim(category: str, value: str, text: str) -> Candidate:
     ],
 )
 def test_a_topic_is_a_category_or_words_that_all_occur(topics: list[str], hit: bool) -> None:
-    assert unwanted(claim("health", "type 1 diabetes", "Has type 1 diabetes."), topics) is hit
+    assert matches_blocked_topic(claim("health", "type 1 diabetes", "Has type 1 diabetes."), topics) is hit

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Config, Detector, Memory, PresidioDetector
 from holdfast.errors import ConfigError
-from holdfast.ingest.redact import masked
+from holdfast.ingest.redact import mask_secrets
 
 PHONE = "(212) 555-0123"
 
@@ -33,7 +33,7 @@ def test_what_the_engine_finds_is_masked_once_and_the_longest_wins() -> None:
     engine = Phones()
     detector: Detector = PresidioDetector("PHONE_NUMBER", kind="phone", analyzer=engine, language="es", min_score=0.3)
 
-    assert masked(f"Call {PHONE} now.", (detector,)) == f"Call {'█' * len(PHONE)} now."
+    assert mask_secrets(f"Call {PHONE} now.", (detector,)) == f"Call {'█' * len(PHONE)} now."
     assert engine.asked[0] == {"language": "es", "entities": ["PHONE_NUMBER"], "score_threshold": 0.3}
     assert detector.find("  ") == []
 
@@ -67,4 +67,4 @@ def test_presidio_itself_finds_phone_numbers() -> None:
     engine = analyzer.AnalyzerEngine(nlp_engine=engine, supported_languages=["en"])
     phones = PresidioDetector("PHONE_NUMBER", kind="phone", analyzer=engine, min_score=0.3)
 
-    assert masked(f"Call {PHONE} now.", (phones,)) == f"Call {'█' * len(PHONE)} now."
+    assert mask_secrets(f"Call {PHONE} now.", (phones,)) == f"Call {'█' * len(PHONE)} now."

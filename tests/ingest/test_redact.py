@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.ingest.redact import MASK, counted, find, luhn, masked, told, told_value
+from holdfast.ingest.redact import MASK, count_secrets, find_secrets, luhn, mask_secrets, redact_secrets, redact_value
 
 # Written in pieces, so that no file of the project holds what looks like a secret.
 AWS, GITHUB, OPENAI = "AK" + "IAIOSFODNN7EXAMPLE", "ghp_" + "a1B2c3D4" * 5, "sk" + "-proj-abcDEF123456ghiJKL7890"
@@ -112,17 +112,17 @@ LEFT = [
 
 @pytest.mark.parametrize(("kind", "text", "words"), FOUND, ids=[text[:24] for _, text, _ in FOUND])
 def test_a_secret_is_found_once_and_to_the_character(kind: str, text: str, words: str) -> None:
-    assert [(span.kind, text[span.start : span.end]) for span in find(text)] == [(kind, words)]
+    assert [(span.kind, text[span.start : span.end]) for span in find_secrets(text)] == [(kind, words)]
 
 
 @pytest.mark.parametrize("text", LEFT)
 def test_what_only_looks_like_a_secret_is_left(text: str) -> None:
-    assert find(text) == []
+    assert find_secrets(text) == []
 
 
 def test_masking_keeps_every_other_character_in_place() -> None:
     text = f"a 4111 1111 1111 1111 b\n{PEM}\nc"
-    hidden = masked(text)
+    hidden = mask_secrets(text)
 
     assert len(hidden) == len(text)
     assert hidden.startswith("a " + MASK * 19 + " b\n")
@@ -132,14 +132,14 @@ def test_masking_keeps_every_other_character_in_place() -> None:
 
 
 def test_what_users_are_told_names_the_kind() -> None:
-    assert told("card 4111 1111 1111 1111, pin: 4821.") == "card [card removed], pin: [password removed]."
-    assert counted("4111 1111 1111 1111 and 5500-0000-0000-0004") == {"card": 2}
+    assert redact_secrets("card 4111 1111 1111 1111, pin: 4821.") == "card [card removed], pin: [password removed]."
+    assert count_secrets("4111 1111 1111 1111 and 5500-0000-0000-0004") == {"card": 2}
 
 
 def test_texts_inside_json_are_redacted_too() -> None:
     call = {"tool_calls": [{"args": {"card": "4111 1111 1111 1111", "n": 3}}], "ok": True}
 
-    assert told_value(call) == {"tool_calls": [{"args": {"card": "[card removed]", "n": 3}}], "ok": True}
+    assert redact_value(call) == {"tool_calls": [{"args": {"card": "[card removed]", "n": 3}}], "ok": True}
 
 
 class BadgeNumbers:
@@ -159,19 +159,19 @@ class Everything:
 
 
 def test_a_detector_can_be_added() -> None:
-    assert told("I am EMP-123456.", [BadgeNumbers()]) == "I am [badge removed]."
+    assert redact_secrets("I am EMP-123456.", [BadgeNumbers()]) == "I am [badge removed]."
 
 
 def test_a_span_has_one_kind_and_an_impossible_one_is_passed_over() -> None:
     text = "card 4111 1111 1111 1111"
 
-    assert [span.kind for span in find(text, [Everything()])] == ["card"]
-    assert [(s.start, s.end) for s in find("ab", [Everything()])] == [(0, 2)]
+    assert [span.kind for span in find_secrets(text, [Everything()])] == ["card"]
+    assert [(s.start, s.end) for s in find_secrets("ab", [Everything()])] == [(0, 2)]
 
 
 @given(st.text(alphabet="0123456789 -.", max_size=60))
 def test_only_numbers_with_a_right_check_digit_are_cards(text: str) -> None:
-    for span in find(text):
+    for span in find_secrets(text):
         digits = re.sub(r"\D", "", text[span.start : span.end])
         assert span.kind != "card" or luhn(digits)
 
@@ -179,11 +179,11 @@ def test_only_numbers_with_a_right_check_digit_are_cards(text: str) -> None:
 @given(st.lists(st.sampled_from([words for _, _, words in FOUND] + [" ", "\n", "x", "password is ", ", "]), max_size=8))
 def test_spans_are_in_order_and_apart_whatever_stands_together(parts: list[str]) -> None:
     text = "".join(parts)
-    spans = find(text)
+    spans = find_secrets(text)
 
     assert all(0 <= s.start < s.end <= len(text) for s in spans)
     assert all(a.end <= b.start for a, b in pairwise(spans))
-    assert len(masked(text)) == len(text)
+    assert len(mask_secrets(text)) == len(text)
 
 
 @pytest.mark.parametrize(
@@ -192,6 +192,6 @@ def test_spans_are_in_order_and_apart_whatever_stands_together(parts: list[str])
 def test_no_text_makes_it_slow(hard: str) -> None:
     text = hard * (200_000 // len(hard))
     began = time.perf_counter()
-    find(text)
+    find_secrets(text)
 
     assert time.perf_counter() - began < 5  # 0.6 s for the hardest when this was written

@@ -13,7 +13,7 @@ import pytest
 from holdfast.clock import to_ms
 from holdfast.config import Config
 from holdfast.embed import Embedder, quantize
-from holdfast.ingest.append import Orders, append
+from holdfast.ingest.append import WorkSettings, append
 from holdfast.ingest.prepare import prepare
 from holdfast.recall.search import search
 from holdfast.scope import SELF, Scope
@@ -47,7 +47,7 @@ class Desk:
         ready = prepare(rows, now=now, max_chars=1_000_000)
 
         def work(view: WriteView) -> None:
-            append(view, ready, config, Orders(embed=False), key=None, digest="", now_ms=to_ms(now))
+            append(view, ready, config, WorkSettings(embed=False), key=None, digest="", now_ms=to_ms(now))
 
         self.store.write(scope, work)
         if embed:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import Memory
-from holdfast.digest.answers import read_joined
+from holdfast.digest.answers import parse_merged_statements
 from holdfast.llm.prompts import load
 from holdfast.llm.protocol import Answer, BadAnswer, ModelError, Request
 from holdfast.reconcile.compare import may_gather, unfaithful
@@ -74,7 +74,7 @@ def test_the_answers_of_the_prompts_examples_are_taken(example) -> None:  # type
     for line in lines:
         number, _, sentence = line.partition(": ")
         groups.setdefault(number, []).append(sentence)
-    texts = read_joined(Answer(example.answer, "m"), len(groups))
+    texts = parse_merged_statements(Answer(example.answer, "m"), len(groups))
 
     assert texts
     assert [unfaithful(text, groups[str(number)]) for number, text in texts.items()] == [""] * len(texts)
@@ -97,19 +97,19 @@ FORMS = {
 
 @pytest.mark.parametrize("text", FORMS)
 def test_an_answer_is_read_in_whatever_form(text: str) -> None:
-    assert read_joined(Answer(text, "m"), 2) == FORMS[text]
+    assert parse_merged_statements(Answer(text, "m"), 2) == FORMS[text]
 
 
 def test_a_line_that_was_cut_off_does_not_count() -> None:
     answer = Answer("1: MERGED: I have a dog.\n2: MERGED: I have a c", "m", finish="length")
 
-    assert read_joined(answer, 2) == {1: "I have a dog."}
+    assert parse_merged_statements(answer, 2) == {1: "I have a dog."}
 
 
 @given(st.text(max_size=300))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        found = read_joined(Answer(text, "m"), 3)
+        found = parse_merged_statements(Answer(text, "m"), 3)
     except BadAnswer:
         return
     assert set(found) <= {1, 2, 3}

@@ -15,7 +15,7 @@ from statistics import mean
 from typing import Any, Literal
 
 from ..llm.protocol import LanguageModel, ModelError, Request
-from ..text.render import block, line
+from ..text.render import render_block, render_line
 from ..text.tokens import count_tokens
 from .judges import Judge, judge_prompts, judges_for, load_prompts, parse_verdict, score_by_rule
 from .questions import Benchmark, Question, Sample
@@ -115,7 +115,7 @@ class AnswerRun:
             if left < 0:
                 break
             kept.append(one.rendered.rstrip("\n"))
-        return block("conversation", kept[::-1]), len(sample.lines) - len(kept)
+        return render_block("conversation", kept[::-1]), len(sample.lines) - len(kept)
 
     def _answer_step(self, arm: Arm) -> str:
         budget = f" {self._budget}" if arm == "holdfast" else ""
@@ -144,7 +144,7 @@ class AnswerRun:
     def _answer(self, step: str, question: Question, shown: str, cut: int) -> StepRecord:
         asked_at = f"The question is asked on {question.at:%A, %d %B %Y, %H:%M}."
         memory = shown or "There is no memory of any conversation."
-        text = f"{memory}\n\n{asked_at}\nQuestion: {line(question.question)}"
+        text = f"{memory}\n\n{asked_at}\nQuestion: {render_line(question.question)}"
         said = self._ask(self._model, self._system, text)
         return self._state.put(step, question.id, text=said, shown_tokens=count_tokens(shown), cut=cut)
 

@@ -18,7 +18,7 @@ from functools import cache
 from importlib import resources
 from typing import Literal
 
-from ..text.render import block
+from ..text.render import render_block
 from ..text.terms import stemmer
 from .questions import Question
 
@@ -86,15 +86,15 @@ def _kind(question: Question) -> str:
 
 def judge_prompts(judge: Judge, question: Question, answer: str) -> list[str]:
     """Render the prompts for a judge: one for each line of a rubric, otherwise one."""
-    base = block("question", [question.question])
-    given = block("answer", [answer])
+    base = render_block("question", [question.question])
+    given = render_block("answer", [answer])
     if judge.reads == "score":
         lines = question.rubric or (question.answer,)
-        return ["\n".join((base, block("criterion", [line]), given)) for line in lines]
+        return ["\n".join((base, render_block("criterion", [line]), given)) for line in lines]
     if judge.reads == "order":
         events = [f"{number}. {line}" for number, line in enumerate(question.rubric, 1)]
-        return ["\n".join((base, block("events", events), given))]
-    return ["\n".join((base, block("right_answer", [question.answer]), given))]
+        return ["\n".join((base, render_block("events", events), given))]
+    return ["\n".join((base, render_block("right_answer", [question.answer]), given))]
 
 
 def parse_verdict(judge: Judge, question: Question, replies: Sequence[str]) -> float | None:

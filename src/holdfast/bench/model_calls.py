@@ -139,7 +139,7 @@ def _user_messages(items: list[str]) -> list[tuple[int, str]]:
 def _facts(items: list[str]) -> str:
     rows = []
     for seq, text in _user_messages(items):
-        for fact in rules.read(Message("user", text, seq=seq)):
+        for fact in rules.extract_facts(Message("user", text, seq=seq)):
             if fact.modality == "asserted" and fact.op == "assert" and fact.subject == "self":
                 quote = fact.quote.replace('"', '""')
                 rows.append(f'{fact.category},{fact.key},"{fact.value}",0.9,,set,asserted,state,{seq},"{quote}"')

@@ -21,7 +21,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from ..errors import BadInput
-from ..text.render import line
+from ..text.render import render_line
 from ..text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from ..types import Fact, Section
 from .budget import Count, Meter
@@ -122,8 +122,8 @@ def _section(part: Part, overhead: int, stable: bool) -> Section:
 
 def _spoken(message: Any) -> str:
     speaker = f"{message['role']} {message['name']}" if "name" in message else message["role"]
-    calls = "".join(f" calls {line(call['function']['name'])}" for call in message.get("tool_calls", ()))
-    return f"{speaker}: {line(message['content'] or '')}{calls}"
+    calls = "".join(f" calls {render_line(call['function']['name'])}" for call in message.get("tool_calls", ()))
+    return f"{speaker}: {render_line(message['content'] or '')}{calls}"
 
 
 def _sources(layout: Layout, conversation: str) -> tuple[Source, ...]:

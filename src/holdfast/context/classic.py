@@ -26,7 +26,7 @@ from itertools import accumulate
 from typing import Any, Literal
 
 from ..errors import BadInput, ConfigError
-from ..text.render import line
+from ..text.render import render_line
 from ..text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from ..text.validate import MessageLike, checked_messages
 from ..types import Message, RollingSummary, Summary
@@ -321,10 +321,10 @@ def _told(summaries: Sequence[Rolled], room: int, meter: Meter) -> Part:
     for each in reversed(summaries):
         item = each.item
         if meter.line(item.line) > left:
-            shorter = cut(each.text, left - 1, lambda text: meter.count(line(text)))
+            shorter = cut(each.text, left - 1, lambda text: meter.count(render_line(text)))
             if shorter is None:
                 break
-            item = replace(item, line=line(shorter))
+            item = replace(item, line=render_line(shorter))
         items.append(item)
         left -= meter.line(item.line)
         if item is not each.item:
@@ -430,7 +430,7 @@ def _rolled(summary: Summary, conversation: str) -> Rolled:
     how = " (extracts)" if summary.source.startswith("rules ") else ""
     text = f"{span}{how}: {summary.text}"
     source = Source("summaries", "summary", summary.id, conversation, summary.start_seq, summary.end_seq)
-    return Rolled(summary, text, Item(line(text), source, span))
+    return Rolled(summary, text, Item(render_line(text), source, span))
 
 
 NO_TIME = datetime.fromtimestamp(0, UTC)
@@ -491,7 +491,7 @@ def _pairs(turn: Turn) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _summary(layout: Layout, role: str, summary: RollingSummary) -> Message:
-    text = "\n".join(line for part in layout.stable if part.items for line in part.lines)
+    text = "\n".join(render_line for part in layout.stable if part.items for render_line in part.lines)
     return Message(role, text, meta={"summary": {"through": summary.through, "source": summary.source}})
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..scope import SELF
-from ..text.render import line
+from ..text.render import render_line
 from ..types import Fact, Hit, Message, Summary
 from .result import Source
 
@@ -111,7 +111,7 @@ def fact_item(fact: Fact) -> Item:
         text = f"{text} ({word}{fact.valid_from.date().isoformat()})"
     parts = (fact.key, fact.value)[: SLOT_PARTS[fact.cardinality]]
     source = Source("facts", "fact", fact.id, "", 0, 0)
-    return Item(line(text), source, f"{fact.category}/{fact.key}", (fact.subject, fact.category, *parts))
+    return Item(render_line(text), source, f"{fact.category}/{fact.key}", (fact.subject, fact.category, *parts))
 
 
 def address(fact: Fact) -> tuple[str, str, str, str, str]:
@@ -123,14 +123,14 @@ def summary_item(summary: Summary, conversation: str) -> Item:
     """The summary's text after the range that it tells."""
     span = f"messages {summary.start_seq}-{summary.end_seq}"
     source = Source("summaries", "summary", summary.id, conversation, summary.start_seq, summary.end_seq)
-    return Item(line(f"{span}: {summary.text}"), source, span)
+    return Item(render_line(f"{span}: {summary.text}"), source, span)
 
 
 def brief_item(summary: Summary, conversation: str) -> Item:
     """The range and what it was about, in a line, where there is no room for the summary itself."""
     about = "; ".join(summary.themes) or " ".join(summary.text.split()[:BRIEF_WORDS])
     full = summary_item(summary, conversation)
-    short = line(f"{full.label}, in brief: {about}")
+    short = render_line(f"{full.label}, in brief: {about}")
     return full if len(full.line) <= len(short) else Item(short, full.source, full.label, brief=True)
 
 
@@ -145,4 +145,4 @@ def hit_item(hit: Hit, replaced_by: str | None) -> Item:
     said = f"{' '.join(head)}: {text}" if head else text
     note = f" (later replaced by: {replaced_by})" if replaced_by else ""
     seq = 0 if hit.kind == "fact" else hit.seq
-    return Item(line(said + note), Source("recalled", hit.kind, hit.id, hit.conversation, seq, seq))
+    return Item(render_line(said + note), Source("recalled", hit.kind, hit.id, hit.conversation, seq, seq))

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..text.render import line
+from ..text.render import render_line
 from ..text.tokens import MESSAGE_OVERHEAD_TOKENS
 from ..types import Message
 from .budget import Meter, cut
@@ -141,7 +141,7 @@ def _sent(
     message: Message, kept: list[dict[str, Any]], lost: list[dict[str, Any]], meter: Meter
 ) -> tuple[dict[str, Any], int]:
     if message.role == "tool":
-        words = f"Result of a tool call that is not shown: {line(message.content)}"
+        words = f"Result of a tool call that is not shown: {render_line(message.content)}"
         return {"role": "user", "content": words}, meter.content(words)
     content, tokens = message.content, meter.message(message)
     if lost:

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..llm.protocol import Answer, BadAnswer
-from ..text.clean import storable
-from ..text.sentences import split
+from ..text.clean import replace_unstorable
+from ..text.sentences import split_sentences
 from ..text.terms import language_of, likely_languages
 from .summarize import SummaryDraft
 
@@ -58,36 +58,36 @@ _EMPTY = frozenset(("[]", "{}", "()", "-", "–", "—", '""', "''", "[{}]"))
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class AnswerText:
     """An answer without what stands around it; ``cut``: it ended in the middle."""
 
     text: str
     cut: bool
 
 
-def said(answer: Answer) -> Said:
+def answer_text(answer: Answer) -> AnswerText:
     """
     What the model answered, as text that can be stored.
 
     Raises:
         BadAnswer: it refused, or said nothing at all.
     """
-    text = storable(answer.text[:MAX_ANSWER_CHARS])
+    text = replace_unstorable(answer.text[:MAX_ANSWER_CHARS])
     text = _THOUGHTS.sub("", text).strip().lstrip("\ufeff")
     cut = answer.finish == "length" or len(answer.text) > MAX_ANSWER_CHARS
     if answer.finish == "refusal":
         raise BadAnswer("the model refused to answer", finish="refusal")
     if not text:
         raise BadAnswer("the model answered with nothing" + (" before it was cut off" if cut else ""))
-    return Said(text, cut)
+    return AnswerText(text, cut)
 
 
-def refused(text: str) -> bool:
+def is_refusal(text: str) -> bool:
     """Whether *text* is an excuse rather than an answer."""
     return bool(_REFUSAL.match(text))
 
 
-def says_nothing(text: str) -> bool:
+def is_empty_answer(text: str) -> bool:
     """Whether *text* says, and says no more, that there is nothing to tell."""
     if len(text) > 200:
         return False
@@ -97,13 +97,13 @@ def says_nothing(text: str) -> bool:
     return _NOTHING.fullmatch(words) is not None
 
 
-def unfenced(text: str) -> str:
+def strip_fences(text: str) -> str:
     """What stands inside code fences where there are any, else *text* itself."""
     inside = [found[1].strip() for found in _FENCE.finditer(text)]
     return "\n".join(part for part in inside if part) or text
 
 
-def labelled(text: str, names: tuple[str, ...]) -> dict[str, str]:
+def split_labels(text: str, names: tuple[str, ...]) -> dict[str, str]:
     """
     The parts of *text* after labels such as ``SUMMARY:``, by the label in lower case.
 
@@ -122,14 +122,14 @@ def labelled(text: str, names: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def whole_sentences(text: str, most_chars: int, *, cut: bool) -> str:
+def keep_whole_sentences(text: str, most_chars: int, *, cut: bool) -> str:
     """*text* up to its last complete sentence within *most_chars*; a last one that was cut off goes."""
     text = text.strip()
     shortened = len(text) > most_chars
     head = text[:most_chars]
     if not shortened and not cut:
         return head
-    spans = split(head)
+    spans = split_sentences(head)
     last = head.rstrip()[-1:]
     if not shortened and last in ".!?。！？…\"'”」)]":
         return head.strip()
@@ -158,14 +158,14 @@ _GROUPED = re.compile(r"(?<=\d)[.,'\u00a0\u202f ](?=\d)")
 _MARK = re.compile(r"^\s*(?:[-*•‣▪–]|\d{1,2}[.)])\s*")
 
 
-def parts_of(text: str) -> dict[str, str]:
+def parse_parts(text: str) -> dict[str, str]:
     """The labelled parts of an answer by name, whatever form it took; ``""`` holds what stood before the first."""
-    inner = unfenced(text).strip()
+    inner = strip_fences(text).strip()
     if inner.startswith("{"):
         found = _from_json(inner)
         if found:
             return found
-    raw = labelled(inner, (*PARTS, *_OTHER_NAMES))
+    raw = split_labels(inner, (*PARTS, *_OTHER_NAMES))
     parts: dict[str, str] = {}
     for name, part in raw.items():
         parts.setdefault(_OTHER_NAMES.get(name, name), part)
@@ -188,7 +188,7 @@ def _from_json(text: str) -> dict[str, str]:
     return parts
 
 
-def read_summary(
+def parse_summary(
     answer: Answer, spoken: Sequence[str], *, exchanges: int, source: str, numbers: Collection[int] | None = None
 ) -> SummaryDraft:
     """
@@ -204,12 +204,12 @@ def read_summary(
     Raises:
         BadAnswer: nothing of it can be used; the message says why.
     """
-    whole = said(answer)
-    parts = parts_of(whole.text)
-    return draft_of(parts, spoken, exchanges=exchanges, source=source, cut=whole.cut, numbers=numbers)
+    whole = answer_text(answer)
+    parts = parse_parts(whole.text)
+    return build_summary(parts, spoken, exchanges=exchanges, source=source, cut=whole.cut, numbers=numbers)
 
 
-def draft_of(
+def build_summary(
     parts: dict[str, str],
     spoken: Sequence[str],
     *,
@@ -218,19 +218,21 @@ def draft_of(
     cut: bool = False,
     numbers: Collection[int] | None = None,
 ) -> SummaryDraft:
-    """As `read_summary`, of parts that were taken out of an answer."""
+    """As `parse_summary`, of parts that were taken out of an answer."""
     named = [name for name in parts if name]
     text = parts.get("summary") or ("" if named else parts.get("", ""))
     last = not named or named[-1] == "summary"
-    body = _said(_checked(text, spoken, MAX_TEXT_CHARS, cut=cut and last), numbers)
+    body = _without_invented_numbers(_checked_text(text, spoken, MAX_TEXT_CHARS, cut=cut and last), numbers)
     if not body:
         raise BadAnswer("every sentence of the summary holds a number that nobody said")
     for name in ("progression", "connections"):
-        part = _said(whole_sentences(parts.get(name, ""), MAX_TEXT_CHARS // 4, cut=False), numbers)
-        body += f"\n{part}" if part and not says_nothing(part) else ""
+        part = _without_invented_numbers(
+            keep_whole_sentences(parts.get(name, ""), MAX_TEXT_CHARS // 4, cut=False), numbers
+        )
+        body += f"\n{part}" if part and not is_empty_answer(part) else ""
 
     def listed(name: str) -> tuple[str, ...]:
-        found = items(parts.get(name, ""), cut=cut and named[-1:] == [name])
+        found = split_items(parts.get(name, ""), cut=cut and named[-1:] == [name])
         return tuple(item for item in found if not _invented(item, numbers))
 
     return SummaryDraft(
@@ -243,17 +245,17 @@ def draft_of(
     )
 
 
-def read_rolling(answer: Answer, spoken: Sequence[str], numbers: Collection[int] | None = None) -> str:
+def parse_rolling_summary(answer: Answer, spoken: Sequence[str], numbers: Collection[int] | None = None) -> str:
     """
     The text of one summary of a whole conversation.
 
     Raises:
         BadAnswer: nothing of it can be used; the message says why.
     """
-    whole = said(answer)
-    parts = parts_of(whole.text)
-    text = _checked(parts.get("summary") or parts.get("", ""), spoken, MAX_ROLLING_CHARS, cut=whole.cut)
-    kept = _said(text, numbers)
+    whole = answer_text(answer)
+    parts = parse_parts(whole.text)
+    text = _checked_text(parts.get("summary") or parts.get("", ""), spoken, MAX_ROLLING_CHARS, cut=whole.cut)
+    kept = _without_invented_numbers(text, numbers)
     if not kept:
         raise BadAnswer("every sentence of the summary holds a number that nobody said")
     return kept
@@ -269,11 +271,11 @@ def numbers_in(texts: Iterable[str]) -> frozenset[int]:
     )
 
 
-def _said(text: str, numbers: Collection[int] | None) -> str:
+def _without_invented_numbers(text: str, numbers: Collection[int] | None) -> str:
     """*text* without the sentences that hold a number which is none of *numbers*."""
     if numbers is None or not _invented(text, numbers):
         return text
-    kept = [span.of(text).strip() for span in split(text) if not _invented(span.of(text), numbers)]
+    kept = [span.of(text).strip() for span in split_sentences(text) if not _invented(span.of(text), numbers)]
     return " ".join(kept)
 
 
@@ -281,36 +283,36 @@ def _invented(text: str, numbers: Collection[int] | None) -> bool:
     return numbers is not None and any(n > SMALL and n not in numbers for n in numbers_in([text]))
 
 
-def _checked(text: str, spoken: Iterable[str], most_chars: int, *, cut: bool) -> str:
+def _checked_text(text: str, spoken: Iterable[str], most_chars: int, *, cut: bool) -> str:
     text = text.strip().strip('"').strip()
-    if refused(text):
+    if is_refusal(text):
         raise BadAnswer("the model refused to summarise")
-    kept = _once(whole_sentences(text, most_chars, cut=cut))
-    if len(kept) < LEAST_TEXT_CHARS and (not kept or says_nothing(kept) or kept.isascii()):
+    kept = _without_repeated_lines(keep_whole_sentences(text, most_chars, cut=cut))
+    if len(kept) < LEAST_TEXT_CHARS and (not kept or is_empty_answer(kept) or kept.isascii()):
         raise BadAnswer("the answer holds no summary" + (": it was cut off in its first sentence" if cut else ""))
-    if says_nothing(kept):
+    if is_empty_answer(kept):
         raise BadAnswer("the answer holds no summary")
-    if foreign(kept, spoken):
+    if is_foreign(kept, spoken):
         raise BadAnswer("the summary is in a language that nobody spoke")
     return kept
 
 
-def _once(text: str) -> str:
+def _without_repeated_lines(text: str) -> str:
     """Without lines that repeat the one before, as a model does that has lost its way."""
     lines = text.split("\n")
     return "\n".join(line for n, line in enumerate(lines) if not line or n == 0 or line != lines[n - 1])
 
 
-def items(part: str, *, cut: bool = False) -> tuple[str, ...]:
+def split_items(part: str, *, cut: bool = False) -> tuple[str, ...]:
     """The items of a list that was written with semicolons, or a line each."""
     found = [" ".join(_MARK.sub("", item).split()).strip(" .;") for item in _SPLIT.split(part)]
-    found = [item for item in found if item and not says_nothing(item)]
+    found = [item for item in found if item and not is_empty_answer(item)]
     if cut and len(found) > 1:
         found = found[:-1]
     return tuple(dict.fromkeys(item[:MAX_ITEM_CHARS] for item in found[:MAX_ITEMS]))
 
 
-def foreign(text: str, spoken: Iterable[str]) -> bool:
+def is_foreign(text: str, spoken: Iterable[str]) -> bool:
     """Whether *text* is in a language of none of *spoken*; False where either is too short to tell."""
     texts = [each for each in spoken if each]
     if len(text) < _TELLING_CHARS or sum(map(len, texts)) < _TELLING_CHARS:
@@ -325,7 +327,7 @@ _MERGED = re.compile(r"^[*_\s\"]*MERGED[*_\s]*[:\uff1a]\s*", re.IGNORECASE)
 _APART = re.compile(r"^\W*APART\b", re.IGNORECASE)
 
 
-def read_joined(answer: Answer, groups: int) -> dict[int, str]:
+def parse_merged_statements(answer: Answer, groups: int) -> dict[int, str]:
     """
     The text for each group that the model joined, by its number from 1; what cannot be read is left out.
 
@@ -334,22 +336,22 @@ def read_joined(answer: Answer, groups: int) -> dict[int, str]:
     Raises:
         BadAnswer: nothing can be read.
     """
-    told = said(answer)
-    lines = [line.strip() for line in unfenced(told.text).splitlines() if line.strip()]
+    told = answer_text(answer)
+    lines = [line.strip() for line in strip_fences(told.text).splitlines() if line.strip()]
     found: dict[int, str] = {}
     read = 0
     for line in lines[:-1] if told.cut else lines:
         numbered = _LINE.match(line)
         number, text = (int(numbered[1]), numbered[2].strip()) if numbered else (1, line)
-        if not (1 <= number <= groups) or (numbered is None and (groups > 1 or not _says_what(text))):
+        if not (1 <= number <= groups) or (numbered is None and (groups > 1 or not _is_verdict(text))):
             continue
         read += 1
         if not _APART.match(text):
             found.setdefault(number, _MERGED.sub("", text).strip().strip('"'))
-    if not read or (lines and refused(lines[0])):
+    if not read or (lines and is_refusal(lines[0])):
         raise BadAnswer("the model said nothing about the sentences", finish=answer.finish)
     return {number: text for number, text in found.items() if text}
 
 
-def _says_what(text: str) -> bool:
+def _is_verdict(text: str) -> bool:
     return bool(_MERGED.match(text) or _APART.match(text))

@@ -39,7 +39,7 @@ class Chunk:
     exchanges: int
 
 
-def closed(
+def find_closed_chunks(
     messages: Sequence[Message], config: Config, *, ended_seq: int = 0, now_ms: int | None = None
 ) -> list[Chunk]:
     """
@@ -61,7 +61,7 @@ def closed(
             closes, any message that is dated later would have closed too.
     """
     chunks: list[Chunk] = []
-    open_ = _Open(config)
+    open_ = _OpenChunk(config)
     previous: Message | None = None
     for message in messages:
         gap = previous is not None and _silent(previous, to_ms(message.at) if message.at else None, config)
@@ -70,7 +70,7 @@ def closed(
             ended = previous.seq <= ended_seq < message.seq
             if ended or open_.closes_before(message, previous):
                 chunks.append(open_.chunk())
-                open_ = _Open(config)
+                open_ = _OpenChunk(config)
         open_.add(message)
         previous = message
     if previous is not None and open_.size:
@@ -82,7 +82,7 @@ def closed(
 
 def count_exchanges(messages: Sequence[Message]) -> int:
     """How many exchanges start in *messages*: of a chunk's messages, its ``exchanges``."""
-    open_ = _Open(Config())
+    open_ = _OpenChunk(Config())
     for message in messages:
         open_.add(message)
     return open_.exchanges
@@ -96,7 +96,7 @@ def _silent(last: Message, until_ms: int | None, config: Config, times: int = 1)
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenChunk:
     """The chunk that is being filled: what it holds, who has the turn, which calls wait for results."""
 
     config: Config

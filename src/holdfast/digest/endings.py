@@ -15,15 +15,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..scope import SELF
-from ..text.sentences import pieces
+from ..text.sentences import split_pieces
 from ..text.terms import likely_languages
 from ..types import Candidate, Fact, Message
-from .grammar import MAX_TEXT_CHARS, Language, Slot, language
+from .grammar import MAX_TEXT_CHARS, PatternLanguage, PatternSlot, load_language
 from .modality import BLANK, judge, masked
-from .rules import MAX_READ_CHARS, SOURCE
+from .rules import FACT_SOURCE, MAX_READ_CHARS
 from .slots import read_at
-
-__all__ = ["Held", "endings", "held"]
 
 CONFIDENCE = 0.85
 _LEAST_CHARS = 3
@@ -32,7 +30,7 @@ _ARTICLE = re.compile(r"^(?:the|an?|my|our) ", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class KnownValue:
     """One thing that is believed: of whom, at which address, its value, and whether it stands there alone."""
 
     subject: str
@@ -49,14 +47,14 @@ class Held:
         return _ARTICLE.sub("", named)
 
 
-def held(believed: Iterable[Fact | Candidate]) -> list[Held]:
+def known_values(believed: Iterable[Fact | Candidate]) -> list[KnownValue]:
     """The attributes among *believed*, each once; those that were taken back count as never said."""
-    found: dict[Held, None] = {}
+    found: dict[KnownValue, None] = {}
     for one in believed:
         if one.kind != "attribute":
             continue
         alone = isinstance(one, Fact) and one.cardinality != "multi"
-        known = Held(one.subject, one.category, one.key, one.value, alone)
+        known = KnownValue(one.subject, one.category, one.key, one.value, alone)
         if isinstance(one, Candidate) and one.op == "retract":
             found = {
                 other: None
@@ -69,10 +67,10 @@ def held(believed: Iterable[Fact | Candidate]) -> list[Held]:
     return list(found)
 
 
-def endings(
+def find_endings(
     message: Message,
     told: Iterable[Candidate],
-    believed: Iterable[Held],
+    believed: Iterable[KnownValue],
     *,
     others: Mapping[str, str] | None = None,
     language_code: str | None = None,
@@ -83,7 +81,7 @@ def endings(
     Args:
         message: one message; nothing is found in any role but ``user``.
         told: what the rules read in it; an address that they wrote to is left alone.
-        believed: from `held`.
+        believed: from `known_values`.
         others: names and relations, each with its subject.
         language_code: ISO 639-1, when detection should not decide.
     """
@@ -109,20 +107,20 @@ def endings(
     text = masked(content, rules)
     found = [
         ended
-        for span in pieces(text, MAX_TEXT_CHARS)
+        for span in split_pieces(text, MAX_TEXT_CHARS)
         for one in wanted
         if (ended := _in_sentence(rules, message, span.of(text), span.start, one, others or {})) is not None
     ]
     return sorted(found, key=lambda candidate: candidate.start)
 
 
-def _language(content: str, code: str | None) -> Language | None:
+def _language(content: str, code: str | None) -> PatternLanguage | None:
     codes = [code] if code else [*likely_languages(content), "en"]
-    return next((rules for rules in map(language, codes) if rules is not None and rules.ended), None)
+    return next((rules for rules in map(load_language, codes) if rules is not None and rules.ended), None)
 
 
 def _in_sentence(
-    rules: Language, message: Message, sentence: str, offset: int, one: Held, others: Mapping[str, str]
+    rules: PatternLanguage, message: Message, sentence: str, offset: int, one: KnownValue, others: Mapping[str, str]
 ) -> Candidate | None:
     if one.words.casefold() not in sentence.casefold():
         return None
@@ -138,27 +136,31 @@ def _in_sentence(
     return None
 
 
-def _meant(rules: Language, sentence: str, start: int, end: int) -> bool:
+def _meant(rules: PatternLanguage, sentence: str, start: int, end: int) -> bool:
     verdict = judge(rules, sentence, start, end, lead=False)
     asserted = verdict is not None and verdict.modality == "asserted" and verdict.weight == 1
     return asserted and BLANK not in sentence[start:end]
 
 
-def _switched(rules: Language, message: Message, sentence: str, offset: int, one: Held) -> Candidate | None:
+def _switched(
+    rules: PatternLanguage, message: Message, sentence: str, offset: int, one: KnownValue
+) -> Candidate | None:
     """ "We went from Oslo to Bergen": the new value, where what is believed tells what Oslo is."""
     slot = rules.ended.get("slots", {}).get(f"{one.category}/{one.key}")
     if slot is None or not one.alone or one.subject != SELF:
         return None
     for expression in _switches(rules.code, one.words):
         for match in expression.finditer(sentence):
-            new = read_at(rules, Slot(slot[0], slot[0], False), sentence, match.end(), lower_case=False)
+            new = read_at(rules, PatternSlot(slot[0], slot[0], False), sentence, match.end(), lower_case=False)
             if new is not None and _meant(rules, sentence, match.start(), new.end):
                 span = offset + match.start(), offset + new.end
                 return _candidate(message, span, one, new.value, slot[1].replace("{}", new.value), ends=False)
     return None
 
 
-def _candidate(message: Message, span: tuple[int, int], one: Held, value: str, text: str, *, ends: bool) -> Candidate:
+def _candidate(
+    message: Message, span: tuple[int, int], one: KnownValue, value: str, text: str, *, ends: bool
+) -> Candidate:
     return Candidate(
         kind="attribute",
         subject=one.subject,
@@ -176,13 +178,13 @@ def _candidate(message: Message, span: tuple[int, int], one: Held, value: str, t
         lifetime="state",
         valid_from_ms=None,
         valid_to_ms=None,
-        source=SOURCE,
+        source=FACT_SOURCE,
     )
 
 
 @lru_cache(maxsize=4096)
 def _switches(code: str, words: str) -> tuple[re.Pattern[str], ...]:
-    rules = language(code)
+    rules = load_language(code)
     assert rules is not None  # the caller found it
     macros = rules.ended["macro"] | {"v": "<v>"}
     sources = (_spelled(source, macros) for source in rules.ended["switch"]["find"])
@@ -194,12 +196,12 @@ def _expressions(
     code: str, category: str, subject: str, words: str, names: tuple[str, ...]
 ) -> tuple[re.Pattern[str], ...]:
     """The expressions that end *words* of that category, of that subject."""
-    rules = language(code)
+    rules = load_language(code)
     assert rules is not None  # the caller found it
     return tuple(re.compile(source, re.IGNORECASE) for source in _sources(rules, category, subject, words, names))
 
 
-def _sources(rules: Language, category: str, subject: str, words: str, names: tuple[str, ...]) -> Iterator[str]:
+def _sources(rules: PatternLanguage, category: str, subject: str, words: str, names: tuple[str, ...]) -> Iterator[str]:
     macros = rules.ended["macro"] | {"v": "<v>"}
     if subject != SELF:
         macros["who"] = macros["other"]

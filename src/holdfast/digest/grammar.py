@@ -32,7 +32,7 @@ class BadPatterns(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class PatternSlot:
     """One hole of a pattern: the group that holds it, what fills it, and whether it is a list."""
 
     group: str
@@ -45,7 +45,7 @@ class Expression:
     """One compiled ``find``; ``anchored`` when it begins with whom it is about."""
 
     regex: re.Pattern[str]
-    slots: tuple[Slot, ...]
+    slots: tuple[PatternSlot, ...]
     anchored: bool
 
     def matches(self, text: str, anchors: Sequence[int]) -> Iterator[re.Match[str]]:
@@ -98,7 +98,7 @@ class Pattern:
     ask: str = ""
     examples: tuple[Mapping[str, Any], ...] = ()
     place: int = 0
-    language: Language = field(repr=False, compare=False, default=None)  # type: ignore[assignment]
+    language: PatternLanguage = field(repr=False, compare=False, default=None)  # type: ignore[assignment]
 
     @cached_property
     def joined(self) -> frozenset[str]:
@@ -116,7 +116,7 @@ class Pattern:
         return tuple(self.language.expression(find, self.id) for find in self.find)
 
 
-class Language:
+class PatternLanguage:
     """Everything one pattern file says."""
 
     def __init__(self, code: str, table: Mapping[str, Any]) -> None:
@@ -135,7 +135,7 @@ class Language:
         self.numbers = {word: number for number, words in settings.get("numbers", {}).items() for word in words.split()}
         self.macros: Mapping[str, str] = table.get("macro", {})
         self.lexicons = {
-            name: Lexicon(name, _borrowed(name, entries), spaced=self.spaced)
+            name: WordList(name, _borrowed(name, entries), spaced=self.spaced)
             for name, entries in table.get("lexicon", {}).items()
         }
         self.unions: Mapping[str, tuple[str, ...]] = {n: tuple(v.split()) for n, v in table.get("union", {}).items()}
@@ -170,7 +170,7 @@ class Language:
             found.add(ANY_DIGIT)
         return found
 
-    def lexicons_of(self, name: str) -> tuple[Lexicon, ...]:
+    def lexicons_of(self, name: str) -> tuple[WordList, ...]:
         """The lexicons behind slot *name*: one, or those of a union; none for an open slot."""
         if name in self.unions:
             return tuple(self.lexicons[part] for part in self.unions[name])
@@ -189,14 +189,14 @@ class Language:
 
     def expression(self, find: str, owner: str) -> Expression:
         """Compile one ``find``."""
-        slots: list[Slot] = []
+        slots: list[PatternSlot] = []
 
         def fill(hole: re.Match[str]) -> str:
             name, many, group = hole[1], bool(hole[2]), hole[3] or hole[1]
             if name in self.macros:
                 return _HOLE.sub(fill, self._named(_spaces(self.macros[name])))
             body = self._body(name, many, owner)
-            slots.append(Slot(group, name, many))
+            slots.append(PatternSlot(group, name, many))
             return f"(?P<{group}>{body})"
 
         source = _HOLE.sub(fill, self._named(_spaces(find)))
@@ -257,10 +257,10 @@ def _spaces(source: str) -> str:
 
 
 @cache
-def language(code: str) -> Language | None:
+def load_language(code: str) -> PatternLanguage | None:
     """The patterns of language *code*, parsed on first use; None when there is no such file."""
     table = _table(code)
-    return Language(code, table) if table is not None else None
+    return PatternLanguage(code, table) if table is not None else None
 
 
 @cache
@@ -283,7 +283,7 @@ _SAME_WIDTH = str.maketrans(
 )
 
 
-def folded(text: str) -> str:
+def fold_quotes(text: str) -> str:
     """*text* with curly quotes straightened and no-break spaces opened, every character in its place."""
     return text.translate(_SAME_WIDTH)
 
@@ -319,7 +319,7 @@ class OpenSlot:
     capitals_after: frozenset[str] = frozenset()
 
 
-class Lexicon:
+class WordList:
     """Words of one kind with their canonical spelling, e.g. ``veggie`` → ``vegetarian``."""
 
     def __init__(self, name: str, entries: str, *, spaced: bool) -> None:
@@ -400,4 +400,4 @@ def _loose(word: str) -> str:
 
 
 def _key(words: str) -> str:
-    return re.sub(r"\s+", " ", folded(words).lower().strip())
+    return re.sub(r"\s+", " ", fold_quotes(words).lower().strip())

@@ -16,10 +16,10 @@ from functools import lru_cache
 from ..clock import from_ms
 from ..scope import SELF
 from ..text.dates import find_times
-from ..text.sentences import pieces, split
+from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import likely_languages, terms
 from ..types import Candidate, Evidence, Message
-from .grammar import MAX_TEXT_CHARS, Language, folded, language
+from .grammar import MAX_TEXT_CHARS, PatternLanguage, fold_quotes, load_language
 from .modality import BLANK, cues, judge, masked, own_words
 
 NO_QUOTE = "no-quote: the candidate gives no words that it rests on"
@@ -130,7 +130,7 @@ def _lines_around(content: str, start: int, end: int) -> list[str]:
 
 def _normal_line(line: str) -> str:
     """A line without case, list marks, JSON quotes and the white space around them."""
-    return " ".join(folded(line).casefold().split()).strip("-*•\"' ,.")
+    return " ".join(fold_quotes(line).casefold().split()).strip("-*•\"' ,.")
 
 
 def _evidence(candidate: Candidate, message: Message) -> Evidence:
@@ -156,7 +156,7 @@ _INVISIBLE = frozenset("\u200b\u200c\u200d\u2060\ufeff\u00ad\ufe0e\ufe0f")
 _EDGES = " \t\"'.,;:!?。，、！？…*_"
 
 
-def locate(quote: str, content: str) -> tuple[int, int] | None:
+def locate_quote(quote: str, content: str) -> tuple[int, int] | None:
     """
     ``(start, end)`` of *quote* in *content*, or ``None``: it is not there, or holds no word.
 
@@ -165,22 +165,24 @@ def locate(quote: str, content: str) -> tuple[int, int] | None:
     quote = quote.strip()
     if not any(ch.isalnum() for ch in quote):
         return None
-    return _own([(at, at + len(quote)) for at in _find_all(quote, content)], content) or _folded(quote, content)
+    return _in_own_words([(at, at + len(quote)) for at in _find_all(quote, content)], content) or _folded(
+        quote, content
+    )
 
 
 def _folded(quote: str, content: str) -> tuple[int, int] | None:
     wanted = "".join(_fold_with_places(quote)[0]).strip(_EDGES)
     if not any(ch.isalnum() for ch in wanted):
         return None
-    folded, at = _fold_with_places(content)
-    text = "".join(folded)
+    characters, at = _fold_with_places(content)
+    text = "".join(characters)
     found = []
     for start in _find_all(wanted, text):
         end = start + len(wanted)
         if _within_word(text, start, end):
             continue
         found.append((at[start], at[end - 1] + 1))
-    return _own(found, content)
+    return _in_own_words(found, content)
 
 
 def _find_all(needle: str, text: str) -> list[int]:
@@ -192,7 +194,7 @@ def _find_all(needle: str, text: str) -> list[int]:
     return places
 
 
-def _own(spans: list[tuple[int, int]], content: str) -> tuple[int, int] | None:
+def _in_own_words(spans: list[tuple[int, int]], content: str) -> tuple[int, int] | None:
     if len(spans) < 2:
         return spans[0] if spans else None
     own = _masked(content)
@@ -243,7 +245,7 @@ _GROUPED = re.compile(r"(?<=\d)[.,'\u00a0\u202f ](?=\d)")
 _YES_CHARS = 60
 
 
-def misread(
+def verify_claim(
     candidate: Candidate,
     message: Message,
     before: Message | None,
@@ -263,7 +265,7 @@ def misread(
         code: the language (ISO 639-1), when detection should not decide.
     """
     if candidate.modality == "asserted":
-        found = flaws(candidate, message, code)
+        found = find_flaws(candidate, message, code)
         if found and all(found):
             return OF_OTHERS if OTHER in found else SUPPOSED.format(modality=found[0])
     if _from_others(candidate, message, before, window, believed, code):
@@ -289,17 +291,19 @@ def _from_others(
     foreign = seen - own_terms(candidate, [*window, message], code) if seen else seen
     if not foreign or 2 * len(foreign) < len(seen):
         return False
-    return before is None or before.role == "user" or not _lent(candidate, message, before, foreign, code)
+    return before is None or before.role == "user" or not _lent_by_question(candidate, message, before, foreign, code)
 
 
-def _lent(candidate: Candidate, message: Message, before: Message, words: frozenset[str], code: str | None) -> bool:
+def _lent_by_question(
+    candidate: Candidate, message: Message, before: Message, words: frozenset[str], code: str | None
+) -> bool:
     """Whether a question holds *words*, and the user's short reply takes them for its own."""
-    last = [span.of(before.content) for span in split(before.content[-400:])][-1:]
+    last = [span.of(before.content) for span in split_sentences(before.content[-400:])][-1:]
     asked = last[0] if last and last[0].rstrip("\"')*_ ").endswith(("?", "？")) else ""
     if not asked or len(message.content) > _YES_CHARS or not words <= terms_of(asked):
         return False
     denied = candidate.op == "retract" or candidate.value.casefold() in ("false", "no")
-    return denied or affirms(message.content, asked, code)
+    return denied or is_affirmation(message.content, asked, code)
 
 
 def _invents_number(candidate: Candidate, message: Message, before: Message | None) -> bool:
@@ -358,18 +362,18 @@ def claimed_terms(candidate: Candidate) -> frozenset[str]:
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
-def language_of(text: str, code: str | None) -> Language | None:
+def patterns_for(text: str, code: str | None) -> PatternLanguage | None:
     """The patterns for *text*: of *code*, else of the likeliest language that has any."""
-    return next(filter(None, map(language, [code] if code else likely_languages(text[:2000]))), None)
+    return next(filter(None, map(load_language, [code] if code else likely_languages(text[:2000]))), None)
 
 
-def flaws(candidate: Candidate, message: Message, code: str | None = None) -> list[str]:
+def find_flaws(candidate: Candidate, message: Message, code: str | None = None) -> list[str]:
     """
     What speaks against each sentence that the claim quotes: a modality, `OTHER`, or nothing (``""``).
 
     Of several quoted sentences those count that hold the claim's words.
     """
-    rules = language_of(message.content, code)
+    rules = patterns_for(message.content, code)
     if rules is None:
         return []
     claimed = claimed_terms(candidate)
@@ -388,36 +392,36 @@ def own_terms(candidate: Candidate, window: Sequence[Message], code: str | None 
     for message in window:
         if message.role != "user" or not claimed & terms_of(message.content):
             continue
-        rules = language_of(message.content, code)
+        rules = patterns_for(message.content, code)
         for _, one in _own_sentences(message.content, rules):
             if claimed & terms_of(one) and not (rules and _flaw(one, candidate, claimed, rules)):
                 own |= terms_of(one)
     return own
 
 
-def affirms(reply: str, question: str, code: str | None = None) -> bool:
+def is_affirmation(reply: str, question: str, code: str | None = None) -> bool:
     """Whether a short *reply* says yes to *question*, in a language whose words for that are known; else True."""
-    found = [rules for rules in (language_of(reply, code), language_of(question, code)) if rules]
+    found = [rules for rules in (patterns_for(reply, code), patterns_for(question, code)) if rules]
     known = [cues(rules)["affirms"] for rules in found if "affirms" in cues(rules)]
-    return not known or any(cue.match(folded(reply)) for cue in known)
+    return not known or any(cue.match(fold_quotes(reply)) for cue in known)
 
 
-def hedged(text: str, code: str | None = None) -> bool:
+def is_hedged(text: str, code: str | None = None) -> bool:
     """Whether a sentence itself says that something is supposed or reported."""
-    rules, plain = language_of(text, code), folded(text)
+    rules, plain = patterns_for(text, code), fold_quotes(text)
     verdict = judge(rules, plain, len(plain), len(plain), lead=False) if rules else None
     return verdict is not None and verdict.modality != "asserted"
 
 
 @lru_cache(maxsize=256)
-def _own_sentences(text: str, rules: Language | None) -> tuple[tuple[int, str], ...]:
+def _own_sentences(text: str, rules: PatternLanguage | None) -> tuple[tuple[int, str], ...]:
     """``(start, sentence)`` of what the writer says as his own; the rest of a sentence is blanked."""
     own = masked(text, rules)
-    spans = ((span.start, span.of(own)) for span in pieces(text, MAX_TEXT_CHARS))
+    spans = ((span.start, span.of(own)) for span in split_pieces(text, MAX_TEXT_CHARS))
     return tuple((at, one) for at, one in spans if one.strip(f"{BLANK} \n\t"))
 
 
-def _flaw(sentence: str, candidate: Candidate, claimed: frozenset[str], rules: Language) -> str:
+def _flaw(sentence: str, candidate: Candidate, claimed: frozenset[str], rules: PatternLanguage) -> str:
     """What speaks against every place at which the sentence holds words of the claim; empty when one of them is sound."""
     first = ""
     for start, end in _claim_places(sentence, claimed):
@@ -431,19 +435,19 @@ def _flaw(sentence: str, candidate: Candidate, claimed: frozenset[str], rules: L
 @lru_cache(maxsize=_CACHE_SIZE)
 def _claim_places(sentence: str, claimed: frozenset[str]) -> tuple[tuple[int, int], ...]:
     whole = (0, len(sentence))
-    found = (word.span() for word in _WORD.finditer(folded(sentence)) if claimed & terms_of(word.group()))
+    found = (word.span() for word in _WORD.finditer(fold_quotes(sentence)) if claimed & terms_of(word.group()))
     return tuple(found) or (whole,)
 
 
-def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: Language) -> str:
+def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: PatternLanguage) -> str:
     start, end = place
-    verdict = judge(rules, folded(sentence), start, end, lead=False, asked=candidate.category == "account")
+    verdict = judge(rules, fold_quotes(sentence), start, end, lead=False, asked=candidate.category == "account")
     if verdict is not None and verdict.modality != "asserted":
         return verdict.modality
     if candidate.subject != SELF:
         return ""
     cue = cues(rules)
-    subject = _subject_before(cue, folded(sentence).replace("\n", " "), start or end) if "other" in cue else ""
+    subject = _subject_before(cue, fold_quotes(sentence).replace("\n", " "), start or end) if "other" in cue else ""
     return OTHER if subject and not _fits(subject, candidate, cue) else ""
 
 

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..scope import SELF
-from .grammar import Language
+from .grammar import PatternLanguage
 
 _NAME_CHARS = re.compile(r"[^\w' -]", re.UNICODE)
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class MentionedPerson:
     """A subject and how a sentence calls it; ``relation`` is empty when it goes by its name."""
 
     subject: str
@@ -32,7 +32,7 @@ class Person:
         return self.subject == SELF
 
 
-ME = Person(SELF)
+ME = MentionedPerson(SELF)
 
 # Relations of which one has one: their facts stand under the relation, whatever the name.
 UNIQUE = frozenset({"wife", "husband", "partner", "girlfriend", "boyfriend", "fiancé", "fiancée", "mother", "father"})
@@ -43,10 +43,10 @@ def subject_name(name: str) -> str:
     return "-".join(_NAME_CHARS.sub("", name).casefold().split())[:100]
 
 
-class People:
+class Mentions:
     """Who has been mentioned so far while one message is read, in order."""
 
-    def __init__(self, language: Language, subject: str, others: Mapping[str, str]) -> None:
+    def __init__(self, language: PatternLanguage, subject: str, others: Mapping[str, str]) -> None:
         table = language.people
         self._relations = language.lexicons.get("relation")
         self._pets = frozenset(str(table.get("pets", "")).split())
@@ -60,22 +60,22 @@ class People:
         own = str(table.get("own", ""))
         self._edge = r"\w" if language.spaced else r"[^\W\u0250-\U0003ffff]"
         self._own = re.compile(rf"(?:{own})\s{'+' if language.spaced else '*'}", re.IGNORECASE) if own else None
-        self._scope = Person(subject, subject[:1].upper() + subject[1:]) if subject != SELF else None
-        self._names: dict[str, Person] = {}
-        self._by_relation: dict[str, Person] = {}
-        self.last: Person | None = self._scope
+        self._scope = MentionedPerson(subject, subject[:1].upper() + subject[1:]) if subject != SELF else None
+        self._names: dict[str, MentionedPerson] = {}
+        self._by_relation: dict[str, MentionedPerson] = {}
+        self.last: MentionedPerson | None = self._scope
         self.animal = ""  # the kind of an animal of theirs that was mentioned without a name
-        self._topic: Person | None = self._scope or ME
+        self._topic: MentionedPerson | None = self._scope or ME
         for name, known in others.items():
             self._know(name, known)
 
     def _know(self, name: str, subject: str) -> None:
         relation = self.relation(name)
         label = _label(name) if name.islower() else name
-        person = Person(subject, label, relation or "")
+        person = MentionedPerson(subject, label, relation or "")
         if relation:
             self._by_relation[relation] = (
-                person if subject == subject_name(relation) else Person(subject, _label(subject))
+                person if subject == subject_name(relation) else MentionedPerson(subject, _label(subject))
             )
         self._names[name.casefold()] = person
 
@@ -83,7 +83,7 @@ class People:
         """The canonical relation that *words* name: ``mum`` → ``mother``."""
         return self._relations.lookup(words) if self._relations else None
 
-    def name(self, name: str, relation: str) -> Person:
+    def name(self, name: str, relation: str) -> MentionedPerson:
         """Somebody was introduced by name: from here on the name, and the relation, mean them."""
         canonical = self.relation(relation) or relation
         if canonical in UNIQUE:
@@ -95,13 +95,13 @@ class People:
         self.last = self._topic = person
         return person
 
-    def _person(self, subject: str, label: str, relation: str) -> Person:
+    def _person(self, subject: str, label: str, relation: str) -> MentionedPerson:
         """With the spelling that the conversation's own subject has, when it is that one."""
         if self._scope and subject_name(self._scope.subject) == subject:
             subject = self._scope.subject
-        return Person(subject, label, "" if label else relation)
+        return MentionedPerson(subject, label, "" if label else relation)
 
-    def whom(self, words: str) -> Person | None:
+    def whom(self, words: str) -> MentionedPerson | None:
         """Whom *words* (a pronoun, "my wife", "my dog Luna", "Luna") mean; None when nobody can say."""
         words = words.strip(" ,").casefold()
         if not words or words in self._me:
@@ -113,7 +113,7 @@ class People:
         own = self._own.match(words) if self._own else None
         return self._by_own(words[own.end() :]) if own else None
 
-    def _by_own(self, words: str) -> Person | None:
+    def _by_own(self, words: str) -> MentionedPerson | None:
         """``wife``, ``little dog luna``, ``dog``: the name decides, else the relation."""
         parts = words.replace(",", " ").split()
         for size in (2, 1):
@@ -131,7 +131,7 @@ class People:
             return self._scope
         return self._person(subject_name(relation), "", relation)
 
-    def _by_pronoun(self, word: str) -> Person | None:
+    def _by_pronoun(self, word: str) -> MentionedPerson | None:
         person = self.last
         if person is None or person.is_self:
             return None
@@ -140,7 +140,7 @@ class People:
             return None
         return person
 
-    def topic(self, words: str, cue: re.Pattern[str] | None) -> Person | None:
+    def topic(self, words: str, cue: re.Pattern[str] | None) -> MentionedPerson | None:
         """
         Whom a clause without a subject means, in languages that may leave it out.
 
@@ -153,7 +153,7 @@ class People:
 
     def mention(self, sentence: str) -> None:
         """Remember whom *sentence* speaks of, for the pronouns of the next one."""
-        found: list[tuple[int, Person]] = []
+        found: list[tuple[int, MentionedPerson]] = []
         lowered = sentence.casefold()
         for name, person in self._names.items():
             place = re.search(rf"(?<!{self._edge}){re.escape(name)}(?!{self._edge})", lowered)

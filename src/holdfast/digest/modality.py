@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from ..text.terms import likely_languages
 from ..types import Modality
-from .grammar import Language, folded, language
+from .grammar import PatternLanguage, fold_quotes, load_language
 
 BLANK = "\x00"
 
@@ -45,24 +45,24 @@ class Verdict:
     weight: float = 1.0
 
 
-def masked(text: str, language: Language | None = None) -> str:
+def masked(text: str, rules: PatternLanguage | None = None) -> str:
     """
     *text*, as long as before, with everything blanked that the writer does not say as his own.
 
     Short quoted words stay ("call me “Bo”"): they are names, not quotations.
     """
-    out = folded(_blank(_FENCE, _without_code(text)))
+    out = fold_quotes(_blank(_FENCE, _without_code(text)))
     for kind in (_HEADING, _BLOCK, _RENDERED, _QUOTED_LINE, _LINK, _TAG, _STAGE):
         out = _blank(kind, out)
     for kind in (_QUOTATION, _SINGLE_QUOTATION):
         out = kind.sub(_blank_quotation, out)
-    return _without_pasted(out, language) if language else out
+    return _without_pasted(out, rules) if rules else out
 
 
 def own_words(text: str, code: str | None = None) -> str:
     """`masked` in each language that *text* may be in; *code* (ISO 639-1) when detection should not decide."""
     out = masked(text)
-    for rules in filter(None, map(language, [code] if code else likely_languages(text))):
+    for rules in filter(None, map(load_language, [code] if code else likely_languages(text))):
         out = _without_pasted(out, rules)
     return out
 
@@ -86,9 +86,9 @@ def _blank_quotation(found: re.Match[str]) -> str:
     return found.group() if short and not re.match(r"i\b|i'", found[1], re.IGNORECASE) else _blanked(found)
 
 
-def _without_pasted(text: str, language: Language) -> str:
+def _without_pasted(text: str, rules: PatternLanguage) -> str:
     """Blank what follows an order to work on a text: "translate this: …", "fix my essay:\\n…"."""
-    cue = cues(language).get("paste")
+    cue = cues(rules).get("paste")
     found = cue.search(text) if cue else None
     if not found:
         return text
@@ -96,11 +96,10 @@ def _without_pasted(text: str, language: Language) -> str:
 
 
 @lru_cache(maxsize=32)
-def cues(language: Language) -> dict[str, re.Pattern[str]]:
-    """The cue expressions of *language*, compiled."""
+def cues(rules: PatternLanguage) -> dict[str, re.Pattern[str]]:
+    """Return the compiled cue expressions of a language."""
     return {
-        name: re.compile(_expanded(source, language.modality), re.IGNORECASE)
-        for name, source in language.modality.items()
+        name: re.compile(_expanded(source, rules.modality), re.IGNORECASE) for name, source in rules.modality.items()
     }
 
 
@@ -111,7 +110,7 @@ def _expanded(source: str, table: Mapping[str, str]) -> str:
 
 
 def judge(
-    language: Language, sentence: str, start: int, end: int, *, lead: bool = True, asked: bool = False
+    rules: PatternLanguage, sentence: str, start: int, end: int, *, lead: bool = True, asked: bool = False
 ) -> Verdict | None:
     """
     What the words of *sentence* around characters *start* to *end* make of a match there.
@@ -120,7 +119,7 @@ def judge(
     is claimed.  ``lead=False`` skips that test, for patterns that bind to no subject; ``asked=True`` takes words for true even inside a question
     ("where is my order #123?").
     """
-    cue = cues(language)
+    cue = cues(rules)
     before, after = sentence[:start], sentence[end:]
     if lead and not _leads(cue, before):
         return _embedded(cue, before)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 from ..scope import SELF
-from ..text.render import block
+from ..text.render import render_block
 from ..text.terms import terms
 from ..text.tokens import count_tokens
 from ..types import Fact, Message, Summary
@@ -102,6 +102,6 @@ def summary_lines(summaries: Sequence[Summary]) -> list[str]:
     return lines
 
 
-def text_of(sections: Iterable[tuple[str, Sequence[str]]]) -> str:
+def format_sections(sections: Iterable[tuple[str, Sequence[str]]]) -> str:
     """The sections that hold anything, in their order, as one prompt."""
-    return "\n".join(block(name, items) for name, items in sections if items)
+    return "\n".join(render_block(name, items) for name, items in sections if items)

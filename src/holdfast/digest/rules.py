@@ -1,7 +1,7 @@
 """
 Facts that people state plainly, read without any model.
 
-``read`` looks at one user message: sentence by sentence, at the patterns whose trigger words it
+``extract_facts`` looks at one user message: sentence by sentence, at the patterns whose trigger words it
 holds, at who is meant and whether it is asserted.  The patterns are data (``patterns/*.toml``); the
 order of the steps is here.  It claims little rather than wrongly: what it cannot place, it leaves to
 the summaries and to search.  Pure: no clock, no store.
@@ -19,15 +19,13 @@ from typing import Literal
 from ..clock import from_ms
 from ..scope import SELF
 from ..text.dates import TimeSpan, find_times
-from ..text.sentences import pieces, split
+from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import likely_languages
 from ..types import Candidate, Fact, Message
-from .grammar import MAX_TEXT_CHARS, Expression, Language, Pattern, Slot, folded, language
-from .mentions import ME, UNIQUE, People, Person, subject_name
+from .grammar import MAX_TEXT_CHARS, Expression, Pattern, PatternLanguage, PatternSlot, fold_quotes, load_language
+from .mentions import ME, UNIQUE, MentionedPerson, Mentions, subject_name
 from .modality import BLANK, Verdict, cues, judge, masked
-from .slots import Value, read_at, read_slot
-
-__all__ = ["SOURCE", "known_others", "might_state", "read"]
+from .slots import SlotValue, read_at, read_slot
 
 MAX_ANSWER_CHARS = 80
 MAX_READ_CHARS = 20_000  # what is longer is a document, not talk; its beginning is read
@@ -37,7 +35,7 @@ UNMISTAKABLE = frozenset({"ko", "ja", "zh", "ru", "uk", "el", "ar", "he", "hi", 
 _CAPITAL = re.compile(r"[A-ZÀ-Þ]")
 
 
-def read(
+def extract_facts(
     message: Message,
     *,
     subject: str = SELF,
@@ -64,20 +62,20 @@ def read(
     content = message.content[:MAX_READ_CHARS]
     found: list[Candidate] = []
     for rules in _rules_for(content, language_code):
-        found = found or _read_in(rules, message, content, People(rules, subject, others or {}), before)
+        found = found or _read_in(rules, message, content, Mentions(rules, subject, others or {}), before)
     return found
 
 
 def _read_in(
-    rules: Language, message: Message, content: str, people: People, before: Message | None
+    rules: PatternLanguage, message: Message, content: str, people: Mentions, before: Message | None
 ) -> list[Candidate]:
     text = masked(content, rules)
     lower_case = not _CAPITAL.search(re.sub(r"\bI\b", "", text))
     if before is not None and before.role != "user":
         people.mention(masked(before.content[-MAX_TEXT_CHARS:], rules))
     found: list[list[Candidate]] = [[]]
-    for span in pieces(text, MAX_TEXT_CHARS):
-        piece = Piece(rules, message, span.of(text), span.start, lower_case)
+    for span in split_pieces(text, MAX_TEXT_CHARS):
+        piece = SentenceInMessage(rules, message, span.of(text), span.start, lower_case)
         if _search(rules, "kidding", piece.text):
             found[-1] = []
             continue
@@ -92,29 +90,29 @@ def _read_in(
 
 
 def _answer(
-    rules: Language, message: Message, text: str, before: Message, people: People, lower_case: bool
+    rules: PatternLanguage, message: Message, text: str, before: Message, people: Mentions, lower_case: bool
 ) -> Iterator[Candidate]:
     """A short reply read with the question that it answers: "Where do you live?", "Lisbon."."""
-    asked = [span.of(before.content) for span in split(before.content[-MAX_TEXT_CHARS:]) if span.end]
-    question = folded(asked[-1]) if asked else ""
+    asked = [span.of(before.content) for span in split_sentences(before.content[-MAX_TEXT_CHARS:]) if span.end]
+    question = fold_quotes(asked[-1]) if asked else ""
     reply = text.strip()
     if not question.rstrip().endswith(("?", "？")) or not reply or len(reply) > MAX_ANSWER_CHARS or "?" in reply:
         return
     start = text.index(reply)
-    piece = Piece(rules, message, reply, start, lower_case)
+    piece = SentenceInMessage(rules, message, reply, start, lower_case)
     for pattern in rules.answers:
         if pattern.question.search(question):
             for expression in pattern.compiled:
                 found = expression.regex.match(reply)
-                match = filled(piece, pattern, expression, found) if found else None
-                if match and not reply[end_of(match.found, match.values) :].strip(" .!,"):
-                    yield from claims(piece, people, match)
+                match = fill_slots(piece, pattern, expression, found) if found else None
+                if match and not reply[quote_end(match.found, match.values) :].strip(" .!,"):
+                    yield from claims_of_match(piece, people, match)
                     return
 
 
-def known_others(facts: Iterable[Fact]) -> dict[str, str]:
+def known_names(facts: Iterable[Fact]) -> dict[str, str]:
     """
-    The ``others`` of `read` from what is believed: names, and relations that mean one of them alone.
+    The ``others`` of `extract_facts` from what is believed: names, and relations that mean one of them alone.
 
     Args:
         facts: the live facts of one user, of all subjects.
@@ -136,7 +134,7 @@ def known_others(facts: Iterable[Fact]) -> dict[str, str]:
     return found
 
 
-def might_state(text: str, language_code: str | None = None) -> bool:
+def may_state_facts(text: str, language_code: str | None = None) -> bool:
     """
     Whether *text* may state or change a fact: a cheap look at its words, for deciding when to extract.
 
@@ -144,11 +142,11 @@ def might_state(text: str, language_code: str | None = None) -> bool:
     """
     content = text[:MAX_READ_CHARS]
     rules_for = _rules_for(content, language_code)
-    straight = folded(content)
+    straight = fold_quotes(content)
     return any(_might_state_in(rules, straight) for rules in rules_for) if rules_for else bool(content.strip())
 
 
-def _might_state_in(rules: Language, text: str) -> bool:
+def _might_state_in(rules: PatternLanguage, text: str) -> bool:
     if _search(rules, "always_states", text):
         return True
     if "first_person" in rules.modality and not _search(rules, "first_person", text):
@@ -158,31 +156,31 @@ def _might_state_in(rules: Language, text: str) -> bool:
     )
 
 
-def _rules_for(text: str, code: str | None) -> list[Language]:
+def _rules_for(text: str, code: str | None) -> list[PatternLanguage]:
     """The patterns to try in turn: of the text's language, then English, as short texts mislead detection."""
     codes = [code] if code else [*likely_languages(text), FALLBACK]
     if codes[0] in UNMISTAKABLE:
         codes = codes[:1]
-    return [rules for rules in map(language, dict.fromkeys(codes)) if rules]
+    return [rules for rules in map(load_language, dict.fromkeys(codes)) if rules]
 
 
-def _search(rules: Language, cue: str, text: str) -> bool:
+def _search(rules: PatternLanguage, cue: str, text: str) -> bool:
     pattern = cues(rules).get(cue)
     return bool(pattern and pattern.search(text))
 
 
-def _read_piece(piece: Piece, people: People) -> Iterator[Candidate]:
+def _read_piece(piece: SentenceInMessage, people: Mentions) -> Iterator[Candidate]:
     patterns = piece.language.triggered(piece.text)
     anchors = piece.language.anchors(piece.text) if patterns else []
     for pattern in sorted(patterns, key=lambda pattern: not pattern.names):
         for expression in pattern.compiled:
             for found in expression.matches(piece.text, anchors):
-                match = filled(piece, pattern, expression, found)
+                match = fill_slots(piece, pattern, expression, found)
                 if match is not None:
-                    yield from claims(piece, people, match)
+                    yield from claims_of_match(piece, people, match)
 
 
-def _settled(rules: Language, found: list[Candidate]) -> list[Candidate]:
+def _settled(rules: PatternLanguage, found: list[Candidate]) -> list[Candidate]:
     """Each claim once, in the order of the words; of a category that holds one fact only the last."""
     last = {pattern.category for pattern in rules.patterns if pattern.last}
     seen: dict[tuple[str, ...], Candidate] = {}
@@ -200,17 +198,17 @@ def _settled(rules: Language, found: list[Candidate]) -> list[Candidate]:
     ]  # fmt: skip
 
 
-SOURCE = "rules 1"
+FACT_SOURCE = "rules 1"
 
 _TEMPLATE = re.compile(r"\{([a-z_]+)(?:\.(kind|version|said)|\*(\d+))?\}")
 _RANGE = re.compile(r"([a-z_]+) (\d+)\.\.(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SentenceInMessage:
     """One sentence of a message: its text, where it begins, and what holds for the whole message."""
 
-    language: Language
+    language: PatternLanguage
     message: Message
     text: str
     offset: int
@@ -218,30 +216,32 @@ class Piece:
 
     def times(self, *, ahead: bool) -> Sequence[TimeSpan]:
         """The times that the sentence names; with *ahead*, days without a year lie in the future."""
-        return times_of(self.text, self.message.at, self.language.code, ahead=ahead)
+        return sentence_times(self.text, self.message.at, self.language.code, ahead=ahead)
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class PatternMatch:
     """One match of one pattern, with what fills its slots."""
 
     pattern: Pattern
-    slots: tuple[Slot, ...]
+    slots: tuple[PatternSlot, ...]
     found: re.Match[str]
-    values: dict[str, list[Value]]
+    values: dict[str, list[SlotValue]]
 
 
-def filled(piece: Piece, pattern: Pattern, expression: Expression, found: re.Match[str]) -> Match | None:
+def fill_slots(
+    piece: SentenceInMessage, pattern: Pattern, expression: Expression, found: re.Match[str]
+) -> PatternMatch | None:
     """The match with its values; None when a slot refuses what stands there."""
     values = {}
     for slot in expression.slots:
         values[slot.group] = read_slot(piece.language, slot, found, lower_case=piece.lower_case)
         if not values[slot.group] and found[slot.group] is not None:
             return None
-    return Match(pattern, expression.slots, found, values) if _in_range(pattern.needs, values) else None
+    return PatternMatch(pattern, expression.slots, found, values) if _in_range(pattern.needs, values) else None
 
 
-def claims(piece: Piece, people: People, match: Match) -> Iterator[Candidate]:
+def claims_of_match(piece: SentenceInMessage, people: Mentions, match: PatternMatch) -> Iterator[Candidate]:
     """What one match of one pattern claims, once for each item of its list."""
     pattern, found, values = match.pattern, match.found, match.values
     person, start = _who(piece, people, pattern, found)
@@ -249,9 +249,9 @@ def claims(piece: Piece, people: People, match: Match) -> Iterator[Candidate]:
         return
     if pattern.needs == "animal" and not people.animal:
         return
-    end = _mended(piece, match, end_of(found, values))
+    end = _mended(piece, match, quote_end(found, values))
     if pattern.needs == "animal":
-        values["animal"] = [Value(people.animal, "species", start, start, said=people.animal)]
+        values["animal"] = [SlotValue(people.animal, "species", start, start, said=people.animal)]
     verdict = judge(piece.language, piece.text, start, end, lead=pattern.lead, asked=pattern.asked)
     if verdict is None:
         return
@@ -263,9 +263,9 @@ def claims(piece: Piece, people: People, match: Match) -> Iterator[Candidate]:
     tail = more.match(piece.text, end) if more else None
     end = tail.end() if tail else end
     start = min(start, found.start())
-    held = Held(end=end)
+    held = ValidTime(end=end)
     if piece.message.at is not None:
-        held = when(
+        held = resolve_valid_time(
             piece.times(ahead=pattern.when in ("event", "plan")),
             piece.text,
             start,
@@ -277,7 +277,7 @@ def claims(piece: Piece, people: People, match: Match) -> Iterator[Candidate]:
     if pattern.when == "event" and not held.words:
         return
     for fields in _fields(pattern, values, piece.language.glue):
-        fields["when"] = Value(held.words, "", start, held.end)
+        fields["when"] = SlotValue(held.words, "", start, held.end)
         candidate = _candidate(piece, pattern, person, verdict, fields, (start, held), negated)
         if BLANK in piece.text[start : held.end] or not (candidate.value or candidate.op == "retract"):
             continue
@@ -286,14 +286,14 @@ def claims(piece: Piece, people: People, match: Match) -> Iterator[Candidate]:
         yield from _also(piece.language, pattern, candidate, fields, whose)
 
 
-def _relation(values: dict[str, list[Value]]) -> str:
+def _relation(values: dict[str, list[SlotValue]]) -> str:
     for group in ("human", "relation", "animal", "species"):
         if values.get(group):
             return values[group][0].value
     return ""
 
 
-def _in_range(needs: str, values: dict[str, list[Value]]) -> bool:
+def _in_range(needs: str, values: dict[str, list[SlotValue]]) -> bool:
     bounds = _RANGE.fullmatch(needs)
     if bounds is None:
         return True
@@ -303,7 +303,9 @@ def _in_range(needs: str, values: dict[str, list[Value]]) -> bool:
         return False
 
 
-def _who(piece: Piece, people: People, pattern: Pattern, found: re.Match[str]) -> tuple[Person | None, int]:
+def _who(
+    piece: SentenceInMessage, people: Mentions, pattern: Pattern, found: re.Match[str]
+) -> tuple[MentionedPerson | None, int]:
     """Whom the match is about, and where the words begin on which the judgement rests."""
     words = found.groupdict().get("who")
     if words is None and "who" not in found.re.groupindex:
@@ -324,13 +326,13 @@ def _who(piece: Piece, people: People, pattern: Pattern, found: re.Match[str]) -
     return person, found.start("who")
 
 
-def end_of(found: re.Match[str], values: dict[str, list[Value]]) -> int:
+def quote_end(found: re.Match[str], values: dict[str, list[SlotValue]]) -> int:
     """Where the quote ends: at the last value when a slot closes the match, else at its end."""
     closing = [group for group in values if found.end(group) == found.end() and values[group]]
     return values[closing[-1]][-1].end if closing else found.end()
 
 
-def _mended(piece: Piece, match: Match, end: int) -> int:
+def _mended(piece: SentenceInMessage, match: PatternMatch, end: int) -> int:
     """Take the better word where the writer corrects himself: "I live in Lisbon, sorry, Porto"."""
     cue = cues(piece.language).get("mend")
     again = cue.match(piece.text, end) if cue else None
@@ -344,13 +346,13 @@ def _mended(piece: Piece, match: Match, end: int) -> int:
     return better.end
 
 
-def _fields(pattern: Pattern, values: dict[str, list[Value]], glue: str) -> Iterator[dict[str, Value]]:
+def _fields(pattern: Pattern, values: dict[str, list[SlotValue]], glue: str) -> Iterator[dict[str, SlotValue]]:
     single = {group: items[0] for group, items in values.items() if items}
     many = next((group for group, items in values.items() if len(items) > 1), None)
     if many is None:
         yield single
         return
-    joined: dict[str, Value] = {}
+    joined: dict[str, SlotValue] = {}
     for item in values[many]:
         if item.kind not in pattern.joined:
             yield {**single, many: item}
@@ -363,7 +365,7 @@ def _fields(pattern: Pattern, values: dict[str, list[Value]], glue: str) -> Iter
         yield {**single, many: item}
 
 
-def _filled(template: str, fields: Mapping[str, Value]) -> str:
+def _filled(template: str, fields: Mapping[str, SlotValue]) -> str:
     def fill(hole: re.Match[str]) -> str:
         value = fields.get(hole[1])
         if value is None:
@@ -376,12 +378,12 @@ def _filled(template: str, fields: Mapping[str, Value]) -> str:
 
 
 def _candidate(
-    piece: Piece,
+    piece: SentenceInMessage,
     pattern: Pattern,
-    person: Person,
+    person: MentionedPerson,
     verdict: Verdict,
-    fields: Mapping[str, Value],
-    span: tuple[int, Held],
+    fields: Mapping[str, SlotValue],
+    span: tuple[int, ValidTime],
     negated: bool,
 ) -> Candidate:
     held = span[1]
@@ -407,11 +409,11 @@ def _candidate(
         lifetime=pattern.lifetime,  # type: ignore[arg-type]
         valid_from_ms=held.from_ms if op == "assert" else None,
         valid_to_ms=held.to_ms if op == "assert" else None,
-        source=SOURCE,
+        source=FACT_SOURCE,
     )
 
 
-def _about(rules: Language, person: Person, text: str) -> str:
+def _about(rules: PatternLanguage, person: MentionedPerson, text: str) -> str:
     """The sentence, with its subject in front when that is not the user: "Luna is allergic to …"."""
     if person.is_self:
         return text
@@ -422,7 +424,11 @@ def _about(rules: Language, person: Person, text: str) -> str:
 
 
 def _also(
-    rules: Language, pattern: Pattern, first: Candidate, fields: Mapping[str, Value], named: Person | None
+    rules: PatternLanguage,
+    pattern: Pattern,
+    first: Candidate,
+    fields: Mapping[str, SlotValue],
+    named: MentionedPerson | None,
 ) -> Iterator[Candidate]:
     """
     What follows from the same words: liking coffee ends disliking it, a named dog is a dog.
@@ -449,7 +455,7 @@ _REACH_CHARS = 60  # a time further from the statement belongs to something else
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ValidTime:
     """From when to when (milliseconds UTC, None: not said), where its words end, and the words with the date."""
 
     from_ms: int | None = None
@@ -458,7 +464,7 @@ class Held:
     words: str = ""
 
 
-def when(
+def resolve_valid_time(
     times: Sequence[TimeSpan],
     text: str,
     start: int,
@@ -467,7 +473,7 @@ def when(
     mode: str,
     at: datetime,
     gap: re.Pattern[str] | None = None,
-) -> Held:
+) -> ValidTime:
     """
     What the times of a sentence say of the statement at characters *start* to *end*.
 
@@ -482,7 +488,7 @@ def when(
         at: when the message was written; its zone is used to show dates.
         gap: what may stand between an event and its time, as a whole.
     """
-    held = Held(end=end)
+    held = ValidTime(end=end)
     for span in times:
         between = text[end : max(end, span.start)]
         fits = mode == "event" and gap is not None and gap.fullmatch(between) is not None
@@ -491,25 +497,25 @@ def when(
         last = max(end, span.end)
         if mode == "event" and span.relation in ("at", "until"):
             if fits or gap is None:
-                return Held(span.from_ms if span.relation == "at" else None, span.to_ms, last, _dated(span, at))
+                return ValidTime(span.from_ms if span.relation == "at" else None, span.to_ms, last, _dated(span, at))
             continue
         if mode == "plan" and span.to_ms > _ms(at):
-            return Held(None, None, last, _dated(span, at))
+            return ValidTime(None, None, last, _dated(span, at))
         if span.relation in ("since", "for") or (
             mode == "change" and span.relation == "at" and span.from_ms <= _ms(at)
         ):
-            return Held(span.from_ms, None, last, _dated(span, at))
+            return ValidTime(span.from_ms, None, last, _dated(span, at))
         if span.relation == "until" and not mode:
-            held = Held(None, span.to_ms, last, _dated(span, at))
+            held = ValidTime(None, span.to_ms, last, _dated(span, at))
     return held
 
 
 @lru_cache(maxsize=32)  # the facts of one sentence share its times
-def times_of(text: str, at: datetime | None, language: str, *, ahead: bool = False) -> tuple[TimeSpan, ...]:
+def sentence_times(text: str, at: datetime | None, code: str, *, ahead: bool = False) -> tuple[TimeSpan, ...]:
     """The times of a sentence; none when nobody knows when it was said."""
     if at is None or at.tzinfo is None:
         return ()
-    return tuple(find_times(text, at, language, ahead=ahead))
+    return tuple(find_times(text, at, code, ahead=ahead))
 
 
 def _one_clause(between: str) -> bool:

@@ -20,7 +20,7 @@ from importlib import resources
 from itertools import pairwise
 
 from ..text.languages import ENGLISH_STOP, STOP
-from ..text.sentences import split
+from ..text.sentences import split_sentences
 from ..text.terms import language_of, terms
 from ..types import Message
 
@@ -60,11 +60,11 @@ class Unit:
 
 
 @dataclass(slots=True)
-class Reading:
+class ChatReading:
     """A stretch of messages as it was read: its units in order, its language, who speaks."""
 
     units: list[Unit]
-    words: Lexicon
+    words: SalienceWords
     users: frozenset[str]
     has_assistant: bool
     total_words: float = 0.0
@@ -81,13 +81,13 @@ def speaker_of(message: Message) -> str:
     return " ".join(message.speaker.split())[:MAX_SPEAKER_CHARS] or message.role
 
 
-def read(messages: Sequence[Message]) -> Reading:
+def read(messages: Sequence[Message]) -> ChatReading:
     """Sentences of what users and assistants said, scored.  System messages and tool results say nothing."""
     spoken = [m for m in messages if speaks(m)]
-    words = lexicon(_language(spoken))
+    words = load_salience_words(_language(spoken))
     users = frozenset(speaker_of(m) for m in spoken if m.role == "user")
     names = {part for m in spoken if m.name for part in (m.name, m.name.split()[0] if m.name.split() else "")}
-    reading = Reading([], words, users, any(m.role == "assistant" for m in spoken))
+    reading = ChatReading([], words, users, any(m.role == "assistant" for m in spoken))
     for index, message in enumerate(messages):
         called = called_tools(message)
         if called:
@@ -126,7 +126,7 @@ def _language(messages: Sequence[Message]) -> str:
     return max(votes, key=lambda language: (votes[language], language)) if votes else "en"
 
 
-def _unit(message: Message, index: int, sentence: str, reading: Reading, names: set[str]) -> Unit | None:
+def _unit(message: Message, index: int, sentence: str, reading: ChatReading, names: set[str]) -> Unit | None:
     words = reading.words
     text = trim(sentence, words, names)
     if text.endswith((":", "：")) and message.role == "assistant":
@@ -158,7 +158,7 @@ def _unit(message: Message, index: int, sentence: str, reading: Reading, names: 
     )
 
 
-def _score(reading: Reading) -> None:
+def _score(reading: ChatReading) -> None:
     units = reading.units
     spread: dict[str, set[int]] = {}
     for unit in units:
@@ -188,7 +188,7 @@ def _score(reading: Reading) -> None:
         unit.score = score * (1.0 if unit.asked else length_factor(unit.words))
 
 
-def _unit_worth(unit: Unit, reading: Reading) -> float:
+def _unit_worth(unit: Unit, reading: ChatReading) -> float:
     signs = unit.signs
     score = NUMBER * ("number" in signs) + NAME * ("name" in signs)
     if unit.role == "assistant":
@@ -334,7 +334,7 @@ class _Entries:
 
 
 @dataclass(frozen=True, slots=True)
-class Lexicon:
+class SalienceWords:
     """
     One language's expressions and its word lists.
 
@@ -361,13 +361,13 @@ class Lexicon:
         )
 
 
-def lexicon(language: str) -> Lexicon:
+def load_salience_words(language: str) -> SalienceWords:
     """The lexicon of *language* (ISO 639-1), or the English one with that language's stop words."""
     return _lexicon(language if language in LANGUAGES or language in STOP else "en")
 
 
 @cache
-def _lexicon(language: str) -> Lexicon:
+def _lexicon(language: str) -> SalienceWords:
     file = language if language in LANGUAGES else "en"
     data = tomllib.loads((resources.files(__package__) / "lexicons" / f"{file}.toml").read_text(encoding="utf-8"))
     spaced = file not in _UNSPACED
@@ -378,7 +378,7 @@ def _lexicon(language: str) -> Lexicon:
     fillers = sorted(data["filler"], key=lambda word: (-len(word), word))
     joiners = "|".join(re.escape(word) for word in sorted(data.get("joiner", ()), key=lambda word: (-len(word), word)))
     either = "|".join(re.escape(word) for word in fillers)
-    return Lexicon(
+    return SalienceWords(
         language=language,
         entries=entries,
         lead=re.compile(
@@ -441,7 +441,7 @@ def plain(content: str) -> str:
 def sentences(content: str) -> list[str]:
     """The sentences of *content* in order, each on one line; of very many the first and the last."""
     text = plain(content)
-    spans = split(text)
+    spans = split_sentences(text)
     if len(spans) > MAX_SENTENCES:
         spans = spans[: MAX_SENTENCES * 2 // 3] + spans[-MAX_SENTENCES // 3 :]
     found = (" ".join(span.of(text)[:MAX_SENTENCE_CHARS].split()) for span in spans if not _in_quotes(text, span.start))
@@ -483,7 +483,7 @@ def size(text: str) -> float:
     return total
 
 
-def trim(sentence: str, words: Lexicon, names: Iterable[str] = ()) -> str:
+def trim(sentence: str, words: SalienceWords, names: Iterable[str] = ()) -> str:
     """*sentence* without fillers and vocatives ("Well,", "…, haha", "…, Ana!") at its ends."""
     called = "|".join(re.escape(name) for name in sorted(names) if name)
     vocative = re.compile(rf"(?:{called})[,!:]\s+", re.IGNORECASE) if called else None
@@ -500,7 +500,7 @@ def trim(sentence: str, words: Lexicon, names: Iterable[str] = ()) -> str:
     return text.strip()
 
 
-def shorten(sentence: str, limit: float, words: Lexicon) -> str:
+def shorten(sentence: str, limit: float, words: SalienceWords) -> str:
     """
     *sentence* within about *limit* words: its most telling run of clauses, "…" where some are missing.
 
@@ -538,7 +538,7 @@ def shorten(sentence: str, limit: float, words: Lexicon) -> str:
     return text + " …" if (closed or end < len(sentence)) and text else text
 
 
-def _clause_worth(clause: str, words: Lexicon) -> float:
+def _clause_worth(clause: str, words: SalienceWords) -> float:
     text = straight(clause)
     signs = words.signs(text) - {"empty", "calm", "recommend"}
     inner = clause.split()[1:]
@@ -581,7 +581,7 @@ class _Candidate:
     named: bool = False
 
 
-def themes(said: Sequence[tuple[int, str, float]], words: Lexicon, names: Iterable[str] = ()) -> tuple[str, ...]:
+def themes(said: Sequence[tuple[int, str, float]], words: SalienceWords, names: Iterable[str] = ()) -> tuple[str, ...]:
     """
     Up to five phrases, the weightiest first; none when nothing stands out.
 
@@ -635,7 +635,7 @@ def _distinct(ranked: Sequence[_Candidate], spread: dict[str, set[int]], volume:
     return tuple(candidate.surface for candidate in chosen)
 
 
-def _runs(sentence: str, words: Lexicon, barred: set[str]) -> list[list[str]]:
+def _runs(sentence: str, words: SalienceWords, barred: set[str]) -> list[list[str]]:
     """Runs of neighbouring words that may stand in a theme."""
     runs: list[list[str]] = [[]]
     end = 0
@@ -652,7 +652,7 @@ def _runs(sentence: str, words: Lexicon, barred: set[str]) -> list[list[str]]:
     return [run for run in runs if run]
 
 
-def _parts(word: str, words: Lexicon) -> list[str]:
+def _parts(word: str, words: SalienceWords) -> list[str]:
     """*word*, or the pieces between its cutting characters where words are not set apart; "" parts two."""
     if not words.cuts or not _WIDE_RUN.search(word):
         return [word]
@@ -660,7 +660,7 @@ def _parts(word: str, words: Lexicon) -> list[str]:
     return [part for piece in pieces for part in (piece, "")]
 
 
-def _kept(word: str, words: Lexicon, barred: set[str]) -> str:
+def _kept(word: str, words: SalienceWords, barred: set[str]) -> str:
     """The part of *word* that may stand in a theme: without an ending that is no part of the noun, or nothing."""
     text = word.strip("'’‘-–—_&%$€£@")
     plain = straight(text).lower()
@@ -682,7 +682,7 @@ def _kept(word: str, words: Lexicon, barred: set[str]) -> str:
     return text
 
 
-def _phrases(run: list[str], words: Lexicon, opens: bool) -> list[tuple[str, tuple[str, ...], bool]]:
+def _phrases(run: list[str], words: SalienceWords, opens: bool) -> list[tuple[str, tuple[str, ...], bool]]:
     """``(surface, stems, is a name)`` of every phrase in *run*; the first word of a sentence tells no name."""
     wide = bool(words.cuts)
     out = []
@@ -697,7 +697,7 @@ def _phrases(run: list[str], words: Lexicon, opens: bool) -> list[tuple[str, tup
     return out
 
 
-def _stem(word: str, words: Lexicon) -> str:
+def _stem(word: str, words: SalienceWords) -> str:
     if _WIDE_RUN.search(word):
         return word
     return " ".join(terms(word, words.language)) or word.lower()

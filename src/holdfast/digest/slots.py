@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from .grammar import Language, OpenSlot, Slot
+from .grammar import OpenSlot, PatternLanguage, PatternSlot
 
 _TOKEN = re.compile(r"\S+")
 _EDGE = "'\"*_~,;:-–—/ "
@@ -24,7 +24,7 @@ _MAX_ITEMS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class SlotValue:
     """
     A slot's value and where it stands in the sentence.
 
@@ -40,7 +40,9 @@ class Value:
     said: str = ""
 
 
-def read_slot(language: Language, slot: Slot, found: re.Match[str], *, lower_case: bool) -> list[Value]:
+def read_slot(
+    language: PatternLanguage, slot: PatternSlot, found: re.Match[str], *, lower_case: bool
+) -> list[SlotValue]:
     """
     The values of *slot* in *found*; none when what stands there cannot be one.
 
@@ -76,7 +78,9 @@ def read_slot(language: Language, slot: Slot, found: re.Match[str], *, lower_cas
     return values
 
 
-def read_at(language: Language, slot: Slot, text: str, start: int, *, lower_case: bool) -> Value | None:
+def read_at(
+    language: PatternLanguage, slot: PatternSlot, text: str, start: int, *, lower_case: bool
+) -> SlotValue | None:
     """One value of the kind of *slot* that stands in *text* right at *start*; None when there is none."""
     for lexicon in language.lexicons_of(slot.name):
         item = lexicon.one.match(text, start)
@@ -91,7 +95,7 @@ def read_at(language: Language, slot: Slot, text: str, start: int, *, lower_case
     return None if value is None or _belongs_elsewhere(language, spec, value) else value
 
 
-def _belongs_elsewhere(language: Language, spec: OpenSlot, value: Value) -> bool:
+def _belongs_elsewhere(language: PatternLanguage, spec: OpenSlot, value: SlotValue) -> bool:
     """Whether the words are known as something else: "moved to Kubernetes" names no place."""
     first = value.value.split(",")[0]
     return any(
@@ -101,33 +105,35 @@ def _belongs_elsewhere(language: Language, spec: OpenSlot, value: Value) -> bool
     )
 
 
-def _is_doing(value: Value) -> bool:
+def _is_doing(value: SlotValue) -> bool:
     return value.value.partition(" ")[0].endswith("ing")
 
 
-def _lexicon_value(language: Language, text: str, lexicon: str, canonical: str, item: re.Match[str]) -> Value:
+def _lexicon_value(
+    language: PatternLanguage, text: str, lexicon: str, canonical: str, item: re.Match[str]
+) -> SlotValue:
     """A word of a lexicon; with technology, the version that follows it."""
     prefix, _, kind = lexicon.partition("_")
     end = item.end()
     if prefix == "tech":
         version = _VERSION.match(text, end)
         if version and kind in language.versioned:
-            return Value(f"{canonical} {version[1]}", kind, item.start(), version.end())
+            return SlotValue(f"{canonical} {version[1]}", kind, item.start(), version.end())
         if version:
-            return Value(canonical, kind, item.start(), version.end(), version[1], item.group())
-    return Value(canonical, kind or lexicon, item.start(), end, "", item.group())
+            return SlotValue(canonical, kind, item.start(), version.end(), version[1], item.group())
+    return SlotValue(canonical, kind or lexicon, item.start(), end, "", item.group())
 
 
-def _outermost(values: list[Value]) -> list[Value]:
+def _outermost(values: list[SlotValue]) -> list[SlotValue]:
     """Of values that overlap, the longest: ``gluten-free`` and not ``gluten``."""
-    kept: list[Value] = []
+    kept: list[SlotValue] = []
     for value in sorted(values, key=lambda v: (v.start - v.end, v.start)):
         if all(value.end <= other.start or value.start >= other.end for other in kept):
             kept.append(value)
     return kept
 
 
-def _parts(language: Language, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _parts(language: PatternLanguage, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """
     The items of a list.
 
@@ -158,7 +164,9 @@ def _tokens(text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
         yield text[first:last], first, last
 
 
-def _read_words(language: Language, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool) -> Value | None:
+def _read_words(
+    language: PatternLanguage, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool
+) -> SlotValue | None:
     """A thing or an action: whole words up to the first that cannot belong to it."""
     if not language.spaced:
         return _read_unspaced(spec, text, start, end)
@@ -192,7 +200,7 @@ def _clause_follows(spec: OpenSlot, text: str, start: int) -> bool:
     return not word or word in spec.cut or word in spec.refuse or word.partition("'")[0] in spec.cut
 
 
-def _whole(spec: OpenSlot, text: str, words: list[tuple[str, int, int]]) -> Value | None:
+def _whole(spec: OpenSlot, text: str, words: list[tuple[str, int, int]]) -> SlotValue | None:
     """The words as a value; None when they are none, say too little, or were cut in the wrong place."""
     while words and words[-1][0].lower() in spec.drop:
         words.pop()
@@ -207,10 +215,10 @@ def _whole(spec: OpenSlot, text: str, words: list[tuple[str, int, int]]) -> Valu
     value = re.sub(r"\s+", " ", text[first:last]) if spec.commas else " ".join(token for token, _, _ in words)
     if value.endswith("'s"):
         value, last = value[:-2], last - 2
-    return Value(value, "", first, last) if len(value) > 1 else None
+    return SlotValue(value, "", first, last) if len(value) > 1 else None
 
 
-def _read_unspaced(spec: OpenSlot, text: str, start: int, end: int) -> Value | None:
+def _read_unspaced(spec: OpenSlot, text: str, start: int, end: int) -> SlotValue | None:
     """A value in a script without spaces: all of it, unless it holds a word that no value holds."""
     value = text[start:end].strip(_EDGE)
     if not value or any(word in value for word in spec.never) or any(value.startswith(word) for word in spec.refuse):
@@ -221,12 +229,12 @@ def _read_unspaced(spec: OpenSlot, text: str, start: int, end: int) -> Value | N
     if not 1 <= len(value) <= spec.words * 3:
         return None
     first = text.index(value, start)
-    return Value(value, "", first, first + len(value))
+    return SlotValue(value, "", first, first + len(value))
 
 
 def _read_capitals(
-    language: Language, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool
-) -> Value | None:
+    language: PatternLanguage, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool
+) -> SlotValue | None:
     """A name, place or company: words in capitals, with the small words that join them."""
     if not language.spaced:
         return _read_unspaced(spec, text, start, end)
@@ -264,7 +272,7 @@ def _read_capitals(
         value, last = value[:-2], last - 2
     if value.islower() and lower_case:
         value = " ".join(word if word in _JOINING else word[:1].upper() + word[1:] for word in value.split(" "))
-    return Value(value, "", first, last) if len(value) > 1 else None
+    return SlotValue(value, "", first, last) if len(value) > 1 else None
 
 
 def _owns(spec: OpenSlot, text: str, place: int) -> bool:
@@ -273,7 +281,9 @@ def _owns(spec: OpenSlot, text: str, place: int) -> bool:
     return following is not None and following[1].lower() not in spec.cut
 
 
-def _read_proper(language: Language, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool) -> Value | None:
+def _read_proper(
+    language: PatternLanguage, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool
+) -> SlotValue | None:
     """A name where only its capital tells it from any other word: "I'm Craig", not "I'm tired"."""
     return _read_capitals(language, spec, text, start, end, False)
 
@@ -292,21 +302,25 @@ def _region_follows(text: str, place: int) -> bool:
     return _REGION.match(text, place) is not None
 
 
-def _read_number(language: Language, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool) -> Value | None:
+def _read_number(
+    language: PatternLanguage, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool
+) -> SlotValue | None:
     """A number in digits; number words of the language become digits, ``12,500`` becomes ``12500``."""
     words = text[start:end].strip().lower()
     if words in language.numbers:
-        return Value(language.numbers[words], "", start, end)
+        return SlotValue(language.numbers[words], "", start, end)
     digits = re.sub(r"[,\s](?=\d{3}\b)", "", words)
     if re.fullmatch(r"\d+(?:[.,]\d+)?", digits):
-        return Value(digits.replace(",", "."), "", start, end)
+        return SlotValue(digits.replace(",", "."), "", start, end)
     return None
 
 
-def _read_raw(language: Language, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool) -> Value | None:
+def _read_raw(
+    language: PatternLanguage, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool
+) -> SlotValue | None:
     """The words as they stand: the slot's own expression has said what they are."""
     value = re.sub(r"\s+", " ", text[start:end].strip(_EDGE))
-    return Value(value, "", start, end) if value else None
+    return SlotValue(value, "", start, end) if value else None
 
 
 _CURRENCIES = {
@@ -344,7 +358,9 @@ def _units(word: str) -> list[str]:
     return [word] if known else _JOINED_UNITS.findall(word)
 
 
-def _read_money(language: Language, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool) -> Value | None:
+def _read_money(
+    language: PatternLanguage, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool
+) -> SlotValue | None:
     """An amount: digits as the value, the currency's ISO code in lower case as the kind."""
     words = text[start:end].lower()
     number = _MONEY_NUMBER.search(words)
@@ -359,10 +375,10 @@ def _read_money(language: Language, spec: OpenSlot, text: str, start: int, end: 
     currency = next((_CURRENCY_OF[unit] for unit in units if unit in _CURRENCY_OF), "")
     if amount < 0 or not currency:
         return None
-    return Value(f"{amount:.2f}".rstrip("0").rstrip("."), currency, start, end)
+    return SlotValue(f"{amount:.2f}".rstrip("0").rstrip("."), currency, start, end)
 
 
-Reader = Callable[[Language, OpenSlot, str, int, int, bool], Value | None]
+Reader = Callable[[PatternLanguage, OpenSlot, str, int, int, bool], SlotValue | None]
 
 _READERS: dict[str, Reader] = {
     "words": _read_words,

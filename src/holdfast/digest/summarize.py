@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ..text.sentences import split
+from ..text.sentences import split_sentences
 from ..text.terms import language_of, terms
 from ..types import Message, RollingSummary, Summary
 from .chunk import count_exchanges
@@ -31,13 +31,13 @@ from .salience import (
     SENTENCE_WORDS,
     SUPPOSED,
     WORTH,
-    Lexicon,
-    Reading,
+    ChatReading,
+    SalienceWords,
     Unit,
     cosine,
     labels_of,
     length_factor,
-    lexicon,
+    load_salience_words,
     own,
     read,
     select,
@@ -86,36 +86,36 @@ def summarize_chunk(messages: Sequence[Message]) -> SummaryDraft:
         concerns=_concerns(reading),
         actions=_actions(reading),
         exchanges=count_exchanges(messages),
-        source=SOURCE,
+        source=SUMMARY_SOURCE,
     )
 
 
-def _chunk_text(chosen: Sequence[Unit], reading: Reading, messages: Sequence[Message]) -> str:
+def _chunk_text(chosen: Sequence[Unit], reading: ChatReading, messages: Sequence[Message]) -> str:
     """The chosen sentences and the tools that were used, in the order of the messages."""
     units = list(chosen) or reading.units[:FALLBACK_SENTENCES]
-    events: list[tuple[int, Statement, bool]] = [
-        (unit.message, Statement(unit.date, unit.speaker, unit.text), False) for unit in units
+    events: list[tuple[int, SpokenSentence, bool]] = [
+        (unit.message, SpokenSentence(unit.date, unit.speaker, unit.text), False) for unit in units
     ]
     for index, tools in reading.tools.items():
         date = messages[index].at
         who = f"{speaker_of(messages[index])} {reading.words.labels['called']}".rstrip(":")
-        events.append((index, Statement(date.date().isoformat() if date else "", who, ", ".join(tools)), True))
+        events.append((index, SpokenSentence(date.date().isoformat() if date else "", who, ", ".join(tools)), True))
     events.sort(key=lambda event: event[0])
-    merged: list[tuple[Statement, bool]] = []
+    merged: list[tuple[SpokenSentence, bool]] = []
     for _, statement, tool in events:
         if tool and merged and merged[-1][1] and merged[-1][0].speaker == statement.speaker:
             names = dict.fromkeys([*merged[-1][0].text.split(", "), *statement.text.split(", ")])
-            merged[-1] = (Statement(merged[-1][0].date, statement.speaker, ", ".join(names)), True)
+            merged[-1] = (SpokenSentence(merged[-1][0].date, statement.speaker, ", ".join(names)), True)
         else:
             merged.append((statement, tool))
-    lines = lines_of(
-        Statement(s.date, s.speaker, shorten(s.text, TOOL_WORDS, reading.words) if tool else s.text)
+    lines = format_sentences(
+        SpokenSentence(s.date, s.speaker, shorten(s.text, TOOL_WORDS, reading.words) if tool else s.text)
         for s, tool in merged
     )
     return "\n".join(lines) or reading.words.labels["nothing"]
 
 
-def _themes(reading: Reading) -> tuple[str, ...]:
+def _themes(reading: ChatReading) -> tuple[str, ...]:
     said = [
         (unit.message, unit.text.replace("…", " "), 1.0 if unit.role == "user" else ASSISTANT_THEME_WEIGHT)
         for unit in reading.units
@@ -124,7 +124,7 @@ def _themes(reading: Reading) -> tuple[str, ...]:
     return themes(said, reading.words, {unit.speaker for unit in reading.units})
 
 
-def _concerns(reading: Reading) -> tuple[str, ...]:
+def _concerns(reading: ChatReading) -> tuple[str, ...]:
     """What users said of troubles and feelings; with a name where more than one user speaks."""
 
     named = len(reading.users) > 1
@@ -143,7 +143,7 @@ def _concerns(reading: Reading) -> tuple[str, ...]:
     return tuple(f"{unit.speaker}: {text}" if named else text for unit, text in _best(reading, weight, MAX_CONCERNS))
 
 
-def _actions(reading: Reading) -> tuple[str, ...]:
+def _actions(reading: ChatReading) -> tuple[str, ...]:
     """Plans, promises and decisions of users, advice of the assistant: by whom."""
 
     def weight(unit: Unit) -> float:
@@ -158,7 +158,7 @@ def _actions(reading: Reading) -> tuple[str, ...]:
     return tuple(f"{unit.speaker}: {text}" for unit, text in _best(reading, weight, MAX_ACTIONS))
 
 
-def _best(reading: Reading, weight: Callable[[Unit], float], most: int) -> list[tuple[Unit, str]]:
+def _best(reading: ChatReading, weight: Callable[[Unit], float], most: int) -> list[tuple[Unit, str]]:
     """The weightiest units that differ from one another, as said in at most a line, oldest first."""
     ranked = sorted(((weight(unit), unit) for unit in reading.units), key=lambda pair: (-pair[0], pair[1].place))
     kept: list[Unit] = []
@@ -168,10 +168,10 @@ def _best(reading: Reading, weight: Callable[[Unit], float], most: int) -> list[
         if all(cosine(unit.terms, other.terms) < SAME for other in kept):
             kept.append(unit)
     kept.sort(key=lambda unit: unit.place)
-    return [(unit, ended(shorten(unit.text, CHUNK_ITEM_WORDS, reading.words))) for unit in kept]
+    return [(unit, with_full_stop(shorten(unit.text, CHUNK_ITEM_WORDS, reading.words))) for unit in kept]
 
 
-SOURCE = "rules 1"
+SUMMARY_SOURCE = "rules 1"
 _ENDINGS = (".", "!", "?", "…", "。", "！", "？", "؟", ":", ";")
 _CLOSING = "\"'”’»」』)]"
 _WIDE_START = 0x3000
@@ -190,7 +190,7 @@ class SummaryDraft:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class SpokenSentence:
     """One sentence under the name of who said it, on the day (ISO, ``""`` when unknown) it was said."""
 
     date: str
@@ -198,28 +198,28 @@ class Statement:
     text: str
 
 
-def ended(text: str) -> str:
+def with_full_stop(text: str) -> str:
     """*text* with a full stop where it has no ending of its own."""
     if not text or text.rstrip(_CLOSING).endswith(_ENDINGS):
         return text
     return text + ("。" if ord(text[-1]) >= _WIDE_START and not "\uac00" <= text[-1] <= "\ud7af" else ".")
 
 
-def lines_of(statements: Iterable[Statement], day: str = "") -> list[str]:
+def format_sentences(statements: Iterable[SpokenSentence], day: str = "") -> list[str]:
     """
     A line for each run of statements by one speaker on one day.
 
     The date stands where it changes; *day* is the one that was told last.
     """
     lines: list[str] = []
-    last = Statement("", "", "")
+    last = SpokenSentence("", "", "")
     for statement in statements:
         if lines and (statement.date, statement.speaker) == (last.date, last.speaker):
-            lines[-1] += " " + ended(statement.text)
+            lines[-1] += " " + with_full_stop(statement.text)
         else:
             stamp = f"[{statement.date}] " if statement.date and statement.date != day else ""
             who = f"{statement.speaker}: " if statement.speaker else ""
-            lines.append(stamp + who + ended(statement.text))
+            lines.append(stamp + who + with_full_stop(statement.text))
         last, day = statement, statement.date or day
     return lines
 
@@ -235,12 +235,12 @@ _LABEL = re.compile(r"([^\n:()]{1,30}) \(\d+(?:[–/]\d+)?\): ")
 
 
 @dataclass(slots=True)
-class _Line:
+class _ChildLine:
     """One sentence of a child on offer for the story."""
 
     child: int
     place: int
-    statement: Statement
+    statement: SpokenSentence
     terms: Counter[str]
     words: float
     score: float = 0.0
@@ -254,7 +254,7 @@ def summarize_level(summaries: Sequence[Summary]) -> SummaryDraft:
     came last, ``actions`` the latest ones.  The text stays within some 200 words at any level.
     """
     children = sorted(summaries, key=lambda child: child.start_seq)
-    words = lexicon(language_of(" ".join(child.text[:200] for child in children)[:400]))
+    words = load_salience_words(language_of(" ".join(child.text[:200] for child in children)[:400]))
     bags = [_bag(child, words) for child in children]
     counted = _recurring_themes(children, bags, words)
     concerns = _recurring_concerns(children, words)
@@ -265,16 +265,16 @@ def summarize_level(summaries: Sequence[Summary]) -> SummaryDraft:
         concerns=tuple(concern for concern, _ in concerns),
         actions=_latest_actions(children, words),
         exchanges=sum(child.exchanges for child in children),
-        source=SOURCE,
+        source=SUMMARY_SOURCE,
     )
 
 
-def _bag(child: Summary, words: Lexicon) -> Counter[str]:
+def _bag(child: Summary, words: SalienceWords) -> Counter[str]:
     return Counter(terms("\n".join((child.text, *child.themes, *child.concerns, *child.actions)), words.language))
 
 
 def _recurring_themes(
-    children: Sequence[Summary], bags: Sequence[Counter[str]], words: Lexicon
+    children: Sequence[Summary], bags: Sequence[Counter[str]], words: SalienceWords
 ) -> list[tuple[str, list[int]]]:
     """``(theme, children that speak of it)``, those that come back most first, then as they came up."""
     lines = [line for index, child in enumerate(children) for line in _offers(child, index, words)]
@@ -291,7 +291,7 @@ def _recurring_themes(
     return [(found[i][0], found[i][2]) for i in order]
 
 
-def _recurring_concerns(children: Sequence[Summary], words: Lexicon) -> list[tuple[str, int]]:
+def _recurring_concerns(children: Sequence[Summary], words: SalienceWords) -> list[tuple[str, int]]:
     """``(concern in its latest words, how many children hold it)``: what comes back, then what came last."""
     groups: list[tuple[str, Counter[str], set[int]]] = []
     for index, child in enumerate(children):
@@ -306,12 +306,12 @@ def _recurring_concerns(children: Sequence[Summary], words: Lexicon) -> list[tup
     return [(groups[i][0], len(groups[i][2])) for i in order[:MAX_CONCERNS]]
 
 
-def _item(text: str, child: Summary, words: Lexicon) -> str:
+def _item(text: str, child: Summary, words: SalienceWords) -> str:
     """A concern or an action of *child*; our own are short enough as they are."""
-    return text if child.source == SOURCE else ended(shorten(text, LEVEL_ITEM_WORDS, words))
+    return text if child.source == SUMMARY_SOURCE else with_full_stop(shorten(text, LEVEL_ITEM_WORDS, words))
 
 
-def _latest_actions(children: Sequence[Summary], words: Lexicon) -> tuple[str, ...]:
+def _latest_actions(children: Sequence[Summary], words: SalienceWords) -> tuple[str, ...]:
     """The last actions of the last children, in order, each once."""
     kept: list[tuple[str, Counter[str]]] = []
     for child in reversed(children):
@@ -327,7 +327,7 @@ def _level_text(
     counted: Sequence[tuple[str, list[int]]],
     concerns: Sequence[tuple[str, int]],
     bags: Sequence[Counter[str]],
-    words: Lexicon,
+    words: SalienceWords,
 ) -> str:
     labels, of = words.labels, len(children)
     lines: list[str] = []
@@ -345,10 +345,12 @@ def _level_text(
 
 
 def _pairs(
-    children: Sequence[Summary], again: Sequence[tuple[str, list[int]]], words: Lexicon
+    children: Sequence[Summary], again: Sequence[tuple[str, list[int]]], words: SalienceWords
 ) -> list[tuple[str, str]]:
     """Recurring themes that are spoken of in the same sentence more than once."""
-    said = [set(terms(span.of(child.text), words.language)) for child in children for span in split(child.text)]
+    said = [
+        set(terms(span.of(child.text), words.language)) for child in children for span in split_sentences(child.text)
+    ]
     found = []
     for i, (a, _) in enumerate(again):
         for b, _ in again[i + 1 :]:
@@ -364,7 +366,7 @@ def _story(
     children: Sequence[Summary],
     counted: Sequence[tuple[str, list[int]]],
     bags: Sequence[Counter[str]],
-    words: Lexicon,
+    words: SalienceWords,
 ) -> list[str]:
     """A line a child (of many: of each of six stretches of them), its best sentences in their order."""
     weight = Counter({stem: float(len(at)) for theme, at in reversed(counted) for stem in terms(theme, words.language)})
@@ -379,7 +381,7 @@ def _story(
             continue
         label = words.labels["first" if number == 0 else "now" if number == len(parts) - 1 else "later"]
         start, end = children[part[0]].start_seq, children[part[-1]].end_seq
-        told = lines_of((line.statement for line in chosen), day)
+        told = format_sentences((line.statement for line in chosen), day)
         lines += [f"{label} ({start}–{end}): {told[0]}", *told[1:]]
         day = next((line.statement.date for line in reversed(chosen) if line.statement.date), day)
     return lines
@@ -392,8 +394,8 @@ def _stretches(count: int) -> list[list[int]]:
 
 
 def _pick(
-    offers: Sequence[_Line], budget: float, weight: Counter[str], taken: list[Counter[str]], words: Lexicon
-) -> list[_Line]:
+    offers: Sequence[_ChildLine], budget: float, weight: Counter[str], taken: list[Counter[str]], words: SalienceWords
+) -> list[_ChildLine]:
     """The sentences of one part that say most of what comes back and least of what was told before."""
     for line in offers:
         plain = own(line.statement.text)
@@ -404,7 +406,7 @@ def _pick(
         line.score *= ASSISTANT if line.statement.speaker == "assistant" else 1.0
         line.score += SUPPOSED * ("supposed" in words.signs(plain))
         line.score = line.score * length_factor(line.words - 2) - 0.4 * plain.endswith(("?", "？"))
-    chosen: list[_Line] = []
+    chosen: list[_ChildLine] = []
     left, total = list(offers), 0.0
     while left:
         best = max(
@@ -419,10 +421,10 @@ def _pick(
     return sorted(chosen, key=lambda line: (line.child, line.place))
 
 
-def _offers(child: Summary, index: int, words: Lexicon) -> list[_Line]:
+def _offers(child: Summary, index: int, words: SalienceWords) -> list[_ChildLine]:
     """The sentences of a child's text with who said them and when; lines that count are left out."""
-    offers: list[_Line] = []
-    ours = child.source == SOURCE
+    offers: list[_ChildLine] = []
+    ours = child.source == SUMMARY_SOURCE
     date, told = "", child.level == 1 or not ours
     for raw in child.text.split("\n"):
         line = raw.strip()
@@ -437,11 +439,11 @@ def _offers(child: Summary, index: int, words: Lexicon) -> list[_Line]:
         named = _SPEAKER.match(line) if ours else None
         speaker = named[1] if named else ""
         line = line[named.end() :] if named else line
-        for span in split(line):
+        for span in split_sentences(line):
             text = shorten(span.of(line), SENTENCE_WORDS, words)
             if any(ch.isalnum() for ch in text):
                 bag = Counter(terms(text, words.language))
-                offers.append(_Line(index, len(offers), Statement(date, speaker, text), bag, size(text) + 2))
+                offers.append(_ChildLine(index, len(offers), SpokenSentence(date, speaker, text), bag, size(text) + 2))
     return offers
 
 
@@ -451,23 +453,23 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 _KEPT = ("level", "start_seq", "end_seq", "exchanges", "text", "themes", "concerns", "actions")
 
 
-def roll(summaries: Sequence[Summary], messages: Sequence[Message]) -> tuple[str, str]:
+def summarize_conversation(summaries: Sequence[Summary], messages: Sequence[Message]) -> tuple[str, str]:
     """``(text, source)``: *summaries*, oldest first, and the *messages* after them as one text."""
     told = list(summaries)
-    told += [_summary(1, block[0].seq, block[-1].seq, summarize_chunk(block)) for block in blocks(messages)]
-    return (told[0].text if len(told) == 1 else summarize_level(told).text if told else ""), SOURCE
+    told += [_summary(1, block[0].seq, block[-1].seq, summarize_chunk(block)) for block in split_blocks(messages)]
+    return (told[0].text if len(told) == 1 else summarize_level(told).text if told else ""), SUMMARY_SOURCE
 
 
-def extend(before: RollingSummary, messages: Sequence[Message], through: int) -> RollingSummary:
+def extend_rolling_summary(before: RollingSummary, messages: Sequence[Message], through: int) -> RollingSummary:
     """
     The summary of the first *through* of *messages*, from the one of fewer of them.
 
     ``parts`` hold what is told of whole blocks; the messages after them are read again.
     """
-    parts = [_loaded(part) for part in before.parts] if before.source == SOURCE else []
+    parts = [_loaded(part) for part in before.parts] if before.source == SUMMARY_SOURCE else []
     closed = parts[-1].end_seq if parts else 0
     rest: list[Summary] = []
-    for block in blocks(messages[closed:through]):
+    for block in split_blocks(messages[closed:through]):
         draft = summarize_chunk(block)
         rest.append(_summary(1, closed + 1, closed + len(block), draft))
         closed += len(block)
@@ -475,10 +477,10 @@ def extend(before: RollingSummary, messages: Sequence[Message], through: int) ->
             parts = _rolled_up([*parts, rest.pop()])
     told = [*parts, *rest]
     text = told[0].text if len(told) == 1 else summarize_level(told).text if told else ""
-    return RollingSummary(text, through, SOURCE, tuple(_dumped(part) for part in parts))
+    return RollingSummary(text, through, SUMMARY_SOURCE, tuple(_dumped(part) for part in parts))
 
 
-def blocks(messages: Sequence[Message]) -> list[Sequence[Message]]:
+def split_blocks(messages: Sequence[Message]) -> list[Sequence[Message]]:
     """*messages* in blocks of ten or a few more, each up to the next user message; the last may be shorter."""
     starts = [0]
     for index, message in enumerate(messages):
@@ -522,5 +524,5 @@ def _dumped(part: Summary) -> dict[str, Any]:
 
 def _loaded(data: Mapping[str, Any]) -> Summary:
     themes, concerns, actions = (tuple(data[name]) for name in ("themes", "concerns", "actions"))
-    draft = SummaryDraft(data["text"], themes, concerns, actions, data["exchanges"], SOURCE)
+    draft = SummaryDraft(data["text"], themes, concerns, actions, data["exchanges"], SUMMARY_SOURCE)
     return _summary(data["level"], data["start_seq"], data["end_seq"], draft)

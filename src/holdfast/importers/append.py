@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..clock import to_ms
 from ..errors import BadInput
-from ..text.clean import storable
+from ..text.clean import replace_unstorable
 from ..types import FactChange, Message
 from .jsonl import BadLine, Block
 
@@ -135,10 +135,12 @@ def _same(stored: Message, given: Mapping[str, Any]) -> bool:
     if isinstance(content, list):
         if stored.meta.get("parts") != content:
             return False
-    elif storable(content) != stored.content:
+    elif replace_unstorable(content) != stored.content:
         return False
     at = given.get("at")
-    return storable(given.get("name") or "") == (stored.name or "") and (at is None or _ms(at) == _ms(stored.at))
+    return replace_unstorable(given.get("name") or "") == (stored.name or "") and (
+        at is None or _ms(at) == _ms(stored.at)
+    )
 
 
 def _ms(at: datetime | None) -> int:

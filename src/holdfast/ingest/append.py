@@ -15,11 +15,11 @@ from ..config import Config
 from ..errors import KeyReused
 from ..store import ConversationRow, DocRow, MessageRow, UserRow, WriteView
 from ..types import Message
-from .prepare import Prepared
+from .prepare import PreparedMessage
 
 
 @dataclass(frozen=True, slots=True)
-class Appended:
+class AppendResult:
     """The numbers that the messages got; ``duplicate``: an earlier call with this key had stored them."""
 
     first_seq: int
@@ -28,7 +28,7 @@ class Appended:
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class WorkSettings:
     """
     Which background work messages cause, and when reading facts is due.
 
@@ -46,14 +46,14 @@ class Orders:
 
 def append(
     view: WriteView,
-    prepared: Sequence[Prepared],
+    prepared: Sequence[PreparedMessage],
     config: Config,
-    orders: Orders,
+    orders: WorkSettings,
     *,
     key: str | None,
     digest: str,
     now_ms: int,
-) -> Appended:
+) -> AppendResult:
     """
     Insert *prepared* at the end of the view's conversation.
 
@@ -75,7 +75,7 @@ def append(
                 f"idempotency key {key!r} was used in this conversation with another body",
                 hint="use a new key for a new message",
             )
-        return Appended(before[1], before[2], duplicate=True)
+        return AppendResult(before[1], before[2], duplicate=True)
     user = view.user()
     if user == UserRow():  # somebody new, or erased: no cache may take the counters for those of before
         user = replace(user, epoch=now_ms)
@@ -92,10 +92,10 @@ def append(
     if key is not None:
         view.add_idempotency(key, digest, rows[0].message.seq, rows[-1].message.seq, now_ms)
     _order_work(view, rows, row, after, config, orders, now_ms)
-    return Appended(rows[0].message.seq, rows[-1].message.seq, duplicate=False)
+    return AppendResult(rows[0].message.seq, rows[-1].message.seq, duplicate=False)
 
 
-def _fresh(view: WriteView, prepared: Sequence[Prepared], now_ms: int) -> ConversationRow:
+def _fresh(view: WriteView, prepared: Sequence[PreparedMessage], now_ms: int) -> ConversationRow:
     subject, conversation = view.scope.subject, view.scope.conversation
     assert subject is not None
     assert conversation is not None
@@ -113,7 +113,7 @@ def _fresh(view: WriteView, prepared: Sequence[Prepared], now_ms: int) -> Conver
 
 
 def _number(
-    prepared: Sequence[Prepared], row: ConversationRow, user: UserRow, config: Config, now_ms: int
+    prepared: Sequence[PreparedMessage], row: ConversationRow, user: UserRow, config: Config, now_ms: int
 ) -> tuple[list[MessageRow], list[DocRow], ConversationRow]:
     """Give each message its number, its sitting (a long silence opens the next) and its document."""
     gap_ms = config.chunk_gap_minutes * 60_000
@@ -127,11 +127,11 @@ def _number(
         last_at = at
         message = replace(item.message, seq=seq, conversation=row.conversation)
         rows.append(MessageRow(message, session, doc, now_ms))
-        docs.append(document(rows[-1], item, row.subject))
+        docs.append(build_document(rows[-1], item, row.subject))
     return rows, docs, replace(row, next_seq=row.next_seq + len(rows), session=session, last_at=last_at)
 
 
-def _unread(after: ConversationRow, rows: Sequence[MessageRow], orders: Orders) -> ConversationRow:
+def _unread(after: ConversationRow, rows: Sequence[MessageRow], orders: WorkSettings) -> ConversationRow:
     """What a model has still to read; where there is none, nothing is left for one that comes later."""
     if not orders.reads or not orders.digest:
         return replace(after, read_seq=after.next_seq - 1, stated_seq=0, unread_turns=0)
@@ -140,7 +140,7 @@ def _unread(after: ConversationRow, rows: Sequence[MessageRow], orders: Orders) 
     return replace(after, stated_seq=stated, unread_turns=after.unread_turns + len(said))
 
 
-def document(row: MessageRow, item: Prepared, subject: str) -> DocRow:
+def build_document(row: MessageRow, item: PreparedMessage, subject: str) -> DocRow:
     """What the index knows of a stored message."""
     message = row.message
     return DocRow(
@@ -160,7 +160,7 @@ def document(row: MessageRow, item: Prepared, subject: str) -> DocRow:
     )
 
 
-def _postings(prepared: Sequence[Prepared], docs: Sequence[DocRow]) -> Iterator[tuple[str, str, str, int, int]]:
+def _postings(prepared: Sequence[PreparedMessage], docs: Sequence[DocRow]) -> Iterator[tuple[str, str, str, int, int]]:
     for item, doc in zip(prepared, docs, strict=True):
         for term, count in item.terms.items():
             yield doc.subject, "message", term, doc.doc, count
@@ -172,7 +172,7 @@ def _order_work(
     before: ConversationRow,
     after: ConversationRow,
     config: Config,
-    orders: Orders,
+    orders: WorkSettings,
     now_ms: int,
 ) -> None:
     """
@@ -192,7 +192,7 @@ def _order_work(
     if orders.digest:
         view.want("chunk", "", wanted=last_seq, run_at_ms=due, now_ms=now_ms)
     if orders.digest and orders.reads == "turns" and after.unread_turns:
-        soon = reading_due(after, config.extract_every_user_turns)
+        soon = is_reading_due(after, config.extract_every_user_turns)
         at = now_ms if soon else max(now_ms, after.last_at + silence_ms)
         view.want("read", "", wanted=last_seq, run_at_ms=at, now_ms=now_ms)
     if orders.embed:
@@ -207,7 +207,7 @@ def _at(message: Message) -> int:
 PATIENCE = 3  # so many times the setting is small talk waited for
 
 
-def reading_due(row: ConversationRow, every: int) -> bool:
+def is_reading_due(row: ConversationRow, every: int) -> bool:
     """Whether the unread messages of a conversation are due, *every* so many user messages or ahead of time."""
     if row.unread_turns >= PATIENCE * every:
         return True
@@ -216,7 +216,7 @@ def reading_due(row: ConversationRow, every: int) -> bool:
     return row.unread_turns >= every + max(0, row.ahead_turns) // 2 or row.ahead_turns <= 0
 
 
-def after_reading(row: ConversationRow, read_seq: int, turns: int, every: int) -> ConversationRow:
+def advance_reading(row: ConversationRow, read_seq: int, turns: int, every: int) -> ConversationRow:
     """The conversation when *turns* user messages up to *read_seq* have been read."""
     ahead = max(-2 * every, min(2 * every, row.ahead_turns + every - turns))
     return replace(row, read_seq=read_seq, unread_turns=max(0, row.unread_turns - turns), ahead_turns=ahead)

@@ -16,7 +16,7 @@ INCOGNITO = "incognito"
 _STRICTNESS: tuple[ConsentState, ...] = ("active", "paused", "opted-out")
 
 
-def effective(chosen: Iterable[tuple[str, str]], subject: str | None) -> ConsentState:
+def effective_consent(chosen: Iterable[tuple[str, str]], subject: str | None) -> ConsentState:
     """
     The strictest of the ``(subject, state)`` that hold for *subject*; ``None`` asks for the user as a whole.
 
@@ -26,7 +26,7 @@ def effective(chosen: Iterable[tuple[str, str]], subject: str | None) -> Consent
     return max((state for state in _STRICTNESS if state in mine), key=_STRICTNESS.index, default="active")
 
 
-def unwanted(candidate: Candidate, topics: Iterable[str]) -> bool:
+def matches_blocked_topic(candidate: Candidate, topics: Iterable[str]) -> bool:
     """Whether a claim is of a topic that shall never be remembered: its category, or all words of the topic."""
     said: set[str] | None = None
     for topic in topics:

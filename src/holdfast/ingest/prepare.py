@@ -18,7 +18,7 @@ from . import redact
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedMessage:
     """
     A message ready to be stored, with its index terms; ``dated``: the caller gave the time.
 
@@ -41,7 +41,7 @@ def prepare(
     language: str | None = None,
     detectors: Sequence[Detector] = (),
     redact_messages: bool = False,
-) -> list[Prepared]:
+) -> list[PreparedMessage]:
     """
     Check and clean one message or a list of them.
 
@@ -55,28 +55,30 @@ def prepare(
     """
     found = []
     for message, dated in checked_messages(given, now=now, max_chars=max_chars):
-        counts = redact.counted(message.content, detectors)
-        kept = redacted(message, detectors) if redact_messages else message
-        found.append(replace(indexed(kept, now, language, detectors), dated=dated, discarded=counts))
+        counts = redact.count_secrets(message.content, detectors)
+        kept = redact_message(message, detectors) if redact_messages else message
+        found.append(replace(index_message(kept, now, language, detectors), dated=dated, discarded=counts))
     return found
 
 
-def indexed(message: Message, now: datetime, language: str | None, detectors: Sequence[Detector]) -> Prepared:
+def index_message(
+    message: Message, now: datetime, language: str | None, detectors: Sequence[Detector]
+) -> PreparedMessage:
     """A checked message with its index terms, none of them from what must not be remembered."""
-    text = redact.masked(message.content, detectors)
-    return Prepared(message, dated_terms(text, message.at or now, language), signals(text), dated=True)
+    text = redact.mask_secrets(message.content, detectors)
+    return PreparedMessage(message, dated_terms(text, message.at or now, language), signals(text), dated=True)
 
 
-def redacted(message: Message, detectors: Sequence[Detector]) -> Message:
+def redact_message(message: Message, detectors: Sequence[Detector]) -> Message:
     """The message without what must not be remembered, in its content and in its meta."""
-    content = redact.told(message.content, detectors)
-    meta = redact.told_value(dict(message.meta), detectors)
+    content = redact.redact_secrets(message.content, detectors)
+    meta = redact.redact_value(dict(message.meta), detectors)
     if content == message.content and meta == message.meta:
         return message
     return replace(message, content=content, meta=meta, tokens=count_tokens(content) + MESSAGE_OVERHEAD_TOKENS)
 
 
-def body_digest(prepared: Sequence[Prepared]) -> str:
+def body_digest(prepared: Sequence[PreparedMessage]) -> str:
     """SHA-256 over what the caller sent; a time that the clock gave is not part of it."""
     body = [
         [p.message.role, p.message.content, p.message.name, _ms(p.message) if p.dated else None, dict(p.message.meta)]

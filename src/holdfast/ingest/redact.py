@@ -51,7 +51,7 @@ _CARDS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class SecretSpan:
     """One thing that was found: characters ``start`` to ``end``, end excluded."""
 
     start: int
@@ -59,19 +59,19 @@ class Span:
     kind: str
 
 
-def find(text: str, detectors: Sequence[Detector] = ()) -> list[Span]:
+def find_secrets(text: str, detectors: Sequence[Detector] = ()) -> list[SecretSpan]:
     """What stands in *text* that must not be remembered, in its order, no two overlapping."""
-    taken: list[Span] = []
-    for kind, spans in _found(text, detectors):
+    taken: list[SecretSpan] = []
+    for kind, spans in _found_by_kind(text, detectors):
         for start, end in spans:
             place = bisect(taken, start, key=lambda span: span.start)
             free = (place == 0 or taken[place - 1].end <= start) and (place == len(taken) or end <= taken[place].start)
             if 0 <= start < end <= len(text) and free:
-                taken.insert(place, Span(start, end, kind))
+                taken.insert(place, SecretSpan(start, end, kind))
     return taken
 
 
-def _found(text: str, detectors: Sequence[Detector]) -> Iterator[tuple[str, Iterable[tuple[int, int]]]]:
+def _found_by_kind(text: str, detectors: Sequence[Detector]) -> Iterator[tuple[str, Iterable[tuple[int, int]]]]:
     yield "private-key", pem_spans(text)
     yield "key", key_spans(text)
     if _TWO_DIGITS.search(text):
@@ -83,39 +83,39 @@ def _found(text: str, detectors: Sequence[Detector]) -> Iterator[tuple[str, Iter
         yield detector.kind, detector.find(text)
 
 
-def masked(text: str, detectors: Sequence[Detector] = ()) -> str:
+def mask_secrets(text: str, detectors: Sequence[Detector] = ()) -> str:
     """*text* with every claimed character but line ends replaced; as long as before."""
-    return _filled(text, find(text, detectors), lambda span, found: re.sub(r"[^\n]", MASK, found))
+    return _replace_spans(text, find_secrets(text, detectors), lambda span, found: re.sub(r"[^\n]", MASK, found))
 
 
-def told(text: str, detectors: Sequence[Detector] = ()) -> str:
+def redact_secrets(text: str, detectors: Sequence[Detector] = ()) -> str:
     """*text* for users, and for storage when messages are redacted: ``[card removed]``."""
-    return _filled(text, find(text, detectors), lambda span, found: f"[{span.kind} removed]")
+    return _replace_spans(text, find_secrets(text, detectors), lambda span, found: f"[{span.kind} removed]")
 
 
-def counted(text: str, detectors: Sequence[Detector] = ()) -> Counter[str]:
+def count_secrets(text: str, detectors: Sequence[Detector] = ()) -> Counter[str]:
     """How often each kind was found."""
-    return Counter(span.kind for span in find(text, detectors))
+    return Counter(span.kind for span in find_secrets(text, detectors))
 
 
-def masked_message(message: Message, detectors: Sequence[Detector] = ()) -> Message:
+def mask_message(message: Message, detectors: Sequence[Detector] = ()) -> Message:
     """The message as everything that derives from it may read it."""
-    content = masked(message.content, detectors)
+    content = mask_secrets(message.content, detectors)
     return message if content == message.content else replace(message, content=content)
 
 
-def told_value(value: Any, detectors: Sequence[Detector] = ()) -> Any:
-    """`told` for every text inside a JSON value: what tools were called with, parts of a message."""
+def redact_value(value: Any, detectors: Sequence[Detector] = ()) -> Any:
+    """`redact_secrets` for every text inside a JSON value: what tools were called with, parts of a message."""
     if isinstance(value, str):
-        return told(value, detectors)
+        return redact_secrets(value, detectors)
     if isinstance(value, list):
-        return [told_value(item, detectors) for item in value]
+        return [redact_value(item, detectors) for item in value]
     if isinstance(value, Mapping):
-        return {key: told_value(item, detectors) for key, item in value.items()}
+        return {key: redact_value(item, detectors) for key, item in value.items()}
     return value
 
 
-def _filled(text: str, spans: Sequence[Span], fill: Any) -> str:
+def _replace_spans(text: str, spans: Sequence[SecretSpan], fill: Any) -> str:
     if not spans:
         return text
     parts, at = [], 0
@@ -355,7 +355,7 @@ class PresidioDetector:
             raise ConfigError("kind must be a word and min_score from 0 to 1")
         self.kind = kind
         self._entities = list(entities) or None
-        self._analyzer = _engine() if analyzer is None else analyzer
+        self._analyzer = _new_analyzer() if analyzer is None else analyzer
         self._language = language
         self._min_score = min_score
 
@@ -369,7 +369,7 @@ class PresidioDetector:
         return sorted(((one.start, one.end) for one in found), key=lambda span: (span[0] - span[1], span))
 
 
-def _engine() -> Analyzer:
+def _new_analyzer() -> Analyzer:
     try:
         presidio = import_module("presidio_analyzer")
     except ImportError:

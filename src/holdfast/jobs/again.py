@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..digest.summarize import SOURCE
+from ..digest.summarize import SUMMARY_SOURCE
 from ..reports import DigestReport
 from ..store import ReadView
 from ..types import Job
@@ -25,7 +25,7 @@ class TellAgain:
         scope, span, report = scope_of(job), range_of(job), DigestReport()
 
         def look(view: ReadView) -> list[Span]:
-            told = [s for s in view.summaries() if (s.start_seq, s.end_seq) == span and s.source == SOURCE]
+            told = [s for s in view.summaries() if (s.start_seq, s.end_seq) == span and s.source == SUMMARY_SOURCE]
             return [Span(s.start_seq, s.end_seq, s.level) for s in told]
 
         for one in self.asked.store.read(scope, look):

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..digest.summarize import SOURCE
+from ..digest.summarize import SUMMARY_SOURCE
 from ..errors import BadInput, Conflict
 from ..llm.protocol import ModelError
 from ..reports import BackfillReport, DigestReport
@@ -119,7 +119,9 @@ class Backfiller:
             told = {(s.level, s.start_seq): s for s in view.summaries()}
             found = [(span, told.get((span.level, span.start_seq))) for span in spans]
             by_rules = layer == "summaries" or not economy  # there the digest tells levels by the rules, too
-            return [(span, s is not None and (s.stale or (by_rules and s.source == SOURCE))) for span, s in found]
+            return [
+                (span, s is not None and (s.stale or (by_rules and s.source == SUMMARY_SOURCE))) for span, s in found
+            ]
 
         return self.store.read(scope, look)
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from ..digest.chunk import Chunk
 from ..digest.summarize import SummaryDraft, summarize_chunk, summarize_level
-from ..ingest.append import after_reading
+from ..ingest.append import advance_reading
 from ..llm.protocol import ModelError
 from ..reports import DigestReport
 from ..scope import Scope
@@ -161,7 +161,7 @@ class ByModel:
                 order_range(view, "read", row.read_seq + 1, span[0] - 1, now_ms)
             here = view.messages(start_seq=row.read_seq + 1, end_seq=span[1])
             turns = sum(message.role == "user" for message in here)
-            row = after_reading(row, span[1], turns, self.telling.asked.config.extract_every_user_turns)
+            row = advance_reading(row, span[1], turns, self.telling.asked.config.extract_every_user_turns)
             row = replace(row, ahead_turns=0)
         return row, changes
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..clock import DAY_MS, new_id
 from ..config import Config
-from ..digest.answers import read_joined
+from ..digest.answers import parse_merged_statements
 from ..embed.protocol import Embedder, Thresholds
 from ..embed.quantize import dequantize
 from ..llm.prompts import load
@@ -38,7 +38,7 @@ from ..reconcile.merging import (
 from ..reports import ConsolidationReport, DigestReport, Merged
 from ..scope import Scope
 from ..store import FactRow, Partition, ReadView, Store, WriteView
-from ..text.render import block
+from ..text.render import render_block
 from ..types import Job
 from .asked import Asked, spent
 from .guard import scope_of, still_mine
@@ -124,7 +124,7 @@ class Consolidate:
             answer = self.asked.asking.ask(scope, self._request(groups))
             report += ConsolidationReport(tokens=spent(answer))
             try:
-                texts = read_joined(answer, len(groups))
+                texts = parse_merged_statements(answer, len(groups))
             except BadAnswer as error:
                 report += ConsolidationReport(refused=(error.message,))
                 continue
@@ -150,7 +150,7 @@ class Consolidate:
         if self.asked is None:
             raise ValueError("there is no model")
         lines = [f"{number}: {row.fact.text}" for number, group in enumerate(groups, 1) for row in group]
-        return self.asked.request("statements", load("statements"), block("sentences", lines), "")
+        return self.asked.request("statements", load("statements"), render_block("sentences", lines), "")
 
     def _snapshot(self, view: ReadView) -> Seen:
         everywhere = view.at(None, None)

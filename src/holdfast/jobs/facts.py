@@ -9,11 +9,11 @@ from functools import lru_cache, partial
 from ..clock import new_id, to_ms
 from ..config import Config
 from ..digest import rules
-from ..digest.endings import endings, held
+from ..digest.endings import find_endings, known_values
 from ..digest.grounding import ground
 from ..embed.protocol import Embedder
-from ..ingest.consent import unwanted
-from ..ingest.redact import MASK, masked_message
+from ..ingest.consent import matches_blocked_topic
+from ..ingest.redact import MASK, mask_message
 from ..reconcile.archive import order_upkeep
 from ..reconcile.decide import Address, Claim
 from ..reconcile.learn import Means, learn, near
@@ -77,8 +77,8 @@ class ReadFacts:
         self, view: ReadView, messages: Sequence[Message], before: Message | None, names: dict[str, int]
     ) -> Reading:
         hide = self.config.detectors
-        read = [masked_message(message, hide) for message in messages]
-        before = before and masked_message(before, hide)
+        read = [mask_message(message, hide) for message in messages]
+        before = before and mask_message(before, hide)
         never = [topic for _, topic in view.topics()]
         return Reading(view.user().epoch, read, before, view.facts(), names, never)
 
@@ -111,7 +111,7 @@ class ReadFacts:
 
     def claims(self, scope: Scope, seen: Reading) -> tuple[list[Claim], list[tuple[Candidate, str]]]:
         """What the messages state: claims with their evidence, and what is refused with the reason."""
-        others = rules.known_others(row.fact for row in seen.facts)
+        others = rules.known_names(row.fact for row in seen.facts)
         if scope.subject is not None and scope.subject != SELF:
             others.setdefault(scope.subject, scope.subject)
         accepted: list[Claim] = []
@@ -119,19 +119,19 @@ class ReadFacts:
         before = seen.before
         for message in seen.messages:
             if message.role == "user":
-                found = rules.read(
+                found = rules.extract_facts(
                     message,
                     subject=scope.subject or SELF,
                     others=others,
                     before=before,
                     language_code=self.config.language,
                 )
-                known = held([*(row.fact for row in seen.facts), *(claim.candidate for claim in accepted)])
-                found += endings(message, found, known, others=others, language_code=self.config.language)
+                known = known_values([*(row.fact for row in seen.facts), *(claim.candidate for claim in accepted)])
+                found += find_endings(message, found, known, others=others, language_code=self.config.language)
                 speaker = speaker_subject(message, scope.user, seen.names)
                 found = [spoken_by(candidate, speaker) for candidate in found]
                 others.update((c.subject, c.subject) for c in found if c.subject != SELF)
-                found = [candidate for candidate in found if not unwanted(candidate, seen.never)]
+                found = [candidate for candidate in found if not matches_blocked_topic(candidate, seen.never)]
                 good, bad = ground(found, {message.seq: message}, min_confidence=self.config.min_confidence)
                 accepted += [
                     claim_of(scope, candidate, evidence) for candidate, evidence in good if not hidden(candidate)
@@ -182,7 +182,7 @@ class ReadFacts:
 
 @lru_cache(maxsize=2048)
 def _read_alone(text: str, language: str | None) -> tuple[Candidate, ...]:
-    return tuple(rules.read(Message("user", text), language_code=language))
+    return tuple(rules.extract_facts(Message("user", text), language_code=language))
 
 
 def addresses(registry: Registry, language: str | None, text: str) -> dict[Address, str]:

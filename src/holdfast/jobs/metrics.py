@@ -17,7 +17,7 @@ from ..errors import BadInput
 from ..reports import AskedAgain, Measure, Metrics, Usage
 from ..scope import SELF, Scope
 from ..store import ConversationRow, FactRow, ReadView, ShownRow, Store
-from ..text.sentences import split
+from ..text.sentences import split_sentences
 from ..text.terms import query_terms, terms
 from ..types import BY_HAND_CONVERSATION, BY_HAND_SOURCE, Fact, Job, Message
 from .usage import day_text
@@ -340,7 +340,7 @@ def questions(messages: Sequence[Message]) -> Iterator[AskedQuestion]:
         following = messages[place + 1 :]
         end = next((at for at, one in enumerate(following) if one.role == "assistant"), len(following))
         answered = tuple(one.seq for one in following[:end] if one.role == "user")
-        for span in split(message.content):
+        for span in split_sentences(message.content):
             text = span.of(message.content).strip()
             if text.rstrip(_CLOSING).endswith(MARKS):
                 yield AskedQuestion(text, message, answered)

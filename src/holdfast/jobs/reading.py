@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ..digest.parse_facts import Extraction, read_answer
-from ..digest.prompt_lines import text_of
-from ..ingest.append import after_reading, reading_due
+from ..digest.fact_answers import Extraction, parse_facts
+from ..digest.prompt_lines import format_sections
+from ..ingest.append import advance_reading, is_reading_due
 from ..llm.protocol import Answer, ModelError
 from ..reports import DigestReport
 from ..scope import Scope
@@ -74,7 +74,7 @@ class ReadByModel:
         silent = self.asked.now_ms() - row.last_at >= self.asked.config.chunk_gap_minutes * 60_000
         if (silent and row.stated_seq > row.read_seq) or row.ended_seq > row.read_seq:
             return True
-        return reading_due(row, every) and (row.unread_turns >= every or sight.unreadable)
+        return is_reading_due(row, every) and (row.unread_turns >= every or sight.unreadable)
 
     def _settle(self, view: WriteView, job: Job, sight: Sight) -> bool:
         """Nothing is due: finish, and come back when silence will have made it due; False when more came meanwhile."""
@@ -112,7 +112,7 @@ class ReadByModel:
 
     def _moved(self, row: ConversationRow, sight: Sight, upto: int) -> ConversationRow:
         turns = sum(message.role == "user" and message.seq <= upto for message in sight.messages)
-        return after_reading(row, upto, turns, self.asked.config.extract_every_user_turns)
+        return advance_reading(row, upto, turns, self.asked.config.extract_every_user_turns)
 
     def _pass_over(self, view: WriteView, job: Job, sight: Sight) -> None:
         """Leave a window to a job of its own, so that what comes after it can be read."""
@@ -132,10 +132,10 @@ def ask_for_facts(asked: Asked, looking: Looking, scope: Scope, sight: Sight) ->
     """
     prompt = asked.prompt(scope, "fact_extraction")
     key = f"facts:{scope.conversation}:{sight.first_seq}-{sight.last_seq}"
-    text = text_of(looking.sections(scope, sight))
+    text = format_sections(looking.sections(scope, sight))
     more = looking.reader.registry.listing()
     answer = asked.ask(scope, asked.request("facts", prompt, text, key, more=more))
-    extraction = read_answer(answer, looking.window(scope, sight), source=asked.source(prompt))
+    extraction = parse_facts(answer, looking.window(scope, sight), source=asked.source(prompt))
     return answer, extraction, looking.stands(scope, sight, extraction)
 
 

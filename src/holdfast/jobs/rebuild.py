@@ -15,7 +15,7 @@ from ..clock import from_ms, new_id
 from ..embed.protocol import Embedder
 from ..embed.quantize import quantize
 from ..errors import BadInput, ConfigError, Conflict, NotFound
-from ..ingest.redact import masked
+from ..ingest.redact import mask_secrets
 from ..llm.protocol import ModelError
 from ..reconcile.learn import swap_back
 from ..reports import RebuildReport, Rebuilt
@@ -187,7 +187,7 @@ class Rebuilder:
         while True:
             epoch, texts = self.remake.store.read(everybody, lambda view: (view.user().epoch, view.texts(docs)))
             there = [doc for doc in docs if (doc.kind, doc.doc) in texts]
-            told = [masked(texts[doc.kind, doc.doc], self.remake.config.detectors) for doc in there]
+            told = [mask_secrets(texts[doc.kind, doc.doc], self.remake.config.detectors) for doc in there]
             pairs = quantize(self.embedder.embed(told)) if told else []
             rows = [(doc, name, scale, data) for doc, (scale, data) in zip(there, pairs, strict=True)]
             if self.remake.store.write(scope, partial(self._add_vectors, epoch=epoch, rows=rows)):

@@ -16,9 +16,9 @@ from ..clock import from_ms, new_id, to_ms
 from ..config import Config
 from ..digest.summarize import SummaryDraft
 from ..errors import Conflict
-from ..ingest.append import after_reading
-from ..ingest.consent import effective
-from ..ingest.redact import masked_message
+from ..ingest.append import advance_reading
+from ..ingest.consent import effective_consent
+from ..ingest.redact import mask_message
 from ..reconcile.archive import order_upkeep
 from ..reconcile.decide import NEVER_HELD
 from ..reconcile.learn import Found, resting, swap
@@ -96,7 +96,7 @@ class Remake:
         if level > 1:
             return Told(epoch, row, [], [r.summary for r in rows if r.live and r.summary.parent == row.summary.id])
         found = view.messages(start_seq=row.summary.start_seq, end_seq=row.summary.end_seq)
-        return Told(epoch, row, [masked_message(message, self.config.detectors) for message in found], [])
+        return Told(epoch, row, [mask_message(message, self.config.detectors) for message in found], [])
 
     def _put(self, view: WriteView, seen: Told, draft: SummaryDraft, mark: Mark) -> Made | None:
         if seen.row is None or not undisturbed(view, seen.epoch):
@@ -207,7 +207,7 @@ class Remake:
             return
         turns = sum(m.role == "user" for m in view.messages(start_seq=row.read_seq + 1, end_seq=last))
         every = self.config.extract_every_user_turns
-        view.save_conversation(replace(after_reading(row, last, turns, every), ahead_turns=row.ahead_turns))
+        view.save_conversation(replace(advance_reading(row, last, turns, every), ahead_turns=row.ahead_turns))
 
     def held(self, view: ReadView, layer: str, first: int, last: int) -> tuple[Fact, ...]:
         """The facts of a layer and range that hold or once held."""
@@ -231,7 +231,7 @@ def check_active(view: ReadView) -> None:
     Raises:
         Conflict: memory is paused, or the user opted out.
     """
-    if effective([(row.subject, row.state) for row in view.consent()], view.scope.subject) != "active":
+    if effective_consent([(row.subject, row.state) for row in view.consent()], view.scope.subject) != "active":
         raise Conflict("the user does not want anything written now", hint="resume() first")
 
 

@@ -14,18 +14,18 @@ from ..clock import new_id
 from ..config import Config
 from ..context.material import fact_item, summary_item
 from ..digest import rules
+from ..digest.fact_answers import Extraction, PromptWindow
 from ..digest.grounding import ground
-from ..digest.parse_facts import Extraction, Window
 from ..digest.prompt_lines import MOST_BEFORE, known_lines, message_lines
-from ..ingest.consent import unwanted
-from ..ingest.redact import masked_message
+from ..ingest.consent import matches_blocked_topic
+from ..ingest.redact import mask_message
 from ..reconcile.archive import order_upkeep
 from ..reconcile.decide import Claim
 from ..reconcile.learn import WORDS_ALONE, Means, learn
 from ..reconcile.registry import same
 from ..scope import SELF, Scope
 from ..store import ConversationRow, FactRow, ReadView, WriteView
-from ..text.render import parse
+from ..text.render import parse_line
 from ..types import Candidate, FactChange, Message, Summary
 from .facts import DISCARDED, ReadFacts, claim_of, hidden, names_of, speaker_subject, spoken_by
 
@@ -95,7 +95,7 @@ class Looking:
 
     def _sight(self, view: ReadView, found: Sequence[Message], start: int, *, whole: bool) -> Sight:
         row = view.conversation()
-        shown = [masked_message(message, self.config.detectors) for message in found]
+        shown = [mask_message(message, self.config.detectors) for message in found]
         messages = [message for message in shown if message.seq >= start]
         messages = messages if whole else _window(messages)
         facts = view.facts()
@@ -127,12 +127,12 @@ class Looking:
             ("read", message_lines(sight.messages, limit, others=None if whole else min(limit, BRIEF_CHARS))),
         ]
 
-    def window(self, scope: Scope, sight: Sight) -> Window:
+    def window(self, scope: Scope, sight: Sight) -> PromptWindow:
         """What the parser knows of what was shown."""
-        others = rules.known_others(row.fact for row in sight.facts)
+        others = rules.known_names(row.fact for row in sight.facts)
         if scope.subject is not None and scope.subject != SELF:
             others.setdefault(scope.subject, scope.subject)
-        return Window(
+        return PromptWindow(
             messages={message.seq: message for message in sight.messages},
             before=tuple(sight.before),
             subject=scope.subject or SELF,
@@ -144,10 +144,10 @@ class Looking:
     def stands(self, scope: Scope, sight: Sight, extraction: Extraction) -> Found:
         """What of an extraction stands; called with no transaction open, because sentences may be embedded."""
         messages = {message.seq: message for message in sight.messages}
-        found = [candidate for candidate in extraction.candidates if not unwanted(candidate, sight.never)]
+        found = [candidate for candidate in extraction.candidates if not matches_blocked_topic(candidate, sight.never)]
         found = [_spoken(scope, sight, messages, candidate) for candidate in found]
         good, bad = ground(found, messages, min_confidence=self.config.min_confidence, injected=sight.injected)
-        dropped = [pair for pair in extraction.dropped if not unwanted(pair[0], sight.never)]
+        dropped = [pair for pair in extraction.dropped if not matches_blocked_topic(pair[0], sight.never)]
         masked = [(candidate, DISCARDED) for candidate, _ in good if hidden(candidate)]
         accepted = [
             claim_of(scope, candidate, evidence)
@@ -178,10 +178,10 @@ def _put_into_prompts(facts: Iterable[FactRow], summaries: Iterable[Summary]) ->
     """The lines that a context shows of what is remembered; whoever repeats one has said nothing new."""
     for row in facts:
         yield row.fact.text
-        yield parse(fact_item(row.fact).line)
+        yield parse_line(fact_item(row.fact).line)
     for summary in summaries:
         yield from summary.text.splitlines()
-        yield parse(summary_item(summary, "").line)
+        yield parse_line(summary_item(summary, "").line)
 
 
 def about(scope: Scope) -> Sections:
@@ -216,7 +216,7 @@ def _unreadable(view: ReadView, messages: Sequence[Message], facts: Sequence[Fac
         e.seq for row in facts for e in row.fact.evidence if (e.conversation, e.home) == (view.scope.conversation, home)
     }
     return any(
-        message.role == "user" and message.seq not in read and rules.might_state(message.content)
+        message.role == "user" and message.seq not in read and rules.may_state_facts(message.content)
         for message in messages
     )
 

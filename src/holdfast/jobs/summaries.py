@@ -13,9 +13,9 @@ from functools import partial
 
 from ..clock import from_ms, new_id, to_ms
 from ..config import Config
-from ..digest.chunk import LONG_SILENCE, Chunk, closed
+from ..digest.chunk import LONG_SILENCE, Chunk, find_closed_chunks
 from ..digest.summarize import SummaryDraft, summarize_chunk, summarize_level
-from ..ingest.redact import masked_message
+from ..ingest.redact import mask_message
 from ..reports import DigestReport
 from ..scope import SELF, Scope
 from ..store import ConversationRow, Derivation, DocRow, ReadView, Store, WriteView
@@ -82,7 +82,7 @@ class CloseChunks:
         if row is None:
             return _Open(view.user().epoch, None, [], [])
         found = view.messages(start_seq=row.chunk_start, limit=WINDOW_MESSAGES)
-        messages = [masked_message(message, self.config.detectors) for message in found]
+        messages = [mask_message(message, self.config.detectors) for message in found]
         return _Open(view.user().epoch, row, messages, view.summaries())
 
     def _due_chunks(self, seen: _Open) -> list[Chunk]:
@@ -90,7 +90,7 @@ class CloseChunks:
             return []
         whole = len(seen.messages) < WINDOW_MESSAGES
         now_ms = self.now_ms() if whole else None
-        found = closed(seen.messages, self.config, ended_seq=seen.row.ended_seq, now_ms=now_ms)
+        found = find_closed_chunks(seen.messages, self.config, ended_seq=seen.row.ended_seq, now_ms=now_ms)
         # erased messages between two chunks belong to the later one
         return [replace(found[0], start_seq=seen.row.chunk_start)] if found else []
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..digest import parse_episodes, parse_facts
-from ..digest.answers import draft_of, numbers_in, parts_of, read_summary, said
+from ..digest import episode_answers, fact_answers
+from ..digest.answers import answer_text, build_summary, numbers_in, parse_parts, parse_summary
 from ..digest.chunk import count_exchanges
+from ..digest.episode_answers import ParsedEpisodes
+from ..digest.fact_answers import Extraction
 from ..digest.grounding import numbers_said
-from ..digest.parse_episodes import Bullets
-from ..digest.parse_facts import Extraction
-from ..digest.prompt_lines import message_lines, summary_lines, text_of
+from ..digest.prompt_lines import format_sections, message_lines, summary_lines
 from ..digest.summarize import SummaryDraft
 from ..llm.protocol import BadAnswer
 from ..scope import SELF, Scope
@@ -61,13 +61,13 @@ class Telling:
         """
         prompt = self.asked.prompt(scope, "chunk_summary")
         lines = message_lines(messages, self.asked.config.message_char_limit)
-        text = text_of([*about(scope), ("read", lines)])
+        text = format_sections([*about(scope), ("read", lines)])
         key = f"summary:{scope.conversation}:{messages[0].seq}-{messages[-1].seq}"
         answer = self.asked.ask(scope, self.asked.request("chunk_summary", prompt, text, key))
         spoken = [message.content for message in messages]
         exchanges = count_exchanges(messages)
         source, numbers = self.asked.source(prompt), _numbers(messages)
-        return read_summary(answer, spoken, exchanges=exchanges, source=source, numbers=numbers), spent(answer)
+        return parse_summary(answer, spoken, exchanges=exchanges, source=source, numbers=numbers), spent(answer)
 
     def level(self, scope: Scope, children: Sequence[Summary]) -> tuple[SummaryDraft, int]:
         """
@@ -78,13 +78,13 @@ class Telling:
         """
         prompt = self.asked.prompt(scope, "meta_summary")
         lines = summary_lines(children)
-        text = text_of([*about(scope), ("read", lines)])
+        text = format_sections([*about(scope), ("read", lines)])
         key = f"meta:{scope.conversation}:{children[0].start_seq}-{children[-1].end_seq}"
         answer = self.asked.ask(scope, self.asked.request("meta_summary", prompt, text, key))
         spoken = [child.text for child in children]
         exchanges = sum(child.exchanges for child in children)
         source, numbers = self.asked.source(prompt), numbers_in(lines)
-        return read_summary(answer, spoken, exchanges=exchanges, source=source, numbers=numbers), spent(answer)
+        return parse_summary(answer, spoken, exchanges=exchanges, source=source, numbers=numbers), spent(answer)
 
     def episodes(self, scope: Scope, sight: Sight, span: tuple[int, int]) -> tuple[Episodes, int]:
         """
@@ -100,9 +100,9 @@ class Telling:
         most = self.asked.config.message_char_limit
         lines = message_lines(sight.messages, most, others=min(most, BRIEF_CHARS))
         key = f"episodes:{scope.conversation}:{span[0]}-{span[1]}"
-        request = self.asked.request("episodes", prompt, text_of([*about(scope), ("read", lines)]), key)
+        request = self.asked.request("episodes", prompt, format_sections([*about(scope), ("read", lines)]), key)
         answer = self.asked.ask(scope, request)
-        bullets = parse_episodes.read_answer(answer, sight.messages, source=source, subject=scope.subject or SELF)
+        bullets = episode_answers.parse_episodes(answer, sight.messages, source=source, subject=scope.subject or SELF)
         return self._episodes(scope, sight, span, bullets, source), spent(answer)
 
     def all_at_once(self, scope: Scope, sight: Sight, span: tuple[int, int]) -> tuple[Parts, int]:
@@ -116,10 +116,10 @@ class Telling:
         source = self.asked.source(prompt)
         key = f"summary:{scope.conversation}:{span[0]}-{span[1]}"
         more = self.looking.reader.registry.listing()
-        text = text_of(self.looking.sections(scope, sight, whole=True))
+        text = format_sections(self.looking.sections(scope, sight, whole=True))
         answer = self.asked.ask(scope, self.asked.request("combined", prompt, text, key, more=more))
-        whole = said(answer)
-        parts = parts_of(whole.text)
+        whole = answer_text(answer)
+        parts = parse_parts(whole.text)
         last = [name for name in parts if name][-1:]
 
         def summary() -> SummaryDraft:
@@ -127,20 +127,20 @@ class Telling:
             own = {name: part for name, part in parts.items() if name not in ("episodes", "facts")}
             spoken = [message.content for message in sight.messages]
             exchanges, numbers = count_exchanges(sight.messages), _numbers(sight.messages)
-            return draft_of(own, spoken, exchanges=exchanges, source=source, cut=cut, numbers=numbers)
+            return build_summary(own, spoken, exchanges=exchanges, source=source, cut=cut, numbers=numbers)
 
         def bullets() -> Episodes | None:
             if "episodes" not in parts or (whole.cut and last == ["episodes"]):
                 return None
             subject = scope.subject or SELF
-            found = parse_episodes.read_text(parts["episodes"], sight.messages, source=source, subject=subject)
+            found = episode_answers.parse_bullets(parts["episodes"], sight.messages, source=source, subject=subject)
             return self._episodes(scope, sight, span, found, source)
 
         def facts() -> Found | None:
             if "facts" not in parts or (whole.cut and last == ["facts"]):
                 return None
             rows = parts["facts"] or "NONE"
-            extraction = parse_facts.read_text(rows, self.looking.window(scope, sight), source=source)
+            extraction = fact_answers.parse_fact_rows(rows, self.looking.window(scope, sight), source=source)
             return self.looking.stands(scope, sight, extraction)
 
         found = Parts(_usable(summary), _usable(bullets), _usable(facts))
@@ -148,7 +148,9 @@ class Telling:
             raise BadAnswer("nothing of the answer can be used")
         return found, spent(answer)
 
-    def _episodes(self, scope: Scope, sight: Sight, span: tuple[int, int], bullets: Bullets, source: str) -> Episodes:
+    def _episodes(
+        self, scope: Scope, sight: Sight, span: tuple[int, int], bullets: ParsedEpisodes, source: str
+    ) -> Episodes:
         found = self.looking.stands(scope, sight, Extraction(bullets.candidates, bullets.dropped))
         told = {claim.candidate.text for claim in found.accepted}
         return Episodes(EpisodesRow(*span, len(told), source), found)

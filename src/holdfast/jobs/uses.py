@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 
-from ..ingest.consent import effective
+from ..ingest.consent import effective_consent
 from ..reconcile.decay import used
 from ..scope import Scope
 from ..store import Store, WriteView
@@ -77,7 +77,7 @@ class Uses:
             counts = self.take(whole)
 
             def work(view: WriteView, counts: Counts = counts) -> None:
-                if effective([(row.subject, row.state) for row in view.consent()], None) == "active":
+                if effective_consent([(row.subject, row.state) for row in view.consent()], None) == "active":
                     self.pour(view, counts)
 
             self._store.write(whole, work)

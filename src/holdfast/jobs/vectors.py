@@ -8,7 +8,7 @@ from functools import partial
 
 from ..embed.protocol import Embedder
 from ..embed.quantize import quantize
-from ..ingest.redact import masked
+from ..ingest.redact import mask_secrets
 from ..reports import DigestReport
 from ..store import DocRow, ReadView, Store, WriteView
 from ..types import Detector, Job
@@ -31,7 +31,7 @@ class EmbedDocs:
         scope = scope_of(job).about(None)
         while True:
             epoch, docs, texts = self.store.read(scope, self._snapshot)
-            told = [masked(texts.get((doc.kind, doc.doc), ""), self.detectors) for doc in docs]
+            told = [mask_secrets(texts.get((doc.kind, doc.doc), ""), self.detectors) for doc in docs]
             vectors = self.embedder.embed(told) if docs else None
             pairs = quantize(vectors) if vectors is not None else []
             rows = [(doc, scale, data) for doc, (scale, data) in zip(docs, pairs, strict=True)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..digest.summarize import SOURCE, SummaryDraft, summarize_chunk, summarize_level
+from ..digest.summarize import SUMMARY_SOURCE, SummaryDraft, summarize_chunk, summarize_level
 from ..reconcile.decide import Claim
 from ..reconcile.learn import WORDS_ALONE, Means
 from ..scope import Scope
@@ -92,7 +92,7 @@ class Rules:
     """The built-in rules as a `Writer`: they cost nothing, and make no episodes."""
 
     reader: ReadFacts
-    name: str = SOURCE
+    name: str = SUMMARY_SOURCE
     by_model: bool = False
 
     @property
@@ -117,12 +117,12 @@ class Rules:
         seen = self.reader.store.read(scope, lambda view: self.reader.reading_again(view, *span))
         claims, refused = self.reader.claims(scope, seen)
         means = self.reader.means([c.candidate.text for c in claims if c.candidate.kind == "statement"])
-        return Heard(seen.epoch, SOURCE, claims, refused, means)
+        return Heard(seen.epoch, SUMMARY_SOURCE, claims, refused, means)
 
     def episodes(self, scope: Scope, span: tuple[int, int]) -> Heard:
         """See the protocol."""
         epoch = self.reader.store.read(scope, lambda view: view.user().epoch)
-        return Heard(epoch, SOURCE)
+        return Heard(epoch, SUMMARY_SOURCE)
 
     def effort(self, layer: str, scope: Scope, texts: Sequence[str]) -> Effort:
         """See the protocol."""

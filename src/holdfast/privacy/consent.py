@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..clock import from_ms
-from ..ingest.consent import effective
+from ..ingest.consent import effective_consent
 from ..jobs.kit import Reads
 from ..scope import Scope
 from ..store import ConsentRow, ReadView, Store, UserRow, WriteView
@@ -15,7 +15,7 @@ from ..types import Consent, ConsentState
 
 def state_of(view: ReadView, subject: str | None) -> ConsentState:
     """What holds for a subject, or for the user as a whole, in this snapshot or transaction."""
-    return effective([(row.subject, row.state) for row in view.consent()], subject)
+    return effective_consent([(row.subject, row.state) for row in view.consent()], subject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class ConsentChoices:
 
         def look(view: ReadView) -> Consent:
             chosen = [row for row in view.consent() if row.subject in ("", scope.subject)]
-            state = effective([(row.subject, row.state) for row in chosen], scope.subject)
+            state = effective_consent([(row.subject, row.state) for row in chosen], scope.subject)
             since = min((row.since for row in chosen if row.state == state), default=None)
             topics = tuple(dict.fromkeys(topic for _, topic in view.topics()))
             return Consent(state, None if since is None else from_ms(since), topics)

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from ..clock import from_ms, new_id, to_ms
 from ..config import Config
 from ..errors import HoldfastError, KeyReused, NotFound
-from ..ingest.append import Orders, append
-from ..ingest.consent import unwanted
+from ..ingest.append import WorkSettings, append
+from ..ingest.consent import matches_blocked_topic
 from ..ingest.prepare import prepare
-from ..ingest.redact import MASK, masked
+from ..ingest.redact import MASK, mask_secrets
 from ..jobs.facts import DISCARDED, ReadFacts
 from ..reconcile.archive import into_index, leave_index, order_upkeep
 from ..reconcile.decide import ARCHIVED, MERGED, UNMERGED, Claim
@@ -144,9 +144,9 @@ class Corrections:
         return [Claim(candidate, _evidence(message, subject), _ms(message), subject == SELF)]
 
     def _wanted(self, view: WriteView, candidate: Candidate, content: str) -> None:
-        if unwanted(candidate, [topic for _, topic in view.topics()]):
+        if matches_blocked_topic(candidate, [topic for _, topic in view.topics()]):
             raise _Refused(UNWANTED)
-        if MASK in masked(content, self.config.detectors):
+        if MASK in mask_secrets(content, self.config.detectors):
             raise _Refused(DISCARDED)
         if not candidate.confidence >= self.config.min_confidence:
             raise _Refused(f"low-confidence: {candidate.confidence:.2f} is below {self.config.min_confidence:.2f}")
@@ -162,7 +162,7 @@ class Corrections:
             detectors=self.config.detectors,
             redact_messages=self.config.redact_messages,
         )
-        orders = Orders(embed=self.reader.embeds, digest=False)
+        orders = WorkSettings(embed=self.reader.embeds, digest=False)
         key, digest = (told.idempotency_key, told.digest) if told is not None else (None, "")
         stored = append(here, [item], self.config, orders, key=key, digest=digest, now_ms=to_ms(now))
         return replace(item.message, seq=stored.first_seq, conversation=BY_HAND_CONVERSATION)

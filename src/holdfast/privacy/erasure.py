@@ -23,9 +23,9 @@ from ..config import Config
 from ..digest.summarize import SummaryDraft, summarize_chunk, summarize_level
 from ..errors import Conflict, NotFound
 from ..ingest import consent
-from ..ingest.append import document
-from ..ingest.prepare import indexed, redacted
-from ..ingest.redact import MASK, masked_message
+from ..ingest.append import build_document
+from ..ingest.prepare import index_message, redact_message
+from ..ingest.redact import MASK, mask_message
 from ..jobs.facts import ReadFacts, Reading
 from ..jobs.summaries import into_index
 from ..reconcile.compare import FILLERS, MARK_OF
@@ -129,7 +129,7 @@ class Eraser:
 
     def _drafts(self, seen: ErasurePlan, place: Place) -> dict[str, SummaryDraft]:
         hide = self.config.detectors
-        messages = {seq: masked_message(message, hide) for seq, message in seen.remaining[place].items()}
+        messages = {seq: mask_message(message, hide) for seq, message in seen.remaining[place].items()}
         return summary_drafts(seen.summaries[place], list(seen.changes.messages[place]), messages)
 
     def _apply(
@@ -199,16 +199,16 @@ class Eraser:
     def _index_again(self, view: WriteView, row: MessageRow, now_ms: int) -> None:
         user, subject = view.user(), view.scope.subject or SELF
         row = replace(row, doc=user.next_doc)
-        item = indexed(row.message, from_ms(now_ms), self.config.language, self.config.detectors)
+        item = index_message(row.message, from_ms(now_ms), self.config.language, self.config.detectors)
         view.save_user(replace(user, next_doc=user.next_doc + 1, version=user.version + 1), now_ms)
         view.rewrite_message(row)
-        view.add_docs([document(row, item, subject)])
+        view.add_docs([build_document(row, item, subject)])
         view.add_postings((subject, "message", term, row.doc, count) for term, count in item.terms.items())
 
     def order_vectors(self, view: WriteView, now_ms: int) -> None:
         """Have the new documents of the view's conversation embedded, unless the user paused memory."""
         row, chosen = view.conversation(), [(c.subject, c.state) for c in view.consent()]
-        if self.reader.embeds and row is not None and consent.effective(chosen, row.subject) == "active":
+        if self.reader.embeds and row is not None and consent.effective_consent(chosen, row.subject) == "active":
             view.want("embed", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
 
     def receipt(self, fallen: Removed) -> ErasureReceipt:
@@ -249,7 +249,7 @@ def change_message(seq: int, rewrite: Callable[[Message], Message | None]) -> Fi
 def with_content(message: Message, content: str, config: Config) -> Message:
     """A message with other words: what else it held of the old ones goes."""
     new = replace(message, content=content, meta={k: v for k, v in message.meta.items() if k != "parts"})
-    return redacted(new, config.detectors) if config.redact_messages else new
+    return redact_message(new, config.detectors) if config.redact_messages else new
 
 
 LEAST_CHARS = 4  # shorter words count when they are written like a name or hold a digit

@@ -18,8 +18,8 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from ..clock import from_ms, to_ms
 from ..config import Config
 from ..errors import BadInput, Conflict, HoldfastError
-from ..ingest.append import document
-from ..ingest.prepare import indexed
+from ..ingest.append import build_document
+from ..ingest.prepare import index_message
 from ..jobs.kit import Reads
 from ..jobs.summaries import into_index as summary_into_index
 from ..reconcile.archive import into_index as fact_into_index
@@ -146,11 +146,11 @@ class Exporter:
             for i, one in enumerate(object_list(item, "messages"))
         ]
         ready = [
-            (m, indexed(m.message, from_ms(now_ms), self.config.language, self.config.detectors))
+            (m, index_message(m.message, from_ms(now_ms), self.config.language, self.config.detectors))
             for m in stored
             if m.message.role != ERASED
         ]
-        docs = [document(m, one, row.subject) for m, one in ready]
+        docs = [build_document(m, one, row.subject) for m, one in ready]
         view.save_user(replace(user, next_doc=user.next_doc + len(stored), version=user.version + 1), now_ms)
         here.add_messages([replace(m, doc=0) if m.message.role == ERASED else m for m in stored])
         here.add_docs(docs)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-def storable(text: str) -> str:
+def replace_unstorable(text: str) -> str:
     """
     *text* with NUL and lone surrogates replaced by U+FFFD, everything else as it was.
 

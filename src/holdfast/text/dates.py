@@ -18,7 +18,7 @@ from typing import Literal
 
 from ..clock import to_ms
 from .datewords import WORDS, DateWords
-from .sentences import pieces
+from .sentences import split_pieces
 
 _HOLE = re.compile(r"\{(\w+)\}")
 _ISO = re.compile(r"(?<![\w/-])(\d{4})-(\d{1,2})-(\d{1,2})(?![\w/])")
@@ -66,7 +66,7 @@ def find_times(text: str, at: datetime, language: str = "en", *, ahead: bool = F
     """
     grammar = _grammar(language)
     spans: list[TimeSpan] = []
-    for sentence in pieces(text, _MAX_PIECE_CHARS):
+    for sentence in split_pieces(text, _MAX_PIECE_CHARS):
         piece = text[sentence.start : sentence.end]
         for span in _in_sentence(piece, at, grammar, ahead):
             spans.append(replace(span, start=span.start + sentence.start, end=span.end + sentence.start))
@@ -114,10 +114,10 @@ def _written_out(text: str, at: datetime, words: DateWords | None) -> Iterator[T
 
 def _day_span(found: re.Match[str], at: datetime, year: int, month: int, day: int) -> TimeSpan | None:
     start = date_of(at, year, month, day)
-    return _span(found, Found(start, start + timedelta(days=1), "day")) if start else None
+    return _span(found, TimeRange(start, start + timedelta(days=1), "day")) if start else None
 
 
-def _span(found: re.Match[str], time: Found) -> TimeSpan | None:
+def _span(found: re.Match[str], time: TimeRange) -> TimeSpan | None:
     try:
         return TimeSpan(
             found.start(), found.end(), found.group(), to_ms(time.start), to_ms(time.end), time.grain, time.relation
@@ -234,7 +234,7 @@ def _either(words: Iterable[str], *, raw: bool = False) -> str:
     return "(?:" + body.replace(r"\ ", r"\s+").replace(" ", r"\s+") + ")" if body else "(?!)"
 
 
-def _parts(found: re.Match[str], at: datetime, past: bool | None, words: DateWords) -> Parts | None:
+def _parts(found: re.Match[str], at: datetime, past: bool | None, words: DateWords) -> TimeParts | None:
     """The holes of a match as values; None for a count too large to mean anything."""
     held = {name: value.lower() for name, value in found.groupdict().items() if value is not None}
     number = re.sub(r"\s+", " ", held.get("n", "1"))
@@ -243,7 +243,7 @@ def _parts(found: re.Match[str], at: datetime, past: bool | None, words: DateWor
     if unit and n > _MAX_COUNT[unit]:
         return None
     phrase = re.sub(r"\s+", " ", held.get("words", ""))
-    return Parts(
+    return TimeParts(
         at,
         past,
         n=n,
@@ -268,7 +268,7 @@ _SEASON_START = (3, 6, 9, 12)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TimeRange:
     """What a rule made of its words, as local times."""
 
     start: datetime
@@ -278,7 +278,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class TimeParts:
     """What the holes of a phrase held."""
 
     at: datetime
@@ -318,21 +318,21 @@ def _year(at: datetime, year: int) -> datetime:
     return midnight(at).replace(year=year, month=1, day=1)
 
 
-def _calendar(at: datetime, unit: str, distance: int) -> Found | None:
+def _calendar(at: datetime, unit: str, distance: int) -> TimeRange | None:
     """The whole day, week, weekend, month or year *distance* of them away."""
     if unit == "day":
         start = midnight(at) + timedelta(days=distance)
-        return Found(start, start + timedelta(days=1), "day")
+        return TimeRange(start, start + timedelta(days=1), "day")
     if unit == "week":
         start = _monday(at) + timedelta(weeks=distance)
-        return Found(start, start + timedelta(weeks=1), "week")
+        return TimeRange(start, start + timedelta(weeks=1), "week")
     if unit == "weekend":
         start = _monday(at) + timedelta(weeks=distance, days=5)
-        return Found(start, start + timedelta(days=2), "weekend")
+        return TimeRange(start, start + timedelta(days=2), "weekend")
     if unit == "month":
-        return Found(month_of(at, distance), month_of(at, distance + 1), "month")
+        return TimeRange(month_of(at, distance), month_of(at, distance + 1), "month")
     if unit == "year":
-        return Found(_year(at, at.year + distance), _year(at, at.year + distance + 1), "year")
+        return TimeRange(_year(at, at.year + distance), _year(at, at.year + distance + 1), "year")
     return None
 
 
@@ -348,26 +348,26 @@ def _shifted(at: datetime, unit: str, count: float) -> datetime:
     return at.replace(year=first.year, month=first.month, day=min(at.day, last_day))
 
 
-def _away(parts: Parts, sign: int) -> Found | None:
+def _away(parts: TimeParts, sign: int) -> TimeRange | None:
     """``two weeks ago``: the unit of that distance, and for weeks the seven days around it."""
     moment = _shifted(parts.at, parts.unit, sign * parts.n)
     if parts.unit == "minute":
-        return Found(moment, moment + timedelta(minutes=1), "minute")
+        return TimeRange(moment, moment + timedelta(minutes=1), "minute")
     if parts.unit == "hour":
-        return Found(moment, moment + timedelta(hours=1), "hour")
+        return TimeRange(moment, moment + timedelta(hours=1), "hour")
     if parts.unit == "day" or parts.n < 1:
         return _calendar(moment, "day", 0)
     if parts.unit == "week":
         start = midnight(moment) - timedelta(days=3)
-        return Found(start, start + timedelta(weeks=1), "week")
+        return TimeRange(start, start + timedelta(weeks=1), "week")
     return _calendar(moment, parts.unit, 0)
 
 
-def _lasting(parts: Parts) -> Found:
-    return Found(_shifted(parts.at, parts.unit, -parts.n), parts.at, _grain(parts.unit), "for")
+def _lasting(parts: TimeParts) -> TimeRange:
+    return TimeRange(_shifted(parts.at, parts.unit, -parts.n), parts.at, _grain(parts.unit), "for")
 
 
-def _past_n(parts: Parts) -> Found:
+def _past_n(parts: TimeParts) -> TimeRange:
     return replace(_lasting(parts), relation="at")
 
 
@@ -375,7 +375,7 @@ def _grain(unit: str) -> Grain:
     return unit  # type: ignore[return-value]
 
 
-def _weekday(parts: Parts, way: int) -> Found | None:
+def _weekday(parts: TimeParts, way: int) -> TimeRange | None:
     """The last (-1) or next (+1) such day, never today; 0 takes the tense of the sentence."""
     way = way or (-1 if parts.past else 1)
     distance = (parts.weekday - parts.at.weekday()) % 7
@@ -384,13 +384,13 @@ def _weekday(parts: Parts, way: int) -> Found | None:
     return _calendar(parts.at, "day", distance or 7)
 
 
-def _next_weekday(parts: Parts) -> Found | None:
+def _next_weekday(parts: TimeParts) -> TimeRange | None:
     """``next Tuesday`` is never tomorrow: that one has a name."""
     distance = (parts.weekday - parts.at.weekday()) % 7 or 7
     return _calendar(parts.at, "day", distance + 7 if distance == 1 else distance)
 
 
-def _season(parts: Parts, way: int) -> Found:
+def _season(parts: TimeParts, way: int) -> TimeRange:
     year = parts.year or parts.at.year
     start = _season_start(parts, year)
     end = month_of(start, 3)
@@ -399,24 +399,24 @@ def _season(parts: Parts, way: int) -> Found:
             start = _season_start(parts, year - 1)
         elif way > 0 and start <= parts.at:
             start = _season_start(parts, year + 1)
-    return Found(start, month_of(start, 3), "season")
+    return TimeRange(start, month_of(start, 3), "season")
 
 
-def _season_start(parts: Parts, year: int) -> datetime:
+def _season_start(parts: TimeParts, year: int) -> datetime:
     return midnight(parts.at).replace(year=year, month=_SEASON_START[parts.season], day=1)
 
 
-def _day(parts: Parts) -> Found | None:
+def _day(parts: TimeParts) -> TimeRange | None:
     if parts.year:
         start = date_of(parts.at, parts.year, parts.month, parts.day)
     else:
         start = _nearest(
             parts, [date_of(parts.at, parts.at.year + shift, parts.month, parts.day) for shift in (-1, 0, 1)]
         )
-    return Found(start, start + timedelta(days=1), "day") if start else None
+    return TimeRange(start, start + timedelta(days=1), "day") if start else None
 
 
-def _nearest(parts: Parts, choices: list[datetime | None]) -> datetime | None:
+def _nearest(parts: TimeParts, choices: list[datetime | None]) -> datetime | None:
     """By tense: the last of *choices* before now or the first from today on; without tense the closest."""
     known = [choice for choice in choices if choice]
     if not known:
@@ -429,29 +429,29 @@ def _nearest(parts: Parts, choices: list[datetime | None]) -> datetime | None:
     return min(known, key=lambda choice: (abs((choice - today).days), choice < today))
 
 
-def _day_only(parts: Parts) -> Found | None:
+def _day_only(parts: TimeParts) -> TimeRange | None:
     choices: list[datetime | None] = []
     for distance in (-1, 0, 1):
         first = month_of(parts.at, distance)
         choices.append(date_of(first, first.year, first.month, parts.day))
     start = _nearest(parts, choices)
-    return Found(start, start + timedelta(days=1), "day") if start else None
+    return TimeRange(start, start + timedelta(days=1), "day") if start else None
 
 
-def _month_named(parts: Parts) -> Found:
+def _month_named(parts: TimeParts) -> TimeRange:
     if parts.year:
         start = midnight(parts.at).replace(year=parts.year, month=parts.month, day=1)
     else:
         distance = (parts.month - parts.at.month) % 12
         start = month_of(parts.at, distance - 12 if parts.past and distance else distance)
-    return Found(start, month_of(start, 1), "month")
+    return TimeRange(start, month_of(start, 1), "month")
 
 
-def _year_named(parts: Parts) -> Found:
-    return Found(_year(parts.at, parts.year), _year(parts.at, parts.year + 1), "year")
+def _year_named(parts: TimeParts) -> TimeRange:
+    return TimeRange(_year(parts.at, parts.year), _year(parts.at, parts.year + 1), "year")
 
 
-def _clock(parts: Parts) -> Found | None:
+def _clock(parts: TimeParts) -> TimeRange | None:
     found = re.match(r"(\d{1,2}) ?(?:[:.h] ?(\d{2}))?\s*([ap])?", parts.clock, re.IGNORECASE)
     if parts.clock.lower() in _NAMED_HOURS:
         hour, minute, half = _NAMED_HOURS[parts.clock.lower()], 0, None
@@ -465,17 +465,19 @@ def _clock(parts: Parts) -> Found | None:
         return None
     start = midnight(parts.at).replace(hour=hour, minute=minute)
     exact = found is not None and found[2] is not None
-    return Found(start, start + (timedelta(minutes=1) if exact else timedelta(hours=1)), "minute" if exact else "hour")
+    return TimeRange(
+        start, start + (timedelta(minutes=1) if exact else timedelta(hours=1)), "minute" if exact else "hour"
+    )
 
 
-def _last_night(parts: Parts) -> Found:
+def _last_night(parts: TimeParts) -> TimeRange:
     start = midnight(parts.at) - timedelta(hours=6)
-    return Found(start, start + timedelta(hours=12), "day")
+    return TimeRange(start, start + timedelta(hours=12), "day")
 
 
 _NAMED_HOURS = {"noon": 12, "midday": 12, "midnight": 0}
 
-RULES: dict[str, Callable[[Parts], Found | None]] = {
+RULES: dict[str, Callable[[TimeParts], TimeRange | None]] = {
     "day": _day,
     "ago": lambda parts: _away(parts, -1),
     "ahead": lambda parts: _away(parts, 1),

@@ -3,8 +3,8 @@ Untrusted text → lines that cannot break out of their section.  Pure.
 
 An item is one JSON string on one line.  Everything that could end a line, close a section, open
 a role, form a special token or hide from a reader is written as a ``\\uXXXX`` escape, visibly;
-letters of every language stay as they are.  Nothing is stripped and nothing is folded, so `parse`
-gives back exactly the item that `line` was given.
+letters of every language stay as they are.  Nothing is stripped and nothing is folded, so `parse_line`
+gives back exactly the item that `render_line` was given.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 _NAME = re.compile("[a-z][a-z_]{0,40}")
 
 
-def line(item: str) -> str:
+def render_line(item: str) -> str:
     """
-    *item* as one line that `parse` reads back exactly.
+    *item* as one line that `parse_line` reads back exactly.
 
     Lone surrogates, which no store holds, become U+FFFD.
     """
@@ -43,26 +43,26 @@ def line(item: str) -> str:
     return _ESCAPED.sub(_escape, text)
 
 
-def parse(text: str) -> str:
+def parse_line(text: str) -> str:
     """
     The item that *text* was rendered from.
 
     Raises:
-        ValueError: `line` never writes such a line.
+        ValueError: `render_line` never writes such a line.
     """
     item = json.loads(text)
-    if not isinstance(item, str) or line(item) != text:
+    if not isinstance(item, str) or render_line(item) != text:
         raise ValueError("not a rendered line")
     return item
 
 
-def block(name: str, items: Sequence[str], preamble: str = "") -> str:
+def render_block(name: str, items: Sequence[str], preamble: str = "") -> str:
     """A section: *preamble* (our own words), an opening tag, a line for each item, a closing tag."""
-    return "\n".join(block_lines(name, [line(item) for item in items], preamble))
+    return "\n".join(block_lines(name, [render_line(item) for item in items], preamble))
 
 
 def block_lines(name: str, lines: Sequence[str], preamble: str = "") -> list[str]:
-    """`block` for items that were rendered before."""
+    """`render_block` for items that were rendered before."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"a section is named with a-z and _, not {name!r}")
     return [*([preamble] if preamble else []), f"<{name}>", *lines, f"</{name}>"]
@@ -84,7 +84,7 @@ def parse_blocks(text: str) -> list[tuple[str, list[str]]]:
         for item in lines:
             if item == f"</{name}>":
                 break
-            items.append(parse(item))
+            items.append(parse_line(item))
         else:
             raise ValueError(f"section {name} is not closed")
         found.append((name, items))

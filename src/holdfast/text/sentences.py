@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class SentenceSpan:
     """Characters ``start`` to ``end`` (excluded) of a text."""
 
     start: int
@@ -50,14 +50,14 @@ _MONTH_AFTER = re.compile(
 )
 
 
-def split(text: str) -> list[Span]:
+def split_sentences(text: str) -> list[SentenceSpan]:
     """
     The sentences of *text* in order, without the white space around them.
 
     Marks such as bullets and "1." at the start of a line belong to no sentence; a line of marks
     alone gives none.
     """
-    spans: list[Span] = []
+    spans: list[SentenceSpan] = []
     start = _skip_bullet(text, 0)
     for found in _END.finditer(text):
         if found.start() < start:
@@ -72,16 +72,16 @@ def split(text: str) -> list[Span]:
     return spans
 
 
-def pieces(text: str, most_chars: int) -> Iterator[Span]:
+def split_pieces(text: str, most_chars: int) -> Iterator[SentenceSpan]:
     """The sentences of *text*, those longer than *most_chars* cut at a space, so that work on each is bounded."""
-    for span in split(text):
+    for span in split_sentences(text):
         start = span.start
         while span.end - start > most_chars:
             cut = text.rfind(" ", start, start + most_chars)
             end = cut if cut > start else start + most_chars
-            yield Span(start, end)
+            yield SentenceSpan(start, end)
             start = end
-        yield Span(start, span.end)
+        yield SentenceSpan(start, span.end)
 
 
 def _skip_bullet(text: str, start: int) -> int:
@@ -111,10 +111,10 @@ def _runs_on(text: str, found: re.Match[str]) -> bool:
     return False
 
 
-def _add(spans: list[Span], text: str, start: int, end: int) -> None:
+def _add(spans: list[SentenceSpan], text: str, start: int, end: int) -> None:
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():
         end -= 1
     if end > start and any(ch.isalnum() for ch in text[start:end]):
-        spans.append(Span(start, end))
+        spans.append(SentenceSpan(start, end))

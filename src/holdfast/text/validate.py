@@ -13,7 +13,7 @@ from typing import Any
 from ..clock import from_ms, to_ms
 from ..errors import BadInput, TooLarge
 from ..types import Message
-from .clean import joined_text, storable
+from .clean import joined_text, replace_unstorable
 from .tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 
 MAX_TEXT_CHARS = 10_000
@@ -54,7 +54,7 @@ def checked_text(what: str, value: object) -> str:
     """
     if not isinstance(value, str):
         raise BadInput(f"{what} must be text, not {type(value).__name__}")
-    text = storable(value)
+    text = replace_unstorable(value)
     if not text.strip():
         raise BadInput(f"{what} is empty")
     if len(text) > MAX_TEXT_CHARS:
@@ -128,7 +128,7 @@ def _check_message(item: object, index: int, now: datetime, max_chars: int) -> t
             f"message {index} is {len(message.content)} characters long; at most {max_chars} are stored",
             hint="shorten it, split it, or raise Config.max_message_chars",
         )
-    content = storable(message.content)
+    content = replace_unstorable(message.content)
     at = _parse_time(message.at, index)
     message = replace(
         message,
@@ -168,7 +168,7 @@ def _check_sender(name: object, index: int) -> str | None:
         return None
     if not isinstance(name, str) or len(name) > 200:
         raise BadInput(f"message {index}: name must be text of at most 200 characters")
-    return storable(name)
+    return replace_unstorable(name)
 
 
 def _parse_time(at: object, index: int) -> datetime | None:
@@ -231,9 +231,9 @@ def _storable_json(text: str) -> str:
 
 def _clean_json(value: Any) -> Any:
     if isinstance(value, str):
-        return storable(value)
+        return replace_unstorable(value)
     if isinstance(value, list):
         return [_clean_json(item) for item in value]
     if isinstance(value, dict):
-        return {storable(key): _clean_json(item) for key, item in value.items()}
+        return {replace_unstorable(key): _clean_json(item) for key, item in value.items()}
     return value

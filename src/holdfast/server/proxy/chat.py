@@ -19,7 +19,7 @@ from ...context.layered import Layout
 from ...context.material import Material
 from ...context.result import Context
 from ...conversation import Conversation
-from ...ingest.redact import told
+from ...ingest.redact import redact_secrets
 from ...integrations.callable import INCOMPLETE
 from ...memory import Memory
 from ...types import Message, Summary
@@ -68,7 +68,7 @@ class ChatMemory:
         self._locks = [threading.Lock() for _ in range(LOCKS)]
         config = memory.config
         self._same: Same = lambda sent, stored: (
-            sent == stored or (config.redact_messages and told(sent, config.detectors) == stored)
+            sent == stored or (config.redact_messages and redact_secrets(sent, config.detectors) == stored)
         )
 
     def begin(self, request: ChatRequest, wanted: MemoryOptions, grant: Grant, turn: ProxiedChat) -> None:

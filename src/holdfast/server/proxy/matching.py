@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...integrations.callable import INCOMPLETE
-from ...text.clean import joined_text, storable
+from ...text.clean import joined_text, replace_unstorable
 from ...types import Message
 
 _ROLES = {"user": "user", "assistant": "assistant", "tool": "tool"}
@@ -45,7 +45,7 @@ def said(raw: Mapping[str, Any]) -> Message | None:
         if not isinstance(answers, str) or not answers:
             return None
         meta["tool_call_id"] = answers
-    text = storable(content) if isinstance(content, str) else ""
+    text = replace_unstorable(content) if isinstance(content, str) else ""
     if role == "assistant" and not text and not meta:
         return None
     return Message(role, text, name if isinstance(name, str) and 0 < len(name) <= 200 else None, meta=meta)

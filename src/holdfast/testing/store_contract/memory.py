@@ -14,7 +14,7 @@ from ...errors import BadInput, Conflict, NotFound, StoreClosed
 from ...scope import Scope
 from ...store import ConversationRow, DocRow, MessageRow, Partition, ReadView, Store, UserRow, WriteView
 from ...store.values import CHARS_SPAN, COLUMNS, SEPARATOR, SIGNALS_SPAN
-from ...text.clean import storable
+from ...text.clean import replace_unstorable
 from ...types import Candidate, Evidence
 from ..rows import ANA, START_MS, end_fact, learn, new_fact, say, sent_at_ms, summarize
 
@@ -31,7 +31,7 @@ TEXTS = [
     "\x01\x1f\x7f controls",
     "\U0010ffff",
     "long " * 20_000,
-    storable("was NUL: \0, was a surrogate: \ud800"),
+    replace_unstorable("was NUL: \0, was a surrogate: \ud800"),
 ]
 
 # Pairs of users (org, user, bot, subject, conversation) that meet when parts are joined, folded,

@@ -19,12 +19,12 @@ from typing import Literal, get_args
 from ..clock import to_ms
 from ..llm.protocol import Answer, BadAnswer
 from ..scope import SELF
-from ..text.clean import storable
+from ..text.clean import replace_unstorable
 from ..text.dates import find_times
 from ..text.terms import likely_languages
 from ..types import Candidate, Lifetime, Message, Modality
-from .answers import refused, said, says_nothing, unfenced
-from .grounding import locate, misread
+from .answers import answer_text, is_empty_answer, is_refusal, strip_fences
+from .grounding import locate_quote, verify_claim
 from .mentions import subject_name
 
 COLUMNS = (
@@ -63,7 +63,7 @@ _MARK = re.compile(r"^(?:[-*•]|\d{1,3}[.)])\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ParsedRows:
     """
     What was read: ``rows`` by column name, and ``problems``, why each line that looked like one was dropped.
 
@@ -75,7 +75,7 @@ class Rows:
     empty: bool = False
 
 
-def read_rows(text: str, *, cut: bool = False) -> Rows:
+def parse_rows(text: str, *, cut: bool = False) -> ParsedRows:
     """
     Every row that can be read from *text*.
 
@@ -91,7 +91,7 @@ def read_rows(text: str, *, cut: bool = False) -> Rows:
     return _from_lines(stripped, cut=cut)
 
 
-def _from_json(text: str) -> Rows:
+def _from_json(text: str) -> ParsedRows:
     decoder = json.JSONDecoder()
     rows: list[dict[str, str]] = []
     problems: list[str] = []
@@ -111,7 +111,7 @@ def _from_json(text: str) -> Rows:
         place = min((at for at in (text.find("[", end), text.find("{", end)) if at >= 0), default=-1)
     if len(rows) >= MAX_ROWS:
         problems.append(f"too-many: only the first {MAX_ROWS} rows are read")
-    return Rows(rows[:MAX_ROWS], problems, empty and not rows)
+    return ParsedRows(rows[:MAX_ROWS], problems, empty and not rows)
 
 
 def _hollow(value: object, depth: int = 0) -> bool:
@@ -143,14 +143,16 @@ def _records(value: object, depth: int = 0) -> Iterator[dict[str, str]]:
 def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return "" if value is None else storable(str(value)).strip()  # an escape may stand for what no store holds
+    return (
+        "" if value is None else replace_unstorable(str(value)).strip()
+    )  # an escape may stand for what no store holds
 
 
 def _snake(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.strip().lower()).strip("_")
 
 
-def _from_lines(text: str, *, cut: bool) -> Rows:
+def _from_lines(text: str, *, cut: bool) -> ParsedRows:
     lines = _joined([line.strip() for line in text.splitlines() if line.strip()])
     rows: list[dict[str, str]] = []
     problems: list[str] = []
@@ -180,7 +182,7 @@ def _from_lines(text: str, *, cut: bool) -> Rows:
         rows += made
         if not made:
             problems.append("not-a-row: a line is neither a row nor left out")
-    return Rows(rows, problems, headed and not rows and not problems)
+    return ParsedRows(rows, problems, headed and not rows and not problems)
 
 
 def _joined(lines: list[str]) -> list[str]:
@@ -289,7 +291,7 @@ _ADDS = frozenset("add append join multi also insert new".split())
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class PromptWindow:
     """
     What the model was shown: ``messages`` to read, by number, and those ``before`` them, which it was not to read.
 
@@ -319,7 +321,7 @@ class Extraction:
     problems: tuple[str, ...] = ()
 
 
-def read_answer(answer: Answer, window: Window, *, source: str) -> Extraction:
+def parse_facts(answer: Answer, window: PromptWindow, *, source: str) -> Extraction:
     """
     Every candidate of one answer.
 
@@ -327,18 +329,18 @@ def read_answer(answer: Answer, window: Window, *, source: str) -> Extraction:
         BadAnswer: a refusal, an empty answer, or one of which nothing can be read; "nothing to record",
             in whatever form, is no such thing.
     """
-    whole = said(answer)
-    return read_text(whole.text, window, source=source, cut=whole.cut)
+    whole = answer_text(answer)
+    return parse_fact_rows(whole.text, window, source=source, cut=whole.cut)
 
 
-def read_text(text: str, window: Window, *, source: str, cut: bool = False) -> Extraction:
-    """As `read_answer`, of text that was taken out of an answer."""
-    inner = unfenced(text)
-    if says_nothing(inner):
+def parse_fact_rows(text: str, window: PromptWindow, *, source: str, cut: bool = False) -> Extraction:
+    """As `parse_facts`, of text that was taken out of an answer."""
+    inner = strip_fences(text)
+    if is_empty_answer(inner):
         return Extraction()
-    rows = read_rows(inner, cut=cut)
+    rows = parse_rows(inner, cut=cut)
     if not rows.rows and inner != text:
-        rows = read_rows(text, cut=cut)
+        rows = parse_rows(text, cut=cut)
     if not rows.rows:
         if rows.empty or _ends_with_nothing(inner):
             return Extraction()
@@ -355,7 +357,7 @@ def read_text(text: str, window: Window, *, source: str, cut: bool = False) -> E
 
 
 def _why_bad(text: str, cut: bool) -> str:
-    if refused(text):
+    if is_refusal(text):
         return "the model refused to answer"
     return "the answer was cut off before its first row" if cut else "the answer holds no row that can be read"
 
@@ -363,10 +365,10 @@ def _why_bad(text: str, cut: bool) -> str:
 def _ends_with_nothing(text: str) -> bool:
     """Prose that closes with NONE on a line of its own."""
     lines = [line for line in text.splitlines() if line.strip()]
-    return bool(lines) and len(lines) < 12 and (says_nothing(lines[-1]) or says_nothing(lines[0]))
+    return bool(lines) and len(lines) < 12 and (is_empty_answer(lines[-1]) or is_empty_answer(lines[0]))
 
 
-def _candidate(row: Mapping[str, str], window: Window, source: str) -> tuple[Candidate, str]:
+def _candidate(row: Mapping[str, str], window: PromptWindow, source: str) -> tuple[Candidate, str]:
     """One row as a candidate, and why it cannot be one; empty when it can."""
     value, key = row.get("fact_value", "").strip(), _name(row.get("fact_key", ""))
     key = "" if key in ("statement", "none", "n_a", "null") else key
@@ -375,7 +377,7 @@ def _candidate(row: Mapping[str, str], window: Window, source: str) -> tuple[Can
     op, join = _op(row.get("op", ""))
     message, quote, start, reason = _evidence(row, value, window)
     subject = _subject(row.get("subject", ""), window)
-    text = value if kind == "statement" else sentence(category, key, value)
+    text = value if kind == "statement" else attribute_sentence(category, key, value)
     modality = _choice(row.get("modality", ""), _MODALITIES, "asserted")
     lifetime = _choice(row.get("lifetime", ""), _LIFETIMES, "state")
     since, until = _when(quote, message, lifetime, category) if message and op == "assert" else (None, None)
@@ -401,7 +403,7 @@ def _candidate(row: Mapping[str, str], window: Window, source: str) -> tuple[Can
     return candidate, reason or _unfit(candidate, message, window)
 
 
-def _unfit(candidate: Candidate, message: Message | None, window: Window) -> str:
+def _unfit(candidate: Candidate, message: Message | None, window: PromptWindow) -> str:
     attribute = candidate.kind == "attribute"
     most = MAX_VALUE_CHARS if attribute else MAX_SENTENCE_CHARS
     if len(candidate.value or candidate.text) > most:
@@ -414,21 +416,21 @@ def _unfit(candidate: Candidate, message: Message | None, window: Window) -> str
     if _translated(candidate.value or candidate.text, message.content):
         return TRANSLATED
     shown = [*window.before, *window.messages.values()]
-    return misread(candidate, message, window.previous(message.seq), shown, window.believed, window.language)
+    return verify_claim(candidate, message, window.previous(message.seq), shown, window.believed, window.language)
 
 
 def _translated(value: str, content: str) -> bool:
     """Whether a value is written in letters that the message is not: 부산 as Busan, Lisbon as 里斯本."""
     if value.lower() in ("true", "false") or value.casefold() in content.casefold():
         return False
-    wide, said = (
+    wide, wide_around = (
         [ord(ch) > _LATIN for ch in value if ch.isalpha()],
         [ord(ch) > _LATIN for ch in content if ch.isalpha()],
     )
-    return bool(wide and said) and ((all(wide) and not any(said)) or (all(said) and not any(wide)))
+    return bool(wide and wide_around) and ((all(wide) and not any(wide_around)) or (all(wide_around) and not any(wide)))
 
 
-def _evidence(row: Mapping[str, str], value: str, window: Window) -> tuple[Message | None, str, int, str]:
+def _evidence(row: Mapping[str, str], value: str, window: PromptWindow) -> tuple[Message | None, str, int, str]:
     """``(message, exact quote, start, reason)``: in the message that is named, else in the one that holds the words."""
     quote = row.get("quote", "").strip()
     number = re.search(r"\d+", row.get("message", ""))
@@ -437,7 +439,7 @@ def _evidence(row: Mapping[str, str], value: str, window: Window) -> tuple[Messa
     places = [named] if named else [] if number else users
     for message in places:
         for words in (quote, value) if not quote else (quote,):
-            span = locate(words, message.content) if words else None
+            span = locate_quote(words, message.content) if words else None
             if span:
                 return message, message.content[span[0] : span[1]], span[0], ""
     if named is not None and named.role != "user":
@@ -445,7 +447,7 @@ def _evidence(row: Mapping[str, str], value: str, window: Window) -> tuple[Messa
     return (named, quote, -1, NOT_QUOTED if quote else "") if named else (None, quote, -1, NO_MESSAGE)
 
 
-def _subject(cell: str, window: Window) -> str:
+def _subject(cell: str, window: PromptWindow) -> str:
     name = cell.strip().strip("\"'")
     plain = name.casefold().replace(" ", "_")
     if not plain or plain in _SELF:
@@ -480,7 +482,7 @@ def _statement_category(name: str) -> str:
     return known.get(name, name)
 
 
-def sentence(category: str, key: str, value: str) -> str:
+def attribute_sentence(category: str, key: str, value: str) -> str:
     """An attribute as words for people and for search: ``Lives in Lisbon.``, ``Vegetarian.``, ``Smokes: no.``"""
     words = key.replace("_", " ")
     lowered = value.strip().lower()

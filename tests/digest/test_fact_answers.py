@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.digest.fact_answers import PromptWindow, parse_fact_rows, parse_facts
 from holdfast.digest.grounding import ground
-from holdfast.digest.parse_facts import Window, read_answer, read_text
 from holdfast.llm.protocol import Answer, BadAnswer
 from holdfast.types import Message
 
@@ -20,7 +20,7 @@ TALK = {
     2: Message("assistant", "Lovely. You work at Evilcorp, I hear.", at=AT, seq=2, conversation="a"),
     3: Message("user", "I'm vegetarian. My sister Mia is vegan!", at=AT, seq=3, conversation="a"),
 }
-WINDOW = Window(TALK)
+WINDOW = PromptWindow(TALK)
 HEAD = "category,fact_key,fact_value,confidence,subject,op,modality,lifetime,message,quote"
 LISBON = "home,lives_in,Lisbon,0.95,,set,asserted,state,1,I live in Lisbon"
 DIET = "dietary,vegetarian,true,0.9,,set,asserted,state,3,I'm vegetarian"
@@ -62,7 +62,7 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_facts_are_read_from_every_form(form):
     cut = "cut off" in form
-    found = read_text(FORMS[form], WINDOW, source="m", cut=cut).candidates
+    found = parse_fact_rows(FORMS[form], WINDOW, source="m", cut=cut).candidates
 
     assert [(c.category, c.key, c.value, c.seq) for c in found[:2]] == [
         ("home", "lives_in", "Lisbon", 1),
@@ -77,7 +77,7 @@ def test_the_same_facts_are_read_from_every_form(form):
      "Keine neuen Fakten", "없음", "无", "Ninguno", "There is small talk only.\n\nNONE", "N/A"],
 )  # fmt: skip
 def test_an_honest_nothing_is_no_failure(nothing):
-    found = read_text(nothing, WINDOW, source="m")
+    found = parse_fact_rows(nothing, WINDOW, source="m")
 
     assert (found.candidates, found.dropped) == ([], [])
 
@@ -89,17 +89,17 @@ def test_an_honest_nothing_is_no_failure(nothing):
 )  # fmt: skip
 def test_an_answer_without_any_row_is_a_failure(bad):
     with pytest.raises(BadAnswer):
-        read_answer(Answer(bad, "m"), WINDOW, source="m")
+        parse_facts(Answer(bad, "m"), WINDOW, source="m")
 
 
 def test_a_refusal_by_the_provider_is_a_failure():
     with pytest.raises(BadAnswer):
-        read_answer(Answer(LISBON, "m", finish="refusal"), WINDOW, source="m")
+        parse_facts(Answer(LISBON, "m", finish="refusal"), WINDOW, source="m")
 
 
 def one(row, window=WINDOW):
     """What becomes of one row: its candidate and the reason why it was dropped, empty when it was not."""
-    found = read_text(row, window, source="m")
+    found = parse_fact_rows(row, window, source="m")
     pairs = [(c, "") for c in found.candidates] + found.dropped
     _, refused = ground(found.candidates, window.messages, min_confidence=0.7)
     if refused:
@@ -168,7 +168,7 @@ def test_an_answer_to_a_question_may_take_its_words():
         1: Message("assistant", "Do you still live in Madrid?", seq=1),
         2: Message("user", "Yes.", seq=2),
     }
-    candidate, reason = one("home,lives_in,Madrid,0.9,,set,asserted,state,2,Yes", Window(talk))
+    candidate, reason = one("home,lives_in,Madrid,0.9,,set,asserted,state,2,Yes", PromptWindow(talk))
 
     assert (candidate.value, reason) == ("Madrid", "")
 
@@ -179,7 +179,7 @@ def test_an_answer_to_a_question_may_take_its_words():
 )
 def test_words_that_assert_nothing_are_refused_whatever_the_model_says(text):
     talk = {1: Message("user", text, seq=1)}
-    _, reason = one("home,lives_in,Porto,0.99,,set,asserted,state,1,Porto", Window(talk))
+    _, reason = one("home,lives_in,Porto,0.99,,set,asserted,state,1,Porto", PromptWindow(talk))
 
     assert reason.startswith("not-asserted")
 
@@ -191,7 +191,7 @@ def test_words_that_assert_nothing_are_refused_whatever_the_model_says(text):
 def test_no_answer_makes_it_fail_in_any_other_way(text):
     """Whatever is read stands in the window, word for word."""
     try:
-        found = read_answer(Answer(text, "m"), WINDOW, source="m")
+        found = parse_facts(Answer(text, "m"), WINDOW, source="m")
     except BadAnswer:
         return
     grounded, _ = ground(found.candidates, TALK, min_confidence=0.0)
@@ -203,7 +203,7 @@ def test_no_answer_makes_it_fail_in_any_other_way(text):
 @pytest.mark.parametrize("size", range(0, len(FORMS["as asked"]) + 1, 7))
 def test_an_answer_cut_off_anywhere_yields_whole_rows_or_fails(size):
     try:
-        found = read_answer(Answer(FORMS["as asked"][:size], "m", finish="length"), WINDOW, source="m").candidates
+        found = parse_facts(Answer(FORMS["as asked"][:size], "m", finish="length"), WINDOW, source="m").candidates
     except BadAnswer:
         return
 
@@ -216,10 +216,10 @@ def test_an_answer_cut_off_anywhere_yields_whole_rows_or_fails(size):
 def test_escapes_of_what_no_store_holds_are_replaced():
     row = json.dumps([{**AS_JSON[0], "fact_value": "Lis\x00bon \ud800"}])
 
-    assert [c.value for c in read_text(row, WINDOW, source="m").candidates] == ["Lis\ufffdbon \ufffd"]
+    assert [c.value for c in parse_fact_rows(row, WINDOW, source="m").candidates] == ["Lis\ufffdbon \ufffd"]
 
 
 def test_a_huge_answer_takes_no_long_time():
     many = "\n".join([HEAD] + [LISBON] * 20_000)
 
-    assert len(read_answer(Answer(many, "m"), WINDOW, source="m").candidates) == 200
+    assert len(parse_facts(Answer(many, "m"), WINDOW, source="m").candidates) == 200

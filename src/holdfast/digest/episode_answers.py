@@ -18,11 +18,11 @@ from ..clock import to_ms
 from ..llm.protocol import Answer, BadAnswer
 from ..scope import SELF
 from ..text.dates import find_times
-from ..text.sentences import split
+from ..text.sentences import split_sentences
 from ..text.terms import language_of, likely_languages, terms
 from ..types import Candidate, Message
-from .answers import refused, said, says_nothing, unfenced
-from .grounding import OF_OTHERS, OTHER, SUPPOSED, flaws, hedged, numbers_said
+from .answers import answer_text, is_empty_answer, is_refusal, strip_fences
+from .grounding import OF_OTHERS, OTHER, SUPPOSED, find_flaws, is_hedged, numbers_said
 from .modality import BLANK, own_words
 
 CATEGORY = "episode"
@@ -49,43 +49,43 @@ _STAMP = re.compile(r"\b(?:19|20)\d\d-\d\d-\d\d\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Bullets:
+class ParsedEpisodes:
     """Episodes in order, one candidate for each message that one rests on, and what was dropped."""
 
     candidates: list[Candidate] = field(default_factory=list)
     dropped: list[tuple[Candidate, str]] = field(default_factory=list)
 
 
-def read_answer(answer: Answer, messages: Sequence[Message], *, source: str, subject: str = SELF) -> Bullets:
+def parse_episodes(answer: Answer, messages: Sequence[Message], *, source: str, subject: str = SELF) -> ParsedEpisodes:
     """
     The episodes of one answer about *messages*.
 
     Raises:
         BadAnswer: a refusal, or nothing at all; "No facts to record" is neither.
     """
-    whole = said(answer)
-    return read_text(whole.text, messages, source=source, subject=subject, cut=whole.cut)
+    whole = answer_text(answer)
+    return parse_bullets(whole.text, messages, source=source, subject=subject, cut=whole.cut)
 
 
-def read_text(
+def parse_bullets(
     text: str, messages: Sequence[Message], *, source: str, subject: str = SELF, cut: bool = False
-) -> Bullets:
-    """As `read_answer`, of text that was taken out of an answer."""
-    inner = unfenced(text).strip()
-    if len(inner) < LEAST_CHARS or says_nothing(inner):
-        return Bullets()
-    if refused(inner):
+) -> ParsedEpisodes:
+    """As `parse_episodes`, of text that was taken out of an answer."""
+    inner = strip_fences(text).strip()
+    if len(inner) < LEAST_CHARS or is_empty_answer(inner):
+        return ParsedEpisodes()
+    if is_refusal(inner):
         raise BadAnswer("the model refused to answer")
-    found = Bullets()
+    found = ParsedEpisodes()
     lines = _bullets(inner)
     if cut and len(lines) > 1:
         lines = lines[:-1]
-    said_by_users = _Said([m for m in messages if m.role == "user"])
+    said_by_users = _UserWords([m for m in messages if m.role == "user"])
     for line in lines[:MAX_BULLETS]:
         cited = _CITED.search(line)
         seqs = _numbers(cited[1]) if cited else []
         bullet = " ".join((line[: cited.start()] if cited else line).split())[:MAX_BULLET_CHARS]
-        if bullet and not says_nothing(bullet):
+        if bullet and not is_empty_answer(bullet):
             _weigh(bullet, seqs, said_by_users, found, source, subject)
     return _without_misattributed(found, {message.seq: message for message in messages})
 
@@ -93,20 +93,20 @@ def read_text(
 def _claims(bullet: str) -> bool:
     """Whether a bullet says plainly what the user is or does: "The user …", without "might" or "heard"."""
     first = [word.casefold().strip(",:") for word in bullet.split()[:2]]
-    return bool(THE_USER.intersection(first) or first[:1] in (["i"], ["i'm"], ["we"], ["my"])) and not hedged(bullet)
+    return bool(THE_USER.intersection(first) or first[:1] in (["i"], ["i'm"], ["we"], ["my"])) and not is_hedged(bullet)
 
 
-def _without_misattributed(found: Bullets, messages: Mapping[int, Message]) -> Bullets:
+def _without_misattributed(found: ParsedEpisodes, messages: Mapping[int, Message]) -> ParsedEpisodes:
     """Without bullets that tell of the user, and as a fact, what the user told of somebody else, supposed or heard."""
     kept, dropped = [], list(found.dropped)
     for candidate in found.candidates:
-        against = set(flaws(candidate, messages[candidate.seq]))
+        against = set(find_flaws(candidate, messages[candidate.seq]))
         if against and against <= {"hypothetical", "reported", OTHER} and _claims(candidate.text):
             reason = OF_OTHERS if OTHER in against else SUPPOSED.format(modality=min(against))
             dropped.append((candidate, reason))
         else:
             kept.append(candidate)
-    return Bullets(kept, dropped)
+    return ParsedEpisodes(kept, dropped)
 
 
 def _bullets(text: str) -> list[str]:
@@ -145,7 +145,7 @@ def _numbers(cell: str) -> list[int]:
     return found
 
 
-class _Said:
+class _UserWords:
     """What users said in a chunk: terms, names and numbers of their own words."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
@@ -167,7 +167,9 @@ class _Said:
         return frozenset(terms(text, self.language))
 
 
-def _weigh(bullet: str, seqs: Sequence[int], told: _Said, found: Bullets, source: str, subject: str) -> None:
+def _weigh(
+    bullet: str, seqs: Sequence[int], told: _UserWords, found: ParsedEpisodes, source: str, subject: str
+) -> None:
     mine = told.terms_of(_STAMP.sub(" ", bullet)) - told.speakers
     cited = [seq for seq in seqs if seq in told.messages] or list(told.messages)
     reason = _unsupported(bullet, mine, told)
@@ -188,7 +190,7 @@ def _weigh(bullet: str, seqs: Sequence[int], told: _Said, found: Bullets, source
         found.candidates.append(_candidate(bullet, seq, quote, start, since, source, subject))
 
 
-def _unsupported(bullet: str, mine: frozenset[str], told: _Said) -> str:
+def _unsupported(bullet: str, mine: frozenset[str], told: _UserWords) -> str:
     if not mine:
         return RESTS_ON_NOTHING
     wide = sum(1 for term in mine if ord(term[0]) >= 0x0E00) * 2 > len(mine)
@@ -212,10 +214,10 @@ _CALENDAR = frozenset(
 )
 
 
-def _sentence(told: _Said, seq: int, mine: frozenset[str]) -> tuple[int, str]:
+def _sentence(told: _UserWords, seq: int, mine: frozenset[str]) -> tuple[int, str]:
     """The sentence of the message that shares most terms with the bullet: where it begins, and its words."""
     content, own = told.messages[seq].content, told.own[seq]
-    spans = [span for span in split(content) if BLANK not in span.of(own)] or split(content)
+    spans = [span for span in split_sentences(content) if BLANK not in span.of(own)] or split_sentences(content)
     best = max(spans, key=lambda span: (len(mine & told.terms_of(span.of(content))), -span.start))
     return best.start, best.of(content)
 
