@@ -552,7 +552,7 @@ class Erasures:
                 counts[kind] = counts.get(kind, 0) + number
             if not dry_run:
                 replay.erase(user, found)
-        chosen = replay.choose(choices, dry_run=dry_run)
+        chosen = replay.apply_choices(choices, dry_run=dry_run)
         if key and not dry_run:
             store.merge_ledger(key, fresh)
         return ReplayReport(users=users, held=counts, choices=chosen, entries=len(rows), dry_run=dry_run)

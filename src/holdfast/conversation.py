@@ -13,7 +13,6 @@ from .context.result import Context
 from .engine import Engine
 from .errors import BadInput
 from .privacy.erasure import change_message
-from .privacy.forget import clear_conversation
 from .reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, Receipt
 from .scope import Scope, checked_name
 from .store import ConversationRow
@@ -251,7 +250,7 @@ class Conversation:
 
     def clear(self) -> ErasureReceipt:
         """Erase the conversation and all that rested only on it; the next message is number 1 again."""
-        return clear_conversation(self._engine.eraser, self._scope)
+        return self._engine.eraser.clear_conversation(self._scope)
 
     def rebuild(
         self,

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast import Memory
 from holdfast.errors import NotFound
-from holdfast.privacy import erasure, forget
+from holdfast.privacy import erasure
 from holdfast.store import Store, WriteView
 from holdfast.store.sqlite import scrub as sqlite_scrub
 from tests import keeping
@@ -36,7 +36,7 @@ STEPS: list[tuple[Any, str]] = [
     (erasure, "summary_drafts"),
     (erasure, "delete_fact"),
     (erasure, "remove_unsupported"),
-    (forget, "remove_quotes"),
+    (erasure, "remove_quotes"),
 ]
 ERASURES = ["seq 1", "seq 2", "edit 5", "fact", "conversation b", "user"]
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from holdfast import Memory
 from holdfast.errors import BadInput, NotFound
+from holdfast.store import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
 
@@ -216,6 +218,29 @@ def test_what_was_never_true_can_be_restored(memory: Memory, clock: FakeClock) -
     assert homes(memory) == [("Lisbon", "replaced"), ("Porto", "")]
     assert user.facts("home")[0].valid_from == START + DAY
     assert user.restore(right.id).op == "confirmed"
+
+
+def test_of_two_who_restore_a_fact_one_hears_that_it_is_new(
+    memory: Memory, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(memory, clock, "I live in Lisbon.")
+    user, ops, pending = memory.user(USER), [], [True]
+    fact = user.facts("home")[0]
+    user.never_true(fact.id)
+    real = Store.read
+
+    def overtaken(*args: Any) -> Any:
+        """Another caller restores the fact between this caller's read and write."""
+        found = real(*args)
+        if pending:
+            pending.pop()
+            ops.append(user.restore(fact.id).op)
+        return found
+
+    monkeypatch.setattr(Store, "read", overtaken)
+    ops.append(user.restore(fact.id).op)
+
+    assert ops == ["new", "confirmed"]
 
 
 def test_a_correction_can_be_taken_back(memory: Memory, clock: FakeClock) -> None:

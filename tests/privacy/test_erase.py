@@ -11,6 +11,7 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.errors import NotFound
+from holdfast.store import Store, WriteView
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
 from tests import keeping
@@ -195,6 +196,34 @@ def test_erased_by_subject(memory: Memory, path: Path) -> None:
     gone(memory, path, ["Quorvaneqqa"], ["a"], set())
     assert rex.load() == []
     assert [fact.value for fact in memory.user(USER).facts()] == ["Porto"]
+
+
+def test_a_subject_is_erased_in_one_transaction_and_one_scrub(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        memory.conversation(f"vet{number}", user=USER, subject="rex").record("He is allergic to Quorvaneqqa.", "Noted.")
+    memory.conversation("a", user=USER).record("I live in Porto.")
+    memory.digest()
+    rex, calls = memory.user(USER, subject="rex"), []
+    before = memory.user(USER).export()
+
+    def fail(view: WriteView) -> None:
+        raise RuntimeError("stopped midway")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(WriteView, "forget_subject", fail)
+        with pytest.raises(RuntimeError):
+            rex.erase()
+
+    assert memory.user(USER).export() == before
+
+    for name in ("write", "scrub"):
+        real = getattr(Store, name)
+        monkeypatch.setattr(Store, name, lambda *args, name=name, real=real: calls.append(name) or real(*args))
+    receipt = rex.erase()
+
+    assert calls == ["write", "scrub"]
+    assert (receipt.rows["conversations"], receipt.rows["messages"], receipt.rows["facts"]) == (3, 6, 1)
+    assert rex.conversations() == []
 
 
 def test_an_edited_message_says_only_the_new_words(memory: Memory, path: Path) -> None:

@@ -13,7 +13,7 @@ from holdfast import Config, Memory
 from holdfast.clock import to_ms
 from holdfast.jobs.facts import addresses
 from holdfast.reconcile.decide import Claim
-from holdfast.reconcile.learn import Means, learn, near
+from holdfast.reconcile.learn import MatchHints, embed_sentences, learn
 from holdfast.reconcile.registry import registry
 from holdfast.scope import Scope
 from holdfast.store import Store, open_store
@@ -23,7 +23,7 @@ from holdfast.types import Candidate, Evidence, FactChange
 
 SCOPE = Scope("o", "b", "ana", "self", "a")
 START = datetime(2026, 1, 5, tzinfo=UTC)
-RULES = Means(addresses=lambda text: addresses(registry(), None, text))
+RULES = MatchHints(addresses=lambda text: addresses(registry(), None, text))
 
 
 @pytest.fixture
@@ -46,13 +46,13 @@ def said(text: str, day: int = 0, **changes: object) -> Claim:
     return Claim(Candidate(**(values | changes)), evidence, to_ms(at), True)
 
 
-def tell(store: Store, *claims: Claim, means: Means = RULES) -> list[FactChange]:
+def tell(store: Store, *claims: Claim, means: MatchHints = RULES) -> list[FactChange]:
     ids = count()
     prefix = f"f{next(NUMBER)}"
     return store.write(
         SCOPE,
         lambda view: learn(
-            view, claims, (), registry(), new_id=lambda: f"{prefix}.{next(ids)}", now_ms=to_ms(START), means=means
+            view, claims, (), registry(), new_id=lambda: f"{prefix}.{next(ids)}", now_ms=to_ms(START), hints=means
         ),
     )
 
@@ -192,7 +192,7 @@ def test_a_vector_finds_other_words_and_the_guard_decides(store: Store) -> None:
         assert user.remember("The kids dread the river.").op == "joined"
         memory.digest()
         assert user.remember("The children dread the river.").op == "confirmed"
-        assert near(None, ["x"]) is None
+        assert embed_sentences(None, ["x"]) is None
         assert memory.doctor().findings == ()
 
 

@@ -16,7 +16,7 @@ from ..ingest.consent import matches_blocked_topic
 from ..ingest.redact import MASK, mask_message
 from ..reconcile.archive import order_upkeep
 from ..reconcile.decide import Address, Claim
-from ..reconcile.learn import Means, learn, near
+from ..reconcile.learn import MatchHints, embed_sentences, learn
 from ..reconcile.registry import Registry
 from ..reports import DigestReport
 from ..scope import SELF, Scope
@@ -140,10 +140,12 @@ class ReadFacts:
             before = message
         return accepted, refused
 
-    def means(self, sentences: Sequence[str]) -> Means:
+    def means(self, sentences: Sequence[str]) -> MatchHints:
         """What helps to compare new *sentences* with those that are believed; to be made outside a transaction."""
         limit = self.config.consolidate_similarity
-        return Means(near(self.embedder, sentences, limit), partial(addresses, self.registry, self.config.language))
+        return MatchHints(
+            embed_sentences(self.embedder, sentences, limit), partial(addresses, self.registry, self.config.language)
+        )
 
     def _write(
         self,
@@ -152,7 +154,7 @@ class ReadFacts:
         seen: Reading,
         accepted: Sequence[Claim],
         refused: Sequence[tuple[Candidate, str]],
-        means: Means,
+        means: MatchHints,
     ) -> tuple[bool, list[FactChange]]:
         still_mine(view, job, seen.epoch)
         row = view.conversation()
@@ -167,7 +169,7 @@ class ReadFacts:
             self.registry,
             new_id=lambda: new_id("fact", now_ms),
             now_ms=now_ms,
-            means=means,
+            hints=means,
         )
         order_upkeep(view, changes, self.config.max_memories, now_ms)
         row = replace(row, extracted_seq=seen.messages[-1].seq)

@@ -17,7 +17,7 @@ from ..embed.quantize import quantize
 from ..errors import BadInput, ConfigError, Conflict, NotFound
 from ..ingest.redact import mask_secrets
 from ..llm.protocol import ModelError
-from ..reconcile.learn import swap_back
+from ..reconcile.learn import undo_relearn
 from ..reports import RebuildReport, Rebuilt
 from ..scope import Scope
 from ..store import DocRow, EpisodesRow, Partition, ReadView, RebuiltRow, SummaryRow, WriteView
@@ -233,7 +233,7 @@ class Rebuilder:
     def _put_back(self, view: WriteView, row: RebuiltRow, now_ms: int) -> Made:
         if row.layer in ("facts", "episodes"):
             before = self.remake.held(view, row.layer, row.start_seq, row.end_seq)
-            swap_back(view, row.start_seq, row.end_seq, row.became, row.was, now_ms)
+            undo_relearn(view, row.start_seq, row.end_seq, row.became, row.was, now_ms)
             self.remake.order_vectors(view, now_ms)
             after = self.remake.held(view, row.layer, row.start_seq, row.end_seq)
             if row.layer == "episodes":

@@ -21,7 +21,7 @@ from ..ingest.consent import effective_consent
 from ..ingest.redact import mask_message
 from ..reconcile.archive import order_upkeep
 from ..reconcile.decide import NEVER_HELD
-from ..reconcile.learn import Found, resting, swap
+from ..reconcile.learn import Found, facts_resting_on, relearn
 from ..reconcile.registry import Registry
 from ..scope import SELF, Scope
 from ..store import Derivation, ReadView, RebuiltRow, Side, Store, SummaryRow, WriteView
@@ -185,7 +185,7 @@ class Remake:
         now_ms, known = self.now_ms(), set(kept)
         layer = "episodes" if found.kinds == EPISODE_KINDS else "facts"
         before = self.held(view, layer, found.first, found.last)
-        was, became, changes = swap(
+        was, became, changes = relearn(
             view, found, known, self.registry, new_id=lambda: new_id("fact", now_ms), now_ms=now_ms
         )
         view.add_rebuilt(
@@ -211,7 +211,7 @@ class Remake:
 
     def held(self, view: ReadView, layer: str, first: int, last: int) -> tuple[Fact, ...]:
         """The facts of a layer and range that hold or once held."""
-        rows = resting(view, first, last, EPISODE_KINDS if layer == "episodes" else FACT_KINDS)
+        rows = facts_resting_on(view, first, last, EPISODE_KINDS if layer == "episodes" else FACT_KINDS)
         return tuple(row.fact for row in rows if row.fact.ended_because not in NEVER_HELD)
 
 

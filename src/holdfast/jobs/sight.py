@@ -21,7 +21,7 @@ from ..ingest.consent import matches_blocked_topic
 from ..ingest.redact import mask_message
 from ..reconcile.archive import order_upkeep
 from ..reconcile.decide import Claim
-from ..reconcile.learn import WORDS_ALONE, Means, learn
+from ..reconcile.learn import WORDS_ALONE, MatchHints, learn
 from ..reconcile.registry import same
 from ..scope import SELF, Scope
 from ..store import ConversationRow, FactRow, ReadView, WriteView
@@ -67,7 +67,7 @@ class Found:
 
     accepted: Sequence[Claim] = ()
     refused: Sequence[tuple[Candidate, str]] = ()
-    means: Means = WORDS_ALONE
+    means: MatchHints = WORDS_ALONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class Looking:
             self.reader.registry,
             new_id=lambda: new_id("fact", now_ms),
             now_ms=now_ms,
-            means=found.means,
+            hints=found.means,
         )
         if self.reader.embeds and any(change.op != "rejected" for change in changes):
             view.want("embed", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)

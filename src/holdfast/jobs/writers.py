@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ..digest.summarize import SUMMARY_SOURCE, SummaryDraft, summarize_chunk, summarize_level
 from ..reconcile.decide import Claim
-from ..reconcile.learn import WORDS_ALONE, Means
+from ..reconcile.learn import WORDS_ALONE, MatchHints
 from ..scope import Scope
 from ..store import EpisodesRow
 from ..types import Candidate, Message, Summary
@@ -42,7 +42,7 @@ class Heard:
     source: str
     claims: Sequence[Claim] = ()
     refused: Sequence[tuple[Candidate, str]] = ()
-    means: Means = WORDS_ALONE
+    means: MatchHints = WORDS_ALONE
     noted: EpisodesRow | None = None
 
 

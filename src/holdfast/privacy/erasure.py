@@ -1,9 +1,16 @@
 """
-Edit and erase: what was said goes, and whatever rested on it goes or is told anew with it.
+Edit and erase messages and facts, with everything that rests on them.
 
-Each operation is one transaction.  It raises the user's epoch, so work that began before it can
-write nothing any more.  What takes time, telling summaries anew, is done before, from a snapshot; the
-transaction looks whether that snapshot still holds and otherwise everything is worked out again.
+Each erasure is one transaction.  It raises the user's epoch, so that work that began earlier writes nothing.
+New summaries take time, so they are drafted before, from a snapshot; when the snapshot no longer holds inside
+the transaction, everything is planned again.
+
+A model words things freely and may take a name from any message it was shown, not only from the one it quotes.
+So after the quotes are gone, facts and rejected claims that hold a word which no message says any more go too;
+common words do not count.
+
+Every erasure also records what it took away, as digests, numbers and offsets without a name or a word.  With
+this ledger an older copy of the store can be cleaned of what was erased since.
 """
 
 from __future__ import annotations
@@ -22,7 +29,6 @@ from ..clock import from_ms, new_id, to_ms
 from ..config import Config
 from ..digest.summarize import SummaryDraft, summarize_chunk, summarize_level
 from ..errors import Conflict, NotFound
-from ..ingest import consent
 from ..ingest.append import build_document
 from ..ingest.prepare import index_message, redact_message
 from ..ingest.redact import MASK, mask_message
@@ -35,6 +41,7 @@ from ..reports import ErasureReceipt
 from ..scope import SELF, Scope
 from ..store import Derivation, ErasedRow, FactRow, MessageRow, ReadView, Store, SummaryRow, WriteView
 from ..types import Evidence, FactChange, Message, Summary
+from .consent import state_of
 
 MAX_TRIES = 50
 ERASED = "erased"
@@ -46,10 +53,9 @@ Place = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class ErasureChanges:
     """
-    What shall be different: messages by place and number (``None``: erased), and facts that fall.
+    The messages to rewrite, by place and number (``None``: erase), and the facts to delete.
 
-    ``whole``: nothing that was read in these messages stands any longer; otherwise a quote stands
-    as long as its message still says it at that place.
+    ``whole``: no quote from these messages stays; otherwise a quote stays where its message still says it.
     """
 
     messages: Mapping[Place, Mapping[int, Message | None]]
@@ -60,7 +66,7 @@ class ErasureChanges:
 
 @dataclass(frozen=True, slots=True)
 class ErasurePlan:
-    """One moment: the changes, and in each place the summaries and the messages that are told anew."""
+    """The changes as of one moment, with the summaries they touch and the messages these are redrafted from."""
 
     epoch: int
     changes: ErasureChanges
@@ -72,9 +78,54 @@ class ErasurePlan:
 Find = Callable[[ReadView], ErasureChanges]
 
 
+@dataclass(slots=True)
+class Erasing:
+    """One erasure inside its transaction: what it removes, which contents, and what the ledger will say."""
+
+    view: WriteView
+    now_ms: int
+    removed: Removed = field(default_factory=Removed)
+    contents: list[str] = field(default_factory=list)
+    ledger: list[ErasedItem] = field(default_factory=list)
+
+    def clear_conversation(self) -> None:
+        """Erase the view's conversation with its numbers and keys, and what rested only on it."""
+        view, removed, row = self.view, self.removed, self.view.conversation()
+        if row is None:
+            return
+        seqs, subject = range(1, row.next_seq), view.scope.subject or SELF
+        undo_retractions(view, seqs, self.now_ms)
+        remove_quotes(view, seqs, lambda evidence: True, removed, self.now_ms)
+        messages, summaries = view.stored(), view.summary_rows()
+        view.remove_docs(subject, "message", [m.doc for m in messages if m.doc])
+        view.remove_docs(subject, "summary", [s.doc for s in summaries if s.live])
+        view.remove_summaries([s.summary for s in summaries])
+        removed.count("conversations")
+        removed.count("messages", len(messages))
+        removed.count("summaries", len(summaries))
+        removed.count("refused", view.remove_rejected(1, row.next_seq))
+        removed.texts += [*(m.message.content for m in messages), *(s.summary.text for s in summaries)]
+        view.remove_conversation()
+        self.contents += [m.message.content for m in messages]
+        self.ledger.append(ErasedItem(view.scope, CONVERSATION))
+
+    def at(self, subject: str, conversation: str) -> Erasing:
+        """The same erasure in one conversation."""
+        return replace(self, view=self.view.at(subject, conversation))
+
+    def finish(self) -> None:
+        """Remove what no message supports any more, write the ledger, and void work that began earlier."""
+        remove_unsupported(self.view, self.contents, self.removed, self.now_ms)
+        record_erased(self.view, self.ledger, self.now_ms)
+        user = self.view.user()
+        self.view.save_user(replace(user, version=user.version + 1, epoch=user.epoch + 1), self.now_ms)
+        self.view.remove_prefixes()
+        self.view.release_jobs(self.now_ms)
+
+
 @dataclass(frozen=True, slots=True)
 class Eraser:
-    """Erasures in one store; ``forget_caches`` is called when one is done."""
+    """Erasures in one store; ``forget_caches`` is called after each."""
 
     store: Store
     config: Config
@@ -82,30 +133,44 @@ class Eraser:
     reader: ReadFacts
     forget_caches: Callable[[], None]
 
-    def change(self, scope: Scope, find: Find, *, reread: int = 0) -> ErasureReceipt:
+    def change(
+        self, scope: Scope, find: Find, *, reread: int = 0, also: Callable[[Erasing], None] | None = None
+    ) -> ErasureReceipt:
         """
-        Make the changes that *find* names, with all that follows from them.
+        Make the changes that *find* names, with all that follows from them, in one transaction.
 
         Args:
-            scope: whose; the scope's conversation is the one in which *reread* counts.
-            find: looks at a view and says what shall be different.
-            reread: the number of a message that is read for facts again, 0 for none.
+            scope: the user, and the conversation in which *reread* counts.
+            find: names the changes, given a view.
+            reread: the number of a message to read for facts again, 0 for none.
+            also: erases more in the same transaction, after the changes.
 
         Raises:
             NotFound: *find* does not find what it looks for.
-            Conflict: others changed the same things for as long as we tried.
+            Conflict: others changed the same things at every attempt.
         """
         for _ in range(MAX_TRIES):
-            seen = self.store.read(scope, partial(self._look, find=find, reread=reread))
-            told = {place: self._drafts(seen, place) for place in seen.changes.messages}
-            work = partial(self._apply, find=find, seen=seen, told=told)
-            done = self.store.write(scope, work)
+            plan = self.store.read(scope, partial(self._plan, find=find, reread=reread))
+            drafts = {place: self._drafts(plan, place) for place in plan.changes.messages}
+            done = self.store.write(scope, partial(self._apply, find=find, plan=plan, drafts=drafts, also=also))
             if done is not None:
-                fallen, changes = done
-                return replace(self.receipt(fallen), changes=tuple(c for c in changes if c.op != "rejected"))
+                removed, changes = done
+                return replace(self.receipt(removed), changes=tuple(c for c in changes if c.op != "rejected"))
         raise Conflict("others changed this conversation again and again", hint="try again when less is going on")
 
-    def _look(self, view: ReadView, find: Find, reread: int = 0) -> ErasurePlan:
+    def clear_conversation(self, scope: Scope) -> ErasureReceipt:
+        """Erase one conversation with its numbers and keys, and what rested only on it."""
+
+        def work(view: WriteView) -> Removed:
+            erasing = Erasing(view, self.now_ms())
+            erasing.clear_conversation()
+            if erasing.ledger:
+                erasing.finish()
+            return erasing.removed
+
+        return self.receipt(self.store.write(scope, work))
+
+    def _plan(self, view: ReadView, find: Find, reread: int = 0) -> ErasurePlan:
         changes = find(view)
         summaries: dict[Place, list[SummaryRow]] = {}
         remaining: dict[Place, dict[int, Message]] = {}
@@ -127,50 +192,51 @@ class Eraser:
                 reading = self.reader.reading_of(view, message)
         return ErasurePlan(view.user().epoch, changes, summaries, remaining, reading)
 
-    def _drafts(self, seen: ErasurePlan, place: Place) -> dict[str, SummaryDraft]:
+    def _drafts(self, plan: ErasurePlan, place: Place) -> dict[str, SummaryDraft]:
         hide = self.config.detectors
-        messages = {seq: mask_message(message, hide) for seq, message in seen.remaining[place].items()}
-        return summary_drafts(seen.summaries[place], list(seen.changes.messages[place]), messages)
+        messages = {seq: mask_message(message, hide) for seq, message in plan.remaining[place].items()}
+        return summary_drafts(plan.summaries[place], list(plan.changes.messages[place]), messages)
 
     def _apply(
-        self, view: WriteView, find: Find, seen: ErasurePlan, told: Mapping[Place, Mapping[str, SummaryDraft]]
+        self,
+        view: WriteView,
+        find: Find,
+        plan: ErasurePlan,
+        drafts: Mapping[Place, Mapping[str, SummaryDraft]],
+        also: Callable[[Erasing], None] | None,
     ) -> tuple[Removed, list[FactChange]] | None:
-        if self._look(view, find) != seen:
+        """Carry out *plan*; ``None``, and nothing is written, when it no longer fits."""
+        if self._plan(view, find) != plan:
             return None
-        fallen, now_ms, everybody = Removed(), self.now_ms(), view.at(None, None)
-        gone: list[ErasedItem] = []
-        texts: list[str] = []
-        for row in seen.changes.facts:
-            current = everybody.fact(row.fact.id)
+        changes, now_ms, every_subject = plan.changes, self.now_ms(), view.at(None, None)
+        erasing = Erasing(view, now_ms)
+        for row in changes.facts:
+            current = every_subject.fact(row.fact.id)
             if current is not None:
-                gone.append(ErasedItem(everybody.scope, FACT, fact=row.fact.id))
-                delete_fact(everybody, current, fallen, now_ms, revive=False)
-        for place, rewrites in seen.changes.messages.items():
-            here = view.at(*place)
-            for seq, before, after in self._rewrite(here, rewrites, seen.changes.whole, fallen, now_ms):
-                texts.append(before)
-                gone.append(erased_message(here.scope, seq, before, after))
-            replace_summaries(here, seen.summaries[place], told[place], list(rewrites), fallen, now_ms)
-            self.order_vectors(here, now_ms)
-        record_erased(view, gone, now_ms)
-        remove_unsupported(view, texts, fallen, now_ms)
-        if seen.changes.refusals:
-            fallen.count("refused", view.remove_all_rejected())
-        finish_erasure(view, now_ms)
-        changes: list[FactChange] = []
-        if seen.reading is not None:
-            accepted, refused = self.reader.claims(view.scope, seen.reading)
-            changes = learn(
+                erasing.ledger.append(ErasedItem(every_subject.scope, FACT, fact=row.fact.id))
+                delete_fact(every_subject, current, erasing.removed, now_ms, revive=False)
+        for place, rewrites in changes.messages.items():
+            here = erasing.at(*place)
+            self._rewrite(here, rewrites, changes.whole)
+            replace_summaries(here.view, plan.summaries[place], drafts[place], list(rewrites), erasing.removed, now_ms)
+            self._request_vectors(here.view, now_ms)
+        if changes.refusals:
+            erasing.removed.count("refused", view.remove_all_rejected())
+        if also is not None:
+            also(erasing)
+        erasing.finish()
+        learned: list[FactChange] = []
+        if plan.reading is not None:
+            accepted, refused = self.reader.claims(view.scope, plan.reading)
+            learned = learn(
                 view, accepted, refused, self.reader.registry, new_id=lambda: new_id("fact", now_ms), now_ms=now_ms
             )
-        return fallen, changes
+        return erasing.removed, learned
 
-    def _rewrite(
-        self, view: WriteView, rewrites: Mapping[int, Message | None], whole: bool, fallen: Removed, now_ms: int
-    ) -> list[tuple[int, str, str | None]]:
-        """Put the messages in place; ``(number, what it said, what it says now)`` of each."""
-        seqs, changed = sorted(rewrites), []
-        subject = view.scope.subject or SELF
+    def _rewrite(self, erasing: Erasing, rewrites: Mapping[int, Message | None], whole: bool) -> None:
+        """Replace or blank the messages of one conversation."""
+        view, removed, now_ms = erasing.view, erasing.removed, erasing.now_ms
+        seqs, subject = sorted(rewrites), view.scope.subject or SELF
 
         def gone(evidence: Evidence) -> bool:
             new = rewrites[evidence.seq]
@@ -178,23 +244,24 @@ class Eraser:
 
         if whole:
             undo_retractions(view, seqs, now_ms)
-        remove_quotes(view, seqs, gone, fallen, now_ms)
+        remove_quotes(view, seqs, gone, removed, now_ms)
         for row in view.stored(start_seq=seqs[0], end_seq=seqs[-1]):
-            if row.message.seq not in rewrites:
+            seq, content = row.message.seq, row.message.content
+            if seq not in rewrites:
                 continue
-            new = rewrites[row.message.seq]
-            fallen.count("messages")
-            fallen.texts.append(row.message.content)
-            changed.append((row.message.seq, row.message.content, None if new is None else new.content))
-            fallen.count("refused", view.remove_rejected(row.message.seq, row.message.seq))
-            view.forget_bodies(row.message.seq, row.message.seq)
+            new = rewrites[seq]
+            removed.count("messages")
+            removed.texts.append(content)
+            erasing.contents.append(content)
+            erasing.ledger.append(erased_message(view.scope, seq, content, None if new is None else new.content))
+            removed.count("refused", view.remove_rejected(seq, seq))
+            view.forget_bodies(seq, seq)
             view.remove_docs(subject, "message", [row.doc])
             if new is None:
                 blank = replace(row.message, role=ERASED, name=None, content="", tokens=0, meta={})
                 view.rewrite_message(replace(row, message=blank, doc=0))
             else:
                 self._index_again(view, replace(row, message=new), now_ms)
-        return changed
 
     def _index_again(self, view: WriteView, row: MessageRow, now_ms: int) -> None:
         user, subject = view.user(), view.scope.subject or SELF
@@ -205,36 +272,28 @@ class Eraser:
         view.add_docs([build_document(row, item, subject)])
         view.add_postings((subject, "message", term, row.doc, count) for term, count in item.terms.items())
 
-    def order_vectors(self, view: WriteView, now_ms: int) -> None:
-        """Have the new documents of the view's conversation embedded, unless the user paused memory."""
-        row, chosen = view.conversation(), [(c.subject, c.state) for c in view.consent()]
-        if self.reader.embeds and row is not None and consent.effective_consent(chosen, row.subject) == "active":
+    def _request_vectors(self, view: WriteView, now_ms: int) -> None:
+        """Request vectors for the conversation's new documents, unless the user paused memory."""
+        row = view.conversation()
+        if self.reader.embeds and row is not None and state_of(view, row.subject) == "active":
             view.want("embed", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
 
-    def receipt(self, fallen: Removed) -> ErasureReceipt:
-        """Scrub the store, look for traces of what fell, and say how far it is gone."""
+    def receipt(self, removed: Removed) -> ErasureReceipt:
+        """Scrub the store, search its bytes for samples of what was removed, and report the level reached."""
         self.forget_caches()
-        if not fallen.rows:
+        if not removed.rows:
             return ErasureReceipt({}, "E1", why="nothing was there to erase")
-        sought = byte_samples(fallen)
+        sought = byte_samples(removed)
         found = self.store.scrub(sought)
         if not sought and not found.why:
-            return ErasureReceipt(dict(fallen.rows), "E1", why="it was too short to be told from other bytes")
+            return ErasureReceipt(dict(removed.rows), "E1", why="it was too short to be told from other bytes")
         level = "E1" if found.why else "E2"
         at = from_ms(self.now_ms()) if found.searched else None
-        return ErasureReceipt(dict(fallen.rows), level, at, found.why)  # type: ignore[arg-type]
-
-
-def finish_erasure(view: WriteView, now_ms: int) -> None:
-    """What every erasure does last: work that began before it writes nothing, no prefix is remembered."""
-    user = view.user()
-    view.save_user(replace(user, version=user.version + 1, epoch=user.epoch + 1), now_ms)
-    view.remove_prefixes()
-    view.release_jobs(now_ms)
+        return ErasureReceipt(dict(removed.rows), level, at, found.why)  # type: ignore[arg-type]
 
 
 def change_message(seq: int, rewrite: Callable[[Message], Message | None]) -> Find:
-    """The changes to message *seq* of the view's conversation."""
+    """Name the change of message *seq* of the view's conversation."""
 
     def find(view: ReadView) -> ErasureChanges:
         row = view.conversation()
@@ -247,9 +306,13 @@ def change_message(seq: int, rewrite: Callable[[Message], Message | None]) -> Fi
 
 
 def with_content(message: Message, content: str, config: Config) -> Message:
-    """A message with other words: what else it held of the old ones goes."""
-    new = replace(message, content=content, meta={k: v for k, v in message.meta.items() if k != "parts"})
+    """Return a message with other words, without anything else that held the old ones."""
+    new = _without_parts(message, content)
     return redact_message(new, config.detectors) if config.redact_messages else new
+
+
+def _without_parts(message: Message, content: str) -> Message:
+    return replace(message, content=content, meta={k: v for k, v in message.meta.items() if k != "parts"})
 
 
 LEAST_CHARS = 4  # shorter words count when they are written like a name or hold a digit
@@ -259,7 +322,7 @@ _PAGE = 500
 
 
 def distinctive_words(text: str) -> frozenset[str]:
-    """The words of *text* that could give something away: names, numbers, long words, signs; pairs of wide characters."""
+    """Return the words of *text* that could identify: names, numbers, long words, signs; pairs of wide characters."""
     found = {sign for sign in text if unicodedata.category(sign)[0] in "SC" and not sign.isspace()}
     for run in _RUN.findall(text):
         low = run.casefold()
@@ -273,40 +336,40 @@ def distinctive_words(text: str) -> frozenset[str]:
 
 
 def every_word(text: str) -> frozenset[str]:
-    """As `distinctive_words`, whatever the word."""
+    """Return every word of *text*, and its signs."""
     runs = [run.casefold() for run in _RUN.findall(text)]
     return distinctive_words(text) | frozenset(runs)
 
 
-def remove_unsupported(view: WriteView, gone: Iterable[str], fallen: Removed, now_ms: int) -> None:
+def remove_unsupported(view: WriteView, gone: Iterable[str], removed: Removed, now_ms: int) -> None:
     """
-    Drop the user's facts and refused claims that hold a word which no message says any more.
+    Delete the user's facts and rejected claims that hold a word which no message says any more.
 
     Args:
-        view: of the user, inside the transaction in which the messages have changed already.
+        view: the user, in the transaction that has changed the messages already.
         gone: the contents that were erased.
-        fallen: what went is added to it.
-        now_ms: when.
+        removed: what is deleted is added to it.
+        now_ms: the current time.
     """
-    everybody = view.at(None, None)
+    every_subject = view.at(None, None)
     lost = frozenset[str]().union(*map(distinctive_words, gone))
-    find_erased = [(row, _fact_words(row) & lost) for row in everybody.facts_ever()]
+    find_erased = [(row, _fact_words(row) & lost) for row in every_subject.facts_ever()]
     find_erased = [(row, words) for row, words in find_erased if words]
     refused = list(_rejected_with(view, lost))
-    doubted = set().union(*(words for _, words in find_erased), *(words for *_, words in refused))
-    if not doubted:
+    missing = set().union(*(words for _, words in find_erased), *(words for *_, words in refused))
+    if not missing:
         return
     for content in _message_contents(view):
-        doubted -= every_word(content)
-        if not doubted:
+        missing -= every_word(content)
+        if not missing:
             return
     for row, words in find_erased:
-        current = everybody.fact(row.fact.id) if words & doubted else None
+        current = every_subject.fact(row.fact.id) if words & missing else None
         if current is not None:
-            delete_fact(everybody, current, fallen, now_ms, revive=True)
+            delete_fact(every_subject, current, removed, now_ms, revive=True)
     for here, seq, words in refused:
-        if words & doubted:
-            fallen.count("refused", here.remove_rejected(seq, seq))
+        if words & missing:
+            removed.count("refused", here.remove_rejected(seq, seq))
 
 
 def _fact_words(row: FactRow) -> frozenset[str]:
@@ -325,7 +388,7 @@ def _rejected_with(view: WriteView, lost: frozenset[str]) -> Iterator[tuple[Writ
 
 
 def _message_contents(view: ReadView) -> Iterator[str]:
-    """What every message of the user says now."""
+    """Return the current content of every message of the user."""
     for row in view.at(None, None).conversations():
         here = view.at(row.subject, row.conversation)
         for first in range(1, row.next_seq, _PAGE):
@@ -333,7 +396,7 @@ def _message_contents(view: ReadView) -> Iterator[str]:
 
 
 def affected_summaries(rows: Sequence[SummaryRow], seqs: Sequence[int]) -> list[Summary]:
-    """The live summaries whose range holds any of the messages *seqs*, lowest level first."""
+    """Return the live summaries whose range holds any of the messages *seqs*, lowest level first."""
     hit = [r.summary for r in rows if r.live and _covers_any(r.summary, seqs)]
     return sorted(hit, key=lambda summary: (summary.level, summary.start_seq))
 
@@ -342,7 +405,7 @@ def summary_drafts(
     rows: Sequence[SummaryRow], seqs: Sequence[int], messages: Mapping[int, Message]
 ) -> dict[str, SummaryDraft]:
     """
-    What each affected summary says now, by its id.
+    Draft each affected summary from what remains, level by level, by its id.
 
     Args:
         rows: all summaries of the conversation.
@@ -368,27 +431,27 @@ def summary_drafts(
 def replace_summaries(
     view: WriteView,
     rows: Sequence[SummaryRow],
-    told: Mapping[str, SummaryDraft],
+    drafts: Mapping[str, SummaryDraft],
     seqs: Sequence[int],
-    fallen: Removed,
+    removed: Removed,
     now_ms: int,
 ) -> None:
-    """Replace the affected summaries of the view's conversation; older versions of their ranges go for good."""
+    """Replace the affected summaries of the view's conversation and delete older versions of their ranges."""
     subject, name = view.scope.subject or SELF, view.scope.conversation or ""
-    doomed = [row for row in rows if row.summary.id in told or (not row.live and _covers_any(row.summary, seqs))]
+    doomed = [row for row in rows if row.summary.id in drafts or (not row.live and _covers_any(row.summary, seqs))]
     if not doomed:
         return
-    fallen.count("summaries", len(doomed))
-    fallen.texts += [row.summary.text for row in doomed]
+    removed.count("summaries", len(doomed))
+    removed.texts += [row.summary.text for row in doomed]
     view.remove_docs(subject, "summary", [row.doc for row in doomed if row.live])
     view.remove_summaries([row.summary for row in doomed])
-    names = {summary_id: new_id("sum", now_ms) for summary_id in told}
-    kept = [row.summary for row in rows if row.live and row.summary.id not in told]
+    names = {summary_id: new_id("sum", now_ms) for summary_id in drafts}
+    kept = [row.summary for row in rows if row.live and row.summary.id not in drafts]
     for old in sorted((row.summary for row in doomed if row.live), key=lambda summary: summary.level):
         below = [row.summary for row in rows if row.live and row.summary.parent == old.id]
         children = [names.get(child.id, child.id) for child in below]
         new = replace(
-            _with_draft(old, told[old.id]),
+            _with_draft(old, drafts[old.id]),
             id=names[old.id],
             version=old.version + 1,
             parent=names.get(old.parent or "", old.parent),
@@ -438,7 +501,7 @@ class ErasedItem:
 
 @dataclass(slots=True)
 class ErasedButPresent:
-    """What one user's memory in an older copy holds that was erased since."""
+    """Items in one user's memory of an older copy that were erased since."""
 
     whole: bool = False
     subjects: list[str] = field(default_factory=list)
@@ -447,7 +510,7 @@ class ErasedButPresent:
     facts: list[str] = field(default_factory=list)
 
     def counts(self) -> dict[str, int]:
-        """How many of each kind."""
+        """Return the number of items of each kind."""
         found = {
             USER: int(self.whole),
             SUBJECT: len(self.subjects),
@@ -459,7 +522,7 @@ class ErasedButPresent:
 
 
 def place_digest(key: str, scope: Scope) -> str:
-    """The digest of a user, of one of their subjects, or of a conversation."""
+    """Return the digest of a user, of one of their subjects, or of a conversation."""
     names = [scope.org, scope.bot, scope.user, scope.subject, scope.conversation]
     return hmac.new(bytes.fromhex(key), json.dumps(names).encode(), hashlib.sha256).hexdigest()
 
@@ -480,13 +543,13 @@ def record_erased(view: WriteView, gone: Iterable[ErasedItem], now_ms: int) -> N
 
 
 def erased_message(scope: Scope, seq: int, before: str, after: str | None) -> ErasedItem:
-    """What became of one message: some words of it were blanked, or all of it went."""
+    """Return the ledger item of one message: some words of it were blanked, or all of it was erased."""
     spans = None if after is None else blanked_spans(before, after)
     return ErasedItem(scope, MESSAGE, seq) if spans is None else ErasedItem(scope, WORDS, seq, spans=spans)
 
 
 def blanked_spans(before: str, after: str) -> tuple[tuple[int, int], ...] | None:
-    """The offsets that were blanked in a text; ``None`` when more than that has changed."""
+    """Return the offsets that were blanked in a text; ``None`` when more than that has changed."""
     if len(before) != len(after) or any(a != b and b != MASK for a, b in zip(before, after, strict=True)):
         return None
     changed = [i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
@@ -495,21 +558,21 @@ def blanked_spans(before: str, after: str) -> tuple[tuple[int, int], ...] | None
 
 
 def blank_spans(message: Message, spans: Iterable[tuple[int, int]]) -> Message:
-    """The message with those words blanked, as many characters as before."""
+    """Return the message with those words blanked, as many characters as before."""
     content = message.content
     for start, end in spans:
         if start > end:
             continue
         kept = "".join(char if char == "\n" else MASK for char in content[start:end])
         content = content[:start] + kept + content[end:]
-    return replace(message, content=content, meta={k: v for k, v in message.meta.items() if k != "parts"})
+    return _without_parts(message, content)
 
 
 def find_erased(view: ReadView, key: str, places: Mapping[str, Sequence[ErasedRow]]) -> ErasedButPresent:
     """
-    What of a ledger, by place, the user of *view* still holds here.
+    Find what of a ledger, by place, the user of *view* still holds here.
 
-    A place of which nothing is there counts for nothing: it was made after this copy, or is gone from it.
+    A place that is not here is passed over: it was made after this copy, or is gone from it.
     """
     user, found = view.scope.about(None), ErasedButPresent()
     rows = places.get(place_digest(key, user), ())
@@ -537,7 +600,7 @@ def find_erased(view: ReadView, key: str, places: Mapping[str, Sequence[ErasedRo
 
 
 def _still_says(view: ReadView, row: ErasedRow) -> bool:
-    """Whether a message still says what was erased of it."""
+    """Whether a message still says what was erased from it."""
     said = view.messages(start_seq=row.seq, end_seq=row.seq)
     if not said:
         return False
@@ -545,7 +608,7 @@ def _still_says(view: ReadView, row: ErasedRow) -> bool:
 
 
 def rows_by_place(rows: Iterable[ErasedRow]) -> dict[str, list[ErasedRow]]:
-    """The rows of each place."""
+    """Group *rows* by place."""
     found: dict[str, list[ErasedRow]] = {}
     for row in rows:
         found.setdefault(row.place, []).append(row)
@@ -553,7 +616,7 @@ def rows_by_place(rows: Iterable[ErasedRow]) -> dict[str, list[ErasedRow]]:
 
 
 def spans_by_message(rows: Iterable[ErasedRow]) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """``(number, offsets)`` of the messages of which words were blanked."""
+    """Yield ``(number, offsets)`` of the messages in which words were blanked."""
     found: dict[int, list[tuple[int, int]]] = {}
     for row in rows:
         if row.kind == WORDS:

@@ -1,47 +1,45 @@
 """
-What is erased by name: facts with the words they rest on, whole conversations, whole users.
+Erase facts with the words they rest on, whole subjects, whole users; and replay a ledger on an older copy.
 
-A fact that is forgotten takes its words along, or the next rebuild would learn it again: they are
-blanked where they were said (as many characters, so that other quotes stay in place), and so is its
-value in the replies that followed directly.
+A forgotten fact takes its words along, or the next rebuild would learn it again.  They are blanked where they
+were said (as many characters, so that other quotes stay in place), and so is its value in the replies that
+followed directly.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
-from ..ingest.redact import MASK
-from ..reconcile.erase import Removed, remove_quotes, undo_retractions
+from ..reconcile.erase import Removed
 from ..reports import ErasureReceipt
-from ..scope import SELF, Scope
+from ..scope import Scope
 from ..store import ConsentRow, ErasedRow, FactRow, ReadView, UserRow, WriteView
 from ..types import Message
 from .consent import ConsentChoices
 from .erasure import (
-    CONVERSATION,
     MESSAGE,
     SUBJECT,
     USER,
     ErasedButPresent,
     ErasedItem,
     Eraser,
+    Erasing,
     ErasureChanges,
     Find,
     Place,
     blank_spans,
     find_erased,
-    finish_erasure,
     record_erased,
-    remove_unsupported,
     rows_by_place,
     spans_by_message,
 )
 
 REPLIES = 8  # messages after a statement that are looked at for an echo, up to the next user message
 LEAST_ECHO_CHARS = 3
+USERS_PAGE = 1000
 SAMPLED_MESSAGES = 50  # of each conversation of an erased user, for the search of the bytes
 TABLES = {
     "conversation": "conversations", "message": "messages", "summary": "summaries", "fact": "facts",
@@ -54,20 +52,30 @@ TABLES = {
 
 
 def forget_facts(choose: Callable[[ReadView], Sequence[FactRow]], *, refusals: bool = False) -> Find:
-    """The changes that forget facts: the rows, and their words in the messages."""
+    """Name the changes that forget facts: the rows, and their words in the messages."""
 
     def find(view: ReadView) -> ErasureChanges:
         chosen = tuple(choose(view))
-        messages: dict[Place, dict[int, Message | None]] = {}
-        for row in chosen:
-            for evidence in row.fact.evidence:
-                place = (evidence.home, evidence.conversation)
-                _blank(view, messages, place, evidence.seq, [(evidence.start, evidence.end)])
-                if row.fact.value.casefold() in evidence.quote.casefold():
-                    _blank_echoes(view, messages, place, evidence.seq, row.fact.value)
-        return ErasureChanges(messages, chosen, whole=False, refusals=refusals)
+        return ErasureChanges(_without_words(view, chosen), chosen, whole=False, refusals=refusals)
 
     return find
+
+
+def facts_of(scope: Scope) -> Callable[[ReadView], list[FactRow]]:
+    """Choose every fact of the user, live and past, or of the scope's subject alone."""
+    return lambda view: [row for row in view.facts_ever() if scope.subject is None or row.fact.subject == scope.subject]
+
+
+def _without_words(view: ReadView, rows: Sequence[FactRow]) -> dict[Place, dict[int, Message | None]]:
+    """Blank the quotes of facts where they were said, and their values in the replies."""
+    messages: dict[Place, dict[int, Message | None]] = {}
+    for row in rows:
+        for evidence in row.fact.evidence:
+            place = (evidence.home, evidence.conversation)
+            _blank(view, messages, place, evidence.seq, [(evidence.start, evidence.end)])
+            if row.fact.value.casefold() in evidence.quote.casefold():
+                _blank_echoes(view, messages, place, evidence.seq, row.fact.value)
+    return messages
 
 
 def _blank(
@@ -79,12 +87,8 @@ def _blank(
 ) -> None:
     there = messages.setdefault(place, {})
     message = there.get(seq) or next(iter(view.at(*place).messages(start_seq=seq, end_seq=seq)), None)
-    if message is None:
-        return
-    content = message.content
-    for start, end in spans:
-        content = content[:start] + re.sub(r"[^\n]", MASK, content[start:end]) + content[end:]
-    there[seq] = replace(message, content=content, meta={k: v for k, v in message.meta.items() if k != "parts"})
+    if message is not None:
+        there[seq] = blank_spans(message, spans)
 
 
 def _blank_echoes(
@@ -102,86 +106,51 @@ def _blank_echoes(
             _blank(view, messages, place, message.seq, spans)
 
 
-def facts_of(scope: Scope) -> Callable[[ReadView], list[FactRow]]:
-    """Every fact of the user, live and past, or of the scope's subject alone."""
-    return lambda view: [row for row in view.facts_ever() if scope.subject is None or row.fact.subject == scope.subject]
-
-
-def clear_conversation(eraser: Eraser, scope: Scope) -> ErasureReceipt:
-    """Erase one conversation with its numbers and keys, and what rested only on it."""
-
-    def work(view: WriteView) -> Removed:
-        fallen, now_ms, row = Removed(), eraser.now_ms(), view.conversation()
-        if row is None:
-            return fallen
-        seqs, subject = range(1, row.next_seq), scope.subject or SELF
-        undo_retractions(view, seqs, now_ms)
-        remove_quotes(view, seqs, lambda evidence: True, fallen, now_ms)
-        messages, summaries = view.stored(), view.summary_rows()
-        view.remove_docs(subject, "message", [m.doc for m in messages if m.doc])
-        view.remove_docs(subject, "summary", [s.doc for s in summaries if s.live])
-        view.remove_summaries([s.summary for s in summaries])
-        fallen.count("conversations")
-        fallen.count("messages", len(messages))
-        fallen.count("summaries", len(summaries))
-        fallen.count("refused", view.remove_rejected(1, row.next_seq))
-        fallen.texts += [*(m.message.content for m in messages), *(s.summary.text for s in summaries)]
-        view.remove_conversation()
-        record_erased(view, [ErasedItem(view.scope, CONVERSATION)], now_ms)
-        remove_unsupported(view, [m.message.content for m in messages], fallen, now_ms)
-        finish_erasure(view, now_ms)
-        return fallen
-
-    return eraser.receipt(eraser.store.write(scope, work))
-
-
 def erase_user(eraser: Eraser, scope: Scope) -> ErasureReceipt:
-    """Erase everything about a user, or about one subject; a choice not to be remembered stays."""
+    """Erase everything about a user, or about one subject; a pause or an opt-out stays."""
     if scope.subject is not None:
         return _erase_subject(eraser, scope)
 
     def work(view: WriteView) -> Removed:
-        fallen = Removed()
+        removed = Removed()
         for table, number in view.count_rows().items():
             if table in TABLES:
-                fallen.count(TABLES[table], number)
+                removed.count(TABLES[table], number)
         for row in view.conversations():
             found = view.at(row.subject, row.conversation).messages(limit=SAMPLED_MESSAGES)
-            fallen.texts += [message.content for message in found]
-        fallen.texts += [row.fact.text for row in view.facts_ever()]
-        fallen.texts += [row.text for row in view.prompts()]
-        if fallen.rows:
+            removed.texts += [message.content for message in found]
+        removed.texts += [row.fact.text for row in view.facts_ever()]
+        removed.texts += [row.text for row in view.prompts()]
+        if removed.rows:
             record_erased(view, [ErasedItem(view.scope, USER)], eraser.now_ms())
-        if fallen.rows or view.user() != UserRow():  # else there is nobody, and nothing to tell of
+        if removed.rows or view.user() != UserRow():  # otherwise the user is unknown
             view.remove_user()
-        return fallen
+        return removed
 
     return eraser.receipt(eraser.store.write(scope, work))
 
 
 def _erase_subject(eraser: Eraser, scope: Scope) -> ErasureReceipt:
-    receipts = [eraser.change(scope, forget_facts(facts_of(scope), refusals=True))]
-    for row in eraser.store.read(scope, lambda view: view.conversations()):
-        receipts.append(clear_conversation(eraser, scope.within(row.conversation)))
-    if any(receipt.rows for receipt in receipts):
-        eraser.store.write(scope, lambda view: view.forget_subject())
-    done = [receipt for receipt in receipts if receipt.rows]
-    if done:
-        eraser.store.write(scope, lambda view: record_erased(view, [ErasedItem(scope, SUBJECT)], eraser.now_ms()))
-    rows: dict[str, int] = {}
-    for receipt in done:
-        for kind, number in receipt.rows.items():
-            rows[kind] = rows.get(kind, 0) + number
-    worst = min(done, key=lambda receipt: receipt.level, default=receipts[0])
-    return replace(worst, rows=rows)
+    """Erase a subject's facts with their words, wherever they were said, and its conversations, in one transaction."""
 
+    def find(view: ReadView) -> ErasureChanges:
+        chosen = tuple(facts_of(scope)(view))
+        elsewhere = {at: found for at, found in _without_words(view, chosen).items() if at[0] != scope.subject}
+        return ErasureChanges(elsewhere, chosen, whole=False, refusals=True)
 
-_PAGE = 1000
+    def clear(erasing: Erasing) -> None:
+        for row in erasing.view.conversations():
+            erasing.at(row.subject, row.conversation).clear_conversation()
+        if erasing.removed.rows:
+            erasing.view.forget_subject()
+            erasing.ledger.append(ErasedItem(scope, SUBJECT))
+
+    return eraser.change(scope, find, also=clear)
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureReplay:
-    """The ledger of another copy, applied to one store."""
+    """Apply the ledger of another copy to one store."""
 
     eraser: Eraser
     choices: ConsentChoices
@@ -189,11 +158,11 @@ class ErasureReplay:
     def users(
         self, key: str, rows: Sequence[ErasedRow], progress: Callable[[int], None] | None = None
     ) -> Iterator[tuple[Scope, ErasedButPresent]]:
-        """Who is held here, and what of theirs the ledger says is gone; users with nothing of it are left out."""
+        """Yield each user who still holds something that the ledger says is erased, with what that is."""
         places = rows_by_place(rows)
         if not places:
             return
-        for number, user in enumerate(self._everybody(), 1):
+        for number, user in enumerate(self._all_users(), 1):
             found = self.eraser.store.read(user, partial(find_erased, key=key, places=places))
             if progress is not None:
                 progress(number)
@@ -201,14 +170,14 @@ class ErasureReplay:
                 yield user, found
 
     def erase(self, user: Scope, found: ErasedButPresent) -> None:
-        """Erase what was found of one user, with all that rests on it."""
+        """Erase what was found of one user, with everything that rests on it."""
         if found.whole:
             erase_user(self.eraser, user)
             return
         for subject in found.subjects:
             erase_user(self.eraser, user.about(subject))
         for place in found.conversations:
-            clear_conversation(self.eraser, place)
+            self.eraser.clear_conversation(place)
         if found.facts:
             ids = set(found.facts)
             chosen = forget_facts(lambda view: [r for r in view.facts_ever() if r.fact.id in ids])
@@ -217,8 +186,8 @@ class ErasureReplay:
             for find in (_messages_gone(place, rows), _words_gone(place, rows)):
                 self.eraser.change(place, find)
 
-    def choose(self, chosen: Sequence[tuple[Scope, ConsentRow]], *, dry_run: bool) -> int:
-        """Let the choices of another copy hold here, where they are not the same; how many were not."""
+    def apply_choices(self, chosen: Sequence[tuple[Scope, ConsentRow]], *, dry_run: bool) -> int:
+        """Apply the consent choices of another copy where they differ; return how many did."""
         number = 0
         for user, row in chosen:
             scope = user.about(row.subject or None)
@@ -228,9 +197,9 @@ class ErasureReplay:
                     self.choices.choose(scope, row.state)  # type: ignore[arg-type]
         return number
 
-    def _everybody(self) -> Iterator[Scope]:
+    def _all_users(self) -> Iterator[Scope]:
         after = None
-        while page := self.eraser.store.users(limit=_PAGE, after=after):
+        while page := self.eraser.store.users(limit=USERS_PAGE, after=after):
             for org, user, bot in page:
                 yield Scope(org=org, user=user, bot=bot, subject=None)
             after = page[-1]

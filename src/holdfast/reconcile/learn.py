@@ -39,7 +39,7 @@ from .registry import Registry
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class SentenceVectors:
     """Vectors of new sentences by their text, and the thresholds of the embedder that made them."""
 
     embedder: str
@@ -47,24 +47,26 @@ class Near:
     vectors: Mapping[str, NDArray[np.float32]]
 
 
-def near(embedder: Embedder | None, texts: Sequence[str], merge: float | None = None) -> Near | None:
+def embed_sentences(
+    embedder: Embedder | None, texts: Sequence[str], merge: float | None = None
+) -> SentenceVectors | None:
     """Embed new sentences, outside any transaction; ``None`` without an embedder, or for no sentence."""
     if embedder is None or not texts:
         return None
     rows = embedder.embed(list(texts))
     limits = embedder.thresholds if merge is None else replace(embedder.thresholds, merge=merge)
-    return Near(embedder.id, limits, dict(zip(texts, rows, strict=True)))
+    return SentenceVectors(embedder.id, limits, dict(zip(texts, rows, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class MatchHints:
     """What helps to compare sentences beside their words; each part may be missing."""
 
-    near: Near | None = None
+    vectors: SentenceVectors | None = None
     addresses: Addresses | None = None
 
 
-WORDS_ALONE = Means()
+WORDS_ALONE = MatchHints()
 
 
 def learn(
@@ -75,12 +77,12 @@ def learn(
     *,
     new_id: Callable[[], str],
     now_ms: int,
-    means: Means = WORDS_ALONE,
+    hints: MatchHints = WORDS_ALONE,
 ) -> list[FactChange]:
     """
     Reconcile grounded claims with what is believed, in the order in which they were said.
 
-    Attributes meet at their addresses.  Sentences meet by what they say, see `statements`; *means* helps to
+    Attributes meet at their addresses.  Sentences meet by what they say, see `statements`; *hints* helps to
     compare them.
 
     Returns one change a claim that changed or confirmed something, and one of op ``rejected`` for
@@ -96,7 +98,7 @@ def learn(
         past = [row for row in ever if not row.fact.live]
         decision = decide(claim, live, past, registry, fact_id=new_id(), now_ms=now_ms)
         if claim.candidate.kind == "statement" and decision.add is not None and decision.add.fact.live:
-            believed, meeting = _meet(view, claim, means, now_ms)
+            believed, meeting = _meet(view, claim, hints, now_ms)
             decision = settle(claim, decision, meeting, now_ms)
             ever += [one.stands for one in believed]
         if decision.refused and claim.candidate.modality == "negated":
@@ -147,16 +149,16 @@ def write(view: WriteView, claim: Claim, decision: Decision, known: Sequence[Fac
         view.save_user(replace(user, version=user.version + 1), now_ms)
 
 
-def _meet(view: WriteView, claim: Claim, means: Means, now_ms: int) -> tuple[Believed, Meeting]:
+def _meet(view: WriteView, claim: Claim, hints: MatchHints, now_ms: int) -> tuple[Believed, Meeting]:
     """What the sentences are to the claim; a memory of which it contradicts a part is taken apart first."""
     while True:
         believed = _believed(view, claim.candidate.subject)
         meeting = meet(
             claim,
             believed,
-            _cosines(view, claim, believed, means.near),
-            merge=means.near.thresholds.merge if means.near else NEVER_NEAR,
-            addresses=means.addresses,
+            _cosines(view, claim, believed, hints.vectors),
+            merge=hints.vectors.thresholds.merge if hints.vectors else NEVER_NEAR,
+            addresses=hints.addresses,
         )
         if not meeting.parted:
             return believed, meeting
@@ -175,12 +177,12 @@ def _believed(view: WriteView, subject: str) -> list[Sentence]:
     return found
 
 
-def _cosines(view: WriteView, claim: Claim, believed: Believed, near: Near | None) -> dict[str, float]:
+def _cosines(view: WriteView, claim: Claim, believed: Believed, new: SentenceVectors | None) -> dict[str, float]:
     """How near the claim's sentence is to each believed one that has a vector of the same embedder."""
-    vector = near.vectors.get(claim.candidate.text) if near is not None else None
-    if near is None or vector is None:
+    vector = new.vectors.get(claim.candidate.text) if new is not None else None
+    if new is None or vector is None:
         return {}
-    stored = view.vectors(Partition(claim.candidate.subject, "fact"), near.embedder)
+    stored = view.vectors(Partition(claim.candidate.subject, "fact"), new.embedder)
     rows = dequantize([(scale, data) for _, scale, data in stored], len(vector))
     by_doc = dict(zip([doc for doc, _, _ in stored], (rows @ vector).tolist(), strict=True))
     return {row.fact.id: by_doc[row.doc] for _, row, merged in believed if row.doc in by_doc and not merged}
@@ -208,17 +210,17 @@ class Found:
     source: str
     claims: Sequence[Claim]
     refused: Sequence[tuple[Candidate, str]]
-    means: Means = WORDS_ALONE
+    hints: MatchHints = WORDS_ALONE
 
 
-def resting(view: ReadView, first: int, last: int, kinds: Sequence[FactKind]) -> list[FactRow]:
+def facts_resting_on(view: ReadView, first: int, last: int, kinds: Sequence[FactKind]) -> list[FactRow]:
     """The facts of these kinds that rest on a range of the view's conversation, live and past, by id."""
     everybody = view.at(None, None)
     found = [everybody.fact(child) for kind, child in view.resting_on(first, last) if kind == "fact"]
     return [row for row in found if row is not None and row.fact.kind in kinds]
 
 
-def swap(
+def relearn(
     view: WriteView, found: Found, kept: set[str], registry: Registry, *, new_id: Callable[[], str], now_ms: int
 ) -> tuple[Side, Side, list[FactChange]]:
     """
@@ -235,7 +237,7 @@ def swap(
     Returns:
         What stood there, what stands there now, and what changed.
     """
-    everybody, before = view.at(None, None), resting(view, found.first, found.last, found.kinds)
+    everybody, before = view.at(None, None), facts_resting_on(view, found.first, found.last, found.kinds)
     denied = [row for row in before if row.fact.ended_because == "never_true"]
     claims = [claim for claim in found.claims if not any(_denied(row, claim) for row in denied)]
     again = [row for row in before if any(states(row, claim) for claim in claims)]
@@ -244,18 +246,20 @@ def swap(
     ends = _ends(view, found.first, found.last) if "attribute" in found.kinds else ()
     undo_retractions(view, range(found.first, found.last + 1), now_ms, keep=_found_again(everybody, ends, claims))
     for row in doomed:
-        withdraw(everybody, row.fact.id, now_ms)
+        withdraw_fact(everybody, row.fact.id, now_ms)
     for row in sorted(again, key=lambda row: row.fact.valid_from):
         if row.fact.ended_because == REBUILT:
             reinstate(everybody, row, now_ms)
     sources = tuple((row.fact.id, row.fact.source) for row in again if row.fact.source != found.source)
-    _sign(everybody, [(fact_id, found.source) for fact_id, _ in sources])
+    _set_sources(everybody, [(fact_id, found.source) for fact_id, _ in sources])
     if "attribute" in found.kinds:
         view.remove_rejected(found.first, found.last)
     claims = [claim for claim in claims if not (claim.candidate.op == "retract" and _ended(view, claim, now_ms))]
-    changes = learn(view, claims, found.refused, registry, new_id=new_id, now_ms=now_ms, means=found.means)
+    changes = learn(view, claims, found.refused, registry, new_id=new_id, now_ms=now_ms, hints=found.hints)
     known = {row.fact.id for row in before if row.fact.ended_because != REBUILT}
-    now = [row for row in resting(view, found.first, found.last, found.kinds) if row.fact.ended_because != REBUILT]
+    now = [
+        row for row in facts_resting_on(view, found.first, found.last, found.kinds) if row.fact.ended_because != REBUILT
+    ]
     was = Side(tuple(row.fact.id for row in doomed), sources, ends)
     became = Side(
         tuple(row.fact.id for row in now if row.fact.id not in known),
@@ -265,7 +269,7 @@ def swap(
     return was, became, changes
 
 
-def swap_back(view: WriteView, first: int, last: int, leaves: Side, comes: Side, now_ms: int) -> None:
+def undo_relearn(view: WriteView, first: int, last: int, leaves: Side, comes: Side, now_ms: int) -> None:
     """Take *leaves*, which stands in a range of the view's conversation, away again, and put back what *comes*."""
     everybody = view.at(None, None)
     if leaves.ends or comes.ends:
@@ -273,16 +277,16 @@ def swap_back(view: WriteView, first: int, last: int, leaves: Side, comes: Side,
     for fact_id in leaves.ids:
         row = everybody.fact(fact_id)
         if row is not None and row.fact.ended_because not in NEVER_HELD and _here(view, row, first, last):
-            withdraw(everybody, fact_id, now_ms)
+            withdraw_fact(everybody, fact_id, now_ms)
     rows = [row for row in map(everybody.fact, comes.ids) if row is not None and row.fact.ended_because == REBUILT]
     for row in sorted(rows, key=lambda row: row.fact.valid_from):
         reinstate(everybody, row, now_ms)
-    _sign(everybody, comes.sources)
+    _set_sources(everybody, comes.sources)
     for fact_id, seq in comes.ends:
-        _end(view, fact_id, seq, now_ms)
+        _retract_again(view, fact_id, seq, now_ms)
 
 
-def withdraw(view: WriteView, fact_id: str, now_ms: int) -> None:
+def withdraw_fact(view: WriteView, fact_id: str, now_ms: int) -> None:
     """The fact held at no time, as a later reading did not find it; what it had replaced takes over its end."""
     row = view.fact(fact_id)
     if row is None:
@@ -353,18 +357,18 @@ def _ended(view: WriteView, claim: Claim, now_ms: int) -> bool:
         if (to_ms(first.at) if first.at else 0, first.seq) > (claim.said_at_ms, said.seq):
             past.append(row)
     for row in past:
-        _end(view, row.fact.id, said.seq, now_ms)
+        _retract_again(view, row.fact.id, said.seq, now_ms)
     return bool(past)
 
 
-def _sign(view: WriteView, sources: Sequence[tuple[str, str]]) -> None:
+def _set_sources(view: WriteView, sources: Sequence[tuple[str, str]]) -> None:
     for fact_id, source in sources:
         row = view.fact(fact_id)
         if row is not None and row.fact.source != source:
             view.update_fact(replace(row, fact=replace(row.fact, source=source)))
 
 
-def _end(view: WriteView, fact_id: str, seq: int, now_ms: int) -> None:
+def _retract_again(view: WriteView, fact_id: str, seq: int, now_ms: int) -> None:
     """Retract a fact again, as message *seq* of the view's conversation had done."""
     everybody, home, name = view.at(None, None), view.scope.subject or SELF, view.scope.conversation or ""
     row, said = everybody.fact(fact_id), view.messages(start_seq=seq, end_seq=seq)
