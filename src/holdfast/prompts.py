@@ -12,8 +12,7 @@ from .privacy.consent import state_of
 from .reports import PromptPreview
 from .scope import Scope
 from .store import PromptRow, UserRow, WriteView
-from .text.clean import replace_unstorable
-from .text.validate import checked_count
+from .text.validate import checked_count, replace_unstorable
 from .types import PromptVersion
 
 MAX_PROMPT_CHARS = 4_000

@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..llm.protocol import Answer, BadAnswer
-from ..text.clean import replace_unstorable
 from ..text.sentences import split_sentences
 from ..text.terms import language_of, likely_languages
+from ..text.validate import replace_unstorable
 from .summarize import SummaryDraft
 
 MAX_ANSWER_CHARS = 100_000  # what is longer was not written in a thousand tokens

@@ -19,9 +19,9 @@ from typing import Literal, get_args
 from ..clock import to_ms
 from ..llm.protocol import Answer, BadAnswer
 from ..scope import SELF
-from ..text.clean import replace_unstorable
 from ..text.dates import find_times
 from ..text.terms import likely_languages
+from ..text.validate import replace_unstorable
 from ..types import Candidate, Lifetime, Message, Modality
 from .answers import answer_text, is_empty_answer, is_refusal, strip_fences
 from .grounding import locate_quote, verify_claim

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..clock import to_ms
 from ..errors import BadInput
-from ..text.clean import replace_unstorable
+from ..text.validate import replace_unstorable
 from ..types import FactChange, Message
 from .jsonl import BadLine, Block
 

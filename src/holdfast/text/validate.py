@@ -5,7 +5,8 @@ Validation of what callers give: numbers, texts, and messages in any accepted sh
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +14,6 @@ from typing import Any
 from ..clock import from_ms, to_ms
 from ..errors import BadInput, TooLarge
 from ..types import Message
-from .clean import joined_text, replace_unstorable
 from .tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 
 MAX_TEXT_CHARS = 10_000
@@ -237,3 +237,29 @@ def _clean_json(value: Any) -> Any:
     if isinstance(value, dict):
         return {replace_unstorable(key): _clean_json(item) for key, item in value.items()}
     return value
+
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def replace_unstorable(text: str) -> str:
+    """
+    *text* with NUL and lone surrogates replaced by U+FFFD, everything else as it was.
+
+    These two are all that a database (PostgreSQL: NUL) or UTF-8 (surrogates) cannot hold.  They
+    are replaced rather than refused, so that a garbled byte never costs a user's whole turn.
+    """
+    return _UNSTORABLE.sub("\ufffd", text) if _UNSTORABLE.search(text) else text
+
+
+def joined_text(parts: Iterable[str]) -> str:
+    """
+    Return the text parts of one message as one text.
+
+    A line break goes between two parts, except where white space already divides them: "I live in " and "Kyiv." are
+    one sentence, which no reader of sentences would find on two lines.
+    """
+    text = ""
+    for part in parts:
+        text += part if not text or text[-1].isspace() or part[:1].isspace() else f"\n{part}"
+    return text

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...integrations.callable import INCOMPLETE
-from ...text.clean import joined_text, replace_unstorable
+from ...text.validate import joined_text, replace_unstorable
 from ...types import Message
 
 _ROLES = {"user": "user", "assistant": "assistant", "tool": "tool"}

@@ -14,7 +14,7 @@ from ...errors import BadInput, Conflict, NotFound, StoreClosed
 from ...scope import Scope
 from ...store import ConversationRow, DocRow, MessageRow, Partition, ReadView, Store, UserRow, WriteView
 from ...store.values import CHARS_SPAN, COLUMNS, SEPARATOR, SIGNALS_SPAN
-from ...text.clean import replace_unstorable
+from ...text.validate import replace_unstorable
 from ...types import Candidate, Evidence
 from ..rows import ANA, START_MS, end_fact, learn, new_fact, say, sent_at_ms, summarize
 
