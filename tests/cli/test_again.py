@@ -37,16 +37,16 @@ def test_a_dry_run_changes_nothing(chat: Holdfast) -> None:
     run = chat("rebuild", "summaries", "--dry-run")
 
     assert run.code == 0
-    assert "would be made again, nothing was changed" in run.out
+    assert "would be rebuilt; nothing was changed" in run.out
     assert chat("summaries", "--json").data == before
-    assert "nothing of walks was made again yet" in chat("rebuild", "--list").out
+    assert "walks was not rebuilt yet" in chat("rebuild", "--list").out
 
 
 def test_rebuild_tells_what_it_did_and_how_to_undo_it(chat: Holdfast) -> None:
     out = chat("rebuild", "summaries").out
     (offer,) = [line for line in out.splitlines() if line.startswith("undo: holdfast ")]
 
-    assert "made again" in out
+    assert "rebuilt" in out
     assert chat(*offer.removeprefix("undo: holdfast ").split()).code == 0
 
 
@@ -55,7 +55,7 @@ def test_facts_that_are_found_again_stay(chat: Holdfast) -> None:
     run = chat("rebuild", "facts")
 
     assert run.code == 0
-    assert "1 fact as before" in run.out
+    assert "1 fact unchanged" in run.out
     assert [fact["id"] for fact in chat("facts", "--json").data] == before
 
 
@@ -77,7 +77,7 @@ def test_backfill_skips_what_is_there(chat: Holdfast) -> None:
 
     assert (report["created"], report["errors"]) == (0, 0)
     assert report["skipped"] == report["processed"] > 0
-    assert "0 made" in chat("backfill").out
+    assert "0 built" in chat("backfill").out
 
 
 def test_backfill_makes_what_is_missing(holdfast: Holdfast, tmp_path: Path) -> None:

@@ -29,14 +29,14 @@ def test_a_backup_is_checked_and_put_back_without_what_was_erased(holdfast: Hold
 
     checked = holdfast("store", "verify", "monday.db", "--ledger", "erased.json")
     assert checked.code == 0
-    assert "sound" in checked.out
-    assert "holds 1 message of what was erased since" in checked.out
+    assert "intact" in checked.out
+    assert "holds: 1 message of what was erased since" in checked.out
 
     refused = holdfast("store", "restore", "monday.db")
     assert refused.code == 1
     assert "--replace" in refused.err
     done = holdfast("store", "restore", "monday.db", "--replace")
-    assert "in place at" in done.out
+    assert "restored at" in done.out
     assert "is kept at" in done.out
     assert "Quorvane" not in holdfast("messages").out
     assert "Rex" in holdfast("messages").out
@@ -51,7 +51,7 @@ def test_a_lost_file_is_put_back_with_a_ledger_from_elsewhere(holdfast: Holdfast
     (tmp_path / "holdfast.db").unlink()
 
     bare = holdfast("store", "restore", "monday.db", "--to", "bare.db")
-    assert "no ledger was there" in bare.out
+    assert "there was no erasure log" in bare.out
     done = holdfast("store", "restore", "monday.db", "--ledger", "erased.json", "--json")
     report = json.loads(done.out)
     assert report["replayed"][0]["held"] == {"message": 1}
@@ -68,7 +68,7 @@ def test_what_is_no_backup_or_no_ledger_is_refused_with_a_hint(holdfast: Holdfas
         assert "help" in run.err
     assert not (tmp_path / "new.db").exists()
     holdfast("store", "backup", "monday.db")
-    assert "not a ledger" in holdfast("store", "verify", "monday.db", "--ledger", "text.txt").err
+    assert "not an erasure log" in holdfast("store", "verify", "monday.db", "--ledger", "text.txt").err
     assert holdfast("store", "restore", "monday.db", "--to", "monday.db").code == 2
 
 

@@ -17,7 +17,7 @@ import pytest
 from .conftest import SETTINGS, said, write_jsonl
 
 SHOWN_AT_ONCE = (
-    "import sys, holdfast.cli.progress as p; p.SHOWN_AFTER_S = 0; from holdfast.cli import main; sys.exit(main())"
+    "import sys, holdfast.cli.output as o; o.PROGRESS_DELAY_S = 0; from holdfast.cli import main; sys.exit(main())"
 )
 
 
@@ -52,7 +52,7 @@ def frames(arguments: list[str], cwd: Path) -> list[str]:
         ),
         (
             ["digest"],
-            r"Learning [━╺╸]{16} (reading facts|summarising|preparing search)(, \d+ jobs to go)? \d:\d\d:\d\d",
+            r"Learning [━╺╸]{16} (extracting facts|summarizing|indexing for search)(, \d+ jobs? to go)? \d:\d\d:\d\d",
         ),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,

@@ -62,7 +62,7 @@ def test_without_a_model_everything_is_remembered_all_the_same(holdfast: Holdfas
     run = holdfast("chat")
 
     assert run.code == 0
-    assert "nobody answers" in run.out
+    assert "replies: none" in run.out
     assert "peanuts  new" in run.out
     assert "Is allergic to peanuts." in run.out.split("what am I allergic to?")[1]
 
@@ -73,7 +73,7 @@ def test_a_chat_goes_on_where_it_stopped(holdfast: Holdfast, answer: Answer, bot
     answer("Hello again!\n")
     out = holdfast("chat", "--llm", bot, "--reader", "rules").out
 
-    assert "main goes on after message 2; 1 fact known" in out
+    assert "main continues after message 2; 1 fact known" in out
     assert "4 given; 'Hello again!'" in out
 
 
@@ -150,7 +150,7 @@ def test_a_paused_memory_keeps_nothing_of_a_chat(holdfast: Holdfast, answer: Ans
     answer("I live in Lisbon.\nAnd now?\n")
     run = holdfast("chat", "--llm", bot, "--reader", "rules")
 
-    assert "not kept: memory is paused" in run.out
+    assert "not stored: memory is paused" in run.out
     assert "1 given; 'I live in Lisbon.'" in run.out  # it is answered all the same
     assert "3 given; 'And now?'" in run.out  # and goes on as long as it is open
     assert stored(tmp_path) == []
@@ -242,5 +242,5 @@ def test_ctrl_c_stops_a_reply_and_not_the_chat(holdfast: Holdfast, bot: str, tmp
 
     assert process.returncode == 0, err
     assert b"stopped" in err
-    assert b"everything is kept" in out
+    assert b"everything is stored" in out
     assert stored(tmp_path) == [("user", "I live in Lisbon.")]

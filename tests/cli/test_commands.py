@@ -50,7 +50,7 @@ def test_say_tells_what_replaced_what(holdfast: Holdfast) -> None:
 def test_say_says_when_there_is_nothing_to_learn(holdfast: Holdfast) -> None:
     run = holdfast("say", "What a lovely morning!", "--no-digest")
 
-    assert run.out == "nothing to learn from that; kept as message 1 of main\n"
+    assert run.out == "no facts learned; stored as message 1 of main\n"
 
 
 def test_say_stores_the_reply(diet: Holdfast) -> None:
@@ -100,7 +100,7 @@ def test_rejected_candidates_are_shown_with_their_reason(holdfast: Holdfast) -> 
     holdfast("say", "I'm thinking of a 10 day trip.")
     run = holdfast("facts", "--rejected")
 
-    assert "not believed: not-asserted" in run.out
+    assert "rejected: not-asserted" in run.out
     assert "1 |  I'm thinking of a 10 day trip." in run.out
 
 
@@ -192,7 +192,7 @@ def test_digest_reports_what_it_did_and_then_that_nothing_is_due(holdfast: Holdf
     holdfast("import", str(write_jsonl(tmp_path / "chat.jsonl", rows)), "--no-digest")
 
     assert "learned" in holdfast("digest").out
-    assert holdfast("digest").out == "nothing was due\n"
+    assert holdfast("digest").out == "there is no work due\n"
 
 
 def test_a_job_can_be_cancelled_and_retried(holdfast: Holdfast, tmp_path: Path) -> None:
@@ -200,10 +200,10 @@ def test_a_job_can_be_cancelled_and_retried(holdfast: Holdfast, tmp_path: Path) 
     holdfast("import", str(write_jsonl(tmp_path / "chat.jsonl", rows)), "--no-digest")
     job = holdfast("jobs", "--json").data["jobs"][0]["id"]
 
-    assert "will not run" in holdfast("jobs", "--cancel", job).out
+    assert "is cancelled" in holdfast("jobs", "--cancel", job).out
     assert [row["id"] for row in holdfast("jobs", "--state", "cancelled", "--json").data["jobs"]] == [job]
     assert "is ready again" in holdfast("jobs", "--retry", job).out
-    assert holdfast("jobs", "--state", "cancelled").out == "no job is cancelled\n"
+    assert holdfast("jobs", "--state", "cancelled").out == "there are no cancelled jobs\n"
 
 
 def test_an_unknown_job_is_an_error_with_a_way_on(diet: Holdfast) -> None:

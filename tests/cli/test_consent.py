@@ -16,7 +16,7 @@ def test_status_tells_the_state_and_how_much_is_held(holdfast: Holdfast) -> None
     run, data = holdfast("status"), holdfast("status", "--json").data
 
     assert run.out.startswith("memory of me: active")
-    assert "held: 1 conversation, 1 fact" in run.out
+    assert "stored: 1 conversation, 1 fact" in run.out
     assert (data["state"], data["never"], data["conversations"], data["facts"]) == ("active", [], 1, 1)
 
 
@@ -28,8 +28,8 @@ def test_while_paused_nothing_is_kept_and_say_says_so(holdfast: Holdfast) -> Non
     holdfast("resume")
 
     assert "paused since" in paused.out
-    assert "take it back: holdfast resume" in paused.out
-    assert said.out == "not kept: memory is paused\n"
+    assert "undo: holdfast resume" in paused.out
+    assert said.out == "not stored: memory is paused\n"
     assert "Lisbon" not in context.out
     assert "Lisbon" in holdfast("context", "Where do I live?", "-o", "text").out
 
@@ -39,7 +39,7 @@ def test_a_choice_may_come_before_the_first_word(holdfast: Holdfast) -> None:
 
     assert run.code == 0
     assert run.data["state"] == "opted-out"
-    assert holdfast("say", "I live in Lisbon.", "--user", "ana").out == "not kept: memory is opted-out\n"
+    assert holdfast("say", "I live in Lisbon.", "--user", "ana").out == "not stored: memory is opted out\n"
 
 
 def test_resuming_does_not_end_an_opt_out(holdfast: Holdfast) -> None:
@@ -58,8 +58,8 @@ def test_opting_out_erases_after_asking(holdfast: Holdfast, answer: Answer) -> N
     yes = holdfast("opt-out")
 
     assert (no.code, kept) == (1, 1)
-    assert "1 conversation, 1 message, 1 fact will be erased. Go on? [y/N]" in no.err
-    assert "error[not-confirmed]: nothing was done" in no.err
+    assert "1 conversation, 1 message, 1 fact will be erased. Continue? [y/N]" in no.err
+    assert "error[not-confirmed]: nothing was changed" in no.err
     assert (yes.code, stored(holdfast)) == (0, 0)
     assert "E2" in yes.out
 

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast import Memory
 from holdfast.cli import main
-from holdfast.cli.show import bundled
+from holdfast.cli.user_commands.demo import bundled
 
 from .conftest import SETTINGS, Holdfast, Run
 
@@ -38,7 +38,7 @@ def test_it_reads_every_bundled_conversation(shown: Run) -> None:
     total = sum(len(story.messages) for story in bundled())
 
     assert shown.code == 0
-    assert f"{total} messages kept" in shown.out
+    assert f"{total} messages stored" in shown.out
     for story in bundled():
         assert story.title in shown.out
 
@@ -50,13 +50,13 @@ def test_it_shows_what_replaced_what_with_both_quotes(shown: Run) -> None:
 
 
 def test_it_shows_traps_that_were_not_believed(shown: Run) -> None:
-    assert "read, but not believed:" in shown.out
+    assert "read, but rejected:" in shown.out
     assert "not-asserted" in shown.out
 
 
 def test_its_subjects_are_kept_apart(shown: Run) -> None:
-    assert shown.out.count("nothing crosses over") == 2
-    assert "CROSS OVER" not in shown.out
+    assert shown.out.count("nothing leaks") == 2
+    assert "LEAKED" not in shown.out
 
 
 def test_it_shows_a_context_within_its_budget(shown: Run) -> None:

@@ -33,7 +33,7 @@ def test_a_fact_goes_with_its_words_after_asking(ana: Holdfast, answer: Answer, 
     assert run.code == 0
     assert "1 |  I live in Quorvane." in run.out
     assert "Erase home, lives in: Quorvane, with the words it rests on? [y/N]" in run.err
-    assert "E2  gone, and no trace of it is left" in run.out
+    assert "E2  deleted, and no trace is left" in run.out
     assert b"Quorvane" not in bytes_of(tmp_path)
     assert ana("facts", "home", "-u", "ana", "--json").data == []
 
@@ -44,7 +44,7 @@ def test_anything_but_yes_leaves_everything(ana: Holdfast, answer: Answer, said:
     run = ana("forget", "home", "-u", "ana")
 
     assert run.code == 1
-    assert "error[not-confirmed]: nothing was done" in run.err
+    assert "error[not-confirmed]: nothing was changed" in run.err
     assert len(ana("facts", "-u", "ana", "--json").data) == 2
 
 
@@ -100,10 +100,10 @@ def test_erase_shows_what_goes_and_asks_for_the_name(ana: Holdfast, answer: Answ
 
     assert (wrong.code, run.code) == (1, 0)
     assert "2 conversations, 3 messages, 2 facts" in wrong.out
-    assert "type ana as it is, or add --yes" in wrong.err
+    assert "type exactly ana, or add --yes" in wrong.err
     assert "Type ana to erase it:" in run.err
-    assert "E2  gone, and no trace of it is left in the bytes of the file   searched " in run.out
-    assert "held now: nothing" in run.out
+    assert "E2  deleted, and no trace is left in the bytes of the file   searched " in run.out
+    assert "still stored: nothing" in run.out
     assert b"Quorvane" not in bytes_of(tmp_path)
     assert [fact["value"] for fact in ana("facts", "-u", "bo", "--json").data] == ["Oslo"]
 
@@ -117,7 +117,7 @@ def test_a_receipt_says_why_it_reaches_no_further(ana: Holdfast, tmp_path: Path)
     reader.close()
 
     assert run.code == 0
-    assert "E1  the rows are gone; the bytes of the file could not be vouched for" in run.out
+    assert "E1  the rows are deleted; the bytes of the file could not be checked" in run.out
     assert run.out.splitlines()[-2].startswith("    ")
 
 

@@ -113,7 +113,7 @@ def test_what_was_never_true_is_gone_until_it_is_restored(ana: Holdfast) -> None
     without = values(ana, "allergy")
     ana("restore", "allergy", "-u", "ana")
 
-    assert run.out.splitlines()[0].split() == ["allergy,", "allergic", "to", "nuts", "taken", "back"]
+    assert run.out.splitlines()[0].split() == ["allergy,", "allergic", "to", "nuts", "retracted"]
     assert (without, sorted(values(ana, "allergy"))) == (["shellfish"], ["nuts", "shellfish"])
 
 
@@ -121,7 +121,7 @@ def test_what_a_false_fact_had_replaced_is_told_to_hold_again(ana: Holdfast) -> 
     ana("say", "I moved to Faro.", "-u", "ana", "--no-digest")
     run = ana("never-true", "home", "-u", "ana")
 
-    assert "home, lives in  Prto  holds again" in run.out
+    assert "home, lives in  Prto  active again" in run.out
     assert values(ana, "home") == ["Prto"]
 
 
@@ -167,7 +167,7 @@ def test_a_paused_memory_says_how_it_goes_on(ana: Holdfast, command: tuple[str, 
 
     assert (run.code, run.out) == (1, "")
     if command[0] != "restore":  # a correction can be taken back to what was believed, pause or not
-        assert "`holdfast resume -u ana` first" in run.err
+        assert "run `holdfast resume -u ana` first" in run.err
 
 
 def test_corrections_are_what_the_library_sees(ana: Holdfast) -> None:

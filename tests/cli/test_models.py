@@ -36,7 +36,7 @@ def test_usage_lists_calls_and_tokens_by_layer(holdfast: Holdfast, imported: Mod
     assert imported.asked
     assert sum(calls.values()) == len(imported.asked)
     assert all(row["model"] == "openai:any" and row["input_tokens"] > 0 for row in run.data)
-    assert "not known" in holdfast("usage").out  # what it costs, at an address of one's own
+    assert "unknown" in holdfast("usage").out  # what it costs, at an address of one's own
 
 
 def test_usage_sums_up_what_is_not_named(holdfast: Holdfast, imported: ModelServer) -> None:
@@ -51,7 +51,7 @@ def test_usage_sums_up_what_is_not_named(holdfast: Holdfast, imported: ModelServ
 def test_usage_of_a_memory_without_a_model_says_so(holdfast: Holdfast) -> None:
     holdfast("say", "I live in Lisbon.")
 
-    assert "no model was asked" in holdfast("usage").out
+    assert "no model was called" in holdfast("usage").out
 
 
 @pytest.mark.parametrize("args", [["--by", "planet"], ["--since", "yesterday"], ["--until", "2026-13-01"]])
@@ -150,7 +150,7 @@ def test_rules_is_no_model_whatever_the_environment_says(
     monkeypatch.setenv("HOLDFAST_BASE_URL", unreachable_url())
 
     assert holdfast("say", "I live in Lisbon.", "--llm", "rules").code == 0
-    assert holdfast("usage").out.startswith("no model was asked")
+    assert holdfast("usage").out.startswith("no model was called")
 
 
 def test_work_that_waits_for_a_model_is_told_where_its_use_is_told(holdfast: Holdfast, tmp_path: Path) -> None:

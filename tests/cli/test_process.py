@@ -87,7 +87,7 @@ def test_ctrl_c_stops_an_import_and_says_how_it_goes_on(tmp_path: Path) -> None:
     assert (process.returncode, out) == (130, b"")
     assert b"error[interrupted]: stopped: " in err
     assert b"of 2,500 messages are stored" in err
-    assert b"help: run the same command again; it goes on from here" in err
+    assert b"help: run the same command again; it continues from here" in err
     assert 0 < len(stored(tmp_path / "holdfast.db")) < MESSAGES
 
 
@@ -182,8 +182,8 @@ def test_a_terminal_without_unicode_is_no_reason_to_fail(tmp_path: Path) -> None
 def test_long_work_tells_how_far_it_is_every_few_seconds(
     holdfast: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.cli.progress.EVERY_S", 0.05)
-    monkeypatch.setattr("holdfast.cli.progress.SHOWN_AFTER_S", 0.01)
+    monkeypatch.setattr("holdfast.cli.output.PROGRESS_INTERVAL_S", 0.05)
+    monkeypatch.setattr("holdfast.cli.output.PROGRESS_DELAY_S", 0.01)
     write_jsonl(tmp_path / "chat.jsonl", numbered(MESSAGES))
     run = holdfast("import", "chat.jsonl", "--no-digest")
 

@@ -64,7 +64,7 @@ def test_another_model_can_go_with_the_same_key(holdfast: Holdfast, monkeypatch:
     (key,) = holdfast("provider-keys", "--set", "openai:gpt-5-mini", "--same-key", "--json").data["keys"]
     assert key["model"] == "gpt-5-mini"
     assert holdfast("provider-keys", "--remove", key["id"]).code == 0
-    assert "has no key" in holdfast("provider-keys").out
+    assert "has no provider key" in holdfast("provider-keys").out
     assert holdfast("provider-keys", "--remove", key["id"], "--json").error["code"] == "not-found"
 
 
@@ -73,7 +73,7 @@ def test_all_keys_are_sealed_anew_under_another_master_key(holdfast: Holdfast, m
     holdfast("provider-keys", "--set", "openai:gpt-5")
     new = holdfast("provider-keys", "--make-master-key").out.strip()
     monkeypatch.setenv("HOLDFAST_NEW_MASTER_KEY", new)
-    assert holdfast("provider-keys", "--rotate", "--json").data["sealed_anew"] == 1
+    assert holdfast("provider-keys", "--rotate", "--json").data["rotated"] == 1
     assert "its master key is missing" in holdfast("provider-keys").out
     monkeypatch.setenv(MASTER, new)
     assert "in use" in holdfast("provider-keys").out

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import Evidence, Message
-from holdfast.cli.frames import frame
-from holdfast.cli.plain import json_text, safe
-from holdfast.cli.screen import Screen, cells
+from holdfast.cli.output import Screen, cells
+from holdfast.cli.render import show_quote
+from holdfast.cli.terminal import json_text, safe
 
 from .conftest import Holdfast
 
@@ -90,7 +90,7 @@ def test_forced_colour_colours_and_no_colour_wins(holdfast: Holdfast, monkeypatc
 def framed(content: str, quote: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
     start = content.index(quote)
     said = Evidence("main", 7, "user", quote, start, start + len(quote), at=datetime(2026, 3, 14, tzinfo=UTC))
-    frame(Screen(), said, Message("user", content))
+    show_quote(Screen(), said, Message("user", content))
     return capsys.readouterr().out.splitlines()
 
 

@@ -8,17 +8,17 @@ from unittest.mock import patch
 import pytest
 
 from holdfast import Memory
-from holdfast.cli.plain import CommandError
-from holdfast.cli.secretfiles import NAMES, read_into
+from holdfast.cli import SECRET_NAMES, read_secret_files
+from holdfast.cli.terminal import CommandError
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SECRET_NAMES)
 def test_a_file_stands_for_its_variable(tmp_path, name):
     (tmp_path / "secret").write_text("  s3cret\n")
     environ = {f"{name}_FILE": str(tmp_path / "secret"), "OTHER": "kept"}
 
-    read_into(environ)
-    read_into(environ)
+    read_secret_files(environ)
+    read_secret_files(environ)
 
     assert environ == {name: "s3cret", "OTHER": "kept"}
 
@@ -28,7 +28,7 @@ def test_a_file_stands_for_its_variable(tmp_path, name):
     [
         (None, {}, "No such file"),
         (b"", {}, "is empty"),
-        (b"\xff\xfe", {}, "no text"),
+        (b"\xff\xfe", {}, "not text"),
         (b"x", {"OPENAI_API_KEY": "y"}, "both set"),
     ],
 )
@@ -38,7 +38,7 @@ def test_what_cannot_be_meant_is_refused_without_the_secret(tmp_path, content, a
         path.write_bytes(content)
 
     with pytest.raises(CommandError, match=word) as caught:
-        read_into({"OPENAI_API_KEY_FILE": str(path), **also})
+        read_secret_files({"OPENAI_API_KEY_FILE": str(path), **also})
     assert caught.value.exit_code == 2
 
 

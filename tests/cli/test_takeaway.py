@@ -60,7 +60,7 @@ def test_an_export_comes_back_as_it_was(ana: Holdfast, tmp_path: Path, how: str)
     run = ana("import", "ana.json")
 
     assert run.code == 0
-    assert "1 conversation, 3 messages, 2 facts of ana taken back" in run.out
+    assert "1 conversation, 3 messages, 2 facts of ana imported" in run.out
     assert told(ana, "-u", "ana") == before
     assert ana("export", "-u", "ana").data["facts"] == first["facts"]
 
@@ -97,7 +97,7 @@ def test_nothing_is_laid_over_a_user_who_is_there(ana: Holdfast) -> None:
 
     assert run.code == 1
     assert "error[conflict]: ana: something is held about this user already" in run.err
-    assert "`holdfast erase -u ana` first" in run.err
+    assert "run `holdfast erase -u ana` first" in run.err
 
 
 def test_a_damaged_export_stores_nothing(ana: Holdfast, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from holdfast import Memory
+from holdfast.cli import SECRET_NAMES
 from holdfast.cli.app import command
-from holdfast.cli.secretfiles import NAMES
 from holdfast.server.metrics import Meters
 
 ROOT = Path(__file__).parent.parent.parent
@@ -120,7 +120,7 @@ def variables() -> dict[str, set[str]]:
 
 
 def test_a_variable_that_is_set_is_one_that_is_read() -> None:
-    known = OTHERS | set(NAMES) | {f"{name}_FILE" for name in NAMES}
+    known = OTHERS | set(SECRET_NAMES) | {f"{name}_FILE" for name in SECRET_NAMES}
     for group in (("serve",), ("worker",), ("store", "init"), ("keys",)):
         at = command()
         for word in group:

@@ -276,7 +276,7 @@ def test_the_commands_do_all_of_it(
     secret = admin.replace("postgres@", "postgres:sesame@")
     done = holdfast("store", "restore", "monday.db", "--to", secret, "--replace")
     assert done.code == 0
-    assert "held, and lost again, 1 message" in done.out
+    assert "erased again: 1 message" in done.out
     assert "sesame" not in done.out + done.err
     assert heard(address)[0] == "Lovely."
 

@@ -39,7 +39,7 @@ def test_a_copy_is_verified_and_says_what_it_moved(holdfast: Holdfast, address: 
     moved = holdfast("store", "copy", "chat.db", address, "--json")
 
     assert moved.data["rows"]["message"] == 1
-    assert "read back the same" in holdfast("store", "copy", address, "back.db").out
+    assert "and compared" in holdfast("store", "copy", address, "back.db").out
     assert [fact["value"] for fact in holdfast("facts", "-s", "back.db", "--json").data] == ["Porto"]
     again = holdfast("store", "copy", "chat.db", address, "--json")
     assert (again.code, again.error["code"]) == (1, "conflict")

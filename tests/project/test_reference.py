@@ -103,7 +103,7 @@ def test_every_error_has_its_row(error):
 
 def test_every_code_of_the_command_is_listed():
     page = (REFERENCE / "errors.md").read_text(encoding="utf-8")
-    source = "".join(p.read_text(encoding="utf-8") for p in sorted((ROOT / "src/holdfast/cli").glob("*.py")))
+    source = "".join(p.read_text(encoding="utf-8") for p in sorted((ROOT / "src/holdfast/cli").rglob("*.py")))
     codes = set(re.findall(r'CommandError\(\s*"([a-z-]+)"', source))
 
     assert codes

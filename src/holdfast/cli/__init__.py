@@ -1,31 +1,42 @@
 """
 The ``holdfast`` command: parse, call the front door, print.
 
-Data goes to stdout, progress and errors to stderr.  Exit codes: 0 ok, 1 failed, 2 wrong usage,
-3 something that it needs is not there, 130 interrupted, 141 the reader of a pipe went away.
+Data goes to stdout, progress and errors to stderr.  Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something that the
+command needs is missing, 130 interrupted, 141 the reader of a pipe went away.
 
-This module and what it imports load neither the engine nor rich, so that ``--help`` is instant;
-a command's own module is imported when that command is called.
+This module imports neither the engine nor rich, so that ``--help`` is instant; `app` imports a command's module when that
+command is run.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 
 import typer
 
 from ..errors import BadInput, HoldfastError
 from .app import command
-from .plain import CommandError, print_error
-from .secretfiles import read_into
+from .terminal import FAILED, INTERRUPTED, PIPE_CLOSED, USAGE, CommandError, print_error
 
-# typer carries its own copy of click in some versions and uses the package in others; either way
-# this is the class of all that its parser raises.
-_Refused: type[Exception] = typer.BadParameter.__mro__[2]
+# Some versions of typer contain a copy of click, others import it; this is the base of the parser's errors in both.
+_ParserError: type[Exception] = typer.BadParameter.__mro__[2]
 
-FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
+# ``HOLDFAST_STORE_FILE=/run/secrets/store`` sets HOLDFAST_STORE to what the file holds, as containers pass secrets.
+# The master key has HOLDFAST_MASTER_KEY_FILE, which is read elsewhere with more checks.
+SECRET_NAMES = (
+    "HOLDFAST_STORE",
+    "HOLDFAST_ADMIN_STORE",
+    "HOLDFAST_ROLE_PASSWORD",
+    "HOLDFAST_UPSTREAM_API_KEY",
+    "HOLDFAST_API_KEY",
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "GOOGLE_API_KEY",
+    "GEMINI_API_KEY",
+)
+_MAX_SECRET_CHARS = 65_536
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -36,14 +47,15 @@ def main(args: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        read_into(os.environ)
+        read_secret_files(os.environ)
         code = command().main(args=given, prog_name="holdfast", standalone_mode=False)
         sys.stdout.flush()
-        if code == INTERRUPTED:  # typer has caught it, and says nothing
+        if code == INTERRUPTED:  # typer caught the interrupt and printed nothing
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except BrokenPipeError:
-        _let_go_of_stdout()
+        # Print nothing more, and let the interpreter's last flush go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
     except (KeyboardInterrupt, typer.Abort):
         print_error(CommandError("interrupted", "stopped before the end", exit_code=INTERRUPTED), as_json)
@@ -54,13 +66,13 @@ def main(args: Sequence[str] | None = None) -> int:
     except HoldfastError as error:
         print_error(error, as_json)
         return USAGE if isinstance(error, BadInput) else FAILED
-    except _Refused as error:
+    except _ParserError as error:
         print_error(_usage_error(error), as_json)
         return USAGE
 
 
 def _usage_error(error: Exception) -> CommandError:
-    """typer's own words for a wrong option or argument, with where to look."""
+    """Keep typer's message for a wrong option or argument, and say where to look."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "holdfast"
     message = str(getattr(error, "format_message", lambda: str(error))()).strip().rstrip(".")
@@ -68,6 +80,31 @@ def _usage_error(error: Exception) -> CommandError:
     return CommandError("usage", message, hint=f"`{path} --help` shows the options and an example", exit_code=USAGE)
 
 
-def _let_go_of_stdout() -> None:
-    """The reader closed the pipe: say nothing more, and let the interpreter's last flush go nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def read_secret_files(environ: MutableMapping[str, str]) -> None:
+    """
+    Set each of `SECRET_NAMES` whose name with ``_FILE`` at its end names a file; surrounding white space is removed.
+
+    Raises:
+        CommandError: a variable is given twice, or its file cannot be read.
+    """
+    for name in SECRET_NAMES:
+        path = environ.get(f"{name}_FILE", "")
+        if not path:
+            continue
+        if environ.get(name):
+            raise _secret_error(f"{name} and {name}_FILE are both set", "unset one of them")
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read(_MAX_SECRET_CHARS).strip()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "it is not text"
+            hint = "is it mounted, and may this user read it?"
+            raise _secret_error(f"{name}_FILE: {path}: {reason}", hint) from None
+        if not text:
+            raise _secret_error(f"{name}_FILE: {path} is empty", "write the secret to it")
+        environ[name] = text
+        del environ[f"{name}_FILE"]
+
+
+def _secret_error(message: str, hint: str) -> CommandError:
+    return CommandError("secret-file", message, hint=hint, exit_code=USAGE)

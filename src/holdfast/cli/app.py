@@ -1,132 +1,154 @@
 """
-The table of commands, and the group that imports a command's module when it is called.
+The table of commands, and the group that imports a command's module when the command is run.
 
-The one-line descriptions stand here rather than in the modules, so that ``holdfast --help`` needs
-none of them.
+A command is a function whose parameters are its options; a parameter that is an options class of `options` brings all
+options of that class.  Descriptions are in the table, so that ``holdfast --help`` imports no command.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
-from functools import cache
+import inspect
+from collections.abc import Callable
+from functools import cache, wraps
 from importlib import import_module
-from typing import Annotated, Any
+from types import ModuleType
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 
 from .. import __version__
-from .plain import CommandError
+from .terminal import MISSING, USAGE, CommandError
+
+_USER, _OPERATOR = "user_commands", "operator_commands"
 
 # heading → command → (module in this package, description)
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Try it": {
-        "demo": ("show", "Read bundled conversations and show what is remembered."),
+        "demo": (f"{_USER}.demo", "Read the bundled conversations and show what is remembered."),
     },
-    "Put conversations in": {
-        "chat": ("chat", "Talk with a model that remembers, or without one."),
-        "say": ("say", "Say something as the user, and see what it changes."),
-        "import": ("load", "Import conversations from JSONL files, or what export wrote."),
-        "digest": ("digest", "Do the background work that is due: facts, summaries, vectors."),
+    "Add conversations": {
+        "chat": (f"{_USER}.chat", "Chat with a model that remembers, or without one."),
+        "say": (f"{_USER}.chat", "Store a message of the user and show what it changes."),
+        "import": (f"{_USER}.import_export", "Import conversations from JSONL files and exports."),
+        "digest": (f"{_OPERATOR}.jobs", "Do background work that is due: facts, summaries, vectors."),
     },
     "See what is remembered": {
-        "list": ("messages", "List who is in the store, or somebody's conversations."),
-        "messages": ("messages", "Show a conversation as it was said, with numbers."),
-        "facts": ("facts", "List what is believed about the user, with the quotes."),
-        "why": ("why", "Show every word that a fact rests on, and how to mend it."),
-        "history": ("facts", "Show every value that a fact had, and when each held."),
-        "summaries": ("summaries", "Show the summaries of a conversation, level by level."),
-        "search": ("search", "Find facts, messages and summaries."),
-        "context": ("context", "Show exactly what a model would get for the next reply."),
+        "list": (f"{_USER}.conversations", "List the users in the store, or a user's conversations."),
+        "messages": (f"{_USER}.conversations", "Show the messages of a conversation with their numbers."),
+        "facts": (f"{_USER}.facts", "List the facts about the user with their quotes."),
+        "why": (f"{_USER}.facts", "Show the quotes that a fact rests on, and how to correct it."),
+        "history": (f"{_USER}.facts", "Show every value of a fact and when each was true."),
+        "summaries": (f"{_USER}.conversations", "Show the summaries of a conversation, level by level."),
+        "search": (f"{_USER}.conversations", "Search facts, messages and summaries."),
+        "context": (f"{_USER}.conversations", "Show exactly what a model would be sent for the next reply."),
     },
-    "Mend what is remembered": {
-        "remember": ("remember", "Add a fact by hand, or replace one that has changed."),
-        "correct": ("remember", "Put right a fact that was wrong from the start."),
-        "never-true": ("remember", "Stop believing a fact that never held."),
-        "restore": ("remember", "Believe a past fact again; undoes correct and never-true."),
-        "edit": ("edit", "Put other words in place of a message."),
-        "forget": ("forget", "Erase a fact, a message, a conversation, or all facts."),
+    "Correct what is remembered": {
+        "remember": (f"{_USER}.corrections", "Add a fact by hand, or replace one that has changed."),
+        "correct": (f"{_USER}.corrections", "Correct a fact that was wrong from the start."),
+        "never-true": (f"{_USER}.corrections", "Retract a fact that was never true."),
+        "restore": (f"{_USER}.corrections", "Restore a past fact; undoes correct and never-true."),
+        "edit": (f"{_USER}.corrections", "Replace the text of a message."),
+        "forget": (f"{_USER}.corrections", "Erase a fact, a message, a conversation, or all facts."),
     },
     "Let users decide": {
-        "status": ("consent", "Show whether memory is in use, and how much is held."),
-        "pause": ("consent", "Keep what is held, use none of it, write nothing."),
-        "resume": ("consent", "End a pause."),
-        "opt-out": ("consent", "Remember nothing from now on, and erase what is held."),
-        "opt-in": ("consent", "Remember again."),
-        "never-remember": ("consent", "Learn no more facts of a topic."),
-        "allow": ("consent", "Learn facts of a topic again."),
-        "export": ("takeaway", "Write down everything that is held, to take along."),
-        "erase": ("forget", "Erase everything that is held, with a receipt."),
+        "status": (f"{_USER}.consent", "Show whether memory is in use and how much is stored."),
+        "pause": (f"{_USER}.consent", "Use nothing that is stored, and store nothing new."),
+        "resume": (f"{_USER}.consent", "End a pause."),
+        "opt-out": (f"{_USER}.consent", "Stop remembering, and erase what is stored."),
+        "opt-in": (f"{_USER}.consent", "Start remembering again."),
+        "never-remember": (f"{_USER}.consent", "Learn no more facts about a topic."),
+        "allow": (f"{_USER}.consent", "Learn facts about a topic again."),
+        "export": (f"{_USER}.import_export", "Export everything that is stored about the user."),
+        "erase": (f"{_USER}.corrections", "Erase everything about the user, with a receipt."),
     },
     "Keep it small": {
-        "consolidate": ("consolidate", "Merge sentences that say the same."),
-        "prune": ("consolidate", "Put away the weakest facts of more than 500."),
+        "consolidate": (f"{_USER}.maintenance", "Merge sentences that say the same."),
+        "prune": (f"{_USER}.maintenance", "Archive the weakest facts beyond 500."),
     },
     "Work with a model": {
-        "model": ("model", "Show which model would be used, and ask whether it answers."),
-        "prompts": ("prompts", "Show or change what a model is told to do for the user."),
-        "rebuild": ("rebuild", "Make one layer of a conversation again; undo it."),
-        "backfill": ("backfill", "Bring old conversations up to what is made today."),
-        "usage": ("usage", "Show what models were used for, and what it cost."),
+        "model": ("models", "Show which model would be used, and whether it answers."),
+        "prompts": (f"{_USER}.prompts", "Show or change the instructions for the model."),
+        "rebuild": (f"{_USER}.maintenance", "Rebuild one layer of a conversation, or revert a rebuild."),
+        "backfill": (f"{_USER}.maintenance", "Add missing summaries and facts to old conversations."),
+        "usage": (f"{_OPERATOR}.usage", "Show model calls, tokens and costs."),
     },
     "Serve it": {
-        "serve": ("serve", "Serve the memory over HTTP."),
-        "worker": ("worker", "Do background work in a process of its own."),
-        "keys": ("serve", "List, make and revoke the keys that open the server."),
-        "provider-keys": ("providerkeys", "Let users and orgs bring their own model and key."),
-        "mcp": ("mcp", "Give an assistant the memory as tools (Model Context Protocol)."),
+        "serve": (f"{_OPERATOR}.serve", "Serve the memory over HTTP."),
+        "worker": (f"{_OPERATOR}.worker", "Do background work in a separate process."),
+        "keys": (f"{_OPERATOR}.keys", "List, create and revoke the API keys of the server."),
+        "provider-keys": (f"{_OPERATOR}.keys", "Manage models and keys that users and organizations bring."),
+        "mcp": (f"{_OPERATOR}.serve", "Offer the memory to an assistant as tools (MCP)."),
     },
     "Keep it safe": {
-        "store backup": ("backups", "Copy the store to a file while it is in use."),
-        "store verify": ("backups", "Check a backup: sound, and free of what was erased since?"),
-        "store restore": ("backups", "Put a backup in place, without what was erased since."),
-        "store scrub": ("stores", "Take what was erased off the disk, and look for words."),
-        "store copy": ("stores", "Copy everything to another database: SQLite, PostgreSQL."),
-        "store init": ("stores", "Make a PostgreSQL database ready, with a role of its own."),
-        "store distribute": ("distribute", "Spread a PostgreSQL database over a Citus cluster."),
-        "store try": ("stores", "Start a PostgreSQL server of your own, to try it."),
-        "store ledger": ("backups", "Write down what was erased, to replay it on older backups."),
-        "store replay": ("backups", "Erase again what was erased since, after another restore."),
+        "store backup": (f"{_OPERATOR}.backup", "Back up the store to a file while it is in use."),
+        "store verify": (f"{_OPERATOR}.backup", "Check a backup: intact, and free of what was erased since?"),
+        "store restore": (f"{_OPERATOR}.backup", "Restore a backup, without what was erased since."),
+        "store scrub": (f"{_OPERATOR}.store", "Remove erased data from the disk, and search for words."),
+        "store copy": (f"{_OPERATOR}.store", "Copy everything to another database: SQLite or PostgreSQL."),
+        "store init": (f"{_OPERATOR}.store", "Prepare a PostgreSQL database and a role for applications."),
+        "store distribute": (f"{_OPERATOR}.store", "Distribute a PostgreSQL database over a Citus cluster."),
+        "store try": (f"{_OPERATOR}.store", "Start a private PostgreSQL server to try it."),
+        "store ledger": (f"{_OPERATOR}.backup", "Export the erasure log, to replay it on older backups."),
+        "store replay": (f"{_OPERATOR}.backup", "Replay an erasure log on a store that was restored."),
     },
     "Keep it well": {
-        "jobs": ("jobs", "List background work; retry or cancel it."),
-        "metrics": ("metrics", "Show how well memory serves, each figure with its n."),
-        "doctor": ("doctor", "Check the store and everything that Holdfast needs."),
-        "bench": ("bench", "Measure recall on public benchmarks, and what is believed."),
+        "jobs": (f"{_OPERATOR}.jobs", "List background jobs; retry, run or cancel one."),
+        "metrics": (f"{_OPERATOR}.usage", "Show how well memory works, each figure with its n."),
+        "doctor": (f"{_OPERATOR}.doctor", "Check the store and everything that Holdfast needs."),
+        "bench": (f"{_OPERATOR}.bench", "Measure recall and facts on public benchmarks."),
     },
 }
-_WHERE = {name: module for commands in COMMANDS.values() for name, (module, _) in commands.items()}
-_DESCRIBED = {name: text for commands in COMMANDS.values() for name, (_, text) in commands.items()}
-_TOP = dict.fromkeys(name.split()[0] for name in _WHERE)
-_GROUPS = {"store": "The store as a whole: back it up, put it back, move it."}
-WIDEST = max(map(len, _WHERE))
+_TABLE = {name: entry for commands in COMMANDS.values() for name, entry in commands.items()}
+_GROUPS = {"store": "Manage the whole store: back it up, restore it, move it."}
+_WIDTH = max(map(len, _TABLE))
+_SETTINGS: dict[str, Any] = {
+    "add_completion": False,
+    "rich_markup_mode": None,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
 
 
 class LazyGroup(TyperGroup):
-    """The commands of `COMMANDS`; asking for one imports its module, listing them imports nothing."""
+    """The commands of `COMMANDS` that begin with ``prefix``; running one imports its module, listing them nothing."""
+
+    prefix = ""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names, in the order of the table."""
-        return list(_TOP)
+        """Return the next words of the names, in the order of the table."""
+        return list(
+            dict.fromkeys(name.removeprefix(self.prefix).split()[0] for name in _TABLE if name.startswith(self.prefix))
+        )
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name, or ``None``."""
-        return _load(cmd_name) if cmd_name in _WHERE else _group(cmd_name) if cmd_name in _TOP else None
+        """Return the command or the group of that name, or ``None``."""
+        name = self.prefix + cmd_name
+        return load_command(name) if name in _TABLE else _load_group(name) if name in _GROUPS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """As typer does it, with our words for a name that does not exist."""
-        name = args[0]
-        if name not in _TOP and not name.startswith("-"):
-            near = difflib.get_close_matches(name, _TOP, n=1, cutoff=0.5)
-            hint = f"did you mean `holdfast {near[0]}`?" if near else "`holdfast --help` lists the commands"
-            raise CommandError("unknown-command", f"there is no command {name!r}", hint=hint, exit_code=2)
+        """Resolve as typer does, but suggest a command when the name is unknown."""
+        name, known = args[0], self.list_commands(ctx)
+        if name not in known and not name.startswith("-"):
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            whole = f"holdfast {self.prefix}"
+            hint = f"did you mean `{whole}{near[0]}`?" if near else f"`{whole}--help` lists the commands"
+            message = f"there is no command {self.prefix + name!r}"
+            raise CommandError("unknown-command", message, hint=hint, exit_code=USAGE)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The commands under their headings."""
+        """Write the commands under their headings."""
         for heading, commands in COMMANDS.items():
-            with formatter.section(heading):
-                formatter.write_dl([(name.ljust(WIDEST), text) for name, (_, text) in commands.items()])
+            rows = [
+                (name.removeprefix(self.prefix).ljust(_WIDTH - len(self.prefix)), text)
+                for name, (_, text) in commands.items()
+                if name.startswith(self.prefix)
+            ]
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
 
 
 app = typer.Typer(
@@ -157,7 +179,7 @@ def holdfast(
       holdfast facts
       holdfast context "What should I cook tonight?"
 
-    `holdfast COMMAND --help` explains a command and shows an example. All take --json, but mcp, which speaks it.
+    `holdfast COMMAND --help` explains a command with examples. Every command takes --json, except mcp.
     """
     if version:
         typer.echo(f"holdfast {__version__}")
@@ -167,42 +189,85 @@ def holdfast(
 
 @cache
 def command() -> Any:
-    """The whole command, ready to be called with arguments."""
+    """Build the whole command, ready to be called with arguments."""
     return typer.main.get_command(app)
 
 
-def _load(name: str) -> Any:
+def load_module(name: str, needed_by: str, hint: str) -> ModuleType:
+    """
+    Import a module when a command needs it; the only such import of the command line.
+
+    Raises:
+        CommandError: a package that the module imports is not installed.
+    """
     try:
-        module = import_module(f".{_WHERE[name]}", __package__)
+        return import_module(name)
     except ImportError as error:
         raise CommandError(
             "not-installed",
-            f"`holdfast {name}` needs {error.name or 'a module'}, which cannot be imported: {error}",
-            hint="install it again: `pip install --force-reinstall holdfast`",
-            exit_code=3,
+            f"{needed_by} needs {error.name or 'a package'}, which is not installed",
+            hint=hint,
+            exit_code=MISSING,
         ) from error
-    return typer.main.get_group(module.app).commands[name.split()[-1]]
 
 
-def _say_what_there_is(context: typer.Context) -> None:
+def load_command(name: str) -> Any:
+    """Import a command's module and build the command from its function of the same name."""
+    path, _ = _TABLE[name]
+    reinstall = "install it again: `pip install --force-reinstall holdfast`"
+    module = load_module(f"{__package__}.{path}", f"`holdfast {name}`", reinstall)
+    word = name.split()[-1]
+    attribute = word.replace("-", "_")
+    function = getattr(module, attribute, None) or getattr(module, f"{attribute}_")
+    single = typer.Typer(**_SETTINGS)
+    single.command(word)(expand_options(function))
+    return typer.main.get_command(single)
+
+
+def expand_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Replace each parameter that is an options class by the options of that class; --json comes last."""
+    signature = inspect.signature(function, eval_str=True)
+    groups = {name: each.annotation for name, each in signature.parameters.items() if _is_group(each.annotation)}
+    parameters = {name: each for name, each in signature.parameters.items() if name not in groups}
+    for group in groups.values():
+        hints = get_type_hints(group, include_extras=True)
+        for field in _options_of(group):
+            parameters[field.name] = inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+            )
+    if last := parameters.pop("as_json", None):
+        parameters["as_json"] = last
+
+    @wraps(function)
+    def run(**given: Any) -> int:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in _options_of(group)})
+        return function(**given)
+
+    ordered = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters.values()]
+    run.__signature__ = signature.replace(parameters=ordered)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in ordered}
+    del run.__wrapped__
+    return run
+
+
+def _is_group(annotation: Any) -> bool:
+    return isinstance(annotation, type) and dataclasses.is_dataclass(annotation)
+
+
+def _options_of(group: type) -> list[dataclasses.Field[Any]]:
+    return [field for field in dataclasses.fields(group) if field.init]
+
+
+def _show_help(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
-def _group(first: str) -> Any:
-    """The commands that begin with the word *first*, as a command of their own."""
-    whole = typer.Typer(
-        help=_GROUPS[first],
-        add_completion=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    whole.callback(invoke_without_command=True)(_say_what_there_is)
-    group = typer.main.get_group(whole)
-    group.name = first
-    for name in _WHERE:
-        if name.startswith(f"{first} "):
-            one = _load(name)
-            one.short_help = _DESCRIBED[name]
-            group.add_command(one, name.split()[-1])
+def _load_group(first: str) -> Any:
+    """Build the group of the commands that begin with the word *first*."""
+    group_app = typer.Typer(cls=LazyGroup, help=_GROUPS[first], **_SETTINGS)
+    group_app.callback(invoke_without_command=True)(_show_help)
+    group: Any = typer.main.get_group(group_app)
+    group.name, group.prefix = first, f"{first} "
     return group

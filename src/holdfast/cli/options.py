@@ -1,51 +1,58 @@
 """
-The options that most commands share, and what they open.
+Options that several commands share, declared once, and the memory that they name.
 
-The engine is loaded when a store is opened, and commands name its classes for type checkers only: so
-a command's ``--help`` does not wait for it.
+A command takes a group of them as one parameter: ``def pause(options: SubjectOptions)`` has --store, --user, --org, --bot,
+--subject and --json.  The engine is loaded when a store is opened, so that a command's ``--help`` does not wait for it.
 """
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
-from importlib import import_module
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .plain import CommandError
+import holdfast
+
+from .terminal import USAGE, CommandError
 
 if TYPE_CHECKING:
+    from ..conversation import Conversation
     from ..llm.protocol import LanguageModel
     from ..memory import Memory
+    from ..user import User
 
-STORE, USER, ORG, BOT, CONVERSATION = "holdfast.db", "me", "default", "default", "main"
+STORE, USER, DEFAULT, CONVERSATION = "holdfast.db", "me", "default", "main"
 
-Store = Annotated[
+StoreOption = Annotated[
     str,
     typer.Option(
         "--store", "-s", envvar="HOLDFAST_STORE", metavar="PATH", help="The memory: a SQLite file, or postgresql://…"
     ),
 ]
-User = Annotated[str, typer.Option("--user", "-u", envvar="HOLDFAST_USER", metavar="NAME", help="Whose memory it is.")]
-Org = Annotated[str, typer.Option("--org", envvar="HOLDFAST_ORG", metavar="NAME", help="The tenant of the user.")]
-Bot = Annotated[str, typer.Option("--bot", envvar="HOLDFAST_BOT", metavar="NAME", help="The assistant that remembers.")]
-Subject = Annotated[
-    str | None,
-    typer.Option("--subject", metavar="NAME", help="Whom or what it is about, when not the user: a pet, a project."),
+OrgOption = Annotated[
+    str, typer.Option("--org", envvar="HOLDFAST_ORG", metavar="NAME", help="The organization of the user.")
 ]
-Dry = Annotated[bool, typer.Option("--dry-run", help="Change nothing: say what it would do.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document instead of text; errors as JSON, too.")]
-
-
-Endpoints = Annotated[
+BotOption = Annotated[
+    str, typer.Option("--bot", envvar="HOLDFAST_BOT", metavar="NAME", help="The assistant that remembers.")
+]
+OnlyUser = Annotated[
+    str | None, typer.Option("--user", "-u", metavar="NAME", help="Only this user (default: all users).")
+]
+ConversationOption = Annotated[
+    str | None,
+    typer.Option("--conversation", "-c", metavar="NAME", help="The conversation; optional when there is only one."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen, and change nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+AllowedEndpoints = Annotated[
     list[str] | None,
     typer.Option(
         "--allow-endpoint",
@@ -56,62 +63,152 @@ Endpoints = Annotated[
 ]
 
 
-def commands() -> typer.Typer:
-    """An empty set of commands whose help looks like that of the whole."""
-    return typer.Typer(
-        add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]}
-    )
+@dataclass(frozen=True)
+class JsonOptions:
+    """The option of every command: --json."""
+
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document instead of text; errors are JSON, too.")
+    ] = False
+
+
+@dataclass(frozen=True)
+class StoreOptions(JsonOptions):
+    """The options of a command about a whole store."""
+
+    store: StoreOption = STORE
+
+    @property
+    def shown_store(self) -> str:
+        """The address of the store without its password."""
+        return without_password(self.store)
+
+    @property
+    def repeated(self) -> str:
+        """The options to type again so that another command means the same memory; defaults left out."""
+        if self.store == os.environ.get("HOLDFAST_STORE", STORE):
+            return ""
+        return f" -s {shlex.quote(self.shown_store)}"
+
+    @contextmanager
+    def create(
+        self, llm: LanguageModel | None = None, *, background: bool = False, **settings: Any
+    ) -> Iterator[Memory]:
+        """Open the store, creating it on first use."""
+        if self.store == ":memory:":
+            raise CommandError(
+                "bad-store",
+                "a memory in RAM would be gone when the command ends",
+                hint="name a file: --store chat.db",
+                exit_code=USAGE,
+            )
+        with open_memory(self.store, llm, background=background, **settings) as memory:
+            yield memory
+
+    @contextmanager
+    def open(self, llm: LanguageModel | None = None) -> Iterator[Memory]:
+        """
+        Open the store, which must exist: a command that reads never leaves an empty file behind.
+
+        Raises:
+            CommandError: there is no such file.
+        """
+        if "://" not in self.store and self.store != ":memory:" and not Path(self.store).exists():
+            raise CommandError(
+                "no-store",
+                f"there is no memory at {self.store}",
+                hint='start one with `holdfast say "…"`, `holdfast import FILE` or `holdfast demo`, '
+                "or name another with --store PATH",
+            )
+        with self.create(llm) as memory:
+            yield memory
+
+
+@dataclass(frozen=True)
+class UserOptions(StoreOptions):
+    """The options of a command about one user."""
+
+    user: Annotated[
+        str, typer.Option("--user", "-u", envvar="HOLDFAST_USER", metavar="NAME", help="The user to remember.")
+    ] = USER
+    org: OrgOption = DEFAULT
+    bot: BotOption = DEFAULT
+
+    @property
+    def repeated(self) -> str:
+        """As for a store, with the user, the organization and the bot."""
+        text = super().repeated
+        if self.user != os.environ.get("HOLDFAST_USER", USER):
+            text += f" -u {shlex.quote(self.user)}"
+        for name, value in (("org", self.org), ("bot", self.bot)):
+            if value != os.environ.get(f"HOLDFAST_{name.upper()}", DEFAULT):
+                text += f" --{name} {shlex.quote(value)}"
+        return text
+
+    def owner(self, memory: Memory) -> User:
+        """Return the user in *memory*."""
+        return memory.user(self.user, org=self.org, bot=self.bot)
+
+
+@dataclass(frozen=True)
+class SubjectOptions(UserOptions):
+    """The options of a command about one user, or about one subject of theirs."""
+
+    subject: Annotated[
+        str | None,
+        typer.Option("--subject", metavar="NAME", help="The subject, when it is not the user: a pet, a project."),
+    ] = None
+
+    @property
+    def repeated(self) -> str:
+        """As for a user, with the subject."""
+        text = super().repeated
+        return text if self.subject is None else f"{text} --subject {shlex.quote(self.subject)}"
+
+    def owner(self, memory: Memory) -> User:
+        """Return the user in *memory*, or the subject of theirs."""
+        return memory.user(self.user, org=self.org, bot=self.bot, subject=self.subject)
+
+    def chat(self, memory: Memory, name: str, *, incognito: bool = False) -> Conversation:
+        """Return a conversation of the user about the subject."""
+        return memory.conversation(
+            name, user=self.user, org=self.org, bot=self.bot, subject=self.subject, incognito=incognito
+        )
+
+
+@dataclass(frozen=True)
+class PeriodOptions(StoreOptions):
+    """The options of a command that counts over some days and some users."""
+
+    since: Annotated[str | None, typer.Option("--since", metavar="DAY", help="From this day (UTC) on.")] = None
+    until: Annotated[str | None, typer.Option("--until", metavar="DAY", help="Up to and including this day.")] = None
+    user: OnlyUser = None
+    org: Annotated[str | None, typer.Option("--org", metavar="NAME", help="Only this organization.")] = None
+    bot: Annotated[str | None, typer.Option("--bot", metavar="NAME", help="Only this assistant.")] = None
+
+    def days(self) -> tuple[date | None, date | None]:
+        """
+        Parse the first and the last day.
+
+        Raises:
+            CommandError: one of them is not a day.
+        """
+        return parse_day(self.since, "--since"), parse_day(self.until, "--until")
 
 
 def open_memory(store: str, llm: LanguageModel | None = None, *, background: bool = False, **settings: Any) -> Memory:
     """
-    ``holdfast.Memory(store)``; the first call loads the engine.
+    Return ``holdfast.Memory(store)``; the first call loads the engine.
 
-    The file may be that of a program with another embedder, so nobody is embedded anew for being looked at.
+    The file may belong to a program with another embedder, so opening it never embeds anything again.
     """
-    holdfast = import_module("holdfast")
     config = holdfast.Config(embed_anew=False, **settings)
-    memory: Memory = holdfast.Memory(store, llm=llm, background=background, config=config)
-    return memory
+    return holdfast.Memory(store, llm=llm, background=background, config=config)
 
 
-@contextmanager
-def writing(
-    store: str, llm: LanguageModel | None = None, *, background: bool = False, **settings: Any
-) -> Iterator[Memory]:
-    """Open *store*, creating it on first use."""
-    if store == ":memory:":
-        raise CommandError(
-            "bad-store",
-            "a memory in RAM would be gone when the command ends",
-            hint="name a file: --store chat.db",
-            exit_code=2,
-        )
-    with open_memory(store, llm, background=background, **settings) as memory:
-        yield memory
-
-
-@contextmanager
-def reading(store: str, llm: LanguageModel | None = None) -> Iterator[Memory]:
+def parse_time(text: str, option: str) -> datetime:
     """
-    Open *store*, which must be there: a command that reads never leaves an empty file behind.
-
-    Raises:
-        CommandError: there is no such file.
-    """
-    if "://" not in store and store != ":memory:" and not Path(store).exists():
-        raise CommandError(
-            "no-store",
-            f"there is no memory at {store}",
-            hint='start one with `holdfast say "…"`, `holdfast import FILE` or `holdfast demo`, or name another with --store PATH',
-        )
-    with writing(store, llm) as memory:
-        yield memory
-
-
-def moment(text: str, option: str) -> datetime:
-    """
-    A time as typed: ISO 8601, in UTC when it names no zone; a date alone stands for the end of that day.
+    Parse ISO 8601, in UTC when it names no zone; a date alone means the end of that day.
 
     Raises:
         CommandError: it is not a time.
@@ -123,50 +220,28 @@ def moment(text: str, option: str) -> datetime:
             "usage",
             f"{option} {text!r} is not a time",
             hint=f"write {option} 2026-03-14 or 2026-03-14T19:02",
-            exit_code=2,
+            exit_code=USAGE,
         ) from None
     if len(text) <= 10:
         at += timedelta(days=1, milliseconds=-1)
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
-def who_is_there(memory: Memory, org: str, bot: str, user: str) -> str:
-    """What to try when nothing is held about *user*: the names that this store does hold."""
-    users = memory.admin.users(limit=200)
-    near = [name for o, name, b in users if (o, b) == (org, bot) and name != user]
-    if alike := difflib.get_close_matches(user.casefold(), {name.casefold() for name in near}, n=1):
-        meant = next(name for name in near if name.casefold() == alike[0])
-        return f"did you mean --user {shlex.quote(meant)}?"
-    if near:
-        return f"this store holds {_some(near)}: add --user NAME"
-    others = [f"--org {o} --bot {b} --user {name}" for o, name, b in users if name != user or (o, b) != (org, bot)]
-    if others:
-        return f"this store holds others: {_some(others)}"
-    return 'say something first: holdfast say "I live in Lisbon."'
+def parse_day(text: str | None, option: str) -> date | None:
+    """
+    Parse a day.
 
-
-def _some(names: list[str], most: int = 6) -> str:
-    shown = ", ".join(names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+    Raises:
+        CommandError: it is not a day.
+    """
+    try:
+        return None if text is None else date.fromisoformat(text)
+    except ValueError:
+        raise CommandError(
+            "usage", f"{option} {text!r} is not a day", hint=f"write {option} 2026-03-14", exit_code=USAGE
+        ) from None
 
 
 def without_password(store: str) -> str:
-    """*store* as it may be shown: an address without the password in it."""
+    """Return the address of a store without the password in it."""
     return re.sub(r"(?<=://)([^/@:]*):[^@]*@|(?<=[?&])password=[^&]*&?", lambda m: f"{m[1]}@" if m[1] else "", store)
-
-
-def same_options(store: str, user: str, *, org: str = ORG, bot: str = BOT, subject: str | None = None) -> str:
-    """The options to type again so that the next command means the same memory; those at their default left out."""
-    parts = []
-    if store != os.environ.get("HOLDFAST_STORE", STORE):
-        parts.append(f"-s {shlex.quote(without_password(store))}")
-    if user != os.environ.get("HOLDFAST_USER", USER):
-        parts.append(f"-u {shlex.quote(user)}")
-    parts += [
-        f"--{name} {shlex.quote(value)}"
-        for name, value, usual in (("org", org, ORG), ("bot", bot, BOT))
-        if value != usual
-    ]
-    if subject is not None:
-        parts.append(f"--subject {shlex.quote(subject)}")
-    return "".join(f" {part}" for part in parts)

@@ -1,0 +1,1 @@
+"""Commands for whoever runs Holdfast: server, worker, keys, jobs, backups, benchmarks."""

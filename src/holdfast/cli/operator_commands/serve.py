@@ -1,0 +1,370 @@
+"""``holdfast serve`` and ``holdfast mcp``: the memory over HTTP, and as tools over standard input and output."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from ...errors import ConfigError
+from ..app import load_module
+from ..models import ModelOptions, RateOptions
+from ..options import AllowedEndpoints, StoreOptions, SubjectOptions
+from ..output import QUIET, STRONG, Screen, print_json_line
+from ..terminal import MISSING, USAGE, CommandError
+
+if TYPE_CHECKING:
+    from ...memory import Memory
+
+SERVER_HINT = "pip install 'holdfast[server]'"
+OPENAI = "https://api.openai.com/v1"
+SIGN_IN_LINK = timedelta(minutes=15)
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_ADDRESS = re.compile(r"(?:\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<host>[^:\[\]]*)):(?P<port>[0-9]{1,5})")
+
+OperationsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--operations",
+        envvar="HOLDFAST_OPERATIONS",
+        metavar="ADDRESS",
+        help="Answer /healthz, /readyz and /metrics there, without a key: 127.0.0.1:9464, or :9464 for every address. "
+        "It names no users; keep it within your network.",
+    ),
+]
+
+
+def _limit(flag: str, help_: str) -> Any:
+    variable = "HOLDFAST_" + flag.removeprefix("--").replace("-", "_").upper()
+    return typer.Option(flag, envvar=variable, min=1, metavar="N", help=help_)
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """The options of ``holdfast serve`` about the server itself."""
+
+    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen at.")] = "127.0.0.1"
+    port: Annotated[int, typer.Option("--port", "-p", min=0, max=65_535, help="The port; 0 takes a free one.")] = 7800
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", metavar="NAME", help="A host name that clients may use for the server."),
+    ] = None
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option("--allow-origin", metavar="URL", help="A web page whose scripts may call the server."),
+    ] = None
+    upstream: Annotated[
+        str | None,
+        typer.Option(
+            "--upstream",
+            envvar="HOLDFAST_UPSTREAM_BASE_URL",
+            metavar="URL",
+            help="The model behind /v1/chat/completions; its key is read from HOLDFAST_UPSTREAM_API_KEY. "
+            "Default: OPENAI_BASE_URL with OPENAI_API_KEY.",
+        ),
+    ] = None
+    allow_endpoint: AllowedEndpoints = None
+    log_format: Annotated[
+        str | None,
+        typer.Option("--log-format", metavar="FORMAT", help="Log every request to stderr: json or console."),
+    ] = None
+    telemetry: Annotated[
+        bool,
+        typer.Option(
+            "--telemetry",
+            envvar="HOLDFAST_TELEMETRY",
+            help="Trace with OpenTelemetry, as the environment configures it.",
+        ),
+    ] = False
+    threads: Annotated[
+        int,
+        typer.Option(
+            "--threads", "-t", min=0, max=64, help="Jobs to run at a time; 0 leaves them all to `holdfast worker`."
+        ),
+    ] = 2
+    first_key: Annotated[
+        bool,
+        typer.Option(
+            "--first-key/--no-first-key",
+            envvar="HOLDFAST_FIRST_KEY",
+            help="Create and show an operator key when there is none, and a link that signs in.",
+        ),
+    ] = True
+    operations: OperationsOption = None
+
+
+@dataclass(frozen=True)
+class LimitOptions:
+    """The options of ``holdfast serve`` that limit requests and messages; the names are those of ``ServerSettings``."""
+
+    requests_per_minute: Annotated[
+        int, _limit("--requests-per-minute", "Requests a minute with one key, in each process.")
+    ] = 6_000
+    org_requests_per_minute: Annotated[
+        int,
+        _limit("--org-requests-per-minute", "Requests a minute with all keys of an organization, in each process."),
+    ] = 60_000
+    messages_per_day: Annotated[
+        int | None, _limit("--messages-per-day", "Messages that one key may store a day (UTC), in all processes.")
+    ] = None
+    messages_per_month: Annotated[
+        int | None, _limit("--messages-per-month", "Messages that one key may store a month, in all processes.")
+    ] = None
+    org_messages_per_day: Annotated[
+        int | None, _limit("--org-messages-per-day", "Messages that all keys of an organization may store a day.")
+    ] = None
+    org_messages_per_month: Annotated[
+        int | None, _limit("--org-messages-per-month", "Messages that all keys of an organization may store a month.")
+    ] = None
+
+
+def serve(
+    server: ServerOptions, limits: LimitOptions, rates: RateOptions, model: ModelOptions, options: StoreOptions
+) -> int:
+    """
+    Serve the memory over HTTP, with background work in the same process.
+
+    Every request needs a key. The first start creates one for the operator and shows it once;
+    `holdfast keys --create ROLE` creates more. Ctrl-C stops the server; unfinished work stays in the store.
+
+    \b
+    Examples:
+      holdfast serve
+      holdfast serve --store chat.db --port 8080 --llm openai:gpt-5-mini
+      holdfast serve --host 0.0.0.0 --allow-host memory.example.org
+      holdfast serve --upstream http://127.0.0.1:11434/v1
+      holdfast serve --threads 0 --no-first-key --operations :9464
+      holdfast serve --messages-per-day 10000 --org-messages-per-month 500000
+    """
+    app, http, values, telemetry = (
+        load_module(name, "`holdfast serve`", SERVER_HINT)
+        for name in (
+            "holdfast.server.app",
+            "holdfast.server.serve",
+            "holdfast.server.settings",
+            "holdfast.integrations.telemetry",
+        )
+    )
+    _check_host_name(server)
+    background: dict[str, Any] = {
+        "background": server.threads > 0,
+        "workers": max(1, server.threads),
+        "allow_private_endpoints": tuple(server.allow_endpoint or ()),
+    }
+    with model.open() as llm, options.create(llm, **background, **rates.settings) as memory:
+        listener = _listen(server.host, server.port)
+        port = listener.getsockname()[1]
+        settings = values.ServerSettings(
+            host=server.host,
+            port=port,
+            threads=server.threads,
+            allowed_hosts=tuple(server.allow_host or ()),
+            allowed_origins=tuple(server.allow_origin or ()),
+            traced=server.telemetry,
+            **asdict(limits),
+            **_upstream(server.upstream, port),
+        )
+        _start_logging(http, telemetry, server)
+        application = app.create_app(memory, settings)
+        with serve_operations(server.operations, memory, application.state.meters):
+            # Keys are shown once, so only after everything that may fail.
+            first = _first_key(memory) if server.first_key else None
+            link = application.state.sign_in_links.issue(SIGN_IN_LINK) if server.first_key else None
+            _show_start(settings, options, llm.name if llm else "built-in rules", first, link)
+            signal.signal(signal.SIGTERM, _interrupt)
+            with suppress(KeyboardInterrupt):
+                http.make_server(application, settings).run(sockets=[listener])
+    return 0
+
+
+def _check_host_name(server: ServerOptions) -> None:
+    """
+    Raises:
+        CommandError: others could reach the server, and no host name is allowed.
+    """
+    if server.host not in _LOOPBACK and not server.allow_host:
+        raise CommandError(
+            "no-host-name",
+            f"a server that others reach at {server.host} must know its host name",
+            hint="add --allow-host memory.example.org, and put a proxy that speaks TLS in front",
+            exit_code=USAGE,
+        )
+
+
+def _interrupt(_signal: int, _frame: object) -> None:
+    """End the process in order after SIGTERM: the server has answered what it had begun, the memory is closed next."""
+    raise KeyboardInterrupt
+
+
+def _start_logging(http: Any, telemetry: Any, server: ServerOptions) -> None:
+    if server.log_format not in (None, "json", "console"):
+        hint = "write --log-format json or --log-format console"
+        raise CommandError("usage", f"there is no log format {server.log_format!r}", hint=hint, exit_code=USAGE)
+    http.log_to(sys.stderr, server.log_format)
+    if not server.telemetry:
+        return
+    try:
+        telemetry.enable()
+    except ConfigError as error:
+        raise CommandError("not-installed", error.message, hint=error.hint, exit_code=MISSING) from error
+
+
+def _upstream(given: str | None, port: int) -> dict[str, str | None]:
+    """
+    Return the address that chats are sent to, with its own key and no other.
+
+    Raises:
+        CommandError: the address is not valid, or it is this server's own.
+    """
+    url, key = given, os.environ.get("HOLDFAST_UPSTREAM_API_KEY")
+    if not url and (os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_KEY")):
+        url, key = os.environ.get("OPENAI_BASE_URL") or OPENAI, os.environ.get("OPENAI_API_KEY")
+    if not url:
+        return {}
+    try:
+        parts = urlsplit(url)
+        own = parts.hostname in _LOOPBACK and parts.port == port
+    except ValueError:
+        parts, own = urlsplit(""), False
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        hint = "write it as https://api.openai.com/v1"
+        raise CommandError("bad-upstream", "the upstream is not an address", hint=hint, exit_code=USAGE)
+    if own:
+        hint = "name the model's own address with --upstream; is OPENAI_BASE_URL meant for clients?"
+        raise CommandError("bad-upstream", "the upstream is this server itself", hint=hint, exit_code=USAGE)
+    return {"upstream_base_url": url, "upstream_key": key or None}
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listener = socket.socket(found[0], socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(found[4])
+    except OSError as error:
+        raise CommandError(
+            "cannot-listen",
+            f"cannot listen at {host}, port {port}: {error.strerror or error}",
+            hint="name another --port, or 0 for a free one",
+        ) from error
+    return listener
+
+
+def _first_key(memory: Memory) -> str | None:
+    """Create a key for the operator when there is no valid one."""
+    now = datetime.now(UTC)
+    if any(
+        key.role == "operator" and not key.revoked_at and (key.expires_at is None or key.expires_at > now)
+        for key in memory.admin.keys.list()
+    ):
+        return None
+    return memory.admin.keys.create("operator", name="created at the first start").key
+
+
+def _show_start(settings: Any, options: StoreOptions, reader: str, first: str | None, link: str | None) -> None:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    address = f"http://{host}:{settings.port}"
+    sign_in = f"{address}/sign-in#key={link}" if link else None  # browsers do not send what is behind the #
+    if options.as_json:
+        print_json_line(
+            {
+                "address": address,
+                "store": options.shown_store,
+                "reader": reader,
+                "operator_key": first,
+                "sign_in": sign_in,
+            }
+        )
+        return
+    screen = Screen()
+    note = f"   store {options.shown_store}, facts and summaries by {reader}; Ctrl-C stops it"
+    screen.line((f"Holdfast at {address}", STRONG), (note, QUIET))
+    if first:
+        screen.line("")
+        screen.line("the operator key, shown only once: ", (first, STRONG))
+        screen.line((f'  curl -H "Authorization: Bearer {first}" {address}/v1/whoami', QUIET))
+    if settings.upstream_base_url:
+        model_host = urlsplit(settings.upstream_base_url).hostname
+        screen.line("")
+        screen.line((f"OpenAI's protocol at {address}/v1, answered by {model_host}", QUIET))
+    screen.line("")
+    if sign_in:
+        screen.line("the dashboard, with a link that signs in once, within 15 minutes:")
+        screen.line((f"  {sign_in}", STRONG))
+        screen.line("")
+    screen.line((f"the API: {address}/openapi.json", QUIET))
+    sys.stdout.flush()
+
+
+@contextmanager
+def serve_operations(
+    address: str | None, memory: Memory, meters: Any = None, *, threads: int = 0
+) -> Iterator[str | None]:
+    """
+    Answer probes and Prometheus at *address* during the block; yield the URL, ``None`` without an address.
+
+    *meters* are those of a server in the same process; a worker has its own.
+
+    Raises:
+        CommandError: a package is missing, or the address cannot be used.
+    """
+    if address is None:
+        yield None
+        return
+    host, port = _parse_address(address)
+    metrics = load_module("holdfast.server.metrics", "--operations", SERVER_HINT)
+    door = metrics.serve_probes(host, port, meters or metrics.Meters(memory, threads=threads))
+    try:
+        host, port = door.__enter__()
+    except OSError as error:
+        words = f"cannot listen at {address}: {error.strerror or error}"
+        raise CommandError("cannot-listen", words, hint="name another port") from error
+    try:
+        yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    finally:
+        door.__exit__(None, None, None)
+
+
+def _parse_address(address: str) -> tuple[str, int]:
+    found = _ADDRESS.fullmatch(address)
+    if found is None or int(found["port"]) > 65_535:
+        hint = "write it as 127.0.0.1:9464, or :9464 for every address"
+        raise CommandError("usage", f"--operations {address!r} is not an address", hint=hint, exit_code=USAGE)
+    return found["v6"] or found["host"] or "0.0.0.0", int(found["port"])
+
+
+@dataclass(frozen=True)
+class AssistantOptions(SubjectOptions):
+    """The options of ``holdfast mcp``: no --json, because the protocol is JSON anyway."""
+
+    as_json: bool = field(default=False, init=False)
+
+
+def mcp(model: ModelOptions, options: AssistantOptions) -> int:
+    """
+    Serve the memory of one user to an assistant as tools, over standard input and output.
+
+    For programs that start a server of the Model Context Protocol by a command. `holdfast serve`
+    offers the same tools over HTTP, at /mcp.
+
+    \b
+    Examples:
+      holdfast mcp --user ana
+      holdfast mcp --store ~/memory.db --user ana --bot desk
+    """
+    tools = load_module("holdfast.server.mcp", "`holdfast mcp`", SERVER_HINT)
+    owner = tools.MemoryOwner(options.user, options.org, options.bot, options.subject)
+    with model.open() as llm, options.create(llm, background=True) as memory:
+        tools.tools(memory, lambda _context: owner).run("stdio")
+    return 0

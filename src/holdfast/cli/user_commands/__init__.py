@@ -1,0 +1,1 @@
+"""Commands about one user: conversations, facts, corrections, consent, export."""
