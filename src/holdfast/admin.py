@@ -15,7 +15,7 @@ from .clock import DAY_MS, from_ms, to_ms
 from .engine import Engine
 from .errors import BadInput, Conflict, NotFound
 from .jobs.metrics import compute_metrics, days_between
-from .jobs.usage import across
+from .jobs.usage import usage_of_all
 from .llm.addresses import address_for_key
 from .llm.sealing import Keyring, Master
 from .observing import Watcher
@@ -106,7 +106,7 @@ class Admin:
         days = days_between(since, until, now_ms)
         users = [key for key in self._all_users() if org in (None, key[0]) and bot in (None, key[2])]
         counted = users[: checked_count("most_users", most_users)]
-        used = across(store, ("model",), since, until, org=org, bot=bot)
+        used = usage_of_all(store, ("model",), since, until, org=org, bot=bot)
         jobs = [job for job in store.jobs(state=None) if org in (None, job.org) and bot in (None, job.bot)]
         scopes = [Scope(org=o, bot=b, user=u) for o, u, b in counted]
         return compute_metrics(store, scopes, days, used, jobs, left_out=len(users) - len(counted))
@@ -387,7 +387,7 @@ class ProviderKeys:
             VaultLocked: there is no master key; nothing was stored.
             ConfigError: there is a budget in dollars and the price of the model is unknown.
         """
-        org, owner, brought = checked_name("org", org), _owner(user), self._engine.own
+        org, owner, brought = checked_name("org", org), _owner(user), self._engine.provider_keys
         before = next((row for row in self._engine.store.provider_keys(org, owner) if row.provider == provider), None)
         given = self._key_of(before) if key is None else key if isinstance(key, Secret) else Secret(key)
         address = address_for_key(provider, model, base_url, given, brought.guard)
@@ -410,12 +410,12 @@ class ProviderKeys:
         )
         row = replace(row, sealed=ring.seal(given, row.bound)[1])
         self._engine.store.save_provider_key(row)
-        self._engine.own_changed()
+        self._engine.keys_changed()
         return _provider_key(row, ring, in_use=True)
 
     def list(self, *, org: str = "default", user: str | None = None) -> list[ProviderKey]:
         """Return what a user, or without one the org itself, has set, without the keys; the one in use comes first."""
-        ring = self._engine.own.keyring()
+        ring = self._engine.provider_keys.keyring()
         rows = self._engine.store.provider_keys(checked_name("org", org), _owner(user))
         return [_provider_key(row, ring, in_use=not number) for number, row in enumerate(rows)]
 
@@ -428,7 +428,7 @@ class ProviderKeys:
         """
         if not self._engine.store.remove_provider_key(checked_name("org", org), _owner(user), key_id):
             raise NotFound(f"no provider key has the id {key_id!r} here", hint="list() lists them")
-        self._engine.own_changed()
+        self._engine.keys_changed()
 
     def upstream(self, *, org: str = "default", user: str | None = None) -> Upstream | None:
         """
@@ -438,7 +438,7 @@ class ProviderKeys:
             VaultLocked: the key cannot be opened; no other one is used in its place.
             EndpointRefused: the operator no longer allows its address.
         """
-        own = self._engine.own
+        own = self._engine.provider_keys
         row = own.row(checked_name("org", org), _owner(user))
         if row is None:
             return None
@@ -458,7 +458,7 @@ class ProviderKeys:
             VaultLocked: a key does not open with the known master keys; the others were sealed again.
             ConfigError: *new* is not a key.
         """
-        own = self._engine.own
+        own = self._engine.provider_keys
         ring = own.keyring()
         if new is not None:
             first = Master.of(new.reveal() if isinstance(new, Secret) else new)
@@ -469,13 +469,13 @@ class ProviderKeys:
                 key = ring.open(row.master, row.sealed, row.bound)
                 new_row = replace(row, master=master.id, sealed=ring.seal(key, row.bound)[1], print=ring.print_of(key))
                 done += self._engine.store.reseal_provider_key(new_row, row.sealed)
-        own.rotated(ring)
+        own.use_keyring(ring)
         return done
 
     def _key_of(self, row: SealedRow | None) -> Secret:
         if row is None:
             raise BadInput("there is no key yet", hint="give one")
-        return self._engine.own.keyring().open(row.master, row.sealed, row.bound)
+        return self._engine.provider_keys.keyring().open(row.master, row.sealed, row.bound)
 
 
 def _owner(user: str | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from .errors import Changed, NotFound
-from .jobs.wording import in_words
+from .jobs.model_client import customized_prompt
 from .store import ReadView
 from .store.conditions import on_condition
 from .types import Fact
@@ -32,7 +32,7 @@ def only_if_fact(fact_id: str, holds: Callable[[Fact], bool]) -> AbstractContext
 
 def only_if_prompt(name: str, holds: Callable[[str], bool]) -> AbstractContextManager[None]:
     """The same of the words in use for what a model shall do."""
-    return on_condition(lambda view: _must(holds(in_words(name, view.prompts()).task)))
+    return on_condition(lambda view: _must(holds(customized_prompt(name, view.prompts()).task)))
 
 
 def _must(holds: bool) -> None:

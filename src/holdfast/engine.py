@@ -43,20 +43,15 @@ from .ingest.append import AppendResult, WorkSettings, append
 from .ingest.consent import INCOGNITO, effective_consent
 from .ingest.prepare import body_digest, prepare
 from .ingest.redact import redact_secrets
-from .jobs.asking import Asking
 from .jobs.backfill import Backfiller
-from .jobs.facts import ReadFacts
-from .jobs.gate import day_of
-from .jobs.kit import Kits, Parts
-from .jobs.own import OwnModels
-from .jobs.queue import Queue
-from .jobs.reading import order_range
-from .jobs.reembed import Reembed
-from .jobs.shown import Shown, pour
-from .jobs.trying import Trial
+from .jobs.facts import FactReader
+from .jobs.model_client import ModelClient
+from .jobs.prompt_trial import PromptTrial
+from .jobs.queue import Dependencies, Queue, order_range
 from .jobs.upkeep import Upkeep
-from .jobs.usage import counted, record, tell_tokens
-from .jobs.uses import Uses
+from .jobs.usage import ContextStats, UseCounter, day_of, publish_tokens, record, with_tokens
+from .jobs.user_work import ProviderKeys, UserWork
+from .jobs.vectors import Reembedding
 from .jobs.worker import Workers, drain
 from .llm import from_address
 from .llm.addresses import Address
@@ -102,24 +97,24 @@ class Engine:
         previous: Embedder | None = None,
     ) -> None:
         self.store, self.config, self.clock, self.embedder = store, config, clock, embedder
-        self.own = OwnModels(store, config)
-        if model is not None or self.own.any():
+        self.provider_keys = ProviderKeys(store, config)
+        if model is not None or self.provider_keys.any():
             store.release_waiting(self.now_ms())  # another budget or another key may be what they waited for
         embeds = embedder is not None
-        self.uses = Uses(store, self.now_ms, config.decay_half_life_days * DAY_MS)
-        self.shown = Shown(self.now_ms)
+        self.uses = UseCounter(store, self.now_ms, config.decay_half_life_days * DAY_MS)
+        self.context_stats = ContextStats(self.now_ms)
         self._previous = previous  # its vectors stand in for texts that have none of *embedder* yet
         self.cache = IndexCache(config.index_cache_mb * 1_000_000) if config.index_cache_mb else None
         self.observed = Observed()
         store.on_changes = self.observed.count
         self._orders = WorkSettings(embed=embeds)
-        reader = ReadFacts(store, config, registry(config.categories), self.now_ms, embeds, embedder)
-        self.kits = Kits(Parts(store, config, self.now_ms, embedder, reader, self.observed), model, self.own)
-        self.asking, self.rebuilder = self.kits.usual.asking, self.kits.usual.rebuilder
-        self.upkeep = Upkeep(store, config, self.now_ms)
+        deps = Dependencies(store, config, registry(config.categories), self.now_ms, embedder, self.observed)
+        reader, self.upkeep = FactReader(deps), Upkeep(deps)
+        self.work = UserWork(deps, model, self.provider_keys)
+        self.client, self.rebuilder = self.work.default.client, self.work.default.rebuilder
         self.queue = Queue(
             store=store,
-            handlers=self.kits.handlers,
+            handlers=self.work.handlers,
             now_ms=self.now_ms,
             worker=f"{os.getpid()}-{secrets.token_hex(4)}",
             lease_ms=config.job_lease_ms,
@@ -128,14 +123,14 @@ class Engine:
             wake=threading.Event(),
             observed=self.observed,
         )
-        self._reembed = Reembed(store, embedder, self.now_ms) if embedder is not None and config.embed_anew else None
+        self._reembed = Reembedding(deps, embedder) if embedder is not None and config.embed_anew else None
         self._workers = Workers(self.queue, config.workers, self._order_vectors) if background else None
-        self.consent = ConsentChoices(store, self.now_ms, embeds, self.kits.reads)
+        self.consent = ConsentChoices(store, self.now_ms, embeds, self.work.read_mode)
         self.eraser = Eraser(store, config, self.now_ms, reader, self._forget_caches)
         self.replay = ErasureReplay(self.eraser, self.consent)
         self.corrections = Corrections(store, config, self.now_ms, reader)
         self.exporter = Exporter(store, config, self.now_ms, self.consent)
-        self.backfiller = Backfiller(store, lambda scope: self.kits.of(scope).rebuilder, self._catch_up)
+        self.backfiller = Backfiller(store, lambda scope: self.work.of(scope).rebuilder, self._catch_up)
 
     def now_ms(self) -> int:
         """The memory's clock in milliseconds."""
@@ -145,7 +140,7 @@ class Engine:
         """Nothing that was read before an erasure may be shown, or waited with, from now on."""
         if self.cache is not None:
             self.cache.clear()
-        self.shown.forget()
+        self.context_stats.clear()
 
     def _order_vectors(self) -> int:
         """Have everybody embedded anew whose vectors are by another embedder; how many users."""
@@ -176,25 +171,26 @@ class Engine:
         states = any(rules.may_state_facts(text) for text in said)
         inline = len(ready) <= INLINE_MESSAGES and states
         grace_ms = INLINE_GRACE_MS if inline else 0
-        orders = replace(self._orders, extract_after_ms=grace_ms, states=states, reads=self.kits.reads(scope))
+        orders = replace(self._orders, extract_after_ms=grace_ms, states=states, reads=self.work.read_mode(scope))
 
-        used, glimpse = self.uses.take(scope), self.shown.take(scope, [item.message for item in ready])
+        used = self.uses.pop(scope)
+        size = self.context_stats.pop(scope, [item.message for item in ready])
 
         def work(view: WriteView) -> AppendResult | ConsentState:
             state = state_of(view, scope.subject)
             if state != "active":
                 return state
-            self.uses.pour(view, used)
+            self.uses.write(view, used)
             stored = append(view, ready, config, orders, key=key, digest=digest, now_ms=now_ms)
-            if glimpse is not None and not stored.duplicate:
-                pour(view, glimpse, ready[glimpse[0]].message.content, stored.first_seq)
+            if size is not None and not stored.duplicate:
+                self.context_stats.write(view, size, ready[size[0]].message.content, stored.first_seq)
             return stored
 
         try:
             stored = self.store.write(scope, work)
         except BaseException:
-            self.uses.give_back(scope, used)
-            self.shown.restore(scope, glimpse)
+            self.uses.restore(scope, used)
+            self.context_stats.restore(scope, size)
             raise
         if isinstance(stored, str):
             return Receipt((), skipped=stored)
@@ -223,16 +219,16 @@ class Engine:
         """Count what somebody else's call for a reply used; see `Conversation.record_usage`."""
         own = self.config.prices.get(model)
         price = cost if cost is not None or own is None else own.of(*used)
-        row = counted(UsageRow(day_of(self.now_ms()), "chat", model, calls=1), used, price)
+        row = with_tokens(UsageRow(day_of(self.now_ms()), "chat", model, calls=1), used, price)
         record(self.store, scope, row, self.config.usage_days)
-        if self.asking is not None:
-            self.asking.gate.used(scope, row)
-        tell_tokens(self.observed, model if model in self.config.prices else "other", row)
+        if self.client is not None:
+            self.client.budgets.add(scope, row)
+        publish_tokens(self.observed, model if model in self.config.prices else "other", row)
 
     def end(self, scope: Scope) -> None:
         """Mark that the conversation is over for now: what is open may be summarised at once."""
 
-        reads = self.kits.reads(scope)
+        reads = self.work.read_mode(scope)
 
         def work(view: WriteView) -> None:
             row, now_ms = view.conversation(), self.now_ms()
@@ -262,7 +258,7 @@ class Engine:
         if self.store.read(scope, lambda view: state_of(view, scope.subject)) != "active":
             raise Conflict("the user does not want anything written now", hint="forget(seq) works; or resume() first")
         receipt = self.eraser.change(scope, change_message(seq, rewrite), reread=seq)
-        if self.kits.reads(scope):
+        if self.work.read_mode(scope):
             self.store.write(scope, lambda view: self._have_read(view, seq))
         if self._workers is not None:
             self._workers.wake()
@@ -291,7 +287,7 @@ class Engine:
         progress: Callable[[int, int], None] | None,
     ) -> RebuildReport:
         """Make one layer again; see `Conversation.rebuild`."""
-        report = self.kits.of(scope).rebuilder.rebuild(
+        report = self.work.of(scope).rebuilder.rebuild(
             scope, layer, start_seq, end_seq, dry_run=dry_run, progress=progress
         )
         if self._workers is not None:
@@ -300,7 +296,7 @@ class Engine:
 
     def consolidate(self, scope: Scope, *, dry_run: bool) -> ConsolidationReport:
         """Merge what says the same; see `User.consolidate`."""
-        return self.kits.of(scope).consolidation.now(scope, dry_run=dry_run)
+        return self.work.of(scope).consolidation.now(scope, dry_run=dry_run)
 
     def check_price(self, address: Address) -> None:
         """
@@ -309,19 +305,19 @@ class Engine:
         """
         budgets = (self.config.budget, self.config.budget_org, self.config.budget_user)
         if any(budget is not None and budget.usd_per_day is not None for budget in budgets):
-            Asking(self.store, self.config, from_address(address), self.now_ms)
+            ModelClient(self.store, self.config, from_address(address), self.now_ms)
 
-    def own_changed(self) -> None:
-        """Somebody set or removed a key of a provider: it counts from now on, and what waited for it is due."""
-        self.own.changed()
+    def keys_changed(self) -> None:
+        """Use a provider key that was just set or removed, and make the jobs due that waited for it."""
+        self.provider_keys.forget()
         self.store.release_waiting(self.now_ms())
         if self._workers is not None:
             self._workers.wake()
 
     def preview(self, scope: Scope, name: str, text: str, limit: int, *, dry_run: bool) -> PromptPreview:
         """Try other words for a prompt; see `Prompts.preview`."""
-        kit = self.kits.of(scope)
-        return Trial(kit.asking, kit.rebuilder.remake).preview(scope, name, text, limit, dry_run=dry_run)
+        work = self.work.of(scope)
+        return PromptTrial(work.client, work.rebuilder).preview(scope, name, text, limit, dry_run=dry_run)
 
     def digest(self, timeout_s: float | None, scope: Scope | None = None) -> DigestReport:
         """Run everything that is due, for all users or for one; waits for this process's own threads."""
@@ -386,7 +382,7 @@ class Engine:
             return self._told(view, self._usable(view, hits)[:limit])
 
         found = self.store.read(scope, work)
-        self.uses.note(scope, (hit.id for hit in found if hit.kind == "fact"))
+        self.uses.add(scope, (hit.id for hit in found if hit.kind == "fact"))
         return found
 
     def profile(self, scope: Scope, budget_tokens: int, count: Count) -> Section:
@@ -476,12 +472,12 @@ class Engine:
         self._tell(context)
         shown = {source.id for source in context.sources if source.kind == "fact"}
         recalled = [hit for hit in material.hits if hit.kind == "fact"][: self.config.recall_limit]
-        self.uses.note(scope, (hit.id for hit in recalled if hit.id in shown))
+        self.uses.add(scope, (hit.id for hit in recalled if hit.id in shown))
         if epoch is not None:
             own = sum(section.tokens for section in context.sections if section.name == "system")
             question = query or _last_question(material.messages)
             words = _recalled(context, material.hits)
-            self.shown.note(scope, strategy.name, context.tokens - own, context.prefix_sha256, question, words)
+            self.context_stats.add(scope, strategy.name, context.tokens - own, context.prefix_sha256, question, words)
         if epoch is not None and (previous is None or previous.sha256 != prefix.sha256):
             self.store.write(scope, lambda view: _note(view, epoch, variant, prefix))
         return context

@@ -24,9 +24,9 @@ from .embed import BUILT_IN, BuiltIn, resolve
 from .embed.protocol import Embedder
 from .engine import Engine
 from .errors import BadInput, ConfigError, NotFound
-from .jobs.backfill import Wanted
-from .jobs.queue import WAITING, told
-from .jobs.usage import across
+from .jobs.backfill import BackfillOrder
+from .jobs.queue import WAITING, as_listed
+from .jobs.usage import usage_of_all
 from .llm import Function, model_of
 from .llm.protocol import Closable, LanguageModel
 from .reports import BackfillReport, DigestReport, Report, Usage
@@ -203,7 +203,7 @@ class Memory:
         Raises:
             BadInput: there is no such layer, or a number is below 0.
         """
-        wanted = Wanted(
+        wanted = BackfillOrder(
             None if user is None else scope_of(org, bot, user, None),
             tuple(layers),
             None if limit is None else checked_count("limit", limit),
@@ -225,7 +225,7 @@ class Memory:
             raise BadInput(f"there is no job state {state!r}", hint="use ready, waiting, running, dead or cancelled")
         now_ms = self._engine.now_ms()
         found = self._engine.store.jobs(state=state)
-        return [job for job in (told(job, now_ms) for job in found) if state in (None, job.state)]
+        return [job for job in (as_listed(job, now_ms) for job in found) if state in (None, job.state)]
 
     def retry(self, job_id: str) -> None:
         """
@@ -283,7 +283,7 @@ class Memory:
         Raises:
             BadInput: *by* names something else, or a time has no zone.
         """
-        return across(self._engine.store, by, since, until, org=org, user=user, bot=bot)
+        return usage_of_all(self._engine.store, by, since, until, org=org, user=user, bot=bot)
 
     def doctor(self) -> Report:
         """Check the database and every invariant of the store; reads all of it, changes nothing."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from .clock import from_ms
 from .engine import Engine
 from .errors import BadInput, Conflict, NotFound
-from .jobs.wording import CUSTOM, in_words
+from .jobs.model_client import CUSTOM_PROMPTS, customized_prompt
 from .privacy.consent import state_of
 from .reports import PromptPreview
 from .scope import Scope
@@ -43,7 +43,7 @@ class Prompts:
         """
         known = _checked(name)
         rows = self._engine.store.read(self._scope, lambda view: view.prompts())
-        return in_words(known, rows).task
+        return customized_prompt(known, rows).task
 
     def set(self, name: str, text: str) -> PromptVersion:
         """
@@ -139,8 +139,8 @@ class Prompts:
 
 
 def _checked(name: object) -> str:
-    if name not in CUSTOM:
-        raise BadInput(f"there is no prompt {name!r} to put in own words", hint=f"use {', '.join(CUSTOM)}")
+    if name not in CUSTOM_PROMPTS:
+        raise BadInput(f"there is no prompt {name!r} to put in own words", hint=f"use {', '.join(CUSTOM_PROMPTS)}")
     return str(name)
 
 
@@ -157,5 +157,5 @@ def _words(text: str) -> str:
 
 
 def _version(row: PromptRow) -> PromptVersion:
-    digest = in_words(row.name, [replace(row, draft=False)]).digest
+    digest = customized_prompt(row.name, [replace(row, draft=False)]).digest
     return PromptVersion(row.name, row.version, row.text, from_ms(row.since), digest, row.draft)

@@ -12,7 +12,7 @@ from .conversation import state_of
 from .engine import Engine
 from .errors import BadInput, NotFound
 from .jobs.metrics import compute_metrics, days_between
-from .jobs.usage import of_user
+from .jobs.usage import usage_of_user
 from .privacy.corrections import FactInput
 from .privacy.forget import erase_user, facts_of, forget_facts
 from .prompts import Prompts
@@ -345,7 +345,7 @@ class User:
 
         Summed up is what *by* (any of ``day``, ``layer``, ``model``) does not name; the days are UTC, both included.
         """
-        return of_user(self._engine.store, self._scope, by, since, until)
+        return usage_of_user(self._engine.store, self._scope, by, since, until)
 
     def metrics(self, *, since: date | None = None, until: date | None = None) -> Metrics:
         """

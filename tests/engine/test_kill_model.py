@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast import Config, Memory
-from holdfast.jobs import asking, bymodel, reading, sight, telling
+from holdfast.jobs import model_client, model_reader, summaries
 from holdfast.llm.protocol import Request
 from holdfast.store import Store, WriteView
 from holdfast.testing.embedder import HashEmbedder
@@ -25,15 +25,15 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 STEPS: list[tuple[Any, str]] = [
     (ScriptedModel, "ask"),
-    (asking.Asking, "ask"),
-    (asking, "record"),
-    (reading.ReadByModel, "_write"),
-    (reading, "ask_for_facts"),
-    (bymodel.ByModel, "chunk"),
-    (bymodel.ByModel, "write"),
-    (telling.Telling, "episodes"),
-    (telling.Telling, "level"),
-    (sight, "learn"),
+    (model_client.ModelClient, "ask"),
+    (model_client, "record"),
+    (model_reader.ReadMessages, "_write"),
+    (model_reader.ModelReader, "read_facts"),
+    (summaries.CloseChunks, "_chunk_draft"),
+    (summaries.CloseChunks, "_add_findings"),
+    (model_reader.ModelReader, "read_episodes"),
+    (model_reader.ModelReader, "summarize_level"),
+    (model_reader.ModelReader, "learn"),
     *((WriteView, step) for step in ("add_episodes", "add_fact", "add_summary", "renew", "finish")),
     *((WriteView, step) for step in ("add_reading", "add_usage")),
     (Store, "write"),
@@ -82,7 +82,9 @@ def text(number: int) -> str:
 def test_a_kill_around_a_call_loses_and_doubles_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: Any, step: str, after: bool
 ) -> None:
-    monkeypatch.setattr("holdfast.jobs.asked.MARGIN_MS", 100)  # so that the leases of the dead run out soon
+    monkeypatch.setattr(
+        "holdfast.jobs.model_client.LEASE_MARGIN_MS", 100
+    )  # so that the leases of the dead run out soon
     path, acknowledged, answered, died = str(tmp_path / "chat.db"), [], 0, 0
 
     def story(pipe: int) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from holdfast import Config, Memory
-from holdfast.jobs import asked
+from holdfast.jobs import model_client
 from holdfast.llm.protocol import Request
 from holdfast.testing.model import ScriptedModel, uneventful
 from holdfast.text.render import parse_blocks
@@ -49,7 +49,7 @@ def episodes(request: Request) -> str:
 @pytest.fixture(autouse=True)
 def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     """The dead leave their claims soon."""
-    monkeypatch.setattr(asked, "MARGIN_MS", 100)
+    monkeypatch.setattr(model_client, "LEASE_MARGIN_MS", 100)
 
 
 def open_memory(path: str) -> Memory:

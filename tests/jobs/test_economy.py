@@ -16,7 +16,7 @@ def test_in_economy_mode_one_call_tells_all_of_a_chunk(world):
     assert here.calls("facts", "chunk_summary", "episodes", "combined") == ["combined"]
     assert here.chat.summaries()[0].themes == ("Bo", "ferritin")
     assert len(here.bullets()) == 3
-    learned = {(f.category, f.key, f.value) for f in here.user_key.facts() if f.source.startswith("scripted")}
+    learned = {(f.category, f.key, f.value) for f in here.user.facts() if f.source.startswith("scripted")}
     assert ("goal", "wants_to", "bring Miso along in May") in learned
     assert ("medication", "iron", "starts tomorrow") not in learned  # below min_confidence
 

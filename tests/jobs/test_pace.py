@@ -20,8 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import Config, Memory
-from holdfast.jobs.gate import NotNow
-from holdfast.jobs.pace import MINUTE_US, Limits, Pace, sent_away, turn, used
+from holdfast.jobs.model_client import MINUTE_US, CallDeferred, KeyLimits, RateLimit, book, reserve, settle
 from holdfast.llm.protocol import ModelError
 from holdfast.store import PaceRow
 from holdfast.testing.embedder import HashEmbedder
@@ -33,12 +32,12 @@ SOURCE = HERE.parent.parent / "src"
 NONE = PaceRow("k")
 
 
-def entered(row: PaceRow, limits: Limits, asks: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def entered(row: PaceRow, limits: KeyLimits, asks: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """``(when, tokens)`` of those who were let in, of asks at ``(microseconds since the last, tokens)``."""
     found, now = [], 10**15
     for gap, tokens in asks:
         now += gap
-        row, free_at = turn(row, limits, tokens, now)
+        row, free_at = reserve(row, limits, tokens, now)
         if not free_at:
             found.append((now, tokens))
     return found
@@ -49,14 +48,14 @@ ASKS = st.lists(st.tuples(st.integers(0, 20_000_000), st.integers(1, 3_000)), ma
 
 @given(limit=st.integers(1, 300), asks=ASKS)
 def test_no_minute_holds_more_requests_than_the_limit(limit, asks):
-    found = [at for at, _ in entered(NONE, Limits(limit, None), asks)]
+    found = [at for at, _ in entered(NONE, KeyLimits(limit, None), asks)]
     for number, at in enumerate(found):
         assert sum(at <= other < at + MINUTE_US - 1_000 for other in found[number:]) <= limit
 
 
 @given(limit=st.integers(100, 30_000), asks=ASKS)
 def test_no_minute_holds_more_tokens_than_the_limit_and_one_large_request(limit, asks):
-    found = entered(NONE, Limits(None, limit), asks)
+    found = entered(NONE, KeyLimits(None, limit), asks)
     for number, (at, _) in enumerate(found):
         inside = [tokens for when, tokens in found[number:] if when < at + MINUTE_US - 1_000]
         assert sum(inside) <= limit + max(inside)
@@ -66,29 +65,29 @@ def test_no_minute_holds_more_tokens_than_the_limit_and_one_large_request(limit,
 def test_who_always_asks_gets_all_that_the_limit_allows(limit):
     row, now, count = NONE, 10**15, 0
     while now < 10**15 + 10 * MINUTE_US:
-        row, free_at = turn(row, Limits(limit, None), 1, now)
+        row, free_at = reserve(row, KeyLimits(limit, None), 1, now)
         count, now = (count, free_at) if free_at else (count + 1, now)
     assert 9 * limit <= count <= 10 * limit + 1
 
 
 def test_a_request_larger_than_the_limit_is_let_in_when_nobody_else_asks():
-    row, free_at = turn(NONE, Limits(None, 100), 5_000, 10**15)
+    row, free_at = reserve(NONE, KeyLimits(None, 100), 5_000, 10**15)
     assert free_at == 0
-    assert turn(row, Limits(None, 100), 1, 10**15)[1] > 10**15
+    assert reserve(row, KeyLimits(None, 100), 1, 10**15)[1] > 10**15
 
 
 def test_what_was_not_used_is_given_back_and_what_was_used_beyond_is_paid_later():
-    limits = Limits(None, 6_000)
-    row, _ = turn(NONE, limits, 600, 10**15)
-    assert turn(row, limits, 600, 10**15)[1] > 10**15
-    assert turn(used(row, limits, -600), limits, 600, 10**15)[1] == 0
-    assert used(row, limits, 600).tokens_at - row.tokens_at == row.tokens_at - 10**15
+    limits = KeyLimits(None, 6_000)
+    row, _ = reserve(NONE, limits, 600, 10**15)
+    assert reserve(row, limits, 600, 10**15)[1] > 10**15
+    assert reserve(settle(row, limits, -600), limits, 600, 10**15)[1] == 0
+    assert settle(row, limits, 600).tokens_at - row.tokens_at == row.tokens_at - 10**15
 
 
 def test_those_who_are_sent_away_come_back_one_after_the_other():
-    limits, row, told = Limits(60, None), NONE, []
+    limits, row, told = KeyLimits(60, None), NONE, []
     for _ in range(5_000):
-        row = sent_away(row, limits, 10**15 + 1_000_000, 10**15)
+        row = book(row, limits, 10**15 + 1_000_000, 10**15)
         told.append(row.booked_until - 10**15)
     assert told[:3] == [2_000_000, 3_000_000, 4_000_000]
     assert told[-1] == 10 * MINUTE_US
@@ -108,27 +107,27 @@ def test_a_caller_waits_a_little_and_is_sent_away_when_it_would_be_long(memory):
         slept.append(seconds)
         now[0] += round(seconds * 1000) + 1
 
-    pace = Pace(memory._engine.store, Config(model_requests_per_minute=20), "k", lambda: now[0], sleep)
+    limit = RateLimit(memory._engine.store, Config(model_requests_per_minute=20), "k", lambda: now[0], sleep)
     for _ in range(3):
-        pace.enter(0)
+        limit.acquire(0)
     assert 2.9 < sum(slept) < 3.3  # two at once, the third after its turn
-    slow = Pace(memory._engine.store, Config(model_requests_per_minute=2), "slow", lambda: now[0], sleep)
-    slow.enter(0)
-    with pytest.raises(NotNow, match="limit of requests") as caught:
-        slow.enter(0)
+    slow = RateLimit(memory._engine.store, Config(model_requests_per_minute=2), "slow", lambda: now[0], sleep)
+    slow.acquire(0)
+    with pytest.raises(CallDeferred, match="limit of requests") as caught:
+        slow.acquire(0)
     assert caught.value.until_ms >= now[0] + 30_000
 
 
 def test_without_a_limit_nothing_is_written_until_a_provider_asks_for_a_pause(memory):
     store = memory._engine.store
-    one, other = (Pace(store, Config(), "k", lambda: 1_700_000_000_000) for _ in range(2))
-    one.enter(0)
+    one, other = (RateLimit(store, Config(), "k", lambda: 1_700_000_000_000) for _ in range(2))
+    one.acquire(0)
     assert store.pace("k").version == 0
-    one.failed(ModelError("no key", setup=True, retry_after_s=5))
-    other.enter(0)
-    one.failed(ModelError("busy", retry_after_s=7))
-    with pytest.raises(NotNow, match="asked for a pause") as caught:
-        other.enter(0)
+    one.pause(ModelError("no key", setup=True, retry_after_s=5))
+    other.acquire(0)
+    one.pause(ModelError("busy", retry_after_s=7))
+    with pytest.raises(CallDeferred, match="asked for a pause") as caught:
+        other.acquire(0)
     assert caught.value.until_ms == 1_700_000_007_000
 
 

@@ -49,10 +49,8 @@ def test_each_bullet_is_found_on_its_own(world):
     here = world({"episodes": [BULLETS]})
     here.memory.digest()
 
-    assert (
-        here.user_key.search("tteokbokki", kinds=("fact",))[0].text == "First meeting with Bo at Meko over tteokbokki"
-    )
-    assert here.user_key.search("ferritin", kinds=("fact",))[0].text == "Ferritin result: 12"
+    assert here.user.search("tteokbokki", kinds=("fact",))[0].text == "First meeting with Bo at Meko over tteokbokki"
+    assert here.user.search("ferritin", kinds=("fact",))[0].text == "Ferritin result: 12"
 
 
 def test_summary_and_episodes_are_asked_for_at_the_same_time_and_from_messages(world):
@@ -95,7 +93,7 @@ def test_bullets_that_users_did_not_say_are_refused_and_shown(world):
 
     assert here.bullets() == {}
     assert report.rejected == 3
-    reasons = {refused.reason.partition(":")[0] for refused in here.user_key.rejected()}
+    reasons = {refused.reason.partition(":")[0] for refused in here.user.rejected()}
     assert reasons == {"not-supported", "name-not-said", "number-not-said"}
 
 
@@ -222,7 +220,7 @@ def test_what_is_cut_off_is_kept_up_to_the_last_whole_bullet(world):
 
 def test_secrets_are_shown_to_nobody_and_topics_leave_nothing(world):
     here = world(chunks=0)
-    here.user_key.never_remember("tteokbokki")
+    here.user.never_remember("tteokbokki")
     here.model.say("episodes", "- Met Bo at Meko over tteokbokki [2]\n- My card is 4242 4242 4242 4242 [4]")
     for text, reply in [TALK[0], ("My card is 4242 4242 4242 4242", "ok"), *TALK[2:]]:
         here.chat.record(text, reply)
@@ -301,7 +299,7 @@ def test_users_are_served_side_by_side_and_a_conversation_in_order(tmp_path):
 
 def test_a_users_own_words_instruct_the_next_summary(world):
     here = world({"chunk_summary": [SUMMARY]})
-    here.user_key.prompts.set("chunk_summary", "Sum up like a pirate.")
+    here.user.prompts.set("chunk_summary", "Sum up like a pirate.")
     here.memory.digest()
     (request,) = here.model.requests("chunk_summary")
 

@@ -26,7 +26,7 @@ def read(here, *rows, said, reply="ok"):
         here.chat.record(text, reply)
     here.chat.end()
     here.memory.digest()
-    return {(fact.category, fact.key): fact.value for fact in here.user_key.facts() if fact.kind == "attribute"}
+    return {(fact.category, fact.key): fact.value for fact in here.user.facts() if fact.kind == "attribute"}
 
 
 @pytest.fixture
@@ -60,32 +60,32 @@ def test_a_number_that_was_not_said_is_refused(here):
     )
 
     assert "850 mg twice a day" not in known.values()
-    assert any(one.reason.startswith("number-not-said") for one in here.user_key.rejected())
+    assert any(one.reason.startswith("number-not-said") for one in here.user.rejected())
 
 
 def test_a_changed_diet_takes_the_place_of_the_old_one(here):
     read(here, said=("I'm vegetarian.",))
-    assert [f.key for f in here.user_key.facts() if f.category == "dietary"] == ["vegetarian"]
+    assert [f.key for f in here.user.facts() if f.category == "dietary"] == ["vegetarian"]
 
     read(
         here,
         row("dietary", "pescatarian", "true", 4, "fish is back on my plate"),
         said=("Doctor's orders: fish is back on my plate.",),
     )
-    (diet,) = [f for f in here.user_key.facts() if f.category == "dietary"]
+    (diet,) = [f for f in here.user.facts() if f.category == "dietary"]
 
     assert (diet.key, diet.value) == ("pescatarian", "true")
-    assert [f.key for f in here.user_key.history("dietary", "vegetarian") if f.ended_because == "replaced"] == [
+    assert [f.key for f in here.user.history("dietary", "vegetarian") if f.ended_because == "replaced"] == [
         "vegetarian"
     ]
 
 
 def test_what_is_known_is_shown_and_not_learned_again(here):
     read(here, said=("I live in Lisbon.",))
-    (before,) = [f for f in here.user_key.facts() if f.key == "lives_in"]
+    (before,) = [f for f in here.user.facts() if f.key == "lives_in"]
 
     read(here, row("home", "lives_in", "Lisbon", 4, "hello"), said=("hello there, how are you today?",))
-    (after,) = [f for f in here.user_key.facts() if f.key == "lives_in"]
+    (after,) = [f for f in here.user.facts() if f.key == "lives_in"]
 
     assert '"home/lives_in = Lisbon"' in here.model.requests("facts")[-1].text
     assert [(e.seq, e.quote) for e in after.evidence] == [(e.seq, e.quote) for e in before.evidence]
@@ -102,7 +102,7 @@ def test_what_is_known_is_shown_and_not_learned_again(here):
 )
 def test_only_what_is_stated_is_believed(here, said, claimed):
     assert read(here, claimed, said=(said,)) == {}
-    assert len(here.user_key.rejected()) == 1
+    assert len(here.user.rejected()) == 1
 
 
 @pytest.mark.parametrize(
@@ -127,13 +127,13 @@ def test_facts_stay_in_the_speakers_language(here, said, claimed, value):
 )
 def test_a_translated_value_is_refused(here, said, claimed):
     assert all(value not in ("Busan", "基尔") for value in read(here, claimed, said=(said,)).values())
-    assert any(one.reason.startswith("other-language") for one in here.user_key.rejected())
+    assert any(one.reason.startswith("other-language") for one in here.user.rejected())
 
 
 def test_what_stands_in_an_own_context_is_never_read_again(here):
     """An application that records its own prompts as what the user said breeds no memories."""
     read(here, said=("I live in Lisbon.", "I work as a nurse."))
-    before = {(f.text, len(f.evidence)) for f in here.user_key.facts()}
+    before = {(f.text, len(f.evidence)) for f in here.user.facts()}
 
     def greedy(request):
         lines = [text for text in request.text.splitlines() if "Lives in" in text or "nurse" in text]
@@ -143,24 +143,24 @@ def test_what_stands_in_an_own_context_is_never_read_again(here):
     for _ in range(10):
         context = here.chat.context("Where do I live?")
         shown = "\n".join(section.text for section in context.sections)
-        plain = "\n".join(f"- {fact.text}" for fact in here.user_key.facts() if fact.kind == "attribute")
+        plain = "\n".join(f"- {fact.text}" for fact in here.user.facts() if fact.kind == "attribute")
         here.chat.record(f"{shown}\n{plain}", "ok")
         here.chat.end()
         here.memory.digest()
 
-    assert {(f.text, len(f.evidence)) for f in here.user_key.facts() if f.kind == "attribute"} == before
-    assert [f.text for f in here.user_key.facts() if f.kind == "statement"] == []
+    assert {(f.text, len(f.evidence)) for f in here.user.facts() if f.kind == "attribute"} == before
+    assert [f.text for f in here.user.facts() if f.kind == "statement"] == []
 
 
 def test_resuming_reads_what_was_left(here):
     here.chat.record("I gave up the old flat, my new address is in Porto", "ok")
-    here.user_key.pause()
+    here.user.pause()
     assert here.memory.digest().jobs == 0
-    here.user_key.resume()
+    here.user.resume()
     here.model.say("facts", row("home", "lives_in", "Porto", 2, "my new address is in Porto"))
     here.memory.digest()
 
-    assert [f.value for f in here.user_key.facts() if f.key == "lives_in"] == ["Porto"]
+    assert [f.value for f in here.user.facts() if f.key == "lives_in"] == ["Porto"]
 
 
 def test_an_edited_message_is_read_again(here):
@@ -169,7 +169,7 @@ def test_an_edited_message_is_read_again(here):
     here.chat.edit(2, "I gave up the old flat, my new address is in Porto")
     here.memory.digest()
 
-    assert [f.value for f in here.user_key.facts() if f.key == "lives_in"] == ["Porto"]
+    assert [f.value for f in here.user.facts() if f.key == "lives_in"] == ["Porto"]
     assert [
         message
         for message in here.model.requests("facts")[-1].text.split("<read>")[1].splitlines()
@@ -221,5 +221,5 @@ def test_a_combined_answer_is_held_to_the_same_rules():
     here = World({"combined": [lies]}, economy=True)
     here.memory.digest()
 
-    assert all("99" not in fact.value for fact in here.user_key.facts())
+    assert all("99" not in fact.value for fact in here.user.facts())
     here.memory.close()

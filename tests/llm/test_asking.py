@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Budget, Config, DigestReport, Memory, Price
 from holdfast.errors import BadInput, ConfigError
-from holdfast.jobs.gate import NotNow
+from holdfast.jobs.model_client import CallDeferred
 from holdfast.llm import Answer, BadAnswer, ModelError, Request
 from holdfast.scope import Scope
 from holdfast.testing.clock import FakeClock
@@ -56,7 +56,7 @@ def opened(model, clock, users=("ana",), path=":memory:", **settings):
 
 
 def ask(memory, scope=ANA, request=ASKED):
-    return memory._engine.asking.ask(scope, request)
+    return memory._engine.client.ask(scope, request)
 
 
 def facts(usage):
@@ -133,7 +133,7 @@ def test_a_spent_budget_stops_until_the_day_turns(model, clock, budget, said):
     model.asked.clear()
     ask(memory)
     ask(memory)
-    with pytest.raises(NotNow) as stopped:
+    with pytest.raises(CallDeferred) as stopped:
         ask(memory)
 
     assert stopped.value.message == said
@@ -149,7 +149,7 @@ def test_a_budget_of_one_is_not_that_of_another(model, clock):
     for org in ("acme", "other"):
         memory.conversation("c", user="ana", org=org).append({"role": "assistant", "content": "Hello."})
     ask(memory, Scope("acme", "default", "ana"))
-    with pytest.raises(NotNow):
+    with pytest.raises(CallDeferred):
         ask(memory, Scope("acme", "default", "bo"))
 
     assert ask(memory, Scope("other", "default", "ana")).text == "ok"
@@ -162,7 +162,7 @@ def test_what_another_process_used_counts(model, clock, tmp_path):
         ask(one)
     with (
         Memory(tmp_path / "m.db", llm=model, embedder=None, clock=clock, config=budget) as other,
-        pytest.raises(NotNow),
+        pytest.raises(CallDeferred),
     ):
         ask(other)
 
@@ -235,7 +235,7 @@ def test_a_call_that_outlives_its_user_leaves_no_trace_of_them(clock):
 
     model = Counting()
     memory = opened(model, clock)
-    memory._engine.asking.model.__class__ = Erasing
+    memory._engine.client.model.__class__ = Erasing
     ask(memory)
 
     assert memory.usage(user="ana") == []
@@ -261,7 +261,7 @@ def asks_once(memory, user="ana"):
 
     def handler(job):
         scope = Scope(job.org, job.bot, job.user, conversation=job.conversation)
-        engine.asking.ask(scope, ASKED)
+        engine.client.ask(scope, ASKED)
         engine.store.write(scope, lambda view: view.finish(job, engine.now_ms()))
         return DigestReport()
 
@@ -366,7 +366,7 @@ def test_what_ones_own_model_used_for_a_reply_counts_too(model, clock):
     assert (rows["mine"].input_tokens, rows["mine"].output_tokens, rows["mine"].cached_tokens) == (1_000, 100, 400)
     assert rows["other"].cost is None
     assert rows["third"].cost == 0.25
-    with pytest.raises(NotNow, match="2,200 of 2,000 tokens are used today"):
+    with pytest.raises(CallDeferred, match="2,200 of 2,000 tokens are used today"):
         ask(memory)
     for wrong in ({"input_tokens": -1}, {"output_tokens": 1.5}, {"cost": -1}, {"cost": float("nan")}):
         with pytest.raises(BadInput):

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Memory
 from holdfast.jobs.metrics import questions
-from holdfast.jobs.shown import takes_up
+from holdfast.jobs.usage import is_used_by
 from holdfast.testing.clock import FakeClock
 from holdfast.types import Message
 
@@ -97,4 +97,4 @@ def test_imported_conversations_are_judged_by_when_things_were_said():
     ],
 )
 def test_a_reply_takes_up_what_it_shares_telling_words_with(reply, item, question, expected):
-    assert takes_up(reply, item, question) is expected
+    assert is_used_by(reply, item, question) is expected

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast import Config, Memory
-from holdfast.jobs import asking, modelwriter, rebuild, remake
+from holdfast.jobs import model_client, rebuild
 from holdfast.llm.protocol import Request
 from holdfast.reconcile import erase, learn
 from holdfast.store import Store, WriteView
@@ -34,17 +34,17 @@ STEPS: list[tuple[Any, str]] = [
     (Store, "write"),
     (Store, "read"),
     (ScriptedModel, "ask"),
-    (modelwriter, "ask_for_facts"),
-    (remake, "relearn"),
-    (remake, "hang_up"),
-    (remake, "undisturbed"),
-    (remake, "withdraw_summary"),
-    (rebuild, "swap_back"),
+    (rebuild.ModelReader, "read_facts"),
+    (rebuild, "relearn"),
+    (rebuild, "_replace_in_tree"),
+    (rebuild, "is_undisturbed"),
+    (rebuild, "_retire"),
+    (rebuild, "undo_relearn"),
     (learn, "learn"),
     (learn, "withdraw_fact"),
     (learn, "reinstate"),
     (erase, "reopen"),
-    (asking, "record"),
+    (model_client, "record"),
 ]
 
 

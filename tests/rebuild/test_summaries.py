@@ -84,7 +84,7 @@ def test_a_rebuild_that_was_overtaken_cannot_be_put_back() -> None:
         chat = walked(memory)
         first = chat.rebuild("summaries", end_seq=10)
         second = chat.rebuild("summaries", end_seq=10)
-        with pytest.raises(Conflict, match="told again"):
+        with pytest.raises(Conflict, match="summarized again"):
             chat.restore(first.id)
         chat.restore(second.id)
         chat.restore(first.id)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from holdfast import Config, Memory
 from holdfast.errors import BadInput
-from holdfast.jobs import uses
+from holdfast.jobs import usage
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
 
@@ -203,19 +203,19 @@ def test_a_read_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_counts_are_bounded_and_survive_threads(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uses, "MAX_USERS", 3)
+    monkeypatch.setattr(usage, "MAX_USERS", 3)
     noted = memory._engine.uses
     scopes = [memory.user(f"p{n}")._scope for n in range(5)]
-    threads = [threading.Thread(target=lambda: [noted.note(scopes[4], ["x"]) for _ in range(50)]) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: [noted.add(scopes[4], ["x"]) for _ in range(50)]) for _ in range(4)]
     for scope in scopes:
-        noted.note(scope, ["x"])
+        noted.add(scope, ["x"])
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
-    assert noted.take(scopes[0]) == {}
-    assert noted.take(scopes[4])["x"][0] == 201
+    assert noted.pop(scopes[0]) == {}
+    assert noted.pop(scopes[4])["x"][0] == 201
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

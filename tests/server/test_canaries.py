@@ -189,7 +189,7 @@ def look_around(day: Day, memory: Memory, app: Any, client: TestClient) -> None:
     for user, org in (("ana", "default"), ("bob", "acme")):
         upstream = memory.admin.provider_keys.upstream(user=user, org=org)
         assert upstream is not None
-        model = memory._engine.own.model(memory._engine.own.row(org, user))
+        model = memory._engine.provider_keys.model(memory._engine.provider_keys.row(org, user))
         try:
             model.ask(Request("facts", "Read.", "I moved.", "abc", timeout_s=5))
         except ModelError as error:
@@ -199,7 +199,7 @@ def look_around(day: Day, memory: Memory, app: Any, client: TestClient) -> None:
             upstream, model, memory.admin.provider_keys.list(user=user, org=org), upstream_client(upstream, allowed)
         )
         day.say(json.dumps(memory.user(user, org=org).export(), default=repr))
-    day.say(memory.usage(by=["org", "user", "model"]), memory.doctor(), memory.jobs(), memory._engine.kits.usual)
+    day.say(memory.usage(by=["org", "user", "model"]), memory.doctor(), memory.jobs(), memory._engine.work.default)
     told = [event for org in ("default", "acme") for event in memory.admin.events.of_org(org, limit=1_000)]
     assert {"vault.set", "key.made"} <= {event.kind for event in told}
     day.say(told)

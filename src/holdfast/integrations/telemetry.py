@@ -23,7 +23,7 @@ from typing import Any
 from ..context.result import Context
 from ..conversation import Conversation
 from ..errors import ConfigError, HoldfastError
-from ..jobs.asking import Asking
+from ..jobs.model_client import ModelClient
 from ..llm.protocol import Answer
 from ..memory import Memory
 from ..reports import DigestReport, ErasureReceipt, Receipt
@@ -98,7 +98,7 @@ def enable(*, tracer_provider: Any = None, meter_provider: Any = None, content: 
     for call in _CALLS:
         _replace(call.owner, call.method, functools.partial(spans.around, call))
     models = _Models(spans, metrics.get_meter("holdfast", meter_provider=meter_provider))
-    _replace(Asking, "ask", models.around)
+    _replace(ModelClient, "ask", models.around)
 
 
 def disable() -> None:
@@ -178,8 +178,8 @@ class _Models:
         """*original*, the asking of a model, within a span."""
 
         @functools.wraps(original)
-        def traced(asking: Asking, scope: Scope, request: Any) -> Answer:
-            provider, _, model = asking.model.name.partition(":")
+        def traced(client: ModelClient, scope: Scope, request: Any) -> Answer:
+            provider, _, model = client.model.name.partition(":")
             named = {
                 "gen_ai.operation.name": "chat",
                 "gen_ai.provider.name": provider,
@@ -190,7 +190,7 @@ class _Models:
             kind = self._spans.trace.SpanKind.CLIENT
             with self._spans.started(f"chat {model or provider}", kind, named | own) as span:
                 try:
-                    answer: Answer = self._spans.told(span, lambda: original(asking, scope, request))
+                    answer: Answer = self._spans.told(span, lambda: original(client, scope, request))
                 except BaseException as error:
                     failed = {"error.type": _kind(error)}
                     raise

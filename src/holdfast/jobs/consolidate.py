@@ -1,23 +1,21 @@
 """
-Merge sentences that say the same, and, with a model, those about the same thing.
+Consolidation: merge sentences that say the same, and with a model those about the same thing.
 
-Which belong together is worked out from a snapshot, with no transaction open.  Each memory is then written
-in one transaction of its own, which looks whether its sentences are still what they were: a crash leaves
-them merged or not merged.
+The groups are found in a snapshot, with no transaction open.  Each merged memory is then written in its own
+transaction, which checks that its sentences have not changed: a crash leaves them merged or not merged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from ..clock import DAY_MS, new_id
-from ..config import Config
 from ..digest.answers import parse_merged_statements
-from ..embed.protocol import Embedder, Thresholds
+from ..embed.protocol import Thresholds
 from ..embed.quantize import dequantize
 from ..llm.prompts import load
 from ..llm.protocol import BadAnswer, Request
@@ -37,21 +35,21 @@ from ..reconcile.merging import (
 )
 from ..reports import ConsolidationReport, DigestReport, Merged
 from ..scope import Scope
-from ..store import FactRow, Partition, ReadView, Store, WriteView
+from ..store import FactRow, Partition, ReadView, WriteView
 from ..text.render import render_block
 from ..types import Job
-from .asked import Asked, spent
-from .guard import scope_of, still_mine
-from .open import open_facts
+from .model_client import ModelClient, total_tokens
+from .queue import Dependencies, check_claim, scope_of
+from .upkeep import unpaused_facts
 
 NEWEST = 80
-"""In the background a model is asked about what one of so many newest sentences is in; by hand about all."""
-MOST_GROUPS = 10
+"""In the background a model is called for groups that hold one of so many newest sentences; on request for all."""
+MAX_GROUPS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """One moment: the sentences that may be merged, those that must not, and the vectors that are there."""
+class Sentences:
+    """The sentences that may be merged, those that must stay apart, and the stored vectors, in one snapshot."""
 
     epoch: int
     rows: list[FactRow]
@@ -61,42 +59,39 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Consolidate:
-    """The handler of ``consolidate`` jobs, and the same work at once; ``asked`` is the model, where there is one."""
+    """The handler of ``consolidate`` jobs, and the same work on request; by the rules alone without a ``client``."""
 
-    store: Store
-    config: Config
-    now_ms: Callable[[], int]
-    embedder: Embedder | None = None
-    asked: Asked | None = None
+    deps: Dependencies
+    client: ModelClient | None = None
 
     @property
     def limits(self) -> Thresholds:
-        """The embedder's thresholds, with the one of the settings; nothing is near without an embedder."""
-        found = self.embedder.thresholds if self.embedder is not None else Thresholds(2.0, 2.0, 2.0, 1.0)
-        own = self.config.consolidate_similarity
+        """The embedder's thresholds, with that of the settings; without an embedder no sentences are similar."""
+        found = self.deps.embedder.thresholds if self.deps.embedder is not None else Thresholds(2.0, 2.0, 2.0, 1.0)
+        own = self.deps.config.consolidate_similarity
         return found if own is None else replace(found, merge=own)
 
     def __call__(self, job: Job) -> DigestReport:
         scope = scope_of(job).about(None)
         report = self.by_rules(scope, job=job)
-        if job.key == WITH_MODEL and not self.config.economy:
+        if job.key == WITH_MODEL and not self.deps.config.economy:
             report += self.by_model(scope, job=job, everything=False)
-        self.store.write(scope, lambda view: view.finish(job, self.now_ms()))
+        self.deps.store.write(scope, lambda view: view.finish(job, self.deps.now_ms()))
         return DigestReport(tokens=report.tokens)
 
     def now(self, scope: Scope, *, dry_run: bool) -> ConsolidationReport:
-        """Merge what the scope sees, with a model where there is one; *dry_run* tells what rules would merge."""
+        """Merge the scope's sentences, with a model where there is one; *dry_run* reports what the rules would merge."""
         report = self.by_rules(scope, dry_run=dry_run)
         return report if dry_run else report + self.by_model(scope)
 
     def by_rules(self, scope: Scope, *, job: Job | None = None, dry_run: bool = False) -> ConsolidationReport:
         """
-        Merge what says the same, in the words of one of the sentences.
+        Merge sentences that say the same, in the words of one of them.
 
         Raises:
-            FenceLost: the job is somebody else's now.
+            FenceLost: another worker has claimed the job.
         """
-        seen = self.store.read(scope, self._snapshot)
+        seen = self.deps.store.read(scope, self._snapshot)
         clusters = alike(seen.rows, self._cosines(seen), self.limits.merge, seen.apart)
         report = ConsolidationReport()
         for cluster in clusters:
@@ -106,23 +101,23 @@ class Consolidate:
 
     def by_model(self, scope: Scope, *, job: Job | None = None, everything: bool = True) -> ConsolidationReport:
         """
-        Ask the model to join what is about the same thing; what it may not say is not written.
+        Let the model join sentences about the same thing; a joined sentence that adds anything is not written.
 
         Raises:
-            FenceLost: the job is somebody else's now.
-            ModelError: the model gave no answer; what was merged before stays.
+            FenceLost: another worker has claimed the job.
+            ModelError: the model gave no answer; earlier merges stay.
         """
         report = ConsolidationReport()
-        if self.asked is None:
+        if self.client is None:
             return report
-        seen = self.store.read(scope, self._snapshot)
+        seen, source = self.deps.store.read(scope, self._snapshot), self.client.source(load("statements"))
         clusters = self._to_join(seen, everything)
-        for start in range(0, len(clusters), MOST_GROUPS):
-            groups = clusters[start : start + MOST_GROUPS]
+        for start in range(0, len(clusters), MAX_GROUPS):
+            groups = clusters[start : start + MAX_GROUPS]
             if job is not None:
-                self.asked.hold(job, scope)
-            answer = self.asked.asking.ask(scope, self._request(groups))
-            report += ConsolidationReport(tokens=spent(answer))
+                self.client.extend_lease(job, scope)
+            answer = self.client.ask(scope, self._request(groups))
+            report += ConsolidationReport(tokens=total_tokens(answer))
             try:
                 texts = parse_merged_statements(answer, len(groups))
             except BadAnswer as error:
@@ -133,45 +128,45 @@ class Consolidate:
                 why = unfaithful(text, [row.fact.text for row in cluster])
                 report += ConsolidationReport(refused=(why,) if why else ())
                 if not why:
-                    report += self._write(scope, seen, cluster, text, self.asked.source(load("statements")), job, False)
+                    report += self._write(scope, seen, cluster, text, source, job, False)
         return report
 
-    def _to_join(self, seen: Seen, everything: bool) -> list[Cluster]:
-        """What a model is asked about: all that is related, or some of it that has something new."""
+    def _to_join(self, seen: Sentences, everything: bool) -> list[Cluster]:
+        """Return the groups to show a model: all related sentences, or some groups with new ones."""
         gather = (self.limits.related + self.limits.merge) / 2
         clusters = related(seen.rows, self._cosines(seen), gather, seen.apart)
         if everything:
             return clusters
         newest = sorted(seen.rows, key=lambda row: (row.fact.recorded_at, row.fact.id))[-NEWEST:]
         fresh = {row.fact.id for row in newest}
-        return [one for one in clusters if not fresh.isdisjoint(row.fact.id for row in one)][-MOST_GROUPS:]
+        return [one for one in clusters if not fresh.isdisjoint(row.fact.id for row in one)][-MAX_GROUPS:]
 
     def _request(self, groups: Sequence[Cluster]) -> Request:
-        if self.asked is None:
+        if self.client is None:
             raise ValueError("there is no model")
         lines = [f"{number}: {row.fact.text}" for number, group in enumerate(groups, 1) for row in group]
-        return self.asked.request("statements", load("statements"), render_block("sentences", lines), "")
+        return self.client.request("statements", load("statements"), render_block("sentences", lines), "")
 
-    def _snapshot(self, view: ReadView) -> Seen:
+    def _snapshot(self, view: ReadView) -> Sentences:
         everywhere = view.at(None, None)
-        seen = {row.fact.id for row in open_facts(view)}
+        seen = {row.fact.id for row in unpaused_facts(view)}
         ever = everywhere.facts_ever()
         rows = mergeable(row for row in ever if row.fact.id in seen)
         vectors: dict[str, np.ndarray] = {}
-        if self.embedder is not None:
+        if self.deps.embedder is not None:
             ids = {row.doc: row.fact.id for row in rows}
             for subject in sorted({row.fact.subject for row in rows}):
-                stored = everywhere.vectors(Partition(subject, "fact"), self.embedder.id)
-                made = dequantize([(scale, data) for _, scale, data in stored], self.embedder.dim)
+                stored = everywhere.vectors(Partition(subject, "fact"), self.deps.embedder.id)
+                made = dequantize([(scale, data) for _, scale, data in stored], self.deps.embedder.dim)
                 vectors |= {ids[doc]: made[n] for n, (doc, _, _) in enumerate(stored) if doc in ids}
-        return Seen(view.user().epoch, rows, kept_apart(ever), vectors)
+        return Sentences(view.user().epoch, rows, kept_apart(ever), vectors)
 
-    def _cosines(self, seen: Seen) -> Cosines:
-        if self.embedder is None or len(seen.rows) < 2:
+    def _cosines(self, seen: Sentences) -> Cosines:
+        if self.deps.embedder is None or len(seen.rows) < 2:
             return None
         missing = [row for row in seen.rows if row.fact.id not in seen.vectors]
         if missing:
-            made = self.embedder.embed([row.fact.text for row in missing])
+            made = self.deps.embedder.embed([row.fact.text for row in missing])
             seen.vectors.update((row.fact.id, vector) for row, vector in zip(missing, made, strict=True))
         matrix = np.stack([seen.vectors[row.fact.id] for row in seen.rows])
         return np.asarray(matrix @ matrix.T, np.float32)
@@ -179,7 +174,7 @@ class Consolidate:
     def _write(
         self,
         scope: Scope,
-        seen: Seen,
+        seen: Sentences,
         cluster: Sequence[FactRow],
         text: str,
         source: str,
@@ -190,16 +185,16 @@ class Consolidate:
             facts = tuple(row.fact for row in cluster)
             return ConsolidationReport((Merged(speaks_for(cluster).fact, facts),))
         work = partial(self._merge, seen=seen, cluster=cluster, text=text, source=source, job=job)
-        done = self.store.write(scope, work)
+        done = self.deps.store.write(scope, work)
         return ConsolidationReport() if done is None else ConsolidationReport((done,))
 
     def _merge(
-        self, view: WriteView, seen: Seen, cluster: Sequence[FactRow], text: str, source: str, job: Job | None
+        self, view: WriteView, seen: Sentences, cluster: Sequence[FactRow], text: str, source: str, job: Job | None
     ) -> Merged | None:
-        now_ms = self.now_ms()
+        now_ms = self.deps.now_ms()
         if job is not None:
-            still_mine(view, job, seen.epoch)
-        open_now = {row.fact.id for row in open_facts(view)}
+            check_claim(view, job, seen.epoch)
+        open_now = {row.fact.id for row in unpaused_facts(view)}
         if view.user().epoch != seen.epoch or not open_now.issuperset(row.fact.id for row in cluster):
             return None
         whole = put_together(
@@ -209,11 +204,11 @@ class Consolidate:
             source=source,
             fact_id=new_id("fact", now_ms),
             now_ms=now_ms,
-            half_life_ms=self.config.decay_half_life_days * DAY_MS,
+            half_life_ms=self.deps.config.decay_half_life_days * DAY_MS,
         )
         if whole is None:
             return None
         everywhere = view.at(None, None)
-        if self.embedder is not None:
+        if self.deps.embedder is not None:
             everywhere.want("embed", "", wanted=view.user().version, run_at_ms=now_ms, now_ms=now_ms)
         return Merged(whole.fact, tuple(row.fact for row in sources_of(everywhere, whole)))

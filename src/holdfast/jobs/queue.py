@@ -1,8 +1,8 @@
 """
-Claim a job, run it, settle it.
+The job queue: claim a job, run its handler, settle it.
 
-A handler may be killed at any moment and run again from the start elsewhere: it works out what is
-left to do from the store, and every write of it asks first whether its claim still holds.
+A handler may be killed at any moment and run again from the start elsewhere: it works out what is left to do from the
+store, and each of its writes first checks that its claim still holds.
 """
 
 from __future__ import annotations
@@ -10,37 +10,48 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from ..clock import from_ms
+from ..config import Config
+from ..embed.protocol import Embedder
 from ..observing import Observed
+from ..reconcile.registry import Registry
 from ..reports import DigestReport
 from ..scope import Scope
-from ..store import Store
+from ..store import Store, WriteView
 from ..types import Job
 
 WAITING = "waiting"
 
-
-def told(job: Job, now_ms: int) -> Job:
-    """The job as users are shown it: ``waiting`` while its model may not be asked, and its reason says why."""
-    waits = job.state == "ready" and job.run_at_ms > now_ms and job.reason.startswith(f"{WAITING}:")
-    return replace(job, state=WAITING) if waits else job
+Handler = Callable[[Job], DigestReport]
+ReadMode = Literal["", "turns", "chunks"]
+"""When a model reads messages for facts: never, every few turns, or with each chunk."""
 
 
 class FenceLost(Exception):
-    """Somebody else has taken the job over, or it was cancelled: what was not yet written is discarded."""
+    """A claim that another worker has taken over, or a cancelled job: unwritten work is discarded."""
 
 
-Handler = Callable[[Job], DigestReport]
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """The parts of a memory that job handlers share."""
+
+    store: Store
+    config: Config
+    registry: Registry
+    now_ms: Callable[[], int]
+    embedder: Embedder | None
+    observed: Observed = field(default_factory=Observed)
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
     """
-    The jobs of one store, seen by one worker.
+    The jobs of one store, as one worker claims them.
 
-    ``handlers`` stand in the order of their cost: what is cheap and soon wanted (facts, summaries) is
-    done before what takes long (vectors).  ``now_ms`` is the memory's clock.  ``idle``: the last claim found nothing.
+    ``handlers`` are in the order in which their kinds are claimed: cheap and urgent work before slow work.
+    ``now_ms`` is the memory's clock.  ``idle`` is set while the last claim found nothing.
     """
 
     store: Store
@@ -55,9 +66,9 @@ class Queue:
     observed: Observed = field(default_factory=Observed)
 
     def claim(self, *, kinds: Sequence[str] = (), user: Scope | None = None, ahead_ms: int = 0) -> Job | None:
-        """One job that is due, or of *user* within *ahead_ms*, leased to this worker; ``None`` when there is none."""
+        """Lease one job that is due, or that of *user* is due within *ahead_ms*; ``None`` when there is none."""
         if self.idle.is_set() and user is None:
-            due_ms = self.store.next_due_ms()  # one look for all kinds, as each look asks every node of a cluster
+            due_ms = self.store.next_due_ms()  # one query for all kinds, as each query reaches every node of a cluster
             if due_ms is None or due_ms > self.now_ms():
                 return None
         for kind in kinds or self.handlers:
@@ -78,26 +89,22 @@ class Queue:
         return None
 
     def run(self, job: Job) -> DigestReport:
-        """
-        Run one claimed job.
-
-        A lost fence is no failure: whoever holds the job now does the work.
-        """
+        """Run one claimed job; a lost fence is no failure, as the new owner does the work."""
         try:
             return self.handlers[job.kind](job) + DigestReport(jobs=1)
         except FenceLost:
             self.observed("lost", job.kind, 1)
             return DigestReport()
 
-    def let_go(self, job: Job) -> None:
-        """Make a claimed job ready as if it had not been taken up."""
+    def release(self, job: Job) -> None:
+        """Make a claimed job ready as if it had not been claimed."""
         self.store.fail(replace(job, attempt=job.attempt - 1), reason=job.reason, run_at_ms=self.now_ms(), dead=False)
 
-    def put_back(self, job: Job, reason: str, *, not_before_ms: int = 0, final: bool = False) -> DigestReport:
+    def retry_later(self, job: Job, reason: str, *, not_before_ms: int = 0, final: bool = False) -> DigestReport:
         """
-        Settle a failed attempt: again later, twice as late each time; aside as dead after the last.
+        Settle a failed attempt: run again later, with twice the delay each time, or mark the job dead after the last.
 
-        *not_before_ms* is how long somebody else asked us to wait; *final*: trying again cannot help.
+        *not_before_ms* is a delay that the provider asked for; *final* says that another attempt cannot help.
         """
         dead = final or job.attempt >= self.attempts
         wait_ms = max(self.backoff_ms * 2 ** max(0, job.attempt - 1), not_before_ms)
@@ -105,7 +112,40 @@ class Queue:
         return DigestReport(failed=1)
 
     def wait(self, job: Job, reason: str, until_ms: int) -> DigestReport:
-        """Put a job back whose model may not be asked before *until_ms*; it was no attempt."""
+        """Delay a job whose model may not be called before *until_ms*, without counting an attempt."""
         words = f"{WAITING}: {reason}; next at {from_ms(until_ms).isoformat(timespec='seconds')}"
         self.store.fail(replace(job, attempt=job.attempt - 1), reason=words, run_at_ms=until_ms, dead=False)
         return DigestReport(waiting=1)
+
+
+def as_listed(job: Job, now_ms: int) -> Job:
+    """Return the job as `jobs` lists it: its state is ``waiting`` while its model may not be called."""
+    waits = job.state == "ready" and job.run_at_ms > now_ms and job.reason.startswith(f"{WAITING}:")
+    return replace(job, state=WAITING) if waits else job
+
+
+def scope_of(job: Job) -> Scope:
+    """Return the scope that the job row names; it is never read from an answer of a model."""
+    return Scope(job.org, job.bot, job.user, job.subject, job.conversation)
+
+
+def check_claim(view: WriteView, job: Job, epoch: int) -> None:
+    """
+    Raise unless the claim holds and nothing was erased since the snapshot was taken.
+
+    Raises:
+        FenceLost: the work is discarded; the job is run again from what is stored then.
+    """
+    if not view.holds(job) or view.user().epoch != epoch:
+        raise FenceLost
+
+
+def range_of(job: Job) -> tuple[int, int] | None:
+    """Return the range of messages that the key of a job names (``12-21``), if any."""
+    first, dash, last = job.key.partition("-")
+    return (int(first), int(last)) if dash and first.isdigit() and last.isdigit() else None
+
+
+def order_range(view: WriteView, kind: str, first: int, last: int, now_ms: int) -> None:
+    """Order a job for one range of messages."""
+    view.want(kind, f"{first}-{last}", wanted=last, run_at_ms=now_ms, now_ms=now_ms)

@@ -1,37 +1,45 @@
 """
-Close chunks, summarise them, and roll summaries up, level by level; one transaction a summary.
+Summaries: close chunks, summarize them, and roll summaries up level by level, one transaction a summary.
 
-The rules tell what a range came to, or a model, which notes its episodes as well.
+The built-in rules summarize, or a model, which notes the episodes of a chunk at the same time; in economy mode one call
+does all of it.  Where the model fails repeatedly the rules summarize, so that the conversation goes on, and jobs for
+that range alone are left for the model.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 from ..clock import from_ms, new_id, to_ms
-from ..config import Config
 from ..digest.chunk import LONG_SILENCE, Chunk, find_closed_chunks
 from ..digest.summarize import SummaryDraft, summarize_chunk, summarize_level
+from ..ingest.append import advance_reading
 from ..ingest.redact import mask_message
+from ..llm.protocol import ModelError
 from ..reports import DigestReport
 from ..scope import SELF, Scope
-from ..store import ConversationRow, Derivation, DocRow, ReadView, Store, WriteView
+from ..store import ConversationRow, Derivation, DocRow, ReadView, WriteView
 from ..text.terms import signals, terms
 from ..types import FactChange, Job, Message, Summary
-from .bymodel import ByModel, Told
-from .guard import scope_of, still_mine
-from .queue import FenceLost
-from .reading import order_range, report_of
+from .facts import report_of
+from .model_reader import Excerpt, GroundedFacts, ModelReader, RangeEpisodes
+from .queue import Dependencies, FenceLost, check_claim, order_range, range_of, scope_of
 
 WINDOW_MESSAGES = 200
+RESUMMARIZE = "summary"
+"""The kind of a job in which a model summarizes a range again that the rules summarized in its place."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
-    """What follows the last chunk, as of one moment; ``missing``: summaries that wait for their parent."""
+class OpenMessages:
+    """The messages after the last chunk, and the summaries so far, in one snapshot."""
 
     epoch: int
     row: ConversationRow | None
@@ -40,123 +48,234 @@ class _Open:
 
 
 @dataclass(frozen=True, slots=True)
+class RangeDraft:
+    """
+    The summary of a chunk or level that is not yet written, and what the same calls brought.
+
+    ``left`` names the kinds of jobs that the range still needs.
+    """
+
+    draft: SummaryDraft
+    episodes: RangeEpisodes | None = None
+    facts: GroundedFacts | None = None
+    left: tuple[str, ...] = ()
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class CloseChunks:
     """The handler of ``chunk`` jobs."""
 
-    store: Store
-    config: Config
-    now_ms: Callable[[], int]
-    embeds: bool
-    by_model: ByModel | None = None
+    deps: Dependencies
+    reader: ModelReader | None = None
 
     def __call__(self, job: Job) -> DigestReport:
-        scope, report = scope_of(job), DigestReport()
+        scope, report, store = scope_of(job), DigestReport(), self.deps.store
         while True:
-            seen = self.store.read(scope, self._snapshot)
+            seen = store.read(scope, self._snapshot)
             children = self._due_rollup(seen.summaries)
             chunks = self._due_chunks(seen) if not children else []
             if children:
-                told = self._level(job, scope, children)
-                up = partial(self._roll_up, job=job, seen=seen, children=children, told=told)
-                self.store.write(scope, up)
-                report += told.report
+                made = self._level_draft(job, scope, children)
+                store.write(scope, partial(self._add_level, job=job, seen=seen, children=children, made=made))
+                report += DigestReport(failed=len(made.left), tokens=made.tokens)
             elif chunks:
                 inside = [m for m in seen.messages if m.seq <= chunks[0].end_seq]
-                told = self._chunk(job, scope, chunks[0], inside)
-                work = partial(self._cover, job=job, seen=seen, chunk=chunks[0], told=told)
-                report += told.report + report_of(self.store.write(scope, work))
-            elif self.store.write(scope, partial(self._settle, job=job, seen=seen)):
+                made = self._chunk_draft(job, scope, chunks[0], inside)
+                work = partial(self._add_chunk, job=job, seen=seen, chunk=chunks[0], made=made)
+                report += DigestReport(failed=len(made.left), tokens=made.tokens) + report_of(store.write(scope, work))
+            elif store.write(scope, partial(self._settle, job=job, seen=seen)):
                 return report
             else:
                 continue
             report += DigestReport(summaries=1)
 
-    def _chunk(self, job: Job, scope: Scope, chunk: Chunk, inside: Sequence[Message]) -> Told:
-        return self.by_model.chunk(job, scope, chunk, inside) if self.by_model else Told(summarize_chunk(inside))
-
-    def _level(self, job: Job, scope: Scope, children: Sequence[Summary]) -> Told:
-        return self.by_model.level(job, scope, children) if self.by_model else Told(summarize_level(children))
-
-    def _snapshot(self, view: ReadView) -> _Open:
+    def _snapshot(self, view: ReadView) -> OpenMessages:
         row = view.conversation()
         if row is None:
-            return _Open(view.user().epoch, None, [], [])
+            return OpenMessages(view.user().epoch, None, [], [])
         found = view.messages(start_seq=row.chunk_start, limit=WINDOW_MESSAGES)
-        messages = [mask_message(message, self.config.detectors) for message in found]
-        return _Open(view.user().epoch, row, messages, view.summaries())
+        messages = [mask_message(message, self.deps.config.detectors) for message in found]
+        return OpenMessages(view.user().epoch, row, messages, view.summaries())
 
-    def _due_chunks(self, seen: _Open) -> list[Chunk]:
+    def _due_chunks(self, seen: OpenMessages) -> list[Chunk]:
         if seen.row is None or not seen.messages:
             return []
         whole = len(seen.messages) < WINDOW_MESSAGES
-        now_ms = self.now_ms() if whole else None
-        found = find_closed_chunks(seen.messages, self.config, ended_seq=seen.row.ended_seq, now_ms=now_ms)
+        now_ms = self.deps.now_ms() if whole else None
+        found = find_closed_chunks(seen.messages, self.deps.config, ended_seq=seen.row.ended_seq, now_ms=now_ms)
         # erased messages between two chunks belong to the later one
         return [replace(found[0], start_seq=seen.row.chunk_start)] if found else []
 
     def _due_rollup(self, summaries: Sequence[Summary]) -> list[Summary]:
-        """The oldest summaries of the lowest level that has enough of them without a parent."""
+        """Return the oldest summaries of the lowest level that has enough of them without a parent."""
+        count = self.deps.config.rollup_summaries
         for level in sorted({summary.level for summary in summaries}):
             orphans = [s for s in summaries if s.level == level and s.parent is None]
-            if len(orphans) >= self.config.rollup_summaries:
-                return orphans[: self.config.rollup_summaries]
+            if len(orphans) >= count:
+                return orphans[:count]
         return []
 
-    def _cover(self, view: WriteView, job: Job, seen: _Open, chunk: Chunk, told: Told) -> list[FactChange]:
-        still_mine(view, job, seen.epoch)
+    def _level_draft(self, job: Job, scope: Scope, children: Sequence[Summary]) -> RangeDraft:
+        """
+        Summarize several summaries; in economy mode by the rules.
+
+        Raises:
+            ModelError: the model is to be called again later.
+        """
+        if self.reader is None or self.deps.config.economy:
+            return RangeDraft(summarize_level(children))
+        self.reader.client.extend_lease(job, scope)
+        try:
+            draft, tokens = self.reader.summarize_level(scope, children)
+        except ModelError as error:
+            if not self.reader.client.gives_up(job, error):
+                raise
+            return RangeDraft(summarize_level(children), left=(RESUMMARIZE,))
+        return RangeDraft(draft, tokens=tokens)
+
+    def _chunk_draft(self, job: Job, scope: Scope, chunk: Chunk, messages: Sequence[Message]) -> RangeDraft:
+        """
+        Summarize a chunk, and read its episodes with a model.
+
+        Raises:
+            ModelError: the model is to be called again later.
+        """
+        if self.reader is None:
+            return RangeDraft(summarize_chunk(messages))
+        reader, span = self.reader, (chunk.start_seq, chunk.end_seq)
+        reader.client.extend_lease(job, scope)
+
+        def look(view: ReadView) -> tuple[Excerpt, bool]:
+            done = any((row.start_seq, row.end_seq) == span for row in view.episode_ranges())
+            return reader.excerpt(view, *span), done
+
+        excerpt, has_episodes = self.deps.store.read(scope, look)
+        if self.deps.config.economy:
+            return self._in_one_call(reader, job, scope, span, excerpt, messages)
+        return self._in_two_calls(reader, job, scope, span, excerpt, messages, has_episodes=has_episodes)
+
+    def _in_one_call(
+        self,
+        reader: ModelReader,
+        job: Job,
+        scope: Scope,
+        span: tuple[int, int],
+        excerpt: Excerpt,
+        messages: Sequence[Message],
+    ) -> RangeDraft:
+        try:
+            answer, tokens = reader.read_combined(scope, excerpt, span)
+        except ModelError as error:
+            if not reader.client.gives_up(job, error):
+                raise
+            return RangeDraft(summarize_chunk(messages), left=(RESUMMARIZE, "episodes", "read"))
+        parts = ((RESUMMARIZE, answer.draft), ("episodes", answer.episodes), ("read", answer.facts))
+        left = tuple(kind for kind, part in parts if part is None)
+        return RangeDraft(answer.draft or summarize_chunk(messages), answer.episodes, answer.facts, left, tokens)
+
+    def _in_two_calls(
+        self,
+        reader: ModelReader,
+        job: Job,
+        scope: Scope,
+        span: tuple[int, int],
+        excerpt: Excerpt,
+        messages: Sequence[Message],
+        *,
+        has_episodes: bool,
+    ) -> RangeDraft:
+        with ThreadPoolExecutor(1, thread_name_prefix="holdfast-episodes") as pool:
+            reading = partial(reader.read_episodes, scope, excerpt, span)
+            future = None if has_episodes else pool.submit(_result_or_error, reading)
+            summary = _result_or_error(partial(reader.summarize_chunk, scope, messages))
+            found = future.result() if future is not None else None
+        episodes, spent = found if isinstance(found, tuple) else (None, 0)
+        left = ("episodes",) if isinstance(found, ModelError) else ()
+        if not isinstance(summary, ModelError):
+            draft, tokens = summary
+            return RangeDraft(draft, episodes, None, left, tokens + spent)
+        if not reader.client.gives_up(job, summary):
+            if episodes is not None:  # a later attempt need not ask for them again
+                work = partial(_add_episodes, reader=reader, job=job, epoch=excerpt.epoch, episodes=episodes)
+                self.deps.store.write(scope, work)
+            raise summary
+        return RangeDraft(summarize_chunk(messages), episodes, None, (RESUMMARIZE, *left), spent)
+
+    def _add_chunk(
+        self, view: WriteView, job: Job, seen: OpenMessages, chunk: Chunk, made: RangeDraft
+    ) -> list[FactChange]:
+        check_claim(view, job, seen.epoch)
         row = view.conversation()
         if row is None or row.chunk_start != chunk.start_seq:
             raise FenceLost
         last = next(m for m in seen.messages if m.seq == chunk.end_seq)
-        summary = self._summary(told.draft, chunk.start_seq, chunk.end_seq, 1, chunk.exchanges, (), seen)
+        summary = self._summary(made.draft, chunk.start_seq, chunk.end_seq, 1, chunk.exchanges, (), seen)
         doc = self._index(view, summary, row, to_ms(last.at) if last.at else row.last_at)
         view.add_summary(summary, doc, range(chunk.start_seq, chunk.end_seq + 1))
-        view.add_derivations(
-            [
-                Derivation(
-                    "summary", summary.id, "message", row.subject, row.conversation, chunk.start_seq, chunk.end_seq
-                )
-            ]
-        )
+        place = (row.subject, row.conversation, chunk.start_seq, chunk.end_seq)
+        view.add_derivations([Derivation("summary", summary.id, "message", *place)])
         changes: list[FactChange] = []
-        if self.by_model is not None:
-            row, changes = self.by_model.write(view, row, told, (chunk.start_seq, chunk.end_seq), self.now_ms())
+        if self.reader is not None:
+            row, changes = self._add_findings(view, self.reader, row, made, (chunk.start_seq, chunk.end_seq))
         view.save_conversation(replace(row, chunk_start=chunk.end_seq + 1))
         return changes
 
-    def _roll_up(self, view: WriteView, job: Job, seen: _Open, children: Sequence[Summary], told: Told) -> None:
-        still_mine(view, job, seen.epoch)
+    def _add_findings(
+        self, view: WriteView, reader: ModelReader, row: ConversationRow, made: RangeDraft, span: tuple[int, int]
+    ) -> tuple[ConversationRow, list[FactChange]]:
+        """Write the episodes and facts of a chunk, and order the jobs that are left; return the moved conversation."""
+        now_ms, config = self.deps.now_ms(), self.deps.config
+        changes: list[FactChange] = []
+        if made.episodes is not None:
+            changes += _learn_episodes(view, reader, row, made.episodes, now_ms)
+        if made.facts is not None:
+            changes += reader.learn(view, row, made.facts, now_ms)
+            view.add_reading(reader.client.model.name, *span)
+        for kind in made.left:
+            order_range(view, kind, *span, now_ms)
+        if config.economy and row.read_seq < span[1]:
+            if row.read_seq < span[0] - 1 and row.unread_turns:
+                order_range(view, "read", row.read_seq + 1, span[0] - 1, now_ms)
+            here = view.messages(start_seq=row.read_seq + 1, end_seq=span[1])
+            turns = sum(message.role == "user" for message in here)
+            row = advance_reading(row, span[1], turns, config.extract_every_user_turns)
+            row = replace(row, ahead_turns=0)
+        return row, changes
+
+    def _add_level(
+        self, view: WriteView, job: Job, seen: OpenMessages, children: Sequence[Summary], made: RangeDraft
+    ) -> None:
+        check_claim(view, job, seen.epoch)
         row = view.conversation()
         orphans = {s.id for s in view.summaries(level=children[0].level) if s.parent is None}
         if row is None or not orphans.issuperset(s.id for s in children):
             raise FenceLost
-        ids = tuple(s.id for s in children)
-        exchanges = sum(s.exchanges for s in children)
-        summary = self._summary(
-            told.draft, children[0].start_seq, children[-1].end_seq, children[0].level + 1, exchanges, ids, seen
-        )
-        last = view.messages(start_seq=summary.end_seq, end_seq=summary.end_seq)
-        at = to_ms(last[0].at) if last and last[0].at else row.last_at
+        ids, exchanges = tuple(s.id for s in children), sum(s.exchanges for s in children)
+        first, last, level = children[0].start_seq, children[-1].end_seq, children[0].level + 1
+        summary = self._summary(made.draft, first, last, level, exchanges, ids, seen)
+        messages = view.messages(start_seq=last, end_seq=last)
+        at = to_ms(messages[0].at) if messages and messages[0].at else row.last_at
         doc = self._index(view, summary, row, at)
         view.add_summary(summary, doc, ())
         view.set_parent(ids, summary.id)
         view.add_derivations(
             Derivation("summary", summary.id, "summary", row.subject, row.conversation, source=child) for child in ids
         )
-        for kind in told.left:
-            order_range(view, kind, summary.start_seq, summary.end_seq, self.now_ms())
+        for kind in made.left:
+            order_range(view, kind, first, last, self.deps.now_ms())
 
-    def _settle(self, view: WriteView, job: Job, seen: _Open) -> bool:
-        """Nothing is due now: finish, and come back when the silence will have closed what is open."""
-        still_mine(view, job, seen.epoch)
-        now_ms, row = self.now_ms(), view.conversation()
+    def _settle(self, view: WriteView, job: Job, seen: OpenMessages) -> bool:
+        """Finish when nothing is due, and order the job that silence will bring; ``False`` when messages came."""
+        check_claim(view, job, seen.epoch)
+        now_ms, row, config = self.deps.now_ms(), view.conversation(), self.deps.config
         if row is not None and seen.row is not None and row.next_seq != seen.row.next_seq:
             return False
         view.finish(job, now_ms)
         waiting = row.next_seq - row.chunk_start if row is not None else 0
-        if row is not None and 2 * waiting >= self.config.chunk_messages:
-            times = 1 if waiting >= self.config.chunk_messages else LONG_SILENCE
-            silent_at = row.last_at + times * self.config.chunk_gap_minutes * 60_000
+        if row is not None and 2 * waiting >= config.chunk_messages:
+            times = 1 if waiting >= config.chunk_messages else LONG_SILENCE
+            silent_at = row.last_at + times * config.chunk_gap_minutes * 60_000
             if silent_at > now_ms:
                 view.want("chunk", "", wanted=row.next_seq - 1, run_at_ms=silent_at, now_ms=now_ms)
         return True
@@ -169,9 +288,9 @@ class CloseChunks:
         level: int,
         exchanges: int,
         children: tuple[str, ...],
-        seen: _Open,
+        seen: OpenMessages,
     ) -> Summary:
-        now_ms = self.now_ms()
+        now_ms = self.deps.now_ms()
         return Summary(
             id=new_id("sum", now_ms),
             level=level,
@@ -191,15 +310,59 @@ class CloseChunks:
         )
 
     def _index(self, view: WriteView, summary: Summary, row: ConversationRow, at_ms: int) -> int:
-        now_ms = self.now_ms()
+        now_ms = self.deps.now_ms()
         number = into_index(view, summary, row.subject, at_ms, now_ms)
-        if self.embeds:
+        if self.deps.embedder is not None:
             view.want("embed", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
         return number
 
 
+@dataclass(frozen=True, slots=True)
+class ReadEpisodes:
+    """The handler of ``episodes`` jobs: one range whose episodes did not come with its summary."""
+
+    reader: ModelReader
+
+    def __call__(self, job: Job) -> DigestReport:
+        scope, span, reader = scope_of(job), range_of(job), self.reader
+        client, store = reader.client, reader.client.store
+        excerpt = store.read(scope, lambda view: reader.excerpt(view, *span)) if span else None
+        if span is None or excerpt is None or not excerpt.messages:
+            store.write(scope, lambda view: view.finish(job, client.now_ms()))
+            return DigestReport()
+        client.extend_lease(job, scope)
+        episodes, tokens = reader.read_episodes(scope, excerpt, span)
+        epoch = excerpt.epoch
+
+        def work(view: WriteView) -> list[FactChange]:
+            changes = _add_episodes(view, reader, job, epoch, episodes)
+            view.finish(job, client.now_ms())
+            return changes
+
+        return report_of(store.write(scope, work), tokens=tokens)
+
+
+def _add_episodes(
+    view: WriteView, reader: ModelReader, job: Job, epoch: int, episodes: RangeEpisodes
+) -> list[FactChange]:
+    check_claim(view, job, epoch)
+    row = view.conversation()
+    return [] if row is None else _learn_episodes(view, reader, row, episodes, reader.client.now_ms())
+
+
+def _learn_episodes(
+    view: WriteView, reader: ModelReader, row: ConversationRow, episodes: RangeEpisodes, now_ms: int
+) -> list[FactChange]:
+    view.add_episodes(episodes.row, now_ms)
+    return reader.learn(view, row, episodes.facts, now_ms)
+
+
 def into_index(view: WriteView, summary: Summary, subject: str, at_ms: int, now_ms: int) -> int:
-    """Make a summary searchable; returns the number of its document.  ``at_ms``: when its last message was said."""
+    """
+    Make a summary searchable, and return the number of its document.
+
+    *at_ms* is the time of its last message.
+    """
     user = view.user()
     counts = Counter(terms(" ".join((summary.text, *summary.themes))))
     doc = DocRow(
@@ -221,3 +384,10 @@ def into_index(view: WriteView, summary: Summary, subject: str, at_ms: int, now_
     view.add_docs([doc])
     view.add_postings((subject, "summary", term, doc.doc, count) for term, count in counts.items())
     return doc.doc
+
+
+def _result_or_error(call: Callable[[], T]) -> T | ModelError:
+    try:
+        return call()
+    except ModelError as error:
+        return error

@@ -1,55 +1,60 @@
-"""Keep a memory small: put away what is weakest, when there is too much or when somebody asks."""
+"""Upkeep of a memory: archive the weakest facts when there are too many, or on request."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from ..clock import DAY_MS
-from ..config import Config
+from ..ingest.consent import effective_consent
 from ..reconcile.archive import put_away
 from ..reconcile.decay import faded, surplus
 from ..reports import DigestReport, PruneReport
 from ..scope import Scope
-from ..store import Store, WriteView
+from ..store import FactRow, ReadView, WriteView
 from ..types import Job
-from .guard import scope_of, still_mine
-from .open import open_facts
+from .queue import Dependencies, check_claim, scope_of
 
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """The handler of ``upkeep`` jobs, and the same work at once."""
+    """The handler of ``upkeep`` jobs, and the same work on request."""
 
-    store: Store
-    config: Config
-    now_ms: Callable[[], int]
+    deps: Dependencies
 
     def __call__(self, job: Job) -> DigestReport:
         scope = scope_of(job).about(None)
-        epoch = self.store.read(scope, lambda view: view.user().epoch)
+        epoch = self.deps.store.read(scope, lambda view: view.user().epoch)
 
         def work(view: WriteView) -> None:
-            still_mine(view, job, epoch)
+            check_claim(view, job, epoch)
             self._prune(view)
-            view.finish(job, self.now_ms())
+            view.finish(job, self.deps.now_ms())
 
-        self.store.write(scope, work)
+        self.deps.store.write(scope, work)
         return DigestReport()
 
     def prune(self, scope: Scope, *, with_faded: bool) -> PruneReport:
-        """Put away what is too much, and what faded when that is wanted, among the facts that the scope sees."""
-        return self.store.write(scope, lambda view: self._prune(view, with_faded=with_faded))
+        """Archive the facts in the scope beyond the limit, and those that have faded when *with_faded*."""
+        return self.deps.store.write(scope, lambda view: self._prune(view, with_faded=with_faded))
 
     def _prune(self, view: WriteView, *, with_faded: bool = False) -> PruneReport:
-        now_ms, half_life_ms = self.now_ms(), self.config.decay_half_life_days * DAY_MS
-        rows = open_facts(view)
+        config, now_ms = self.deps.config, self.deps.now_ms()
+        half_life_ms = config.decay_half_life_days * DAY_MS
+        rows = unpaused_facts(view)
         gone = faded(rows, now_ms, half_life_ms) if with_faded else []
         ids = {row.fact.id for row in gone}
         left = [row for row in rows if row.fact.id not in ids]
-        over = view.count_facts() - len(gone) - self.config.max_memories
-        gone += surplus(left, max(0, len(left) - max(0, over)), now_ms, half_life_ms)
+        excess = view.count_facts() - len(gone) - config.max_memories
+        gone += surplus(left, max(0, len(left) - max(0, excess)), now_ms, half_life_ms)
         everywhere = view.at(None, None)
-        whole = [row for row in map(everywhere.fact, [row.fact.id for row in gone]) if row is not None]
-        done = put_away(view, whole, now_ms)
-        return PruneReport(tuple(row.fact for row in done), view.count_facts())
+        with_evidence = [row for row in map(everywhere.fact, [row.fact.id for row in gone]) if row is not None]
+        archived = put_away(view, with_evidence, now_ms)
+        return PruneReport(tuple(row.fact for row in archived), view.count_facts())
+
+
+def unpaused_facts(view: ReadView) -> list[FactRow]:
+    """Return the live facts in the scope whose subject is not paused, without their quotes."""
+    chosen = [(row.subject, row.state) for row in view.at(None, None).consent()]
+    state = partial(effective_consent, chosen)
+    return [row for row in view.facts(evidence=False) if state(row.fact.subject) == "active"]

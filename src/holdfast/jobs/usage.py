@@ -1,22 +1,46 @@
-"""What models were used for and what it cost: the counters on record."""
+"""
+Counters of use: the tokens and cost of model calls, the facts that were shown, and the contexts before replies.
+
+A read must not wait for the disk.  So the uses of facts and the sizes of contexts wait in memory, and are written with
+the next write about the same user or conversation.  A count that is lost in a crash does no harm.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
+from ..clock import from_ms
 from ..errors import BadInput
+from ..ingest.consent import effective_consent
 from ..observing import Observed
+from ..reconcile.decay import used
 from ..reports import Usage
 from ..scope import Scope
-from ..store import Store, UsageRow, UserRow, WriteView
-from .gate import NANO
+from ..store import ShownRow, Store, UsageRow, UserRow, WriteView
+from ..text.terms import terms
+from ..types import Message
 
-PARTS = ("org", "user", "bot", "day", "layer", "model")
+NANO = 10**9
+KEY_PARTS = ("org", "user", "bot", "day", "layer", "model")
+
+MAX_USERS = 1_000
+MAX_FACTS = 500
+
+MAX_CONTEXTS = 1_000
+PREFIX_DIGITS = 16
+MIN_SHARED_WORDS = 2
+"""The rare words of a recalled item, beyond those of the question, that show that a reply used it."""
+
+UserKey = tuple[str, str, str]
+ConversationKey = tuple[str, str, str, str | None, str | None]
+UseCounts = Mapping[str, tuple[int, int]]
+"""``{fact id: (times, last in milliseconds)}``"""
 
 
-def across(
+def usage_of_all(
     store: Store,
     by: Sequence[str],
     since: date | None,
@@ -27,41 +51,45 @@ def across(
     bot: str | None = None,
 ) -> list[Usage]:
     """
-    Sums over all users, or those that are named.
+    Return the usage of models by all users, or by those that are named, in sums.
 
     Raises:
         BadInput: *by* names something else than parts of the key, or a day is none.
     """
     parts, first, last = _checked(by), day_text(since), day_text(until)
     found = store.usage(parts, since=first or "", until=last or "9999", org=org, user=user, bot=bot)
-    return [_told(key, row) for key, row in found if row.calls]
+    return [_usage(key, row) for key, row in found if row.calls]
 
 
-def of_user(store: Store, scope: Scope, by: Sequence[str], since: date | None, until: date | None) -> list[Usage]:
+def usage_of_user(store: Store, scope: Scope, by: Sequence[str], since: date | None, until: date | None) -> list[Usage]:
     """
-    The same for one user, read from their own range alone.
+    Return the usage of models for one user, read from their rows alone.
 
     Raises:
-        BadInput: as `across`.
+        BadInput: as `usage_of_all`.
     """
     parts, last = _checked(by), day_text(until)
     first = day_text(since)
     rows = store.read(scope, lambda view: view.usage(since=first or ""))
-    key = tuple(
-        value if name in parts else "" for name, value in zip(PARTS, (scope.org, scope.user, scope.bot), strict=False)
-    )
+    owner = (scope.org, scope.user, scope.bot)
+    org, user, bot = (value if name in parts else "" for name, value in zip(KEY_PARTS, owner, strict=False))
     sums: dict[tuple[str, str, str], UsageRow] = {}
     for row in rows:
         if last and row.day > last:
             continue
-        day, layer, model = (getattr(row, name) if name in parts else "" for name in PARTS[3:])
+        day, layer, model = (getattr(row, name) if name in parts else "" for name in KEY_PARTS[3:])
         sums[day, layer, model] = sums.get((day, layer, model), UsageRow(day, layer, model)) + row
-    return [_told((key[0], key[1], key[2]), sums[place]) for place in sorted(sums)]
+    return [_usage((org, user, bot), sums[key]) for key in sorted(sums)]
+
+
+def day_of(now_ms: int) -> str:
+    """Return the day in UTC, as ``2026-11-21``."""
+    return from_ms(now_ms).date().isoformat()
 
 
 def day_text(day: date | None) -> str | None:
     """
-    The day in UTC, as it stands in the store.
+    Return the day in UTC as the store keeps it.
 
     Raises:
         BadInput: not a day, or a time without its zone.
@@ -77,30 +105,30 @@ def day_text(day: date | None) -> str | None:
     return day.isoformat()
 
 
-def counted(row: UsageRow, used: tuple[int, int, int], cost: float | None) -> UsageRow:
-    """*row* with the tokens of one answer (input, output, cached ones among the input) and its price in US dollars."""
-    asked, said, cached = (max(0, tokens) for tokens in used)
+def with_tokens(row: UsageRow, tokens: tuple[int, int, int], cost: float | None) -> UsageRow:
+    """Return *row* with the tokens of one answer (input, output, cached input) and its cost in US dollars."""
+    input_tokens, output_tokens, cached = (max(0, count) for count in tokens)
     return replace(
         row,
-        input_tokens=asked,
-        output_tokens=said,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
         cached_tokens=cached,
         cost=round((cost or 0) * NANO),
         unpriced=int(cost is None),
     )
 
 
-def tell_tokens(observed: Observed, label: str, row: UsageRow) -> None:
-    """Tell who observes what one call used."""
+def publish_tokens(observed: Observed, label: str, row: UsageRow) -> None:
+    """Publish the tokens of one call to the observers."""
     fresh = max(0, row.input_tokens - row.cached_tokens)
-    told = {"tokens.input": fresh, "tokens.cached": row.cached_tokens, "tokens.output": row.output_tokens}
-    for what, number in told.items():
-        if number:
-            observed(what, label, number)
+    counts = {"tokens.input": fresh, "tokens.cached": row.cached_tokens, "tokens.output": row.output_tokens}
+    for name, count in counts.items():
+        if count:
+            observed(name, label, count)
 
 
 def record(store: Store, scope: Scope, row: UsageRow, days: int) -> None:
-    """Add a call to what stands on record, which reaches *days* back, in a transaction of its own."""
+    """Add a call to the recorded usage, which is kept for so many days."""
 
     def work(view: WriteView) -> None:
         if view.user() == UserRow():
@@ -114,14 +142,14 @@ def record(store: Store, scope: Scope, row: UsageRow, days: int) -> None:
 
 def _checked(by: Sequence[str]) -> tuple[str, ...]:
     parts = (by,) if isinstance(by, str) else tuple(by)
-    if unknown := [part for part in parts if part not in PARTS]:
-        raise BadInput(f"usage is not kept by {unknown[0]!r}", hint=f"use any of {', '.join(PARTS)}")
+    if unknown := [part for part in parts if part not in KEY_PARTS]:
+        raise BadInput(f"usage is not kept by {unknown[0]!r}", hint=f"use any of {', '.join(KEY_PARTS)}")
     return parts
 
 
-def _told(key: tuple[str, str, str], row: UsageRow) -> Usage:
+def _usage(owner: tuple[str, str, str], row: UsageRow) -> Usage:
     return Usage(
-        *key,
+        *owner,
         day=row.day,
         layer=row.layer,
         model=row.model,
@@ -133,3 +161,145 @@ def _told(key: tuple[str, str, str], row: UsageRow) -> Usage:
         cost=None if row.unpriced else row.cost / NANO,
         unpriced=row.unpriced,
     )
+
+
+class UseCounter:
+    """
+    The uses of facts that are not yet in the store; safe to use from any thread.
+
+    Beyond ``MAX_USERS`` the oldest user is dropped, and beyond ``MAX_FACTS`` of one user no more are counted.
+    """
+
+    def __init__(self, store: Store, now_ms: Callable[[], int], half_life_ms: float) -> None:
+        self._store, self._now_ms, self._half_life_ms = store, now_ms, half_life_ms
+        self._counts: dict[UserKey, dict[str, tuple[int, int]]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, scope: Scope, fact_ids: Iterable[str]) -> None:
+        """Count that these facts of the scope's user were just shown for a question."""
+        now_ms, ids = self._now_ms(), list(dict.fromkeys(fact_ids))
+        if not ids:
+            return
+        with self._lock:
+            counts = self._counts.setdefault(scope.user_key, {})
+            for fact_id in ids:
+                if fact_id in counts or len(counts) < MAX_FACTS:
+                    counts[fact_id] = (counts.get(fact_id, (0, 0))[0] + 1, now_ms)
+            while len(self._counts) > MAX_USERS:
+                del self._counts[next(iter(self._counts))]
+
+    def pop(self, scope: Scope) -> UseCounts:
+        """Remove and return the counts of the scope's user, for the caller to `write` or `restore`."""
+        with self._lock:
+            return self._counts.pop(scope.user_key, {})
+
+    def restore(self, scope: Scope, popped: UseCounts) -> None:
+        """Put counts back whose write failed."""
+        with self._lock:
+            counts = self._counts.setdefault(scope.user_key, {})
+            for fact_id, (times, at_ms) in popped.items():
+                before = counts.get(fact_id, (0, 0))
+                counts[fact_id] = (before[0] + times, max(before[1], at_ms))
+
+    def write(self, view: WriteView, counts: UseCounts) -> None:
+        """Write counts inside the caller's transaction."""
+        rows = view.uses(list(counts)) if counts else []
+        view.save_uses([used(row, *counts[row.id], self._half_life_ms) for row in rows])
+
+    def flush(self, scope: Scope | None = None) -> None:
+        """Write the counts of all users or of one; drop those of users who paused memory."""
+        with self._lock:
+            users = [user_key for user_key in self._counts if scope is None or user_key == scope.user_key]
+        for org, user, bot in users:
+            whole = Scope(org=org, user=user, bot=bot)
+            counts = self.pop(whole)
+
+            def work(view: WriteView, counts: UseCounts = counts) -> None:
+                if effective_consent([(row.subject, row.state) for row in view.consent()], None) == "active":
+                    self.write(view, counts)
+
+            self._store.write(whole, work)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSize:
+    """
+    The size of one context without the caller's system text, its stable prefix, and the recalled texts.
+
+    ``erasures`` is how many erasures there had been when it was made.
+    """
+
+    at_ms: int
+    strategy: str
+    sent: int
+    prefix: str
+    question: str
+    recalled: tuple[str, ...]
+    erasures: int
+
+
+class ContextStats:
+    """
+    The newest context of each conversation that waits for its reply; safe to use from any thread.
+
+    Recalled texts are kept only until the reply; only sizes, counts and a digest are written.
+    """
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._waiting: dict[ConversationKey, ContextSize] = {}
+        self._erasures = 0
+        self._lock = threading.Lock()
+
+    def add(self, scope: Scope, strategy: str, sent: int, sha256: str, question: str, recalled: Sequence[str]) -> None:
+        """Keep the size of a context that was just made for the scope's conversation."""
+        key, sizes = _conversation_key(scope), (self._now_ms(), strategy, sent, sha256[:PREFIX_DIGITS])
+        with self._lock:
+            self._waiting.pop(key, None)
+            self._waiting[key] = ContextSize(*sizes, question, tuple(recalled), self._erasures)
+            while len(self._waiting) > MAX_CONTEXTS:
+                del self._waiting[next(iter(self._waiting))]
+
+    def pop(self, scope: Scope, messages: Sequence[Message]) -> tuple[int, ContextSize] | None:
+        """Remove and return the context that a reply among *messages* answers, with the reply's place among them."""
+        reply = next((at for at, message in enumerate(messages) if message.role == "assistant"), None)
+        if reply is None:
+            return None
+        with self._lock:
+            size = self._waiting.pop(_conversation_key(scope), None)
+        return None if size is None else (reply, size)
+
+    def restore(self, scope: Scope, popped: tuple[int, ContextSize] | None) -> None:
+        """Put back a context whose write failed, unless a newer context or an erasure came in between."""
+        with self._lock:
+            if popped is not None and popped[1].erasures == self._erasures:
+                self._waiting.setdefault(_conversation_key(scope), popped[1])
+
+    def clear(self) -> None:
+        """Drop all recalled texts after an erasure."""
+        with self._lock:
+            self._erasures += 1
+            self._waiting.clear()
+
+    @staticmethod
+    def write(view: WriteView, popped: tuple[int, ContextSize], reply: str, first_seq: int) -> None:
+        """Write a context for the *reply* whose batch begins at *first_seq*, inside the caller's transaction."""
+        place, size = popped
+        taken_up = sum(is_used_by(reply, item, size.question) for item in size.recalled)
+        view.add_shown(
+            ShownRow(first_seq + place, size.at_ms, size.strategy, size.sent, size.prefix, len(size.recalled), taken_up)
+        )
+
+
+def is_used_by(reply: str, item: str, question: str) -> bool:
+    """
+    Guess whether a reply used a recalled item, by rare words of the item that the question does not hold.
+
+    They share two such words, or all that the item has.
+    """
+    own = set(terms(item)) - set(terms(question))
+    return bool(own) and len(own & set(terms(reply))) >= min(MIN_SHARED_WORDS, len(own))
+
+
+def _conversation_key(scope: Scope) -> ConversationKey:
+    return (*scope.user_key, scope.subject, scope.conversation)

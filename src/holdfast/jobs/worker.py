@@ -1,8 +1,8 @@
 """
-Run due jobs until none is left, inline or in background threads.
+The workers: run due jobs until none is left, inline or in background threads.
 
-This is the one place that catches every error of a handler: whatever went wrong becomes a job
-state with a reason and a retry, never a lost job and never an empty result.
+This is the one place that catches every error of a handler: it becomes a job state with a reason and a retry, never a
+lost job and never an empty result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..llm.protocol import ModelError
 from ..reports import DigestReport
 from ..scope import BACKGROUND, Scope, acting
 from ..types import Job
-from .gate import SETUP_WAIT_MS, NotNow
+from .model_client import SETUP_WAIT_MS, CallDeferred
 from .queue import Queue
 
 log = logging.getLogger("holdfast")
@@ -29,11 +29,11 @@ _IDLE_SECONDS = 1.0
 
 def attempt(queue: Queue, job: Job) -> DigestReport:
     """
-    Run one claimed job and settle it, whatever happens.
+    Run one claimed job and settle it, whether it succeeds or fails.
 
     Raises:
-        StoreError: the store itself fails; the lease runs out and the job is taken up again.
-        KeyboardInterrupt: somebody stopped the program; the job is ready for whoever comes next.
+        StoreError: the store itself fails; the lease runs out and the job is claimed again.
+        KeyboardInterrupt: the program was stopped; the job is ready again at once.
     """
     began = time.perf_counter()
     queue.observed("busy", job.kind, 1)
@@ -53,25 +53,25 @@ def _settled(queue: Queue, job: Job) -> DigestReport:
     except StoreError:
         raise
     except KeyboardInterrupt:
-        # The program may be started again at once: nobody has to wait until the lease ends.
+        # a program that starts again at once need not wait until the lease ends
         with suppress(StoreError):
-            queue.let_go(job)
+            queue.release(job)
         raise
-    except NotNow as error:
+    except CallDeferred as error:
         return queue.wait(job, error.message, error.until_ms)
     except Exception as error:  # noqa: BLE001 - the one place: every failure becomes a job state
         reason = reason_of(error)
         log.warning("job %s (%s) failed in attempt %d: %s", job.id, job.kind, job.attempt, reason)
         if not isinstance(error, ModelError):
-            return queue.put_back(job, reason)
+            return queue.retry_later(job, reason)
         if error.setup:
             return queue.wait(job, reason, queue.now_ms() + SETUP_WAIT_MS) + DigestReport(failed=1)
         asked_ms = math.ceil(1000 * (error.retry_after_s or 0))
-        return queue.put_back(job, reason, not_before_ms=asked_ms, final=not error.transient)
+        return queue.retry_later(job, reason, not_before_ms=asked_ms, final=not error.transient)
 
 
 def reason_of(error: Exception) -> str:
-    """What to tell about an error: our own text as it is, else the kind alone (it may quote a message)."""
+    """Return the reason to store: the text of our own errors, else the class alone (its text may quote a message)."""
     return f"{error.code}: {error}" if isinstance(error, HoldfastError) else type(error).__name__
 
 
@@ -86,7 +86,7 @@ def drain(
     """
     Run jobs until none is due or *deadline* (``time.monotonic``) has passed.
 
-    With *user* only theirs, those that fall due within *ahead_ms* as well.
+    With *user* only that user's, those due within *ahead_ms* too.
     """
     report = DigestReport()
     while deadline is None or time.monotonic() < deadline:
@@ -99,14 +99,14 @@ def drain(
 
 class Workers:
     """
-    Background threads over one queue; they sleep until woken or until something falls due.
+    Background threads over one queue; they sleep until woken or until a job is due.
 
-    The first of them begins with *beforehand*, which orders work that nobody else would.
+    The first thread begins with *prepare*, which orders work that messages do not.
     """
 
-    def __init__(self, queue: Queue, count: int, beforehand: Callable[[], object] | None = None) -> None:
+    def __init__(self, queue: Queue, count: int, prepare: Callable[[], object] | None = None) -> None:
         self._queue = queue
-        self._beforehand = beforehand
+        self._prepare = prepare
         self._stop = threading.Event()
         self._busy = 0
         self._idle = threading.Condition()
@@ -118,7 +118,7 @@ class Workers:
             thread.start()
 
     def wake(self) -> None:
-        """There may be something to do."""
+        """Wake the threads to look for jobs."""
         self._queue.wake.set()
 
     def join_idle(self, deadline: float | None) -> None:
@@ -128,7 +128,7 @@ class Workers:
                 self._idle.wait(0.05 if deadline is None else max(0.0, min(0.05, deadline - time.monotonic())))
 
     def stop(self) -> None:
-        """Let each thread finish the job it is in, then end it; what is pending stays in the store."""
+        """End each thread after its current job; pending jobs stay in the store."""
         self._stop.set()
         self._queue.wake.set()
         for thread in self._threads:
@@ -139,17 +139,17 @@ class Workers:
             self._serve(number)
 
     def _serve(self, number: int) -> None:
-        beforehand = self._beforehand if number == 0 else None
+        prepare = self._prepare if number == 0 else None
         while not self._stop.is_set():
             try:
-                if beforehand is not None:
-                    beforehand()
-                    beforehand = None
+                if prepare is not None:
+                    prepare()
+                    prepare = None
                 worked = self._one()
             except StoreClosed:
                 return
             except StoreError as error:
-                log.warning("background work waits for the store: %s", error)
+                log.warning("background work waits for the store to answer: %s", error)
                 worked = False
             if not worked:
                 self._queue.wake.wait(_IDLE_SECONDS)

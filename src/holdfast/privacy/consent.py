@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..clock import from_ms
 from ..ingest.consent import effective_consent
-from ..jobs.kit import Reads
+from ..jobs.queue import ReadMode
 from ..scope import Scope
 from ..store import ConsentRow, ReadView, Store, UserRow, WriteView
 from ..types import Consent, ConsentState
@@ -25,7 +25,7 @@ class ConsentChoices:
     store: Store
     now_ms: Callable[[], int]
     embeds: bool
-    reads: Callable[[Scope], Reads]
+    reads: Callable[[Scope], ReadMode]
 
     def status(self, scope: Scope) -> Consent:
         """What holds now for the scope's subject, or for all of the user's."""
@@ -62,7 +62,7 @@ class ConsentChoices:
 
         self.store.write(scope, work)
 
-    def take_up(self, view: WriteView, reads: Reads, now_ms: int) -> None:
+    def take_up(self, view: WriteView, reads: ReadMode, now_ms: int) -> None:
         """Order what the messages that are there still call for, of the rules and, as it *reads*, of a model."""
         for row in view.conversations():
             here, last = view.at(row.subject, row.conversation), row.next_seq - 1

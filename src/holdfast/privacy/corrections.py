@@ -20,7 +20,7 @@ from ..ingest.append import WorkSettings, append
 from ..ingest.consent import matches_blocked_topic
 from ..ingest.prepare import prepare
 from ..ingest.redact import MASK, mask_secrets
-from ..jobs.facts import DISCARDED, ReadFacts
+from ..jobs.facts import DISCARDED, FactReader
 from ..reconcile.archive import into_index, leave_index, order_upkeep
 from ..reconcile.decide import ARCHIVED, MERGED, UNMERGED, Claim
 from ..reconcile.erase import inherit_end, reactivate
@@ -63,7 +63,7 @@ class Corrections:
     store: Store
     config: Config
     now_ms: Callable[[], int]
-    reader: ReadFacts
+    reader: FactReader
 
     def _write(self, scope: Scope, work: Callable[[WriteView], FactChange]) -> FactChange:
         """Run *work* in one transaction; a refusal undoes it and is returned."""
@@ -79,7 +79,7 @@ class Corrections:
 
     def remember(self, scope: Scope, given: FactInput) -> FactChange:
         """Store a fact as if it was said now; it replaces what it contradicts."""
-        hints = self.reader.means([given.text] if given.text and not given.category else [])
+        hints = self.reader.hints_for([given.text] if given.text and not given.category else [])
         return self._write(scope, lambda view: self._remember(view, scope.subject, given, hints))
 
     def _remember(self, view: WriteView, subject: str | None, given: FactInput, hints: MatchHints) -> FactChange:
@@ -112,7 +112,7 @@ class Corrections:
     def _claims(self, view: WriteView, subject: str, given: FactInput, message: Message) -> list[Claim]:
         here = view.at(subject, BY_HAND_CONVERSATION)
         if not given.category:
-            read, _ = self.reader.claims(here.scope, self.reader.reading_of(here, message))
+            read, _ = self.reader.claims(here.scope, self.reader.input_of(here, message))
             if read:
                 return read
         candidate = Candidate(
@@ -249,7 +249,7 @@ class Corrections:
         """Make a past fact active again: all along if it was never true or archived, from now on otherwise."""
         fact = self.store.read(scope, lambda view: _find(view, fact_id)).fact
         said_anew = not fact.live and fact.kind != "attribute" and fact.ended_because not in ("never_true", ARCHIVED)
-        hints = self.reader.means([fact.text] if said_anew else [])
+        hints = self.reader.hints_for([fact.text] if said_anew else [])
 
         def work(view: WriteView) -> FactChange:
             row, now_ms = _find(view, fact_id), self.now_ms()

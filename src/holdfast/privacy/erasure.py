@@ -32,7 +32,7 @@ from ..errors import Conflict, NotFound
 from ..ingest.append import build_document
 from ..ingest.prepare import index_message, redact_message
 from ..ingest.redact import MASK, mask_message
-from ..jobs.facts import ReadFacts, Reading
+from ..jobs.facts import FactReader, RuleInput
 from ..jobs.summaries import into_index
 from ..reconcile.compare import FILLERS, MARK_OF
 from ..reconcile.erase import Removed, byte_samples, delete_fact, remove_quotes, undo_retractions
@@ -72,7 +72,7 @@ class ErasurePlan:
     changes: ErasureChanges
     summaries: Mapping[Place, list[SummaryRow]]
     remaining: Mapping[Place, dict[int, Message]]
-    reading: Reading | None = field(default=None, compare=False)
+    reading: RuleInput | None = field(default=None, compare=False)
 
 
 Find = Callable[[ReadView], ErasureChanges]
@@ -130,7 +130,7 @@ class Eraser:
     store: Store
     config: Config
     now_ms: Callable[[], int]
-    reader: ReadFacts
+    reader: FactReader
     forget_caches: Callable[[], None]
 
     def change(
@@ -189,7 +189,7 @@ class Eraser:
             message = changes.messages[view.scope.subject or SELF, view.scope.conversation or ""][reread]
             row = view.conversation()
             if message is not None and row is not None and row.extracted_seq >= reread and message.role == "user":
-                reading = self.reader.reading_of(view, message)
+                reading = self.reader.input_of(view, message)
         return ErasurePlan(view.user().epoch, changes, summaries, remaining, reading)
 
     def _drafts(self, plan: ErasurePlan, place: Place) -> dict[str, SummaryDraft]:

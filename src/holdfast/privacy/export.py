@@ -20,7 +20,7 @@ from ..config import Config
 from ..errors import BadInput, Conflict, HoldfastError
 from ..ingest.append import build_document
 from ..ingest.prepare import index_message
-from ..jobs.kit import Reads
+from ..jobs.queue import ReadMode
 from ..jobs.summaries import into_index as summary_into_index
 from ..reconcile.archive import into_index as fact_into_index
 from ..scope import Scope, checked_name
@@ -109,7 +109,7 @@ class Exporter:
             raise BadInput(f"this export breaks the rule {broken[0].rule}", hint="export the user again")
         self.store.write(user, lambda view: self._import(view, data, reads))
 
-    def _import(self, view: WriteView, data: Data, reads: Reads) -> None:
+    def _import(self, view: WriteView, data: Data, reads: ReadMode) -> None:
         if view.user() != UserRow() or view.consent():
             raise Conflict("something is held about this user already", hint="erase() first, or choose another user")
         now_ms = self.now_ms()

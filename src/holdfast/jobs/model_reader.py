@@ -1,0 +1,530 @@
+"""
+Facts, episodes and summaries by a model: what it is shown of a conversation, and what of its answers is kept.
+
+Every candidate of an answer passes the parser, the grounding in quotes and the registry before it is believed,
+whichever call it came from.  Calls are made with no transaction open; their results can then be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+from ..config import Config
+from ..context.material import fact_item, summary_item
+from ..digest import episode_answers, fact_answers, rules
+from ..digest.answers import answer_text, build_summary, numbers_in, parse_parts, parse_summary
+from ..digest.chunk import count_exchanges
+from ..digest.episode_answers import ParsedEpisodes
+from ..digest.fact_answers import Extraction, PromptWindow, parse_facts
+from ..digest.grounding import ground, numbers_said
+from ..digest.prompt_lines import MOST_BEFORE, format_sections, known_lines, message_lines, summary_lines
+from ..digest.summarize import SummaryDraft
+from ..ingest.append import advance_reading, is_reading_due
+from ..ingest.consent import matches_blocked_topic
+from ..ingest.redact import mask_message
+from ..llm.protocol import Answer, BadAnswer, ModelError
+from ..reconcile.decide import Claim
+from ..reconcile.learn import WORDS_ALONE, MatchHints
+from ..reconcile.registry import same
+from ..reports import DigestReport
+from ..scope import SELF, Scope
+from ..store import ConversationRow, EpisodesRow, FactRow, ReadView, WriteView
+from ..text.render import parse_line
+from ..types import Candidate, FactChange, Job, Message, Summary
+from .facts import (
+    DISCARDED,
+    FactReader,
+    claim_of,
+    is_masked,
+    known_others,
+    names_of,
+    report_of,
+    speaker_subject,
+    spoken_by,
+)
+from .model_client import ModelClient, total_tokens
+from .queue import check_claim, order_range, range_of, scope_of
+
+WINDOW_TURNS, WINDOW_MESSAGES, WINDOW_CHARS = 15, 60, 24_000
+BEFORE_CHARS = 240  # of a message that only gives the context of the others
+BRIEF_CHARS = 400  # of an assistant's or tool's message, where only the words of users count
+RULES_FIRST_MS = 500
+
+Sections = list[tuple[str, Sequence[str]]]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """
+    The messages that a model reads, with their secrets masked, and what it is shown beside them, in one snapshot.
+
+    ``injected`` are lines that contexts show; who repeats one has said nothing new.  ``unreadable`` says that the rules
+    understood nothing of a message that seems to state something.
+    """
+
+    epoch: int
+    row: ConversationRow | None
+    messages: list[Message]
+    before: list[Message]
+    facts: list[FactRow]
+    names: dict[str, int]
+    never: list[str]
+    injected: frozenset[str]
+    unreadable: bool
+
+    @property
+    def first_seq(self) -> int:
+        """The number of the first message to read."""
+        return self.messages[0].seq
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the last message to read."""
+        return self.messages[-1].seq
+
+    @property
+    def inputs(self) -> tuple[object, ...]:
+        """The part of it that changes the answer of a model."""
+        known = tuple((row.fact.id, row.fact.text) for row in self.facts)
+        return tuple(self.messages), tuple(self.before), known, tuple(self.never)
+
+    @property
+    def has_user(self) -> bool:
+        """Whether a user speaks in it."""
+        return any(message.role == "user" for message in self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class GroundedFacts:
+    """The claims of an answer that its messages support, in their order, and the refused ones with the reason."""
+
+    accepted: Sequence[Claim] = ()
+    refused: Sequence[tuple[Candidate, str]] = ()
+    hints: MatchHints = WORDS_ALONE
+
+
+@dataclass(frozen=True, slots=True)
+class RangeEpisodes:
+    """The episodes of a range, and the row that says that it was read for them."""
+
+    row: EpisodesRow
+    facts: GroundedFacts
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedAnswer:
+    """The usable parts of one answer about a range; ``None`` for a part that is missing or cannot be used."""
+
+    draft: SummaryDraft | None
+    episodes: RangeEpisodes | None
+    facts: GroundedFacts | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReader:
+    """A model that reads ranges of conversations; ``fact_reader`` is what it shares with the built-in rules."""
+
+    client: ModelClient
+    fact_reader: FactReader
+
+    @property
+    def config(self) -> Config:
+        """The settings of the memory."""
+        return self.client.config
+
+    def unread_excerpt(self, view: ReadView) -> Excerpt:
+        """Return the messages that no model has read yet, as many as one call reads."""
+        row = view.conversation()
+        start = (row.read_seq if row else 0) + 1
+        found = view.messages(start_seq=max(1, start - MOST_BEFORE), limit=WINDOW_MESSAGES + MOST_BEFORE)
+        return self._excerpt(view, found, start, whole=False)
+
+    def excerpt(self, view: ReadView, start_seq: int, end_seq: int) -> Excerpt:
+        """Return all messages of a range."""
+        found = view.messages(start_seq=max(1, start_seq - MOST_BEFORE), end_seq=end_seq)
+        return self._excerpt(view, found, start_seq, whole=True)
+
+    def _excerpt(self, view: ReadView, found: Sequence[Message], start: int, *, whole: bool) -> Excerpt:
+        row = view.conversation()
+        masked = [mask_message(message, self.config.detectors) for message in found]
+        messages = [message for message in masked if message.seq >= start]
+        messages = messages if whole else _window(messages)
+        facts = view.facts()
+        return Excerpt(
+            epoch=view.user().epoch,
+            row=row,
+            messages=messages,
+            before=[message for message in masked if message.seq < start],
+            facts=facts,
+            names=names_of(view, messages),
+            never=[topic for _, topic in view.topics()],
+            injected=frozenset(_context_lines(facts, view.summaries())),
+            unreadable=_is_unreadable(view, [m for m in messages if row and m.seq <= row.extracted_seq], facts),
+        )
+
+    def summarize_chunk(self, scope: Scope, messages: Sequence[Message]) -> tuple[SummaryDraft, int]:
+        """
+        Return the model's summary of a chunk, and the tokens of the call.
+
+        Raises:
+            ModelError: there is none.
+        """
+        prompt = self.client.prompt(scope, "chunk_summary")
+        lines = message_lines(messages, self.config.message_char_limit)
+        text = format_sections([*_about(scope), ("read", lines)])
+        key = f"summary:{scope.conversation}:{messages[0].seq}-{messages[-1].seq}"
+        answer = self.client.ask(scope, self.client.request("chunk_summary", prompt, text, key))
+        draft = parse_summary(
+            answer,
+            [message.content for message in messages],
+            exchanges=count_exchanges(messages),
+            source=self.client.source(prompt),
+            numbers=_numbers(messages),
+        )
+        return draft, total_tokens(answer)
+
+    def summarize_level(self, scope: Scope, children: Sequence[Summary]) -> tuple[SummaryDraft, int]:
+        """
+        Return the model's summary of several summaries of the level below, and the tokens of the call.
+
+        Raises:
+            ModelError: there is none.
+        """
+        prompt = self.client.prompt(scope, "meta_summary")
+        lines = summary_lines(children)
+        text = format_sections([*_about(scope), ("read", lines)])
+        key = f"meta:{scope.conversation}:{children[0].start_seq}-{children[-1].end_seq}"
+        answer = self.client.ask(scope, self.client.request("meta_summary", prompt, text, key))
+        draft = parse_summary(
+            answer,
+            [child.text for child in children],
+            exchanges=sum(child.exchanges for child in children),
+            source=self.client.source(prompt),
+            numbers=numbers_in(lines),
+        )
+        return draft, total_tokens(answer)
+
+    def read_facts(self, scope: Scope, excerpt: Excerpt) -> tuple[Answer, Extraction, GroundedFacts]:
+        """
+        Ask for the facts of an excerpt; return the answer, its candidates, and those that are grounded.
+
+        Raises:
+            ModelError: there is no usable answer.
+        """
+        prompt = self.client.prompt(scope, "fact_extraction")
+        key = f"facts:{scope.conversation}:{excerpt.first_seq}-{excerpt.last_seq}"
+        text = format_sections(self._sections(scope, excerpt))
+        categories = self.fact_reader.registry.listing()
+        answer = self.client.ask(scope, self.client.request("facts", prompt, text, key, constant=categories))
+        extraction = parse_facts(answer, self._parser_window(scope, excerpt), source=self.client.source(prompt))
+        return answer, extraction, self.ground(scope, excerpt, extraction)
+
+    def read_episodes(self, scope: Scope, excerpt: Excerpt, span: tuple[int, int]) -> tuple[RangeEpisodes, int]:
+        """
+        Return the episodes of a range, and the tokens of the call; there is no call where no user speaks.
+
+        Raises:
+            ModelError: there is no usable answer.
+        """
+        prompt = self.client.prompt(scope, "episodes")
+        source = self.client.source(prompt)
+        if not excerpt.has_user:
+            return RangeEpisodes(EpisodesRow(*span, 0, source), GroundedFacts()), 0
+        limit = self.config.message_char_limit
+        lines = message_lines(excerpt.messages, limit, others=min(limit, BRIEF_CHARS))
+        key = f"episodes:{scope.conversation}:{span[0]}-{span[1]}"
+        request = self.client.request("episodes", prompt, format_sections([*_about(scope), ("read", lines)]), key)
+        answer = self.client.ask(scope, request)
+        bullets = episode_answers.parse_episodes(answer, excerpt.messages, source=source, subject=scope.subject or SELF)
+        return self._episodes(scope, excerpt, span, bullets, source), total_tokens(answer)
+
+    def read_combined(self, scope: Scope, excerpt: Excerpt, span: tuple[int, int]) -> tuple[CombinedAnswer, int]:
+        """
+        Return summary, episodes and facts of a range from one call, and its tokens.
+
+        Raises:
+            ModelError: there is no answer, or nothing of it can be used.
+        """
+        prompt = self.client.prompt(scope, "combined")
+        source = self.client.source(prompt)
+        key = f"summary:{scope.conversation}:{span[0]}-{span[1]}"
+        categories = self.fact_reader.registry.listing()
+        text = format_sections(self._sections(scope, excerpt, whole=True))
+        answer = self.client.ask(scope, self.client.request("combined", prompt, text, key, constant=categories))
+        whole = answer_text(answer)
+        parts = parse_parts(whole.text)
+        last = [name for name in parts if name][-1:]
+
+        def summary() -> SummaryDraft:
+            return build_summary(
+                {name: part for name, part in parts.items() if name not in ("episodes", "facts")},
+                [message.content for message in excerpt.messages],
+                exchanges=count_exchanges(excerpt.messages),
+                source=source,
+                cut=whole.cut and last not in (["episodes"], ["facts"]),
+                numbers=_numbers(excerpt.messages),
+            )
+
+        def episodes() -> RangeEpisodes | None:
+            if "episodes" not in parts or (whole.cut and last == ["episodes"]):
+                return None
+            subject = scope.subject or SELF
+            bullets = episode_answers.parse_bullets(parts["episodes"], excerpt.messages, source=source, subject=subject)
+            return self._episodes(scope, excerpt, span, bullets, source)
+
+        def facts() -> GroundedFacts | None:
+            if "facts" not in parts or (whole.cut and last == ["facts"]):
+                return None
+            rows = parts["facts"] or "NONE"
+            extraction = fact_answers.parse_fact_rows(rows, self._parser_window(scope, excerpt), source=source)
+            return self.ground(scope, excerpt, extraction)
+
+        combined = CombinedAnswer(_usable(summary), _usable(episodes), _usable(facts))
+        if combined == CombinedAnswer(None, None, None):
+            raise BadAnswer("nothing of the answer can be used")
+        return combined, total_tokens(answer)
+
+    def _episodes(
+        self, scope: Scope, excerpt: Excerpt, span: tuple[int, int], bullets: ParsedEpisodes, source: str
+    ) -> RangeEpisodes:
+        facts = self.ground(scope, excerpt, Extraction(bullets.candidates, bullets.dropped))
+        texts = {claim.candidate.text for claim in facts.accepted}
+        return RangeEpisodes(EpisodesRow(*span, len(texts), source), facts)
+
+    def _sections(self, scope: Scope, excerpt: Excerpt, *, whole: bool = False) -> Sections:
+        """
+        Return the sections of a prompt for facts, those that seldom change first.
+
+        For a *whole* chunk, which is summarized as well, the words of others than users are not shortened, and no
+        messages before it are shown, as it begins with an exchange.
+        """
+        limit = self.config.message_char_limit
+        words, brief = [message.content for message in excerpt.messages], min(limit, BEFORE_CHARS)
+        return [
+            *_about(scope),
+            ("known", known_lines([row.fact for row in excerpt.facts], words)),
+            ("before", [] if whole else message_lines(excerpt.before, brief, others=brief)),
+            ("read", message_lines(excerpt.messages, limit, others=None if whole else min(limit, BRIEF_CHARS))),
+        ]
+
+    def _parser_window(self, scope: Scope, excerpt: Excerpt) -> PromptWindow:
+        return PromptWindow(
+            messages={message.seq: message for message in excerpt.messages},
+            before=tuple(excerpt.before),
+            subject=scope.subject or SELF,
+            others=known_others(scope, excerpt.facts),
+            believed=tuple(row.fact.text for row in excerpt.facts),
+            language=self.config.language,
+        )
+
+    def ground(self, scope: Scope, excerpt: Excerpt, extraction: Extraction) -> GroundedFacts:
+        """Return the candidates that the messages support; called outside transactions, as it may embed sentences."""
+        messages = {message.seq: message for message in excerpt.messages}
+        found = [
+            candidate for candidate in extraction.candidates if not matches_blocked_topic(candidate, excerpt.never)
+        ]
+        found = [_with_speaker(scope, excerpt, messages, candidate) for candidate in found]
+        good, bad = ground(found, messages, min_confidence=self.config.min_confidence, injected=excerpt.injected)
+        dropped = [pair for pair in extraction.dropped if not matches_blocked_topic(pair[0], excerpt.never)]
+        masked = [(candidate, DISCARDED) for candidate, _ in good if is_masked(candidate)]
+        accepted = [
+            claim_of(scope, candidate, evidence)
+            for candidate, evidence in sorted(good, key=lambda pair: (pair[0].seq, pair[0].start))
+            if not is_masked(candidate) and not _is_known(excerpt.facts, candidate, scope)
+        ]
+        return GroundedFacts(accepted, [*dropped, *bad, *masked], self.fact_reader.hints_for_claims(accepted))
+
+    def learn(self, view: WriteView, row: ConversationRow, facts: GroundedFacts, now_ms: int) -> list[FactChange]:
+        """Write grounded facts inside the caller's transaction, and order what follows from them."""
+        changes = self.fact_reader.learn(view, facts.accepted, facts.refused, facts.hints, now_ms)
+        self.fact_reader.order_follow_up(view, row, changes, now_ms)
+        return changes
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMessages:
+    """
+    The handler of ``read`` jobs: a model reads the messages that it has not read yet, one call and write a window.
+
+    It reads every few user messages, and sooner when one of them states something that the rules cannot read.  A window
+    that fails repeatedly is left to a job for that range alone, which ends dead and visible.
+    """
+
+    reader: ModelReader
+
+    def __call__(self, job: Job) -> DigestReport:
+        scope, report = scope_of(job), DigestReport()
+        client, store, halfway = self.reader.client, self.reader.client.store, False
+        while True:
+            span = range_of(job)
+            excerpt = store.read(scope, partial(self._excerpt, span=span))
+            if not (halfway and excerpt.messages) and not self._is_due(excerpt, span):
+                if store.write(scope, partial(self._settle, job=job, excerpt=excerpt)):
+                    return report
+                continue
+            try:
+                client.extend_lease(job, scope)
+                answer, extraction, facts = self.reader.read_facts(scope, excerpt)
+            except ModelError as error:
+                if span or not client.gives_up(job, error):
+                    raise
+                store.write(scope, partial(self._pass_over, job=job, excerpt=excerpt))
+                report += DigestReport(failed=1)
+                continue
+            upto = read_upto(excerpt, extraction, cut=answer.finish == "length")
+            changes = store.write(scope, partial(self._write, job=job, excerpt=excerpt, upto=upto, facts=facts))
+            halfway = upto < excerpt.last_seq
+            report += report_of(changes, problems=len(extraction.problems), tokens=total_tokens(answer))
+            if span:
+                return report
+
+    def _excerpt(self, view: ReadView, span: tuple[int, int] | None) -> Excerpt:
+        return self.reader.excerpt(view, *span) if span else self.reader.unread_excerpt(view)
+
+    def _is_due(self, excerpt: Excerpt, span: tuple[int, int] | None) -> bool:
+        row, config = excerpt.row, self.reader.config
+        if row is None or not excerpt.has_user:
+            return False
+        if span:
+            return True
+        every = config.extract_every_user_turns
+        silent = self.reader.client.now_ms() - row.last_at >= config.chunk_gap_minutes * 60_000
+        if (silent and row.stated_seq > row.read_seq) or row.ended_seq > row.read_seq:
+            return True
+        return is_reading_due(row, every) and (row.unread_turns >= every or excerpt.unreadable)
+
+    def _settle(self, view: WriteView, job: Job, excerpt: Excerpt) -> bool:
+        """Finish when nothing is due, and order the job that silence will bring; ``False`` when messages came."""
+        check_claim(view, job, excerpt.epoch)
+        now_ms, row = self.reader.client.now_ms(), view.conversation()
+        if row is not None and excerpt.row is not None and row.next_seq != excerpt.row.next_seq:
+            return False
+        view.finish(job, now_ms)
+        if row is None or range_of(job):
+            return True
+        last = row.next_seq - 1
+        if not excerpt.has_user:
+            view.save_conversation(replace(row, read_seq=last if not excerpt.messages else excerpt.last_seq))
+        elif row.extracted_seq < last:
+            view.want("read", "", wanted=last, run_at_ms=now_ms + RULES_FIRST_MS, now_ms=now_ms)
+        elif row.stated_seq > row.read_seq:
+            silent_at = row.last_at + self.reader.config.chunk_gap_minutes * 60_000
+            view.want("read", "", wanted=last, run_at_ms=max(now_ms, silent_at), now_ms=now_ms)
+        return True
+
+    def _write(self, view: WriteView, job: Job, excerpt: Excerpt, upto: int, facts: GroundedFacts) -> list[FactChange]:
+        check_claim(view, job, excerpt.epoch)
+        row, now_ms = view.conversation(), self.reader.client.now_ms()
+        if row is None:
+            return []
+        changes = self.reader.learn(view, row, facts, now_ms)
+        view.add_reading(self.reader.client.model.name, excerpt.first_seq, upto)
+        if not range_of(job):
+            view.save_conversation(self._read_upto(row, excerpt, upto))
+            return changes
+        if upto < excerpt.last_seq:
+            order_range(view, "read", upto + 1, excerpt.last_seq, now_ms)
+        view.finish(job, now_ms)
+        return changes
+
+    def _read_upto(self, row: ConversationRow, excerpt: Excerpt, upto: int) -> ConversationRow:
+        turns = sum(message.role == "user" and message.seq <= upto for message in excerpt.messages)
+        return advance_reading(row, upto, turns, self.reader.config.extract_every_user_turns)
+
+    def _pass_over(self, view: WriteView, job: Job, excerpt: Excerpt) -> None:
+        """Leave a window to its own job, so that the messages after it can be read."""
+        check_claim(view, job, excerpt.epoch)
+        row, now_ms = view.conversation(), self.reader.client.now_ms()
+        if row is not None:
+            order_range(view, "read", excerpt.first_seq, excerpt.last_seq, now_ms)
+            row = replace(self._read_upto(row, excerpt, excerpt.last_seq), ahead_turns=row.ahead_turns)
+            view.save_conversation(row)
+
+
+def read_upto(excerpt: Excerpt, extraction: Extraction, *, cut: bool) -> int:
+    """Return the last message that counts as read: for a cut answer, the one before that of its last row."""
+    last = excerpt.last_seq
+    if not cut:
+        return last
+    named = max((c.seq for c in extraction.candidates), default=0)
+    first_user = next(message.seq for message in excerpt.messages if message.role == "user")
+    earlier = [message.seq for message in excerpt.messages if first_user <= message.seq < named]
+    return max(earlier, default=last if named >= last else first_user)
+
+
+def _about(scope: Scope) -> Sections:
+    """Return the section that names the subject of the conversation when it is not the user."""
+    return [("about", [scope.subject])] if scope.subject and scope.subject != SELF else []
+
+
+def _context_lines(facts: Iterable[FactRow], summaries: Iterable[Summary]) -> Iterator[str]:
+    for row in facts:
+        yield row.fact.text
+        yield parse_line(fact_item(row.fact).line)
+    for summary in summaries:
+        yield from summary.text.splitlines()
+        yield parse_line(summary_item(summary, "").line)
+
+
+def _with_speaker(scope: Scope, excerpt: Excerpt, messages: dict[int, Message], candidate: Candidate) -> Candidate:
+    message = messages.get(candidate.seq)
+    if message is None or message.role != "user":
+        return candidate
+    return spoken_by(candidate, speaker_subject(message, scope.user, excerpt.names))
+
+
+def _window(messages: Sequence[Message]) -> list[Message]:
+    """Return as many whole messages as one call reads."""
+    taken: list[Message] = []
+    turns = chars = 0
+    for message in messages[:WINDOW_MESSAGES]:
+        turns += message.role == "user"
+        chars += min(len(message.content), 1_200)
+        if taken and (turns > WINDOW_TURNS or chars > WINDOW_CHARS):
+            break
+        taken.append(message)
+    return taken
+
+
+def _is_unreadable(view: ReadView, messages: Sequence[Message], facts: Sequence[FactRow]) -> bool:
+    here = (view.scope.conversation, view.scope.subject)
+    read = {e.seq for row in facts for e in row.fact.evidence if (e.conversation, e.home) == here}
+    return any(
+        message.role == "user" and message.seq not in read and rules.may_state_facts(message.content)
+        for message in messages
+    )
+
+
+def _is_known(facts: Iterable[FactRow], candidate: Candidate, scope: Scope) -> bool:
+    """Whether the same is believed already on the evidence of the same message."""
+    if candidate.op == "retract":
+        return False
+    address = (candidate.subject, candidate.category, candidate.key, candidate.kind)
+    for row in facts:
+        fact = row.fact
+        if (fact.subject, fact.category, fact.key, fact.kind) != address:
+            continue
+        alike = (
+            same(fact.value) == same(candidate.value)
+            if fact.kind == "attribute"
+            else same(fact.text) == same(candidate.text)
+        )
+        if alike and any((e.conversation, e.seq) == (scope.conversation, candidate.seq) for e in fact.evidence):
+            return True
+    return False
+
+
+def _numbers(messages: Sequence[Message]) -> frozenset[int]:
+    """Return the numbers that messages mention, those of the days they mean, and their own."""
+    return frozenset(message.seq for message in messages).union(*map(numbers_said, messages))
+
+
+def _usable(part: Callable[[], T | None]) -> T | None:
+    try:
+        return part()
+    except BadAnswer:
+        return None
