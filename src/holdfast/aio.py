@@ -31,7 +31,8 @@ from .llm import Function
 from .llm.protocol import LanguageModel
 from .memory import Memory
 from .observing import Watcher
-from .prompts import Prompts
+from .privacy.corrections import Versions
+from .prompts import Prompts, PromptVersions
 from .reports import (
     BackfillReport,
     Backlog,
@@ -769,42 +770,51 @@ class AsyncUser:
             idempotency_key=idempotency_key,
         )
 
-    async def correct(self, fact_id: str, *, value: str) -> FactChange:
+    async def correct(self, fact_id: str, *, value: str, if_version: Versions = None) -> FactChange:
         """
-        The fact was wrong from the start: *value* held instead, and history says so.
+        Correct a fact that was wrong from the start: *value* held instead, and history says so.
+
+        Args:
+            fact_id: the fact.
+            value: what is right.
+            if_version: the `Fact.version` that you saw, or several; another one is left as it is.
 
         Raises:
             BadInput: the value is empty or not text.
             NotFound: there is no such fact.
+            Changed: the fact has none of these versions any more.
         """
-        return await asyncio.to_thread(self._sync.correct, fact_id, value=value)
+        return await asyncio.to_thread(self._sync.correct, fact_id, value=value, if_version=if_version)
 
-    async def never_true(self, fact_id: str) -> FactChange:
+    async def never_true(self, fact_id: str, *, if_version: Versions = None) -> FactChange:
         """
-        The fact never held; what it had replaced holds again.  It is not learned again from the same words.
-
-        Raises:
-            NotFound: there is no such fact.
-        """
-        return await asyncio.to_thread(self._sync.never_true, fact_id)
-
-    async def restore(self, fact_id: str) -> FactChange:
-        """
-        Believe a past fact again: all along if it was never true or put away, from now on otherwise.
+        Declare that a fact never held; what it had replaced holds again.  The same words do not teach it again.
 
         Raises:
             NotFound: there is no such fact.
+            Changed: as `correct`.
         """
-        return await asyncio.to_thread(self._sync.restore, fact_id)
+        return await asyncio.to_thread(self._sync.never_true, fact_id, if_version=if_version)
 
-    async def forget(self, fact_id: str) -> ErasureReceipt:
+    async def restore(self, fact_id: str, *, if_version: Versions = None) -> FactChange:
+        """
+        Believe a past fact again: all along if it was never true or archived, from now on otherwise.
+
+        Raises:
+            NotFound: there is no such fact.
+            Changed: as `correct`.
+        """
+        return await asyncio.to_thread(self._sync.restore, fact_id, if_version=if_version)
+
+    async def forget(self, fact_id: str, *, if_version: Versions = None) -> ErasureReceipt:
         """
         Erase one fact with the words it rests on; they are blanked in the messages that said them.
 
         Raises:
             NotFound: there is no such fact.
+            Changed: as `correct`.
         """
-        return await asyncio.to_thread(self._sync.forget, fact_id)
+        return await asyncio.to_thread(self._sync.forget, fact_id, if_version=if_version)
 
     async def clear(self) -> ErasureReceipt:
         """Erase every fact, live and past, with the words they rest on, and all that was refused."""
@@ -948,15 +958,22 @@ class AsyncPrompts:
         """
         return await asyncio.to_thread(self._sync.get, name)
 
-    async def set(self, name: str, text: str) -> PromptVersion:
+    async def set(self, name: str, text: str, *, if_version: PromptVersions = None) -> PromptVersion:
         """
         Use *text* from now on.
+
+        Args:
+            name: which prompt.
+            text: what the model shall do.
+            if_version: the number of the version in use that you saw, or several; 0 for the library's own words.
+                Another one is left as it is.
 
         Raises:
             BadInput: there is no such prompt, or the text is empty or longer than 4,000 characters.
             Conflict: the user opted out.
+            Changed: none of these versions is in use.
         """
-        return await asyncio.to_thread(self._sync.set, name, text)
+        return await asyncio.to_thread(self._sync.set, name, text, if_version=if_version)
 
     async def draft(self, name: str, text: str) -> PromptVersion:
         """
@@ -999,15 +1016,16 @@ class AsyncPrompts:
         """
         return await asyncio.to_thread(self._sync.preview, name, text, limit=limit, dry_run=dry_run)
 
-    async def reset(self, name: str) -> PromptVersion:
+    async def reset(self, name: str, *, if_version: PromptVersions = None) -> PromptVersion:
         """
         Use the words that come with the library again.
 
         Raises:
             BadInput: there is no such prompt.
             Conflict: the user opted out.
+            Changed: as `set`.
         """
-        return await asyncio.to_thread(self._sync.reset, name)
+        return await asyncio.to_thread(self._sync.reset, name, if_version=if_version)
 
     async def versions(self, name: str) -> list[PromptVersion]:
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from .clock import from_ms
@@ -9,6 +10,7 @@ from .engine import Engine
 from .errors import BadInput, Conflict, NotFound
 from .jobs.model_client import CUSTOM_PROMPTS, customized_prompt
 from .privacy.consent import state_of
+from .privacy.corrections import check_version
 from .reports import PromptPreview
 from .scope import Scope
 from .store import PromptRow, UserRow, WriteView
@@ -17,6 +19,7 @@ from .types import PromptVersion
 
 MAX_PROMPT_CHARS = 4_000
 KEPT_VERSIONS = 50
+PromptVersions = int | Collection[int] | None
 
 
 class Prompts:
@@ -45,15 +48,22 @@ class Prompts:
         rows = self._engine.store.read(self._scope, lambda view: view.prompts())
         return customized_prompt(known, rows).task
 
-    def set(self, name: str, text: str) -> PromptVersion:
+    def set(self, name: str, text: str, *, if_version: PromptVersions = None) -> PromptVersion:
         """
         Use *text* from now on.
+
+        Args:
+            name: which prompt.
+            text: what the model shall do.
+            if_version: the number of the version in use that you saw, or several; 0 for the library's own words.
+                Another one is left as it is.
 
         Raises:
             BadInput: there is no such prompt, or the text is empty or longer than 4,000 characters.
             Conflict: the user opted out.
+            Changed: none of these versions is in use.
         """
-        return self._next(_checked(name), _words(_fitting(name, text)))
+        return self._next(_checked(name), _words(_fitting(name, text)), if_version=if_version)
 
     def draft(self, name: str, text: str) -> PromptVersion:
         """
@@ -99,15 +109,16 @@ class Prompts:
         count = checked_count("limit", limit)
         return self._engine.preview(self._scope, _checked(name), words, count, dry_run=dry_run)
 
-    def reset(self, name: str) -> PromptVersion:
+    def reset(self, name: str, *, if_version: PromptVersions = None) -> PromptVersion:
         """
         Use the words that come with the library again.
 
         Raises:
             BadInput: there is no such prompt.
             Conflict: the user opted out.
+            Changed: as `set`.
         """
-        return self._next(_checked(name), "")
+        return self._next(_checked(name), "", if_version=if_version)
 
     def versions(self, name: str) -> list[PromptVersion]:
         """
@@ -120,15 +131,17 @@ class Prompts:
         rows = self._engine.store.read(self._scope, lambda view: view.prompts())
         return [_version(row) for row in rows if row.name == known]
 
-    def _next(self, name: str, text: str, *, draft: bool = False) -> PromptVersion:
+    def _next(self, name: str, text: str, *, draft: bool = False, if_version: PromptVersions = None) -> PromptVersion:
         now_ms = self._engine.now_ms()
 
         def work(view: WriteView) -> PromptRow:
+            own = [row for row in view.prompts() if row.name == name]
+            if if_version is not None:
+                check_version(version_in_use(own), (if_version,) if isinstance(if_version, int) else if_version)
             if state_of(view, None) == "opted-out":
                 raise Conflict("the user does not want anything remembered", hint="opt_in() first")
             if view.user() == UserRow():
                 view.save_user(UserRow(epoch=now_ms), now_ms)
-            own = [row for row in view.prompts() if row.name == name]
             row = PromptRow(name, max((one.version for one in own), default=0) + 1, text, now_ms, draft)
             view.add_prompt(row)
             used = max((one.version for one in (*own, row) if not one.draft), default=row.version)
@@ -136,6 +149,12 @@ class Prompts:
             return row
 
         return _version(self._engine.store.write(self._scope, work))
+
+
+def version_in_use(versions: Sequence[PromptRow | PromptVersion]) -> int:
+    """Return the number of the version in use among those of one prompt; 0 for the library's own words."""
+    newest = max((one for one in versions if not one.draft), key=lambda one: one.version, default=None)
+    return newest.version if newest is not None and newest.text else 0
 
 
 def _checked(name: object) -> str:

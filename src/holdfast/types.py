@@ -7,7 +7,9 @@ UTC below it (names that end in ``_ms``).
 
 from __future__ import annotations
 
+import hashlib
 import hmac
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -120,6 +122,14 @@ class Fact:
     def confirmations(self) -> int:
         """In how many further messages the user said it again."""
         return max(0, len({(e.conversation, e.seq) for e in self.evidence}) - 1)
+
+    @property
+    def version(self) -> str:
+        """A digest that changes with what users see of the fact, not with how often it is used; see ``if_version``."""
+        ended = None if self.valid_to is None else self.valid_to.isoformat()
+        quotes = [(e.conversation, e.seq, e.start) for e in self.evidence]
+        seen = [self.id, self.value, self.text, ended, self.ended_because, self.superseded_by, quotes]
+        return hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from .clock import to_ms
 from .context.budget import Count
 from .conversation import state_of
 from .engine import Engine
-from .errors import BadInput, NotFound
+from .errors import BadInput
 from .jobs.metrics import compute_metrics, days_between
 from .jobs.usage import usage_of_user
-from .privacy.corrections import FactInput
+from .privacy.corrections import FactInput, Versions, find_fact
 from .privacy.forget import erase_user, facts_of, forget_facts
 from .prompts import Prompts
 from .recall.search import believed, facts_at
@@ -92,10 +92,7 @@ class User:
         Raises:
             NotFound: there is no such fact.
         """
-        row = self._engine.store.read(self._scope, lambda view: view.fact(fact_id))
-        if row is None:
-            raise NotFound(f"there is no fact {fact_id!r} here", hint="facts() and history() list them")
-        return row.fact
+        return self._engine.store.read(self._scope, lambda view: find_fact(view, fact_id)).fact
 
     def history(self, category: str | None = None, key: str | None = None) -> list[Fact]:
         """Every value that a category (or one of its keys; or anything) had, oldest first, with when each held."""
@@ -230,47 +227,53 @@ class User:
         told = FactInput(**words, confidence=checked_share("confidence", confidence), idempotency_key=once)
         return self._engine.corrections.remember(self._scope, told)
 
-    def correct(self, fact_id: str, *, value: str) -> FactChange:
+    def correct(self, fact_id: str, *, value: str, if_version: Versions = None) -> FactChange:
         """
-        The fact was wrong from the start: *value* held instead, and history says so.
+        Correct a fact that was wrong from the start: *value* held instead, and history says so.
+
+        Args:
+            fact_id: the fact.
+            value: what is right.
+            if_version: the `Fact.version` that you saw, or several; another one is left as it is.
 
         Raises:
             BadInput: the value is empty or not text.
             NotFound: there is no such fact.
+            Changed: the fact has none of these versions any more.
         """
-        return self._engine.corrections.correct(self._scope, fact_id, checked_text("value", value))
+        return self._engine.corrections.correct(self._scope, fact_id, checked_text("value", value), if_version)
 
-    def never_true(self, fact_id: str) -> FactChange:
+    def never_true(self, fact_id: str, *, if_version: Versions = None) -> FactChange:
         """
-        The fact never held; what it had replaced holds again.  It is not learned again from the same words.
-
-        Raises:
-            NotFound: there is no such fact.
-        """
-        return self._engine.corrections.never_true(self._scope, fact_id)
-
-    def restore(self, fact_id: str) -> FactChange:
-        """
-        Believe a past fact again: all along if it was never true or put away, from now on otherwise.
+        Declare that a fact never held; what it had replaced holds again.  The same words do not teach it again.
 
         Raises:
             NotFound: there is no such fact.
+            Changed: as `correct`.
         """
-        return self._engine.corrections.restore(self._scope, fact_id)
+        return self._engine.corrections.never_true(self._scope, fact_id, if_version)
 
-    def forget(self, fact_id: str) -> ErasureReceipt:
+    def restore(self, fact_id: str, *, if_version: Versions = None) -> FactChange:
+        """
+        Believe a past fact again: all along if it was never true or archived, from now on otherwise.
+
+        Raises:
+            NotFound: there is no such fact.
+            Changed: as `correct`.
+        """
+        return self._engine.corrections.restore(self._scope, fact_id, if_version)
+
+    def forget(self, fact_id: str, *, if_version: Versions = None) -> ErasureReceipt:
         """
         Erase one fact with the words it rests on; they are blanked in the messages that said them.
 
         Raises:
             NotFound: there is no such fact.
+            Changed: as `correct`.
         """
 
         def choose(view: ReadView) -> list[FactRow]:
-            row = view.fact(fact_id)
-            if row is None:
-                raise NotFound(f"there is no fact {fact_id!r} here", hint="facts() and history() list them")
-            return [row]
+            return [find_fact(view, fact_id, if_version)]
 
         return self._engine.eraser.change(self._scope, forget_facts(choose))
 

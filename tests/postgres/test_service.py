@@ -5,7 +5,6 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 from holdfast import Memory
-from holdfast.conditions import only_if_fact
 from holdfast.errors import Changed
 from holdfast.server.jobs import Owner, Tasks
 
@@ -18,8 +17,7 @@ def test_of_many_who_saw_the_same_fact_one_changes_it_and_limits_hold(address: s
 
         def change(number: int) -> bool:
             try:
-                with only_if_fact(fact.id, lambda seen: seen.live and seen.value == "Porto"):
-                    return ana.correct(fact.id, value=f"Town{number}").op != "rejected"
+                return ana.correct(fact.id, value=f"Town{number}", if_version=fact.version).op != "rejected"
             except Changed:
                 return False
 

@@ -43,7 +43,7 @@ LAYERS = [
     {"jobs"},
     {"privacy"},
     {"engine"},
-    {"prompts", "conditions"},
+    {"prompts"},
     {"conversation"},
     {"user"},
     {"admin"},

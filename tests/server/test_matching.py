@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Barrier
 
 import pytest
 from starlette.testclient import TestClient
 
 from holdfast import Memory
-from holdfast.conditions import only_if_fact, only_if_prompt
 from holdfast.errors import Changed, NotFound
 from holdfast.server.app import create_app
 
@@ -81,20 +81,45 @@ def test_a_fact_is_forgotten_only_as_it_was_seen(clients):
     assert clients[0].delete(path, headers={"If-Match": "*"}).status_code == 404
 
 
-def test_a_condition_is_for_the_first_change_and_for_no_other(memory):
+def test_a_change_is_made_only_of_the_version_that_was_seen(memory):
     memory.conversation("c", user="ana").record("I live in Porto.", "Noted!")
     ana = memory.user("ana")
     (fact,) = ana.facts()
-    with pytest.raises(Changed), only_if_fact(fact.id, lambda fact: fact.value == "Faro"):
-        ana.correct(fact.id, value="Lisbon")
-    with only_if_fact(fact.id, lambda fact: fact.value == "Porto" and fact.live):
-        ana.correct(fact.id, value="Lisbon")
-        ana.remember("I'm vegetarian.")
-    with pytest.raises(NotFound), only_if_fact("none", lambda fact: True):
-        ana.pause()
-    with pytest.raises(Changed), only_if_prompt("chunk_summary", lambda words: "haiku" in words):
-        ana.prompts.set("chunk_summary", "No.")
+    for change in (partial(ana.correct, value="Faro"), ana.never_true, ana.restore, ana.forget):
+        with pytest.raises(Changed):
+            change(fact.id, if_version="another")
+        with pytest.raises(NotFound):
+            change("none", if_version=fact.version)
+    assert ana.facts() == [fact]
 
-    assert ana.status().state == "active"
-    assert {fact.value for fact in ana.facts()} == {"Lisbon", "true"}
-    assert ana.prompts.versions("chunk_summary") == []
+    assert ana.correct(fact.id, value="Lisbon", if_version=["another", fact.version]).op == "replaced"
+    assert [fact.value for fact in ana.facts()] == ["Lisbon"]
+
+
+def test_a_prompt_is_set_only_over_the_version_that_was_seen(memory):
+    prompts = memory.user("ana").prompts
+    with pytest.raises(Changed):
+        prompts.set("chunk_summary", "No.", if_version=1)
+    first = prompts.set("chunk_summary", "Write a haiku.", if_version=0)
+    prompts.draft("chunk_summary", "Write a sonnet.")
+    with pytest.raises(Changed):
+        prompts.reset("chunk_summary", if_version=0)
+
+    assert prompts.reset("chunk_summary", if_version=[0, first.version]).text == ""
+    assert prompts.set("chunk_summary", "Write.", if_version=0).version == 4
+
+
+def test_a_merged_fact_is_restored_only_as_it_was_seen():
+    """Its separation from the others and its return are one change, and one look at its version."""
+    ana = Memory().user("ana")
+    for kids in ("kids", "children"):
+        ana.remember(f"The {kids} dread the dentist.")
+    ana.consolidate()
+    merged, whole = next(fact for fact in ana.history() if fact.ended_because == "merged"), ana.facts()
+    with pytest.raises(Changed):
+        ana.restore(merged.id, if_version="another")
+    assert ana.facts() == whole
+
+    assert ana.restore(merged.id, if_version=merged.version).fact.live
+    with pytest.raises(Changed):
+        ana.restore(merged.id, if_version=merged.version)

@@ -17,6 +17,8 @@ from ..context.budget import Count
 from ..context.layered import Strategy
 from ..context.result import Context
 from ..errors import BadInput, NotFound
+from ..privacy.corrections import Versions
+from ..prompts import PromptVersions
 from ..reports import (
     BackfillReport,
     ConsolidationReport,
@@ -56,7 +58,7 @@ from ..types import (
     Section,
     Summary,
 )
-from .calls import OWN, RAW, Call, Whose, part
+from .calls import OWN, RAW, Call, Whose, part, versions
 from .conversation import Chat, checked_key, message_path
 from .errors import NotAllowed
 from .following import AsyncFollowing
@@ -345,24 +347,27 @@ class AsyncUser:
         once = checked_key(idempotency_key) or secrets.token_hex(12)
         return await self._wire.send(self._whose.call("POST", "/facts", FactChange, body=body, once=once))
 
-    async def correct(self, fact_id: str, *, value: str) -> FactChange:
+    async def correct(self, fact_id: str, *, value: str, if_version: Versions = None) -> FactChange:
         """The fact was wrong from the start: *value* held instead, and history says so."""
         body = {"value": checked_text("value", value)}
-        return await self._wire.send(self._whose.call("PATCH", fact_path(fact_id), FactChange, body=body))
-
-    async def never_true(self, fact_id: str) -> FactChange:
-        """The fact never held; what it had replaced holds again."""
         return await self._wire.send(
-            self._whose.call("POST", f"{fact_path(fact_id)}/never-true", FactChange, again=True)
+            self._whose.call("PATCH", fact_path(fact_id), FactChange, body=body, match=versions(if_version))
         )
 
-    async def restore(self, fact_id: str) -> FactChange:
-        """Believe a past fact again."""
-        return await self._wire.send(self._whose.call("POST", f"{fact_path(fact_id)}/restore", FactChange, again=True))
+    async def never_true(self, fact_id: str, *, if_version: Versions = None) -> FactChange:
+        """The fact never held; what it had replaced holds again."""
+        path, match = (f"{fact_path(fact_id)}/never-true", versions(if_version))
+        return await self._wire.send(self._whose.call("POST", path, FactChange, again=True, match=match))
 
-    async def forget(self, fact_id: str) -> ErasureReceipt:
+    async def restore(self, fact_id: str, *, if_version: Versions = None) -> FactChange:
+        """Believe a past fact again."""
+        path, match = (f"{fact_path(fact_id)}/restore", versions(if_version))
+        return await self._wire.send(self._whose.call("POST", path, FactChange, again=True, match=match))
+
+    async def forget(self, fact_id: str, *, if_version: Versions = None) -> ErasureReceipt:
         """Erase one fact with the words it rests on; they are blanked in the messages that said them."""
-        return await self._wire.send(self._whose.call("DELETE", fact_path(fact_id), ErasureReceipt))
+        match = versions(if_version)
+        return await self._wire.send(self._whose.call("DELETE", fact_path(fact_id), ErasureReceipt, match=match))
 
     async def clear(self) -> ErasureReceipt:
         """Erase every fact, live and past, with the words they rest on, and all that was refused."""
@@ -469,9 +474,10 @@ class AsyncPrompts:
         """The words in use."""
         return await self._wire.send(self._whose.call("GET", prompt_path(name), str))
 
-    async def set(self, name: str, text: str) -> PromptVersion:
+    async def set(self, name: str, text: str, *, if_version: PromptVersions = None) -> PromptVersion:
         """Use *text* from now on."""
-        return await self._wire.send(self._whose.call("PUT", prompt_path(name), PromptVersion, body={"text": text}))
+        body, match = ({"text": text}, versions(if_version))
+        return await self._wire.send(self._whose.call("PUT", prompt_path(name), PromptVersion, body=body, match=match))
 
     async def draft(self, name: str, text: str) -> PromptVersion:
         """Save *text* as a version that is not used, to be tried and activated later."""
@@ -491,9 +497,12 @@ class AsyncPrompts:
         path = f"{prompt_path(name)}/preview"
         return await self._wire.send(self._whose.call("POST", path, PromptPreview, body=body, wait_s=PREVIEW_S))
 
-    async def reset(self, name: str) -> PromptVersion:
+    async def reset(self, name: str, *, if_version: PromptVersions = None) -> PromptVersion:
         """Use the words that come with the library again."""
-        return await self._wire.send(self._whose.call("DELETE", prompt_path(name), PromptVersion, again=True))
+        match = versions(if_version)
+        return await self._wire.send(
+            self._whose.call("DELETE", prompt_path(name), PromptVersion, again=True, match=match)
+        )
 
     async def versions(self, name: str) -> list[PromptVersion]:
         """What was set and reset, oldest first; the newest 50 are kept."""

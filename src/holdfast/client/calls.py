@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -52,7 +52,8 @@ class Call(Generic[T]):
     """
     One request.
 
-    ``returns`` is the type of the answer.  ``once`` is an idempotency key.
+    ``returns`` is the type of the answer.  ``once`` is an idempotency key.  ``match``: only while it has
+    one of these versions.
     ``again``: it may be sent again when its answer was lost.  ``key`` goes before the client's own.  ``wait_s`` is how long
     the server takes at most on purpose.
     """
@@ -64,6 +65,7 @@ class Call(Generic[T]):
     body: Any = None
     org: str = OWN
     once: str | None = None
+    match: Sequence[str | int] = ()
     again: bool = False
     key: str | None = None
     wait_s: float = 0.0
@@ -90,12 +92,22 @@ class Call(Generic[T]):
             found["X-Holdfast-Org"] = part(self.org)
         if self.once is not None:
             found["Idempotency-Key"] = self.once
+        if self.match:
+            found["If-Match"] = ", ".join(f'"{version}"' for version in self.match)
         return found
 
     @property
     def repeatable(self) -> bool:
         """Whether doing it twice is doing it once."""
-        return self.again or self.once is not None or self.method in ("GET", "PUT")
+        return not self.match and (self.again or self.once is not None or self.method in ("GET", "PUT"))
+
+
+def versions(if_version: str | int | Collection[str] | Collection[int] | None) -> Sequence[str | int]:
+    """Return the versions that a change is meant for; none when it is meant for any."""
+    if if_version is None:
+        return ()
+    found = [if_version] if isinstance(if_version, str | int) else [*if_version]
+    return found or [""]  # an empty list matches nothing
 
 
 def _written(value: Any) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 
 from ..context.budget import Count
 from ..errors import BadInput
+from ..privacy.corrections import Versions
+from ..prompts import PromptVersions
 from ..reports import (
     ConsolidationReport,
     ConversationState,
@@ -22,7 +24,7 @@ from ..reports import (
 )
 from ..text.validate import checked_count, checked_query, checked_share, checked_text
 from ..types import HIT_KINDS, Consent, Fact, FactChange, FactKind, Hit, HitKind, PromptVersion, Rejected, Section
-from .calls import Whose, part
+from .calls import Whose, part, versions
 from .conversation import checked_key
 from .values import Chosen, no_function, plain
 from .wire import Wire
@@ -131,22 +133,27 @@ class User:
         once = checked_key(idempotency_key) or secrets.token_hex(12)
         return self._wire.send(self._whose.call("POST", "/facts", FactChange, body=body, once=once))
 
-    def correct(self, fact_id: str, *, value: str) -> FactChange:
+    def correct(self, fact_id: str, *, value: str, if_version: Versions = None) -> FactChange:
         """The fact was wrong from the start: *value* held instead, and history says so."""
         body = {"value": checked_text("value", value)}
-        return self._wire.send(self._whose.call("PATCH", fact_path(fact_id), FactChange, body=body))
+        return self._wire.send(
+            self._whose.call("PATCH", fact_path(fact_id), FactChange, body=body, match=versions(if_version))
+        )
 
-    def never_true(self, fact_id: str) -> FactChange:
+    def never_true(self, fact_id: str, *, if_version: Versions = None) -> FactChange:
         """The fact never held; what it had replaced holds again."""
-        return self._wire.send(self._whose.call("POST", f"{fact_path(fact_id)}/never-true", FactChange, again=True))
+        path, match = f"{fact_path(fact_id)}/never-true", versions(if_version)
+        return self._wire.send(self._whose.call("POST", path, FactChange, again=True, match=match))
 
-    def restore(self, fact_id: str) -> FactChange:
+    def restore(self, fact_id: str, *, if_version: Versions = None) -> FactChange:
         """Believe a past fact again."""
-        return self._wire.send(self._whose.call("POST", f"{fact_path(fact_id)}/restore", FactChange, again=True))
+        path, match = f"{fact_path(fact_id)}/restore", versions(if_version)
+        return self._wire.send(self._whose.call("POST", path, FactChange, again=True, match=match))
 
-    def forget(self, fact_id: str) -> ErasureReceipt:
+    def forget(self, fact_id: str, *, if_version: Versions = None) -> ErasureReceipt:
         """Erase one fact with the words it rests on; they are blanked in the messages that said them."""
-        return self._wire.send(self._whose.call("DELETE", fact_path(fact_id), ErasureReceipt))
+        match = versions(if_version)
+        return self._wire.send(self._whose.call("DELETE", fact_path(fact_id), ErasureReceipt, match=match))
 
     def clear(self) -> ErasureReceipt:
         """Erase every fact, live and past, with the words they rest on, and all that was refused."""
@@ -247,9 +254,10 @@ class Prompts:
         """The words in use."""
         return self._wire.send(self._whose.call("GET", prompt_path(name), str))
 
-    def set(self, name: str, text: str) -> PromptVersion:
+    def set(self, name: str, text: str, *, if_version: PromptVersions = None) -> PromptVersion:
         """Use *text* from now on."""
-        return self._wire.send(self._whose.call("PUT", prompt_path(name), PromptVersion, body={"text": text}))
+        body, match = {"text": text}, versions(if_version)
+        return self._wire.send(self._whose.call("PUT", prompt_path(name), PromptVersion, body=body, match=match))
 
     def draft(self, name: str, text: str) -> PromptVersion:
         """Save *text* as a version that is not used, to be tried and activated later."""
@@ -267,9 +275,10 @@ class Prompts:
         path = f"{prompt_path(name)}/preview"
         return self._wire.send(self._whose.call("POST", path, PromptPreview, body=body, wait_s=PREVIEW_S))
 
-    def reset(self, name: str) -> PromptVersion:
+    def reset(self, name: str, *, if_version: PromptVersions = None) -> PromptVersion:
         """Use the words that come with the library again."""
-        return self._wire.send(self._whose.call("DELETE", prompt_path(name), PromptVersion, again=True))
+        match = versions(if_version)
+        return self._wire.send(self._whose.call("DELETE", prompt_path(name), PromptVersion, again=True, match=match))
 
     def versions(self, name: str) -> list[PromptVersion]:
         """What was set and reset, oldest first; the newest 50 are kept."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from ..clock import from_ms, new_id, to_ms
 from ..config import Config
-from ..errors import HoldfastError, KeyReused, NotFound
+from ..errors import Changed, HoldfastError, KeyReused, NotFound
 from ..ingest.append import WorkSettings, append
 from ..ingest.consent import matches_blocked_topic
 from ..ingest.prepare import prepare
@@ -32,6 +32,9 @@ from ..types import BY_HAND_CONVERSATION, BY_HAND_SOURCE, Candidate, Evidence, F
 from .consent import state_of
 
 UNWANTED = "never-remember: the user asked never to remember this"
+
+Versions = str | Collection[str] | None
+"""The version of a fact that a change is meant for, or several; ``None`` for any."""
 
 
 class _Refused(HoldfastError):
@@ -157,10 +160,11 @@ class Corrections:
         stored = append(here, [item], self.config, orders, key=key, digest=digest, now_ms=to_ms(now))
         return replace(item.message, seq=stored.first_seq, conversation=BY_HAND_CONVERSATION)
 
-    def correct(self, scope: Scope, fact_id: str, value: str) -> FactChange:
+    def correct(self, scope: Scope, fact_id: str, value: str, if_version: Versions = None) -> FactChange:
         """Mark a fact as never true, and store *value* in its place for the same time."""
 
         def work(view: WriteView) -> FactChange:
+            find_fact(view, fact_id, if_version)
             self._check_active(view, scope.subject)
             now_ms = self.now_ms()
             old = _separate(view, fact_id, now_ms)
@@ -228,10 +232,11 @@ class Corrections:
         user = view.user()
         view.save_user(replace(user, version=user.version + 1), now_ms)
 
-    def never_true(self, scope: Scope, fact_id: str) -> FactChange:
+    def never_true(self, scope: Scope, fact_id: str, if_version: Versions = None) -> FactChange:
         """Mark a fact as never true; what it had replaced takes its place again."""
 
         def work(view: WriteView) -> FactChange:
+            find_fact(view, fact_id, if_version)
             now_ms = self.now_ms()
             row = _separate(view, fact_id, now_ms)
             if row.fact.ended_because in ("never_true", UNMERGED):
@@ -245,14 +250,14 @@ class Corrections:
 
         return self._write(scope, work)
 
-    def restore(self, scope: Scope, fact_id: str) -> FactChange:
+    def restore(self, scope: Scope, fact_id: str, if_version: Versions = None) -> FactChange:
         """Make a past fact active again: all along if it was never true or archived, from now on otherwise."""
-        fact = self.store.read(scope, lambda view: _find(view, fact_id)).fact
+        fact = self.store.read(scope, lambda view: find_fact(view, fact_id)).fact
         said_anew = not fact.live and fact.kind != "attribute" and fact.ended_because not in ("never_true", ARCHIVED)
         hints = self.reader.hints_for([fact.text] if said_anew else [])
 
         def work(view: WriteView) -> FactChange:
-            row, now_ms = _find(view, fact_id), self.now_ms()
+            row, now_ms = find_fact(view, fact_id, if_version), self.now_ms()
             if row.fact.live:
                 return FactChange("confirmed", row.fact, reason="it is believed")
             if row.fact.ended_because == UNMERGED:
@@ -307,21 +312,40 @@ def _stored_before(here: ReadView, given: FactInput) -> FactChange | None:
 
 def _separate(view: WriteView, fact_id: str, now_ms: int, *, keep_apart: bool = False) -> FactRow:
     """Return the fact, after separating it from the memory it was merged into."""
-    row = _find(view, fact_id)
+    row = find_fact(view, fact_id)
     whole = whole_of(view, row)
     if whole is None:
         return row
     take_apart(view, whole, now_ms, keep_apart=keep_apart)
     there = view.fact_at(row.fact.subject, row.fact.category, row.slot_key, row.slot_value)
-    return view.fact(fact_id) or there or _find(view, fact_id)
+    return view.fact(fact_id) or there or find_fact(view, fact_id)
 
 
-def _find(view: ReadView, fact_id: str) -> FactRow:
+def find_fact(view: ReadView, fact_id: str, if_version: Versions = None) -> FactRow:
+    """
+    Return one fact, live or past.
+
+    Raises:
+        NotFound: there is no such fact.
+        Changed: its version is none of *if_version*.
+    """
     row = view.fact(fact_id)
     if row is None:
         raise NotFound(f"there is no fact {fact_id!r} here", hint="facts() and history() list them")
-
+    if if_version is not None:
+        check_version(row.fact.version, (if_version,) if isinstance(if_version, str) else if_version)
     return row
+
+
+def check_version(version: object, allowed: Collection[object]) -> None:
+    """
+    Refuse a change of something that has changed meanwhile.
+
+    Raises:
+        Changed: *version* is not among *allowed*.
+    """
+    if version not in allowed:
+        raise Changed("it has changed meanwhile", hint="read it again, then decide")
 
 
 def _key_and_value(fact: Fact, value: str) -> tuple[str, str]:

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
@@ -14,12 +13,11 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from fastapi import Depends, Header, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from ..conditions import only_if_fact, only_if_prompt
 from ..conversation import Conversation
 from ..errors import BadInput
 from ..memory import Memory
 from ..reports import BackfillReport, ConsolidationReport, ErasureReceipt, MessageCount, RebuildReport
-from ..types import Budget, ConsentState, Fact, Role
+from ..types import Budget, ConsentState, Role
 from ..user import User
 from .gate import Grant
 
@@ -461,16 +459,13 @@ IfMatch = Annotated[
 ]
 
 
-def fact_matches(fact_id: str, if_match: str | None, tag: Callable[[Fact], str]) -> AbstractContextManager[None]:
-    """Within it the fact is changed only if *if_match* names its *tag*, seen in the same transaction; else `Changed`."""
-    return nullcontext() if if_match is None else only_if_fact(fact_id, lambda fact: etag_matches(if_match, tag(fact)))
+def versions_of(if_match: str | None) -> list[str] | None:
+    """Return the versions that an ``If-Match`` header names; ``None`` for any."""
+    tags = [] if if_match is None else [part.strip() for part in if_match.split(",")]
+    return None if if_match is None or "*" in tags else [tag.strip('"') for tag in tags]
 
 
-def prompt_matches(name: str, if_match: str | None, tag: Callable[[str], str]) -> AbstractContextManager[None]:
-    """The same of a prompt."""
-    return nullcontext() if if_match is None else only_if_prompt(name, lambda words: etag_matches(if_match, tag(words)))
-
-
-def etag_matches(if_match: str, tag: str) -> bool:
-    """Whether the header names the tag, or stands for any."""
-    return not {"*", tag}.isdisjoint(part.strip() for part in if_match.split(","))
+def prompt_versions_of(if_match: str | None) -> list[int] | None:
+    """Return the numbers of a prompt's versions that an ``If-Match`` header names; ``None`` for any."""
+    found = versions_of(if_match)
+    return None if found is None else [int(tag) for tag in found if tag.isascii() and tag.isdecimal()]

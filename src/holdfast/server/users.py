@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Request, Response
 
 from ..clock import to_ms
+from ..prompts import version_in_use
 from ..reports import ErasureReceipt, Explained, Metrics, PromptPreview, Usage
 from ..types import Consent, Fact, FactChange, FactKind, Hit, PromptVersion, Rejected, Section
 from ..user import User
@@ -32,10 +32,9 @@ from .schemas import (
     SearchRequest,
     TopicName,
     UserDep,
-    etag,
-    fact_matches,
     paginate,
-    prompt_matches,
+    prompt_versions_of,
+    versions_of,
 )
 
 table = Table()
@@ -74,15 +73,14 @@ def facts_remember(whose: UserDep, body: NewFact, idempotency_key: IdempotencyKe
 def facts_get(whose: UserDep, fact_id: FactId, response: Response) -> Fact:
     """One fact, live or past, with the words it rests on."""
     fact = whose.fact(fact_id)
-    response.headers["ETag"] = fact_tag(fact)
+    response.headers["ETag"] = f'"{fact.version}"'
     return fact
 
 
 @table.add("PATCH", ONE + "/facts/{fact_id}", WHOLE_USER, response_model=FactChange, dependencies=SCOPE_PARAMS)
 def facts_correct(whose: UserDep, fact_id: FactId, body: CorrectedValue, if_match: IfMatch = None) -> FactChange:
     """The fact was wrong from the start: the value held instead, and history says so."""
-    with _unchanged(fact_id, if_match):
-        return whose.correct(fact_id, value=body.value)
+    return whose.correct(fact_id, value=body.value, if_version=versions_of(if_match))
 
 
 @table.add(
@@ -90,22 +88,19 @@ def facts_correct(whose: UserDep, fact_id: FactId, body: CorrectedValue, if_matc
 )
 def facts_never_true(whose: UserDep, fact_id: FactId, if_match: IfMatch = None) -> FactChange:
     """The fact never held; what it had replaced holds again."""
-    with _unchanged(fact_id, if_match):
-        return whose.never_true(fact_id)
+    return whose.never_true(fact_id, if_version=versions_of(if_match))
 
 
 @table.add("POST", ONE + "/facts/{fact_id}/restore", WHOLE_USER, response_model=FactChange, dependencies=SCOPE_PARAMS)
 def facts_restore(whose: UserDep, fact_id: FactId, if_match: IfMatch = None) -> FactChange:
     """Believe a past fact again."""
-    with _unchanged(fact_id, if_match):
-        return whose.restore(fact_id)
+    return whose.restore(fact_id, if_version=versions_of(if_match))
 
 
 @table.add("DELETE", ONE + "/facts/{fact_id}", WHOLE_USER, response_model=ErasureReceipt, dependencies=SCOPE_PARAMS)
 def facts_forget(whose: UserDep, fact_id: FactId, if_match: IfMatch = None) -> ErasureReceipt:
     """Erase one fact with the words it rests on."""
-    with _unchanged(fact_id, if_match):
-        return whose.forget(fact_id)
+    return whose.forget(fact_id, if_version=versions_of(if_match))
 
 
 @table.add("DELETE", ONE + "/facts", WHOLE_USER, response_model=ErasureReceipt, dependencies=SCOPE_PARAMS)
@@ -192,13 +187,6 @@ def user_erase(whose: UserDep) -> ErasureReceipt:
     return whose.erase()
 
 
-def fact_tag(fact: Fact) -> str:
-    """The entity tag of a fact: it changes with whatever users see of it, not with how often it is used."""
-    ended = None if fact.valid_to is None else fact.valid_to.isoformat()
-    quotes = [(e.conversation, e.seq, e.start) for e in fact.evidence]
-    return etag([fact.id, fact.value, fact.text, ended, fact.ended_because, fact.superseded_by, quotes])
-
-
 def used_for(usage: Usage) -> tuple[str, ...]:
     """By what usage is listed."""
     return (usage.org, usage.user, usage.bot, usage.day, usage.layer, usage.model)
@@ -220,10 +208,6 @@ def _refusal(rejected: Rejected) -> tuple[int, str, int, int, str, str, str]:
     claim = rejected.candidate
     at_ms = 0 if rejected.at is None else to_ms(rejected.at)
     return (-at_ms, rejected.conversation, claim.seq, claim.start, claim.category, claim.key, claim.value)
-
-
-def _unchanged(fact_id: str, if_match: str | None) -> AbstractContextManager[None]:
-    return fact_matches(fact_id, if_match, fact_tag)
 
 
 PromptName = Annotated[str, Path(description="`chunk_summary`, `meta_summary` or `fact_extraction`.")]
@@ -272,9 +256,8 @@ def topics_allow(whose: UserDep, topic: Annotated[str, Query(min_length=1, max_l
 @table.add("GET", ONE + "/prompts/{name}", APP, response_model=str, dependencies=SCOPE_PARAMS)
 def prompts_get(whose: UserDep, name: PromptName, response: Response) -> str:
     """The words in use for what a model shall do."""
-    text = whose.prompts.get(name)
-    response.headers["ETag"] = etag(text)
-    return text
+    response.headers["ETag"] = f'"{version_in_use(whose.prompts.versions(name))}"'  # first: never newer than the text
+    return whose.prompts.get(name)
 
 
 @table.add("PUT", ONE + "/prompts/{name}", APP, response_model=PromptVersion, dependencies=SCOPE_PARAMS)
@@ -282,19 +265,17 @@ def prompts_set(
     whose: UserDep, name: PromptName, body: PromptText, response: Response, if_match: IfMatch = None
 ) -> PromptVersion:
     """Use other words from now on."""
-    with prompt_matches(name, if_match, etag):
-        version = whose.prompts.set(name, body.text)
-        response.headers["ETag"] = etag(whose.prompts.get(name))
-        return version
+    version = whose.prompts.set(name, body.text, if_version=prompt_versions_of(if_match))
+    response.headers["ETag"] = f'"{version.version}"'
+    return version
 
 
 @table.add("DELETE", ONE + "/prompts/{name}", APP, response_model=PromptVersion, dependencies=SCOPE_PARAMS)
 def prompts_reset(whose: UserDep, name: PromptName, response: Response, if_match: IfMatch = None) -> PromptVersion:
     """Use the words that come with the library again."""
-    with prompt_matches(name, if_match, etag):
-        version = whose.prompts.reset(name)
-        response.headers["ETag"] = etag(whose.prompts.get(name))
-        return version
+    version = whose.prompts.reset(name, if_version=prompt_versions_of(if_match))
+    response.headers["ETag"] = '"0"'
+    return version
 
 
 @table.add("GET", ONE + "/prompts/{name}/versions", APP, response_model=Page[PromptVersion], dependencies=SCOPE_PARAMS)

@@ -21,7 +21,6 @@ from ..scope import Scope, actor
 from ..types import Job
 from . import doctor, rows
 from .changes import ChangeLog
-from .conditions import conditioned
 from .fairness import LOOK_AHEAD, FairOrder
 from .port import Backend, Driver, Row
 from .queries import schema_version
@@ -72,9 +71,8 @@ class Store:
         *work* may run on another thread, together with others in one commit, and again from the start after a conflict:
         it must touch nothing but the view.  If it raises, what it wrote is undone and the error reaches the caller.
         """
-        checked = conditioned(work)
         return self._change(
-            lambda driver, changes: checked(WriteView(driver, scope, changes)), lambda _: scope.user_key, scope
+            lambda driver, changes: work(WriteView(driver, scope, changes)), lambda _: scope.user_key, scope
         )
 
     def _change(
