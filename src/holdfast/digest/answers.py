@@ -1,8 +1,8 @@
 """
-What every answer of a model has in common, whatever was asked: what is wrapped around it, whether it
-refuses, whether it says that there is nothing, where it was cut off.  Pure.
+Parsing of model answers: the wrapping that all of them share, summaries, and merged statements.  Pure.
 
-Nothing here raises on any text: a model may say anything.
+An answer may refuse, say that there is nothing, or be cut off.  `BadAnswer` is raised for nothing else than an
+answer that cannot be used: a model may write anything.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _EMPTY = frozenset(("[]", "{}", "()", "-", "–", "—", '""', "''", "[{}]"))
 
 @dataclass(frozen=True, slots=True)
 class AnswerText:
-    """An answer without what stands around it; ``cut``: it ended in the middle."""
+    """The text of an answer without its wrapping; ``cut``: it ended in the middle."""
 
     text: str
     cut: bool
@@ -67,7 +67,7 @@ class AnswerText:
 
 def answer_text(answer: Answer) -> AnswerText:
     """
-    What the model answered, as text that can be stored.
+    Return the text of an answer, fit to be stored.
 
     Raises:
         BadAnswer: it refused, or said nothing at all.
@@ -88,7 +88,7 @@ def is_refusal(text: str) -> bool:
 
 
 def is_empty_answer(text: str) -> bool:
-    """Whether *text* says, and says no more, that there is nothing to tell."""
+    """Whether *text* says only that there is nothing to record."""
     if len(text) > 200:
         return False
     if re.sub(r"\s+", "", text) in _EMPTY:
@@ -98,14 +98,14 @@ def is_empty_answer(text: str) -> bool:
 
 
 def strip_fences(text: str) -> str:
-    """What stands inside code fences where there are any, else *text* itself."""
+    """Return the contents of the code fences in *text*, or *text* itself when it has none."""
     inside = [found[1].strip() for found in _FENCE.finditer(text)]
     return "\n".join(part for part in inside if part) or text
 
 
 def split_labels(text: str, names: tuple[str, ...]) -> dict[str, str]:
     """
-    The parts of *text* after labels such as ``SUMMARY:``, by the label in lower case.
+    Return the parts of *text* after labels such as ``SUMMARY:``, keyed by the label in lower case.
 
     Only *names* count; of a label that comes twice the longer part is kept.  What stands before the first one is
     under ``""``.
@@ -123,7 +123,7 @@ def split_labels(text: str, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def keep_whole_sentences(text: str, most_chars: int, *, cut: bool) -> str:
-    """*text* up to its last complete sentence within *most_chars*; a last one that was cut off goes."""
+    """Return *text* up to its last complete sentence within *most_chars*, without a last one that was cut off."""
     text = text.strip()
     shortened = len(text) > most_chars
     head = text[:most_chars]
@@ -159,7 +159,7 @@ _MARK = re.compile(r"^\s*(?:[-*•‣▪–]|\d{1,2}[.)])\s*")
 
 
 def parse_parts(text: str) -> dict[str, str]:
-    """The labelled parts of an answer by name, whatever form it took; ``""`` holds what stood before the first."""
+    """Return the labeled parts of an answer by name, whatever its form; ``""`` holds the text before the first."""
     inner = strip_fences(text).strip()
     if inner.startswith("{"):
         found = _from_json(inner)
@@ -192,7 +192,7 @@ def parse_summary(
     answer: Answer, spoken: Sequence[str], *, exchanges: int, source: str, numbers: Collection[int] | None = None
 ) -> SummaryDraft:
     """
-    The summary that an answer holds.
+    Parse a summary out of an answer.
 
     Args:
         answer: what the model said.
@@ -218,7 +218,7 @@ def build_summary(
     cut: bool = False,
     numbers: Collection[int] | None = None,
 ) -> SummaryDraft:
-    """As `parse_summary`, of parts that were taken out of an answer."""
+    """Build a summary from the parts of an answer, as `parse_summary` does."""
     named = [name for name in parts if name]
     text = parts.get("summary") or ("" if named else parts.get("", ""))
     last = not named or named[-1] == "summary"
@@ -247,7 +247,7 @@ def build_summary(
 
 def parse_rolling_summary(answer: Answer, spoken: Sequence[str], numbers: Collection[int] | None = None) -> str:
     """
-    The text of one summary of a whole conversation.
+    Parse the text of one summary of a whole conversation.
 
     Raises:
         BadAnswer: nothing of it can be used; the message says why.
@@ -262,7 +262,7 @@ def parse_rolling_summary(answer: Answer, spoken: Sequence[str], numbers: Collec
 
 
 def numbers_in(texts: Iterable[str]) -> frozenset[int]:
-    """The numbers that stand in *texts* in digits, also those of a thousand written 1,000."""
+    """Return the numbers written in digits in *texts*, thousands such as 1,000 included."""
     return frozenset(
         int(number)
         for text in texts
@@ -272,7 +272,7 @@ def numbers_in(texts: Iterable[str]) -> frozenset[int]:
 
 
 def _without_invented_numbers(text: str, numbers: Collection[int] | None) -> str:
-    """*text* without the sentences that hold a number which is none of *numbers*."""
+    """Return *text* without the sentences that hold a number outside *numbers*."""
     if numbers is None or not _invented(text, numbers):
         return text
     kept = [span.of(text).strip() for span in split_sentences(text) if not _invented(span.of(text), numbers)]
@@ -286,7 +286,7 @@ def _invented(text: str, numbers: Collection[int] | None) -> bool:
 def _checked_text(text: str, spoken: Iterable[str], most_chars: int, *, cut: bool) -> str:
     text = text.strip().strip('"').strip()
     if is_refusal(text):
-        raise BadAnswer("the model refused to summarise")
+        raise BadAnswer("the model refused to summarize")
     kept = _without_repeated_lines(keep_whole_sentences(text, most_chars, cut=cut))
     if len(kept) < LEAST_TEXT_CHARS and (not kept or is_empty_answer(kept) or kept.isascii()):
         raise BadAnswer("the answer holds no summary" + (": it was cut off in its first sentence" if cut else ""))
@@ -298,13 +298,13 @@ def _checked_text(text: str, spoken: Iterable[str], most_chars: int, *, cut: boo
 
 
 def _without_repeated_lines(text: str) -> str:
-    """Without lines that repeat the one before, as a model does that has lost its way."""
+    """Remove lines that repeat the one before; a model that loops writes them."""
     lines = text.split("\n")
     return "\n".join(line for n, line in enumerate(lines) if not line or n == 0 or line != lines[n - 1])
 
 
 def split_items(part: str, *, cut: bool = False) -> tuple[str, ...]:
-    """The items of a list that was written with semicolons, or a line each."""
+    """Split a list written with semicolons or one item a line."""
     found = [" ".join(_MARK.sub("", item).split()).strip(" .;") for item in _SPLIT.split(part)]
     found = [item for item in found if item and not is_empty_answer(item)]
     if cut and len(found) > 1:
@@ -313,7 +313,7 @@ def split_items(part: str, *, cut: bool = False) -> tuple[str, ...]:
 
 
 def is_foreign(text: str, spoken: Iterable[str]) -> bool:
-    """Whether *text* is in a language of none of *spoken*; False where either is too short to tell."""
+    """Whether *text* is in a language of none of *spoken*; False where either is too short to decide."""
     texts = [each for each in spoken if each]
     if len(text) < _TELLING_CHARS or sum(map(len, texts)) < _TELLING_CHARS:
         return False
@@ -329,7 +329,7 @@ _APART = re.compile(r"^\W*APART\b", re.IGNORECASE)
 
 def parse_merged_statements(answer: Answer, groups: int) -> dict[int, str]:
     """
-    The text for each group that the model joined, by its number from 1; what cannot be read is left out.
+    Return the text of each merged group by its number from 1; unreadable lines are left out.
 
     A last line that was cut off does not count.
 

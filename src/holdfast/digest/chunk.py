@@ -1,5 +1,5 @@
 """
-Where a chunk of a conversation ends: a pure function of the messages, however often it is asked.
+Chunk boundaries of a conversation, as a pure function of its messages.
 
 The messages are walked once, oldest first, and each boundary is decided by the message that comes
 right after it and by nothing later.  So a boundary that was reported stays where it is when more
@@ -32,7 +32,7 @@ RESULT_PATIENCE_MESSAGES = 4
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Messages ``start_seq`` to ``end_seq``, both included; ``exchanges`` is how many start inside."""
+    """A range of messages, ``start_seq`` to ``end_seq`` included; ``exchanges`` is how many start inside."""
 
     start_seq: int
     end_seq: int
@@ -43,7 +43,7 @@ def find_closed_chunks(
     messages: Sequence[Message], config: Config, *, ended_seq: int = 0, now_ms: int | None = None
 ) -> list[Chunk]:
     """
-    The chunks that are complete, oldest first; what follows the last one is still open.
+    Return the complete chunks, oldest first; the messages after the last one are still open.
 
     A chunk closes before an exchange once it holds ``chunk_messages`` messages or
     ``chunk_exchanges`` exchanges; before any message that comes after a silence of
@@ -81,7 +81,7 @@ def find_closed_chunks(
 
 
 def count_exchanges(messages: Sequence[Message]) -> int:
-    """How many exchanges start in *messages*: of a chunk's messages, its ``exchanges``."""
+    """Count the exchanges that start in *messages*."""
     open_ = _OpenChunk(Config())
     for message in messages:
         open_.add(message)
@@ -89,7 +89,7 @@ def count_exchanges(messages: Sequence[Message]) -> int:
 
 
 def _silent(last: Message, until_ms: int | None, config: Config, times: int = 1) -> bool:
-    """Whether nothing was said for the configured time, or so many *times* it, after *last*; never so for undated messages."""
+    """Whether *last* was followed by silence of *times* the configured gap; False for undated messages."""
     if last.at is None or until_ms is None:
         return False
     return until_ms - to_ms(last.at) >= times * config.chunk_gap_minutes * 60_000
@@ -97,7 +97,7 @@ def _silent(last: Message, until_ms: int | None, config: Config, times: int = 1)
 
 @dataclass(slots=True)
 class _OpenChunk:
-    """The chunk that is being filled: what it holds, who has the turn, which calls wait for results."""
+    """The chunk being filled: its size, the speaker, the tool calls that wait for results."""
 
     config: Config
     size: int = 0
@@ -169,7 +169,7 @@ class _OpenChunk:
         self._pair(message)
 
     def _answered_by(self, message: Message) -> str | None:
-        """The waiting call whose result *message* is; where one side has no id, the oldest call that fits."""
+        """Return the waiting call that *message* answers; where one side has no id, the oldest call that fits."""
         ident = _answers(message)
         if ident is None or not self.waiting:
             return None
@@ -189,12 +189,12 @@ class _OpenChunk:
 
 
 def _turn(message: Message) -> tuple[str, str]:
-    """Who holds the turn: a user by name, everyone else by role."""
+    """Return the holder of the turn: a user by name, everyone else by role."""
     return (message.role, (message.name or "") if message.role == "user" else "")
 
 
 def _calls(message: Message) -> list[str]:
-    """Ids of the tool calls a message makes; ``""`` for one without an id."""
+    """Return the ids of the tool calls of a message; ``""`` for one without an id."""
     calls = message.meta.get("tool_calls")
     if not isinstance(calls, Sequence) or isinstance(calls, str):
         return []
@@ -202,7 +202,7 @@ def _calls(message: Message) -> list[str]:
 
 
 def _answers(message: Message) -> str | None:
-    """The id of the call that a message answers, ``""`` when it names none; ``None`` for no result."""
+    """Return the id of the call that a message answers, ``""`` when it names none; ``None`` for no result."""
     ident = message.meta.get("tool_call_id")
     if message.role != "tool" and not ident:
         return None

@@ -1,10 +1,8 @@
 """
-What a message ends of that which is believed, and what it puts in its place.
+Endings: messages that end a known fact ("we canceled Vienna"), or put a new value in its place.
 
-"We cancelled Vienna" means something only to somebody who knows of the trip.  The rules read what words say
-by themselves; here the values that are believed are looked for in the message, with words around them
-that end things (``[ended]`` in the pattern files).  Nothing new is believed by this, and nothing is said
-when there is nothing to end.  Pure.
+`rules` reads each message without knowing any fact.  Here the known values are looked for in the message, next
+to words that end things (``[ended]`` in the pattern files).  So a retraction always names a known value.  Pure.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ _ARTICLE = re.compile(r"^(?:the|an?|my|our) ", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class KnownValue:
-    """One thing that is believed: of whom, at which address, its value, and whether it stands there alone."""
+    """A known attribute: subject, address, value, and whether its address holds one value only."""
 
     subject: str
     category: str
@@ -41,14 +39,14 @@ class KnownValue:
 
     @property
     def words(self) -> str:
-        """By what a message would name it: its value, or its key where that says more (``dietary/vegan = true``)."""
+        """The name a message would use: the value, or the key where it says more (``dietary/vegan = true``)."""
         own = self.value if _LETTERS.search(self.value) and self.value not in ("true", "false") else ""
         named = self.key.replace("_", " ") if self.category in ("dietary", "medication") else own
         return _ARTICLE.sub("", named)
 
 
 def known_values(believed: Iterable[Fact | Candidate]) -> list[KnownValue]:
-    """The attributes among *believed*, each once; those that were taken back count as never said."""
+    """Return the attributes among *believed*, each once, without those that were retracted."""
     found: dict[KnownValue, None] = {}
     for one in believed:
         if one.kind != "attribute":
@@ -76,7 +74,7 @@ def find_endings(
     language_code: str | None = None,
 ) -> list[Candidate]:
     """
-    Retractions of what *message* ends, in the order of the words.
+    Return a retraction for each known value that *message* ends, in the order of the words.
 
     Args:
         message: one message; nothing is found in any role but ``user``.
@@ -145,7 +143,7 @@ def _meant(rules: PatternLanguage, sentence: str, start: int, end: int) -> bool:
 def _switched(
     rules: PatternLanguage, message: Message, sentence: str, offset: int, one: KnownValue
 ) -> Candidate | None:
-    """ "We went from Oslo to Bergen": the new value, where what is believed tells what Oslo is."""
+    """Return the new value in "we went from Oslo to Bergen", when Oslo is the known one."""
     slot = rules.ended.get("slots", {}).get(f"{one.category}/{one.key}")
     if slot is None or not one.alone or one.subject != SELF:
         return None
@@ -195,7 +193,7 @@ def _switches(code: str, words: str) -> tuple[re.Pattern[str], ...]:
 def _expressions(
     code: str, category: str, subject: str, words: str, names: tuple[str, ...]
 ) -> tuple[re.Pattern[str], ...]:
-    """The expressions that end *words* of that category, of that subject."""
+    """Compile the expressions that end *words* of that category and subject."""
     rules = load_language(code)
     assert rules is not None  # the caller found it
     return tuple(re.compile(source, re.IGNORECASE) for source in _sources(rules, category, subject, words, names))

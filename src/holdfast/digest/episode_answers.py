@@ -1,10 +1,10 @@
 """
-A model's bullets about a chunk → episodes, each with the words of the user that it rests on.
+Parsing of a model's bullets about a chunk into episodes with evidence.
 
-A bullet is told in the model's words, so it is not looked for but weighed: its words, names and
-numbers have to stand in what users said, at best in the messages that it names in brackets.  The sentence
-that shares most with it becomes its quote.  A bullet that rests on nothing, which is also what "No facts
-to record" is in any language, is dropped with the reason.  Pure.
+A bullet is in the model's words, so it cannot be located; it is compared.  Enough of its words, and all its
+names and numbers, must occur in the users' messages, at best in those that it cites in brackets.  The sentence
+that shares most words with it becomes its quote.  A bullet without support is dropped with the reason; "No
+facts to record" is one in any language.  Pure.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _STAMP = re.compile(r"\b(?:19|20)\d\d-\d\d-\d\d\b")
 
 @dataclass(frozen=True, slots=True)
 class ParsedEpisodes:
-    """Episodes in order, one candidate for each message that one rests on, and what was dropped."""
+    """Episodes in order, one candidate for each supporting message, and the dropped ones with reasons."""
 
     candidates: list[Candidate] = field(default_factory=list)
     dropped: list[tuple[Candidate, str]] = field(default_factory=list)
@@ -58,7 +58,7 @@ class ParsedEpisodes:
 
 def parse_episodes(answer: Answer, messages: Sequence[Message], *, source: str, subject: str = SELF) -> ParsedEpisodes:
     """
-    The episodes of one answer about *messages*.
+    Parse the episodes out of an answer about *messages*.
 
     Raises:
         BadAnswer: a refusal, or nothing at all; "No facts to record" is neither.
@@ -70,7 +70,7 @@ def parse_episodes(answer: Answer, messages: Sequence[Message], *, source: str, 
 def parse_bullets(
     text: str, messages: Sequence[Message], *, source: str, subject: str = SELF, cut: bool = False
 ) -> ParsedEpisodes:
-    """As `parse_episodes`, of text that was taken out of an answer."""
+    """Parse episodes from text, as `parse_episodes` does from an answer."""
     inner = strip_fences(text).strip()
     if len(inner) < LEAST_CHARS or is_empty_answer(inner):
         return ParsedEpisodes()
@@ -91,13 +91,13 @@ def parse_bullets(
 
 
 def _claims(bullet: str) -> bool:
-    """Whether a bullet says plainly what the user is or does: "The user …", without "might" or "heard"."""
+    """Whether a bullet states plainly that the user is or does something, without "might" or "heard"."""
     first = [word.casefold().strip(",:") for word in bullet.split()[:2]]
     return bool(THE_USER.intersection(first) or first[:1] in (["i"], ["i'm"], ["we"], ["my"])) and not is_hedged(bullet)
 
 
 def _without_misattributed(found: ParsedEpisodes, messages: Mapping[int, Message]) -> ParsedEpisodes:
-    """Without bullets that tell of the user, and as a fact, what the user told of somebody else, supposed or heard."""
+    """Drop bullets that state as the user's what the user said of others, supposed or heard."""
     kept, dropped = [], list(found.dropped)
     for candidate in found.candidates:
         against = set(find_flaws(candidate, messages[candidate.seq]))
@@ -110,7 +110,7 @@ def _without_misattributed(found: ParsedEpisodes, messages: Mapping[int, Message
 
 
 def _bullets(text: str) -> list[str]:
-    """The bullets of an answer, without their marks; every line, where a model wrote no marks at all."""
+    """Return the bullets of an answer without their marks; every line when none has a mark."""
     if text.startswith(("[", "{")):
         items = list(_from_json(text))
         if items:
@@ -146,7 +146,7 @@ def _numbers(cell: str) -> list[int]:
 
 
 class _UserWords:
-    """What users said in a chunk: terms, names and numbers of their own words."""
+    """The users' own words in a chunk: terms, names and numbers."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self.messages = {message.seq: message for message in messages}
@@ -163,7 +163,6 @@ class _UserWords:
         self.numbers: frozenset[int] = frozenset().union(*(numbers_said(m) for m in messages))
 
     def terms_of(self, text: str) -> frozenset[str]:
-        """What is compared of a text."""
         return frozenset(terms(text, self.language))
 
 
@@ -215,7 +214,7 @@ _CALENDAR = frozenset(
 
 
 def _sentence(told: _UserWords, seq: int, mine: frozenset[str]) -> tuple[int, str]:
-    """The sentence of the message that shares most terms with the bullet: where it begins, and its words."""
+    """Return the start and words of the sentence that shares most terms with the bullet."""
     content, own = told.messages[seq].content, told.own[seq]
     spans = [span for span in split_sentences(content) if BLANK not in span.of(own)] or split_sentences(content)
     best = max(spans, key=lambda span: (len(mine & told.terms_of(span.of(content))), -span.start))

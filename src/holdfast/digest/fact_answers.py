@@ -1,10 +1,12 @@
 """
-The rows of an answer that should be CSV, and whatever a model makes of that.
+Parsing of a model's answer about facts into candidates, each with its quote.  Pure.
 
-Wanted is one row a line; what comes is wrapped in prose and fences, as JSON, as a Markdown table,
-with semicolons or tabs, with columns in another order under a header, with quotation marks that never
-close, with a last row that was cut off.  Whatever can be read is read; of the rest is told what it was.
-Pure, and total: no text makes it raise.
+The prompt asks for CSV, one fact a row: ``category,fact_key,fact_value,confidence``, then subject, operation
+(``set``, ``add``, ``remove``), modality, lifetime, message number and quote.  A row without a key is a
+statement: one self-contained sentence.  Models answer with prose and fences around it, as JSON, as a Markdown
+table, with other delimiters or column orders, with unclosed quotation marks, with a last row cut off.  Every
+readable row is read (`parse_rows`), located in its message and verified (`grounding`); the rest is returned
+with the reason.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ _MARK = re.compile(r"^(?:[-*•]|\d{1,3}[.)])\s+")
 @dataclass(frozen=True, slots=True)
 class ParsedRows:
     """
-    What was read: ``rows`` by column name, and ``problems``, why each line that looked like one was dropped.
+    The rows of an answer by column name, and ``problems``: why a line was dropped.
 
     ``empty``: the form was kept and holds no row (a header alone, an empty list).
     """
@@ -77,7 +79,7 @@ class ParsedRows:
 
 def parse_rows(text: str, *, cut: bool = False) -> ParsedRows:
     """
-    Every row that can be read from *text*.
+    Parse every readable row of *text*.
 
     Args:
         text: the answer, without code fences.
@@ -115,7 +117,7 @@ def _from_json(text: str) -> ParsedRows:
 
 
 def _hollow(value: object, depth: int = 0) -> bool:
-    """Whether a JSON value holds lists and objects and nothing in them."""
+    """Whether a JSON value consists of empty lists and objects only."""
     inside = list(value.values()) if isinstance(value, dict) else value
     return isinstance(inside, list) and depth < 4 and all(_hollow(item, depth + 1) for item in inside)
 
@@ -186,7 +188,7 @@ def _from_lines(text: str, *, cut: bool) -> ParsedRows:
 
 
 def _joined(lines: list[str]) -> list[str]:
-    """Lines of a quoted cell that holds a line feed as one line; a quotation mark that never closes joins nothing."""
+    """Join the lines of a quoted cell that holds a line feed; an unclosed quotation mark joins nothing."""
     out: list[str] = []
     index = 0
     while index < len(lines):
@@ -203,7 +205,7 @@ def _joined(lines: list[str]) -> list[str]:
 
 
 def _delimiter(lines: Sequence[str]) -> str:
-    """The one of the known delimiters that makes most cells in most lines; a comma when none does."""
+    """Return the delimiter that makes most cells in most lines; a comma when none does."""
 
     def weight(mark: str) -> tuple[int, int]:
         counts = [len(_cells(line, mark)) for line in lines[:50]]
@@ -224,14 +226,14 @@ def _cells(line: str, delimiter: str) -> list[str]:
 
 
 def _header(cells: Sequence[str]) -> list[str] | None:
-    """The column names, when the cells are a head: at least three known names, and nothing like a confidence."""
+    """Return the column names when the cells are a header: three known names or more, and no confidence."""
     names = [_NAMES.get(_snake(cell), "") for cell in cells]
     known = [name for name in names if name]
     return names if len(known) >= 3 and len(known) * 2 > len(names) and "category" in known else None
 
 
 def _row(cells: Sequence[str], order: Sequence[str]) -> Iterator[dict[str, str]]:
-    """One row when the cell that should be a confidence is one; the last column takes what is left over."""
+    """Return one row when its confidence cell is valid; the last column takes the remaining cells."""
     if len(cells) > len(order):
         cells = [*cells[: len(order) - 1], ", ".join(cells[len(order) - 1 :])]
     row = {name: cell for name, cell in zip(order, cells, strict=False) if name}
@@ -240,7 +242,7 @@ def _row(cells: Sequence[str], order: Sequence[str]) -> Iterator[dict[str, str]]
 
 
 def _mended(line: str, delimiter: str) -> Iterator[dict[str, str]]:
-    """A row whose value holds the delimiter or a lone quotation mark: its confidence shows where the value ends."""
+    """Repair a row whose value holds the delimiter or a lone quotation mark: the confidence marks its end."""
     mark = re.escape(delimiter)
     shape = re.compile(
         rf"\s*\"?([\w /-]{{2,40}})\"?\s*{mark}\s*\"?([\w /.-]{{0,60}})\"?\s*{mark}(.{{1,600}}?){mark}\s*\"?({_CONFIDENCE})\"?\s*"
@@ -260,7 +262,7 @@ def _mended(line: str, delimiter: str) -> Iterator[dict[str, str]]:
 
 
 def confidence_of(cell: str) -> float:
-    """A confidence from 0 to 1 out of ``0.9``, ``0,9``, ``90 %`` or ``high``; 0 for anything else."""
+    """Parse a confidence from 0 to 1 out of ``0.9``, ``0,9``, ``90 %`` or ``high``; 0 for anything else."""
     words: Mapping[str, float] = {"high": 0.9, "medium": 0.7, "low": 0.4}
     text = cell.strip().lower()
     if text in words:
@@ -293,10 +295,10 @@ _ADDS = frozenset("add append join multi also insert new".split())
 @dataclass(frozen=True, slots=True)
 class PromptWindow:
     """
-    What the model was shown: ``messages`` to read, by number, and those ``before`` them, which it was not to read.
+    The messages and facts that a prompt showed to the model.
 
-    ``subject`` is whom the conversation is about; ``others`` maps names that are known to their subjects;
-    ``believed`` is what it was told of what is known, word for word.
+    ``messages`` are to be read, by number; those ``before`` them are context.  ``subject`` is the subject of the
+    conversation; ``others`` maps known names to their subjects; ``believed`` holds the known facts, word for word.
     """
 
     messages: Mapping[int, Message]
@@ -307,14 +309,14 @@ class PromptWindow:
     language: str | None = None
 
     def previous(self, seq: int) -> Message | None:
-        """The message directly before message *seq*, read or not."""
+        """Return the message directly before message *seq*, whether it was to be read or not."""
         earlier = [m for m in (*self.before, *self.messages.values()) if m.seq < seq]
         return max(earlier, key=lambda message: message.seq, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What was read of an answer: candidates in order, those dropped with the reason, and lines that were no row."""
+    """Candidates in order, dropped ones with the reason, and lines that were no row."""
 
     candidates: list[Candidate] = field(default_factory=list)
     dropped: list[tuple[Candidate, str]] = field(default_factory=list)
@@ -323,7 +325,7 @@ class Extraction:
 
 def parse_facts(answer: Answer, window: PromptWindow, *, source: str) -> Extraction:
     """
-    Every candidate of one answer.
+    Parse every candidate out of an answer.
 
     Raises:
         BadAnswer: a refusal, an empty answer, or one of which nothing can be read; "nothing to record",
@@ -334,7 +336,7 @@ def parse_facts(answer: Answer, window: PromptWindow, *, source: str) -> Extract
 
 
 def parse_fact_rows(text: str, window: PromptWindow, *, source: str, cut: bool = False) -> Extraction:
-    """As `parse_facts`, of text that was taken out of an answer."""
+    """Parse candidates from text, as `parse_facts` does from an answer."""
     inner = strip_fences(text)
     if is_empty_answer(inner):
         return Extraction()
@@ -363,13 +365,13 @@ def _why_bad(text: str, cut: bool) -> str:
 
 
 def _ends_with_nothing(text: str) -> bool:
-    """Prose that closes with NONE on a line of its own."""
+    """Whether *text* is prose that opens or closes with NONE on a line."""
     lines = [line for line in text.splitlines() if line.strip()]
     return bool(lines) and len(lines) < 12 and (is_empty_answer(lines[-1]) or is_empty_answer(lines[0]))
 
 
 def _candidate(row: Mapping[str, str], window: PromptWindow, source: str) -> tuple[Candidate, str]:
-    """One row as a candidate, and why it cannot be one; empty when it can."""
+    """Return one row as a candidate, and the reason to drop it, if any."""
     value, key = row.get("fact_value", "").strip(), _name(row.get("fact_key", ""))
     key = "" if key in ("statement", "none", "n_a", "null") else key
     kind: Literal["attribute", "statement"] = "attribute" if key else "statement"
@@ -420,7 +422,7 @@ def _unfit(candidate: Candidate, message: Message | None, window: PromptWindow) 
 
 
 def _translated(value: str, content: str) -> bool:
-    """Whether a value is written in letters that the message is not: 부산 as Busan, Lisbon as 里斯本."""
+    """Whether a value is in another script than the message: 부산 as Busan, Lisbon as 里斯本."""
     if value.lower() in ("true", "false") or value.casefold() in content.casefold():
         return False
     wide, wide_around = (
@@ -431,7 +433,7 @@ def _translated(value: str, content: str) -> bool:
 
 
 def _evidence(row: Mapping[str, str], value: str, window: PromptWindow) -> tuple[Message | None, str, int, str]:
-    """``(message, exact quote, start, reason)``: in the message that is named, else in the one that holds the words."""
+    """Return ``(message, exact quote, start, reason)``, from the named message or else the one with the words."""
     quote = row.get("quote", "").strip()
     number = re.search(r"\d+", row.get("message", ""))
     named = window.messages.get(int(number[0])) if number and len(number[0]) < 10 else None
@@ -473,7 +475,7 @@ def _choice(cell: str, known: Sequence[str], default: str) -> str:
 
 
 def _name(cell: str) -> str:
-    """A category or key in the form of addresses: lower case, words joined by an underscore."""
+    """Normalize a category or key: lower case, words joined by an underscore."""
     return re.sub(r"[\s/.]+", "_", cell.strip().strip("\"'").lower()).strip("_")
 
 
@@ -483,7 +485,7 @@ def _statement_category(name: str) -> str:
 
 
 def attribute_sentence(category: str, key: str, value: str) -> str:
-    """An attribute as words for people and for search: ``Lives in Lisbon.``, ``Vegetarian.``, ``Smokes: no.``"""
+    """Format an attribute as a sentence: ``Lives in Lisbon.``, ``Vegetarian.``, ``Smokes: no.``"""
     words = key.replace("_", " ")
     lowered = value.strip().lower()
     if lowered == "true":
@@ -499,7 +501,7 @@ def attribute_sentence(category: str, key: str, value: str) -> str:
 
 
 def _when(quote: str, message: Message, lifetime: str, category: str) -> tuple[int | None, int | None]:
-    """From when to when, if the quoted words themselves name a time; the end only of what is said to pass."""
+    """Return from when to when the quoted words hold; an end only for what passes."""
     if message.at is None or message.at.tzinfo is None or not quote:
         return None, None
     said_ms = to_ms(message.at)

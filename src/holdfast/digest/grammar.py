@@ -1,5 +1,5 @@
 """
-Pattern files become regular expressions: lexicons, slots, macros, triggers.
+Pattern files as compiled regular expressions: lexicons, slots, macros, triggers.
 
 A pattern's ``find`` is a regular expression in which a space stands for any white space, ``{name}``
 for a macro, a lexicon or an open slot, ``{name+}`` for a list of them ("Spanish, French and Korean")
@@ -28,12 +28,12 @@ MAX_TEXT_CHARS = 600  # longer stretches are not one sentence; they are read in 
 
 
 class BadPatterns(ValueError):
-    """A pattern file contradicts itself; the message names the pattern and the word."""
+    """An inconsistent pattern file; the message names the pattern and the word."""
 
 
 @dataclass(frozen=True, slots=True)
 class PatternSlot:
-    """One hole of a pattern: the group that holds it, what fills it, and whether it is a list."""
+    """A slot of a pattern: the group that holds it, the kind of value, and whether it is a list."""
 
     group: str
     name: str
@@ -42,14 +42,14 @@ class PatternSlot:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """One compiled ``find``; ``anchored`` when it begins with whom it is about."""
+    """One compiled ``find``; ``anchored`` when it begins with its subject."""
 
     regex: re.Pattern[str]
     slots: tuple[PatternSlot, ...]
     anchored: bool
 
     def matches(self, text: str, anchors: Sequence[int]) -> Iterator[re.Match[str]]:
-        """Its matches in *text*; an anchored one is tried at *anchors* only, which is most of the speed."""
+        """Find the matches in *text*; an anchored expression is tried at *anchors* only, for speed."""
         free = 0
         for place in anchors if self.anchored else ():
             found = self.regex.match(text, place) if place >= free else None
@@ -62,14 +62,14 @@ class Expression:
             found = self.regex.search(text, self._after(found))
 
     def _after(self, found: re.Match[str]) -> int:
-        """Where the next match may begin: a slot that closes this one may have swallowed the next statement."""
+        """Return where the next match may begin: a closing slot may have swallowed the next statement."""
         closing = (found.start(slot.group) for slot in self.slots if found.end(slot.group) == found.end())
         return max(found.start() + 1, min(closing, default=found.end()))
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """One entry of a pattern file; the fields are explained in ``patterns/README.md``."""
+    """One entry of a pattern file; ``patterns/README.md`` explains the fields."""
 
     id: str
     category: str
@@ -102,7 +102,7 @@ class Pattern:
 
     @cached_property
     def joined(self) -> frozenset[str]:
-        """The kinds of which a list becomes one value: ``list = "join:database"``."""
+        """The kinds whose lists become one value: ``list = "join:database"``."""
         return frozenset(self.list.removeprefix("join:").split()) if self.list.startswith("join:") else frozenset()
 
     @cached_property
@@ -117,7 +117,7 @@ class Pattern:
 
 
 class PatternLanguage:
-    """Everything one pattern file says."""
+    """The patterns, lexicons and cues of one language."""
 
     def __init__(self, code: str, table: Mapping[str, Any]) -> None:
         self.code = code
@@ -149,7 +149,7 @@ class PatternLanguage:
                 self.triggers.setdefault(word, []).append(pattern)
 
     def triggered(self, text: str) -> list[Pattern]:
-        """The patterns of which *text* holds a trigger, in the order of the file."""
+        """Return the patterns with a trigger in *text*, in the order of the file."""
         found: dict[str, Pattern] = {}
         for word in self.words(text):
             for pattern in self.triggers.get(word, ()):
@@ -157,7 +157,7 @@ class PatternLanguage:
         return sorted(found.values(), key=lambda pattern: pattern.place)
 
     def words(self, text: str) -> set[str]:
-        """The words of *text* that can be triggers; `ANY_DIGIT` when it holds a digit."""
+        """Return the words of *text* that can be triggers, with `ANY_DIGIT` when it holds a digit."""
         lowered = text.lower()
         if not self.spaced:
             return {trigger for trigger in self.triggers if trigger in lowered or trigger == ANY_DIGIT}
@@ -171,13 +171,13 @@ class PatternLanguage:
         return found
 
     def lexicons_of(self, name: str) -> tuple[WordList, ...]:
-        """The lexicons behind slot *name*: one, or those of a union; none for an open slot."""
+        """Return the lexicons of slot *name*: one, or those of a union; none for an open slot."""
         if name in self.unions:
             return tuple(self.lexicons[part] for part in self.unions[name])
         return (self.lexicons[name],) if name in self.lexicons else ()
 
     def anchors(self, text: str) -> list[int]:
-        """Where in *text* a word stands that can begin a statement about somebody."""
+        """Return the places in *text* where a statement with a subject can begin."""
         return [found.start() for found in self._anchor.finditer(text)] if self._anchor else []
 
     @cached_property
@@ -218,12 +218,12 @@ class PatternLanguage:
         return self.raw(self.slots[name], many=many)
 
     def raw(self, slot: OpenSlot, *, many: bool = False) -> str:
-        """The expression of the stretch in which *slot* looks for its value."""
+        """Return the expression of the stretch in which *slot* looks for its value."""
         source = slot.raw_many if many else slot.raw
         return self._named(source.replace("<numbers>", "|".join(sorted(self.numbers, key=len, reverse=True))))
 
     def _named(self, source: str) -> str:
-        """*source* with ``<name>`` replaced by the words of that lexicon."""
+        """Replace ``<name>`` in *source* by the words of that lexicon."""
         return _WORDS_OF.sub(lambda hole: self.lexicons[hole[1]].alternatives, source)
 
     def _pattern(self, place: int, entry: Mapping[str, Any]) -> Pattern:
@@ -248,7 +248,7 @@ class PatternLanguage:
 
 
 def _borrowed(name: str, entries: str) -> str:
-    """*entries* of lexicon *name* with ``@en`` replaced by the entries that it has in that language's file."""
+    """Replace ``@en`` in *entries* by the entries of lexicon *name* in that language's file."""
     return _BORROWED.sub(lambda found: str((_table(found[1]) or {})["lexicon"][name]), entries)
 
 
@@ -258,7 +258,7 @@ def _spaces(source: str) -> str:
 
 @cache
 def load_language(code: str) -> PatternLanguage | None:
-    """The patterns of language *code*, parsed on first use; None when there is no such file."""
+    """Load the patterns of language *code* on first use; None when it has no file."""
     table = _table(code)
     return PatternLanguage(code, table) if table is not None else None
 
@@ -272,7 +272,7 @@ def _table(code: str) -> Mapping[str, Any] | None:
 
 
 def languages() -> list[str]:
-    """The codes of the languages that have a pattern file."""
+    """Return the codes of the languages that have a pattern file."""
     folder = resources.files("holdfast.digest.patterns")
     return sorted(item.name[:2] for item in folder.iterdir() if re.fullmatch(r"[a-z]{2}\.toml", item.name))
 
@@ -284,14 +284,14 @@ _SAME_WIDTH = str.maketrans(
 
 
 def fold_quotes(text: str) -> str:
-    """*text* with curly quotes straightened and no-break spaces opened, every character in its place."""
+    """Straighten curly quotes and no-break spaces; every character keeps its place."""
     return text.translate(_SAME_WIDTH)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenSlot:
     """
-    How an open slot's words are cut out of what follows (see `holdfast.digest.slots`).
+    The rules by which an open slot cuts its words out of the sentence (see `holdfast.digest.slots`).
 
     ``kind`` names the reader; ``words`` bounds the length; the value ends before a word of ``cut``,
     is refused when it starts with one of ``refuse`` or holds one of ``never``, and loses leading
@@ -334,7 +334,7 @@ class WordList:
 
     @cached_property
     def alternatives(self) -> str:
-        """The regular expression of all its words, longest first."""
+        """The regular expression of all words, longest first."""
         words = sorted(self.canonical, key=lambda word: (-len(word), word))
         if self._spaced:
             return rf"(?<!\w)(?:{'|'.join(map(_loose, words))})(?!\w)"
@@ -344,12 +344,12 @@ class WordList:
 
     @cached_property
     def one(self) -> re.Pattern[str]:
-        """Finds one of its words."""
+        """The expression that finds one of the words."""
         return re.compile(self.alternatives, re.IGNORECASE)
 
     @cached_property
     def triggers(self) -> frozenset[str]:
-        """One word of every phrase, the last that is not too short to be rare: ``back`` of "a bad back"."""
+        """One word of every phrase: the last that is not too short to be rare (``back`` of "a bad back")."""
         if not self._spaced:
             return frozenset(self.canonical)
         found = set()
@@ -359,7 +359,7 @@ class WordList:
         return frozenset(found)
 
     def lookup(self, words: str) -> str | None:
-        """The canonical spelling of *words*, or None."""
+        """Return the canonical spelling of *words*, or None."""
         key = _key(words)
         return (
             self.canonical.get(key)
@@ -395,7 +395,7 @@ def open_slot(name: str, spec: Mapping[str, Any]) -> OpenSlot:
 
 
 def _loose(word: str) -> str:
-    """The expression of a lexicon's word: hyphens and spaces may stand for each other."""
+    """Return the expression of a lexicon's word; hyphens and spaces may replace each other."""
     return re.escape(word).replace(r"\ ", r"[\s-]+").replace(r"\-", r"[\s-]?")
 
 

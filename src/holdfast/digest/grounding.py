@@ -1,8 +1,10 @@
 """
-Is the quote really there, and did the user say it?
+Grounding: is the quote really in the message, are the words the user's own, and do they say the claim?
 
-Every candidate passes here before anything is believed, whoever read it: the rules or a model.  What
-fails is returned with a reason: a stable code, a colon, and words for people.  Pure.
+Every candidate passes `ground`, whether the rules or a model found it.  A model's claims pass `verify_claim`
+before: rules that know the language see whether the words suppose, report or ask, are about someone else, or
+come from another speaker, a quotation or the prompt, and whether each number was said.  A rejection is a stable
+code, a colon, and words for users.  Pure.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def ground(
     injected: Collection[str] = (),
 ) -> tuple[list[tuple[Candidate, Evidence]], list[tuple[Candidate, str]]]:
     """
-    Split *candidates* into those that stand, with their evidence, and those that do not, with a reason.
+    Split *candidates* into grounded ones with their evidence and rejected ones with the reason.
 
     Args:
         candidates: in the order in which they shall be applied; the order is kept.
@@ -78,7 +80,7 @@ def ground(
 
 
 def _unfit(candidate: Candidate, message: Message | None, min_confidence: float) -> str:
-    """Why the claim cannot stand whatever the message says; empty when it may."""
+    """Return why the candidate fails whatever the message says; empty when it may pass."""
     if message is None:
         return NOT_IN_WINDOW
     if message.role != "user":
@@ -96,7 +98,7 @@ def _unfit(candidate: Candidate, message: Message | None, min_confidence: float)
 
 
 def _place(candidate: Candidate, message: Message) -> tuple[int, str]:
-    """Where the quote stands, or why that cannot be said."""
+    """Return the start of the quote, or the reason why it cannot be found."""
     quote, content = candidate.quote, message.content
     if candidate.start >= 0 and content.startswith(quote, candidate.start):
         return candidate.start, ""
@@ -109,7 +111,7 @@ def _place(candidate: Candidate, message: Message) -> tuple[int, str]:
 
 
 def _foreign(candidate: Candidate, message: Message, own: str, start: int, injected: Collection[str]) -> str:
-    """Why the words at *start* are not the user's own; empty when they are."""
+    """Return why the words at *start* are not the user's own; empty when they are."""
     end = start + len(candidate.quote)
     blanked = own.count(BLANK, start, end) - message.content.count(BLANK, start, end)
     letters = sum(ch.isalnum() for ch in own[start:end])
@@ -121,7 +123,7 @@ def _foreign(candidate: Candidate, message: Message, own: str, start: int, injec
 
 
 def _lines_around(content: str, start: int, end: int) -> list[str]:
-    """The quote itself and each line that it touches, as `injected` lines are compared."""
+    """Return the quote and each line that it touches, normalized like `injected` lines."""
     first = content.rfind("\n", 0, start) + 1
     last = content.find("\n", end)
     block = content[first : len(content) if last < 0 else last]
@@ -129,7 +131,7 @@ def _lines_around(content: str, start: int, end: int) -> list[str]:
 
 
 def _normal_line(line: str) -> str:
-    """A line without case, list marks, JSON quotes and the white space around them."""
+    """Normalize a line: without case, list marks, JSON quotes and surrounding white space."""
     return " ".join(fold_quotes(line).casefold().split()).strip("-*•\"' ,.")
 
 
@@ -158,7 +160,7 @@ _EDGES = " \t\"'.,;:!?。，、！？…*_"
 
 def locate_quote(quote: str, content: str) -> tuple[int, int] | None:
     """
-    ``(start, end)`` of *quote* in *content*, or ``None``: it is not there, or holds no word.
+    Return ``(start, end)`` of *quote* in *content*; ``None`` when it is absent or holds no word.
 
     Of several places the first is taken that is the writer's own talk, else the first.
     """
@@ -207,7 +209,7 @@ def _masked(content: str) -> str:
 
 
 def _within_word(text: str, start: int, end: int) -> bool:
-    """Whether the span begins or ends inside a word of letters that are written apart."""
+    """Whether the span begins or ends inside a word, in scripts with spaces."""
 
     def joined(left: str, right: str) -> bool:
         return left.isascii() and right.isascii() and left.isalnum() and right.isalnum()
@@ -217,7 +219,7 @@ def _within_word(text: str, start: int, end: int) -> bool:
 
 
 def _fold_with_places(text: str) -> tuple[list[str], list[int]]:
-    """The characters of *text* folded, each with the place in *text* that it comes from."""
+    """Return the folded characters of *text*, and the place of each in *text*."""
     out: list[str] = []
     at: list[int] = []
     for place, char in enumerate(text):
@@ -254,7 +256,7 @@ def verify_claim(
     code: str | None = None,
 ) -> str:
     """
-    Why the claim cannot be what the words say; empty when nothing speaks against it.
+    Return why a model's claim is not what the words say; empty when no rule objects.
 
     Args:
         candidate: with its quote at its place in *message*.
@@ -282,7 +284,7 @@ def _from_others(
     believed: Collection[str],
     code: str | None,
 ) -> bool:
-    """Whether words of the claim stand in what the model saw, but not where a user says so; a question may lend them."""
+    """Whether words of the claim come from others than a user; a question may lend them."""
     said = claimed_terms(candidate)
     shown = [m.content for m in window] + [message.content] + ([before.content] if before else [])
     if candidate.op == "assert":
@@ -297,7 +299,7 @@ def _from_others(
 def _lent_by_question(
     candidate: Candidate, message: Message, before: Message, words: frozenset[str], code: str | None
 ) -> bool:
-    """Whether a question holds *words*, and the user's short reply takes them for its own."""
+    """Whether a question holds *words* and the user's short reply accepts them."""
     last = [span.of(before.content) for span in split_sentences(before.content[-400:])][-1:]
     asked = last[0] if last and last[0].rstrip("\"')*_ ").endswith(("?", "？")) else ""
     if not asked or len(message.content) > _YES_CHARS or not words <= terms_of(asked):
@@ -307,7 +309,7 @@ def _lent_by_question(
 
 
 def _invents_number(candidate: Candidate, message: Message, before: Message | None) -> bool:
-    """Whether the claim names a number that nobody said: neither in digits nor as a small one in words."""
+    """Whether the claim holds a number that neither message names, in digits or in words."""
     wanted = [int(number) for number in _DIGITS.findall(candidate.value or candidate.text) if len(number) < 19]
     if not wanted:
         return False
@@ -317,7 +319,7 @@ def _invents_number(candidate: Candidate, message: Message, before: Message | No
 
 
 def numbers_said(message: Message) -> frozenset[int]:
-    """The numbers that a message names in digits, also as thousands, and those of the dates that it means."""
+    """Return the numbers of a message: digits, thousands, and those of the dates it names."""
     text = message.content
     known = {int(n) for n in (*_DIGITS.findall(text), *_DIGITS.findall(_GROUPED.sub("", text))) if len(n) < 19}
     known |= {1000 * number for number in known}  # "5k", "5 thousand"
@@ -344,7 +346,7 @@ _BARE = frozenset({"true", "false", "yes", "no"})
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def terms_of(text: str) -> frozenset[str]:
-    """The words of *text* as they are compared: stemmed, without what every sentence holds."""
+    """Return the words of *text* for comparison: stemmed, without stop words."""
     return frozenset(terms(text[:20_000].replace("_", " ").replace(BLANK, " ")))
 
 
@@ -354,7 +356,7 @@ _USER = re.compile(r"^\W*(?:the )?(?:user|speaker)\b(?!['’]s)|^\W*(?:i|i'm|i'v
 
 
 def claimed_terms(candidate: Candidate) -> frozenset[str]:
-    """The words that make the claim what it is: the value, or the key when the value only says yes or no."""
+    """Return the deciding words of a claim: its value, or its key when the value is yes or no."""
     if candidate.kind != "attribute":
         return terms_of(candidate.text) - _OUR_WORDS
     value = candidate.value or candidate.key
@@ -363,13 +365,13 @@ def claimed_terms(candidate: Candidate) -> frozenset[str]:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def patterns_for(text: str, code: str | None) -> PatternLanguage | None:
-    """The patterns for *text*: of *code*, else of the likeliest language that has any."""
+    """Return the patterns of *code*, or of the likeliest language of *text* that has any."""
     return next(filter(None, map(load_language, [code] if code else likely_languages(text[:2000]))), None)
 
 
 def find_flaws(candidate: Candidate, message: Message, code: str | None = None) -> list[str]:
     """
-    What speaks against each sentence that the claim quotes: a modality, `OTHER`, or nothing (``""``).
+    Return the flaw of each sentence that the claim quotes: a modality, `OTHER`, or none (``""``).
 
     Of several quoted sentences those count that hold the claim's words.
     """
@@ -387,7 +389,7 @@ def find_flaws(candidate: Candidate, message: Message, code: str | None = None) 
 
 
 def own_terms(candidate: Candidate, window: Sequence[Message], code: str | None = None) -> frozenset[str]:
-    """The words of all sentences that hold words of the claim, and in which a user says them as true, and of whom it is about."""
+    """Return the words of the sentences that a user states as true and that share words with the claim."""
     claimed, own = claimed_terms(candidate), frozenset[str]()
     for message in window:
         if message.role != "user" or not claimed & terms_of(message.content):
@@ -400,14 +402,14 @@ def own_terms(candidate: Candidate, window: Sequence[Message], code: str | None 
 
 
 def is_affirmation(reply: str, question: str, code: str | None = None) -> bool:
-    """Whether a short *reply* says yes to *question*, in a language whose words for that are known; else True."""
+    """Whether a short *reply* says yes to *question*; True in languages without a list of such words."""
     found = [rules for rules in (patterns_for(reply, code), patterns_for(question, code)) if rules]
     known = [cues(rules)["affirms"] for rules in found if "affirms" in cues(rules)]
     return not known or any(cue.match(fold_quotes(reply)) for cue in known)
 
 
 def is_hedged(text: str, code: str | None = None) -> bool:
-    """Whether a sentence itself says that something is supposed or reported."""
+    """Whether a sentence marks its content as supposed or reported."""
     rules, plain = patterns_for(text, code), fold_quotes(text)
     verdict = judge(rules, plain, len(plain), len(plain), lead=False) if rules else None
     return verdict is not None and verdict.modality != "asserted"
@@ -415,14 +417,14 @@ def is_hedged(text: str, code: str | None = None) -> bool:
 
 @lru_cache(maxsize=256)
 def _own_sentences(text: str, rules: PatternLanguage | None) -> tuple[tuple[int, str], ...]:
-    """``(start, sentence)`` of what the writer says as his own; the rest of a sentence is blanked."""
+    """Return ``(start, sentence)`` of the writer's own words; the rest of a sentence is blanked."""
     own = masked(text, rules)
     spans = ((span.start, span.of(own)) for span in split_pieces(text, MAX_TEXT_CHARS))
     return tuple((at, one) for at, one in spans if one.strip(f"{BLANK} \n\t"))
 
 
 def _flaw(sentence: str, candidate: Candidate, claimed: frozenset[str], rules: PatternLanguage) -> str:
-    """What speaks against every place at which the sentence holds words of the claim; empty when one of them is sound."""
+    """Return the flaw of all places with words of the claim; empty when one of them is sound."""
     first = ""
     for start, end in _claim_places(sentence, claimed):
         flaw = _flaw_at(sentence, candidate, (start, end), rules)
@@ -452,7 +454,7 @@ def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: P
 
 
 def _subject_before(cue: Mapping[str, re.Pattern[str]], sentence: str, place: int) -> str:
-    """The words that name another as the subject nearest before *place*; empty when it is the writer, or nobody."""
+    """Return the nearest subject before *place* that names another; empty for the writer or none."""
     other, writer = cue["other"], cue["writer"]
     nearest = _last(other.finditer(sentence, 0, place))
     if nearest is None and not writer.search(sentence):
@@ -467,7 +469,7 @@ def _last(found: Iterator[re.Match[str]]) -> re.Match[str] | None:
 
 
 def _fits(subject: str, candidate: Candidate, cue: Mapping[str, re.Pattern[str]]) -> bool:
-    """Whether the claim may be made although *subject* is another: it is the claim's topic, or the claim names it."""
+    """Whether the claim may be made of another *subject*: it is the claim's topic, or the claim names it."""
     words = subject.split()
     named = terms_of(" ".join(words[:-1]) or subject)  # the last one is the verb
     if candidate.kind != "attribute":

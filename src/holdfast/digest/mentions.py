@@ -1,9 +1,9 @@
 """
-Who is meant: the writer, a person or animal of theirs, or nobody we can name.
+Resolution of who is meant: the writer, or a person or animal of theirs.
 
 A fact about a third person never becomes the user's.  It goes to that person's own subject when the
 words say who it is: a name already known or just given ("my dog Luna"), a relation ("my wife"), or
-a pronoun right after such a mention.  Anybody else ("my boss", "Sarah") is nobody here.
+a pronoun right after such a mention.  Others ("my boss", "Sarah") resolve to None.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NAME_CHARS = re.compile(r"[^\w' -]", re.UNICODE)
 
 @dataclass(frozen=True, slots=True)
 class MentionedPerson:
-    """A subject and how a sentence calls it; ``relation`` is empty when it goes by its name."""
+    """A subject and its name in the sentence; ``relation`` is empty when it goes by name."""
 
     subject: str
     label: str = ""
@@ -39,12 +39,12 @@ UNIQUE = frozenset({"wife", "husband", "partner", "girlfriend", "boyfriend", "fi
 
 
 def subject_name(name: str) -> str:
-    """The subject under which facts about *name* stand: case-folded, words joined by a hyphen."""
+    """Return the subject for *name*: case-folded, words joined by a hyphen."""
     return "-".join(_NAME_CHARS.sub("", name).casefold().split())[:100]
 
 
 class Mentions:
-    """Who has been mentioned so far while one message is read, in order."""
+    """The people and animals mentioned so far in a message, in order."""
 
     def __init__(self, language: PatternLanguage, subject: str, others: Mapping[str, str]) -> None:
         table = language.people
@@ -80,11 +80,11 @@ class Mentions:
         self._names[name.casefold()] = person
 
     def relation(self, words: str) -> str | None:
-        """The canonical relation that *words* name: ``mum`` → ``mother``."""
+        """Return the canonical relation of *words*: ``mum`` → ``mother``."""
         return self._relations.lookup(words) if self._relations else None
 
     def name(self, name: str, relation: str) -> MentionedPerson:
-        """Somebody was introduced by name: from here on the name, and the relation, mean them."""
+        """Introduce someone by name; from here on the name and the relation mean them."""
         canonical = self.relation(relation) or relation
         if canonical in UNIQUE:
             person = self._person(subject_name(canonical), name, canonical)
@@ -96,13 +96,13 @@ class Mentions:
         return person
 
     def _person(self, subject: str, label: str, relation: str) -> MentionedPerson:
-        """With the spelling that the conversation's own subject has, when it is that one."""
+        """Return the person, in the spelling of the conversation's subject when it is that one."""
         if self._scope and subject_name(self._scope.subject) == subject:
             subject = self._scope.subject
         return MentionedPerson(subject, label, "" if label else relation)
 
     def whom(self, words: str) -> MentionedPerson | None:
-        """Whom *words* (a pronoun, "my wife", "my dog Luna", "Luna") mean; None when nobody can say."""
+        """Resolve *words* (a pronoun, "my wife", "my dog Luna", "Luna"); None when unknown."""
         words = words.strip(" ,").casefold()
         if not words or words in self._me:
             return ME
@@ -114,7 +114,7 @@ class Mentions:
         return self._by_own(words[own.end() :]) if own else None
 
     def _by_own(self, words: str) -> MentionedPerson | None:
-        """``wife``, ``little dog luna``, ``dog``: the name decides, else the relation."""
+        """Resolve ``wife``, ``little dog luna``, ``dog``: by the name, else by the relation."""
         parts = words.replace(",", " ").split()
         for size in (2, 1):
             name = " ".join(parts[-size:])
@@ -142,7 +142,7 @@ class Mentions:
 
     def topic(self, words: str, cue: re.Pattern[str] | None) -> MentionedPerson | None:
         """
-        Whom a clause without a subject means, in languages that may leave it out.
+        Resolve the subject of a clause that leaves it out, as some languages may.
 
         That is the last topic that *words*, the sentence up to there, name (*cue* finds them); else the
         one of the sentences before, at first the user.  None when it is somebody we cannot name.
@@ -152,7 +152,7 @@ class Mentions:
         return self._topic
 
     def mention(self, sentence: str) -> None:
-        """Remember whom *sentence* speaks of, for the pronouns of the next one."""
+        """Remember the subjects of *sentence* for the pronouns of the next one."""
         found: list[tuple[int, MentionedPerson]] = []
         lowered = sentence.casefold()
         for name, person in self._names.items():

@@ -1,11 +1,10 @@
 """
-Did the writer assert it?  Questions, hypotheses, reports, quotations and code say things that are
-not so.
+Modality: whether the writer asserts a statement, or asks, supposes, reports or quotes it.
 
-Two steps.  `masked` blanks what is not the writer's own talk (code, quoted lines, long quotations,
+Two steps.  `masked` blanks text that is not the writer's own (code, quoted lines, long quotations,
 pasted text), in place, so that offsets stay true.  `judge` looks at the words around a match within
-its sentence.  The cue words of each language stand in its pattern file under ``[modality]``; the
-rules that use them stand here.
+its sentence.  The cue words of each language are in its pattern file under ``[modality]``; the
+rules that use them are here.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _SHORT_QUOTED_WORDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a match amounts to, and by how much the words around it weaken it (1: not at all)."""
+    """The modality of a match, and how much the words around it weaken it (1: not at all)."""
 
     modality: Modality
     weight: float = 1.0
@@ -47,7 +46,7 @@ class Verdict:
 
 def masked(text: str, rules: PatternLanguage | None = None) -> str:
     """
-    *text*, as long as before, with everything blanked that the writer does not say as his own.
+    Blank every character of *text* that the writer does not say as his own; the length stays.
 
     Short quoted words stay ("call me “Bo”"): they are names, not quotations.
     """
@@ -60,7 +59,7 @@ def masked(text: str, rules: PatternLanguage | None = None) -> str:
 
 
 def own_words(text: str, code: str | None = None) -> str:
-    """`masked` in each language that *text* may be in; *code* (ISO 639-1) when detection should not decide."""
+    """Apply `masked` for each likely language of *text*, or for *code* (ISO 639-1) alone."""
     out = masked(text)
     for rules in filter(None, map(load_language, [code] if code else likely_languages(text))):
         out = _without_pasted(out, rules)
@@ -104,7 +103,7 @@ def cues(rules: PatternLanguage) -> dict[str, re.Pattern[str]]:
 
 
 def _expanded(source: str, table: Mapping[str, str]) -> str:
-    """Line breaks in a cue are layout, a space is any white space, ``{lead}`` another cue of the table."""
+    """Expand a cue: line breaks are layout, a space is any white space, ``{lead}`` another cue."""
     whole = re.sub(r"\{([a-z_]+)\}", lambda hole: table[hole[1]], source)
     return re.sub(r"\s*\n\s*", "", whole.strip()).replace(" ", r"\s+")
 
@@ -113,7 +112,7 @@ def judge(
     rules: PatternLanguage, sentence: str, start: int, end: int, *, lead: bool = True, asked: bool = False
 ) -> Verdict | None:
     """
-    What the words of *sentence* around characters *start* to *end* make of a match there.
+    Judge whether *sentence* asserts the match at characters *start* to *end*.
 
     None: the match is embedded in words that this cannot read ("the reason I live in …"), so nothing
     is claimed.  ``lead=False`` skips that test, for patterns that bind to no subject; ``asked=True`` takes words for true even inside a question
@@ -169,7 +168,7 @@ def _asked(cue: dict[str, re.Pattern[str]], sentence: str, start: int, end: int)
 
 
 def _first_word(cue: dict[str, re.Pattern[str]], sentence: str) -> int:
-    """Where the first clause begins after words like "so" and "hi"."""
+    """Return where the first clause begins after words like "so" and "hi"."""
     lead = cue.get("lead")
     found = lead.match(sentence) if lead else None
     return found.end() if found else len(sentence) - len(sentence.lstrip())
@@ -181,7 +180,7 @@ def _search(cue: dict[str, re.Pattern[str]], name: str, text: str) -> bool:
 
 
 def _last(cue: dict[str, re.Pattern[str]], name: str, text: str) -> int:
-    """The end of the last occurrence of cue *name* in *text*; 0 when there is none."""
+    """Return the end of the last occurrence of cue *name* in *text*; 0 when there is none."""
     pattern = cue.get(name)
     place = 0
     if pattern:

@@ -1,5 +1,5 @@
 """
-What a model is shown: messages, known facts and summaries as lines that cannot break out of their section.
+Prompt sections: messages, known facts and summaries as lines that cannot break out of their section.
 
 Sections stand in the order of how rarely they change, so that a provider can reuse the beginning of one
 prompt for the next.  Pure.
@@ -23,7 +23,7 @@ MOST_BEFORE = 2
 
 def message_lines(messages: Sequence[Message], most_chars: int, *, others: int | None = None) -> list[str]:
     """
-    ``12 user (2026-03-14): text`` for each message, the day only where it changes.
+    Format each message as ``12 user (2026-03-14): text``, the day only where it changes.
 
     Cut after *most_chars*.  Where *others* is given, what somebody else than a user says is cut to that, in its
     middle: an assistant asks at the end.
@@ -42,14 +42,14 @@ def message_lines(messages: Sequence[Message], most_chars: int, *, others: int |
 
 
 def cut(text: str, most_chars: int) -> str:
-    """*text*, or its beginning with how much was left out."""
+    """Cut *text* after *most_chars* and say how much was left out."""
     if len(text) <= most_chars:
         return text
     return f"{text[:most_chars].rstrip()} […{len(text) - most_chars} more characters]"
 
 
 def shortened(text: str, most_chars: int) -> str:
-    """*text*, or its beginning and its end."""
+    """Shorten *text* to its beginning and its end."""
     if len(text) <= most_chars:
         return text
     half = most_chars // 2
@@ -60,7 +60,7 @@ def known_lines(
     facts: Sequence[Fact], words: Iterable[str], *, most: int = MOST_KNOWN, most_tokens: int = MOST_KNOWN_TOKENS
 ) -> list[str]:
     """
-    The live addresses with their values, ``home/lives_in = Lisbon``, and the statements; sorted by address.
+    Format the live facts as ``home/lives_in = Lisbon`` or a statement, sorted by address.
 
     All of them when they are few; else those that share most words with *words*, and then the newest.
     """
@@ -92,7 +92,7 @@ def _known(fact: Fact) -> str:
 
 
 def summary_lines(summaries: Sequence[Summary]) -> list[str]:
-    """One line a summary with its range, what it says, and its themes, concerns and actions."""
+    """Format one line a summary: range, text, themes, concerns and actions."""
     lines = []
     for summary in summaries:
         text = " ".join(summary.text.split())
@@ -103,5 +103,5 @@ def summary_lines(summaries: Sequence[Summary]) -> list[str]:
 
 
 def format_sections(sections: Iterable[tuple[str, Sequence[str]]]) -> str:
-    """The sections that hold anything, in their order, as one prompt."""
+    """Format the sections that hold anything, in their order, as one prompt."""
     return "\n".join(render_block(name, items) for name, items in sections if items)

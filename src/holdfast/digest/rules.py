@@ -1,10 +1,10 @@
 """
-Facts that people state plainly, read without any model.
+Extraction of plainly stated facts by rules, without a model.
 
-``extract_facts`` looks at one user message: sentence by sentence, at the patterns whose trigger words it
-holds, at who is meant and whether it is asserted.  The patterns are data (``patterns/*.toml``); the
-order of the steps is here.  It claims little rather than wrongly: what it cannot place, it leaves to
-the summaries and to search.  Pure: no clock, no store.
+`extract_facts` reads one user message sentence by sentence.  For each pattern whose trigger word occurs it
+matches (`grammar`), fills the slots (`slots`), resolves the subject (`mentions`), judges whether the sentence
+asserts it (`modality`), and resolves its times.  The patterns are data (``patterns/*.toml``).  The rules claim
+little rather than wrongly: the summaries and search hold the rest.  Pure: no clock, no store.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def extract_facts(
     language_code: str | None = None,
 ) -> list[Candidate]:
     """
-    What *message* states, in the order in which it is said.
+    Extract the facts that *message* states, in the order in which they are said.
 
     Args:
         message: one message; only ``role``, ``content``, ``seq`` and ``at`` are looked at.
@@ -92,7 +92,7 @@ def _read_in(
 def _answer(
     rules: PatternLanguage, message: Message, text: str, before: Message, people: Mentions, lower_case: bool
 ) -> Iterator[Candidate]:
-    """A short reply read with the question that it answers: "Where do you live?", "Lisbon."."""
+    """Read a short reply with the question it answers: "Where do you live?", "Lisbon."."""
     asked = [span.of(before.content) for span in split_sentences(before.content[-MAX_TEXT_CHARS:]) if span.end]
     question = fold_quotes(asked[-1]) if asked else ""
     reply = text.strip()
@@ -112,7 +112,7 @@ def _answer(
 
 def known_names(facts: Iterable[Fact]) -> dict[str, str]:
     """
-    The ``others`` of `extract_facts` from what is believed: names, and relations that mean one of them alone.
+    Return the ``others`` of `extract_facts` from known facts: names, and relations of one person only.
 
     Args:
         facts: the live facts of one user, of all subjects.
@@ -157,7 +157,7 @@ def _might_state_in(rules: PatternLanguage, text: str) -> bool:
 
 
 def _rules_for(text: str, code: str | None) -> list[PatternLanguage]:
-    """The patterns to try in turn: of the text's language, then English, as short texts mislead detection."""
+    """Return the patterns to try: of the text's language, then English, as short texts mislead detection."""
     codes = [code] if code else [*likely_languages(text), FALLBACK]
     if codes[0] in UNMISTAKABLE:
         codes = codes[:1]
@@ -181,7 +181,7 @@ def _read_piece(piece: SentenceInMessage, people: Mentions) -> Iterator[Candidat
 
 
 def _settled(rules: PatternLanguage, found: list[Candidate]) -> list[Candidate]:
-    """Each claim once, in the order of the words; of a category that holds one fact only the last."""
+    """Keep each claim once, in the order of the words; of a single-fact category only the last."""
     last = {pattern.category for pattern in rules.patterns if pattern.last}
     seen: dict[tuple[str, ...], Candidate] = {}
     for candidate in sorted(found, key=lambda c: (c.start, c.start + len(c.quote))):
@@ -206,7 +206,7 @@ _RANGE = re.compile(r"([a-z_]+) (\d+)\.\.(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class SentenceInMessage:
-    """One sentence of a message: its text, where it begins, and what holds for the whole message."""
+    """One sentence of a message, its offset, and the facts of the whole message."""
 
     language: PatternLanguage
     message: Message
@@ -215,13 +215,13 @@ class SentenceInMessage:
     lower_case: bool
 
     def times(self, *, ahead: bool) -> Sequence[TimeSpan]:
-        """The times that the sentence names; with *ahead*, days without a year lie in the future."""
+        """Find the times in the sentence; with *ahead*, days without a year lie in the future."""
         return sentence_times(self.text, self.message.at, self.language.code, ahead=ahead)
 
 
 @dataclass(frozen=True, slots=True)
 class PatternMatch:
-    """One match of one pattern, with what fills its slots."""
+    """One match of one pattern, with the values of its slots."""
 
     pattern: Pattern
     slots: tuple[PatternSlot, ...]
@@ -232,7 +232,7 @@ class PatternMatch:
 def fill_slots(
     piece: SentenceInMessage, pattern: Pattern, expression: Expression, found: re.Match[str]
 ) -> PatternMatch | None:
-    """The match with its values; None when a slot refuses what stands there."""
+    """Return the match with its values; None when a slot refuses its words."""
     values = {}
     for slot in expression.slots:
         values[slot.group] = read_slot(piece.language, slot, found, lower_case=piece.lower_case)
@@ -242,7 +242,7 @@ def fill_slots(
 
 
 def claims_of_match(piece: SentenceInMessage, people: Mentions, match: PatternMatch) -> Iterator[Candidate]:
-    """What one match of one pattern claims, once for each item of its list."""
+    """Yield the claims of one match, one for each item of its list."""
     pattern, found, values = match.pattern, match.found, match.values
     person, start = _who(piece, people, pattern, found)
     if person is None or (pattern.needs == "other" and person.is_self):
@@ -306,7 +306,7 @@ def _in_range(needs: str, values: dict[str, list[SlotValue]]) -> bool:
 def _who(
     piece: SentenceInMessage, people: Mentions, pattern: Pattern, found: re.Match[str]
 ) -> tuple[MentionedPerson | None, int]:
-    """Whom the match is about, and where the words begin on which the judgement rests."""
+    """Return the subject of the match, and where the words to judge begin."""
     words = found.groupdict().get("who")
     if words is None and "who" not in found.re.groupindex:
         return ME, found.start()
@@ -327,13 +327,13 @@ def _who(
 
 
 def quote_end(found: re.Match[str], values: dict[str, list[SlotValue]]) -> int:
-    """Where the quote ends: at the last value when a slot closes the match, else at its end."""
+    """Return the end of the quote: of the last value when a slot closes the match, else of the match."""
     closing = [group for group in values if found.end(group) == found.end() and values[group]]
     return values[closing[-1]][-1].end if closing else found.end()
 
 
 def _mended(piece: SentenceInMessage, match: PatternMatch, end: int) -> int:
-    """Take the better word where the writer corrects himself: "I live in Lisbon, sorry, Porto"."""
+    """Take the corrected word: "I live in Lisbon, sorry, Porto"."""
     cue = cues(piece.language).get("mend")
     again = cue.match(piece.text, end) if cue else None
     closing = [slot for slot in match.slots if [v.end for v in match.values.get(slot.group, ())] == [end]]
@@ -414,7 +414,7 @@ def _candidate(
 
 
 def _about(rules: PatternLanguage, person: MentionedPerson, text: str) -> str:
-    """The sentence, with its subject in front when that is not the user: "Luna is allergic to …"."""
+    """Put the subject in front of the sentence when it is not the user: "Luna is allergic to …"."""
     if person.is_self:
         return text
     template = "named" if person.label else "related"
@@ -431,7 +431,7 @@ def _also(
     named: MentionedPerson | None,
 ) -> Iterator[Candidate]:
     """
-    What follows from the same words: liking coffee ends disliking it, a named dog is a dog.
+    Yield implied claims: liking coffee ends disliking it, a named dog is a dog.
 
     Such an implied retraction carries the modality ``negated``: it ends what it finds and means
     nothing when there is nothing to end.
@@ -456,7 +456,7 @@ _REACH_CHARS = 60  # a time further from the statement belongs to something else
 
 @dataclass(frozen=True, slots=True)
 class ValidTime:
-    """From when to when (milliseconds UTC, None: not said), where its words end, and the words with the date."""
+    """The time in which a fact holds (milliseconds UTC, None: not said), with its words and their end."""
 
     from_ms: int | None = None
     to_ms: int | None = None
@@ -475,7 +475,7 @@ def resolve_valid_time(
     gap: re.Pattern[str] | None = None,
 ) -> ValidTime:
     """
-    What the times of a sentence say of the statement at characters *start* to *end*.
+    Resolve the times that a sentence names for the statement at characters *start* to *end*.
 
     Args:
         times: all times that the sentence names.
@@ -512,14 +512,13 @@ def resolve_valid_time(
 
 @lru_cache(maxsize=32)  # the facts of one sentence share its times
 def sentence_times(text: str, at: datetime | None, code: str, *, ahead: bool = False) -> tuple[TimeSpan, ...]:
-    """The times of a sentence; none when nobody knows when it was said."""
+    """Find the times of a sentence; none when its own time is unknown."""
     if at is None or at.tzinfo is None:
         return ()
     return tuple(find_times(text, at, code, ahead=ahead))
 
 
 def _one_clause(between: str) -> bool:
-    """Whether no other clause begins between the statement and the time."""
     return not any(mark in between for mark in ",;:.!?()")
 
 
@@ -528,7 +527,7 @@ def _ms(at: datetime) -> float:
 
 
 def _dated(span: TimeSpan, at: datetime) -> str:
-    """The words as they stand and the date they mean: ``next Tuesday (2024-05-21)``."""
+    """Format the words with the date they mean: ``next Tuesday (2024-05-21)``."""
     zone = at.tzinfo
     first, last = from_ms(span.from_ms).astimezone(zone), from_ms(span.to_ms - 1).astimezone(zone)
     if span.relation == "for":

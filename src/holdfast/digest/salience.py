@@ -1,5 +1,5 @@
 """
-Which sentences of a chat matter, decided without a model.
+Salience: the sentences and themes of a chat that matter, chosen without a model.
 
 A sentence gains by what it shares with the other messages (term centrality), by what it holds
 (numbers, dates, names, first persons, decisions, troubles, advice, an answer to a question), and
@@ -43,7 +43,7 @@ _QUESTION_MARKS = ("?", "？", "؟")
 
 @dataclass(slots=True, eq=False)
 class Unit:
-    """One sentence on offer: ``text`` is what a summary would say, ``words`` its length."""
+    """One sentence to choose from: ``text`` as a summary would say it, ``words`` its length."""
 
     place: int
     message: int
@@ -61,7 +61,7 @@ class Unit:
 
 @dataclass(slots=True)
 class ChatReading:
-    """A stretch of messages as it was read: its units in order, its language, who speaks."""
+    """The scored sentences of a stretch of messages, its language and its speakers."""
 
     units: list[Unit]
     words: SalienceWords
@@ -72,17 +72,17 @@ class ChatReading:
 
 
 def speaks(message: Message) -> bool:
-    """Whether *message* is somebody's words: not an instruction, not the result of a tool."""
+    """Whether *message* holds someone's words: no instruction, no tool result."""
     return message.role in ("user", "assistant") and not message.meta.get("tool_call_id")
 
 
 def speaker_of(message: Message) -> str:
-    """Who said it, on one line and of bounded length."""
+    """Return the speaker's name on one line of bounded length."""
     return " ".join(message.speaker.split())[:MAX_SPEAKER_CHARS] or message.role
 
 
 def read(messages: Sequence[Message]) -> ChatReading:
-    """Sentences of what users and assistants said, scored.  System messages and tool results say nothing."""
+    """Score the sentences of users and assistants; system messages and tool results count for nothing."""
     spoken = [m for m in messages if speaks(m)]
     words = load_salience_words(_language(spoken))
     users = frozenset(speaker_of(m) for m in spoken if m.role == "user")
@@ -104,7 +104,7 @@ def read(messages: Sequence[Message]) -> ChatReading:
 
 
 def called_tools(message: Message) -> list[str]:
-    """Names of the tools that *message* calls, in order."""
+    """Return the names of the tools that *message* calls, in order."""
     calls = message.meta.get("tool_calls")
     if not isinstance(calls, Sequence) or isinstance(calls, str):
         return []
@@ -118,7 +118,7 @@ def called_tools(message: Message) -> list[str]:
 
 
 def _language(messages: Sequence[Message]) -> str:
-    """The language most of the text is in; users decide where they wrote enough."""
+    """Return the language of most of the text; the users' where they wrote enough."""
     votes: Counter[str] = Counter()
     for message in messages:
         head = message.content[:400]
@@ -208,12 +208,12 @@ def _unit_worth(unit: Unit, reading: ChatReading) -> float:
 
 
 def length_factor(words: float) -> float:
-    """What is left of the worth of a sentence that may be too short to stand alone."""
+    """Return the factor by which a short sentence loses worth."""
     return 0.4 if words < 2.5 else 0.75 if words < 4.5 else 0.9 if words < 6.5 else 1.0
 
 
 def cosine(a: Counter[str], b: Counter[str]) -> float:
-    """How much two bags of terms share, from 0 to 1."""
+    """Return the cosine similarity of two bags of terms, from 0 to 1."""
     if len(b) < len(a):
         a, b = b, a
     dot = sum(count * b[term] for term, count in a.items() if term in b)
@@ -232,7 +232,7 @@ def select(
     shares: Mapping[str, float],
 ) -> list[Unit]:
     """
-    The best units within *budget_words*, in the order in which they were said.
+    Select the best units within *budget_words*, in the order in which they were said.
 
     At most *per_message* come from one message, and of a role in *shares* that part of the words.  Below a
     score of *least* nothing is taken once there are *enough_words*, and nothing of no worth at all.
@@ -287,7 +287,7 @@ _NOTHING: frozenset[str] = frozenset()
 
 @dataclass(slots=True)
 class _Entries:
-    """All entries of a lexicon with their kinds, by what a sentence must hold for them to be looked at."""
+    """All entries of a lexicon with their kinds, indexed by a word that a sentence must hold."""
 
     words: dict[str, set[str]] = field(default_factory=dict)
     beginnings: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # by their first two letters
@@ -320,7 +320,7 @@ class _Entries:
             self.words.setdefault(core, set()).add(kind)
 
     def kinds(self, tokens: Sequence[str], sentence: str) -> set[str]:
-        """The kinds of the entries in a sentence of lower-case *tokens*; *sentence* is `` word word ``."""
+        """Return the kinds of the entries among lower-case *tokens*; *sentence* is `` word word ``."""
         found: set[str] = set(self.wholes.get(sentence.strip(), ()))
         for token in set(tokens):
             found |= self.words.get(token, _NOTHING)
@@ -336,7 +336,7 @@ class _Entries:
 @dataclass(frozen=True, slots=True)
 class SalienceWords:
     """
-    One language's expressions and its word lists.
+    The word lists and expressions of one language.
 
     ``lead`` matches fillers (before a comma) and joiners that open a sentence, ``tail`` one that closes it.  ``particles`` are
     endings that do not belong to a noun, longest first; ``cuts`` are characters that part words.
@@ -353,7 +353,7 @@ class SalienceWords:
     spaced: bool
 
     def signs(self, sentence: str) -> frozenset[str]:
-        """The kinds of which *sentence* (with straight apostrophes) holds an entry."""
+        """Return the kinds of the entries in *sentence* (with straight apostrophes)."""
         lowered = sentence.lower()
         tokens = _TOKEN.findall(lowered)
         return frozenset(
@@ -362,7 +362,7 @@ class SalienceWords:
 
 
 def load_salience_words(language: str) -> SalienceWords:
-    """The lexicon of *language* (ISO 639-1), or the English one with that language's stop words."""
+    """Load the word lists of *language* (ISO 639-1), or the English ones with its stop words."""
     return _lexicon(language if language in LANGUAGES or language in STOP else "en")
 
 
@@ -397,7 +397,7 @@ def _lexicon(language: str) -> SalienceWords:
 
 @cache
 def labels_of(*keys: str) -> frozenset[str]:
-    """The labels of those names in every language: a line that starts with one was written by us."""
+    """Return the labels of those names in every language; our own lines start with one."""
     return frozenset(_lexicon(language).labels[key] for language in LANGUAGES for key in keys)
 
 
@@ -428,7 +428,7 @@ _LONG_WORD_CHARS = 12
 
 
 def plain(content: str) -> str:
-    """*content* without code blocks, tables, headings, quoted lines and marks of markup; lines are kept."""
+    """Strip code blocks, tables, headings, quoted lines and markup from *content*; lines stay."""
     if len(content) > HEAD_CHARS + TAIL_CHARS:
         return plain(content[:HEAD_CHARS]) + "\n" + plain(content[-TAIL_CHARS:])
     text = _FENCE.sub("\n", content)
@@ -439,7 +439,7 @@ def plain(content: str) -> str:
 
 
 def sentences(content: str) -> list[str]:
-    """The sentences of *content* in order, each on one line; of very many the first and the last."""
+    """Split *content* into sentences, each on one line; of very many the first and the last."""
     text = plain(content)
     spans = split_sentences(text)
     if len(spans) > MAX_SENTENCES:
@@ -449,7 +449,7 @@ def sentences(content: str) -> list[str]:
 
 
 def _in_quotes(text: str, at: int) -> bool:
-    """Whether quotation marks that were opened earlier on the line are still open at *at*: others' words."""
+    """Whether *at* lies inside quotation marks that opened earlier on the line."""
     line = text[max(text.rfind("\n", 0, at) + 1, at - QUOTE_REACH_CHARS) : at]
     open_ = False
     for place, ch in enumerate(line):
@@ -466,17 +466,17 @@ def is_code(sentence: str) -> bool:
 
 
 def straight(text: str) -> str:
-    """*text* with typewriter apostrophes, as the lexicons write them; the same length."""
+    """Return *text* with straight apostrophes, as in the word lists; the length stays."""
     return text.translate(_STRAIGHT)
 
 
 def own(text: str) -> str:
-    """*text* in straight apostrophes without what it quotes: only that speaks for the speaker."""
+    """Return *text* with straight apostrophes and without its quotations, which speak for others."""
     return straight(_QUOTED.sub(" ", text))
 
 
 def size(text: str) -> float:
-    """How long *text* is in words; a wide character counts .6, a very long word for several."""
+    """Measure *text* in words; a wide character counts .6, a very long word several."""
     total = 0.6 * len(_WIDE_CHAR.findall(text))
     for word in _WIDE_CHAR.sub(" ", text).split():
         total += max(1.0, len(word) / _LONG_WORD_CHARS)
@@ -484,7 +484,7 @@ def size(text: str) -> float:
 
 
 def trim(sentence: str, words: SalienceWords, names: Iterable[str] = ()) -> str:
-    """*sentence* without fillers and vocatives ("Well,", "…, haha", "…, Ana!") at its ends."""
+    """Remove fillers and vocatives ("Well,", "…, haha", "…, Ana!") at the ends of *sentence*."""
     called = "|".join(re.escape(name) for name in sorted(names) if name)
     vocative = re.compile(rf"(?:{called})[,!:]\s+", re.IGNORECASE) if called else None
     closing = re.compile(rf",\s*(?:{called})(?=[.!?\s]*$)", re.IGNORECASE) if called else None
@@ -502,7 +502,7 @@ def trim(sentence: str, words: SalienceWords, names: Iterable[str] = ()) -> str:
 
 def shorten(sentence: str, limit: float, words: SalienceWords) -> str:
     """
-    *sentence* within about *limit* words: its most telling run of clauses, "…" where some are missing.
+    Shorten *sentence* to about *limit* words: its best run of clauses, with "…" for the rest.
 
     A clause tells when it holds numbers, names, first persons, decisions or troubles.
     """
@@ -547,7 +547,7 @@ def _clause_worth(clause: str, words: SalienceWords) -> float:
 
 
 def _cut(sentence: str, limit: float) -> int:
-    """Where *sentence* reaches *limit* words: after a word, or after a character where none is set apart."""
+    """Return where *sentence* reaches *limit* words: after a word, or a character in scripts without spaces."""
     total, end = 0.0, 0
     for found in re.finditer(r"\S+\s*", sentence):
         step = size(found.group())
@@ -583,7 +583,7 @@ class _Candidate:
 
 def themes(said: Sequence[tuple[int, str, float]], words: SalienceWords, names: Iterable[str] = ()) -> tuple[str, ...]:
     """
-    Up to five phrases, the weightiest first; none when nothing stands out.
+    Return up to five phrases, the weightiest first; none when nothing stands out.
 
     Args:
         said: ``(message, sentence, weight)`` in order; the weight says how much its speaker counts.
@@ -636,7 +636,7 @@ def _distinct(ranked: Sequence[_Candidate], spread: dict[str, set[int]], volume:
 
 
 def _runs(sentence: str, words: SalienceWords, barred: set[str]) -> list[list[str]]:
-    """Runs of neighbouring words that may stand in a theme."""
+    """Yield runs of neighboring words that may belong to a theme."""
     runs: list[list[str]] = [[]]
     end = 0
     for found in _PART.finditer(sentence):
@@ -653,7 +653,7 @@ def _runs(sentence: str, words: SalienceWords, barred: set[str]) -> list[list[st
 
 
 def _parts(word: str, words: SalienceWords) -> list[str]:
-    """*word*, or the pieces between its cutting characters where words are not set apart; "" parts two."""
+    """Split *word* at its cutting characters in scripts without spaces; "" separates two parts."""
     if not words.cuts or not _WIDE_RUN.search(word):
         return [word]
     pieces = re.split(f"[{re.escape(words.cuts)}]+", word)
@@ -661,7 +661,7 @@ def _parts(word: str, words: SalienceWords) -> list[str]:
 
 
 def _kept(word: str, words: SalienceWords, barred: set[str]) -> str:
-    """The part of *word* that may stand in a theme: without an ending that is no part of the noun, or nothing."""
+    """Return the part of *word* that may belong to a theme, without its ending; empty when none may."""
     text = word.strip("'’‘-–—_&%$€£@")
     plain = straight(text).lower()
     for tail in ("'s", "s'"):
@@ -683,7 +683,7 @@ def _kept(word: str, words: SalienceWords, barred: set[str]) -> str:
 
 
 def _phrases(run: list[str], words: SalienceWords, opens: bool) -> list[tuple[str, tuple[str, ...], bool]]:
-    """``(surface, stems, is a name)`` of every phrase in *run*; the first word of a sentence tells no name."""
+    """Yield ``(surface, stems, is a name)`` of every phrase in *run*; the first word of a sentence is no sign of a name."""
     wide = bool(words.cuts)
     out = []
     stems = [_stem(word, words) for word in run]

@@ -1,5 +1,5 @@
 """
-What fills a slot: the words that belong to the value, cut out of what follows and normalised.
+Slot values: the words of a value, cut out of the sentence and normalized.
 
 A lexicon's word becomes its canonical spelling; a number word becomes digits; a name, a place or a
 thing keeps its own words.  A slot that cannot tell where its value ends refuses: no fact is better
@@ -26,7 +26,7 @@ _MAX_ITEMS = 10
 @dataclass(frozen=True, slots=True)
 class SlotValue:
     """
-    A slot's value and where it stands in the sentence.
+    The value of a slot and its place in the sentence.
 
     ``kind`` is the kind of its lexicon or its currency, ``version`` the number behind a technology,
     ``said`` the words of a lexicon's entry as they stand ("vegetariana", not "vegetarian").
@@ -44,7 +44,7 @@ def read_slot(
     language: PatternLanguage, slot: PatternSlot, found: re.Match[str], *, lower_case: bool
 ) -> list[SlotValue]:
     """
-    The values of *slot* in *found*; none when what stands there cannot be one.
+    Return the values of *slot* in *found*; none when its words cannot be one.
 
     With *lower_case* the writer uses no capitals, so names and places need none.
     """
@@ -81,7 +81,7 @@ def read_slot(
 def read_at(
     language: PatternLanguage, slot: PatternSlot, text: str, start: int, *, lower_case: bool
 ) -> SlotValue | None:
-    """One value of the kind of *slot* that stands in *text* right at *start*; None when there is none."""
+    """Return the value of *slot* that begins at *start* in *text*; None when there is none."""
     for lexicon in language.lexicons_of(slot.name):
         item = lexicon.one.match(text, start)
         canonical = lexicon.lookup(item.group()) if item else None
@@ -96,7 +96,7 @@ def read_at(
 
 
 def _belongs_elsewhere(language: PatternLanguage, spec: OpenSlot, value: SlotValue) -> bool:
-    """Whether the words are known as something else: "moved to Kubernetes" names no place."""
+    """Whether the words are known as another kind: "moved to Kubernetes" names no place."""
     first = value.value.split(",")[0]
     return any(
         lexicon.lookup(first) or lexicon.lookup(first.split(" ")[0])
@@ -112,7 +112,7 @@ def _is_doing(value: SlotValue) -> bool:
 def _lexicon_value(
     language: PatternLanguage, text: str, lexicon: str, canonical: str, item: re.Match[str]
 ) -> SlotValue:
-    """A word of a lexicon; with technology, the version that follows it."""
+    """Return a lexicon's word; for technology, with the version that follows it."""
     prefix, _, kind = lexicon.partition("_")
     end = item.end()
     if prefix == "tech":
@@ -125,7 +125,7 @@ def _lexicon_value(
 
 
 def _outermost(values: list[SlotValue]) -> list[SlotValue]:
-    """Of values that overlap, the longest: ``gluten-free`` and not ``gluten``."""
+    """Keep the longest of overlapping values: ``gluten-free`` and not ``gluten``."""
     kept: list[SlotValue] = []
     for value in sorted(values, key=lambda v: (v.start - v.end, v.start)):
         if all(value.end <= other.start or value.start >= other.end for other in kept):
@@ -167,7 +167,7 @@ def _tokens(text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
 def _read_words(
     language: PatternLanguage, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool
 ) -> SlotValue | None:
-    """A thing or an action: whole words up to the first that cannot belong to it."""
+    """Read a thing or an action: whole words up to the first that cannot belong to it."""
     if not language.spaced:
         return _read_unspaced(spec, text, start, end)
     words: list[tuple[str, int, int]] = []
@@ -201,7 +201,7 @@ def _clause_follows(spec: OpenSlot, text: str, start: int) -> bool:
 
 
 def _whole(spec: OpenSlot, text: str, words: list[tuple[str, int, int]]) -> SlotValue | None:
-    """The words as a value; None when they are none, say too little, or were cut in the wrong place."""
+    """Return the words as a value; None when there are none, they say too little, or the cut is wrong."""
     while words and words[-1][0].lower() in spec.drop:
         words.pop()
     if not words or not any(ch.isalpha() for token, _, _ in words for ch in token):
@@ -219,7 +219,7 @@ def _whole(spec: OpenSlot, text: str, words: list[tuple[str, int, int]]) -> Slot
 
 
 def _read_unspaced(spec: OpenSlot, text: str, start: int, end: int) -> SlotValue | None:
-    """A value in a script without spaces: all of it, unless it holds a word that no value holds."""
+    """Read a value in a script without spaces: all of it, unless it holds a forbidden word."""
     value = text[start:end].strip(_EDGE)
     if not value or any(word in value for word in spec.never) or any(value.startswith(word) for word in spec.refuse):
         return None
@@ -235,7 +235,7 @@ def _read_unspaced(spec: OpenSlot, text: str, start: int, end: int) -> SlotValue
 def _read_capitals(
     language: PatternLanguage, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool
 ) -> SlotValue | None:
-    """A name, place or company: words in capitals, with the small words that join them."""
+    """Read a name, place or company: capitalized words, with the small words that join them."""
     if not language.spaced:
         return _read_unspaced(spec, text, start, end)
     words: list[tuple[str, int, int]] = []
@@ -276,7 +276,7 @@ def _read_capitals(
 
 
 def _owns(spec: OpenSlot, text: str, place: int) -> bool:
-    """Whether what stands at *place* belongs to the name before it: ``Lisbon's centre``, not ``McDonald's since May``."""
+    """Whether *place* continues the name before it: ``Lisbon's center``, not ``McDonald's since May``."""
     following = re.match(r" +([^\W_][\w-]*)", text[place:])
     return following is not None and following[1].lower() not in spec.cut
 
@@ -284,7 +284,7 @@ def _owns(spec: OpenSlot, text: str, place: int) -> bool:
 def _read_proper(
     language: PatternLanguage, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool
 ) -> SlotValue | None:
-    """A name where only its capital tells it from any other word: "I'm Craig", not "I'm tired"."""
+    """Read a name known by its capital alone: "I'm Craig", not "I'm tired"."""
     return _read_capitals(language, spec, text, start, end, False)
 
 
@@ -298,14 +298,14 @@ _REGION = re.compile(
 
 
 def _region_follows(text: str, place: int) -> bool:
-    """Whether a comma leads on to a region: ``Portland, Oregon``."""
+    """Whether a comma leads to a region: ``Portland, Oregon``."""
     return _REGION.match(text, place) is not None
 
 
 def _read_number(
     language: PatternLanguage, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool
 ) -> SlotValue | None:
-    """A number in digits; number words of the language become digits, ``12,500`` becomes ``12500``."""
+    """Read a number in digits; number words become digits, ``12,500`` becomes ``12500``."""
     words = text[start:end].strip().lower()
     if words in language.numbers:
         return SlotValue(language.numbers[words], "", start, end)
@@ -318,7 +318,7 @@ def _read_number(
 def _read_raw(
     language: PatternLanguage, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool
 ) -> SlotValue | None:
-    """The words as they stand: the slot's own expression has said what they are."""
+    """Return the words unchanged; the slot's expression chose them."""
     value = re.sub(r"\s+", " ", text[start:end].strip(_EDGE))
     return SlotValue(value, "", start, end) if value else None
 
@@ -353,7 +353,7 @@ _JOINED_UNITS = re.compile(
 
 
 def _units(word: str) -> list[str]:
-    """The units that *word* holds: itself, or its parts where they are written together (``만원``: 만, 원)."""
+    """Return the units in *word*: itself, or its parts where they are written together (``만원``: 만, 원)."""
     known = word in _SCALES or word in _CURRENCY_OF
     return [word] if known else _JOINED_UNITS.findall(word)
 
@@ -361,7 +361,7 @@ def _units(word: str) -> list[str]:
 def _read_money(
     language: PatternLanguage, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool
 ) -> SlotValue | None:
-    """An amount: digits as the value, the currency's ISO code in lower case as the kind."""
+    """Read an amount: digits as the value, the currency's ISO code in lower case as the kind."""
     words = text[start:end].lower()
     number = _MONEY_NUMBER.search(words)
     if number is None:

@@ -1,5 +1,5 @@
 """
-Summaries without a model: chunk → level 1, several of level n → level n+1.
+Summaries by rules, without a model: chunk → level 1, several of level n → level n+1.
 
 A level-1 summary is made of sentences that were said, each under the name of who said it, in the
 order in which they were said.  A higher one says which themes and concerns come back, which go
@@ -64,7 +64,7 @@ TOOL_WORDS = 12.0
 
 def summarize_chunk(messages: Sequence[Message]) -> SummaryDraft:
     """
-    The story of *messages* in their own words: some 60 to 120 words of ordinary chat, never many more.
+    Summarize *messages* in their own words: some 60 to 120 words of ordinary chat.
 
     ``themes`` are phrases that were used, ``concerns`` what users said of troubles and feelings,
     ``actions`` plans, decisions and advice with the name of who spoke.
@@ -91,7 +91,7 @@ def summarize_chunk(messages: Sequence[Message]) -> SummaryDraft:
 
 
 def _chunk_text(chosen: Sequence[Unit], reading: ChatReading, messages: Sequence[Message]) -> str:
-    """The chosen sentences and the tools that were used, in the order of the messages."""
+    """Format the chosen sentences and the used tools, in the order of the messages."""
     units = list(chosen) or reading.units[:FALLBACK_SENTENCES]
     events: list[tuple[int, SpokenSentence, bool]] = [
         (unit.message, SpokenSentence(unit.date, unit.speaker, unit.text), False) for unit in units
@@ -125,7 +125,7 @@ def _themes(reading: ChatReading) -> tuple[str, ...]:
 
 
 def _concerns(reading: ChatReading) -> tuple[str, ...]:
-    """What users said of troubles and feelings; with a name where more than one user speaks."""
+    """Return users' troubles and feelings, with a name where more than one user speaks."""
 
     named = len(reading.users) > 1
 
@@ -144,7 +144,7 @@ def _concerns(reading: ChatReading) -> tuple[str, ...]:
 
 
 def _actions(reading: ChatReading) -> tuple[str, ...]:
-    """Plans, promises and decisions of users, advice of the assistant: by whom."""
+    """Return users' plans, promises and decisions and the assistant's advice, with names."""
 
     def weight(unit: Unit) -> float:
         if unit.question or "supposed" in unit.signs or ("empty" in unit.signs and unit.words < 10):
@@ -159,7 +159,7 @@ def _actions(reading: ChatReading) -> tuple[str, ...]:
 
 
 def _best(reading: ChatReading, weight: Callable[[Unit], float], most: int) -> list[tuple[Unit, str]]:
-    """The weightiest units that differ from one another, as said in at most a line, oldest first."""
+    """Return the weightiest units that differ from one another, a line each at most, oldest first."""
     ranked = sorted(((weight(unit), unit) for unit in reading.units), key=lambda pair: (-pair[0], pair[1].place))
     kept: list[Unit] = []
     for value, unit in ranked:
@@ -179,7 +179,7 @@ _WIDE_START = 0x3000
 
 @dataclass(frozen=True, slots=True)
 class SummaryDraft:
-    """A summary before it has a place: what it says, and ``source``, who made it."""
+    """A summary not yet stored: its text and lists, and ``source``, its author."""
 
     text: str
     themes: tuple[str, ...]
@@ -191,7 +191,7 @@ class SummaryDraft:
 
 @dataclass(frozen=True, slots=True)
 class SpokenSentence:
-    """One sentence under the name of who said it, on the day (ISO, ``""`` when unknown) it was said."""
+    """A sentence with its speaker and day (ISO, ``""`` when unknown)."""
 
     date: str
     speaker: str
@@ -199,7 +199,7 @@ class SpokenSentence:
 
 
 def with_full_stop(text: str) -> str:
-    """*text* with a full stop where it has no ending of its own."""
+    """Return *text* with a full stop unless it has an ending."""
     if not text or text.rstrip(_CLOSING).endswith(_ENDINGS):
         return text
     return text + ("。" if ord(text[-1]) >= _WIDE_START and not "\uac00" <= text[-1] <= "\ud7af" else ".")
@@ -207,7 +207,7 @@ def with_full_stop(text: str) -> str:
 
 def format_sentences(statements: Iterable[SpokenSentence], day: str = "") -> list[str]:
     """
-    A line for each run of statements by one speaker on one day.
+    Format a line for each run of sentences by one speaker on one day.
 
     The date stands where it changes; *day* is the one that was told last.
     """
@@ -236,7 +236,7 @@ _LABEL = re.compile(r"([^\n:()]{1,30}) \(\d+(?:[–/]\d+)?\): ")
 
 @dataclass(slots=True)
 class _ChildLine:
-    """One sentence of a child on offer for the story."""
+    """One sentence of a child summary that the story may use."""
 
     child: int
     place: int
@@ -248,7 +248,7 @@ class _ChildLine:
 
 def summarize_level(summaries: Sequence[Summary]) -> SummaryDraft:
     """
-    One summary of *summaries*, which stand next to each other on one level, oldest first.
+    Summarize adjacent *summaries* of one level, oldest first.
 
     ``themes`` are the children's themes that come back most, ``concerns`` those that come back or
     came last, ``actions`` the latest ones.  The text stays within some 200 words at any level.
@@ -276,7 +276,7 @@ def _bag(child: Summary, words: SalienceWords) -> Counter[str]:
 def _recurring_themes(
     children: Sequence[Summary], bags: Sequence[Counter[str]], words: SalienceWords
 ) -> list[tuple[str, list[int]]]:
-    """``(theme, children that speak of it)``, those that come back most first, then as they came up."""
+    """Return ``(theme, number of children with it)``, the most frequent first, then by appearance."""
     lines = [line for index, child in enumerate(children) for line in _offers(child, index, words)]
     across = themes(
         [(line.child, line.statement.text, 1.0) for line in lines], words, {line.statement.speaker for line in lines}
@@ -292,7 +292,7 @@ def _recurring_themes(
 
 
 def _recurring_concerns(children: Sequence[Summary], words: SalienceWords) -> list[tuple[str, int]]:
-    """``(concern in its latest words, how many children hold it)``: what comes back, then what came last."""
+    """Return ``(concern in its latest words, number of children with it)``: recurring ones, then the latest."""
     groups: list[tuple[str, Counter[str], set[int]]] = []
     for index, child in enumerate(children):
         for concern in (_item(each, child, words) for each in child.concerns):
@@ -307,12 +307,12 @@ def _recurring_concerns(children: Sequence[Summary], words: SalienceWords) -> li
 
 
 def _item(text: str, child: Summary, words: SalienceWords) -> str:
-    """A concern or an action of *child*; our own are short enough as they are."""
+    """Return a concern or an action of *child*; ours are short enough."""
     return text if child.source == SUMMARY_SOURCE else with_full_stop(shorten(text, LEVEL_ITEM_WORDS, words))
 
 
 def _latest_actions(children: Sequence[Summary], words: SalienceWords) -> tuple[str, ...]:
-    """The last actions of the last children, in order, each once."""
+    """Return the last actions of the last children, in order, each once."""
     kept: list[tuple[str, Counter[str]]] = []
     for child in reversed(children):
         for action in reversed(child.actions):
@@ -347,7 +347,7 @@ def _level_text(
 def _pairs(
     children: Sequence[Summary], again: Sequence[tuple[str, list[int]]], words: SalienceWords
 ) -> list[tuple[str, str]]:
-    """Recurring themes that are spoken of in the same sentence more than once."""
+    """Return recurring themes that share a sentence more than once."""
     said = [
         set(terms(span.of(child.text), words.language)) for child in children for span in split_sentences(child.text)
     ]
@@ -368,7 +368,7 @@ def _story(
     bags: Sequence[Counter[str]],
     words: SalienceWords,
 ) -> list[str]:
-    """A line a child (of many: of each of six stretches of them), its best sentences in their order."""
+    """Format a line for each child (of many: for each of six groups), its best sentences in order."""
     weight = Counter({stem: float(len(at)) for theme, at in reversed(counted) for stem in terms(theme, words.language)})
     parts = _stretches(len(children))
     lines: list[str] = []
@@ -388,7 +388,7 @@ def _story(
 
 
 def _stretches(count: int) -> list[list[int]]:
-    """*count* children dealt, in order, to at most six parts of about the same size."""
+    """Split *count* children, in order, into at most six parts of about the same size."""
     parts = min(count, MAX_PARTS)
     return [list(range(i * count // parts, (i + 1) * count // parts)) for i in range(parts)]
 
@@ -396,7 +396,7 @@ def _stretches(count: int) -> list[list[int]]:
 def _pick(
     offers: Sequence[_ChildLine], budget: float, weight: Counter[str], taken: list[Counter[str]], words: SalienceWords
 ) -> list[_ChildLine]:
-    """The sentences of one part that say most of what comes back and least of what was told before."""
+    """Pick the sentences with most of the recurring themes and least of the earlier lines."""
     for line in offers:
         plain = own(line.statement.text)
         line.score = sum(min(weight[term], 4.0) for term in line.terms) / (len(line.terms) + 4)
@@ -422,7 +422,7 @@ def _pick(
 
 
 def _offers(child: Summary, index: int, words: SalienceWords) -> list[_ChildLine]:
-    """The sentences of a child's text with who said them and when; lines that count are left out."""
+    """Return the sentences of a child's text with speaker and date, without counting lines."""
     offers: list[_ChildLine] = []
     ours = child.source == SUMMARY_SOURCE
     date, told = "", child.level == 1 or not ours
@@ -454,7 +454,7 @@ _KEPT = ("level", "start_seq", "end_seq", "exchanges", "text", "themes", "concer
 
 
 def summarize_conversation(summaries: Sequence[Summary], messages: Sequence[Message]) -> tuple[str, str]:
-    """``(text, source)``: *summaries*, oldest first, and the *messages* after them as one text."""
+    """Return ``(text, source)`` of one summary of *summaries*, oldest first, and the *messages* after them."""
     told = list(summaries)
     told += [_summary(1, block[0].seq, block[-1].seq, summarize_chunk(block)) for block in split_blocks(messages)]
     return (told[0].text if len(told) == 1 else summarize_level(told).text if told else ""), SUMMARY_SOURCE
@@ -462,7 +462,7 @@ def summarize_conversation(summaries: Sequence[Summary], messages: Sequence[Mess
 
 def extend_rolling_summary(before: RollingSummary, messages: Sequence[Message], through: int) -> RollingSummary:
     """
-    The summary of the first *through* of *messages*, from the one of fewer of them.
+    Extend a rolling summary to the first *through* of *messages*.
 
     ``parts`` hold what is told of whole blocks; the messages after them are read again.
     """
@@ -481,7 +481,7 @@ def extend_rolling_summary(before: RollingSummary, messages: Sequence[Message], 
 
 
 def split_blocks(messages: Sequence[Message]) -> list[Sequence[Message]]:
-    """*messages* in blocks of ten or a few more, each up to the next user message; the last may be shorter."""
+    """Split *messages* into blocks of ten or a few more, each up to the next user message."""
     starts = [0]
     for index, message in enumerate(messages):
         if message.role == "user" and index - starts[-1] >= BLOCK_MESSAGES:
@@ -491,7 +491,7 @@ def split_blocks(messages: Sequence[Message]) -> list[Sequence[Message]]:
 
 
 def _rolled_up(parts: list[Summary]) -> list[Summary]:
-    """*parts* with every three of one level at the end made into one of the next."""
+    """Replace every three parts of one level at the end by one of the next."""
     while len(parts) >= ROLL_UP and len({part.level for part in parts[-ROLL_UP:]}) == 1:
         last = parts[-ROLL_UP:]
         higher = _summary(last[0].level + 1, last[0].start_seq, last[-1].end_seq, summarize_level(last))

@@ -20,7 +20,7 @@ from .prepare import PreparedMessage
 
 @dataclass(frozen=True, slots=True)
 class AppendResult:
-    """The numbers that the messages got; ``duplicate``: an earlier call with this key had stored them."""
+    """The numbers given to the messages; ``duplicate``: an earlier call with this key had stored them."""
 
     first_seq: int
     last_seq: int
@@ -30,7 +30,7 @@ class AppendResult:
 @dataclass(frozen=True, slots=True)
 class WorkSettings:
     """
-    Which background work messages cause, and when reading facts is due.
+    The background work that messages cause, and when reading facts is due.
 
     ``reads``: a model reads facts every few ``turns``, with each of the ``chunks``, or not at all; ``states``:
     one of the messages may state something.  ``embed``: there is an embedder.  ``extract_after_ms``: how long the background leaves the reading
@@ -132,7 +132,7 @@ def _number(
 
 
 def _unread(after: ConversationRow, rows: Sequence[MessageRow], orders: WorkSettings) -> ConversationRow:
-    """What a model has still to read; where there is none, nothing is left for one that comes later."""
+    """Return the range that a model still has to read; an empty one leaves nothing behind."""
     if not orders.reads or not orders.digest:
         return replace(after, read_seq=after.next_seq - 1, stated_seq=0, unread_turns=0)
     said = [row.message.seq for row in rows if row.message.role == "user"]
@@ -141,7 +141,7 @@ def _unread(after: ConversationRow, rows: Sequence[MessageRow], orders: WorkSett
 
 
 def build_document(row: MessageRow, item: PreparedMessage, subject: str) -> DocRow:
-    """What the index knows of a stored message."""
+    """Return the index document of a stored message."""
     message = row.message
     return DocRow(
         subject=subject,
@@ -176,7 +176,7 @@ def _order_work(
     now_ms: int,
 ) -> None:
     """
-    Order what these messages call for: reading facts, closing chunks, embedding.
+    Queue the work of these messages: reading facts, closing chunks, embedding.
 
     A chunk can close once it is full and the next message is there, or when the conversation was
     said to be over; before that only a silence closes it, so the work waits until it is long enough.
@@ -208,7 +208,7 @@ PATIENCE = 3  # so many times the setting is small talk waited for
 
 
 def is_reading_due(row: ConversationRow, every: int) -> bool:
-    """Whether the unread messages of a conversation are due, *every* so many user messages or ahead of time."""
+    """Whether unread messages are due: after *every* user messages, or ahead of time."""
     if row.unread_turns >= PATIENCE * every:
         return True
     if row.stated_seq <= row.read_seq:
@@ -217,6 +217,6 @@ def is_reading_due(row: ConversationRow, every: int) -> bool:
 
 
 def advance_reading(row: ConversationRow, read_seq: int, turns: int, every: int) -> ConversationRow:
-    """The conversation when *turns* user messages up to *read_seq* have been read."""
+    """Return the row after *turns* user messages up to *read_seq* have been read."""
     ahead = max(-2 * every, min(2 * every, row.ahead_turns + every - turns))
     return replace(row, read_seq=read_seq, unread_turns=max(0, row.unread_turns - turns), ahead_turns=ahead)

@@ -1,5 +1,5 @@
 """
-May it be kept, and may it be used?  Pure.
+Consent: may a text be stored, and may it be used?  Pure.
 
 A user chooses for everything (subject ``""``) and may choose more strictly for one subject.  Where
 nothing was chosen, memory is active.
@@ -18,7 +18,7 @@ _STRICTNESS: tuple[ConsentState, ...] = ("active", "paused", "opted-out")
 
 def effective_consent(chosen: Iterable[tuple[str, str]], subject: str | None) -> ConsentState:
     """
-    The strictest of the ``(subject, state)`` that hold for *subject*; ``None`` asks for the user as a whole.
+    Return the strictest ``(subject, state)`` for *subject*; ``None`` means the user as a whole.
 
     Only what was chosen for all subjects and for this very one counts.
     """
@@ -27,7 +27,7 @@ def effective_consent(chosen: Iterable[tuple[str, str]], subject: str | None) ->
 
 
 def matches_blocked_topic(candidate: Candidate, topics: Iterable[str]) -> bool:
-    """Whether a claim is of a topic that shall never be remembered: its category, or all words of the topic."""
+    """Whether a claim is of a blocked topic: its category, or all words of the topic."""
     said: set[str] | None = None
     for topic in topics:
         if topic == candidate.category:

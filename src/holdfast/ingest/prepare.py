@@ -1,4 +1,4 @@
-"""Callers' messages, checked and cleaned before anything is stored.  Pure."""
+"""Validation, redaction and indexing of callers' messages, before anything is stored.  Pure."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def prepare(
     redact_messages: bool = False,
 ) -> list[PreparedMessage]:
     """
-    Check and clean one message or a list of them.
+    Validate and clean one message or a list of them.
 
     What a message may be: see `checked_messages`.  With *redact_messages* what must not be
     remembered is taken out of the message itself, otherwise only out of what is made from it;
@@ -64,13 +64,13 @@ def prepare(
 def index_message(
     message: Message, now: datetime, language: str | None, detectors: Sequence[Detector]
 ) -> PreparedMessage:
-    """A checked message with its index terms, none of them from what must not be remembered."""
+    """Return a checked message with its index terms, none of them from a secret."""
     text = redact.mask_secrets(message.content, detectors)
     return PreparedMessage(message, dated_terms(text, message.at or now, language), signals(text), dated=True)
 
 
 def redact_message(message: Message, detectors: Sequence[Detector]) -> Message:
-    """The message without what must not be remembered, in its content and in its meta."""
+    """Return the message without secrets in its content and its meta."""
     content = redact.redact_secrets(message.content, detectors)
     meta = redact.redact_value(dict(message.meta), detectors)
     if content == message.content and meta == message.meta:
@@ -79,7 +79,7 @@ def redact_message(message: Message, detectors: Sequence[Detector]) -> Message:
 
 
 def body_digest(prepared: Sequence[PreparedMessage]) -> str:
-    """SHA-256 over what the caller sent; a time that the clock gave is not part of it."""
+    """Hash the caller's input with SHA-256, without times that the clock gave."""
     body = [
         [p.message.role, p.message.content, p.message.name, _ms(p.message) if p.dated else None, dict(p.message.meta)]
         for p in prepared

@@ -1,5 +1,5 @@
 """
-What must not be remembered: cards, social security and account numbers, passwords, keys.  Pure.
+Secrets in text: cards, social security and account numbers, passwords, keys.  Pure.
 
 Detectors run in a fixed order and claim spans: what one has claimed, no later one sees, so a card is
 not a phone number as well.  Everything that is derived from a message is made from its *masked*
@@ -52,7 +52,7 @@ _CARDS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SecretSpan:
-    """One thing that was found: characters ``start`` to ``end``, end excluded."""
+    """A secret of one kind: characters ``start`` to ``end``, end excluded."""
 
     start: int
     end: int
@@ -60,7 +60,7 @@ class SecretSpan:
 
 
 def find_secrets(text: str, detectors: Sequence[Detector] = ()) -> list[SecretSpan]:
-    """What stands in *text* that must not be remembered, in its order, no two overlapping."""
+    """Find the secrets in *text*, in order, no two overlapping."""
     taken: list[SecretSpan] = []
     for kind, spans in _found_by_kind(text, detectors):
         for start, end in spans:
@@ -84,28 +84,28 @@ def _found_by_kind(text: str, detectors: Sequence[Detector]) -> Iterator[tuple[s
 
 
 def mask_secrets(text: str, detectors: Sequence[Detector] = ()) -> str:
-    """*text* with every claimed character but line ends replaced; as long as before."""
+    """Replace every character of a secret but line ends by `MASK`; the length stays."""
     return _replace_spans(text, find_secrets(text, detectors), lambda span, found: re.sub(r"[^\n]", MASK, found))
 
 
 def redact_secrets(text: str, detectors: Sequence[Detector] = ()) -> str:
-    """*text* for users, and for storage when messages are redacted: ``[card removed]``."""
+    """Replace secrets for readers, and for storage when messages are redacted: ``[card removed]``."""
     return _replace_spans(text, find_secrets(text, detectors), lambda span, found: f"[{span.kind} removed]")
 
 
 def count_secrets(text: str, detectors: Sequence[Detector] = ()) -> Counter[str]:
-    """How often each kind was found."""
+    """Count the secrets of each kind."""
     return Counter(span.kind for span in find_secrets(text, detectors))
 
 
 def mask_message(message: Message, detectors: Sequence[Detector] = ()) -> Message:
-    """The message as everything that derives from it may read it."""
+    """Return the message with its secrets masked, as all derived data may read it."""
     content = mask_secrets(message.content, detectors)
     return message if content == message.content else replace(message, content=content)
 
 
 def redact_value(value: Any, detectors: Sequence[Detector] = ()) -> Any:
-    """`redact_secrets` for every text inside a JSON value: what tools were called with, parts of a message."""
+    """Apply `redact_secrets` to every text inside a JSON value."""
     if isinstance(value, str):
         return redact_secrets(value, detectors)
     if isinstance(value, list):
@@ -126,7 +126,7 @@ def _replace_spans(text: str, spans: Sequence[SecretSpan], fill: Any) -> str:
 
 
 def _cards(text: str) -> Iterator[tuple[int, int]]:
-    """Whole groups of digits that together are a card's number with a right check digit."""
+    """Find whole groups of digits that form a card number with a valid check digit."""
     for run in _DIGITS.finditer(text):
         groups = [(run.start() + g.start(), g.group()) for g in _GROUP.finditer(run.group())]
         first = 0
@@ -138,7 +138,7 @@ def _cards(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _card_from(groups: Sequence[tuple[int, str]], first: int) -> int:
-    """The end of the longest card's number that begins with group *first*; 0 when none does."""
+    """Return the end of the longest card number that begins with group *first*; 0 when none does."""
     digits, found = "", 0
     for last in range(first, min(len(groups), first + MOST_GROUPS)):
         digits += groups[last][1]
@@ -265,14 +265,14 @@ _TRIM = ".,;:!?\"'`´’”“»«)]}>…。、」"
 
 
 def pem_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Private keys in their armour; one that is cut off reaches to the end."""
+    """Find private keys in PEM armor; one that is cut off reaches to the end."""
     if "-----BEGIN" in text:
         for found in _PEM.finditer(text):
             yield found.span()
 
 
 def key_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Keys and tokens of services."""
+    """Find keys and tokens of services."""
     for found in _KEYS.finditer(text):
         yield found.span()
     if _hinted(text, _KEY_HINTS):
@@ -281,7 +281,7 @@ def key_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def password_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Passwords that the text tells; "my password is wrong" tells none."""
+    """Find passwords that the text states; "my password is wrong" states none."""
     if "://" in text:
         for found in _IN_URL.finditer(text):
             yield found.span(1)
@@ -298,13 +298,13 @@ def password_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _hinted(text: str, hints: tuple[str, ...]) -> bool:
-    """Whether a word of *hints* stands there at all: far cheaper than the expressions."""
+    """Whether a word of *hints* occurs at all: far cheaper than the expressions."""
     folded = text.casefold()
     return any(hint in folded for hint in hints)
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Without the quotation marks and the full stop around a value, unless it is all there is."""
+    """Strip the quotation marks and full stop around a value, unless it is all there is."""
     while start < end and text[start] in "\"'`´‘’“”«»「([{<":
         start += 1
     while end > start and text[end - 1] in _TRIM:
@@ -313,10 +313,10 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 class Analyzer(Protocol):
-    """What is used of ``presidio_analyzer.AnalyzerEngine``."""
+    """The used part of ``presidio_analyzer.AnalyzerEngine``."""
 
     def analyze(self, text: str, language: str, entities: list[str] | None, score_threshold: float) -> Any:
-        """Results with ``start`` and ``end``, in characters."""
+        """Return results with ``start`` and ``end``, in characters."""
 
 
 class PresidioDetector:
@@ -360,7 +360,7 @@ class PresidioDetector:
         self._min_score = min_score
 
     def find(self, text: str) -> list[tuple[int, int]]:
-        """``(start, end)`` of each entity, in characters; of two that overlap, the longer one."""
+        """Return ``(start, end)`` of each entity, in characters; of two that overlap, the longer one."""
         if not text.strip():
             return []
         found = self._analyzer.analyze(

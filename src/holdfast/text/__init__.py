@@ -1,1 +1,1 @@
-"""What every stage needs to know about text: cleaning, tokens, words, sentences, dates.  All pure."""
+"""Text primitives: validation, tokens, words, sentences, dates, safe rendering.  All pure."""

@@ -1,5 +1,5 @@
 """
-When is "last weekend"?  Times named in a text, resolved against the moment it was written.
+Times named in a text ("last weekend"), resolved against the moment it was written.
 
 Absolute ("3 May 2024", "2019") and relative ("two weeks ago", "next Tuesday at 5pm") alike become a
 range in milliseconds UTC, end excluded, with the words as they stand.  Days begin at midnight in
@@ -39,7 +39,7 @@ _MAX_COUNT = {
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
     """
-    Characters ``start`` to ``end`` (excluded) name the time from ``from_ms`` to ``to_ms`` (excluded).
+    A time, ``from_ms`` to ``to_ms`` (excluded), named by characters ``start`` to ``end`` (excluded).
 
     ``grain`` is how exact the words are; ``relation`` is ``since`` or ``until`` when they bound
     something, ``for`` when they measure how long it has lasted ("for three years").
@@ -56,7 +56,7 @@ class TimeSpan:
 
 def find_times(text: str, at: datetime, language: str = "en", *, ahead: bool = False) -> list[TimeSpan]:
     """
-    The times that *text* names, in order, none overlapping.
+    Return the times that *text* names, in order, without overlaps.
 
     Args:
         text: what was written.
@@ -98,7 +98,7 @@ def _take(spans: list[TimeSpan], span: TimeSpan) -> None:
 
 
 def _written_out(text: str, at: datetime, words: DateWords | None) -> Iterator[TimeSpan]:
-    """``2024-05-03``, ``3.5.2024`` and, month first in English, ``5/3/2024``."""
+    """Find ``2024-05-03``, ``3.5.2024`` and, month first in English, ``5/3/2024``."""
     for found in _ISO.finditer(text):
         written = _day_span(found, at, int(found[1]), int(found[2]), int(found[3]))
         if written:
@@ -136,7 +136,7 @@ def _read(rule: str, found: re.Match[str], at: datetime, past: bool | None, word
 
 
 def _related(text: str, span: TimeSpan, grammar: _Grammar) -> TimeSpan:
-    """``since`` and ``until`` stand before the words or begin them ("until May")."""
+    """Apply ``since`` and ``until`` before the words or at their beginning ("until May")."""
     relations: tuple[tuple[Relation, re.Pattern[str] | None], ...] = (
         ("since", grammar.since),
         ("until", grammar.until),
@@ -187,7 +187,7 @@ _CLOCK = r"\d{1,2}(?:[:.]\d{2})? ?[ap](?:\.m\.|m\b)|\d{1,2}:\d{2}|noon|midday|mi
 
 @cache
 def _grammar(language: str) -> _Grammar | None:
-    """The expressions of *language*, compiled on first use."""
+    """Compile the expressions of *language* on first use."""
     words = WORDS.get(language)
     if words is None:
         return None
@@ -235,7 +235,7 @@ def _either(words: Iterable[str], *, raw: bool = False) -> str:
 
 
 def _parts(found: re.Match[str], at: datetime, past: bool | None, words: DateWords) -> TimeParts | None:
-    """The holes of a match as values; None for a count too large to mean anything."""
+    """Return the slots of a match as values; None for a count too large to mean anything."""
     held = {name: value.lower() for name, value in found.groupdict().items() if value is not None}
     number = re.sub(r"\s+", " ", held.get("n", "1"))
     n = words.numbers[number] if number in words.numbers else float(number)
@@ -269,7 +269,7 @@ _SEASON_START = (3, 6, 9, 12)
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """What a rule made of its words, as local times."""
+    """The result of a date rule, in local times."""
 
     start: datetime
     end: datetime
@@ -279,7 +279,7 @@ class TimeRange:
 
 @dataclass(frozen=True, slots=True)
 class TimeParts:
-    """What the holes of a phrase held."""
+    """The values of the slots of a time phrase."""
 
     at: datetime
     past: bool | None  # the tense of the sentence: True past, False future, None silent
@@ -309,7 +309,7 @@ def _monday(at: datetime) -> datetime:
 
 
 def month_of(at: datetime, distance: int) -> datetime:
-    """The first of the month *distance* months away."""
+    """Return the first day of the month *distance* months away."""
     count = at.year * 12 + at.month - 1 + distance
     return midnight(at).replace(year=count // 12, month=count % 12 + 1, day=1)
 
@@ -319,7 +319,7 @@ def _year(at: datetime, year: int) -> datetime:
 
 
 def _calendar(at: datetime, unit: str, distance: int) -> TimeRange | None:
-    """The whole day, week, weekend, month or year *distance* of them away."""
+    """Return the whole day, week, weekend, month or year *distance* units away."""
     if unit == "day":
         start = midnight(at) + timedelta(days=distance)
         return TimeRange(start, start + timedelta(days=1), "day")
@@ -337,7 +337,7 @@ def _calendar(at: datetime, unit: str, distance: int) -> TimeRange | None:
 
 
 def _shifted(at: datetime, unit: str, count: float) -> datetime:
-    """*at* moved by *count* units, backwards when negative."""
+    """Move *at* by *count* units, backwards when negative."""
     if unit in ("minute", "hour"):
         return at + timedelta(**{f"{unit}s": count})
     if unit in ("day", "week", "weekend"):
@@ -349,7 +349,7 @@ def _shifted(at: datetime, unit: str, count: float) -> datetime:
 
 
 def _away(parts: TimeParts, sign: int) -> TimeRange | None:
-    """``two weeks ago``: the unit of that distance, and for weeks the seven days around it."""
+    """Resolve ``two weeks ago``: the unit at that distance; for weeks the seven days around it."""
     moment = _shifted(parts.at, parts.unit, sign * parts.n)
     if parts.unit == "minute":
         return TimeRange(moment, moment + timedelta(minutes=1), "minute")
@@ -376,7 +376,7 @@ def _grain(unit: str) -> Grain:
 
 
 def _weekday(parts: TimeParts, way: int) -> TimeRange | None:
-    """The last (-1) or next (+1) such day, never today; 0 takes the tense of the sentence."""
+    """Return the last (-1) or next (+1) such day, never today; 0 takes the tense of the sentence."""
     way = way or (-1 if parts.past else 1)
     distance = (parts.weekday - parts.at.weekday()) % 7
     if way < 0:
@@ -385,7 +385,7 @@ def _weekday(parts: TimeParts, way: int) -> TimeRange | None:
 
 
 def _next_weekday(parts: TimeParts) -> TimeRange | None:
-    """``next Tuesday`` is never tomorrow: that one has a name."""
+    """Resolve ``next Tuesday``, which is never tomorrow."""
     distance = (parts.weekday - parts.at.weekday()) % 7 or 7
     return _calendar(parts.at, "day", distance + 7 if distance == 1 else distance)
 
@@ -417,7 +417,7 @@ def _day(parts: TimeParts) -> TimeRange | None:
 
 
 def _nearest(parts: TimeParts, choices: list[datetime | None]) -> datetime | None:
-    """By tense: the last of *choices* before now or the first from today on; without tense the closest."""
+    """Choose by tense: the last before now or the first from today on; without tense the closest."""
     known = [choice for choice in choices if choice]
     if not known:
         return None

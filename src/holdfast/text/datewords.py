@@ -1,5 +1,5 @@
 """
-The words with which each language names times.
+The words by which each language names times, as data.
 
 ``WORDS[code]`` is one `DateWords`.  A language is added by adding an entry: the vocabularies are
 given as ``word word …`` strings, the phrases as expressions in which ``{n}`` stands for a number,
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 @dataclass(frozen=True, kw_only=True)
 class DateWords:
     """
-    One language.
+    The time words of one language.
 
     ``units``: day, week, month, year, hour, minute, weekend → their words.  ``numbers``: word → number.
     ``days``: phrases for a whole day → its distance from today in days.  ``weekdays`` and ``months``:

@@ -1,4 +1,4 @@
-"""What tells languages apart: scripts, letters, and the commonest words of those in Latin letters."""
+"""Signs of each language: scripts, letters, and the commonest words in Latin letters."""
 
 from __future__ import annotations
 

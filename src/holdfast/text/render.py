@@ -1,5 +1,5 @@
 """
-Untrusted text → lines that cannot break out of their section.  Pure.
+Rendering of untrusted text as lines that cannot break out of their section.  Pure.
 
 An item is one JSON string on one line.  Everything that could end a line, close a section, open
 a role, form a special token or hide from a reader is written as a ``\\uXXXX`` escape, visibly;
@@ -33,7 +33,7 @@ _NAME = re.compile("[a-z][a-z_]{0,40}")
 
 def render_line(item: str) -> str:
     """
-    *item* as one line that `parse_line` reads back exactly.
+    Render *item* as one line that `parse_line` reads back exactly.
 
     Lone surrogates, which no store holds, become U+FFFD.
     """
@@ -45,7 +45,7 @@ def render_line(item: str) -> str:
 
 def parse_line(text: str) -> str:
     """
-    The item that *text* was rendered from.
+    Return the item that *text* was rendered from.
 
     Raises:
         ValueError: `render_line` never writes such a line.
@@ -57,12 +57,12 @@ def parse_line(text: str) -> str:
 
 
 def render_block(name: str, items: Sequence[str], preamble: str = "") -> str:
-    """A section: *preamble* (our own words), an opening tag, a line for each item, a closing tag."""
+    """Render a section: *preamble* (our own words), an opening tag, a line an item, a closing tag."""
     return "\n".join(block_lines(name, [render_line(item) for item in items], preamble))
 
 
 def block_lines(name: str, lines: Sequence[str], preamble: str = "") -> list[str]:
-    """`render_block` for items that were rendered before."""
+    """Return the lines of a section from items that are rendered already."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"a section is named with a-z and _, not {name!r}")
     return [*([preamble] if preamble else []), f"<{name}>", *lines, f"</{name}>"]
@@ -70,7 +70,7 @@ def block_lines(name: str, lines: Sequence[str], preamble: str = "") -> list[str
 
 def parse_blocks(text: str) -> list[tuple[str, list[str]]]:
     """
-    Every section of *text* with its items, in order; what stands between sections is skipped.
+    Return every section of *text* with its items, in order; text between sections is skipped.
 
     Raises:
         ValueError: a section is not closed, or holds a line that is no item.

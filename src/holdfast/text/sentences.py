@@ -1,5 +1,5 @@
 """
-Where sentences begin and end, as character offsets into the text.
+Sentence boundaries, as character offsets into the text.
 
 Chat is not prose: lines and bullets end sentences too, an emoji may stand where a full stop
 would, and "Dr." or "3.5" or "e.g." must not.  The full stops of Chinese and Japanese need no space
@@ -22,7 +22,7 @@ class SentenceSpan:
     end: int
 
     def of(self, text: str) -> str:
-        """The characters themselves."""
+        """Return the characters of the span."""
         return text[self.start : self.end]
 
 
@@ -52,7 +52,7 @@ _MONTH_AFTER = re.compile(
 
 def split_sentences(text: str) -> list[SentenceSpan]:
     """
-    The sentences of *text* in order, without the white space around them.
+    Split *text* into sentences, in order, without the white space around them.
 
     Marks such as bullets and "1." at the start of a line belong to no sentence; a line of marks
     alone gives none.
@@ -73,7 +73,7 @@ def split_sentences(text: str) -> list[SentenceSpan]:
 
 
 def split_pieces(text: str, most_chars: int) -> Iterator[SentenceSpan]:
-    """The sentences of *text*, those longer than *most_chars* cut at a space, so that work on each is bounded."""
+    """Split *text* into sentences, cutting those above *most_chars* at a space to bound the work on each."""
     for span in split_sentences(text):
         start = span.start
         while span.end - start > most_chars:

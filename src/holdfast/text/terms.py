@@ -1,12 +1,12 @@
 """
-Words as the lexical index holds them: lower-cased and stemmed by their language.
+Index terms: words lower-cased and stemmed by their language, and signal bits of a message.
 
 Which words meet which: a text in a language written in Latin letters is indexed under its own stems
 and under the English ones, and a question looks for both.  So a Spanish text is found by a Spanish
 inflection ("vivimos" and "vivir"), by an English question that shares a word with it ("Madrid"), and
 still when the language of a short message was guessed wrong.  Scripts that leave no such doubt
 (Cyrillic, Greek, Arabic, …) are indexed under one stem.  Scripts written without spaces, and Korean
-with its attached particles, become pairs of neighbouring characters.
+with its attached particles, become pairs of neighboring characters.
 
 The English stop list is part of the ranking recipe; the others drop what decides a language here.
 """
@@ -51,7 +51,7 @@ _ASCII_WORD = re.compile("[a-z0-9]+")
 
 class _Stems(dict[str, str]):
     """
-    The stem of each word of one language, found once; '' for a stop word.
+    A cache of the stems of one language's words; '' for a stop word.
 
     A native stemmer must not be used by two threads at a time, hence the lock; a word that is
     known is read without it.
@@ -77,7 +77,7 @@ class _Stems(dict[str, str]):
 
 
 def stemmer(algorithm: str) -> Callable[[str], str]:
-    """From a word to its stem, by one of Snowball's algorithms; not for several threads at once."""
+    """Return a function from word to stem, by a Snowball algorithm; not safe for several threads at once."""
     if _native is not None:
         stem: Callable[[str], str] = _native.Stemmer(algorithm).stemWord
         return stem
@@ -92,7 +92,7 @@ def _stems(language: str) -> _Stems:
 
 @cache
 def _word() -> re.Pattern[str]:
-    """Letters and digits with the combining marks that belong to them (vowel signs of Hindi, say)."""
+    """Return the expression of a word: letters, digits and the combining marks that belong to them."""
     marks = "".join(chr(code) for code in range(0x300, 0x2000) if unicodedata.category(chr(code)) in ("Mn", "Mc"))
     return re.compile(f"(?:[^\\W_][{marks}]*)+")
 
@@ -117,7 +117,7 @@ def _language(text: str, words: Iterable[str]) -> str:
 
 
 def _scores(text: str, words: Iterable[str]) -> Counter[str]:
-    """How much the words and letters of a text in Latin letters speak for each language."""
+    """Score each language by the words and letters of a text in Latin letters."""
     score: Counter[str] = Counter()
     if not text.isascii():
         for language, letters in MARKS_OF:
@@ -132,7 +132,7 @@ def _scores(text: str, words: Iterable[str]) -> Counter[str]:
 
 def language_of(text: str) -> str:
     """
-    The language of *text* (ISO 639-1): by its script, or by the commonest words of Latin languages.
+    Detect the language of *text* (ISO 639-1): by its script, or by the commonest Latin words.
 
     Looks at the first 400 characters, at most 80 words.  ``"en"`` when nothing speaks for another one.
     """
@@ -142,7 +142,7 @@ def language_of(text: str) -> str:
 
 def likely_languages(text: str) -> list[str]:
     """
-    The languages that *text* may be in, the likeliest first: what `language_of` says, then those that its words speak
+    Return the languages that *text* may be in, the likeliest first: that of `language_of`, then those that its words speak
     for at least as much as for English.  A short text ("no como pescado") may be in one of several.
     """
     head = text[:_DECIDING_CHARS]
@@ -153,7 +153,7 @@ def likely_languages(text: str) -> list[str]:
 
 
 def _wide_terms(word: str) -> list[list[str]]:
-    """*word* cut into its runs: pairs of characters for the wide ones, the run itself for others."""
+    """Cut *word* into runs: pairs of characters for wide ones, the run itself for others."""
     out = []
     for run in _RUN.findall(word):
         if not _HAS_WIDE.match(run):
@@ -170,7 +170,7 @@ def _spoken(text: str, words: list[str], language: str | None) -> str:
 
 
 def _groups(text: str, language: str | None) -> list[tuple[str, ...]]:
-    """For each word of *text* the terms that stand for it, stop words left out."""
+    """Return the terms of each word of *text*, without stop words."""
     words = _words(text)
     spoken = _spoken(text, words, language)
     english = _stems("en")
@@ -196,7 +196,7 @@ def _groups(text: str, language: str | None) -> list[tuple[str, ...]]:
 
 def terms(text: str, language: str | None = None) -> list[str]:
     """
-    The terms that *text* is indexed under, in reading order, repeated as often as they occur.
+    Return the index terms of *text*, in reading order, repeated as often as they occur.
 
     Words are runs of letters and digits, lower-cased, stemmed, at most 64 characters of each.
     *language* is ISO 639-1; ``None`` lets `language_of` decide.  A language without a stemmer
@@ -212,7 +212,7 @@ def terms(text: str, language: str | None = None) -> list[str]:
 
 def query_terms(text: str, language: str | None = None) -> list[tuple[str, ...]]:
     """
-    For each word of a question the terms under which a text may hold it, the likeliest first.
+    Return, for each word of a question, the terms under which a text may hold it, the likeliest first.
 
     The alternatives of one word count as one word: a search takes the larger of their counts.  In
     an English question they include the irregular forms of the word ("go", "went", "gone").
@@ -226,7 +226,7 @@ def query_terms(text: str, language: str | None = None) -> list[tuple[str, ...]]
 
 @cache
 def _irregular() -> dict[str, tuple[str, ...]]:
-    """For each stem of an irregular word the stems of its other forms."""
+    """Return the stems of the other forms for each stem of an irregular word."""
     table = _stems("en")
     found: dict[str, tuple[str, ...]] = {}
     for entry in IRREGULAR.split(";"):
@@ -245,7 +245,7 @@ def _date_terms(day: date) -> tuple[str, ...]:
 
 def dated_terms(text: str, at: datetime, language: str | None = None) -> Counter[str]:
     """
-    The terms of *text* and of the day it was said, "7 June 2023", with their counts.
+    Count the terms of *text* and of the day it was said, "7 June 2023".
 
     The day makes "what did we talk about in June?" a question about words.  Its month is English,
     whatever the language of the text.
@@ -273,7 +273,7 @@ _NUMBER = re.compile(
 
 def signals(text: str) -> int:
     """
-    The bits of *text*: ``IS_QUESTION`` (a question mark among its last 60 characters),
+    Return the signal bits of *text*: ``IS_QUESTION`` (a question mark among its last 60 characters),
     ``NAMES_TIME`` (a date, a weekday, "last week", "two days ago") and ``HAS_NUMBER``.
     """
     lowered = text.lower()

@@ -1,5 +1,5 @@
 """
-Validation of what callers give: numbers, texts, and messages in any accepted shape.  Pure.
+Validation of callers' input: numbers, texts, and messages in any accepted shape.  Pure.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_TEXT_CHARS = 10_000
 
 def checked_query(query: object) -> str:
     """
-    The words to search for.
+    Return the words to search for.
 
     Raises:
         BadInput: not text, or nothing but blanks.
@@ -35,7 +35,7 @@ def checked_query(query: object) -> str:
 
 def checked_count(what: str, value: object) -> int:
     """
-    A whole number of at least 1.
+    Return a whole number of at least 1.
 
     Raises:
         BadInput: anything else; says what was given.
@@ -47,7 +47,7 @@ def checked_count(what: str, value: object) -> int:
 
 def checked_text(what: str, value: object) -> str:
     """
-    Words that can be stored.
+    Return a text that can be stored.
 
     Raises:
         BadInput: not text, nothing but blanks, or longer than ``MAX_TEXT_CHARS``.
@@ -64,7 +64,7 @@ def checked_text(what: str, value: object) -> str:
 
 def checked_share(what: str, value: object) -> float:
     """
-    A number from 0 to 1.
+    Return a number from 0 to 1.
 
     Raises:
         BadInput: anything else.
@@ -92,7 +92,7 @@ MessageLike = Message | Mapping[str, Any]
 
 def checked_messages(given: object, *, now: datetime, max_chars: int) -> list[tuple[Message, bool]]:
     """
-    One message or a list of them as ``(message, whether the caller gave its time)``.
+    Return one message or a list of them as ``(message, whether the caller gave its time)``.
 
     A message is a `Message` or a mapping in OpenAI's shape: ``role``, ``content`` (text, parts, or
     None beside tool calls), and optionally ``name``, ``at`` (an aware datetime or ISO 8601 text),
@@ -212,7 +212,7 @@ def _check_meta(meta: object, role: str, index: int) -> dict[str, Any]:
 
 
 def is_nested_deeper(value: Any, most: int) -> bool:
-    """Whether lists and objects stand inside one another more than so many times; what reads them may not follow."""
+    """Whether lists and objects are nested more than so many levels deep; parsers may not follow."""
     level = [value]
     for _ in range(most):
         level = [
@@ -244,7 +244,7 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 def replace_unstorable(text: str) -> str:
     """
-    *text* with NUL and lone surrogates replaced by U+FFFD, everything else as it was.
+    Replace NUL and lone surrogates in *text* by U+FFFD; the rest stays.
 
     These two are all that a database (PostgreSQL: NUL) or UTF-8 (surrogates) cannot hold.  They
     are replaced rather than refused, so that a garbled byte never costs a user's whole turn.
