@@ -50,7 +50,7 @@ from .jobs.prompt_trial import PromptTrial
 from .jobs.queue import Dependencies, Queue, order_range
 from .jobs.upkeep import Upkeep
 from .jobs.usage import ContextStats, UseCounter, day_of, publish_tokens, record, with_tokens
-from .jobs.user_work import ProviderKeys, UserWork
+from .jobs.user_work import UserModels, UserWork
 from .jobs.vectors import Reembedding
 from .jobs.worker import Workers, drain
 from .llm import from_address
@@ -97,7 +97,7 @@ class Engine:
         previous: Embedder | None = None,
     ) -> None:
         self.store, self.config, self.clock, self.embedder = store, config, clock, embedder
-        self.provider_keys = ProviderKeys(store, config)
+        self.provider_keys = UserModels(store, config)
         if model is not None or self.provider_keys.any():
             store.release_waiting(self.now_ms())  # another budget or another key may be what they waited for
         embeds = embedder is not None

@@ -100,7 +100,7 @@ class UnavailableModel:
         return 0.0
 
 
-class ProviderKeys:
+class UserModels:
     """The models that users and organizations brought a key for; safe to use from any thread."""
 
     def __init__(self, store: Store, config: Config, clock: Callable[[], float] = time.monotonic) -> None:
@@ -196,7 +196,7 @@ class UserWork:
     to the work of its user.
     """
 
-    def __init__(self, deps: Dependencies, model: LanguageModel | None, keys: ProviderKeys) -> None:
+    def __init__(self, deps: Dependencies, model: LanguageModel | None, keys: UserModels) -> None:
         self._deps, self._keys = deps, keys
         self.default = model_work(deps, model)
         self._lock = threading.Lock()
@@ -237,7 +237,7 @@ class UserWork:
 class _UserHandlers(dict[str, Handler]):
     """One handler for all kinds; it iterates over those of a model only while the memory or any user has one."""
 
-    def __init__(self, run: Handler, default: Mapping[str, Handler], keys: ProviderKeys) -> None:
+    def __init__(self, run: Handler, default: Mapping[str, Handler], keys: UserModels) -> None:
         super().__init__({kind: run for kind in KINDS if kind in default or kind in MODEL_KINDS})
         self._without_model = set(MODEL_KINDS) - set(default)
         self._keys = keys
