@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from .ingest.redact import PresidioDetector
     from .integrations.callable import UserMessages, with_memory
     from .memory import Memory
-    from .prompts import Prompts
     from .reports import (
         AskedAgain,
         BackfillReport,
@@ -94,7 +93,7 @@ if TYPE_CHECKING:
         Summary,
         Upstream,
     )
-    from .user import User
+    from .user import Prompts, User
 
 __version__ = "0.1.0"
 
@@ -160,7 +159,7 @@ _HOME = {
     "PromptPreview": "reports",
     "PromptSample": "reports",
     "PromptVersion": "types",
-    "Prompts": "prompts",
+    "Prompts": "user",
     "ProviderKey": "types",
     "ProviderKeys": "admin",
     "PruneReport": "reports",

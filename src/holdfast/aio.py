@@ -32,7 +32,6 @@ from .llm.protocol import LanguageModel
 from .memory import Memory
 from .observing import Watcher
 from .privacy.corrections import Versions
-from .prompts import Prompts, PromptVersions
 from .reports import (
     BackfillReport,
     Backlog,
@@ -79,7 +78,7 @@ from .types import (
     Summary,
     Upstream,
 )
-from .user import User
+from .user import Prompts, PromptVersions, User
 
 
 class AsyncMemory:
@@ -941,7 +940,7 @@ class AsyncUser:
 
 
 class AsyncPrompts:
-    """What models are told to do for one user: ``chunk_summary``, ``meta_summary``, ``fact_extraction``.  See `Prompts`."""
+    """The instructions of one user for models: ``chunk_summary``, ``meta_summary``, ``fact_extraction``.  See `Prompts`."""
 
     def __init__(self, sync: Prompts) -> None:
         self._sync = sync
@@ -951,7 +950,7 @@ class AsyncPrompts:
 
     async def get(self, name: str) -> str:
         """
-        The words in use.
+        Return the text in use.
 
         Raises:
             BadInput: there is no such prompt.
@@ -986,11 +985,11 @@ class AsyncPrompts:
 
     async def activate(self, name: str, version: int) -> PromptVersion:
         """
-        Use the words of a version, a draft or an older one, from now on: they become the newest version.
+        Use the text of a version, a draft or an older one, from now on: it becomes the newest version.
 
         Raises:
             BadInput: there is no such prompt.
-            NotFound: that version is not kept.
+            NotFound: there is no such version any more.
             Conflict: the user opted out.
         """
         return await asyncio.to_thread(self._sync.activate, name, version)
@@ -999,15 +998,15 @@ class AsyncPrompts:
         self, name: str, text: str | None = None, *, limit: int = 3, dry_run: bool = False
     ) -> PromptPreview:
         """
-        Try words on the newest saved chunks, and tell what they make of them beside what stands there.
+        Try a text on the newest chunks, and return its results beside the current ones.
 
-        Nothing is written but what the calls cost.
+        Nothing is written but the usage of the calls.
 
         Args:
             name: which prompt.
-            text: the words; ours when not given.
+            text: the text to try; ours when not given.
             limit: chunks at most, one call each.
-            dry_run: ask nothing; tell on what it would be tried, with calls, tokens and cost.
+            dry_run: make no calls; return the chunks, with an estimate of calls, tokens and cost.
 
         Raises:
             BadInput: as `set`.
@@ -1018,7 +1017,7 @@ class AsyncPrompts:
 
     async def reset(self, name: str, *, if_version: PromptVersions = None) -> PromptVersion:
         """
-        Use the words that come with the library again.
+        Use the library's text again.
 
         Raises:
             BadInput: there is no such prompt.
@@ -1029,7 +1028,7 @@ class AsyncPrompts:
 
     async def versions(self, name: str) -> list[PromptVersion]:
         """
-        What was set and reset, oldest first; the newest 50 are kept.
+        Return the versions, oldest first; the newest 50 are kept.
 
         Raises:
             BadInput: there is no such prompt.

@@ -184,7 +184,7 @@ class Conversation:
     def state(self) -> ConversationState | None:
         """How far it has come; ``None`` before its first message."""
         row = self._engine.store.read(self._scope, lambda view: view.conversation())
-        return None if row is None else state_of(row)
+        return None if row is None else conversation_state(row)
 
     def record_usage(
         self, model: str, *, input_tokens: int, output_tokens: int, cached_tokens: int = 0, cost: float | None = None
@@ -302,7 +302,7 @@ class Conversation:
         return self._engine.rebuilder.restore(self._scope, rebuild_id)
 
 
-def state_of(row: ConversationRow) -> ConversationState:
+def conversation_state(row: ConversationRow) -> ConversationState:
     """The row of a conversation, told."""
     return ConversationState(
         conversation=row.conversation,

@@ -18,7 +18,6 @@ from ..context.layered import Strategy
 from ..context.result import Context
 from ..errors import BadInput, NotFound
 from ..privacy.corrections import Versions
-from ..prompts import PromptVersions
 from ..reports import (
     BackfillReport,
     ConsolidationReport,
@@ -58,6 +57,7 @@ from ..types import (
     Section,
     Summary,
 )
+from ..user import PromptVersions
 from .calls import OWN, RAW, Call, Whose, part, versions
 from .conversation import Chat, checked_key, message_path
 from .errors import NotAllowed

@@ -10,7 +10,6 @@ from typing import Any
 from ..context.budget import Count
 from ..errors import BadInput
 from ..privacy.corrections import Versions
-from ..prompts import PromptVersions
 from ..reports import (
     ConsolidationReport,
     ConversationState,
@@ -24,6 +23,7 @@ from ..reports import (
 )
 from ..text.validate import checked_count, checked_query, checked_share, checked_text
 from ..types import HIT_KINDS, Consent, Fact, FactChange, FactKind, Hit, HitKind, PromptVersion, Rejected, Section
+from ..user import PromptVersions
 from .calls import Whose, part, versions
 from .conversation import checked_key
 from .values import Chosen, no_function, plain

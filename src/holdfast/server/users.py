@@ -8,10 +8,9 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query, Request, Response
 
 from ..clock import to_ms
-from ..prompts import version_in_use
 from ..reports import ErasureReceipt, Explained, Metrics, PromptPreview, Usage
 from ..types import Consent, Fact, FactChange, FactKind, Hit, PromptVersion, Rejected, Section
-from ..user import User
+from ..user import User, version_in_use
 from .gate import count_messages, quota_exceeded
 from .routing import APP, USER, WHOLE_USER, Table
 from .schemas import (

@@ -15,9 +15,9 @@ from ..output import CHANGED, GOOD, NAME, QUIET, STRONG, Screen, print_json
 from ..terminal import USAGE, CommandError, count, minute, to_json
 
 if TYPE_CHECKING:
-    from ...prompts import Prompts
     from ...reports import PromptPreview
     from ...types import PromptVersion
+    from ...user import Prompts
 
 # The names of `User.prompts`, and what each tells a model to do.
 PROMPTS = {

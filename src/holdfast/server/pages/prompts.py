@@ -11,10 +11,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ...errors import BadInput, ConfigError, Conflict, HoldfastError, NotFound
-from ...prompts import MAX_PROMPT_CHARS
 from ...reports import PromptPreview
 from ...types import PromptVersion
-from ...user import User
+from ...user import MAX_PROMPT_CHARS, User
 from ..routing import OPERATOR, Table
 from ..schemas import CallerDep
 from .shell import Filled, Form, here, link, render, scope_query, see_other
