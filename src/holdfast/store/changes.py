@@ -61,6 +61,12 @@ class ChangeLog:
         """Drop the changes in (subject, conversation)."""
         self._found = {key: kind for key, kind in self._found.items() if key[1:3] != place}
 
+    def blank_subject(self, subject: str) -> None:
+        """Take the name of *subject*, and of its conversations, out of the changes; the changes stay."""
+        self._found = {
+            (key[0], "", "", key[3]) if key[1] == subject else key: kind for key, kind in self._found.items()
+        }
+
     def note_user_erased(self) -> None:
         """Drop all changes; note for the org that a user was erased, without naming the user."""
         self._found.clear()

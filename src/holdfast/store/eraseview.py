@@ -144,6 +144,7 @@ class EraseView(ReadView):
     def forget_subject(self) -> None:
         """Take the name of the scope's subject out of what happened; the numbers stay."""
         self._run("blank_events_about", about=self.scope.subject)
+        self._changes.blank_subject(self.scope.subject or "")
         self._changes.note(ERASED, ("", ""), "subject")
 
     def remove_user(self) -> None:

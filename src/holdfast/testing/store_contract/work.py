@@ -497,6 +497,16 @@ class EventsContract:
             ("consent.changed", ""), ("message.added", "self"), ("erased", ""),
         ]  # fmt: skip
 
+    def test_a_removed_subject_is_not_named_by_changes_of_the_same_write(self, store: Store) -> None:
+        rex = replace(ANA, subject="rex", conversation="vet")
+
+        def write_and_forget(view: WriteView) -> None:
+            say(view, "one")
+            view.forget_subject()
+
+        store.write(rex, write_and_forget)
+        assert {(event.subject, event.conversation) for event in events_of(store)} == {("", "")}
+
     def test_of_a_removed_user_the_org_knows_only_that_there_was_one(self, store: Store) -> None:
         for scope in (ANA, BO):
             store.write(scope, lambda view: say(view, "one"))
