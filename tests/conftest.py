@@ -1,4 +1,4 @@
-"""How every test runs.  Fixtures live beside the tests that use them."""
+"""How every test runs, and the fixtures that many folders share; others live beside the tests that use them."""
 
 import gc
 import itertools
@@ -15,7 +15,10 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from holdfast import Memory
 from holdfast.store import Store, open_store
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.embedder import HashEmbedder
 from tests import keeping
 
 # No deadline: how long an example takes says more about the machine's other work than about ours.
@@ -37,6 +40,19 @@ LONG = (
     "test_portable",
     "test_docs",
 )
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """Monday, 5 January 2026, 9:00 UTC, until a test moves it."""
+    return FakeClock()
+
+
+@pytest.fixture
+def memory(clock: FakeClock) -> Iterator[Memory]:
+    """An empty memory with an embedder that needs no model."""
+    with Memory(embedder=HashEmbedder(), clock=clock) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

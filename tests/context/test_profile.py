@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -14,11 +14,6 @@ from holdfast.text.render import parse_blocks
 from holdfast.text.tokens import count_tokens
 
 from .hostile import HOSTILE
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock(datetime(2026, 1, 5, 9, tzinfo=UTC))
 
 
 @pytest.fixture

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import UTC, datetime
-
-import pytest
 
 from holdfast import Config, Memory
+from holdfast.clock import to_ms
 from holdfast.scope import acting
-from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
 from tests import keeping
 
@@ -22,12 +19,6 @@ with Memory(sys.argv[1], embedder=None) as memory:
     for number in range(40):
         chat.append({"role": "user", "content": f"number {number}"})
 """
-
-
-@pytest.fixture
-def memory():
-    with Memory(embedder=HashEmbedder(), clock=FakeClock(datetime(2026, 1, 1, tzinfo=UTC))) as opened:
-        yield opened
 
 
 def told(events, *, jobs=False):
@@ -47,9 +38,9 @@ def test_a_statement_and_its_correction_are_told(memory):
     assert fact.id in {event.ref for event in ana.events() if event.kind == "fact.replaced"}
 
 
-def test_time_is_that_of_the_memory(memory):
+def test_time_is_that_of_the_memory(memory, clock):
     memory.conversation("c", user="ana").record("Hello.")
-    assert {event.at_ms for event in memory.user("ana").events()} == {1_767_225_600_000}
+    assert {event.at_ms for event in memory.user("ana").events()} == {to_ms(clock())}
 
 
 def test_who_did_it_is_told(memory):

@@ -4,18 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import pytest
-
-from holdfast import Memory
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.embedder import HashEmbedder
-
-
-@pytest.fixture
-def memory():
-    with Memory(embedder=HashEmbedder(), clock=FakeClock(datetime(2026, 1, 1, 9, tzinfo=UTC))) as opened:
-        yield opened
-
 
 def test_a_conversation_tells_how_far_it_has_come(memory):
     chat = memory.conversation("c", user="ana")

@@ -4,7 +4,6 @@ import random
 from functools import reduce
 from operator import add
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -12,12 +11,6 @@ from holdfast import Config, Memory
 from holdfast.testing.embedder import HashEmbedder
 
 WORDS = "budget paint fence kettle garden sister Lisbon Porto weekend yesterday seven what when dog tall cold".split()
-
-
-@pytest.fixture
-def memory():
-    with Memory(embedder=HashEmbedder(), config=Config(durable=False)) as memory:
-        yield memory
 
 
 def test_a_stale_turn_says_what_is_believed_now(memory):

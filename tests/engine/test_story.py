@@ -6,21 +6,9 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.errors import BadInput, ConfigError, Conflict, NotFound, StoreClosed
-from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
 
-START = datetime(2026, 1, 1, 9, tzinfo=UTC)
-
-
-@pytest.fixture
-def clock():
-    return FakeClock(START)
-
-
-@pytest.fixture
-def memory(clock):
-    with Memory(embedder=HashEmbedder(), clock=clock) as opened:
-        yield opened
+START = datetime(2026, 1, 5, 9, tzinfo=UTC)  # of the clock
 
 
 @pytest.fixture

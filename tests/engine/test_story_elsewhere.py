@@ -20,7 +20,7 @@ WITHIN = {
     "test_options_that_do_not_exist_are_refused",
 }
 
-clock, chat = test_story.clock, test_story.chat
+chat = test_story.chat
 
 
 @pytest.fixture(params=DOORS)

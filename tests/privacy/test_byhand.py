@@ -20,11 +20,6 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock(START)
-
-
-@pytest.fixture
 def memory(clock: FakeClock) -> Iterator[Memory]:
     with Memory(embedder=HashEmbedder(), clock=clock) as opened:
         yield opened

@@ -8,15 +8,9 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.errors import BadInput
-from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
-
-
-@pytest.fixture
-def clock():
-    return FakeClock(START)
 
 
 @pytest.fixture

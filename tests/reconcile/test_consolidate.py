@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,11 +17,6 @@ from .sentences import SEA, believed, opened, say
 
 DAY = 86_400
 THINGS = "lamp desk bed chair mirror ladder barrel stove piano trunk cradle easel loom kiln anvil harp sledge".split()
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock(datetime(2026, 1, 5, 9, tzinfo=UTC))
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from itertools import permutations
 from pathlib import Path
 
@@ -133,11 +132,6 @@ def test_no_model_is_asked_to_join_what_contradicts() -> None:
 @pytest.mark.parametrize("kind", ["contra", "distinct", "unrelated", "hard"])
 def test_neither_sentence_of_a_pair_may_be_left_out_whatever_a_model_says(kind: str) -> None:
     assert [pair for pair in PAIRS[kind] for text in pair if unfaithful(text, pair) == ""] == []
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock(datetime(2026, 1, 5, 9, tzinfo=UTC))
 
 
 def joining(*answers: str):  # type: ignore[no-untyped-def]

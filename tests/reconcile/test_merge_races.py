@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,6 @@ from holdfast.jobs import consolidate
 from holdfast.testing.clock import FakeClock
 
 from .sentences import SEA, opened, say
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock(datetime(2026, 1, 5, 9, tzinfo=UTC))
 
 
 @pytest.fixture

@@ -22,11 +22,6 @@ TOWNS = ["Porto", "Lagos", "Faro", "Braga", "Evora", "Tomar", "Sintra", "Beja", 
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock(datetime(2026, 1, 5, 9, tzinfo=UTC))
-
-
-@pytest.fixture
 def memory(clock: FakeClock) -> Iterator[Memory]:
     with Memory(embedder=HashEmbedder(), clock=clock, config=Config(max_memories=4)) as opened:
         yield opened
