@@ -1,4 +1,4 @@
-"""In economy mode one call tells all of a chunk."""
+"""In economy mode one call brings summary, episodes and facts of a chunk."""
 
 from __future__ import annotations
 

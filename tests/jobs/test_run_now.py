@@ -1,4 +1,4 @@
-"""A waiting job is brought forward, a dead or cancelled one is revived; a look at the store tells where it is and how large."""
+"""A waiting job is brought forward, a dead or cancelled one is revived; `stats` says where the store is and how large."""
 
 from __future__ import annotations
 

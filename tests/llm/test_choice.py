@@ -1,4 +1,4 @@
-"""What ``Memory(llm=…)`` may be, and what is said when it cannot be used."""
+"""The values of ``Memory(llm=…)``, and the errors for those that cannot be used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every call of a model that a conversation causes, whatever it is for."""
+"""The rules for every call of a model that a conversation causes, whatever its purpose."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.testing.clock import FakeClock
 from holdfast.testing.model import ScriptedModel
 from holdfast.text.render import parse_blocks
 
-from .telling import PHRASE, read, read_all
+from .moving import PHRASE, read, read_all
 
 LONG = "long " * 1_000
 KEY = re.compile(r"(facts|summary|episodes|meta|combined):chat:\d+-\d+")

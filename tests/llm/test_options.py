@@ -1,4 +1,4 @@
-"""What a model is told beside the prompt, and that it is asked without what it refuses."""
+"""The options of a call beside the prompt, and the call without those that a provider refuses."""
 
 from __future__ import annotations
 

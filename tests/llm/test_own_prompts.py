@@ -1,4 +1,4 @@
-"""Three prompts can be put into a user's own words, and the model is told those."""
+"""Three prompts can be replaced by a user's own text, and the model gets that."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.llm.prompts import SAFETY, load
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.model import ScriptedModel
 
-from .telling import PHRASE, read, read_all
+from .moving import PHRASE, read, read_all
 
 NAMES = ["chunk_summary", "meta_summary", "fact_extraction"]
 

@@ -43,7 +43,6 @@ LAYERS = [
     {"jobs"},
     {"privacy"},
     {"engine"},
-    {"prompts"},
     {"conversation"},
     {"user"},
     {"admin"},

@@ -219,7 +219,7 @@ class Tally:
 
 
 def tally(view: ReadView, days: Days) -> Tally:
-    """What the rows of the view's user come to; text is read, and only questions that were repeated are kept."""
+    """Count the rows of the view's user; text is read, and only repeated questions are kept."""
     counted = Tally(users=1)
     facts = view.facts_ever()
     _count_facts(counted, facts, days)
@@ -347,7 +347,7 @@ def questions(messages: Sequence[Message]) -> Iterator[AskedQuestion]:
 
 
 def known_of(rows: Iterable[FactRow]) -> list[KnownFact]:
-    """What the questions are held against: what was learned, from when until when."""
+    """Return the facts that answer questions, each with the time in which it held."""
     return [_known(row) for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""A model tells chunks, their episodes and the levels above: what is written, and what happens when it fails."""
+"""A model summarizes chunks and levels and reads their episodes: what is written, and what happens when it fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every call is within its budget, has the settings, and stands on record."""
+"""Every call is within its budget, has the settings, and is recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""However many processes ask, a key of a provider is used no more often than it may be."""
+"""However many processes call models, a provider key stays within its rate limit."""
 
 from __future__ import annotations
 

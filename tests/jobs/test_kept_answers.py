@@ -1,4 +1,4 @@
-"""What of a model's answers is believed: exact data, changes, the speaker's language; and what is not."""
+"""Facts in a model's answers that are kept (exact data, changes, the speaker's language), and those that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A prompt is tried on saved chunks before it is used; nothing changes but what the calls cost."""
+"""A prompt is tried on stored chunks before it is used; nothing changes but the recorded usage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.llm.protocol import BadAnswer
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.model import ScriptedModel
 
-from .telling import PHRASE, read
+from .moving import PHRASE, read
 
 NAMES = ["chunk_summary", "meta_summary", "fact_extraction"]
 
