@@ -44,7 +44,7 @@ def public(door):
     return {name: value for name, value in vars(door).items() if not name.startswith("_")}
 
 
-def test_the_async_doors_are_what_the_script_writes():
+def test_both_clients_are_what_the_script_writes():
     assert subprocess.run([sys.executable, SCRIPT, "--check"], check=False).returncode == 0
 
 

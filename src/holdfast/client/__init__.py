@@ -17,7 +17,7 @@ except ModuleNotFoundError as error:
 
 from .aio import AsyncAdmin, AsyncApiKeys, AsyncClient, AsyncConversation, AsyncPrompts, AsyncUser
 from .errors import NotAllowed, TooOften, Unreachable
-from .memory import Admin, ApiKeys, Client, Conversation, Prompts, User
+from .sync import Admin, ApiKeys, Client, Conversation, Prompts, User
 
 del _httpx2
 

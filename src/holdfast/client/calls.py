@@ -1,12 +1,17 @@
-"""One request as a value: what is asked, for whom, and what comes back."""
+"""One request as a value: what it asks, for which user or conversation, and what comes back."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import secrets
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, Generic, TypeAlias, TypeVar
 from urllib.parse import quote
+
+from ..errors import BadInput
+from ..reports import BackfillReport
+from ..scope import checked_name
 
 T = TypeVar("T")
 RAW: TypeAlias = dict[str, Any]
@@ -20,8 +25,8 @@ def part(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Whose:
-    """Whose memory a call is about."""
+class UserScope:
+    """The user, and the org, bot and subject, that a call is about."""
 
     org: str = OWN
     bot: str = OWN
@@ -30,21 +35,32 @@ class Whose:
 
     @property
     def path(self) -> str:
-        """Where everything about the user stands."""
+        """The path of everything about the user."""
         return f"/v1/users/{part(self.user)}"
 
-    def order(self, method: str, below: str, **more: Any) -> Call[RAW]:
-        """A call below that path whose answer is read as it is, or not at all."""
-        return self.call(method, below, RAW, **more)
-
     def call(self, method: str, below: str, returns: type[T], **more: Any) -> Call[T]:
-        """A call below that path."""
+        """Return a call *below* that path."""
         query = dict(more.pop("query", {}))
         if self.bot != OWN:
             query["bot"] = self.bot
         if self.subject is not None:
             query["subject"] = self.subject
         return Call(method, self.path + below, returns, query=query, org=self.org, **more)
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationScope:
+    """One conversation *of* a user."""
+
+    of: UserScope
+    id: str
+    incognito: bool = False
+
+    def call(self, method: str, below: str, returns: type[T], **more: Any) -> Call[T]:
+        """Return a call *below* the path of the conversation."""
+        if self.incognito:
+            more["query"] = {**more.get("query", {}), "incognito": True}
+        return self.of.call(method, f"/conversations/{part(self.id)}{below}", returns, **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +86,8 @@ class Call(Generic[T]):
     key: str | None = None
     wait_s: float = 0.0
 
-    def asking(self, **query: Any) -> Call[T]:
-        """The same with more in its query."""
+    def with_query(self, **query: Any) -> Call[T]:
+        """Return the same call with more in its query."""
         return replace(self, query={**self.query, **query})
 
     @property
@@ -114,3 +130,37 @@ def _written(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def user_scope(org: str, bot: str, user: str, subject: str | None) -> UserScope:
+    """
+    Check the names of a scope.
+
+    Raises:
+        BadInput: one of them is empty, too long, or holds control characters.
+    """
+    return UserScope(
+        org=checked_name("org", org),
+        bot=checked_name("bot", bot),
+        user=checked_name("user", user),
+        subject=None if subject is None else checked_name("subject", subject),
+    )
+
+
+def idempotency_key_of(key: str | None) -> str:
+    """
+    Return the caller's key, which has to pass through a header, or a new one.
+
+    Raises:
+        BadInput: it cannot.
+    """
+    if key is None:
+        return secrets.token_hex(12)
+    if not checked_name("idempotency_key", key).isascii() or key != key.strip():
+        raise BadInput("an idempotency_key that is sent may hold ASCII only", hint="a UUID, for example")
+    return key
+
+
+def processed(progress: Callable[[BackfillReport], None]) -> Callable[[int, int], None]:
+    """Call *progress* with a report of how many ranges were processed."""
+    return lambda done, _total: progress(BackfillReport(processed=done))

@@ -12,16 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from .. import strategies
 from ..context.layered import Strategy
 from ..errors import BadInput
-from ..reports import ErasureReceipt
 from ..types import Message
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Chosen:
-    """What an opt-out erased."""
-
-    receipt: ErasureReceipt
-
 
 _STRATEGIES: dict[type, tuple[str, str | None]] = {
     strategies.Layered: ("layered", "exchanges"),
@@ -115,7 +106,7 @@ def strategy_body(strategy: Strategy | None) -> dict[str, Any] | None:
     return body if size is None else {**body, size: getattr(strategy, size)}
 
 
-def no_function(name: str, given: object) -> None:
+def refuse_function(name: str, given: object) -> None:
     """
     Refuse a function, which cannot be sent.
 

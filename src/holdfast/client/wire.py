@@ -18,7 +18,7 @@ import httpx2
 from ..errors import BadInput, Conflict, HoldfastError, StoreClosed
 from .calls import RAW, Call, T, part
 from .errors import Unreachable, of_code, of_problem
-from .values import value_of
+from .values import plain, value_of
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 10.0
 JOB_WAIT_S = 20.0
@@ -42,7 +42,7 @@ class Sender:
     def request(self, call: Call[Any]) -> dict[str, Any]:
         """What httpx2 is given."""
         headers = {"Authorization": f"Bearer {call.key or self._key}", **call.headers}
-        options: dict[str, Any] = {"json": call.body} if call.body is not None else {}
+        options: dict[str, Any] = {"json": plain(call.body)} if call.body is not None else {}
         timeout = httpx2.Timeout(self._timeout_s + call.wait_s, connect=self._timeout_s)
         return {
             "method": call.method,
@@ -154,7 +154,7 @@ class Wire(Sender):
         cursor = call.query.get("cursor")
         while most is None or len(found) < most:
             size = PAGE if most is None else min(PAGE, most - len(found))
-            page = self.send(call.asking(limit=size, cursor=cursor))
+            page = self.send(call.with_query(limit=size, cursor=cursor))
             found += [value_of(kind, item) for item in page["data"]]
             cursor = page["next_cursor"]
             if cursor is None:
@@ -216,7 +216,7 @@ class AsyncWire(Sender):
         cursor = call.query.get("cursor")
         while most is None or len(found) < most:
             size = PAGE if most is None else min(PAGE, most - len(found))
-            page = await self.send(call.asking(limit=size, cursor=cursor))
+            page = await self.send(call.with_query(limit=size, cursor=cursor))
             found += [value_of(kind, item) for item in page["data"]]
             cursor = page["next_cursor"]
             if cursor is None:

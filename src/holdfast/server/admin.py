@@ -8,8 +8,10 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query, Request
 from starlette.exceptions import HTTPException
 
+from ..admin import Admin
 from ..clock import to_ms
 from ..errors import BadInput, NotFound
+from ..memory import Memory
 from ..reports import DigestReport, Metrics, Report, StoreStats, Usage
 from ..types import ApiKey, Budget, Job, NewKey, ProviderKey, Secret
 from .gate import count_messages, quota_exceeded
@@ -77,7 +79,7 @@ def tokens_create(asked: CallerDep, body: TokenRequest) -> NewKey:
     )
 
 
-@table.add("GET", "/v1/jobs", OPERATOR, response_model=Page[Job])
+@table.add("GET", "/v1/jobs", OPERATOR, door=Memory.jobs, response_model=Page[Job])
 def jobs_list(
     asked: CallerDep,
     state: Literal["ready", "waiting", "running", "dead", "cancelled"] | None = None,
@@ -88,25 +90,25 @@ def jobs_list(
     return paginate(asked.memory.jobs(state), lambda job: (job.created_at_ms, job.id), cursor, limit)
 
 
-@table.add("POST", "/v1/jobs/{job_id}/retry", OPERATOR, status_code=204)
+@table.add("POST", "/v1/jobs/{job_id}/retry", OPERATOR, door=Memory.retry, status_code=204)
 def jobs_retry(asked: CallerDep, job_id: str) -> None:
     """Make a dead or cancelled job ready again."""
     asked.memory.retry(job_id)
 
 
-@table.add("POST", "/v1/jobs/{job_id}/run", OPERATOR, status_code=204)
+@table.add("POST", "/v1/jobs/{job_id}/run", OPERATOR, door=Memory.run_now, repeatable=True, status_code=204)
 def jobs_run(asked: CallerDep, job_id: str) -> None:
     """Make a job due at once that is waiting for a later time."""
     asked.memory.run_now(job_id)
 
 
-@table.add("GET", "/v1/stats", OPERATOR, response_model=StoreStats)
+@table.add("GET", "/v1/stats", OPERATOR, door=Admin.stats, response_model=StoreStats)
 def stats_get(asked: CallerDep) -> StoreStats:
     """Where the store is, how large, and how many rows it has of each kind."""
     return asked.memory.admin.stats()
 
 
-@table.add("POST", "/v1/jobs/{job_id}/cancel", APP, status_code=204)
+@table.add("POST", "/v1/jobs/{job_id}/cancel", APP, door=Memory.cancel, status_code=204)
 def jobs_cancel(asked: CallerDep, tasks: TasksDep, job_id: str) -> None:
     """Keep a job from running, or from going on; apps end what was ordered for their users."""
     try:
@@ -124,13 +126,13 @@ def digest_run(asked: CallerDep, timeout_s: Annotated[float, Query(gt=0, le=60)]
     return asked.memory.digest(timeout_s)
 
 
-@table.add("GET", "/v1/doctor", OPERATOR, response_model=Report)
+@table.add("GET", "/v1/doctor", OPERATOR, door=Memory.doctor, response_model=Report)
 def doctor_check(asked: CallerDep) -> Report:
     """Check every invariant of the store: reads all of it, changes nothing."""
     return asked.memory.doctor()
 
 
-@table.add("GET", "/v1/metrics", OPERATOR, response_model=Metrics)
+@table.add("GET", "/v1/metrics", OPERATOR, door=Admin.metrics, response_model=Metrics)
 def metrics_get(
     asked: CallerDep,
     org: Annotated[str | None, Query(description="Only this tenant.")] = None,
@@ -178,7 +180,7 @@ def quotas_get(request: Request, asked: CallerDep) -> QuotaStatus:
     return QuotaStatus(**limits, spent=asked.memory.admin.keys.message_counts(asked.grant.org))
 
 
-@table.add("GET", "/v1/usage", OPERATOR, response_model=Page[Usage])
+@table.add("GET", "/v1/usage", OPERATOR, door=Memory.usage, response_model=Page[Usage])
 def usage_list(
     asked: CallerDep,
     by: Annotated[list[Literal["org", "user", "bot", "day", "layer", "model", "none"]], Query()] = ["layer", "model"],  # noqa: B006

@@ -9,15 +9,20 @@ from fastapi import Path, Query, Request
 from starlette.responses import Response
 
 from .. import strategies
+from ..clock import to_ms
 from ..context.layered import Strategy
 from ..context.result import Context
+from ..conversation import Conversation
 from ..errors import BadInput, NotFound
 from ..reports import ConversationState, ErasureReceipt, Receipt
+from ..scope import SELF
 from ..types import Fact, Hit, Message, Summary
+from ..user import User
 from .gate import Quotas, quota_exceeded
 from .routing import APP, USER, WHOLE_USER, Table
 from .schemas import (
     SCOPE_PARAMS,
+    CallerDep,
     ContextRequest,
     ConversationDep,
     Cursor,
@@ -40,21 +45,26 @@ ONE = BASE + "/{conversation:name}"
 Seq = Annotated[int, Path(ge=1, le=2**53, description="The message's number, from 1.")]
 
 
-@table.add("GET", BASE, USER, response_model=Page[str], dependencies=SCOPE_PARAMS)
+@table.add("GET", BASE, USER, door=User.conversations, response_model=Page[str], dependencies=SCOPE_PARAMS)
 def conversations_list(whose: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[str]:
     """The ids of the user's conversations, by name."""
     return paginate(whose.conversations(), lambda name: name, cursor, limit)
 
 
 @table.add(
-    "GET", "/v1/users/{user:name}/overview", USER, response_model=Page[ConversationState], dependencies=SCOPE_PARAMS
+    "GET",
+    "/v1/users/{user:name}/overview",
+    USER,
+    door=User.overview,
+    response_model=Page[ConversationState],
+    dependencies=SCOPE_PARAMS,
 )
 def conversations_overview(whose: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[ConversationState]:
-    """How far each of the user's conversations has come, by subject and name."""
-    return paginate(whose.overview(), lambda state: (state.subject, state.conversation), cursor, limit)
+    """How far each of the user's conversations has come, the newest first."""
+    return paginate(whose.overview(), _last_message, cursor, limit, descending=True)
 
 
-@table.add("GET", ONE, USER, response_model=ConversationState, dependencies=SCOPE_PARAMS)
+@table.add("GET", ONE, USER, door=Conversation.state, response_model=ConversationState, dependencies=SCOPE_PARAMS)
 def conversations_get(which: ConversationDep) -> ConversationState:
     """How far the conversation has come."""
     state = which.state()
@@ -79,7 +89,9 @@ def messages_append(
     return receipt
 
 
-@table.add("GET", ONE + "/messages", USER, response_model=Page[Message], dependencies=SCOPE_PARAMS)
+@table.add(
+    "GET", ONE + "/messages", USER, door=Conversation.load, response_model=Page[Message], dependencies=SCOPE_PARAMS
+)
 def messages_list(
     which: ConversationDep,
     start_seq: Annotated[int, Query(ge=1, le=2**53, description="The first message wanted.")] = 1,
@@ -93,19 +105,42 @@ def messages_list(
     return Page(data=found[:limit], next_cursor=str(found[limit].seq) if len(found) > limit else None)
 
 
-@table.add("PATCH", ONE + "/messages/{seq}", WHOLE_USER, response_model=ErasureReceipt, dependencies=SCOPE_PARAMS)
+@table.add(
+    "PATCH",
+    ONE + "/messages/{seq}",
+    WHOLE_USER,
+    door=Conversation.edit,
+    repeatable=True,
+    response_model=ErasureReceipt,
+    dependencies=SCOPE_PARAMS,
+)
 def messages_edit(which: ConversationDep, seq: Seq, body: NewContent) -> ErasureReceipt:
     """Put other words in place of a message; what was learned from the old ones goes, the new ones are read."""
     return which.edit(seq, body.content)
 
 
-@table.add("DELETE", ONE + "/messages/{seq}", WHOLE_USER, response_model=ErasureReceipt, dependencies=SCOPE_PARAMS)
+@table.add(
+    "DELETE",
+    ONE + "/messages/{seq}",
+    WHOLE_USER,
+    door=Conversation.forget,
+    response_model=ErasureReceipt,
+    dependencies=SCOPE_PARAMS,
+)
 def messages_forget(which: ConversationDep, seq: Seq) -> ErasureReceipt:
     """Erase one message and what rested only on it; its number stays, empty."""
     return which.forget(seq)
 
 
-@table.add("POST", ONE + "/context", APP, response_model=Context, dependencies=SCOPE_PARAMS)
+@table.add(
+    "POST",
+    ONE + "/context",
+    APP,
+    door=Conversation.context,
+    repeatable=True,
+    response_model=Context,
+    dependencies=SCOPE_PARAMS,
+)
 def context_build(which: ConversationDep, body: ContextRequest) -> Context:
     """What the model should see now, within a budget."""
     chosen = None if body.strategy is None else strategy_of(body.strategy)
@@ -113,13 +148,28 @@ def context_build(which: ConversationDep, body: ContextRequest) -> Context:
     return which.context(body.query, **options, note=body.note)  # type: ignore[arg-type]
 
 
-@table.add("POST", ONE + "/recall", USER, response_model=list[Hit], dependencies=SCOPE_PARAMS)
+@table.add(
+    "POST",
+    ONE + "/recall",
+    USER,
+    door=Conversation.recall,
+    repeatable=True,
+    response_model=list[Hit],
+    dependencies=SCOPE_PARAMS,
+)
 def messages_recall(which: ConversationDep, body: RecallRequest) -> list[Hit]:
     """The nearest among its last messages, best first."""
     return which.recall(body.query, last=body.last, limit=body.limit)
 
 
-@table.add("GET", ONE + "/summaries", USER, response_model=Page[Summary], dependencies=SCOPE_PARAMS)
+@table.add(
+    "GET",
+    ONE + "/summaries",
+    USER,
+    door=Conversation.summaries,
+    response_model=Page[Summary],
+    dependencies=SCOPE_PARAMS,
+)
 def summaries_list(
     which: ConversationDep,
     level: Annotated[int | None, Query(ge=1, le=64)] = None,
@@ -132,41 +182,65 @@ def summaries_list(
     return paginate(found, lambda told: (told.start_seq, told.level, told.version, told.id), cursor, limit)
 
 
-@table.add("GET", ONE + "/episodes", USER, response_model=Page[Fact], dependencies=SCOPE_PARAMS)
+@table.add(
+    "GET", ONE + "/episodes", USER, door=Conversation.episodes, response_model=Page[Fact], dependencies=SCOPE_PARAMS
+)
 def episodes_list(which: ConversationDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Fact]:
     """What happened, as it was told in this conversation, by range."""
     return paginate(which.episodes(), lambda fact: (fact.evidence[0].seq, fact.id), cursor, limit)
 
 
-@table.add("POST", ONE + "/usage", APP, status_code=204, dependencies=SCOPE_PARAMS)
+@table.add("POST", ONE + "/usage", APP, door=Conversation.record_usage, status_code=204, dependencies=SCOPE_PARAMS)
 def usage_record(which: ConversationDep, body: ModelUse) -> None:
     """Count what a model of yours used for a reply, in the usage as `chat` and in the budgets."""
     which.record_usage(**body.model_dump())
 
 
-@table.add("GET", ONE + "/learned", USER, response_model=Page[Fact], dependencies=SCOPE_PARAMS)
+@table.add(
+    "GET", ONE + "/learned", USER, door=Conversation.learned, response_model=Page[Fact], dependencies=SCOPE_PARAMS
+)
 def facts_learned(
     which: ConversationDep,
+    asked: CallerDep,
     start_seq: Annotated[int, Query(ge=1, le=2**53)] = 1,
     end_seq: Annotated[int | None, Query(ge=1, le=2**53)] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Page[Fact]:
-    """Facts, live and past, that rest on messages of this conversation."""
-    found = which.learned(start_seq=start_seq, end_seq=end_seq)
-    return paginate(found, lambda fact: fact.id, cursor, limit)
+    """Facts, live and past, that rest on messages of this conversation, by where they were first said in it."""
+    home = asked.grant.subject or SELF
+
+    def first_said(fact: Fact) -> tuple[int, int, str]:
+        said = [e.seq for e in fact.evidence if e.conversation == which.id and e.home == home and e.seq >= start_seq]
+        return min(said), to_ms(fact.recorded_at), fact.id
+
+    return paginate(which.learned(start_seq=start_seq, end_seq=end_seq), first_said, cursor, limit)
 
 
-@table.add("POST", ONE + "/end", APP, status_code=204, dependencies=SCOPE_PARAMS)
+@table.add(
+    "POST", ONE + "/end", APP, door=Conversation.end, repeatable=True, status_code=204, dependencies=SCOPE_PARAMS
+)
 def conversations_end(which: ConversationDep) -> None:
     """The conversation is over for now: its rest can be summarised."""
     which.end()
 
 
-@table.add("DELETE", ONE, WHOLE_USER, response_model=ErasureReceipt, dependencies=SCOPE_PARAMS)
+@table.add(
+    "DELETE",
+    ONE,
+    WHOLE_USER,
+    door=Conversation.clear,
+    repeatable=True,
+    response_model=ErasureReceipt,
+    dependencies=SCOPE_PARAMS,
+)
 def conversations_clear(which: ConversationDep) -> ErasureReceipt:
     """Erase the conversation and all that rested only on it."""
     return which.clear()
+
+
+def _last_message(state: ConversationState) -> tuple[int, str, str]:
+    return to_ms(state.last_at), state.conversation, state.subject
 
 
 def strategy_of(wanted: StrategyBody) -> Strategy:

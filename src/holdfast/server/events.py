@@ -23,6 +23,7 @@ from ..errors import BadInput, HoldfastError, StoreClosed
 from ..memory import Memory
 from ..reports import Event, News, UserKey
 from ..types import ApiKey
+from ..user import User
 from .gate import Grant
 from .routing import OPERATOR, USER, WHOLE_USER, Table
 from .schemas import SCOPE_PARAMS, CallerDep, Cursor, Limit, Page, UserDep
@@ -129,7 +130,7 @@ async def events_stream(
     return Stream(tail, request.state.grant, conversation=conversation, after=known, follow=follow and not head)
 
 
-@table.add("GET", ONE + "/audit", WHOLE_USER, response_model=Page[Event], dependencies=SCOPE_PARAMS)
+@table.add("GET", ONE + "/audit", WHOLE_USER, door=User.audit, response_model=Page[Event], dependencies=SCOPE_PARAMS)
 def audit_of_user(whose: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Event]:
     """Who changed what and when, newest first; without a word of what was said."""
     return _page(whose.audit(before=_before(cursor), limit=limit + 1), limit)

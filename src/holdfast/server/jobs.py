@@ -31,6 +31,7 @@ from starlette.responses import JSONResponse
 
 from ..admin import Operations
 from ..clock import from_ms, new_id, to_ms
+from ..conversation import Conversation
 from ..errors import Conflict, HoldfastError, KeyReused, NotFound, StoreError
 from ..memory import Memory
 from ..reports import (
@@ -450,7 +451,7 @@ def _estimated(model: Any) -> dict[int | str, dict[str, Any]]:
 
 
 @table.add(
-    "POST", CHAT + "/rebuild", APP, response_model=JobStatus, status_code=202, dependencies=SCOPE_PARAMS,
+    "POST", CHAT + "/rebuild", APP, door=Conversation.rebuild, response_model=JobStatus, status_code=202, dependencies=SCOPE_PARAMS,
     responses=_estimated(RebuildReport),
 )  # fmt: skip
 def rebuilds_create(
@@ -473,14 +474,21 @@ def rebuilds_create(
     return _accepted(tasks.order("rebuild", owner, work, key=idempotency_key, asked=body.model_dump()))
 
 
-@table.add("GET", CHAT + "/rebuilds", USER, response_model=Page[Rebuilt], dependencies=SCOPE_PARAMS)
+@table.add(
+    "GET", CHAT + "/rebuilds", USER, door=Conversation.rebuilds, response_model=Page[Rebuilt], dependencies=SCOPE_PARAMS
+)
 def rebuilds_list(which: ConversationDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Rebuilt]:
     """What was made again in this conversation, oldest first."""
     return paginate(which.rebuilds(), lambda made: made.id, cursor, limit)
 
 
 @table.add(
-    "POST", CHAT + "/rebuilds/{rebuild_id}/restore", APP, response_model=RebuildReport, dependencies=SCOPE_PARAMS
+    "POST",
+    CHAT + "/rebuilds/{rebuild_id}/restore",
+    APP,
+    door=Conversation.restore,
+    response_model=RebuildReport,
+    dependencies=SCOPE_PARAMS,
 )
 def rebuilds_restore(which: ConversationDep, rebuild_id: Annotated[str, Path(max_length=200)]) -> RebuildReport:
     """Put back what stood before a rebuild."""
@@ -524,7 +532,7 @@ def _backfill(
 
 
 @table.add(
-    "POST", ONE + "/consolidate", APP, response_model=JobStatus, status_code=202, dependencies=SCOPE_PARAMS,
+    "POST", ONE + "/consolidate", APP, door=User.consolidate, response_model=JobStatus, status_code=202, dependencies=SCOPE_PARAMS,
     responses=_estimated(ConsolidationReport),
 )  # fmt: skip
 def consolidations_create(
@@ -540,7 +548,9 @@ def consolidations_create(
     return _accepted(tasks.order("consolidate", _owner(asked), work, key=idempotency_key))
 
 
-@table.add("POST", ONE + "/prune", APP, response_model=PruneReport, dependencies=SCOPE_PARAMS)
+@table.add(
+    "POST", ONE + "/prune", APP, door=User.prune, repeatable=True, response_model=PruneReport, dependencies=SCOPE_PARAMS
+)
 def facts_prune(whose: UserDep, body: PruneRequest) -> PruneReport:
     """Put away now the weakest facts beyond the most that are kept, instead of later."""
     return whose.prune(faded=body.faded)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
@@ -52,6 +52,23 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Door:
+    """
+    A call of the front door that a route serves; the client's call of that name is generated from both.
+
+    ``fixed`` are fields of the body that the call implies, ``answer`` is the field of the answer that is its result.
+    ``repeatable``: doing it twice is doing it once, so the client may send it again.  ``wait_s`` is how long it may take
+    beyond what answers take as a rule.
+    """
+
+    call: Callable[..., Any]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    answer: str = ""
+    repeatable: bool = False
+    wait_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """
     One method of one path.
@@ -72,6 +89,7 @@ class Route:
     cookie: bool = False
     upload: bool = False
     operation: Mapping[str, Any] | None = None
+    doors: tuple[Door, ...] = ()
 
     @property
     def group(self) -> str:
@@ -126,16 +144,29 @@ class Table:
         self.routes: list[Route] = []
 
     def add(
-        self, method: str, path: str, roles: frozenset[Role] | None, *, cookie: bool = False, **options: Any
+        self,
+        method: str,
+        path: str,
+        roles: frozenset[Role] | None,
+        *,
+        door: Callable[..., Any] | Door | tuple[Door, ...] = (),
+        repeatable: bool = False,
+        cookie: bool = False,
+        **options: Any,
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """
         A decorator that puts a handler into the table; *options* go to FastAPI.
 
+        *door* is the call of the front door that it serves, *repeatable* see `Door`.
+
         With *cookie* a signed-in page may call it from its own scripts, which cannot set a header: an event stream.
         """
 
+        found = door if isinstance(door, tuple | Door) else Door(door, repeatable=repeatable)
+        doors = found if isinstance(found, tuple) else (found,)
+
         def take(call: Callable[..., Any]) -> Callable[..., Any]:
-            self.routes.append(Route(method, path, roles, call, options, cookie=cookie))
+            self.routes.append(Route(method, path, roles, call, options, cookie=cookie, doors=doors))
             return call
 
         return take

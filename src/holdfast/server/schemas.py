@@ -328,18 +328,20 @@ class Health(BaseModel):
     overdue_jobs: int = 0
 
 
-def paginate(items: Sequence[T], key: Callable[[T], Any], cursor: str | None, limit: int) -> Page[T]:
+def paginate(
+    items: Sequence[T], key: Callable[[T], Any], cursor: str | None, limit: int, *, descending: bool = False
+) -> Page[T]:
     """
-    The *limit* items after *cursor*, by *key*; what comes and goes between two pages shifts nothing.
+    Return the *limit* items after *cursor*, by *key*; what comes and goes between two pages shifts nothing.
 
     Raises:
         BadInput: the cursor is none of ours.
     """
-    ordered = sorted(items, key=key)
+    ordered = sorted(items, key=key, reverse=descending)
     if cursor is not None:
         after = decode_cursor(cursor)
         try:
-            ordered = [item for item in ordered if key(item) > after]
+            ordered = [item for item in ordered if (key(item) < after if descending else key(item) > after)]
         except TypeError:
             raise BadInput("this cursor belongs to another list") from None
     shown = ordered[:limit]

@@ -1,28 +1,32 @@
-"""The front door on a server: `Client`, with the doors behind it."""
+"""
+The calls of the client that `make_client.py` cannot write from a door and its route.  Never imported.
+
+Each class is completed with the calls of its door in ``holdfast``, in that door's order.
+"""
 
 from __future__ import annotations
 
 import secrets
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any
 
 import httpx2
 
+from ..clock import utc_now
 from ..context.layered import Strategy
 from ..errors import BadInput
-from ..reports import BackfillReport, DigestReport, Metrics, Report, StoreStats, Usage, UserKey
+from ..reports import BackfillReport, DigestReport, Receipt, UserKey
 from ..scope import checked_name
-from ..types import ApiKey, Job, NewKey, Role
-from .calls import OWN, RAW, Call, Whose, part
-from .conversation import Chat, Conversation
+from ..text.validate import MessageLike, checked_messages
+from ..types import ApiKey, Message, NewKey, Role
+from .calls import OWN, RAW, Call, ConversationScope, UserScope, idempotency_key_of, part, processed, user_scope
 from .errors import NotAllowed
 from .following import Following
-from .user import Prompts, User
+from .values import message_body
 from .wire import Wire
-
-__all__ = ["Admin", "ApiKeys", "Client", "Conversation", "Prompts", "User"]
 
 DIGEST_S = 50.0
 
@@ -48,14 +52,14 @@ class Client:
         http: httpx2.Client | None = None,
     ) -> None:
         """
-        Nothing is asked yet.
+        Send nothing yet.
 
         Args:
             url: where the server answers.
             key: a key that `holdfast keys` or `ApiKeys.create` made.
             timeout_s: how long an answer may take.
-            retries: how often a request that got no answer, or was told to come again, is sent once more; only where
-                that does nothing twice.
+            retries: how often a request that got no answer, or that the server asked to repeat, is sent once more; only
+                where that does nothing twice.
             http: your own `httpx2.Client`, for proxies, certificates, tests; you close it.
 
         Raises:
@@ -74,6 +78,11 @@ class Client:
     def __repr__(self) -> str:
         return f"Client({self._wire.url!r})"
 
+    @property
+    def admin(self) -> Admin:
+        """What only operators need: keys, metrics, figures of the store, users."""
+        return Admin(self._wire)
+
     def conversation(
         self,
         id: str | None = None,
@@ -85,13 +94,15 @@ class Client:
         strategy: Strategy | None = None,
         incognito: bool = False,
     ) -> Conversation:
-        """One conversation of one user; see `holdfast.Memory.conversation`."""
+        """Open one conversation of one user; see `holdfast.Memory.conversation`."""
         name = secrets.token_hex(8) if id is None else checked_name("conversation id", id)
-        return Conversation(self._wire, Chat(whose_of(org, bot, user, subject), name, incognito), strategy)
+        return Conversation(
+            self._wire, ConversationScope(user_scope(org, bot, user, subject), name, incognito), strategy
+        )
 
     def user(self, user: str, *, org: str = "default", bot: str = "default", subject: str | None = None) -> User:
-        """What is held about one user; see `holdfast.Memory.user`."""
-        return User(self._wire, whose_of(org, bot, user, subject))
+        """Open what is held about one user; see `holdfast.Memory.user`."""
+        return User(self._wire, user_scope(org, bot, user, subject))
 
     def import_(self, data: Mapping[str, Any]) -> User:
         """Take back what `User.export` returned, into the user that it names; see `holdfast.Memory.import_`."""
@@ -99,7 +110,7 @@ class Client:
             raise BadInput("this is not the export of a user", hint="pass what export() returned")
         named = {name: checked_name(name, data.get(name)) for name in ("user", "org", "bot")}
         self._wire.do(Call("POST", "/v1/import", RAW, body=dict(data), org=named["org"]))
-        return User(self._wire, whose_of(named["org"], named["bot"], named["user"], None))
+        return User(self._wire, user_scope(named["org"], named["bot"], named["user"], None))
 
     def digest(self, timeout_s: float | None = None) -> DigestReport:
         """Run all background work that is due now, on the server; for operators."""
@@ -129,58 +140,16 @@ class Client:
         """
         Bring old conversations up to what the server makes; see `holdfast.Memory.backfill`.
 
-        The server does it as a job, and this waits for it; ``progress`` is told how many ranges were ``processed``.
-        Everybody's conversations (no *user*) are for operators.
+        The server does it as a job, and this waits for it; ``progress`` is called with how many ranges were ``processed``.
+        The conversations of all users (no *user*) are for operators.
         """
-        body = {"layers": list(layers), "limit": limit, "delay_ms": delay_ms, "dry_run": dry_run}
-        path = "/v1/backfill" if user is None else whose_of(org, bot, user, None).order("POST", "/backfill").path
-        whose = {"bot": bot} if user is not None and bot != OWN else {}
+        body = {"layers": layers, "limit": limit, "delay_ms": delay_ms, "dry_run": dry_run}
+        path = "/v1/backfill" if user is None else user_scope(org, bot, user, None).path + "/backfill"
+        query = {"bot": bot} if user is not None and bot != OWN else {}
         if dry_run:
-            return self._wire.send(Call("POST", path, BackfillReport, query=whose, body=body, org=org, again=True))
-        order = Call("POST", path, RAW, query=whose, body=body, org=org, once=secrets.token_hex(12))
-        told = None if progress is None else processed(progress)
-        return self._wire.finish(order, BackfillReport, told)
-
-    def jobs(self, state: str | None = None) -> list[Job]:
-        """Background work that is not finished, oldest first; for operators."""
-        if state not in (None, "ready", "waiting", "running", "dead", "cancelled"):
-            raise BadInput(f"there is no job state {state!r}", hint="use ready, waiting, running, dead or cancelled")
-        return self._wire.pages(Call("GET", "/v1/jobs", RAW, query={"state": state}), Job)
-
-    def retry(self, job_id: str) -> None:
-        """Make a dead or cancelled job ready again; for operators."""
-        self._wire.do(Call("POST", f"/v1/jobs/{part(job_id)}/retry", RAW))
-
-    def run_now(self, job_id: str) -> None:
-        """Make a job due at once that is waiting for a later time; for operators."""
-        self._wire.do(Call("POST", f"/v1/jobs/{part(job_id)}/run", RAW, again=True))
-
-    def cancel(self, job_id: str) -> None:
-        """Keep a job from running; what it already wrote stays."""
-        self._wire.do(Call("POST", f"/v1/jobs/{part(job_id)}/cancel", RAW))
-
-    def usage(
-        self,
-        *,
-        by: Sequence[str] = ("layer", "model"),
-        since: date | None = None,
-        until: date | None = None,
-        org: str | None = None,
-        user: str | None = None,
-        bot: str | None = None,
-    ) -> list[Usage]:
-        """What models were used for, and what it cost; for operators.  See `holdfast.Memory.usage`."""
-        query = {"by": list(by) or ["none"], "since": since, "until": until, "org": org, "user": user, "bot": bot}
-        return self._wire.pages(Call("GET", "/v1/usage", RAW, query=query), Usage)
-
-    def doctor(self) -> Report:
-        """Check every invariant of the store; for operators."""
-        return self._wire.send(Call("GET", "/v1/doctor", Report))
-
-    @property
-    def admin(self) -> Admin:
-        """What only operators need: keys, metrics, figures of the store, users."""
-        return Admin(self._wire)
+            return self._wire.send(Call("POST", path, BackfillReport, query=query, body=body, org=org, again=True))
+        order = Call("POST", path, RAW, query=query, body=body, org=org, once=secrets.token_hex(12))
+        return self._wire.finish(order, BackfillReport, None if progress is None else processed(progress))
 
     def events(
         self,
@@ -194,13 +163,13 @@ class Client:
         follow: bool = True,
     ) -> Following:
         """
-        What happens to one user, as it happens and whoever does it, to iterate over; it ends when you leave the loop.
+        Follow what happens to one user, as it happens and whoever does it; iterate over it, and leave the loop to end it.
 
         A connection that was lost is made again without a gap or a repetition.  An event of the kind ``reset`` says that
         something in between is not on record any more: look at everything anew.
 
         Args:
-            user: whose memory; ``org``, ``bot`` and ``subject`` as everywhere.
+            user: the user; ``org``, ``bot`` and ``subject`` as everywhere.
             org: the tenant.
             bot: the assistant.
             subject: only what concerns it.
@@ -210,15 +179,86 @@ class Client:
 
         Raises, when it is iterated over:
             NotAllowed: the key does not open this, or not any more.
-            Unreachable: nobody answered, several times.
+            Unreachable: no answer came, several times.
         """
         query = {"conversation": conversation, "after": after, "follow": "true" if follow else "false"}
-        call = whose_of(org, bot, user, subject).order("GET", "/events", query=query)
+        call = user_scope(org, bot, user, subject).call("GET", "/events", RAW, query=query)
         return Following(self._wire, call, after, follow=follow)
 
     def close(self) -> None:
         """Let go of the connections; the memory stays where it is."""
         self._wire.close()
+
+
+class Conversation:
+    """One conversation on a server; made by `Client.conversation`.  See `holdfast.Conversation`."""
+
+    def __init__(self, wire: Wire, scope: ConversationScope, strategy: Strategy | None = None) -> None:
+        self._wire = wire
+        self._scope = scope
+        self._strategy = strategy
+
+    def __repr__(self) -> str:
+        return f"Conversation({self.id!r}, user={self._scope.of.user!r})"
+
+    @property
+    def id(self) -> str:
+        """Its name, given or made."""
+        return self._scope.id
+
+    def append(
+        self, message_or_messages: MessageLike | Sequence[MessageLike], *, idempotency_key: str | None = None
+    ) -> Receipt:
+        """
+        Store one message or a list of them; see `holdfast.Conversation.append`.
+
+        Without a key the client makes one, so that a request whose answer was lost is sent again and stored once.
+        """
+        given = checked_messages(message_or_messages, now=utc_now(), max_chars=sys.maxsize)
+        body = {"messages": [message_body(message, dated=dated) for message, dated in given]}
+        once = idempotency_key_of(idempotency_key)
+        return self._wire.send(self._scope.call("POST", "/messages", Receipt, body=body, once=once))
+
+    def record(
+        self,
+        user_text: str,
+        assistant_text: str | None = None,
+        *,
+        at: datetime | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Store one exchange: what the user said and, if there is one, the reply."""
+        messages = [Message("user", user_text, at=at)]
+        if assistant_text is not None:
+            messages.append(Message("assistant", assistant_text, at=at))
+        return self.append(messages, idempotency_key=idempotency_key)
+
+
+class User:
+    """What a server holds about one user; made by `Client.user`.  See `holdfast.User`."""
+
+    def __init__(self, wire: Wire, scope: UserScope) -> None:
+        self._wire = wire
+        self._scope = scope
+
+    def __repr__(self) -> str:
+        return f"User({self._scope.user!r})"
+
+    @property
+    def prompts(self) -> Prompts:
+        """The prompts for this user: get, set, reset, versions."""
+        return Prompts(self._wire, self._scope)
+
+
+class Prompts:
+    """What models are asked to do for one user; see `holdfast.Prompts`."""
+
+    def __init__(self, wire: Wire, scope: UserScope) -> None:
+        self._wire = wire
+        self._scope = scope
+
+    def __repr__(self) -> str:
+        return f"Prompts({self._scope.user!r})"
 
 
 class Admin:
@@ -233,27 +273,10 @@ class Admin:
         return ApiKeys(self._wire)
 
     def users(self, *, limit: int = 1000, after: UserKey | None = None) -> list[UserKey]:
-        """``(org, user, bot)`` of everybody with a memory, by key; for operators."""
+        """Return ``(org, user, bot)`` of every user with a memory, by key; for operators."""
         query = {} if after is None else {"after": list(after)}
         found = self._wire.pages(Call("GET", "/v1/users", RAW, query=query), RAW, limit)
         return [(one["org"], one["user"], one["bot"]) for one in found]
-
-    def metrics(
-        self,
-        *,
-        org: str | None = None,
-        bot: str | None = None,
-        since: date | None = None,
-        until: date | None = None,
-        most_users: int = 1_000,
-    ) -> Metrics:
-        """How well memory serves, counted from what is stored; for operators.  See `holdfast.Admin.metrics`."""
-        query = {"org": org, "bot": bot, "since": since, "until": until, "most_users": most_users}
-        return self._wire.send(Call("GET", "/v1/metrics", Metrics, query=query))
-
-    def stats(self) -> StoreStats:
-        """Where the store is, how large, and how many rows it has of each kind; for operators."""
-        return self._wire.send(Call("GET", "/v1/stats", StoreStats))
 
 
 class ApiKeys:
@@ -275,8 +298,7 @@ class ApiKeys:
     ) -> NewKey:
         """Make a key; it is shown once.  A request whose answer is lost may have made one that nobody knows: list them."""
         until = datetime.now(UTC) + expires_at if isinstance(expires_at, timedelta) else expires_at
-        body: dict[str, Any] = {"role": role, "user": user, "bot": bot, "subject": subject, "name": name}
-        body["expires_at"] = None if until is None else until.isoformat()
+        body = {"role": role, "user": user, "bot": bot, "subject": subject, "name": name, "expires_at": until}
         return self._wire.send(Call("POST", "/v1/keys", NewKey, body=body, org=org))
 
     def list(self, org: str | None = None) -> list[ApiKey]:
@@ -290,23 +312,10 @@ class ApiKeys:
         self._wire.do(Call("DELETE", f"/v1/keys/{part(key_id)}", RAW, query=query, org=org or OWN))
 
     def check(self, key: str) -> ApiKey | None:
-        """Whose key it is; ``None`` for one that was never made, was revoked, or expired."""
+        """Return what the key opens; ``None`` for one that was never made, was revoked, or expired."""
         if not key.isascii() or not key.isprintable() or not key.strip():
             return None
         try:
             return self._wire.send(Call("GET", "/v1/whoami", ApiKey, key=key))
         except NotAllowed:
             return None
-
-
-def whose_of(org: str, bot: str, user: str, subject: str | None) -> Whose:
-    return Whose(
-        org=checked_name("org", org),
-        bot=checked_name("bot", bot),
-        user=checked_name("user", user),
-        subject=None if subject is None else checked_name("subject", subject),
-    )
-
-
-def processed(progress: Callable[[BackfillReport], None]) -> Callable[[int, int], None]:
-    return lambda done, _total: progress(BackfillReport(processed=done))
