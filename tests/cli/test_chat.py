@@ -1,4 +1,4 @@
-"""Talking at the terminal: what is kept, what is told, and what happens when the model does not answer."""
+"""``holdfast chat`` and ``model``: what is stored, what is shown, and what happens when the model fails."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def broken(messages):
 
 @pytest.fixture
 def bot(holdfast: Holdfast, tmp_path: Path) -> str:
-    """A function of one's own, as --llm takes it."""
+    """A function in a file, as --llm takes it."""
     (tmp_path / "bot.py").write_text(BOT, encoding="utf-8")
     return "bot.py:reply"
 
@@ -38,7 +38,7 @@ def stored(tmp_path: Path) -> list[tuple[str, str]]:
         return [(message.role, message.content) for message in memory.conversation("main", user="me").load()]
 
 
-def test_turns_are_kept_with_their_replies(holdfast: Holdfast, answer: Answer, bot: str, tmp_path: Path) -> None:
+def test_messages_are_stored_with_their_replies(holdfast: Holdfast, answer: Answer, bot: str, tmp_path: Path) -> None:
     answer("I live in Lisbon.\n\nWhere do I live?\n")
     run = holdfast("chat", "--llm", bot, "--reader", "rules")
 
@@ -48,7 +48,7 @@ def test_turns_are_kept_with_their_replies(holdfast: Holdfast, answer: Answer, b
     assert [role for role, _ in stored(tmp_path)] == ["user", "assistant", "user", "assistant"]
 
 
-def test_what_a_turn_changes_is_told_before_the_reply(holdfast: Holdfast, answer: Answer, bot: str) -> None:
+def test_changes_are_shown_before_the_reply(holdfast: Holdfast, answer: Answer, bot: str) -> None:
     answer("I live in Lisbon.\nI moved to Porto!\n")
     out = holdfast("chat", "--llm", bot, "--reader", "rules").out
 
@@ -57,7 +57,7 @@ def test_what_a_turn_changes_is_told_before_the_reply(holdfast: Holdfast, answer
     assert out.index("→ Porto") < out.index("bot> 4 given")
 
 
-def test_without_a_model_everything_is_remembered_all_the_same(holdfast: Holdfast, answer: Answer) -> None:
+def test_without_a_model_everything_is_still_remembered(holdfast: Holdfast, answer: Answer) -> None:
     answer("I'm allergic to peanuts.\nwhat am I allergic to?\n")
     run = holdfast("chat")
 
@@ -67,7 +67,7 @@ def test_without_a_model_everything_is_remembered_all_the_same(holdfast: Holdfas
     assert "Is allergic to peanuts." in run.out.split("what am I allergic to?")[1]
 
 
-def test_a_chat_goes_on_where_it_stopped(holdfast: Holdfast, answer: Answer, bot: str) -> None:
+def test_a_chat_continues_where_it_stopped(holdfast: Holdfast, answer: Answer, bot: str) -> None:
     answer("I live in Lisbon.\n")
     holdfast("chat", "--llm", bot, "--reader", "rules")
     answer("Hello again!\n")
@@ -134,7 +134,7 @@ def test_a_reader_that_fails_is_told_at_the_end(holdfast: Holdfast, answer: Answ
     assert len(stored(tmp_path)) == 12
 
 
-def test_as_json_every_turn_is_one_line(holdfast: Holdfast, answer: Answer, bot: str) -> None:
+def test_json_output_is_one_line_a_message(holdfast: Holdfast, answer: Answer, bot: str) -> None:
     answer("I live in Lisbon.\n/facts\n")
     run = holdfast("chat", "--llm", bot, "--reader", "rules", "--json")
     turns = [json.loads(line) for line in run.out.splitlines()]
@@ -145,7 +145,7 @@ def test_as_json_every_turn_is_one_line(holdfast: Holdfast, answer: Answer, bot:
     assert turns[0]["seqs"] == [1]
 
 
-def test_a_paused_memory_keeps_nothing_of_a_chat(holdfast: Holdfast, answer: Answer, bot: str, tmp_path: Path) -> None:
+def test_a_paused_memory_stores_nothing_of_a_chat(holdfast: Holdfast, answer: Answer, bot: str, tmp_path: Path) -> None:
     holdfast("pause")
     answer("I live in Lisbon.\nAnd now?\n")
     run = holdfast("chat", "--llm", bot, "--reader", "rules")
@@ -156,7 +156,7 @@ def test_a_paused_memory_keeps_nothing_of_a_chat(holdfast: Holdfast, answer: Ans
     assert stored(tmp_path) == []
 
 
-def test_an_incognito_chat_keeps_nothing_and_uses_nothing(
+def test_an_incognito_chat_stores_nothing_and_uses_nothing(
     holdfast: Holdfast, answer: Answer, bot: str, tmp_path: Path
 ) -> None:
     holdfast("say", "I live in Lisbon.")
@@ -178,7 +178,7 @@ def test_an_incognito_chat_keeps_nothing_and_uses_nothing(
         ("openai:gpt-5-mini", "bad-config", "needs a key"),
     ],
 )
-def test_a_model_that_cannot_be_used_is_told_before_anything_is_made(
+def test_an_unusable_model_is_an_error_before_anything_is_created(
     holdfast: Holdfast,
     bot: str,
     tmp_path: Path,
@@ -197,7 +197,7 @@ def test_a_model_that_cannot_be_used_is_told_before_anything_is_made(
     assert not (tmp_path / "holdfast.db").exists()
 
 
-def test_a_file_that_is_no_python_is_named_with_its_line(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_a_file_that_is_not_python_is_named_with_its_line(holdfast: Holdfast, tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("x = 1\ndef reply(:\n", encoding="utf-8")
     run = holdfast("model", "bad.py:reply")
 
@@ -205,7 +205,7 @@ def test_a_file_that_is_no_python_is_named_with_its_line(holdfast: Holdfast, tmp
     assert "bad.py:2 is not Python" in run.err
 
 
-def test_model_shows_where_it_is_and_that_it_answers(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_shows_the_address_and_the_answer(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDFAST_API_KEY", "sk-hidden")
     with ModelServer(["OK"]) as server:
         run = holdfast("model", "openai:any", "--base-url", server.url)
@@ -218,7 +218,7 @@ def test_model_shows_where_it_is_and_that_it_answers(holdfast: Holdfast, monkeyp
     assert "answers  OK" in run.out
 
 
-def test_model_without_a_model_says_who_does_the_work(holdfast: Holdfast) -> None:
+def test_model_without_a_model_names_the_built_in_rules(holdfast: Holdfast) -> None:
     assert "built-in rules" in holdfast("model").out
     assert holdfast("model", "--json").data == {"model": None}
     assert holdfast("model", "rules", "--json").data == {"model": None}

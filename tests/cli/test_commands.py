@@ -1,4 +1,4 @@
-"""Each command, as a user uses it: on a store with a story in it, on none, and as JSON."""
+"""Each command as a user runs it: on a store with a story in it, without a store, and as JSON."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ READING = [
 
 @pytest.fixture
 def diet(holdfast: Holdfast) -> Holdfast:
-    """A store in which somebody's diet has changed."""
+    """A store in which the user's diet has changed."""
     assert holdfast("say", "I'm vegetarian, and I live in Lisbon.", "--reply", "Noted!").code == 0
     assert holdfast("say", "I eat fish now.").code == 0
     return holdfast
 
 
-def test_say_tells_what_it_learned(holdfast: Holdfast) -> None:
+def test_say_shows_what_it_learned(holdfast: Holdfast) -> None:
     run = holdfast("say", "I'm vegetarian, and I live in Lisbon.", "--no-digest")
 
     assert [line.split() for line in run.out.splitlines()] == [
@@ -40,14 +40,14 @@ def test_say_tells_what_it_learned(holdfast: Holdfast) -> None:
     ]
 
 
-def test_say_tells_what_replaced_what(holdfast: Holdfast) -> None:
+def test_say_shows_replaced_values(holdfast: Holdfast) -> None:
     holdfast("say", "I'm vegetarian.", "--no-digest")
     run = holdfast("say", "I eat fish now.", "--no-digest")
 
     assert run.out.splitlines()[0].split() == ["dietary", "vegetarian", "→", "pescatarian", "replaced"]
 
 
-def test_say_says_when_there_is_nothing_to_learn(holdfast: Holdfast) -> None:
+def test_say_says_when_no_facts_were_learned(holdfast: Holdfast) -> None:
     run = holdfast("say", "What a lovely morning!", "--no-digest")
 
     assert run.out == "no facts learned; stored as message 1 of main\n"
@@ -82,7 +82,7 @@ def test_facts_without_quotes_are_one_line_each(diet: Holdfast) -> None:
     assert [line.split("  ")[0] for line in lines] == ["dietary: pescatarian", "home, lives in: Lisbon"]
 
 
-def test_facts_as_of_a_time_before_are_what_held_then(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_facts_as_of_an_earlier_time_are_those_that_were_true_then(holdfast: Holdfast, tmp_path: Path) -> None:
     chat = [
         said("I'm vegetarian.", at="2026-01-12T19:00:00Z"),
         said("I eat fish now.", at="2026-03-14T19:02:00Z"),
@@ -104,7 +104,7 @@ def test_rejected_candidates_are_shown_with_their_reason(holdfast: Holdfast) -> 
     assert "1 |  I'm thinking of a 10 day trip." in run.out
 
 
-def test_history_is_a_timeline_of_every_value(diet: Holdfast) -> None:
+def test_history_shows_every_value_in_order(diet: Holdfast) -> None:
     lines = diet("history", "dietary").out.splitlines()
 
     assert [line.split()[0] for line in lines if line.startswith("  ")] == ["○", "●"]
@@ -151,7 +151,7 @@ def test_context_says_that_the_prefix_is_the_same_as_last_time(diet: Holdfast) -
 
 
 @pytest.mark.parametrize("output", ["messages", "anthropic", "json", "text"])
-def test_context_prints_what_a_model_is_given(diet: Holdfast, output: str) -> None:
+def test_context_prints_what_a_model_is_sent(diet: Holdfast, output: str) -> None:
     run = diet("context", "What should I cook?", "-o", output)
 
     assert "pescatarian" in run.out
@@ -161,7 +161,7 @@ def test_context_prints_what_a_model_is_given(diet: Holdfast, output: str) -> No
         assert "messages" in run.data
 
 
-def test_a_long_conversation_is_summarised_and_its_saving_counted(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_a_long_conversation_is_summarized_and_its_saving_counted(holdfast: Holdfast, tmp_path: Path) -> None:
     rows = [
         {
             "role": ("user", "assistant")[n % 2],
@@ -178,7 +178,7 @@ def test_a_long_conversation_is_summarised_and_its_saving_counted(holdfast: Hold
     assert {summary["level"] for summary in holdfast("summaries", "--json", "--level", "1").data} == {1}
 
 
-def test_of_several_conversations_one_has_to_be_named(diet: Holdfast) -> None:
+def test_several_conversations_need_a_name(diet: Holdfast) -> None:
     diet("say", "Hello there.", "-c", "other", "--no-digest")
     run = diet("context")
 
@@ -187,7 +187,7 @@ def test_of_several_conversations_one_has_to_be_named(diet: Holdfast) -> None:
     assert diet("context", "-c", "other").code == 0
 
 
-def test_digest_reports_what_it_did_and_then_that_nothing_is_due(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_digest_reports_what_it_did_and_then_that_no_work_is_due(holdfast: Holdfast, tmp_path: Path) -> None:
     rows = [said(f"My friend {name} called, and I live in Lisbon.") for name in ("Ana", "Ben", "Cleo")] * 10
     holdfast("import", str(write_jsonl(tmp_path / "chat.jsonl", rows)), "--no-digest")
 
@@ -206,14 +206,14 @@ def test_a_job_can_be_cancelled_and_retried(holdfast: Holdfast, tmp_path: Path) 
     assert holdfast("jobs", "--state", "cancelled").out == "there are no cancelled jobs\n"
 
 
-def test_an_unknown_job_is_an_error_with_a_way_on(diet: Holdfast) -> None:
+def test_an_unknown_job_is_an_error_with_a_hint(diet: Holdfast) -> None:
     run = diet("jobs", "--retry", "job_nobody", "--json")
 
     assert (run.code, run.error["code"]) == (1, "not-found")
     assert run.error["hint"]
 
 
-def test_doctor_finds_a_sound_store_sound(diet: Holdfast) -> None:
+def test_doctor_finds_a_healthy_store_healthy(diet: Holdfast) -> None:
     run, data = diet("doctor"), diet("doctor", "--json").data
 
     assert run.code == 0
@@ -232,7 +232,7 @@ def test_doctor_works_before_there_is_a_store(holdfast: Holdfast, tmp_path: Path
 
 
 def test_doctor_fails_on_a_broken_rule(diet: Holdfast, tmp_path: Path) -> None:
-    """A message is taken away behind the store's back."""
+    """A message is deleted behind the store's back."""
     connection = apsw.Connection(str(tmp_path / "holdfast.db"))
     connection.execute("DELETE FROM message WHERE seq = 1")
     connection.close()
@@ -243,7 +243,7 @@ def test_doctor_fails_on_a_broken_rule(diet: Holdfast, tmp_path: Path) -> None:
     assert diet("doctor", "--json").data["ok"] is False
 
 
-def test_doctor_says_what_is_wrong_with_a_file_that_is_no_store(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_doctor_names_a_file_that_is_not_a_store(holdfast: Holdfast, tmp_path: Path) -> None:
     (tmp_path / "notes.db").write_text("these are notes\n" * 100)
     run = holdfast("doctor", "--store", "notes.db", "--json")
 
@@ -251,7 +251,7 @@ def test_doctor_says_what_is_wrong_with_a_file_that_is_no_store(holdfast: Holdfa
 
 
 @pytest.mark.parametrize("args", READING, ids=lambda args: args[0])
-def test_reading_never_makes_a_store(holdfast: Holdfast, tmp_path: Path, args: tuple[str, ...]) -> None:
+def test_reading_never_creates_a_store(holdfast: Holdfast, tmp_path: Path, args: tuple[str, ...]) -> None:
     run = holdfast(*args)
 
     assert (run.code, run.out) == (1, "")
@@ -260,7 +260,7 @@ def test_reading_never_makes_a_store(holdfast: Holdfast, tmp_path: Path, args: t
 
 
 @pytest.mark.parametrize("args", READING, ids=lambda args: args[0])
-def test_every_command_speaks_json_in_success_and_in_failure(diet: Holdfast, args: tuple[str, ...]) -> None:
+def test_success_and_failure_are_json_with_json(diet: Holdfast, args: tuple[str, ...]) -> None:
     good, bad = diet(*args, "--json"), diet(*args, "--json", "--store", "nowhere.db")
 
     assert good.code == 0
@@ -269,7 +269,7 @@ def test_every_command_speaks_json_in_success_and_in_failure(diet: Holdfast, arg
     assert (bad.code, bad.out, bad.error["code"]) == (1, "", "no-store")
 
 
-def test_an_unknown_user_is_told_who_is_there(diet: Holdfast) -> None:
+def test_an_unknown_user_is_answered_with_the_known_ones(diet: Holdfast) -> None:
     run = diet("facts", "--user", "bo")
 
     assert (run.code, run.out) == (0, "")
@@ -284,7 +284,7 @@ def test_users_are_kept_apart(diet: Holdfast) -> None:
     assert [fact["key"] for fact in diet("facts", "dietary", "--json").data] == ["pescatarian"]
 
 
-def test_one_subject_is_not_told_of_another(holdfast: Holdfast) -> None:
+def test_one_subject_never_reaches_the_context_of_another(holdfast: Holdfast) -> None:
     holdfast("say", "She is allergic to chicken.", "--subject", "luna", "-c", "vet")
     holdfast("say", "He takes 5 mg amlodipine once a day.", "--subject", "max", "-c", "vet")
 
@@ -322,7 +322,7 @@ def test_the_store_and_the_user_may_come_from_the_environment(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
-def test_a_wrong_call_is_answered_with_the_right_one(
+def test_wrong_usage_is_answered_with_the_right_usage(
     holdfast: Holdfast, args: tuple[str, ...], code: int, says: str
 ) -> None:
     plain, as_json = holdfast(*args), holdfast(*args, "--json")

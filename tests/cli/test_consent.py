@@ -1,4 +1,4 @@
-"""Pause, opt out, never remember: what a user decides, with the command."""
+"""``status``, ``pause``, ``opt-out``, ``never-remember``: the choices of a user."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def stored(holdfast: Holdfast, *who: str) -> int:
     return int(holdfast("status", "--json", *who).data["conversations"])
 
 
-def test_status_tells_the_state_and_how_much_is_held(holdfast: Holdfast) -> None:
+def test_status_shows_the_state_and_how_much_is_stored(holdfast: Holdfast) -> None:
     holdfast("say", "I live in Lisbon.", "--no-digest")
     run, data = holdfast("status"), holdfast("status", "--json").data
 
@@ -20,7 +20,7 @@ def test_status_tells_the_state_and_how_much_is_held(holdfast: Holdfast) -> None
     assert (data["state"], data["never"], data["conversations"], data["facts"]) == ("active", [], 1, 1)
 
 
-def test_while_paused_nothing_is_kept_and_say_says_so(holdfast: Holdfast) -> None:
+def test_while_paused_nothing_is_stored_and_say_says_so(holdfast: Holdfast) -> None:
     holdfast("say", "I live in Lisbon.", "--no-digest")
     paused = holdfast("pause")
     said = holdfast("say", "I moved to Porto.", "--no-digest")
@@ -34,7 +34,7 @@ def test_while_paused_nothing_is_kept_and_say_says_so(holdfast: Holdfast) -> Non
     assert "Lisbon" in holdfast("context", "Where do I live?", "-o", "text").out
 
 
-def test_a_choice_may_come_before_the_first_word(holdfast: Holdfast) -> None:
+def test_a_user_may_opt_out_before_the_first_message(holdfast: Holdfast) -> None:
     run = holdfast("opt-out", "--user", "ana", "--json")
 
     assert run.code == 0
@@ -64,7 +64,7 @@ def test_opting_out_erases_after_asking(holdfast: Holdfast, answer: Answer) -> N
     assert "E2" in yes.out
 
 
-def test_opting_out_may_keep_what_is_held(holdfast: Holdfast) -> None:
+def test_opting_out_may_keep_what_is_stored(holdfast: Holdfast) -> None:
     holdfast("say", "I live in Lisbon.", "--no-digest")
     run = holdfast("opt-out", "--keep", "--json")
 
@@ -72,7 +72,7 @@ def test_opting_out_may_keep_what_is_held(holdfast: Holdfast) -> None:
     assert stored(holdfast) == 1
 
 
-def test_nobody_is_asked_when_the_answer_is_read_by_a_program(holdfast: Holdfast) -> None:
+def test_json_output_never_asks(holdfast: Holdfast) -> None:
     holdfast("say", "I live in Lisbon.", "--no-digest")
     run = holdfast("opt-out", "--json")
 
@@ -94,7 +94,7 @@ def test_a_topic_is_never_remembered_until_it_is_allowed(holdfast: Holdfast) -> 
 
 
 @pytest.mark.parametrize("command", ["pause", "opt-out", "never-remember"])
-def test_one_users_choice_is_not_anothers(holdfast: Holdfast, command: str) -> None:
+def test_a_choice_of_one_user_leaves_the_others(holdfast: Holdfast, command: str) -> None:
     topic = ("home",) if command == "never-remember" else ()
     holdfast(command, *topic, "--user", "ana")
     holdfast("say", "I live in Lisbon.", "--user", "bo", "--no-digest")
@@ -103,7 +103,7 @@ def test_one_users_choice_is_not_anothers(holdfast: Holdfast, command: str) -> N
     assert [fact["value"] for fact in holdfast("facts", "--user", "bo", "--json").data] == ["Lisbon"]
 
 
-def test_a_choice_for_one_subject_is_for_that_one(holdfast: Holdfast) -> None:
+def test_a_choice_for_one_subject_leaves_the_others(holdfast: Holdfast) -> None:
     holdfast("pause", "--subject", "luna")
     holdfast("say", "She is allergic to chicken.", "--subject", "luna", "-c", "vet", "--no-digest")
     holdfast("say", "He is allergic to chicken.", "--subject", "max", "-c", "vet", "--no-digest")

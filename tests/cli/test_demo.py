@@ -43,13 +43,13 @@ def test_it_reads_every_bundled_conversation(shown: Run) -> None:
         assert story.title in shown.out
 
 
-def test_it_shows_what_replaced_what_with_both_quotes(shown: Run) -> None:
+def test_it_shows_replaced_values_with_both_quotes(shown: Run) -> None:
     assert re.search(r"^dietary: pescatarian +replaced on 15 Mar 2026$", shown.out, re.M)
     assert re.search(r"^ +\^+$", shown.out.replace("|", " "), re.M)
     assert """= was: vegetarian   3 Mar 2026 → 15 Mar 2026   (message 3: "I'm vegetarian")""" in shown.out
 
 
-def test_it_shows_traps_that_were_not_believed(shown: Run) -> None:
+def test_it_shows_candidates_that_were_rejected(shown: Run) -> None:
     assert "read, but rejected:" in shown.out
     assert "not-asserted" in shown.out
 
@@ -78,13 +78,13 @@ def test_the_commands_that_it_ends_with_work(shown: Run, folder: Path, monkeypat
             assert main(shlex.split(call)[1:]) == 0
 
 
-def test_its_memory_is_a_file_to_go_on_with(shown: Run, folder: Path) -> None:
+def test_its_memory_is_a_file_to_use_further(shown: Run, folder: Path) -> None:
     with Memory(folder / "holdfast-demo.db", embedder=None) as memory:
         assert memory.doctor().ok
         assert len(memory.admin.users()) == len({story.user for story in bundled()})
 
 
-def test_it_leaves_a_file_alone_that_holds_anything_else(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_it_does_not_change_a_file_that_holds_anything_else(holdfast: Holdfast, tmp_path: Path) -> None:
     holdfast("say", "I live in Lisbon.", "--no-digest")
     run = holdfast("demo", "--store", "holdfast.db")
 
@@ -94,7 +94,7 @@ def test_it_leaves_a_file_alone_that_holds_anything_else(holdfast: Holdfast, tmp
         assert len(memory.conversation("main", user="me").load()) == 1
 
 
-def test_a_second_run_begins_anew_and_speaks_json(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_a_second_run_replaces_the_first_and_prints_json(holdfast: Holdfast, tmp_path: Path) -> None:
     """What was said in between is gone; a file that holds only a part of the demo is one of ours, too."""
     first = bundled()[0]
     with Memory(tmp_path / "demo.db", embedder=None) as memory:
@@ -110,7 +110,7 @@ def test_a_second_run_begins_anew_and_speaks_json(holdfast: Holdfast, tmp_path: 
         assert len(first.chat(memory).load()) == len(first.messages)
 
 
-def test_it_spares_a_memory_of_somebody_with_the_same_name(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_it_spares_a_memory_of_a_user_with_the_same_name(holdfast: Holdfast, tmp_path: Path) -> None:
     holdfast("say", "I live in Lisbon.", "--user", bundled()[0].user, "--no-digest")
     run = holdfast("demo", "--store", "holdfast.db", "--json")
 

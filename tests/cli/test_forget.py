@@ -1,4 +1,4 @@
-"""What goes for good with the command: asked first, shown, receipted, and really gone."""
+"""``forget`` and ``erase``: they show what goes, ask first, print a receipt, and leave nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_fact_goes_with_its_words_after_asking(ana: Holdfast, answer: Answer, 
 
 
 @pytest.mark.parametrize("said", ["n\n", "\n", "quit\n", ""])
-def test_anything_but_yes_leaves_everything(ana: Holdfast, answer: Answer, said: str) -> None:
+def test_any_answer_but_yes_erases_nothing(ana: Holdfast, answer: Answer, said: str) -> None:
     answer(said)
     run = ana("forget", "home", "-u", "ana")
 
@@ -83,7 +83,7 @@ def test_one_thing_is_forgotten_at_a_time(ana: Holdfast, call: tuple[str, ...]) 
     assert "forget one thing" in run.err
 
 
-def test_what_is_not_there_cannot_be_forgotten(ana: Holdfast) -> None:
+def test_forgetting_what_does_not_exist_is_an_error(ana: Holdfast) -> None:
     message = ana("forget", "-m", "99", "-c", "one", "-u", "ana", "--yes", "--json")
     conversation = ana("forget", "-c", "three", "-u", "ana", "--yes", "--json")
 
@@ -92,7 +92,7 @@ def test_what_is_not_there_cannot_be_forgotten(ana: Holdfast) -> None:
     assert "one, two" in conversation.error["hint"]
 
 
-def test_erase_shows_what_goes_and_asks_for_the_name(ana: Holdfast, answer: Answer, tmp_path: Path) -> None:
+def test_erase_shows_what_it_erases_and_asks_for_the_name(ana: Holdfast, answer: Answer, tmp_path: Path) -> None:
     answer("bo\n")
     wrong = ana("erase", "-u", "ana")
     answer("ana\n")
@@ -109,7 +109,7 @@ def test_erase_shows_what_goes_and_asks_for_the_name(ana: Holdfast, answer: Answ
 
 
 def test_a_receipt_says_why_it_reaches_no_further(ana: Holdfast, tmp_path: Path) -> None:
-    """Somebody else looks at the file, so its log cannot be emptied."""
+    """Another process reads the file, so its log cannot be emptied."""
     reader = apsw.Connection(str(tmp_path / "holdfast.db"))
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM message").fetchall()
@@ -130,19 +130,19 @@ def test_one_subject_is_erased_alone(holdfast: Holdfast) -> None:
     assert {fact["subject"] for fact in holdfast("facts", "--json").data} == {"max"}
 
 
-def test_a_name_that_is_not_there_is_not_erased_silently(ana: Holdfast) -> None:
+def test_erasing_an_unknown_user_is_an_error(ana: Holdfast) -> None:
     run = ana("erase", "-u", "anna", "--yes", "--json")
 
     assert (run.code, run.error["code"]) == (1, "no-user")
     assert "ana" in run.error["hint"]
 
 
-def test_erasing_twice_says_that_nothing_is_left(ana: Holdfast) -> None:
+def test_erasing_twice_is_an_error(ana: Holdfast) -> None:
     assert ana("erase", "-u", "ana", "--yes").code == 0
     assert ana("erase", "-u", "ana", "--yes", "--json").error["code"] == "no-user"
 
 
-def test_a_program_has_to_say_yes(ana: Holdfast) -> None:
+def test_json_output_needs_yes(ana: Holdfast) -> None:
     run = ana("erase", "-u", "ana", "--json")
 
     assert (run.code, run.error["code"]) == (2, "not-confirmed")

@@ -1,4 +1,4 @@
-"""Help that teaches and starts fast."""
+"""``--help``: complete, with examples, and fast."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_every_example_can_be_parsed(holdfast: Holdfast, name: str) -> None:
             assert set(used) <= known
 
 
-def test_a_first_word_alone_lists_what_can_follow(holdfast: Holdfast) -> None:
+def test_a_group_alone_lists_its_commands(holdfast: Holdfast) -> None:
     run = holdfast("store")
     listed = re.findall(r"^  (\w+) {2,}\S", run.out, re.M)
 

@@ -1,4 +1,4 @@
-"""Importing JSONL: what a line may hold, what is said about a bad one, and that nothing is stored twice."""
+"""``holdfast import``: the fields of a line, errors in bad lines, and that nothing is stored twice."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def numbered(count: int, start: int = 0) -> list[dict[str, Any]]:
     return [{"role": ("user", "assistant")[n % 2], "content": f"message {n}"} for n in range(start, start + count)]
 
 
-def test_messages_are_stored_as_they_stand_in_the_conversation_of_the_files_name(
+def test_messages_are_stored_unchanged_in_the_conversation_named_after_the_file(
     holdfast: Holdfast, tmp_path: Path
 ) -> None:
     rows = [said("I live in Lisbon.", name="Ana", at="2026-01-12T19:00:00+01:00", channel="web"), ANSWER]
@@ -47,7 +47,7 @@ def test_messages_are_stored_as_they_stand_in_the_conversation_of_the_files_name
     assert (second.role, second.at) == ("assistant", first.at)
 
 
-def test_lines_go_to_the_conversation_that_they_name(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_lines_are_stored_in_the_conversation_that_they_name(holdfast: Holdfast, tmp_path: Path) -> None:
     rows = [said("a", conversation="one"), said("b"), said("c", conversation="one"), said("d", conversation="two")]
     run = holdfast("import", str(write_jsonl(tmp_path / "chat.jsonl", rows)), "-c", "rest", "--json")
 
@@ -146,7 +146,7 @@ def test_a_bad_line_is_named_with_what_is_wrong_and_the_fix(
     assert not (tmp_path / "holdfast.db").exists()
 
 
-def test_a_file_that_is_no_text_is_told_once(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_one_error(holdfast: Holdfast, tmp_path: Path) -> None:
     (tmp_path / "photo.jpg").write_bytes(bytes(range(256)) * 40)
     run = holdfast("import", "photo.jpg")
 
@@ -170,7 +170,7 @@ def test_the_last_messages_of_an_import_are_summarised_as_well(holdfast: Holdfas
     assert [job["kind"] for job in holdfast("jobs", "--store", "on.db", "--json").data["jobs"]] == ["chunk"]
 
 
-def test_a_file_in_the_wrong_encoding_is_told_so(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_a_wrong_encoding_is_named(holdfast: Holdfast, tmp_path: Path) -> None:
     (tmp_path / "latin.jsonl").write_bytes('{"role": "user", "content": "caf\xe9"}\n'.encode("latin-1"))
     (tmp_path / "wide.jsonl").write_bytes('{"role": "user", "content": "hi"}\n'.encode("utf-16"))
 
@@ -178,7 +178,7 @@ def test_a_file_in_the_wrong_encoding_is_told_so(holdfast: Holdfast, tmp_path: P
     assert "the file is UTF-16" in holdfast("import", "wide.jsonl").err
 
 
-def test_a_json_document_over_several_lines_is_told_how_to_become_jsonl(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_a_json_document_over_several_lines_is_an_error_with_the_fix(holdfast: Holdfast, tmp_path: Path) -> None:
     """A list of messages is taken as it is; of anything else the lines are wanted."""
     (tmp_path / "chat.json").write_text(json.dumps([said("hi")], indent=2))
     (tmp_path / "other.json").write_text(json.dumps({"talk": [said("hi")]}, indent=2))
@@ -222,7 +222,7 @@ def test_nul_and_lone_surrogates_cost_no_message(holdfast: Holdfast, tmp_path: P
     assert (again["stored"], again["known"]) == (0, 2)
 
 
-def test_a_byte_order_mark_and_blank_lines_are_no_matter(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_a_byte_order_mark_and_blank_lines_are_ignored(holdfast: Holdfast, tmp_path: Path) -> None:
     (tmp_path / "chat.jsonl").write_bytes(b'\xef\xbb\xbf{"role": "user", "content": "hi"}\r\n\r\n  \n')
 
     assert holdfast("import", "chat.jsonl", "--json").data["stored"] == 1
@@ -268,7 +268,7 @@ CLAUDE = [
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_exports_of_other_programs_are_taken_in_like_lines(holdfast: Holdfast, tmp_path: Path, packed: bool) -> None:
+def test_exports_of_other_programs_are_imported_like_lines(holdfast: Holdfast, tmp_path: Path, packed: bool) -> None:
     """As JSON and as the ZIP that users download; a second time stores nothing."""
     path = tmp_path / "claude.json"
     path.write_text(json.dumps(CLAUDE), "utf-8")

@@ -1,4 +1,4 @@
-"""What a model is told, what it was used for, and what happens to work that it may not do."""
+"""``usage`` and ``prompts``, and jobs whose model may not be called."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_usage_lists_calls_and_tokens_by_layer(holdfast: Holdfast, imported: Mod
     assert "unknown" in holdfast("usage").out  # what it costs, at an address of one's own
 
 
-def test_usage_sums_up_what_is_not_named(holdfast: Holdfast, imported: ModelServer) -> None:
+def test_usage_adds_up_the_groups_that_are_not_named(holdfast: Holdfast, imported: ModelServer) -> None:
     by_day = holdfast("usage", "--by", "day,user", "--json").data
 
     assert [(row["user"], row["layer"]) for row in by_day] == [("me", "")]
@@ -55,14 +55,14 @@ def test_usage_of_a_memory_without_a_model_says_so(holdfast: Holdfast) -> None:
 
 
 @pytest.mark.parametrize("args", [["--by", "planet"], ["--since", "yesterday"], ["--until", "2026-13-01"]])
-def test_usage_that_makes_no_sense_is_refused_with_what_does(holdfast: Holdfast, args: list[str]) -> None:
+def test_usage_with_a_bad_option_says_what_is_allowed(holdfast: Holdfast, args: list[str]) -> None:
     run = holdfast("usage", *args, "--json")
 
     assert run.code == 2
     assert run.error["hint"].startswith(("use org", "write --"))
 
 
-def test_own_words_reach_the_model(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_a_changed_prompt_reaches_the_model(holdfast: Holdfast, tmp_path: Path) -> None:
     write_jsonl(tmp_path / "chat.jsonl", CHAT)
     holdfast("say", "Hello!")
     holdfast("prompts", "fact_extraction", "--set", "Mind the names of greyhounds.")
@@ -112,13 +112,13 @@ def test_prompts_are_read_from_files(holdfast: Holdfast, tmp_path: Path) -> None
         ["chunk_summary", "--set", "x" * 5000],
     ],
 )
-def test_prompts_that_make_no_sense_are_refused(holdfast: Holdfast, args: list[str]) -> None:
+def test_prompts_refuses_options_that_do_not_go_together(holdfast: Holdfast, args: list[str]) -> None:
     holdfast("say", "Hello!")
 
     assert holdfast("prompts", *args).code == 2
 
 
-def test_a_model_that_is_not_there_fails_the_command_and_loses_nothing(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_an_unreachable_model_fails_the_command_and_loses_nothing(holdfast: Holdfast, tmp_path: Path) -> None:
     write_jsonl(tmp_path / "chat.jsonl", CHAT)
     run = holdfast("import", "chat.jsonl", "--llm", "openai:any", "--base-url", unreachable_url())
 
@@ -143,7 +143,7 @@ def test_a_spent_budget_makes_work_wait_and_jobs_says_until_when(holdfast: Holdf
     assert "failed" not in out
 
 
-def test_rules_is_no_model_whatever_the_environment_says(
+def test_llm_rules_overrides_the_environment(
     holdfast: Holdfast, answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDFAST_LLM", "openai:any")
@@ -153,7 +153,7 @@ def test_rules_is_no_model_whatever_the_environment_says(
     assert holdfast("usage").out.startswith("no model was called")
 
 
-def test_work_that_waits_for_a_model_is_told_where_its_use_is_told(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_usage_says_which_jobs_wait_for_a_model(holdfast: Holdfast, tmp_path: Path) -> None:
     write_jsonl(tmp_path / "chat.jsonl", CHAT)
     with ModelServer(lambda asked: ServerAnswer(status=401)) as server:
         holdfast("import", "chat.jsonl", "--llm", "openai:any", "--base-url", server.url)
@@ -164,7 +164,7 @@ def test_work_that_waits_for_a_model_is_told_where_its_use_is_told(holdfast: Hol
     assert all("check the key" in job["reason"] for job in waits)
 
 
-def test_prompts_are_drafted_tried_and_activated(holdfast: Holdfast) -> None:
+def test_prompts_are_drafted_previewed_and_activated(holdfast: Holdfast) -> None:
     holdfast("say", "Hello there, it is late.")
     holdfast("prompts", "fact_extraction", "--set", "Only addresses.")
     drafted = holdfast("prompts", "fact_extraction", "--set", "Only names.", "--draft")

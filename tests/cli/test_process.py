@@ -36,7 +36,7 @@ def stored(path: Path, conversation: str = "chat") -> list[tuple[int, str, str]]
 
 
 def wait_for(path: Path, seq: int) -> None:
-    """Until the store at *path* holds message *seq*."""
+    """Wait until the store at *path* holds message *seq*."""
     deadline = time.monotonic() + 30
     while not path.exists():
         assert time.monotonic() < deadline
@@ -77,7 +77,7 @@ def test_an_import_killed_at_any_moment_resumes_to_the_same_store(holdfast: Hold
     assert derived(tmp_path / "killed.db") == derived(tmp_path / "whole.db")
 
 
-def test_ctrl_c_stops_an_import_and_says_how_it_goes_on(tmp_path: Path) -> None:
+def test_ctrl_c_stops_an_import_and_says_how_to_continue(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "chat.jsonl", numbered(MESSAGES))
     process = started("import", "chat.jsonl", "--no-digest", cwd=tmp_path)
     wait_for(tmp_path / "holdfast.db", 1)
@@ -100,7 +100,7 @@ def test_standard_input_can_be_imported(tmp_path: Path) -> None:
     assert stored(tmp_path / "holdfast.db", "piped") == [(1, "user", "I live in Lisbon.")]
 
 
-def test_nothing_is_coloured_in_a_pipe(tmp_path: Path) -> None:
+def test_nothing_is_colored_in_a_pipe(tmp_path: Path) -> None:
     for args in (("say", "I'm vegetarian."), ("facts",), ("context",), ("doctor",), ("facts", "--bogus"), ("--help",)):
         out, err = started(*args, cwd=tmp_path).communicate()
 
@@ -133,14 +133,14 @@ def on_a_terminal(*args: str, cwd: Path, env: dict[str, str]) -> tuple[int, byte
     return process.wait(), seen
 
 
-@pytest.mark.parametrize(("env", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
-def test_a_terminal_gets_colour_unless_it_does_not_want_it(tmp_path: Path, env: dict[str, str], coloured: bool) -> None:
+@pytest.mark.parametrize(("env", "colored"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_a_terminal_gets_color_unless_no_color_is_set(tmp_path: Path, env: dict[str, str], colored: bool) -> None:
     started("say", "I'm vegetarian.", cwd=tmp_path).communicate()
     code, seen = on_a_terminal("facts", cwd=tmp_path, env=env)
 
     assert code == 0
     assert b"vegetarian" in seen
-    assert (b"\x1b[" in seen) is coloured
+    assert (b"\x1b[" in seen) is colored
 
 
 def test_a_terminal_gets_a_bar_for_long_work(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_terminal_gets_a_bar_for_long_work(tmp_path: Path) -> None:
     assert b"Traceback" not in seen
 
 
-def test_a_reader_that_goes_away_is_no_error_message(tmp_path: Path) -> None:
+def test_a_closed_pipe_prints_no_error(tmp_path: Path) -> None:
     rows = [said(f"My friend Ana{n} lives here and I like number {n} and the colour {n}.") for n in range(100)]
     write_jsonl(tmp_path / "chat.jsonl", rows)
     started("import", "chat.jsonl", "--no-digest", cwd=tmp_path).communicate()
@@ -168,7 +168,7 @@ def test_a_reader_that_goes_away_is_no_error_message(tmp_path: Path) -> None:
     assert err == b""
 
 
-def test_a_terminal_without_unicode_is_no_reason_to_fail(tmp_path: Path) -> None:
+def test_a_terminal_without_unicode_works(tmp_path: Path) -> None:
     env = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     started("say", "I live in Zürich.", cwd=tmp_path).communicate()
     plain, _ = started("facts", cwd=tmp_path, env=env).communicate()
@@ -179,7 +179,7 @@ def test_a_terminal_without_unicode_is_no_reason_to_fail(tmp_path: Path) -> None
     assert json.loads(as_json)[0]["value"] == "Zürich"
 
 
-def test_long_work_tells_how_far_it_is_every_few_seconds(
+def test_long_work_prints_its_progress_every_few_seconds(
     holdfast: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.cli.output.PROGRESS_INTERVAL_S", 0.05)

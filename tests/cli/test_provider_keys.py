@@ -1,4 +1,4 @@
-"""Keys of providers by command: sealed, listed without them, never an argument."""
+"""``holdfast provider-keys``: encrypted, never listed, never an argument."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def type_in(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
 
 
-def test_a_master_key_is_made_for_a_file(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_new_master_key_works_from_a_file(
+    holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     made = holdfast("provider-keys", "--make-master-key")
     assert made.code == 0
     assert Master.of(made.out.strip())
@@ -40,7 +42,7 @@ def test_a_master_key_is_made_for_a_file(holdfast: Holdfast, monkeypatch: pytest
     assert holdfast("provider-keys", "--set", "openai:gpt-5").code == 0
 
 
-def test_a_key_is_taken_from_standard_input_or_the_environment(
+def test_a_key_is_read_from_standard_input_or_the_environment(
     holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     type_in(monkeypatch, f"{KEY}\n")
@@ -58,7 +60,7 @@ def test_a_key_is_taken_from_standard_input_or_the_environment(
     assert not any(KEY.encode() in path.read_bytes() for path in tmp_path.iterdir())
 
 
-def test_another_model_can_go_with_the_same_key(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_model_can_use_the_same_key(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
     type_in(monkeypatch, KEY)
     holdfast("provider-keys", "--set", "openai:gpt-5")
     (key,) = holdfast("provider-keys", "--set", "openai:gpt-5-mini", "--same-key", "--json").data["keys"]
@@ -68,7 +70,9 @@ def test_another_model_can_go_with_the_same_key(holdfast: Holdfast, monkeypatch:
     assert holdfast("provider-keys", "--remove", key["id"], "--json").error["code"] == "not-found"
 
 
-def test_all_keys_are_sealed_anew_under_another_master_key(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_keys_are_encrypted_again_under_another_master_key(
+    holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
     type_in(monkeypatch, KEY)
     holdfast("provider-keys", "--set", "openai:gpt-5")
     new = holdfast("provider-keys", "--make-master-key").out.strip()
@@ -88,21 +92,21 @@ def test_all_keys_are_sealed_anew_under_another_master_key(holdfast: Holdfast, m
         (("--set", "ollama:llama3", "--base-url", "http://localhost:11434"), "endpoint-refused"),
     ],
 )
-def test_what_cannot_be_done_is_said(
+def test_impossible_options_are_errors(
     holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], code: str
 ) -> None:
     type_in(monkeypatch, "")
     assert holdfast("provider-keys", *args, "--json").error["code"] == code
 
 
-def test_a_model_nearby_is_allowed_by_name(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_private_endpoint_is_allowed_by_name(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
     type_in(monkeypatch, "")
     near = ("--base-url", "http://localhost:11434", "--allow-endpoint", "localhost:11434")
     (key,) = holdfast("provider-keys", "--set", "ollama:llama3", *near, "--json").data["keys"]
     assert key["base_url"] == "http://localhost:11434/v1"
 
 
-def test_without_a_master_key_nothing_is_kept(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_master_key_nothing_is_stored(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(MASTER)
     type_in(monkeypatch, KEY)
     done = holdfast("provider-keys", "--set", "openai:gpt-5", "--json")

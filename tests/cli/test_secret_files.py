@@ -1,4 +1,4 @@
-"""Secrets out of files, as containers get them."""
+"""Secrets from files, as containers pass them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.cli.terminal import CommandError
 
 
 @pytest.mark.parametrize("name", SECRET_NAMES)
-def test_a_file_stands_for_its_variable(tmp_path, name):
+def test_a_file_sets_its_variable(tmp_path, name):
     (tmp_path / "secret").write_text("  s3cret\n")
     environ = {f"{name}_FILE": str(tmp_path / "secret"), "OTHER": "kept"}
 
@@ -32,7 +32,7 @@ def test_a_file_stands_for_its_variable(tmp_path, name):
         (b"x", {"OPENAI_API_KEY": "y"}, "both set"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_without_the_secret(tmp_path, content, also, word):
+def test_a_bad_file_is_refused_without_printing_the_secret(tmp_path, content, also, word):
     path = tmp_path / "secret"
     if content is not None:
         path.write_bytes(content)
@@ -42,7 +42,7 @@ def test_what_cannot_be_meant_is_refused_without_the_secret(tmp_path, content, a
     assert caught.value.exit_code == 2
 
 
-def test_every_command_follows_them(holdfast, tmp_path):
+def test_every_command_reads_them(holdfast, tmp_path):
     (tmp_path / "store").write_text(str(tmp_path / "chat.db"))
 
     with patch.dict(os.environ, {"HOLDFAST_STORE_FILE": str(tmp_path / "store")}):  # the command sets another one
@@ -52,7 +52,7 @@ def test_every_command_follows_them(holdfast, tmp_path):
         assert [fact.value for fact in memory.user("me").facts()] == ["Porto"]
 
 
-def test_a_missing_file_is_told_as_every_error_is(holdfast, monkeypatch):
+def test_a_missing_file_is_an_error_as_json(holdfast, monkeypatch):
     monkeypatch.setenv("HOLDFAST_STORE_FILE", "/no/such/file")
 
     done = holdfast("facts", "--json")

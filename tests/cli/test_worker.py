@@ -1,4 +1,4 @@
-"""``holdfast worker`` as processes: they share the work, end in order, and take over from each other."""
+"""``holdfast worker`` as processes: they share the work, stop in order, and take over from each other."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ USERS = [f"user-{number}" for number in range(4)]
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A store in which everything is still to be done."""
+    """A store in which all work is still to be done."""
     target = tmp_path / "chat.db"
     with Memory(target) as memory:
         for user in USERS:
@@ -45,14 +45,27 @@ def running(path: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as one:
         try:
             assert one.stdout is not None
-            assert json.loads(one.stdout.readline())["state"] == "working"
+            first = one.stdout.readline()
+            assert first, f"the worker ended before its first line: {errors(one)}"
+            assert json.loads(first)["state"] == "working"
             yield one
         finally:
             one.kill()
 
 
-def whole(path: Path) -> None:
-    """Everything was done, once."""
+def errors(worker: subprocess.Popen[str]) -> str:
+    """Return the exit code and what a worker that has ended printed on stderr."""
+    assert worker.stderr is not None
+    return f"exit code {worker.wait(PATIENCE_S)}: {worker.stderr.read()}"
+
+
+def assert_ended_well(*workers: subprocess.Popen[str]) -> None:
+    for worker in workers:
+        assert worker.wait(PATIENCE_S) == 0, errors(worker)
+
+
+def assert_done_once(path: Path) -> None:
+    """All work was done, and none of it twice."""
     with Memory(path) as memory:
         assert memory.jobs("running") == memory.jobs("dead") == []
         assert memory.doctor().ok
@@ -63,7 +76,7 @@ def whole(path: Path) -> None:
 
 
 def put_to_sleep(process: subprocess.Popen[str], path: Path) -> None:
-    """Stop a worker between its writes: in the middle of one it holds SQLite's lock, and nobody could go on."""
+    """Stop a worker between its writes: during a write it holds SQLite's lock, and no other could continue."""
     while True:
         process.send_signal(signal.SIGSTOP)
         db = apsw.Connection(str(path))
@@ -81,27 +94,27 @@ def put_to_sleep(process: subprocess.Popen[str], path: Path) -> None:
 
 def test_two_workers_drain_a_store_together(path: Path) -> None:
     with running(path, "--drain") as one, running(path, "--drain") as other:
-        assert (one.wait(PATIENCE_S), other.wait(PATIENCE_S)) == (0, 0)
-    whole(path)
+        assert_ended_well(one, other)
+    assert_done_once(path)
 
 
-def test_a_worker_that_is_told_to_stop_ends_in_order(path: Path) -> None:
+def test_a_worker_stops_in_order_on_sigterm(path: Path) -> None:
     with running(path, "--threads", "1") as one:
         one.send_signal(signal.SIGTERM)
-        assert one.wait(PATIENCE_S) == 0
+        assert_ended_well(one)
     with Memory(path) as memory:
         assert memory.jobs("running") == []
         memory.digest()
-    whole(path)
+    assert_done_once(path)
 
 
-def test_another_takes_over_from_a_worker_that_was_killed(path: Path) -> None:
+def test_another_worker_takes_over_from_one_that_was_killed(path: Path) -> None:
     with running(path) as one:
         time.sleep(0.3)
         one.kill()
     with running(path, "--drain") as other:
-        assert other.wait(PATIENCE_S) == 0
-    whole(path)
+        assert_ended_well(other)
+    assert_done_once(path)
 
 
 def test_a_worker_that_slept_beyond_its_lease_writes_nothing_twice(path: Path) -> None:
@@ -110,9 +123,9 @@ def test_a_worker_that_slept_beyond_its_lease_writes_nothing_twice(path: Path) -
         put_to_sleep(sleeper, path)
         with running(path, "--drain") as other:
             try:
-                assert other.wait(PATIENCE_S) == 0
+                assert_ended_well(other)
             finally:
                 sleeper.send_signal(signal.SIGCONT)
         sleeper.send_signal(signal.SIGTERM)
-        assert sleeper.wait(PATIENCE_S) == 0
-    whole(path)
+        assert_ended_well(sleeper)
+    assert_done_once(path)

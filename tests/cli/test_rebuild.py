@@ -1,4 +1,4 @@
-"""Making things again: a layer of a conversation, old conversations, and back."""
+"""``holdfast rebuild`` and ``backfill``: one layer of a conversation, old conversations, and undo."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def chat(holdfast: Holdfast, tmp_path: Path) -> Holdfast:
     return holdfast
 
 
-def test_rebuild_makes_a_range_again_and_undo_puts_it_back(chat: Holdfast) -> None:
+def test_rebuild_rebuilds_a_range_and_undo_reverts_it(chat: Holdfast) -> None:
     made = chat("rebuild", "summaries", "--from", "1", "--to", "3", "--json").data
 
     assert (made["ranges"], made["start_seq"]) == (1, 1)
@@ -42,7 +42,7 @@ def test_a_dry_run_changes_nothing(chat: Holdfast) -> None:
     assert "walks was not rebuilt yet" in chat("rebuild", "--list").out
 
 
-def test_rebuild_tells_what_it_did_and_how_to_undo_it(chat: Holdfast) -> None:
+def test_rebuild_says_what_it_did_and_how_to_undo_it(chat: Holdfast) -> None:
     out = chat("rebuild", "summaries").out
     (offer,) = [line for line in out.splitlines() if line.startswith("undo: holdfast ")]
 
@@ -50,7 +50,7 @@ def test_rebuild_tells_what_it_did_and_how_to_undo_it(chat: Holdfast) -> None:
     assert chat(*offer.removeprefix("undo: holdfast ").split()).code == 0
 
 
-def test_facts_that_are_found_again_stay(chat: Holdfast) -> None:
+def test_facts_that_are_found_again_keep_their_ids(chat: Holdfast) -> None:
     before = [fact["id"] for fact in chat("facts", "--json").data]
     run = chat("rebuild", "facts")
 
@@ -63,16 +63,16 @@ def test_facts_that_are_found_again_stay(chat: Holdfast) -> None:
     "args",
     [[], ["poems"], ["facts", "--list"], ["facts", "--from", "9", "--to", "3"], ["--list", "--undo", "last"]],
 )
-def test_rebuild_that_makes_no_sense_is_refused(chat: Holdfast, args: list[str]) -> None:
+def test_rebuild_refuses_options_that_do_not_go_together(chat: Holdfast, args: list[str]) -> None:
     assert chat("rebuild", *args).code == 2
 
 
-def test_what_cannot_be_put_back_says_so(chat: Holdfast) -> None:
+def test_undo_of_a_rebuild_that_does_not_exist_is_an_error(chat: Holdfast) -> None:
     assert chat("rebuild", "--undo", "last", "--json").error["code"] == "no-rebuild"
     assert "holdfast rebuild --list" in chat("rebuild", "--undo", "reb_0", "--json").error["hint"]
 
 
-def test_backfill_skips_what_is_there(chat: Holdfast) -> None:
+def test_backfill_skips_what_was_built(chat: Holdfast) -> None:
     report = chat("backfill", "--json").data
 
     assert (report["created"], report["errors"]) == (0, 0)
@@ -80,7 +80,7 @@ def test_backfill_skips_what_is_there(chat: Holdfast) -> None:
     assert "0 built" in chat("backfill").out
 
 
-def test_backfill_makes_what_is_missing(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_backfill_builds_what_is_missing(holdfast: Holdfast, tmp_path: Path) -> None:
     write_jsonl(tmp_path / "walks.jsonl", [said("We walked for an hour along the river.")] * 24)
     holdfast("import", "walks.jsonl", "--no-digest")
     made = holdfast("backfill", "--user", "me", "--json").data
@@ -90,6 +90,6 @@ def test_backfill_makes_what_is_missing(holdfast: Holdfast, tmp_path: Path) -> N
     assert holdfast("backfill", "--json").data["created"] == 0
 
 
-def test_backfill_that_makes_no_sense_is_refused(chat: Holdfast) -> None:
+def test_backfill_refuses_unknown_layers(chat: Holdfast) -> None:
     assert chat("backfill", "--layers", "poems", "--json").error["code"] == "usage"
     assert chat("backfill", "--limit", "0").code == 2

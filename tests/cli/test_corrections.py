@@ -1,4 +1,4 @@
-"""Facts written and mended with the command: what is meant by a name, what is told, what can be undone."""
+"""``remember``, ``correct``, ``never-true`` and ``restore``: how facts are named, what is printed, what can be undone."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def test_an_address_is_set_by_hand(ana: Holdfast) -> None:
 
 
 @pytest.mark.parametrize("half", [(), ("--category", "home"), ("--key", "lives_in", "--value", "Braga")])
-def test_half_an_address_is_a_wrong_call(holdfast: Holdfast, half: tuple[str, ...]) -> None:
+def test_half_an_address_is_wrong_usage(holdfast: Holdfast, half: tuple[str, ...]) -> None:
     run = holdfast("remember", *half)
 
     assert (run.code, run.out) == (2, "")
     assert 'write holdfast remember "I eat fish."' in run.err
 
 
-def test_what_cannot_be_written_is_refused_with_the_reason(ana: Holdfast) -> None:
+def test_an_invalid_value_is_refused_with_the_reason(ana: Holdfast) -> None:
     run = ana("remember", "--category", "identity", "--key", "age", "--value", "old", "-u", "ana", "--json")
 
     assert (run.code, run.error["code"]) == (1, "refused")
@@ -70,7 +70,7 @@ def test_a_fact_is_named_by_its_id_or_the_beginning_of_it(ana: Holdfast) -> None
     assert sorted(values(ana, "allergy")) == ["lobster", "peanuts"]
 
 
-def test_of_several_facts_one_has_to_be_named(ana: Holdfast) -> None:
+def test_an_ambiguous_name_lists_the_facts_that_it_means(ana: Holdfast) -> None:
     run = ana("correct", "allergy", "eggs", "-u", "ana")
 
     assert (run.code, run.out) == (2, "")
@@ -81,7 +81,7 @@ def test_of_several_facts_one_has_to_be_named(ana: Holdfast) -> None:
 
 
 @pytest.mark.parametrize("command", [("correct", "{}", "eggs"), ("never-true", "{}"), ("forget", "{}", "--yes")])
-def test_a_name_that_means_nothing_is_answered_with_the_nearest(ana: Holdfast, command: tuple[str, ...]) -> None:
+def test_an_unknown_name_is_answered_with_the_nearest(ana: Holdfast, command: tuple[str, ...]) -> None:
     near = ana(*[part.format("shelfish") for part in command], "-u", "ana")
     far = ana(*[part.format("zzzzzz") for part in command], "-u", "ana", "--json")
 
@@ -91,14 +91,14 @@ def test_a_name_that_means_nothing_is_answered_with_the_nearest(ana: Holdfast, c
 
 
 @pytest.mark.parametrize("command", [("correct", "home", "Faro"), ("never-true", "home"), ("forget", "home", "--yes")])
-def test_a_fact_of_somebody_else_is_not_found(ana: Holdfast, command: tuple[str, ...]) -> None:
+def test_a_fact_of_another_user_is_not_found(ana: Holdfast, command: tuple[str, ...]) -> None:
     run = ana(*command, "-u", "bo", "--json")
 
     assert (run.code, run.error["code"]) == (1, "no-fact")
     assert values(ana, "home") == ["Prto"]
 
 
-def test_a_correction_is_told_with_the_way_back_and_the_way_back_works(ana: Holdfast) -> None:
+def test_a_correction_prints_an_undo_that_works(ana: Holdfast) -> None:
     run = ana("correct", "home", "Porto", "-u", "ana")
     undo = run.out.splitlines()[-1]
     corrected = values(ana, "home")
@@ -108,7 +108,7 @@ def test_a_correction_is_told_with_the_way_back_and_the_way_back_works(ana: Hold
     assert (corrected, again.code, values(ana, "home")) == (["Porto"], 0, ["Prto"])
 
 
-def test_what_was_never_true_is_gone_until_it_is_restored(ana: Holdfast) -> None:
+def test_a_fact_that_was_never_true_is_gone_until_it_is_restored(ana: Holdfast) -> None:
     run = ana("never-true", "nuts", "-u", "ana")
     without = values(ana, "allergy")
     ana("restore", "allergy", "-u", "ana")
@@ -117,7 +117,7 @@ def test_what_was_never_true_is_gone_until_it_is_restored(ana: Holdfast) -> None
     assert (without, sorted(values(ana, "allergy"))) == (["shellfish"], ["nuts", "shellfish"])
 
 
-def test_what_a_false_fact_had_replaced_is_told_to_hold_again(ana: Holdfast) -> None:
+def test_the_value_that_a_false_fact_replaced_is_active_again(ana: Holdfast) -> None:
     ana("say", "I moved to Faro.", "-u", "ana", "--no-digest")
     run = ana("never-true", "home", "-u", "ana")
 
@@ -125,7 +125,7 @@ def test_what_a_false_fact_had_replaced_is_told_to_hold_again(ana: Holdfast) -> 
     assert values(ana, "home") == ["Prto"]
 
 
-def test_nothing_past_is_restored_when_there_is_none(ana: Holdfast) -> None:
+def test_restoring_what_never_existed_is_an_error(ana: Holdfast) -> None:
     nothing, nobody = ana("restore", "home", "-u", "ana"), ana("restore", "fact_00000000000000000000", "-u", "ana")
 
     assert (nothing.code, nobody.code) == (1, 1)
@@ -143,7 +143,7 @@ def test_history_shows_ids_that_restore_takes(ana: Holdfast) -> None:
     assert ana("restore", past, "-u", "ana").code == 0
 
 
-def test_one_subjects_facts_are_mended_by_themselves(holdfast: Holdfast) -> None:
+def test_a_correction_of_one_subject_leaves_the_others(holdfast: Holdfast) -> None:
     holdfast("remember", "--category", "allergy", "--key", "allergic_to", "--value", "fish", "--subject", "luna")
     holdfast("remember", "--category", "allergy", "--key", "allergic_to", "--value", "fish", "--subject", "max")
     holdfast("correct", "fish", "chicken", "--subject", "luna")
@@ -152,7 +152,7 @@ def test_one_subjects_facts_are_mended_by_themselves(holdfast: Holdfast) -> None
     assert told == {"luna": "chicken", "max": "fish"}
 
 
-def test_words_written_by_hand_are_no_conversation_to_choose_from(ana: Holdfast) -> None:
+def test_facts_written_by_hand_are_no_conversation_to_choose_from(ana: Holdfast) -> None:
     ana("remember", "I like tea.", "-u", "ana")
 
     assert ana("context", "-u", "ana").code == 0
@@ -160,7 +160,7 @@ def test_words_written_by_hand_are_no_conversation_to_choose_from(ana: Holdfast)
 
 
 @pytest.mark.parametrize("command", [("correct", "home", "Faro"), ("remember", "I like tea."), ("restore", "home")])
-def test_a_paused_memory_says_how_it_goes_on(ana: Holdfast, command: tuple[str, ...]) -> None:
+def test_a_paused_memory_says_how_to_resume(ana: Holdfast, command: tuple[str, ...]) -> None:
     ana("correct", "home", "Porto", "-u", "ana")
     ana("pause", "-u", "ana")
     run = ana(*command, "-u", "ana")

@@ -1,4 +1,4 @@
-"""``holdfast store``: a user backs up, checks, loses the file, and puts it back."""
+"""``holdfast store backup``, ``verify``, ``restore`` and ``ledger``: a backup is checked, and restored after a loss."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .conftest import SOURCE, Holdfast
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(SOURCE)}
 
 
-def test_a_backup_is_checked_and_put_back_without_what_was_erased(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_a_backup_is_checked_and_restored_without_what_was_erased(holdfast: Holdfast, tmp_path: Path) -> None:
     os.chdir(tmp_path)
     holdfast("say", "I live in Quorvane.")
     holdfast("say", "I have a dog named Rex.")
@@ -42,7 +42,7 @@ def test_a_backup_is_checked_and_put_back_without_what_was_erased(holdfast: Hold
     assert "Rex" in holdfast("messages").out
 
 
-def test_a_lost_file_is_put_back_with_a_ledger_from_elsewhere(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_a_lost_file_is_restored_with_an_exported_erasure_log(holdfast: Holdfast, tmp_path: Path) -> None:
     os.chdir(tmp_path)
     holdfast("say", "I live in Quorvane.")
     holdfast("store", "backup", "monday.db")
@@ -58,7 +58,7 @@ def test_a_lost_file_is_put_back_with_a_ledger_from_elsewhere(holdfast: Holdfast
     assert b"Quorvane" not in (tmp_path / "holdfast.db").read_bytes()
 
 
-def test_what_is_no_backup_or_no_ledger_is_refused_with_a_hint(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_files_that_are_no_backup_or_no_erasure_log_are_refused_with_a_hint(holdfast: Holdfast, tmp_path: Path) -> None:
     os.chdir(tmp_path)
     holdfast("say", "I live in Faro.")
     (tmp_path / "text.txt").write_text("not a database, but long enough to be looked at " * 20)
@@ -72,7 +72,7 @@ def test_what_is_no_backup_or_no_ledger_is_refused_with_a_hint(holdfast: Holdfas
     assert holdfast("store", "restore", "monday.db", "--to", "monday.db").code == 2
 
 
-def test_a_file_of_another_kind_is_named_as_it_was_given(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_a_file_of_another_kind_is_named_in_the_error(holdfast: Holdfast, tmp_path: Path) -> None:
     os.chdir(tmp_path)
     (tmp_path / "text.txt").write_text("not a database")
     run = holdfast("store", "verify", "text.txt")
@@ -80,9 +80,7 @@ def test_a_file_of_another_kind_is_named_as_it_was_given(holdfast: Holdfast, tmp
     assert f"{tmp_path}/text.txt is not a backup" in " ".join(run.err.split())
 
 
-def test_what_a_killed_restore_left_goes_with_the_next_and_what_another_uses_stays(
-    holdfast: Holdfast, tmp_path: Path
-) -> None:
+def test_the_next_restore_removes_what_a_killed_one_left(holdfast: Holdfast, tmp_path: Path) -> None:
     os.chdir(tmp_path)
     holdfast("say", "I live in Faro.")
     holdfast("store", "backup", "monday.db")
@@ -135,7 +133,7 @@ def test_a_restore_that_is_killed_has_changed_nothing(tmp_path: Path) -> None:
             time.sleep(delay_s)
             process.send_signal(signal.SIGKILL)
         kept = list(tmp_path.glob("live.db.replaced-*"))
-        if not kept:  # it did not come to an end
+        if not kept:  # it was killed before the end
             assert Path("live.db").read_bytes() == before
         with Memory("live.db") as memory:
             words = [m.content for n in range(30) for m in memory.conversation(f"c{n}", user="ana").load()]

@@ -1,4 +1,4 @@
-"""An export is the whole of a user, and import knows one by its content."""
+"""``holdfast export`` writes everything about a user, and ``import`` recognizes such a file by its content."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def ana(holdfast: Holdfast) -> Holdfast:
     return holdfast
 
 
-def told(holdfast: Holdfast, *who: str) -> str:
-    """Every value ever, with when it held, as the command shows it."""
+def shown_history(holdfast: Holdfast, *who: str) -> str:
+    """Every value ever, with its dates, as the command shows it."""
     return holdfast("history", "home", *who).out
 
 
@@ -34,7 +34,7 @@ def test_an_export_goes_into_a_file_that_only_its_owner_reads(ana: Holdfast, tmp
     assert sorted(path.name for path in tmp_path.iterdir() if "json" in path.name) == ["ana.json"]
 
 
-def test_a_file_is_not_replaced_unless_told(ana: Holdfast, tmp_path: Path) -> None:
+def test_a_file_is_not_replaced_without_force(ana: Holdfast, tmp_path: Path) -> None:
     (tmp_path / "ana.json").write_text("precious")
     run = ana("export", "ana.json", "-u", "ana", "--json")
 
@@ -50,23 +50,23 @@ def test_a_folder_that_is_not_there_is_an_error(ana: Holdfast) -> None:
 
 
 @pytest.mark.parametrize("how", ["file", "stdout"])
-def test_an_export_comes_back_as_it_was(ana: Holdfast, tmp_path: Path, how: str) -> None:
+def test_an_export_is_imported_unchanged(ana: Holdfast, tmp_path: Path, how: str) -> None:
     if how == "file":
         ana("export", "ana.json", "-u", "ana")
     else:
         (tmp_path / "ana.json").write_text(ana("export", "-u", "ana").out, encoding="utf-8")
-    before, first = told(ana, "-u", "ana"), ana("export", "-u", "ana").data
+    before, first = shown_history(ana, "-u", "ana"), ana("export", "-u", "ana").data
     ana("erase", "-u", "ana", "--yes")
     run = ana("import", "ana.json")
 
     assert run.code == 0
     assert "1 conversation, 3 messages, 2 facts of ana imported" in run.out
-    assert told(ana, "-u", "ana") == before
+    assert shown_history(ana, "-u", "ana") == before
     assert ana("export", "-u", "ana").data["facts"] == first["facts"]
 
 
 @pytest.mark.parametrize("shape", ["indented", "one line", "sorted"])
-def test_an_export_is_known_whatever_laid_it_out_again(ana: Holdfast, tmp_path: Path, shape: str) -> None:
+def test_an_export_is_recognized_in_any_layout(ana: Holdfast, tmp_path: Path, shape: str) -> None:
     data = ana("export", "-u", "ana").data
     layout = {"indented": {"indent": 4}, "one line": {}, "sorted": {"sort_keys": True}}[shape]
     (tmp_path / "again.json").write_text(json.dumps(data, **layout), encoding="utf-8")
@@ -74,12 +74,12 @@ def test_an_export_is_known_whatever_laid_it_out_again(ana: Holdfast, tmp_path: 
     assert ana("import", "again.json", "-s", "other.db", "--json").data["facts"] == 2
 
 
-def test_an_export_may_become_somebody_else(ana: Holdfast, tmp_path: Path) -> None:
+def test_an_export_may_be_imported_for_another_user(ana: Holdfast, tmp_path: Path) -> None:
     ana("export", "ana.json", "-u", "ana")
     run = ana("import", "ana.json", "--user", "anna", "--bot", "cook", "--json")
 
     assert (run.data["user"], run.data["bot"], run.data["facts"]) == ("anna", "cook", 2)
-    assert "Porto" in told(ana, "-u", "anna", "--bot", "cook")
+    assert "Porto" in shown_history(ana, "-u", "anna", "--bot", "cook")
 
 
 def test_an_export_is_read_from_standard_input(ana: Holdfast, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_an_export_is_read_from_standard_input(ana: Holdfast, tmp_path: Path) ->
     assert json.loads(out)["messages"] == 3
 
 
-def test_nothing_is_laid_over_a_user_who_is_there(ana: Holdfast) -> None:
+def test_an_existing_user_is_not_overwritten(ana: Holdfast) -> None:
     ana("export", "ana.json", "-u", "ana")
     run = ana("import", "ana.json")
 
@@ -110,7 +110,7 @@ def test_a_damaged_export_stores_nothing(ana: Holdfast, tmp_path: Path) -> None:
     assert ana("status", "-u", "ana", "-s", "new.db", "--json").data["conversations"] == 0
 
 
-def test_an_export_is_imported_by_itself(ana: Holdfast, tmp_path: Path) -> None:
+def test_an_export_is_imported_alone(ana: Holdfast, tmp_path: Path) -> None:
     ana("export", "ana.json", "-u", "ana")
     write_jsonl(tmp_path / "chat.jsonl", [said("Hello.")])
 
@@ -127,7 +127,7 @@ def test_a_chat_that_quotes_an_export_is_a_chat(holdfast: Holdfast, tmp_path: Pa
     assert run.data["stored"] == 2
 
 
-def test_an_export_of_nobody_is_an_error(ana: Holdfast, tmp_path: Path) -> None:
+def test_an_export_of_an_unknown_user_is_an_error(ana: Holdfast, tmp_path: Path) -> None:
     run = ana("export", "anna.json", "-u", "anna", "--json")
 
     assert (run.code, run.error["code"]) == (1, "no-user")

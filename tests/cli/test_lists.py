@@ -1,4 +1,4 @@
-"""Who is in a store, what was said, and why something is believed."""
+"""``list``, ``messages``, ``why``, ``edit``, ``consolidate`` and ``prune``, and hints in terms of commands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOT_HERE = {
 }
 
 
-def test_list_tells_who_is_there(holdfast: Holdfast) -> None:
+def test_list_shows_the_users_of_the_store(holdfast: Holdfast) -> None:
     holdfast("say", "I live in Lisbon.", "--user", "ana")
     holdfast("say", "Hello.", "--user", "bo", "--bot", "cook")
     holdfast("pause", "--user", "bo", "--bot", "cook")
@@ -35,7 +35,7 @@ def test_list_tells_who_is_there(holdfast: Holdfast) -> None:
     assert [row["user"] for row in holdfast("list", "--json").data] == ["ana", "bo"]
 
 
-def test_list_of_a_user_tells_the_conversations(holdfast: Holdfast) -> None:
+def test_list_of_a_user_shows_the_conversations(holdfast: Holdfast) -> None:
     holdfast("say", "She eats at seven.", "--subject", "luna", "-c", "vet")
     holdfast("say", "I live in Lisbon.", "--reply", "Noted.")
     rows = holdfast("list", "--user", "me", "--json").data
@@ -48,7 +48,7 @@ def test_list_of_a_user_tells_the_conversations(holdfast: Holdfast) -> None:
     assert "nobody has no conversations here" in holdfast("list", "--user", "nobody").out
 
 
-def test_messages_shows_what_was_said_with_numbers(holdfast: Holdfast) -> None:
+def test_messages_are_shown_with_their_numbers(holdfast: Holdfast) -> None:
     for number in range(1, 4):
         holdfast("say", f"Number {number}.", "--reply", "I see.")
 
@@ -59,7 +59,7 @@ def test_messages_shows_what_was_said_with_numbers(holdfast: Holdfast) -> None:
     assert [m["seq"] for m in holdfast("messages", "--from", "4", "--json").data] == [4, 5, 6]
 
 
-def test_why_shows_every_quote_and_what_was_before(holdfast: Holdfast) -> None:
+def test_why_shows_every_quote_and_earlier_values(holdfast: Holdfast) -> None:
     holdfast("say", "I live in Lisbon.")
     holdfast("say", "I moved to Porto.")
     holdfast("say", "I live in Porto.")
@@ -72,7 +72,7 @@ def test_why_shows_every_quote_and_what_was_before(holdfast: Holdfast) -> None:
     assert [old["value"] for old in holdfast("why", "home", "--json").data["replaced"]] == ["Lisbon"]
 
 
-def test_what_why_offers_works(holdfast: Holdfast) -> None:
+def test_the_commands_that_why_offers_work(holdfast: Holdfast) -> None:
     holdfast("say", "I live in Lisbon.")
     offered = re.findall(r"^ +holdfast (.*?)  ", holdfast("why", "home").out, re.M)
 
@@ -83,7 +83,7 @@ def test_what_why_offers_works(holdfast: Holdfast) -> None:
         holdfast("say", "I live in Lisbon.")
 
 
-def test_why_of_what_is_not_believed_says_what_is(holdfast: Holdfast) -> None:
+def test_why_of_an_unknown_fact_suggests_the_nearest(holdfast: Holdfast) -> None:
     holdfast("say", "I live in Lisbon.")
     run = holdfast("why", "hom", "--json")
 
@@ -91,7 +91,7 @@ def test_why_of_what_is_not_believed_says_what_is(holdfast: Holdfast) -> None:
     assert run.error["hint"] == "did you mean 'home'?"
 
 
-def test_edit_puts_other_words_and_reads_them(holdfast: Holdfast) -> None:
+def test_edit_replaces_the_text_and_reads_it(holdfast: Holdfast) -> None:
     holdfast("say", "I'm allergic to shellfish.")
     run = holdfast("edit", "1", "I'm allergic to peanuts.")
 
@@ -102,14 +102,14 @@ def test_edit_puts_other_words_and_reads_them(holdfast: Holdfast) -> None:
     assert holdfast("edit", "9", "Hello", "--json").error["hint"] == COMMAND_HINTS["load() lists them"]
 
 
-def test_consolidate_tells_what_it_merges(holdfast: Holdfast) -> None:
+def test_consolidate_says_when_there_is_nothing_to_merge(holdfast: Holdfast) -> None:
     holdfast("say", "Hello.")
 
     assert "nothing to merge" in holdfast("consolidate").out
     assert holdfast("consolidate", "--dry-run", "--json").data["merged"] == []
 
 
-def test_prune_and_archived_tell_when_there_is_nothing(holdfast: Holdfast) -> None:
+def test_prune_and_archived_say_when_there_is_nothing(holdfast: Holdfast) -> None:
     holdfast("say", "I live in Lisbon.")
 
     assert holdfast("prune").out == "0 facts archived, 1 active\n"
@@ -124,8 +124,8 @@ def test_prune_and_archived_tell_when_there_is_nothing(holdfast: Holdfast) -> No
         if not {"cli", "bench", "testing", "llm", "integrations"} & set(p.relative_to(SOURCE).parts)
     ],
 )
-def test_no_hint_tells_a_reader_of_the_command_to_call_a_method(path: Path) -> None:
-    """The library says "resume() first"; whoever types commands is told the command."""
+def test_every_hint_that_names_a_method_has_one_that_names_a_command(path: Path) -> None:
+    """The library says "resume() first", the command line "run `holdfast resume` first"."""
     hints = re.findall(r'hint="([^"]*\w\([^"]*)"', path.read_text(encoding="utf-8"))
 
     assert [hint for hint in hints if hint not in COMMAND_HINTS.keys() | NOT_HERE] == []
