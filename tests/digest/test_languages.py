@@ -117,12 +117,12 @@ def test_examples_are_read_without_being_told_the_language(code: str) -> None:
     rules = load_language(code)
     assert rules is not None
     examples = [
-        example for pattern in rules.patterns for example in pattern.examples if {"asked", "about"}.isdisjoint(example)
+        example for pattern in rules.patterns for example in pattern.examples if {"question", "subject"}.isdisjoint(example)
     ]
     other = [
-        example["say"]
+        example["message"]
         for example in examples
-        if believed(example["say"], None, example.get("know")) != believed(example["say"], code, example.get("know"))
+        if believed(example["message"], None, example.get("known")) != believed(example["message"], code, example.get("known"))
     ]
 
     assert len(other) <= 0.03 * len(examples), other
@@ -135,8 +135,8 @@ def test_examples_speak_for_and_against(code: str) -> None:
     assert rules is not None
     examples = [example for pattern in rules.patterns for example in pattern.examples]
 
-    assert sum(bool(example["is"]) for example in examples) >= 60
-    assert sum(not example["is"] for example in examples) >= 40
+    assert sum(bool(example["facts"]) for example in examples) >= 60
+    assert sum(not example["facts"] for example in examples) >= 40
 
 
 @pytest.mark.parametrize(

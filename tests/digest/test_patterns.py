@@ -28,12 +28,12 @@ def examples() -> Iterator[Any]:
 
 
 def learned(code: str, example: dict[str, Any]) -> list[Candidate]:
-    message = Message("user", example["say"], seq=2, at=AT)
-    before = Message("assistant", example["asked"], seq=1, at=AT) if "asked" in example else None
+    message = Message("user", example["message"], seq=2, at=AT)
+    before = Message("assistant", example["question"], seq=1, at=AT) if "question" in example else None
     found = extract_facts(
         message,
-        subject=example.get("about", "self"),
-        others=example.get("know", {}),
+        subject=example.get("subject", "self"),
+        others=example.get("known", {}),
         before=before,
         language_code=code,
     )
@@ -49,14 +49,14 @@ def shown(candidate: Candidate) -> str:
 @pytest.mark.parametrize(("code", "example"), list(examples()))
 def test_example_gives_exactly_these_facts(code: str, example: dict[str, Any]) -> None:
     """What an example says is what is read from it: no fact less, none more."""
-    assert sorted(example["is"]) == sorted(shown(candidate) for candidate in learned(code, example))
+    assert sorted(example["facts"]) == sorted(shown(candidate) for candidate in learned(code, example))
 
 
 @pytest.mark.parametrize(("code", "example"), list(examples()))
 def test_gate_opens_for_every_positive_example(code: str, example: dict[str, Any]) -> None:
     """The cheap gate never holds back a message that states a fact."""
-    if example["is"] and "asked" not in example:
-        assert may_state_facts(example["say"], code)
+    if example["facts"] and "question" not in example:
+        assert may_state_facts(example["message"], code)
 
 
 @pytest.mark.parametrize("code", languages())
@@ -67,7 +67,7 @@ def test_pattern_ids_are_unique_and_every_pattern_has_examples(code: str) -> Non
     patterns = (*rules.patterns, *rules.answers)
 
     assert len({pattern.id for pattern in patterns}) == len(patterns)
-    assert [pattern.id for pattern in patterns if not any(example["is"] for example in pattern.examples)] == []
+    assert [pattern.id for pattern in patterns if not any(example["facts"] for example in pattern.examples)] == []
 
 
 @pytest.mark.parametrize("code", languages())

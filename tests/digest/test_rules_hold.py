@@ -16,7 +16,7 @@ from holdfast.types import Evidence, Fact, Message
 AT = datetime(2024, 5, 15, 12, tzinfo=UTC)
 ANY_TEXT = st.text(st.characters(codec=None), max_size=300)
 SAID = sorted(
-    example["say"]
+    example["message"]
     for code in languages()
     for pattern in getattr(load_language(code), "patterns", ())
     for example in pattern.examples

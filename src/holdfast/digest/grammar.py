@@ -85,17 +85,17 @@ class Pattern:
     confidence: float = 0.9
     negated: str = "retract"
     who: str = ""
-    others: bool = True
-    last: bool = False
-    lead: bool = True
-    asked: bool = False
+    about_others: bool = True
+    keep_last: bool = False
+    starts_clause: bool = True
+    in_questions: bool = False
     list: str = ""
     also: tuple[Mapping[str, str], ...] = ()
-    names: str = ""
+    introduces: str = ""
     needs: str = ""
-    empty: str = ""
-    when: str = ""
-    ask: str = ""
+    default: str = ""
+    time: str = ""
+    question: str = ""
     examples: tuple[Mapping[str, Any], ...] = ()
     place: int = 0
     language: PatternLanguage = field(repr=False, compare=False, default=None)  # type: ignore[assignment]
@@ -106,9 +106,9 @@ class Pattern:
         return frozenset(self.list.removeprefix("join:").split()) if self.list.startswith("join:") else frozenset()
 
     @cached_property
-    def question(self) -> re.Pattern[str]:
-        """The question that an answer pattern answers."""
-        return re.compile(_spaces(self.ask), re.IGNORECASE)
+    def question_expression(self) -> re.Pattern[str]:
+        """The compiled question that an answer pattern answers."""
+        return re.compile(_spaces(self.question), re.IGNORECASE)
 
     @cached_property
     def compiled(self) -> tuple[Expression, ...]:
@@ -232,7 +232,7 @@ class PatternLanguage:
         find = values.pop("find")
         values["find"] = (find,) if isinstance(find, str) else tuple(find)
         triggers: set[str] = set()
-        for word in values.pop("on", "").split():
+        for word in values.pop("triggers", "").split():
             if word.startswith("@"):
                 for lexicon in self.lexicons_of(word[1:]):
                     triggers |= lexicon.triggers

@@ -101,7 +101,7 @@ def _answer(
     start = text.index(reply)
     piece = SentenceInMessage(rules, message, reply, start, lower_case)
     for pattern in rules.answers:
-        if pattern.question.search(question):
+        if pattern.question_expression.search(question):
             for expression in pattern.compiled:
                 found = expression.regex.match(reply)
                 match = fill_slots(piece, pattern, expression, found) if found else None
@@ -172,7 +172,7 @@ def _search(rules: PatternLanguage, cue: str, text: str) -> bool:
 def _read_piece(piece: SentenceInMessage, people: Mentions) -> Iterator[Candidate]:
     patterns = piece.language.triggered(piece.text)
     anchors = piece.language.anchors(piece.text) if patterns else []
-    for pattern in sorted(patterns, key=lambda pattern: not pattern.names):
+    for pattern in sorted(patterns, key=lambda pattern: not pattern.introduces):
         for expression in pattern.compiled:
             for found in expression.matches(piece.text, anchors):
                 match = fill_slots(piece, pattern, expression, found)
@@ -182,7 +182,7 @@ def _read_piece(piece: SentenceInMessage, people: Mentions) -> Iterator[Candidat
 
 def _settled(rules: PatternLanguage, found: list[Candidate]) -> list[Candidate]:
     """Keep each claim once, in the order of the words; of a single-fact category only the last."""
-    last = {pattern.category for pattern in rules.patterns if pattern.last}
+    last = {pattern.category for pattern in rules.patterns if pattern.keep_last}
     seen: dict[tuple[str, ...], Candidate] = {}
     for candidate in sorted(found, key=lambda c: (c.start, c.start + len(c.quote))):
         address = (candidate.subject, candidate.category, candidate.key, candidate.value.casefold(), candidate.op)
@@ -252,10 +252,10 @@ def claims_of_match(piece: SentenceInMessage, people: Mentions, match: PatternMa
     end = _mended(piece, match, quote_end(found, values))
     if pattern.needs == "animal":
         values["animal"] = [SlotValue(people.animal, "species", start, start, said=people.animal)]
-    verdict = judge(piece.language, piece.text, start, end, lead=pattern.lead, asked=pattern.asked)
+    verdict = judge(piece.language, piece.text, start, end, lead=pattern.starts_clause, asked=pattern.in_questions)
     if verdict is None:
         return
-    named = [people.name(value.value, _relation(values)) for value in values["name"]] if pattern.names else []
+    named = [people.name(value.value, _relation(values)) for value in values["name"]] if pattern.introduces else []
     negated = any(value for group, value in found.groupdict().items() if group.startswith("neg"))
     if negated and pattern.negated == "drop":
         return
@@ -266,15 +266,15 @@ def claims_of_match(piece: SentenceInMessage, people: Mentions, match: PatternMa
     held = ValidTime(end=end)
     if piece.message.at is not None:
         held = resolve_valid_time(
-            piece.times(ahead=pattern.when in ("event", "plan")),
+            piece.times(ahead=pattern.time in ("event", "plan")),
             piece.text,
             start,
             end,
-            mode=pattern.when,
+            mode=pattern.time,
             at=piece.message.at,
             gap=cues(piece.language).get("event_gap"),
         )
-    if pattern.when == "event" and not held.words:
+    if pattern.time == "event" and not held.words:
         return
     for fields in _fields(pattern, values, piece.language.glue):
         fields["when"] = SlotValue(held.words, "", start, held.end)
@@ -312,7 +312,7 @@ def _who(
         return ME, found.start()
     if words is None:
         person = people.topic(piece.text[: found.start()], cues(piece.language).get("topic"))
-        return (None if person and not person.is_self and not pattern.others else person), found.start()
+        return (None if person and not person.is_self and not pattern.about_others else person), found.start()
     if words.strip(" ,").lower() in str(piece.language.people.get("and", "")).split():
         openings = [o for o in cues(piece.language)["main_clause"].finditer(piece.text) if o.end() <= found.start()]
         between = piece.text[openings[-1].end() : found.start()] if openings else ""
@@ -321,7 +321,7 @@ def _who(
         return ME, openings[-1].start("who")
     people.mention(piece.text[: found.start("who")])
     person = people.whom(words)
-    if person is not None and not person.is_self and not pattern.others:
+    if person is not None and not person.is_self and not pattern.about_others:
         return None, found.start()
     return person, found.start("who")
 
@@ -397,7 +397,7 @@ def _candidate(
         subject=person.subject,
         category=_filled(pattern.category, fields),
         key=_filled(pattern.key, fields).replace(" ", "_").lower(),
-        value=_filled(pattern.value, fields) or (pattern.empty if op == "assert" else ""),
+        value=_filled(pattern.value, fields) or (pattern.default if op == "assert" else ""),
         text=text,
         confidence=round(pattern.confidence * verdict.weight, 3),
         seq=piece.message.seq,
