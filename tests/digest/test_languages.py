@@ -117,12 +117,16 @@ def test_examples_are_read_without_being_told_the_language(code: str) -> None:
     rules = load_language(code)
     assert rules is not None
     examples = [
-        example for pattern in rules.patterns for example in pattern.examples if {"question", "subject"}.isdisjoint(example)
+        example
+        for pattern in rules.patterns
+        for example in pattern.examples
+        if {"question", "subject"}.isdisjoint(example)
     ]
     other = [
         example["message"]
         for example in examples
-        if believed(example["message"], None, example.get("known")) != believed(example["message"], code, example.get("known"))
+        if believed(example["message"], None, example.get("known"))
+        != believed(example["message"], code, example.get("known"))
     ]
 
     assert len(other) <= 0.03 * len(examples), other
