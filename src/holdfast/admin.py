@@ -18,7 +18,7 @@ from .jobs.metrics import compute_metrics, days_between
 from .jobs.usage import usage_of_all
 from .llm.addresses import address_for_key
 from .llm.sealing import Keyring, Master
-from .observing import Watcher
+from .observer import Watcher
 from .privacy.erasure import KINDS
 from .reports import Backlog, Event, MessageCount, Metrics, News, Operation, ReplayReport, StoreStats, UserKey
 from .scope import Scope, checked_name
@@ -132,7 +132,7 @@ class Admin:
 
     def observe(self, watcher: Watcher) -> None:
         """Call ``watcher(what, of, amount)`` after each piece of work of this process; it must not raise or wait."""
-        self._engine.observed.watchers.append(watcher)
+        self._engine.observer.watchers.append(watcher)
 
 
 class ApiKeys:

@@ -30,7 +30,7 @@ from .embed.protocol import Embedder
 from .llm import Function
 from .llm.protocol import LanguageModel
 from .memory import Memory
-from .observing import Watcher
+from .observer import Watcher
 from .privacy.corrections import Versions
 from .reports import (
     BackfillReport,

@@ -12,7 +12,6 @@ from .context.layered import Strategy
 from .context.result import Context
 from .engine import Engine
 from .errors import BadInput
-from .privacy.erasure import change_message
 from .reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, Receipt
 from .scope import Scope, checked_name
 from .store import ConversationRow
@@ -245,12 +244,11 @@ class Conversation:
         Raises:
             NotFound: there is no such message.
         """
-        find = change_message(checked_count("seq", seq), lambda message: None)
-        return self._engine.eraser.change(self._scope, find)
+        return self._engine.forget_message(self._scope, checked_count("seq", seq))
 
     def clear(self) -> ErasureReceipt:
         """Erase the conversation and all that rested only on it; the next message is number 1 again."""
-        return self._engine.eraser.clear_conversation(self._scope)
+        return self._engine.clear_conversation(self._scope)
 
     def rebuild(
         self,

@@ -56,12 +56,12 @@ from .jobs.worker import Workers, drain
 from .llm import from_address
 from .llm.addresses import Address
 from .llm.protocol import LanguageModel
-from .observing import Observed, timed
+from .observer import Observer, observed
 from .privacy.consent import ConsentChoices, state_of
-from .privacy.corrections import Corrections
+from .privacy.corrections import Corrections, FactInput, Versions, find_fact
 from .privacy.erasure import Eraser, change_message, with_content
 from .privacy.export import Exporter
-from .privacy.forget import ErasureReplay
+from .privacy.forget import ErasureReplay, erase_user, facts_of, forget_facts
 from .recall.index import IndexCache
 from .recall.search import believed, default_min_score, facts_at, ranked, recent, search, unexpired, with_replacements
 from .reconcile.registry import registry
@@ -105,10 +105,10 @@ class Engine:
         self.context_stats = ContextStats(self.now_ms)
         self._previous = previous  # its vectors stand in for texts that have none of *embedder* yet
         self.cache = IndexCache(config.index_cache_mb * 1_000_000) if config.index_cache_mb else None
-        self.observed = Observed()
-        store.on_changes = self.observed.count
+        self.observer = Observer()
+        store.on_changes = self.observer.report_counts
         self._orders = WorkSettings(embed=embeds)
-        deps = Dependencies(store, config, registry(config.categories), self.now_ms, embedder, self.observed)
+        deps = Dependencies(store, config, registry(config.categories), self.now_ms, embedder, self.observer)
         reader, self.upkeep = FactReader(deps), Upkeep(deps)
         self.work = UserWork(deps, model, self.provider_keys)
         self.client, self.rebuilder = self.work.default.client, self.work.default.rebuilder
@@ -121,7 +121,7 @@ class Engine:
             attempts=config.job_attempts,
             backoff_ms=config.job_backoff_ms,
             wake=threading.Event(),
-            observed=self.observed,
+            observer=self.observer,
         )
         self._reembed = Reembedding(deps, embedder) if embedder is not None and config.embed_anew else None
         self._workers = Workers(self.queue, config.workers, self._order_vectors) if background else None
@@ -146,6 +146,7 @@ class Engine:
         """Have everybody embedded anew whose vectors are by another embedder; how many users."""
         return self._reembed.order() if self._reembed is not None else 0
 
+    @observed("append")
     def append(
         self, scope: Scope, given: MessageLike | Sequence[MessageLike], key: str | None, *, incognito: bool = False
     ) -> Receipt:
@@ -223,7 +224,7 @@ class Engine:
         record(self.store, scope, row, self.config.usage_days)
         if self.client is not None:
             self.client.budgets.add(scope, row)
-        publish_tokens(self.observed, model if model in self.config.prices else "other", row)
+        publish_tokens(self.observer, model if model in self.config.prices else "other", row)
 
     def end(self, scope: Scope) -> None:
         """Mark that the conversation is over for now: what is open may be summarised at once."""
@@ -245,6 +246,7 @@ class Engine:
         if self._workers is not None:
             self._workers.wake()
 
+    @observed("edit", "record")
     def edit(self, scope: Scope, seq: int, content: str) -> ErasureReceipt:
         """Put other words in place of a message; see `Conversation.edit`."""
 
@@ -275,6 +277,51 @@ class Engine:
         # what a model has not told is looked for range by range
         self.store.write(scope, lambda view: self.consent.take_up(view, "", self.now_ms()))
         return drain(self.queue, user=scope)
+
+    @observed("remember")
+    def remember(self, scope: Scope, given: FactInput) -> FactChange:
+        """Store a fact by hand; see `User.remember`."""
+        return self.corrections.remember(scope, given)
+
+    @observed("correct", "record")
+    def correct(self, scope: Scope, fact_id: str, value: str, if_version: Versions) -> FactChange:
+        """Put another value in place of a wrong one; see `User.correct`."""
+        return self.corrections.correct(scope, fact_id, value, if_version)
+
+    @observed("never_true", "record")
+    def never_true(self, scope: Scope, fact_id: str, if_version: Versions) -> FactChange:
+        """Mark a fact as never true; see `User.never_true`."""
+        return self.corrections.never_true(scope, fact_id, if_version)
+
+    @observed("restore", "record")
+    def restore(self, scope: Scope, fact_id: str, if_version: Versions) -> FactChange:
+        """Make a past fact active again; see `User.restore`."""
+        return self.corrections.restore(scope, fact_id, if_version)
+
+    @observed("forget_fact", "record")
+    def forget_fact(self, scope: Scope, fact_id: str, if_version: Versions) -> ErasureReceipt:
+        """Erase one fact with its words; see `User.forget`."""
+        return self.eraser.change(scope, forget_facts(lambda view: [find_fact(view, fact_id, if_version)]))
+
+    @observed("clear_facts")
+    def clear_facts(self, scope: Scope) -> ErasureReceipt:
+        """Erase every fact with its words; see `User.clear`."""
+        return self.eraser.change(scope, forget_facts(facts_of(scope), refusals=True))
+
+    @observed("forget_message", "record")
+    def forget_message(self, scope: Scope, seq: int) -> ErasureReceipt:
+        """Erase one message; see `Conversation.forget`."""
+        return self.eraser.change(scope, change_message(seq, lambda message: None))
+
+    @observed("clear_conversation")
+    def clear_conversation(self, scope: Scope) -> ErasureReceipt:
+        """Erase one conversation; see `Conversation.clear`."""
+        return self.eraser.clear_conversation(scope)
+
+    @observed("erase")
+    def erase(self, scope: Scope) -> ErasureReceipt:
+        """Erase everything about a user, or about one subject; see `User.erase`."""
+        return erase_user(self.eraser, scope)
 
     def rebuild(
         self,
@@ -321,6 +368,11 @@ class Engine:
 
     def digest(self, timeout_s: float | None, scope: Scope | None = None) -> DigestReport:
         """Run everything that is due, for all users or for one; waits for this process's own threads."""
+        with self.observer.call("digest", scope) as call:
+            call.result = report = self._digest(timeout_s, scope)
+            return report
+
+    def _digest(self, timeout_s: float | None, scope: Scope | None) -> DigestReport:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         self.uses.flush(scope)
         report = drain(self.queue, user=scope, deadline=deadline)
@@ -346,7 +398,7 @@ class Engine:
             self.uses.flush()
         self.store.close()
 
-    @timed("search")
+    @observed("search", "query")
     def search(
         self,
         scope: Scope,
@@ -397,6 +449,7 @@ class Engine:
 
         return profile(self.store.read(scope, look), budget_tokens, count)
 
+    @observed("recall", "query")
     def recall(self, scope: Scope, query: str, last: int, limit: int) -> list[Hit]:
         """The nearest of the last messages; see `Conversation.recall`."""
 
@@ -428,7 +481,7 @@ class Engine:
             for hit in with_replacements(view, hits)
         ]
 
-    @timed("context")
+    @observed("context", "query")
     def context(
         self,
         scope: Scope,
@@ -469,7 +522,7 @@ class Engine:
         )
         if quiet:
             return context
-        self._tell(context)
+        self._report_context(context)
         shown = {source.id for source in context.sources if source.kind == "fact"}
         recalled = [hit for hit in material.hits if hit.kind == "fact"][: self.config.recall_limit]
         self.uses.add(scope, (hit.id for hit in recalled if hit.id in shown))
@@ -482,12 +535,12 @@ class Engine:
             self.store.write(scope, lambda view: _note(view, epoch, variant, prefix))
         return context
 
-    def _tell(self, context: Context) -> None:
-        """Tell who observes what a context came to, and whether its stable part could be used again."""
+    def _report_context(self, context: Context) -> None:
+        """Report the tokens of a context, and whether its stable part could be used again."""
         for section in context.sections:
             if section.tokens:
-                self.observed("context.tokens", section.name, section.tokens)
-        self.observed("context.prefix", "reused" if context.prefix_changed_because is None else "changed", 1)
+                self.observer.report("context.tokens", section.name, section.tokens)
+        self.observer.report("context.prefix", "reused" if context.prefix_changed_because is None else "changed", 1)
 
     def _material(
         self,

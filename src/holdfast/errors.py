@@ -79,7 +79,7 @@ class KeyReused(Conflict):
 
 
 class Changed(Conflict):
-    """It is not any more what the caller saw; over HTTP, what ``If-Match`` named."""
+    """The fact or prompt has none of the versions in ``if_version`` any more; over HTTP, in ``If-Match``."""
 
     code = "changed"
 

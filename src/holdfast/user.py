@@ -17,7 +17,6 @@ from .jobs.model_client import CUSTOM_PROMPTS, customized_prompt
 from .jobs.usage import usage_of_user
 from .privacy.consent import state_of
 from .privacy.corrections import FactInput, Versions, check_version, find_fact
-from .privacy.forget import erase_user, facts_of, forget_facts
 from .recall.search import believed, facts_at
 from .reconcile.decide import ARCHIVED
 from .reports import (
@@ -33,7 +32,7 @@ from .reports import (
     Usage,
 )
 from .scope import Scope, checked_name
-from .store import FactRow, PromptRow, ReadView, UserRow, WriteView
+from .store import PromptRow, UserRow, WriteView
 from .text.tokens import count_tokens
 from .text.validate import checked_count, checked_query, checked_share, checked_text, replace_unstorable
 from .types import HIT_KINDS, Consent, Fact, FactChange, FactKind, Hit, HitKind, PromptVersion, Rejected, Section
@@ -230,7 +229,7 @@ class User:
         words = {name: "" if item is None else checked_text(name, item) for name, item in given.items()}
         once = None if idempotency_key is None else checked_name("idempotency_key", idempotency_key)
         told = FactInput(**words, confidence=checked_share("confidence", confidence), idempotency_key=once)
-        return self._engine.corrections.remember(self._scope, told)
+        return self._engine.remember(self._scope, told)
 
     def correct(self, fact_id: str, *, value: str, if_version: Versions = None) -> FactChange:
         """
@@ -246,7 +245,7 @@ class User:
             NotFound: there is no such fact.
             Changed: the fact has none of these versions any more.
         """
-        return self._engine.corrections.correct(self._scope, fact_id, checked_text("value", value), if_version)
+        return self._engine.correct(self._scope, fact_id, checked_text("value", value), if_version)
 
     def never_true(self, fact_id: str, *, if_version: Versions = None) -> FactChange:
         """
@@ -256,7 +255,7 @@ class User:
             NotFound: there is no such fact.
             Changed: as `correct`.
         """
-        return self._engine.corrections.never_true(self._scope, fact_id, if_version)
+        return self._engine.never_true(self._scope, fact_id, if_version)
 
     def restore(self, fact_id: str, *, if_version: Versions = None) -> FactChange:
         """
@@ -266,7 +265,7 @@ class User:
             NotFound: there is no such fact.
             Changed: as `correct`.
         """
-        return self._engine.corrections.restore(self._scope, fact_id, if_version)
+        return self._engine.restore(self._scope, fact_id, if_version)
 
     def forget(self, fact_id: str, *, if_version: Versions = None) -> ErasureReceipt:
         """
@@ -276,20 +275,15 @@ class User:
             NotFound: there is no such fact.
             Changed: as `correct`.
         """
-
-        def choose(view: ReadView) -> list[FactRow]:
-            return [find_fact(view, fact_id, if_version)]
-
-        return self._engine.eraser.change(self._scope, forget_facts(choose))
+        return self._engine.forget_fact(self._scope, fact_id, if_version)
 
     def clear(self) -> ErasureReceipt:
         """Erase every fact, live and past, with the words they rest on, and all that was refused."""
-        find = forget_facts(facts_of(self._scope), refusals=True)
-        return self._engine.eraser.change(self._scope, find)
+        return self._engine.clear_facts(self._scope)
 
     def erase(self) -> ErasureReceipt:
         """Erase everything that is held; only a pause or an opt-out stays, so that it goes on to hold."""
-        return erase_user(self._engine.eraser, self._scope)
+        return self._engine.erase(self._scope)
 
     def pause(self) -> None:
         """Keep what is held, use none of it, write nothing, until `resume`."""

@@ -36,8 +36,6 @@ BASE = {
     "clock",
     "observer",
     "text",
-    # until they are merged into the parts above
-    "observing",
 }
 LAYERS = [
     BASE,

@@ -1,76 +1,51 @@
 """
-Spans of OpenTelemetry for what the doors do and for the calls of models; nothing of it is loaded before `enable`.
+OpenTelemetry spans of what a memory does and of the calls of models; the package is loaded by `enable`.
 
-Names follow the conventions for generative AI: a span is called by its operation (``search_memory``, ``create_memory``,
-…; ``chat MODEL`` for a model), and says whose memory it was by a digest of the names.  What was said, searched and
-found stands in no span unless that is asked for.
-
-`enable` puts itself around the methods of the doors, so that a program which does not trace pays nothing.
+Names follow the conventions for generative AI: a span is named by its operation (``search_memory``, ``create_memory``,
+…; ``chat MODEL`` for a model), and names the memory by a digest.  No span holds message text, queries or results unless
+you ask for that.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from hashlib import sha256
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 from ..context.result import Context
-from ..conversation import Conversation
 from ..errors import ConfigError, HoldfastError
-from ..jobs.model_client import ModelClient
 from ..llm.protocol import Answer
-from ..memory import Memory
+from ..observer import ObservedCall, Observer, Tracer, store_id
 from ..reports import DigestReport, ErasureReceipt, Receipt
-from ..scope import Scope
 from ..types import FactChange
-from ..user import User
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 MAX_TEXT_CHARS = 4_000
+OPERATIONS = {
+    "append": "create_memory",
+    "edit": "update_memory",
+    "forget_message": "delete_memory",
+    "clear_conversation": "delete_memory",
+    "context": "search_memory",
+    "recall": "search_memory",
+    "search": "search_memory",
+    "remember": "upsert_memory",
+    "correct": "update_memory",
+    "never_true": "update_memory",
+    "restore": "update_memory",
+    "forget_fact": "delete_memory",
+    "clear_facts": "delete_memory",
+    "erase": "delete_memory",
+    "digest": "holdfast.digest",
+}
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+_enabled: list[Tracer] = []
 
 Attributes = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """
-    One method that is traced.
-
-    ``given`` is the position behind ``self`` and the name of the argument that says what: a query, or a record's id.
-    """
-
-    owner: type
-    method: str
-    operation: str
-    given: tuple[int, str] | None = None
-
-
-QUERY, FACT, SEQ = (0, "query"), (0, "fact_id"), (0, "seq")
-_CALLS = (
-    _Call(Conversation, "append", "create_memory"),
-    _Call(Conversation, "edit", "update_memory", SEQ),
-    _Call(Conversation, "forget", "delete_memory", SEQ),
-    _Call(Conversation, "clear", "delete_memory"),
-    _Call(Conversation, "context", "search_memory", QUERY),
-    _Call(Conversation, "recall", "search_memory", QUERY),
-    _Call(User, "search", "search_memory", QUERY),
-    _Call(User, "remember", "upsert_memory"),
-    _Call(User, "correct", "update_memory", FACT),
-    _Call(User, "never_true", "update_memory", FACT),
-    _Call(User, "restore", "update_memory", FACT),
-    _Call(User, "forget", "delete_memory", FACT),
-    _Call(User, "clear", "delete_memory"),
-    _Call(User, "erase", "delete_memory"),
-    _Call(Memory, "digest", "holdfast.digest"),
-)
-_originals: list[tuple[type, str, Any]] = []
 
 
 def enable(*, tracer_provider: Any = None, meter_provider: Any = None, content: bool | None = None) -> None:
@@ -80,7 +55,7 @@ def enable(*, tracer_provider: Any = None, meter_provider: Any = None, content: 
     Args:
         tracer_provider: where spans go; the global one when not given.
         meter_provider: where the durations and tokens of models' calls go; the global one when not given.
-        content: whether spans hold what was searched and found; the environment variable
+        content: whether spans hold queries and results; the environment variable
             ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`` decides when not given.
 
     Raises:
@@ -94,73 +69,23 @@ def enable(*, tracer_provider: Any = None, meter_provider: Any = None, content: 
     disable()
     if content is None:
         content = os.environ.get(CAPTURE, "").strip().lower() in ("1", "true", "span_only", "span_and_event")
-    spans = _Spans(trace, metrics, trace.get_tracer("holdfast", tracer_provider=tracer_provider), content)
-    for call in _CALLS:
-        _replace(call.owner, call.method, functools.partial(spans.around, call))
-    models = _Models(spans, metrics.get_meter("holdfast", meter_provider=meter_provider))
-    _replace(ModelClient, "ask", models.around)
+    tracer = trace.get_tracer("holdfast", tracer_provider=tracer_provider)
+    spans = _Spans(trace, tracer, metrics.get_meter("holdfast", meter_provider=meter_provider), content)
+    _enabled.append(spans.around)
+    Observer.tracers.append(spans.around)
 
 
 def disable() -> None:
-    """Trace nothing any more."""
-    while _originals:
-        owner, name, original = _originals.pop()
-        setattr(owner, name, original)
-
-
-def store_id(scope: Scope) -> str:
-    """Whose memory, as spans and logs name it: a digest of org, bot and user."""
-    named = json.dumps([scope.org, scope.bot, scope.user])
-    return sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def _replace(owner: type, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    original = getattr(owner, name)
-    _originals.append((owner, name, original))
-    setattr(owner, name, wrap(original))
+    """Stop tracing."""
+    while _enabled:
+        Observer.tracers.remove(_enabled.pop())
 
 
 class _Spans:
-    """Makes spans around calls."""
+    """A tracer that makes spans of calls, and metrics of the calls of models."""
 
-    def __init__(self, trace: Any, metrics: Any, tracer: Any, content: bool) -> None:
-        self.trace, self.metrics, self.tracer, self.content = trace, metrics, tracer, content
-
-    def around(self, call: _Call, original: Callable[..., Any]) -> Callable[..., Any]:
-        """*original* within a span."""
-
-        @functools.wraps(original)
-        def traced(door: Any, *args: Any, **more: Any) -> Any:
-            attributes = _before(door, call, args, more, content=self.content)
-            with self.started(call.operation, self.trace.SpanKind.INTERNAL, attributes) as span:
-                result = self.told(span, lambda: original(door, *args, **more))
-                if span.is_recording():
-                    span.set_attributes(_after(result, content=self.content))
-                return result
-
-        return traced
-
-    def started(self, name: str, kind: Any, attributes: Attributes) -> Any:
-        """A span that notes no exception by itself: the message of one may hold what was said."""
-        return self.tracer.start_as_current_span(
-            name, kind=kind, attributes=attributes, record_exception=False, set_status_on_exception=False
-        )
-
-    def told(self, span: Any, work: Callable[[], Any]) -> Any:
-        """The result of *work*; an error is told by its code."""
-        try:
-            return work()
-        except BaseException as error:
-            span.set_attribute("error.type", _kind(error))
-            span.set_status(self.trace.StatusCode.ERROR)
-            raise
-
-
-class _Models:
-    """Makes spans around the calls of models, and counts them."""
-
-    def __init__(self, spans: _Spans, meter: Any) -> None:
-        self._spans = spans
+    def __init__(self, trace: Any, tracer: Any, meter: Any, content: bool) -> None:
+        self._trace, self._tracer, self._content = trace, tracer, content
         self._duration = meter.create_histogram(
             "gen_ai.client.operation.duration",
             unit="s",
@@ -174,60 +99,83 @@ class _Models:
             for kind in ("input", "output", "cache_read.input")
         }
 
-    def around(self, original: Callable[..., Answer]) -> Callable[..., Answer]:
-        """*original*, the asking of a model, within a span."""
+    @contextmanager
+    def around(self, call: ObservedCall) -> Iterator[None]:
+        """Open the span of a call."""
+        if call.name == "ask":
+            with self._model_call(call):
+                yield
+        elif call.name in OPERATIONS:
+            attributes = _before(call, OPERATIONS[call.name], content=self._content)
+            with self._span(OPERATIONS[call.name], self._trace.SpanKind.INTERNAL, attributes) as span:
+                yield
+                if span.is_recording():
+                    span.set_attributes(_after(call.result, content=self._content))
+        else:
+            yield
 
-        @functools.wraps(original)
-        def traced(client: ModelClient, scope: Scope, request: Any) -> Answer:
-            provider, _, model = client.model.name.partition(":")
-            named = {
-                "gen_ai.operation.name": "chat",
-                "gen_ai.provider.name": provider,
-                "gen_ai.request.model": model or provider,
+    @contextmanager
+    def _span(self, name: str, kind: Any, attributes: Attributes) -> Iterator[Any]:
+        """Open a span that records an error by its code: the message of an exception may hold message text."""
+        with self._tracer.start_as_current_span(
+            name, kind=kind, attributes=attributes, record_exception=False, set_status_on_exception=False
+        ) as span:
+            try:
+                yield span
+            except BaseException as error:
+                span.set_attribute("error.type", _error_type(error))
+                span.set_status(self._trace.StatusCode.ERROR)
+                raise
+
+    @contextmanager
+    def _model_call(self, call: ObservedCall) -> Iterator[None]:
+        """Open the span of a model's call, and measure it."""
+        provider, _, model = call.details["model"].partition(":")
+        model = model or provider
+        named = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": provider, "gen_ai.request.model": model}
+        own = _memory(call) | {"holdfast.layer": call.details["layer"]}
+        began, failed = time.perf_counter(), {}
+        with self._span(f"chat {model}", self._trace.SpanKind.CLIENT, named | own) as span:
+            try:
+                yield
+            except BaseException as error:
+                failed = {"error.type": _error_type(error)}
+                raise
+            finally:
+                self._duration.record(time.perf_counter() - began, named | failed)
+            answer: Answer = call.result
+            used = {
+                "input": answer.input_tokens,
+                "output": answer.output_tokens,
+                "cache_read.input": answer.cached_tokens,
             }
-            own = {"gen_ai.memory.store.id": store_id(scope), "holdfast.layer": request.layer} | _within(scope)
-            began, failed = time.perf_counter(), {}
-            kind = self._spans.trace.SpanKind.CLIENT
-            with self._spans.started(f"chat {model or provider}", kind, named | own) as span:
-                try:
-                    answer: Answer = self._spans.told(span, lambda: original(client, scope, request))
-                except BaseException as error:
-                    failed = {"error.type": _kind(error)}
-                    raise
-                finally:
-                    self._duration.record(time.perf_counter() - began, named | failed)
-                used = {
-                    "input": answer.input_tokens,
-                    "output": answer.output_tokens,
-                    "cache_read.input": answer.cached_tokens,
-                }
-                for name, tokens in used.items():
-                    self._tokens[name].add(tokens, named)
-                    span.set_attribute(f"gen_ai.usage.{name}_tokens", tokens)
-                span.set_attribute("gen_ai.response.finish_reasons", [answer.finish])
-                return answer
-
-        return traced
+            for name, tokens in used.items():
+                self._tokens[name].add(tokens, named)
+                span.set_attribute(f"gen_ai.usage.{name}_tokens", tokens)
+            span.set_attribute("gen_ai.response.finish_reasons", [answer.finish])
 
 
-def _before(door: Any, call: _Call, args: tuple[Any, ...], more: Mapping[str, Any], *, content: bool) -> Attributes:
-    """What is known of a call when it begins."""
-    found: Attributes = {"gen_ai.operation.name": call.operation, "gen_ai.provider.name": "holdfast"}
-    if isinstance(door, Conversation | User):
-        found |= {"gen_ai.memory.store.id": store_id(door._scope)} | _within(door._scope)
-    if call.given is None:
-        return found
-    place, name = call.given
-    given = args[place] if len(args) > place else more.get(name)
-    if name != "query" and given is not None:
-        found["gen_ai.memory.record.id"] = str(given)[:200]
-    elif content and isinstance(given, str):
-        found["gen_ai.memory.query.text"] = given[:MAX_TEXT_CHARS]
+def _before(call: ObservedCall, operation: str, *, content: bool) -> Attributes:
+    """Return the attributes known when a call begins."""
+    found: Attributes = {"gen_ai.operation.name": operation, "gen_ai.provider.name": "holdfast"} | _memory(call)
+    record, query = call.details.get("record"), call.details.get("query")
+    if record is not None:
+        found["gen_ai.memory.record.id"] = str(record)[:200]
+    if content and isinstance(query, str):
+        found["gen_ai.memory.query.text"] = query[:MAX_TEXT_CHARS]
     return found
 
 
+def _memory(call: ObservedCall) -> Attributes:
+    """Return the attributes that name the memory and the conversation."""
+    if call.scope is None:
+        return {}
+    place = {} if call.scope.conversation is None else {"gen_ai.conversation.id": call.scope.conversation}
+    return {"gen_ai.memory.store.id": store_id(call.scope)} | place
+
+
 def _after(result: Any, *, content: bool) -> Attributes:
-    """What is known of it when it has ended."""
+    """Return the attributes known when a call has returned."""
     if isinstance(result, DigestReport):
         counts = ("jobs", "summaries", "facts", "failed", "tokens")
         return {f"holdfast.{name}": getattr(result, name) for name in counts}
@@ -250,14 +198,10 @@ def _after(result: Any, *, content: bool) -> Attributes:
 def _records(count: int, records: Iterable[Mapping[str, Any]], *, content: bool) -> Attributes:
     found: Attributes = {"gen_ai.memory.record.count": count}
     if content:
-        told = [{**record, "content": record["content"][:MAX_TEXT_CHARS]} for record in records]
-        found["gen_ai.memory.records"] = json.dumps(told, ensure_ascii=False)
+        cut = [{**record, "content": record["content"][:MAX_TEXT_CHARS]} for record in records]
+        found["gen_ai.memory.records"] = json.dumps(cut, ensure_ascii=False)
     return found
 
 
-def _within(scope: Scope) -> Attributes:
-    return {} if scope.conversation is None else {"gen_ai.conversation.id": scope.conversation}
-
-
-def _kind(error: BaseException) -> str:
+def _error_type(error: BaseException) -> str:
     return error.code if isinstance(error, HoldfastError) else type(error).__name__

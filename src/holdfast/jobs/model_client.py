@@ -21,7 +21,7 @@ from ..config import Config
 from ..errors import ConfigError
 from ..llm.prompts import Prompt, load
 from ..llm.protocol import Answer, BadAnswer, KeyLimited, LanguageModel, Layer, ModelError, Priced, Request
-from ..observing import Observed
+from ..observer import Observer
 from ..scope import Scope
 from ..store import PaceRow, PromptRow, Store, UsageRow
 from ..text.tokens import count_tokens
@@ -279,11 +279,11 @@ class ModelClient:
         config: Config,
         model: LanguageModel,
         now_ms: Callable[[], int],
-        observed: Observed | None = None,
+        observer: Observer | None = None,
         label: str = "",
     ) -> None:
         self.store, self.config, self.model, self.now_ms, self.label = store, config, model, now_ms, label
-        self.observed = observed or Observed()
+        self.observer = observer or Observer()
         self._check_price()
         self.budgets = Budgets(store, config)
         key = model.rate_limit_key if isinstance(model, KeyLimited) else model.name
@@ -335,6 +335,11 @@ class ModelClient:
             CallDeferred: a budget is spent, a limit is reached, or the provider asked for a pause; nothing was sent.
             ModelError: the model gave no answer.
         """
+        with self.observer.call("ask", scope, model=self.model.name, layer=request.layer) as call:
+            call.result = answer = self._ask(scope, request)
+            return answer
+
+    def _ask(self, scope: Scope, request: Request) -> Answer:
         now_ms = self.now_ms()
         self.budgets.check(scope, now_ms)
         cache_key = request.cache_key if self._is_cacheable(request) else ""
@@ -346,7 +351,7 @@ class ModelClient:
         except ModelError as error:
             self.budgets.pause(error, now_ms)
             provider = self.label or self.model.name.partition(":")[0]
-            self.observed("model.failed", f"{provider}/{kind_of_failure(error)}", 1)
+            self.observer.report("model.failed", f"{provider}/{kind_of_failure(error)}", 1)
             self.rate_limit.pause(error)
             raise
         finally:
@@ -422,7 +427,7 @@ class ModelClient:
         self._thread.totals = getattr(self._thread, "totals", CallTotals()) + totals
         record(self.store, scope, row, self.config.usage_days)
         self.budgets.add(scope, row)
-        publish_tokens(self.observed, self.label or self.model.name, row)
+        publish_tokens(self.observer, self.label or self.model.name, row)
 
 
 def kind_of_failure(error: ModelError) -> str:

@@ -15,7 +15,7 @@ from typing import Literal
 from ..clock import from_ms
 from ..config import Config
 from ..embed.protocol import Embedder
-from ..observing import Observed
+from ..observer import Observer
 from ..reconcile.registry import Registry
 from ..reports import DigestReport
 from ..scope import Scope
@@ -42,7 +42,7 @@ class Dependencies:
     registry: Registry
     now_ms: Callable[[], int]
     embedder: Embedder | None
-    observed: Observed = field(default_factory=Observed)
+    observer: Observer = field(default_factory=Observer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Queue:
     backoff_ms: int
     wake: threading.Event = field(default_factory=threading.Event)
     idle: threading.Event = field(default_factory=threading.Event)
-    observed: Observed = field(default_factory=Observed)
+    observer: Observer = field(default_factory=Observer)
 
     def claim(self, *, kinds: Sequence[str] = (), user: Scope | None = None, ahead_ms: int = 0) -> Job | None:
         """Lease one job that is due, or that of *user* is due within *ahead_ms*; ``None`` when there is none."""
@@ -82,7 +82,7 @@ class Queue:
             )
             if job is not None:
                 self.idle.clear()
-                self.observed("claim", job.kind, 1)
+                self.observer.report("claim", job.kind, 1)
                 return job
         if user is None and not kinds:
             self.idle.set()
@@ -93,7 +93,7 @@ class Queue:
         try:
             return self.handlers[job.kind](job) + DigestReport(jobs=1)
         except FenceLost:
-            self.observed("lost", job.kind, 1)
+            self.observer.report("lost", job.kind, 1)
             return DigestReport()
 
     def release(self, job: Job) -> None:

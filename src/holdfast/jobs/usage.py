@@ -15,7 +15,7 @@ from datetime import UTC, date, datetime, timedelta
 from ..clock import from_ms
 from ..errors import BadInput
 from ..ingest.consent import effective_consent
-from ..observing import Observed
+from ..observer import Observer
 from ..reconcile.decay import used
 from ..reports import Usage
 from ..scope import Scope
@@ -118,13 +118,13 @@ def with_tokens(row: UsageRow, tokens: tuple[int, int, int], cost: float | None)
     )
 
 
-def publish_tokens(observed: Observed, label: str, row: UsageRow) -> None:
+def publish_tokens(observer: Observer, label: str, row: UsageRow) -> None:
     """Publish the tokens of one call to the observers."""
     fresh = max(0, row.input_tokens - row.cached_tokens)
     counts = {"tokens.input": fresh, "tokens.cached": row.cached_tokens, "tokens.output": row.output_tokens}
     for name, count in counts.items():
         if count:
-            observed(name, label, count)
+            observer.report(name, label, count)
 
 
 def record(store: Store, scope: Scope, row: UsageRow, days: int) -> None:

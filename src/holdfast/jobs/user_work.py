@@ -64,7 +64,7 @@ def model_work(deps: Dependencies, model: LanguageModel | None, label: str = "")
     fact_reader = FactReader(deps)
     client = reader = metered = None
     if model is not None:
-        client = ModelClient(deps.store, deps.config, model, deps.now_ms, deps.observed, label)
+        client = ModelClient(deps.store, deps.config, model, deps.now_ms, deps.observer, label)
         reader, metered = ModelReader(client, fact_reader), ModelReader(client.metered(), fact_reader)
     rebuilder = Rebuilder(deps, RangeWriter(fact_reader, metered))
     consolidation = Consolidate(deps, client)

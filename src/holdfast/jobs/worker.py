@@ -36,14 +36,14 @@ def attempt(queue: Queue, job: Job) -> DigestReport:
         KeyboardInterrupt: the program was stopped; the job is ready again at once.
     """
     began = time.perf_counter()
-    queue.observed("busy", job.kind, 1)
+    queue.observer.report("busy", job.kind, 1)
     try:
         report = _settled(queue, job)
     finally:
-        queue.observed("busy", job.kind, -1)
+        queue.observer.report("busy", job.kind, -1)
     ended = "waiting" if report.waiting else "failed" if report.failed else "done"
-    queue.observed("job", job.kind, time.perf_counter() - began)
-    queue.observed(f"job.{ended}", job.kind, 1)
+    queue.observer.report("job", job.kind, time.perf_counter() - began)
+    queue.observer.report(f"job.{ended}", job.kind, 1)
     return report
 
 

@@ -79,7 +79,7 @@ class Meters:
         memory.admin.observe(self.work.take)
 
     def take(self, what: str, of: str, amount: float) -> None:
-        """Hear from the memory about a piece of work, see `Memory.observe`."""
+        """Hear from the memory about a piece of work, see `Admin.observe`."""
         family, _, kind = of.partition(".")
         if what == "message":
             self.turns.labels(of).inc(amount)
@@ -209,7 +209,7 @@ class WorkMeters:
         self.oldest = Gauge("job_oldest_due_seconds", "How long the oldest job that is due has waited.", ["kind"], **of)
 
     def take(self, what: str, of: str, amount: float) -> None:
-        """Hear from the memory about a piece of work, see `Memory.observe`."""
+        """Hear from the memory about a piece of work, see `Admin.observe`."""
         if what == "job":
             self.seconds.labels(of).observe(amount)
         elif what.startswith("job."):
