@@ -22,7 +22,7 @@ from .observer import Watcher
 from .privacy.erasure import KINDS
 from .reports import Backlog, Event, MessageCount, Metrics, News, Operation, ReplayReport, StoreStats, UserKey
 from .scope import Scope, checked_name
-from .store import ConsentRow, ErasedRow, KeyRow, SealedRow
+from .store import ConsentRow, ErasureRow, KeyRow, ProviderKeyRow
 from .store.queries import schema_version
 from .text.validate import checked_count
 from .types import ApiKey, NewKey, ProviderKey, Role, Secret, Upstream
@@ -396,7 +396,7 @@ class ProviderKeys:
             raise BadInput("a key belongs to the address that it was set for", hint=hint)
         self._engine.check_price(address)
         ring = brought.keyring()
-        row = SealedRow(
+        row = ProviderKeyRow(
             org=org,
             user=owner,
             id=before.id if before is not None else f"pk_{secrets.token_hex(8)}",
@@ -472,7 +472,7 @@ class ProviderKeys:
         own.use_keyring(ring)
         return done
 
-    def _key_of(self, row: SealedRow | None) -> Secret:
+    def _key_of(self, row: ProviderKeyRow | None) -> Secret:
         if row is None:
             raise BadInput("there is no key yet", hint="give one")
         return self._engine.provider_keys.keyring().open(row.master, row.sealed, row.bound)
@@ -482,7 +482,7 @@ def _owner(user: str | None) -> str:
     return "" if user is None else checked_name("user", user)
 
 
-def _provider_key(row: SealedRow, ring: Keyring, *, in_use: bool) -> ProviderKey:
+def _provider_key(row: ProviderKeyRow, ring: Keyring, *, in_use: bool) -> ProviderKey:
     return ProviderKey(
         id=row.id,
         org=row.org,
@@ -558,7 +558,7 @@ class Erasures:
         return ReplayReport(users=users, held=counts, choices=chosen, entries=len(rows), dry_run=dry_run)
 
 
-def _parse_ledger(data: Mapping[str, Any]) -> tuple[str, list[ErasedRow], list[tuple[Scope, ConsentRow]]]:
+def _parse_ledger(data: Mapping[str, Any]) -> tuple[str, list[ErasureRow], list[tuple[Scope, ConsentRow]]]:
     hint = "pass what memory.admin.erasures.export() returned"
     if not isinstance(data, Mapping) or data.get("format") != FORMAT:
         raise BadInput("this is not a ledger of erasures", hint=hint)
@@ -575,8 +575,8 @@ def _parse_ledger(data: Mapping[str, Any]) -> tuple[str, list[ErasedRow], list[t
     return key, rows, choices
 
 
-def _erased_row(one: Mapping[str, Any]) -> ErasedRow:
-    row = ErasedRow(**{**one, "spans": tuple((int(start), int(end)) for start, end in one["spans"])})
+def _erased_row(one: Mapping[str, Any]) -> ErasureRow:
+    row = ErasureRow(**{**one, "spans": tuple((int(start), int(end)) for start, end in one["spans"])})
     texts, numbers = (row.id, row.place, row.kind, row.fact), (row.at, row.seq)
     if row.kind not in KINDS or not all(isinstance(text, str) for text in texts):
         raise ValueError(f"an entry of the kind {row.kind!r}")
@@ -649,20 +649,20 @@ class Operations:
 
     def add(self, operation: Operation) -> Operation:
         """Store an operation, or return the uninterrupted one that has the same ``once``."""
-        return self._store.add_order(operation, ended_before_ms=operation.created_ms - _OPERATIONS_KEPT_MS)
+        return self._store.add_operation(operation, ended_before_ms=operation.created_ms - _OPERATIONS_KEPT_MS)
 
     def save(self, operation: Operation) -> bool | None:
         """Store its progress; return whether it was asked to stop, or ``None`` when it is no longer on record."""
-        return self._store.save_order(operation)
+        return self._store.save_operation(operation)
 
     def get(self, operation_id: str) -> Operation | None:
         """Return the operation of that id."""
-        return self._store.order(operation_id)
+        return self._store.operation(operation_id)
 
     def newest(self, limit: int = 20, *, of: UserKey | None = None) -> list[Operation]:
         """Return at most *limit* operations, newest first: of one user (org, user, bot), or of all."""
-        return self._store.orders(limit=limit, of=of)
+        return self._store.operations(limit=limit, of=of)
 
     def stop(self, operation_id: str) -> bool:
         """Stop it before its next part; ``False`` when it has ended or there is none."""
-        return self._store.stop_order(operation_id)
+        return self._store.stop_operation(operation_id)

@@ -172,7 +172,7 @@ class Conversation:
             end_seq: only what rests on this message or an earlier one.
         """
         first, last = start_seq or 1, end_seq or sys.maxsize
-        rows = self._engine.store.read(self._scope, lambda view: view.facts_ever())
+        rows = self._engine.store.read(self._scope, lambda view: view.all_facts())
         found = []
         for fact in (row.fact for row in rows):
             said = [e.seq for e in fact.evidence if e.conversation == self.id and e.home == self._scope.subject]

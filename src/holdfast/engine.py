@@ -607,7 +607,7 @@ class Engine:
             usable = self._told(view, self._usable(view, hits))
             if today:
                 return Explained(query, at, threshold, most, ranked(usable[:limit], threshold, most))
-            past = [fact for fact in facts_at(view.facts_ever(), at_ms, self.now_ms()) if not fact.live]
+            past = [fact for fact in facts_at(view.all_facts(), at_ms, self.now_ms()) if not fact.live]
             seen = [hit for hit in usable if _was_there(view, hit, at_ms)][:limit]
             return Explained(query, at, threshold, most, ranked(seen, threshold, most), tuple(past))
 

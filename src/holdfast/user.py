@@ -75,14 +75,14 @@ class User:
         if archived:
             if as_of is not None or known_at is not None:
                 raise BadInput("archived facts are those of now", hint="leave out as_of and known_at")
-            ever = self._engine.store.read(self._scope, lambda view: view.facts_ever(category=category))
+            ever = self._engine.store.read(self._scope, lambda view: view.all_facts(category=category))
             away = [row.fact for row in ever if row.fact.ended_because == ARCHIVED and kind in (None, row.fact.kind)]
             return sorted(away, key=lambda fact: (-fact.strength, fact.id))
         now_ms = self._engine.now_ms()
         if as_of is None and known_at is None:
             rows = self._engine.store.read(self._scope, lambda view: view.facts(category=category, kind=kind))
             return [row.fact for row in rows if believed(row, now_ms)]
-        ever = self._engine.store.read(self._scope, lambda view: view.facts_ever(category=category))
+        ever = self._engine.store.read(self._scope, lambda view: view.all_facts(category=category))
         as_of_ms = now_ms if as_of is None else to_ms(as_of)
         held = facts_at(ever, as_of_ms, now_ms if known_at is None else to_ms(known_at))
         return [fact for fact in held if kind in (None, fact.kind)]
@@ -98,7 +98,7 @@ class User:
 
     def history(self, category: str | None = None, key: str | None = None) -> list[Fact]:
         """Every value that a category (or one of its keys; or anything) had, oldest first, with when each held."""
-        rows = self._engine.store.read(self._scope, lambda view: view.facts_ever(category=category, key=key))
+        rows = self._engine.store.read(self._scope, lambda view: view.all_facts(category=category, key=key))
         return [row.fact for row in rows]
 
     def search(

@@ -110,7 +110,7 @@ def test_without_an_org_no_node_shows_a_row(address: str) -> None:
         a_day(memory)
         assert memory.doctor().ok
     with psycopg.connect(address, autocommit=True) as connection:
-        for table in (*(t.name for t in tables() if "org" in t.columns), "beliefs", "turns", "summaries"):
+        for table in (*(t.name for t in tables() if "org" in t.columns), "facts", "messages", "summaries"):
             assert connection.execute(f"SELECT count(*) FROM {table}".encode()).fetchall() == [(0,)], table
         connection.execute("BEGIN; SET LOCAL holdfast.org = 'acme'")
-        assert connection.execute("SELECT count(*) FROM beliefs").fetchall()[0][0] > 0
+        assert connection.execute("SELECT count(*) FROM facts").fetchall()[0][0] > 0

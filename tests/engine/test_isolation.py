@@ -313,9 +313,9 @@ PLANTED = {
     "facts of another subject": without(
         "facts", "(:all = 1 OR subject IN (:subject, 'self') OR (:shared = 1 AND unscoped = 1))"
     ),
-    "history of another bot": without("facts_ever", "bot = :bot"),
-    "new facts meet another user's": without("history_in", "user_id = :user_id"),
-    "new facts meet another org's": without("history_in", "org = :org"),
+    "history of another bot": without("all_facts", "bot = :bot"),
+    "new facts meet another user's": without("all_facts_in", "user_id = :user_id"),
+    "new facts meet another org's": without("all_facts_in", "org = :org"),
     "summaries of another user": without("summaries", "user_id = :user_id"),
     "summaries of another conversation": without("summaries", "conversation = :conversation", "subject = :subject"),
     "conversations of another org": without("conversations", "org = :org"),

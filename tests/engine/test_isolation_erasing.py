@@ -167,7 +167,7 @@ PLANTED = {
     "clears another conversation": without("clear_message", "conversation = :conversation"),
     "exports another bot's messages": without("stored", "bot = :bot"),
     "pauses another user": without("consent", "user_id = :user_id"),
-    "merges another user's sentences": without("facts_ever", "user_id = :user_id"),
+    "merges another user's sentences": without("all_facts", "user_id = :user_id"),
 }
 
 

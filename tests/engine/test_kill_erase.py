@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 VIEW_STEPS = [
     "rewrite_message", "remove_fact", "remove_evidence", "remove_docs", "remove_summaries", "remove_rejected",
-    "forget_bodies", "remove_prefixes", "release_jobs", "remove_conversation", "remove_user", "add_summary",
+    "forget_idempotency_digests", "remove_prefixes", "release_jobs", "remove_conversation", "remove_user", "add_summary",
     "set_parent", "save_user",
 ]  # fmt: skip
 STEPS: list[tuple[Any, str]] = [

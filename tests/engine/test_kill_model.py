@@ -34,8 +34,8 @@ STEPS: list[tuple[Any, str]] = [
     (model_reader.ModelReader, "read_episodes"),
     (model_reader.ModelReader, "summarize_level"),
     (model_reader.ModelReader, "learn"),
-    *((WriteView, step) for step in ("add_episodes", "add_fact", "add_summary", "renew", "finish")),
-    *((WriteView, step) for step in ("add_reading", "add_usage")),
+    *((WriteView, step) for step in ("add_episode_range", "add_fact", "add_summary", "renew", "finish")),
+    *((WriteView, step) for step in ("add_read_range", "add_usage")),
     (Store, "write"),
     (Store, "claim"),
 ]

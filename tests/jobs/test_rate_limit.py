@@ -22,17 +22,17 @@ from hypothesis import strategies as st
 from holdfast import Config, Memory
 from holdfast.jobs.model_client import MINUTE_US, CallDeferred, KeyLimits, RateLimit, book, reserve, settle
 from holdfast.llm.protocol import ModelError
-from holdfast.store import PaceRow
+from holdfast.store import RateRow
 from holdfast.testing.embedder import HashEmbedder
 
 from .asker import Local
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parent.parent / "src"
-NONE = PaceRow("k")
+NONE = RateRow("k")
 
 
-def entered(row: PaceRow, limits: KeyLimits, asks: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def entered(row: RateRow, limits: KeyLimits, asks: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """``(when, tokens)`` of those who were let in, of asks at ``(microseconds since the last, tokens)``."""
     found, now = [], 10**15
     for gap, tokens in asks:
@@ -122,7 +122,7 @@ def test_without_a_limit_nothing_is_written_until_a_provider_asks_for_a_pause(me
     store = memory._engine.store
     one, other = (RateLimit(store, Config(), "k", lambda: 1_700_000_000_000) for _ in range(2))
     one.acquire(0)
-    assert store.pace("k").version == 0
+    assert store.rate("k").version == 0
     one.pause(ModelError("no key", setup=True, retry_after_s=5))
     other.acquire(0)
     one.pause(ModelError("busy", retry_after_s=7))

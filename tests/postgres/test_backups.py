@@ -150,7 +150,7 @@ def test_what_is_erased_during_the_restore_stops_it(
 
     def meanwhile(*args: Any) -> BackupReport:
         with psycopg.connect(admin) as other:
-            other.execute("INSERT INTO erased VALUES ('gone_1', 'p', 'user', 0, '', '[]', 1)")
+            other.execute("INSERT INTO erasure VALUES ('gone_1', 'p', 'user', 0, '', '[]', 1)")
         return ready(*args)
 
     monkeypatch.setattr(backups, "_made_ready", meanwhile)

@@ -75,7 +75,7 @@ def test_there_and_back_again_everything_is_the_same(filled: str, address: str, 
         "posting",
         "vector",
         "api_key",
-        "erased",
+        "erasure",
     }
     assert seen[-1] == (2 * sum(reports[0].rows.values()),) * 2
     assert told(filled) == told(address) == told(back)

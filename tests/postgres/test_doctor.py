@@ -29,7 +29,7 @@ FAULTS = {
     "public-rights": "GRANT SELECT ON evidence TO PUBLIC",
     "collation": 'DROP VIEW turns; ALTER TABLE message ALTER COLUMN name TYPE text COLLATE "default"',
     "index-valid": "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'fact_live'::regclass",
-    "table-missing": "DROP TABLE never",
+    "table-missing": "DROP TABLE blocked_topic",
 }
 KNOWN = {
     "schema-rights": "GRANT CREATE ON SCHEMA public TO holdfast_app",

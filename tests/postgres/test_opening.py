@@ -74,7 +74,7 @@ def test_a_function_that_swallows_a_failure_commits_nothing(address: str) -> Non
 
     def swallow(view: object) -> None:
         say(view, "one")  # type: ignore[arg-type]
-        row = view.stored()[0]  # type: ignore[attr-defined]
+        row = view.message_rows()[0]  # type: ignore[attr-defined]
         with suppress(Conflict):
             view.add_messages([row])  # type: ignore[attr-defined]
 

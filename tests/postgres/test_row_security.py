@@ -21,8 +21,8 @@ from holdfast.store.postgres.driver import PsycopgDriver, of_org, statements
 from holdfast.testing.embedder import HashEmbedder
 from tests.postgres.lending import Lender
 
-OF_NOBODY = {"ledger_key", "add_ledger_key", "erased", "add_erased", "snapshot", "file_bytes"}
-OF_NOBODY |= {"pace", "add_pace", "move_pace", "remove_idle_paces"}  # tables without an org
+OF_NOBODY = {"ledger_key", "add_ledger_key", "erasures", "add_erasure", "snapshot", "file_bytes"}
+OF_NOBODY |= {"rate", "add_rate", "move_rate", "remove_idle_rates"}  # tables without an org
 OF_NOBODY |= {"cluster_bytes"}  # asks by a function of Citus
 OF_NOBODY |= {name for name in statements() if name.startswith("health_")}  # about the server
 FOREIGN = ("other", "ACME", "acme ", "", "' OR true --")
@@ -215,14 +215,12 @@ def test_who_looks_across_reads_everybody_and_writes_nobody(calls: list[Call], a
 
 def test_without_an_org_nothing_is_there(calls: list[Call], address: str) -> None:
     with psycopg.connect(address, autocommit=True) as connection:
-        for table in ("message", "fact", "posting", "vector", "beliefs", "turns", "summaries", "belief_history"):
+        for table in ("message", "fact", "posting", "vector", "facts", "messages", "summaries", "fact_history"):
             assert connection.execute(f"SELECT count(*) FROM {table}".encode()).fetchall() == [(0,)], table
         connection.execute("BEGIN; SET LOCAL holdfast.org = 'acme'")
-        assert connection.execute("SELECT count(*) FROM beliefs").fetchall()[0][0] > 0
+        assert connection.execute("SELECT count(*) FROM facts").fetchall()[0][0] > 0
         connection.execute("COMMIT")
-        assert connection.execute("SELECT count(*) FROM beliefs").fetchall() == [(0,)], (
-            "an org ends with its transaction"
-        )
+        assert connection.execute("SELECT count(*) FROM facts").fetchall() == [(0,)], "an org ends with its transaction"
 
 
 class Cancelled(BaseException):
@@ -242,14 +240,14 @@ def test_64_clients_that_are_cancelled_never_get_anybody_elses_rows(busy: Store,
     requests = 20_000 if full else 3_000
     users = [Scope(f"org {n}", "bot", "user").within("c") for n in range(64)]
     for n, scope in enumerate(users):
-        busy.write(scope, lambda view, n=n: view.set_topic("", f"topic of {n}", never=True, now_ms=1))  # type: ignore[misc]
+        busy.write(scope, lambda view, n=n: view.set_blocked_topic("", f"topic of {n}", blocked=True, now_ms=1))  # type: ignore[misc]
     over, foreign, answered = threading.Event(), [], []
 
     def client(n: int) -> None:
         rng, mine = random.Random(n), [("", f"topic of {n}")]
         for _ in range(requests // 64 + 1):
             with suppress(HoldfastError, Cancelled, RuntimeError):
-                found = busy.read(users[n], lambda view: interrupted(view.topics(), rng))
+                found = busy.read(users[n], lambda view: interrupted(view.blocked_topics(), rng))
                 answered.append(n)
                 if found != mine:
                     foreign.append((n, found))

@@ -13,7 +13,7 @@ from holdfast.store.queries import tables
 from tests.postgres.lending import Lender
 
 TYPES = {"INTEGER": "bigint", "TEXT": "text", "REAL": "double precision", "BLOB": "bytea"}
-ORGLESS = {"ledger_key", "erased", "pace"}  # digests and times; they name nobody
+ORGLESS = {"ledger_key", "erasure", "rate_limit"}  # digests and times; they name nobody
 IN_PUBLIC = "relnamespace = 'public'::regnamespace"
 
 
@@ -127,7 +127,7 @@ def test_the_applications_role_owns_nothing_and_changes_no_schema(lender: Lender
         "ALTER TABLE fact DISABLE ROW LEVEL SECURITY",
         "DROP POLICY own_org ON fact",
         "TRUNCATE fact",
-        "DELETE FROM erased",
+        "DELETE FROM erasure",
         "UPDATE ledger_key SET key = ''",
         "INSERT INTO holdfast_migration VALUES ('9999', 0)",
     ):

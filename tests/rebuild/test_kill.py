@@ -25,9 +25,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 USER = "ana"
 VIEW = [
-    "rewrite_summary", "add_rebuilt", "add_reading", "remove_rejected", "remove_docs", "add_summary", "set_parent",
+    "rewrite_summary", "add_rebuild", "add_read_range", "remove_rejected", "remove_docs", "add_summary", "set_parent",
     "add_derivations", "add_docs", "add_postings", "save_user", "update_fact", "add_fact",
-    "add_episodes", "add_usage", "add_rejected", "want",
+    "add_episode_range", "add_usage", "add_rejected", "want",
 ]  # fmt: skip
 STEPS: list[tuple[Any, str]] = [
     *((WriteView, step) for step in VIEW),

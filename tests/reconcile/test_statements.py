@@ -124,7 +124,7 @@ def test_what_was_said_before_is_history_when_it_is_read_after(store: Store) -> 
     earlier = said("I have two cats.", day=2)
     tell(store, said("I have three cats.", day=9))
     (change,) = tell(store, earlier)
-    (past,) = [row for row in store.read(SCOPE, lambda view: view.facts_ever()) if not row.fact.live]
+    (past,) = [row for row in store.read(SCOPE, lambda view: view.all_facts()) if not row.fact.live]
 
     assert change.op == "replaced"
     assert (past.fact.text, past.fact.ended_because) == ("I have two cats.", "replaced")
@@ -150,10 +150,10 @@ def test_reading_the_same_words_twice_changes_nothing(store: Store) -> None:
         said("I like my job.", day=3), said("I hate my job.", day=4), said("I like my job.", day=5),
     ]  # fmt: skip
     tell(store, *claims)
-    before = store.read(SCOPE, lambda view: view.facts_ever())
+    before = store.read(SCOPE, lambda view: view.all_facts())
 
     assert tell(store, *claims) == []
-    assert store.read(SCOPE, lambda view: view.facts_ever()) == before
+    assert store.read(SCOPE, lambda view: view.all_facts()) == before
     assert live(store) == ["I have three cats.", "I like my job."]
 
 

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from holdfast import Memory
-from holdfast.store import EpisodesRow, SealedRow, ShownRow, WriteView, open_store
+from holdfast.store import ContextStatsRow, EpisodeRangeRow, ProviderKeyRow, WriteView, open_store
 from holdfast.store.doctor import HINTS
 from holdfast.store.queries import load
 from holdfast.store.sqlite import backend
@@ -53,11 +53,11 @@ DAMAGE = {
     "message_home": "DELETE FROM conversation",
     "conversation_home": "DELETE FROM user_state",
     "marks": "UPDATE conversation SET extracted_seq = 99",
-    "episodes": "UPDATE episodes SET end_seq = 99",
+    "episode_range": "UPDATE episode_range SET end_seq = 99",
     "idempotency": "UPDATE idempotency SET last_seq = 99",
-    "rebuilt": "UPDATE rebuilt SET end_seq = 99",
-    "reading": "UPDATE reading SET end_seq = 99",
-    "shown": "UPDATE shown SET taken_up = 3",
+    "rebuild": "UPDATE rebuild SET end_seq = 99",
+    "read_range": "UPDATE read_range SET end_seq = 99",
+    "context_stats": "UPDATE context_stats SET used = 3",
     "older_version": "UPDATE summary SET doc = 99 WHERE live = 0",
     "erased_message": "UPDATE message SET role = 'erased', doc = 0 WHERE seq = 1",
     "edge_of_end": "INSERT INTO derivation SELECT org, user_id, bot, 'end', id, 'message', subject, 'chat', 1, 1, '' "
@@ -86,10 +86,10 @@ def fill(view: WriteView) -> None:
     assert ended is not None
     view.update_fact(replace(ended, fact=replace(ended.fact, superseded_by=new.fact.id, ended_because="replaced")))
     view.add_idempotency("key", "digest", 1, 2, END_MS)
-    view.add_episodes(EpisodesRow(1, 2, 1, "rules 1"), END_MS)
+    view.add_episode_range(EpisodeRangeRow(1, 2, 1, "rules 1"), END_MS)
     view.want("digest", "", wanted=4, run_at_ms=0, now_ms=0)
     add_rebuilt_range(view)
-    view.add_shown(ShownRow(2, END_MS, "layered", 40, "sha", 2, 1))
+    view.add_context_stats(ContextStatsRow(2, END_MS, "layered", 40, "sha", 2, 1))
     view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
     add_usage_and_prompt(view)
 
@@ -101,7 +101,9 @@ def path(tmp_path: Path) -> Path:
     store.write(ANA, fill)
     sealed = "c2VhbGVkIGFuZCBub3QgcmVhZGFibGUgYnkgYW55Ym9keQ=="
     store.save_provider_key(
-        SealedRow("acme", "ana", "k1", "openai", "m", "https://api.openai.com/v1", "0a1b2c3d", sealed, "x7qp", END_MS)
+        ProviderKeyRow(
+            "acme", "ana", "k1", "openai", "m", "https://api.openai.com/v1", "0a1b2c3d", sealed, "x7qp", END_MS
+        )
     )
     store.close()
     return path

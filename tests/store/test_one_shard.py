@@ -24,8 +24,8 @@ from holdfast.testing.embedder import HashEmbedder
 CUT = {table.name for table in tables() if "user_id" in table.key}
 ALONE = {
     "ledger_key": "one = 1",
-    "erased": "id = :id",
-    "pace": "id = :id",
+    "erasure": "id = :id",
+    "rate_limit": "id = :id",
     "allowance": "org = :org",
 }  # cut by their own keys
 EVERYWHERE = {table.name for table in tables()} - CUT - ALONE.keys()
@@ -56,11 +56,11 @@ FANS_OUT = {
     "rows_per_table": OPERATORS,
     "keys_to_reseal": "operators, when the master key is another one",
     "job_by_id": OPERATORS,
-    "order": "whoever follows long work that was ordered asks by its id, which names no user",
-    "orders_newest": OPERATORS,
-    "remove_old_orders": "when long work is ordered",
-    "remove_idle_paces": "now and then where keys of providers are paced: which of them nobody uses",
-    "erased": "operators: the ledger as a whole",
+    "operation": "whoever follows long work that was ordered asks by its id, which names no user",
+    "operations_newest": OPERATORS,
+    "remove_old_operations": "when long work is ordered",
+    "remove_idle_rates": "now and then where keys of providers are paced: which of them nobody uses",
+    "erasures": "operators: the ledger as a whole",
     "all_consent": "operators, when a backup is put back",
 } | {name: "operators: doctor" for name in SQLS if name.startswith("check_")}
 
@@ -80,9 +80,9 @@ CALLERS = {
     "users": {("admin.py", "users"), ("jobs/backfill.py", "_users"), ("privacy/forget.py", "_all_users")},
     "stats": {("admin.py", "stats")},
     "keys_to_reseal": {("admin.py", "rotate")},
-    "order": {("admin.py", "get")},
-    "orders": {("admin.py", "newest")},
-    "add_order": {("admin.py", "add")},
+    "operation": {("admin.py", "get")},
+    "operations": {("admin.py", "newest")},
+    "add_operation": {("admin.py", "add")},
     "ledger": {("admin.py", "export"), ("admin.py", "replay")},
     "consents": {("admin.py", "export")},
 }

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -211,11 +212,24 @@ def test_a_location_decides_the_store(tmp_path: Path) -> None:
     assert sorted(f.name for f in tmp_path.iterdir()) == ["a.db", "b.db"]
 
 
+def test_a_file_of_another_first_schema_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    open_store(path).close()
+    with closing(apsw.Connection(str(path))) as db:
+        db.execute("UPDATE holdfast_migration SET name = '0001_memory.sql'")
+        db.execute("INSERT INTO holdfast_migration VALUES ('0017_pace.sql', 0)")
+    before = path.read_bytes()
+
+    with pytest.raises(StoreError, match=r"older schema.*export its users with the version that wrote it"):
+        open_store(path)
+    assert path.read_bytes() == before
+
+
 def test_two_stores_in_memory_are_two(tmp_path: Path) -> None:
     one, two = open_store(":memory:"), open_store(":memory:")
     one.write(ANA, lambda view: say(view, "one"))
 
-    assert two.admin.users() == []
+    assert two.users() == []
     one.close()
     two.close()
 

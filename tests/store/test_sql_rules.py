@@ -16,8 +16,8 @@ ACROSS = {
     "doctor.sql",
     "access.sql",
     "ledger.sql",
-    "tasks.sql",
-    "pace.sql",
+    "operations.sql",
+    "rates.sql",
 }  # looks of operators and workers: keys and states, no one's text
 
 KEYS = {
@@ -31,9 +31,9 @@ KEYS = {
     "consent": "org, user_id, bot, subject",
     "provider_key": "org, user_id, id",
     "usage": "org, user_id, bot, day, layer, model",
-    "never": "org, user_id, bot, subject, topic",
-    "episodes": "org, user_id, bot, subject, conversation, start_seq, end_seq",
-    "reading": "org, user_id, bot, subject, conversation, model, start_seq",
+    "blocked_topic": "org, user_id, bot, subject, topic",
+    "episode_range": "org, user_id, bot, subject, conversation, start_seq, end_seq",
+    "read_range": "org, user_id, bot, subject, conversation, model, start_seq",
     "rejected": "org, user_id, bot, subject, conversation, seq, id",
 }
 

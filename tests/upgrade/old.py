@@ -1,8 +1,7 @@
 """
-Databases as every older version of the schema left them, with a varied memory in them.
+Databases of the first schema, with a varied memory in them, and a made-up second schema to upgrade them to.
 
-The rows come from the engine of today and are cut to the tables and columns that a version had, so no file of an old
-version has to be kept.
+The machinery of migrations is tested before there is a real second one.
 """
 
 from __future__ import annotations
@@ -26,7 +25,30 @@ from holdfast.store.postgres.schema import BOOK, migrations
 from holdfast.store.queries import tables_of
 from holdfast.testing.embedder import HashEmbedder
 
-VERSIONS = [name for name, _ in queries.migrations("sqlite")]
+FIRST_SQL = queries.migrations("sqlite")
+SECOND_SQL = (
+    (
+        "0002_made_up.sql",
+        """
+CREATE TABLE favorite (                    -- a table of the org's rows
+    org     text    NOT NULL,
+    user_id text    NOT NULL,
+    bot     text    NOT NULL,
+    id      text    NOT NULL,
+    since   integer NOT NULL,
+    PRIMARY KEY (org, user_id, bot, id)
+) STRICT, WITHOUT ROWID;
+
+ALTER TABLE fact ADD COLUMN color text NOT NULL DEFAULT '';
+ALTER TABLE conversation ADD COLUMN pinned integer NOT NULL DEFAULT 0;
+CREATE INDEX fact_color ON fact (org, user_id, bot, color);
+CREATE INDEX favorite_since ON favorite (org, user_id, bot, since);
+UPDATE fact SET color = 'blue' WHERE category = 'home';
+DROP INDEX usage_day;
+""",
+    ),
+)
+NAMES = [name for name, _ in (*FIRST_SQL, *SECOND_SQL)]
 BOOKED = f"CREATE TABLE {BOOK} (name TEXT PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT"
 MANY = 10_000  # more statements than there are
 
@@ -67,52 +89,51 @@ def rows_of(path: Path) -> Rows:
     return found
 
 
-def tables_at(version: str) -> tuple[Table, ...]:
-    """What the schema was after the migration *version*."""
+def first_tables() -> tuple[Table, ...]:
+    """The tables of the first schema."""
     db = apsw.Connection(":memory:")
-    for name, sql in queries.migrations("sqlite"):
-        if name <= version:
-            db.execute(sql)
+    for _, sql in FIRST_SQL:
+        db.execute(sql)
     found = tables_of(db)
     db.close()
     return found
 
 
-def as_of(rows: Rows, version: str) -> dict[str, list[tuple[Any, ...]]]:
-    """The rows that a database of *version* holds: its tables, their columns, in the order of their keys."""
-    return {t.name: [tuple(row[column] for column in t.columns) for row in rows[t.name]] for t in tables_at(version)}
+def as_first(rows: Rows) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows that a database of the first schema holds: its tables, their columns, in the order of their keys."""
+    return {t.name: [tuple(row[column] for column in t.columns) for row in rows[t.name]] for t in first_tables()}
 
 
-def make_file(path: Path, rows: Rows, version: str) -> None:
-    """A file of *version*."""
+def make_file(path: Path, rows: Rows) -> None:
+    """Create a file of the first schema."""
     db = apsw.Connection(str(path))
     db.pragma("journal_mode", "wal")
     with db:
         db.execute(BOOKED)
-        for name, sql in queries.migrations("sqlite"):
-            if name <= version:
-                db.execute(sql)
-                db.execute(f"INSERT INTO {BOOK} VALUES (?, 0)", (name,))
-        held = as_of(rows, version)
-        for table in tables_at(version):
+        for name, sql in FIRST_SQL:
+            db.execute(sql)
+            db.execute(f"INSERT INTO {BOOK} VALUES (?, 0)", (name,))
+        held = as_first(rows)
+        for table in first_tables():
             db.executemany(table.insert("?"), held[table.name])
     db.close()
     path.chmod(0o600)
 
 
-def make_database(address: str, rows: Rows, version: str) -> None:
+def make_database(address: str, rows: Rows) -> None:
     """The same in an empty database; *address* is that of a role that no policy holds."""
+    first = [name for name, _ in FIRST_SQL]
     with psycopg.connect(address) as connection:
         connection.execute(
             f'CREATE TABLE {BOOK} (name text COLLATE "C" PRIMARY KEY, applied_at bigint NOT NULL)'.encode()
         )
         for name, sql in migrations():
-            if name <= version:
+            if name in first:
                 connection.execute(sql.encode())
                 connection.execute(f"INSERT INTO {BOOK} VALUES (%s, 0)".encode(), (name,))
-        held = as_of(rows, version)
+        held = as_first(rows)
         with connection.cursor() as cursor:
-            for table in tables_at(version):
+            for table in first_tables():
                 cursor.executemany(table.insert("%s").encode(), held[table.name])
 
 

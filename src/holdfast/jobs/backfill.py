@@ -111,7 +111,7 @@ class Backfiller:
 
         def look(view: ReadView) -> list[tuple[MessageRange, bool]]:
             if layer == "facts":
-                read = [(first, last) for _, first, last in view.readings()]
+                read = [(first, last) for _, first, last in view.read_ranges()]
                 return [(span, not _is_covered(span, read)) for span in spans]
             if layer == "episodes":
                 done = {(one.start_seq, one.end_seq) for one in view.episode_ranges()}

@@ -150,7 +150,7 @@ class Consolidate:
     def _snapshot(self, view: ReadView) -> Sentences:
         everywhere = view.at(None, None)
         seen = {row.fact.id for row in unpaused_facts(view)}
-        ever = everywhere.facts_ever()
+        ever = everywhere.all_facts()
         rows = mergeable(row for row in ever if row.fact.id in seen)
         vectors: dict[str, np.ndarray] = {}
         if self.deps.embedder is not None:

@@ -80,7 +80,7 @@ class FactReader:
         detectors = self.deps.config.detectors
         read = [mask_message(message, detectors) for message in messages]
         before = before and mask_message(before, detectors)
-        never = [topic for _, topic in view.topics()]
+        never = [topic for _, topic in view.blocked_topics()]
         return RuleInput(view.user().epoch, read, before, view.facts(), names, never)
 
     def input_of(self, view: ReadView, message: Message) -> RuleInput:

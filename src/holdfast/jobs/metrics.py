@@ -16,7 +16,7 @@ from ..clock import to_ms
 from ..errors import BadInput
 from ..reports import AskedAgain, Measure, Metrics, Usage
 from ..scope import SELF, Scope
-from ..store import ConversationRow, FactRow, ReadView, ShownRow, Store
+from ..store import ContextStatsRow, ConversationRow, FactRow, ReadView, Store
 from ..text.sentences import split_sentences
 from ..text.terms import query_terms, terms
 from ..types import BY_HAND_CONVERSATION, BY_HAND_SOURCE, Fact, Job, Message
@@ -221,7 +221,7 @@ class Tally:
 def tally(view: ReadView, days: Days) -> Tally:
     """Count the rows of the view's user; text is read, and only repeated questions are kept."""
     counted = Tally(users=1)
-    facts = view.facts_ever()
+    facts = view.all_facts()
     _count_facts(counted, facts, days)
     known = known_of(facts)
     for row in view.conversations():
@@ -233,7 +233,7 @@ def tally(view: ReadView, days: Days) -> Tally:
         if said:
             counted.turns.append(said)
         _count_questions(counted, messages, known, row, days)
-        _count_contexts(counted, here.shown(), messages, days)
+        _count_contexts(counted, here.context_stats(), messages, days)
         _count_unsummarized(counted, here, row)
     return counted
 
@@ -262,15 +262,15 @@ def _count_questions(
             counted.asked_again.append(AskedAgain(*place, asked.text, asked.message.at, fact))
 
 
-def _count_contexts(counted: Tally, shown: Sequence[ShownRow], messages: Sequence[Message], days: Days) -> None:
+def _count_contexts(counted: Tally, shown: Sequence[ContextStatsRow], messages: Sequence[Message], days: Days) -> None:
     rows = [row for row in shown if days.holds(row.at)]
     sizes, spoken = dict(_tokens_before(messages)), {message.seq: message for message in messages}
     for row in rows:
         counted.with_recall += row.recalled > 0
-        counted.taken_up += row.taken_up > 0
+        counted.taken_up += row.used > 0
         if row.seq in spoken:
             counted.contexts += 1
-            counted.sent += row.sent
+            counted.sent += row.tokens
             counted.whole += sizes[row.seq]
     for _, run in groupby(rows, key=lambda row: (row.strategy, row.prefix)):
         counted.runs.append(len(list(run)))
@@ -288,7 +288,7 @@ def _count_unsummarized(counted: Tally, here: ReadView, row: ConversationRow) ->
     waiting = row.next_seq - row.chunk_start
     if waiting <= 0:
         return
-    first = here.stored(start_seq=row.chunk_start, end_seq=row.chunk_start)
+    first = here.message_rows(start_seq=row.chunk_start, end_seq=row.chunk_start)
     counted.unsummarised += waiting
     if first:
         counted.oldest_ms = min(at for at in (counted.oldest_ms, first[0].recorded_at) if at is not None)

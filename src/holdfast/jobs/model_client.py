@@ -23,7 +23,7 @@ from ..llm.prompts import Prompt, load
 from ..llm.protocol import Answer, BadAnswer, KeyLimited, LanguageModel, Layer, ModelError, Priced, Request
 from ..observer import Observer
 from ..scope import Scope
-from ..store import PaceRow, PromptRow, Store, UsageRow
+from ..store import PromptRow, RateRow, Store, UsageRow
 from ..text.tokens import count_tokens
 from ..types import Budget, Job
 from .queue import FenceLost
@@ -142,7 +142,7 @@ class KeyLimits:
     tokens: int | None
 
 
-def reserve(row: PaceRow, limits: KeyLimits, tokens: int, now_us: int) -> tuple[PaceRow, int]:
+def reserve(row: RateRow, limits: KeyLimits, tokens: int, now_us: int) -> tuple[RateRow, int]:
     """
     Reserve one request of so many tokens: return the new row and ``0``, or the same row and when there is room.
 
@@ -166,14 +166,14 @@ def reserve(row: PaceRow, limits: KeyLimits, tokens: int, now_us: int) -> tuple[
     return replace(row, version=row.version + 1, requests_at=moved[0], tokens_at=moved[1]), 0
 
 
-def book(row: PaceRow, limits: KeyLimits, free_at: int, now_us: int) -> PaceRow:
+def book(row: RateRow, limits: KeyLimits, free_at: int, now_us: int) -> RateRow:
     """Return the row after a caller was told to come back at its ``booked_until``; each caller gets a later time."""
     step = MINUTE_US // limits.requests if limits.requests else 0
     later = min(max(row.booked_until, free_at) + step, now_us + _BOOK_AHEAD_US)
     return replace(row, version=row.version + 1, booked_until=max(later, free_at))
 
 
-def settle(row: PaceRow, limits: KeyLimits, difference: int) -> PaceRow:
+def settle(row: RateRow, limits: KeyLimits, difference: int) -> RateRow:
     """Return the row after a request used so many tokens more than it had reserved (fewer when below 0)."""
     if limits.tokens is None:
         return row
@@ -204,7 +204,7 @@ class RateLimit:
         """
         patience = MAX_SLEEP_US
         for _ in range(_MAX_TRIES):
-            now_us, row = self._now_us(), self._store.pace(self._id)
+            now_us, row = self._now_us(), self._store.rate(self._id)
             if row.closed_until > now_us:
                 raise _deferred("the provider asked for a pause", row.closed_until)
             if self.limits == KeyLimits(None, None):
@@ -235,14 +235,14 @@ class RateLimit:
             until = self._now_us() + wait_ms * 1000
             self._change(lambda row: replace(row, version=row.version + 1, closed_until=max(row.closed_until, until)))
 
-    def _change(self, work: Callable[[PaceRow], PaceRow]) -> None:
+    def _change(self, work: Callable[[RateRow], RateRow]) -> None:
         for _ in range(_MAX_TRIES):
-            if self._save(work(self._store.pace(self._id)), self._now_us()):
+            if self._save(work(self._store.rate(self._id)), self._now_us()):
                 return
             self._sleep(random.uniform(0, 0.02))
 
-    def _save(self, row: PaceRow, now_us: int) -> bool:
-        return self._store.save_pace(row, idle_before=now_us - _FORGET_AFTER_US)
+    def _save(self, row: RateRow, now_us: int) -> bool:
+        return self._store.save_rate(row, idle_before=now_us - _FORGET_AFTER_US)
 
     def _now_us(self) -> int:
         return self._now_ms() * 1000

@@ -31,7 +31,7 @@ from ..reconcile.learn import WORDS_ALONE, MatchHints
 from ..reconcile.registry import same
 from ..reports import DigestReport
 from ..scope import SELF, Scope
-from ..store import ConversationRow, EpisodesRow, FactRow, ReadView, WriteView
+from ..store import ConversationRow, EpisodeRangeRow, FactRow, ReadView, WriteView
 from ..text.render import parse_line
 from ..types import Candidate, FactChange, Job, Message, Summary
 from .facts import (
@@ -111,7 +111,7 @@ class GroundedFacts:
 class RangeEpisodes:
     """The episodes of a range, and the row that says that it was read for them."""
 
-    row: EpisodesRow
+    row: EpisodeRangeRow
     facts: GroundedFacts
 
 
@@ -161,7 +161,7 @@ class ModelReader:
             before=[message for message in masked if message.seq < start],
             facts=facts,
             names=names_of(view, messages),
-            never=[topic for _, topic in view.topics()],
+            never=[topic for _, topic in view.blocked_topics()],
             injected=frozenset(_context_lines(facts, view.summaries())),
             unreadable=_is_unreadable(view, [m for m in messages if row and m.seq <= row.extracted_seq], facts),
         )
@@ -233,7 +233,7 @@ class ModelReader:
         prompt = self.client.prompt(scope, "episodes")
         source = self.client.source(prompt)
         if not excerpt.has_user:
-            return RangeEpisodes(EpisodesRow(*span, 0, source), GroundedFacts()), 0
+            return RangeEpisodes(EpisodeRangeRow(*span, 0, source), GroundedFacts()), 0
         limit = self.config.message_char_limit
         lines = message_lines(excerpt.messages, limit, others=min(limit, BRIEF_CHARS))
         key = f"episodes:{scope.conversation}:{span[0]}-{span[1]}"
@@ -293,7 +293,7 @@ class ModelReader:
     ) -> RangeEpisodes:
         facts = self.ground(scope, excerpt, Extraction(bullets.candidates, bullets.dropped))
         texts = {claim.candidate.text for claim in facts.accepted}
-        return RangeEpisodes(EpisodesRow(*span, len(texts), source), facts)
+        return RangeEpisodes(EpisodeRangeRow(*span, len(texts), source), facts)
 
     def _sections(self, scope: Scope, excerpt: Excerpt, *, whole: bool = False) -> Sections:
         """
@@ -422,7 +422,7 @@ class ReadMessages:
         if row is None:
             return []
         changes = self.reader.learn(view, row, facts, now_ms)
-        view.add_reading(self.reader.client.model.name, excerpt.first_seq, upto)
+        view.add_read_range(self.reader.client.model.name, excerpt.first_seq, upto)
         if not range_of(job):
             view.save_conversation(self._read_upto(row, excerpt, upto))
             return changes

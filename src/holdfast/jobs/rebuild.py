@@ -28,9 +28,9 @@ from ..scope import SELF, Scope
 from ..store import (
     Derivation,
     DocRow,
-    EpisodesRow,
+    EpisodeRangeRow,
     ReadView,
-    RebuiltRow,
+    RebuildRow,
     Side,
     SummaryRow,
     WriteView,
@@ -123,7 +123,7 @@ class RangeReading:
     claims: Sequence[Claim] = ()
     refused: Sequence[tuple[Candidate, str]] = ()
     hints: MatchHints = WORDS_ALONE
-    episodes: EpisodesRow | None = None
+    episodes: EpisodeRangeRow | None = None
     inputs: Inputs = ()
 
 
@@ -426,7 +426,7 @@ class Rebuilder:
         _replace_in_tree(view, old, new, [child.id for child in seen.children])
         layer = "summaries" if new.level == 1 else "meta"
         sides = Side((old.id,)), Side((new.id,))
-        view.add_rebuilt(RebuiltRow(part.id, part.part, layer, new.start_seq, new.end_seq, *sides, new.source, now_ms))
+        view.add_rebuild(RebuildRow(part.id, part.part, layer, new.start_seq, new.end_seq, *sides, new.source, now_ms))
         return RangeChange((old,), (new,))
 
     def _index(self, view: WriteView, summary: Summary, now_ms: int) -> int:
@@ -478,11 +478,11 @@ class Rebuilder:
         was, became, changes = relearn(
             view, found, known, self.deps.registry, new_id=lambda: new_id("fact", now_ms), now_ms=now_ms
         )
-        view.add_rebuilt(RebuiltRow(part.id, part.part, layer, first, last, was, became, found.source, now_ms))
+        view.add_rebuild(RebuildRow(part.id, part.part, layer, first, last, was, became, found.source, now_ms))
         if reading.episodes is not None:
-            view.add_episodes(reading.episodes, now_ms)
+            view.add_episode_range(reading.episodes, now_ms)
         elif layer == "facts" and self.writer.reader is not None:
-            view.add_reading(self.writer.name, first, last)
+            view.add_read_range(self.writer.name, first, last)
             self._mark_as_read(view, first, last)
         order_upkeep(view, changes, self.deps.config.max_memories, now_ms)
         self._order_vectors(view, now_ms)
@@ -555,8 +555,8 @@ class Rebuilder:
 
     def rebuilds(self, scope: Scope) -> list[Rebuilt]:
         """Return the rebuilds of the scope's conversation, oldest first; see `Conversation.rebuilds`."""
-        calls: dict[str, list[RebuiltRow]] = {}
-        for row in self.deps.store.read(scope, lambda view: view.rebuilt()):
+        calls: dict[str, list[RebuildRow]] = {}
+        for row in self.deps.store.read(scope, lambda view: view.rebuilds()):
             calls.setdefault(row.id, []).append(row)
         return [_listed(rows) for rows in calls.values()]
 
@@ -565,7 +565,7 @@ class Rebuilder:
 
         def work(view: WriteView) -> RebuildReport:
             check_active(view)
-            parts = [row for row in view.rebuilt() if row.id == rebuild_id]
+            parts = [row for row in view.rebuilds() if row.id == rebuild_id]
             if not parts:
                 raise NotFound(f"there is no rebuild {rebuild_id!r} here", hint="rebuilds() lists them")
             run, now_ms = RebuildRun(), self.deps.now_ms()
@@ -574,24 +574,24 @@ class Rebuilder:
                 change = self._revert(view, row, now_ms)
                 source = next((item.source for item in change.after), row.source)
                 span = (row.start_seq, row.end_seq)
-                view.add_rebuilt(RebuiltRow(own_id, number, row.layer, *span, row.became, row.was, source, now_ms))
+                view.add_rebuild(RebuildRow(own_id, number, row.layer, *span, row.after, row.before, source, now_ms))
                 run.add(MessageRange(*span), change)
             return run.report(parts[0].layer, own_id)
 
         return self.deps.store.write(scope, work)
 
-    def _revert(self, view: WriteView, row: RebuiltRow, now_ms: int) -> RangeChange:
+    def _revert(self, view: WriteView, row: RebuildRow, now_ms: int) -> RangeChange:
         if row.layer in ("facts", "episodes"):
             before = facts_of_range(view, row.layer, row.start_seq, row.end_seq)
-            undo_relearn(view, row.start_seq, row.end_seq, row.became, row.was, now_ms)
+            undo_relearn(view, row.start_seq, row.end_seq, row.after, row.before, now_ms)
             self._order_vectors(view, now_ms)
             after = facts_of_range(view, row.layer, row.start_seq, row.end_seq)
             if row.layer == "episodes":
                 source = next((fact.source for fact in after), row.source)
-                view.add_episodes(EpisodesRow(row.start_seq, row.end_seq, len(after), source), now_ms)
+                view.add_episode_range(EpisodeRangeRow(row.start_seq, row.end_seq, len(after), source), now_ms)
             return RangeChange(before, after)
         rows = {found.summary.id: found for found in view.summary_rows()}
-        now, then = rows.get(row.became.ids[0]), rows.get(row.was.ids[0])
+        now, then = rows.get(row.after.ids[0]), rows.get(row.before.ids[0])
         if now is None or then is None or not now.live:
             raise Conflict(
                 f"messages {row.start_seq} to {row.end_seq} were summarized again, or changed, since then",
@@ -692,12 +692,12 @@ def _replace_in_tree(view: WriteView, old: Summary, new: Summary, children: Sequ
         view.rewrite_summary(replace(above, summary=replace(above.summary, stale=stale)))
 
 
-def _in_revert_order(parts: Sequence[RebuiltRow]) -> list[RebuiltRow]:
+def _in_revert_order(parts: Sequence[RebuildRow]) -> list[RebuildRow]:
     """Order the ranges of a rebuild for its revert: the last first, but lower summaries before those above them."""
     return sorted(parts, key=lambda row: row.part if row.layer == "meta" else -row.part)
 
 
-def _listed(rows: Sequence[RebuiltRow]) -> Rebuilt:
+def _listed(rows: Sequence[RebuildRow]) -> Rebuilt:
     return Rebuilt(
         id=rows[0].id,
         layer=rows[0].layer,
@@ -705,8 +705,8 @@ def _listed(rows: Sequence[RebuiltRow]) -> Rebuilt:
         end_seq=max(row.end_seq for row in rows),
         at=from_ms(rows[0].created_at),
         source=rows[-1].source,
-        put_aside=sum(len(row.was.ids) for row in rows),
-        brought=sum(len(row.became.ids) for row in rows),
+        put_aside=sum(len(row.before.ids) for row in rows),
+        brought=sum(len(row.after.ids) for row in rows),
     )
 
 

@@ -231,7 +231,7 @@ class CloseChunks:
             changes += _learn_episodes(view, reader, row, made.episodes, now_ms)
         if made.facts is not None:
             changes += reader.learn(view, row, made.facts, now_ms)
-            view.add_reading(reader.client.model.name, *span)
+            view.add_read_range(reader.client.model.name, *span)
         for kind in made.left:
             order_range(view, kind, *span, now_ms)
         if config.economy and row.read_seq < span[1]:
@@ -353,7 +353,7 @@ def _add_episodes(
 def _learn_episodes(
     view: WriteView, reader: ModelReader, row: ConversationRow, episodes: RangeEpisodes, now_ms: int
 ) -> list[FactChange]:
-    view.add_episodes(episodes.row, now_ms)
+    view.add_episode_range(episodes.row, now_ms)
     return reader.learn(view, row, episodes.facts, now_ms)
 
 

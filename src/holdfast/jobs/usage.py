@@ -19,7 +19,7 @@ from ..observer import Observer
 from ..reconcile.decay import used
 from ..reports import Usage
 from ..scope import Scope
-from ..store import ShownRow, Store, UsageRow, UserRow, WriteView
+from ..store import ContextStatsRow, Store, UsageRow, UserRow, WriteView
 from ..text.terms import terms
 from ..types import Message
 
@@ -286,8 +286,10 @@ class ContextStats:
         """Write a context for the *reply* whose batch begins at *first_seq*, inside the caller's transaction."""
         place, size = popped
         taken_up = sum(is_used_by(reply, item, size.question) for item in size.recalled)
-        view.add_shown(
-            ShownRow(first_seq + place, size.at_ms, size.strategy, size.sent, size.prefix, len(size.recalled), taken_up)
+        view.add_context_stats(
+            ContextStatsRow(
+                first_seq + place, size.at_ms, size.strategy, size.sent, size.prefix, len(size.recalled), taken_up
+            )
         )
 
 

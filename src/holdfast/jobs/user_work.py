@@ -23,7 +23,7 @@ from ..llm.sealing import Keyring, keyring
 from ..reconcile.archive import CONSOLIDATE, UPKEEP
 from ..reports import DigestReport
 from ..scope import Scope
-from ..store import SealedRow, Store
+from ..store import ProviderKeyRow, Store
 from ..types import Job
 from .consolidate import Consolidate
 from .facts import FactReader
@@ -109,8 +109,8 @@ class UserModels:
         self._lock = threading.Lock()
         self._new_keyring: Keyring | None = None
         self._any = (float("-inf"), False)
-        self._rows: OrderedDict[tuple[str, str], tuple[float, SealedRow | None]] = OrderedDict()
-        self._models: OrderedDict[SealedRow, LanguageModel] = OrderedDict()
+        self._rows: OrderedDict[tuple[str, str], tuple[float, ProviderKeyRow | None]] = OrderedDict()
+        self._models: OrderedDict[ProviderKeyRow, LanguageModel] = OrderedDict()
 
     def keyring(self) -> Keyring:
         """
@@ -140,7 +140,7 @@ class UserModels:
             self._any = (self._clock(), found)
         return found
 
-    def row(self, org: str, user: str) -> SealedRow | None:
+    def row(self, org: str, user: str) -> ProviderKeyRow | None:
         """Return the key of the user, else that of the organization, else ``None``."""
         key, now = (org, user), self._clock()
         with self._lock:
@@ -155,7 +155,7 @@ class UserModels:
                 self._rows.popitem(last=False)
         return row
 
-    def address(self, row: SealedRow) -> Address:
+    def address(self, row: ProviderKeyRow) -> Address:
         """
         Return the address for a key, with the key.
 
@@ -170,7 +170,7 @@ class UserModels:
         )
         return address_for_key(row.provider, row.model, row.base_url, key, self.guard, cache_retention)
 
-    def model(self, row: SealedRow) -> LanguageModel:
+    def model(self, row: ProviderKeyRow) -> LanguageModel:
         """Return the model of a key, or an `UnavailableModel` that says why there is none."""
         with self._lock:
             known = self._models.get(row)
@@ -200,7 +200,7 @@ class UserWork:
         self._deps, self._keys = deps, keys
         self.default = model_work(deps, model)
         self._lock = threading.Lock()
-        self._by_key: OrderedDict[SealedRow, ModelWork] = OrderedDict()
+        self._by_key: OrderedDict[ProviderKeyRow, ModelWork] = OrderedDict()
         self.handlers = _UserHandlers(self._run, self.default.handlers, keys)
 
     def of(self, scope: Scope) -> ModelWork:

@@ -77,7 +77,7 @@ def docs_in_range(view: ReadView, first: int, last: int) -> list[DocRow]:
     kinds = (Partition(subject, "message"), Partition(subject, "summary"))
     here = [doc for kind in kinds for doc in view.docs(kind) if doc.conversation == name]
     found = [doc for doc in here if first <= doc.seq <= last]
-    ids = {child for kind, child in view.resting_on(first, last) if kind == "fact"}
+    ids = {child for kind, child in view.derived_from(first, last) if kind == "fact"}
     whole = view.at(None, None)
     facts = [doc for part in whole.partitions(["fact"]) for doc in whole.docs(part) if doc.ref in ids]
     return found + facts

@@ -34,7 +34,7 @@ class ConsentChoices:
             chosen = [row for row in view.consent() if row.subject in ("", scope.subject)]
             state = effective_consent([(row.subject, row.state) for row in chosen], scope.subject)
             since = min((row.since for row in chosen if row.state == state), default=None)
-            topics = tuple(dict.fromkeys(topic for _, topic in view.topics()))
+            topics = tuple(dict.fromkeys(topic for _, topic in view.blocked_topics()))
             return Consent(state, None if since is None else from_ms(since), topics)
 
         return self.store.read(scope, look)
@@ -82,7 +82,9 @@ class ConsentChoices:
     def never(self, scope: Scope, topic: str, *, never: bool) -> None:
         """Add a topic that facts are not learned about, or take it back."""
         subject = scope.subject or ""
-        self.store.write(scope, lambda view: view.set_topic(subject, topic, never=never, now_ms=self.now_ms()))
+        self.store.write(
+            scope, lambda view: view.set_blocked_topic(subject, topic, blocked=never, now_ms=self.now_ms())
+        )
 
 
 def _take_up_episodes(here: WriteView, now_ms: int) -> None:

@@ -92,7 +92,7 @@ class Corrections:
         if before is not None:
             return before
         content = given.text or _in_words(given.category, given.key, given.value)
-        at_ms = _after(view.history_in(subject, given.category), now_ms)
+        at_ms = _after(view.all_facts_in(subject, given.category), now_ms)
         message = self._store_message(view, subject, content, at_ms, given)
         claims = self._claims(view, subject, given, message)
         for claim in claims:
@@ -135,7 +135,7 @@ class Corrections:
         return [Claim(candidate, _evidence(message, subject), _ms(message), subject == SELF)]
 
     def _check_wanted(self, view: WriteView, candidate: Candidate, content: str) -> None:
-        if matches_blocked_topic(candidate, [topic for _, topic in view.topics()]):
+        if matches_blocked_topic(candidate, [topic for _, topic in view.blocked_topics()]):
             raise _Refused(UNWANTED)
         if MASK in mask_secrets(content, self.config.detectors):
             raise _Refused(DISCARDED)
@@ -301,7 +301,7 @@ def _stored_before(here: ReadView, given: FactInput) -> FactChange | None:
     digest, seq, _ = before
     if digest not in ("", given.digest):
         raise KeyReused(f"idempotency key {given.idempotency_key!r} was used with other words", hint="use a new key")
-    rows = here.facts_ever()
+    rows = here.all_facts()
     found = [
         r.fact for r in rows if any(e.conversation == BY_HAND_CONVERSATION and e.seq == seq for e in r.fact.evidence)
     ]

@@ -39,7 +39,7 @@ from ..reconcile.erase import Removed, byte_samples, delete_fact, remove_quotes,
 from ..reconcile.learn import learn
 from ..reports import ErasureReceipt
 from ..scope import SELF, Scope
-from ..store import Derivation, ErasedRow, FactRow, MessageRow, ReadView, Store, SummaryRow, WriteView
+from ..store import Derivation, ErasureRow, FactRow, MessageRow, ReadView, Store, SummaryRow, WriteView
 from ..types import Evidence, FactChange, Message, Summary
 from .consent import state_of
 
@@ -96,7 +96,7 @@ class Erasing:
         seqs, subject = range(1, row.next_seq), view.scope.subject or SELF
         undo_retractions(view, seqs, self.now_ms)
         remove_quotes(view, seqs, lambda evidence: True, removed, self.now_ms)
-        messages, summaries = view.stored(), view.summary_rows()
+        messages, summaries = view.message_rows(), view.summary_rows()
         view.remove_docs(subject, "message", [m.doc for m in messages if m.doc])
         view.remove_docs(subject, "summary", [s.doc for s in summaries if s.live])
         view.remove_summaries([s.summary for s in summaries])
@@ -245,7 +245,7 @@ class Eraser:
         if whole:
             undo_retractions(view, seqs, now_ms)
         remove_quotes(view, seqs, gone, removed, now_ms)
-        for row in view.stored(start_seq=seqs[0], end_seq=seqs[-1]):
+        for row in view.message_rows(start_seq=seqs[0], end_seq=seqs[-1]):
             seq, content = row.message.seq, row.message.content
             if seq not in rewrites:
                 continue
@@ -255,7 +255,7 @@ class Eraser:
             erasing.contents.append(content)
             erasing.ledger.append(erased_message(view.scope, seq, content, None if new is None else new.content))
             removed.count("refused", view.remove_rejected(seq, seq))
-            view.forget_bodies(seq, seq)
+            view.forget_idempotency_digests(seq, seq)
             view.remove_docs(subject, "message", [row.doc])
             if new is None:
                 blank = replace(row.message, role=ERASED, name=None, content="", tokens=0, meta={})
@@ -353,7 +353,7 @@ def remove_unsupported(view: WriteView, gone: Iterable[str], removed: Removed, n
     """
     every_subject = view.at(None, None)
     lost = frozenset[str]().union(*map(distinctive_words, gone))
-    find_erased = [(row, _fact_words(row) & lost) for row in every_subject.facts_ever()]
+    find_erased = [(row, _fact_words(row) & lost) for row in every_subject.all_facts()]
     find_erased = [(row, words) for row, words in find_erased if words]
     refused = list(_rejected_with(view, lost))
     missing = set().union(*(words for _, words in find_erased), *(words for *_, words in refused))
@@ -458,7 +458,7 @@ def replace_summaries(
             children=tuple(children),
             created_at=from_ms(now_ms),
         )
-        (last,) = view.stored(start_seq=old.end_seq, end_seq=old.end_seq)
+        (last,) = view.message_rows(start_seq=old.end_seq, end_seq=old.end_seq)
         at_ms = to_ms(last.message.at) if last.message.at else now_ms
         doc = into_index(view, new, subject, at_ms, now_ms)
         view.add_summary(new, doc, range(new.start_seq, new.end_seq + 1) if new.level == 1 else ())
@@ -490,7 +490,7 @@ KINDS = (USER, SUBJECT, CONVERSATION, MESSAGE, WORDS, FACT)
 
 @dataclass(frozen=True, slots=True)
 class ErasedItem:
-    """One thing that an erasure takes away; see `holdfast.store.ErasedRow`."""
+    """One thing that an erasure takes away; see `holdfast.store.ErasureRow`."""
 
     scope: Scope
     kind: str
@@ -506,7 +506,7 @@ class ErasedButPresent:
     whole: bool = False
     subjects: list[str] = field(default_factory=list)
     conversations: list[Scope] = field(default_factory=list)
-    messages: dict[Scope, list[ErasedRow]] = field(default_factory=dict)
+    messages: dict[Scope, list[ErasureRow]] = field(default_factory=dict)
     facts: list[str] = field(default_factory=list)
 
     def counts(self) -> dict[str, int]:
@@ -532,9 +532,9 @@ def record_erased(view: WriteView, gone: Iterable[ErasedItem], now_ms: int) -> N
     found = list(gone)
     if found:
         key = view.ledger_key()
-        view.add_erased(
+        view.add_erasures(
             [
-                ErasedRow(
+                ErasureRow(
                     new_id("gone", now_ms), place_digest(key, one.scope), one.kind, now_ms, one.seq, one.fact, one.spans
                 )
                 for one in found
@@ -568,7 +568,7 @@ def blank_spans(message: Message, spans: Iterable[tuple[int, int]]) -> Message:
     return _without_parts(message, content)
 
 
-def find_erased(view: ReadView, key: str, places: Mapping[str, Sequence[ErasedRow]]) -> ErasedButPresent:
+def find_erased(view: ReadView, key: str, places: Mapping[str, Sequence[ErasureRow]]) -> ErasedButPresent:
     """
     Find what of a ledger, by place, the user of *view* still holds here.
 
@@ -581,7 +581,7 @@ def find_erased(view: ReadView, key: str, places: Mapping[str, Sequence[ErasedRo
         return found
     found.facts = [row.fact for row in rows if row.kind == FACT and view.fact(row.fact) is not None]
     there = view.conversations()
-    subjects = sorted({row.subject for row in there} | {row.fact.subject for row in view.facts_ever()} | {SELF})
+    subjects = sorted({row.subject for row in there} | {row.fact.subject for row in view.all_facts()} | {SELF})
     for subject in subjects:
         if any(row.kind == SUBJECT for row in places.get(place_digest(key, user.about(subject)), ())):
             found.subjects.append(subject)
@@ -599,7 +599,7 @@ def find_erased(view: ReadView, key: str, places: Mapping[str, Sequence[ErasedRo
     return found
 
 
-def _still_says(view: ReadView, row: ErasedRow) -> bool:
+def _still_says(view: ReadView, row: ErasureRow) -> bool:
     """Whether a message still says what was erased from it."""
     said = view.messages(start_seq=row.seq, end_seq=row.seq)
     if not said:
@@ -607,15 +607,15 @@ def _still_says(view: ReadView, row: ErasedRow) -> bool:
     return row.kind == MESSAGE or blank_spans(said[0], row.spans).content != said[0].content
 
 
-def rows_by_place(rows: Iterable[ErasedRow]) -> dict[str, list[ErasedRow]]:
+def rows_by_place(rows: Iterable[ErasureRow]) -> dict[str, list[ErasureRow]]:
     """Group *rows* by place."""
-    found: dict[str, list[ErasedRow]] = {}
+    found: dict[str, list[ErasureRow]] = {}
     for row in rows:
         found.setdefault(row.place, []).append(row)
     return found
 
 
-def spans_by_message(rows: Iterable[ErasedRow]) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+def spans_by_message(rows: Iterable[ErasureRow]) -> Iterator[tuple[int, list[tuple[int, int]]]]:
     """Yield ``(number, offsets)`` of the messages in which words were blanked."""
     found: dict[int, list[tuple[int, int]]] = {}
     for row in rows:

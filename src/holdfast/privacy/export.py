@@ -28,12 +28,12 @@ from ..store import (
     ConsentRow,
     ConversationRow,
     Derivation,
-    EpisodesRow,
+    EpisodeRangeRow,
     FactRow,
     MessageRow,
     PromptRow,
     ReadView,
-    RebuiltRow,
+    RebuildRow,
     Side,
     Store,
     UsageRow,
@@ -71,11 +71,11 @@ class Exporter:
             "user": scope.user,
             "bot": scope.bot,
             "consent": [asdict(row) for row in view.consent()],
-            "never": [{"subject": subject, "topic": topic} for subject, topic in view.topics()],
+            "never": [{"subject": subject, "topic": topic} for subject, topic in view.blocked_topics()],
             "prompts": [asdict(row) for row in view.prompts()],
             "usage": [asdict(row) for row in view.usage()],
             "conversations": [_conversation(view, row) for row in view.conversations()],
-            "facts": [_fact(row) for row in view.facts_ever()],
+            "facts": [_fact(row) for row in view.all_facts()],
             "endings": [asdict(edge) for edge in view.endings()],
         }
 
@@ -129,7 +129,7 @@ class Exporter:
         for item in object_list(data, "consent"):
             view.save_consent(build_value(ConsentRow, item))
         for item in object_list(data, "never"):
-            view.set_topic(text_field(item, "subject"), text_field(item, "topic"), never=True, now_ms=now_ms)
+            view.set_blocked_topic(text_field(item, "subject"), text_field(item, "topic"), blocked=True, now_ms=now_ms)
         for item in _may_be_listed(data, "prompts"):
             view.add_prompt(build_value(PromptRow, item))
         for item in _may_be_listed(data, "usage"):
@@ -170,11 +170,11 @@ class Exporter:
         for one in object_list(item, "refused"):
             here.add_rejected(build_value(Candidate, one["claim"]), text_field(one, "reason"), time_ms(one["at"]))
         for one in item.get("episodes", ()):
-            here.add_episodes(build_value(EpisodesRow, one), now_ms)
+            here.add_episode_range(build_value(EpisodeRangeRow, one), now_ms)
         for one in object_list(item, "readings"):
-            here.add_reading(text_field(one, "model"), whole_number(one, "start_seq"), whole_number(one, "end_seq"))
+            here.add_read_range(text_field(one, "model"), whole_number(one, "start_seq"), whole_number(one, "end_seq"))
         for one in object_list(item, "rebuilds"):
-            here.add_rebuilt(build_value(RebuiltRow, one, was=_side(one["was"]), became=_side(one["became"])))
+            here.add_rebuild(build_value(RebuildRow, one, before=_side(one["before"]), after=_side(one["after"])))
         said = {m.message.seq: m.message.at for m in stored}
         for one in sorted(object_list(item, "summaries"), key=lambda one: int(one["level"])):
             self._take_summary(here, row, one, said, now_ms)
@@ -195,13 +195,13 @@ class Exporter:
 def _conversation(view: ReadView, row: ConversationRow) -> dict[str, Any]:
     here = view.at(row.subject, row.conversation)
     return asdict(row) | {
-        "messages": [_message(stored) for stored in here.stored()],
+        "messages": [_message(stored) for stored in here.message_rows()],
         "summaries": [
             asdict(s.summary) | {"created_at": to_ms(s.summary.created_at), "live": s.live} | _lists(s.summary)
             for s in here.summary_rows()
         ],
-        "readings": [dict(zip(("model", "start_seq", "end_seq"), row, strict=True)) for row in here.readings()],
-        "rebuilds": [_rebuilt(one) for one in here.rebuilt()],
+        "readings": [dict(zip(("model", "start_seq", "end_seq"), row, strict=True)) for row in here.read_ranges()],
+        "rebuilds": [_rebuilt(one) for one in here.rebuilds()],
         "keys": [dict(zip(("key", "digest", "first_seq", "last_seq"), key, strict=True)) for key in here.keys()],
         "episodes": [asdict(asked) for asked in here.episode_ranges()],
         "refused": [
@@ -211,8 +211,8 @@ def _conversation(view: ReadView, row: ConversationRow) -> dict[str, Any]:
     }
 
 
-def _rebuilt(row: RebuiltRow) -> dict[str, Any]:
-    return asdict(row) | {"was": _listed_side(row.was), "became": _listed_side(row.became)}
+def _rebuilt(row: RebuildRow) -> dict[str, Any]:
+    return asdict(row) | {"before": _listed_side(row.before), "after": _listed_side(row.after)}
 
 
 def _listed_side(side: Side) -> dict[str, Any]:

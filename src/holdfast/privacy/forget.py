@@ -16,7 +16,7 @@ from functools import partial
 from ..reconcile.erase import Removed
 from ..reports import ErasureReceipt
 from ..scope import Scope
-from ..store import ConsentRow, ErasedRow, FactRow, ReadView, UserRow, WriteView
+from ..store import ConsentRow, ErasureRow, FactRow, ReadView, UserRow, WriteView
 from ..types import Message
 from .consent import ConsentChoices
 from .erasure import (
@@ -63,7 +63,7 @@ def forget_facts(choose: Callable[[ReadView], Sequence[FactRow]], *, refusals: b
 
 def facts_of(scope: Scope) -> Callable[[ReadView], list[FactRow]]:
     """Choose every fact of the user, live and past, or of the scope's subject alone."""
-    return lambda view: [row for row in view.facts_ever() if scope.subject is None or row.fact.subject == scope.subject]
+    return lambda view: [row for row in view.all_facts() if scope.subject is None or row.fact.subject == scope.subject]
 
 
 def _without_words(view: ReadView, rows: Sequence[FactRow]) -> dict[Place, dict[int, Message | None]]:
@@ -119,7 +119,7 @@ def erase_user(eraser: Eraser, scope: Scope) -> ErasureReceipt:
         for row in view.conversations():
             found = view.at(row.subject, row.conversation).messages(limit=SAMPLED_MESSAGES)
             removed.texts += [message.content for message in found]
-        removed.texts += [row.fact.text for row in view.facts_ever()]
+        removed.texts += [row.fact.text for row in view.all_facts()]
         removed.texts += [row.text for row in view.prompts()]
         if removed.rows:
             record_erased(view, [ErasedItem(view.scope, USER)], eraser.now_ms())
@@ -156,7 +156,7 @@ class ErasureReplay:
     choices: ConsentChoices
 
     def users(
-        self, key: str, rows: Sequence[ErasedRow], progress: Callable[[int], None] | None = None
+        self, key: str, rows: Sequence[ErasureRow], progress: Callable[[int], None] | None = None
     ) -> Iterator[tuple[Scope, ErasedButPresent]]:
         """Yield each user who still holds something that the ledger says is erased, with what that is."""
         places = rows_by_place(rows)
@@ -180,7 +180,7 @@ class ErasureReplay:
             self.eraser.clear_conversation(place)
         if found.facts:
             ids = set(found.facts)
-            chosen = forget_facts(lambda view: [r for r in view.facts_ever() if r.fact.id in ids])
+            chosen = forget_facts(lambda view: [r for r in view.all_facts() if r.fact.id in ids])
             self.eraser.change(user, chosen)
         for place, rows in found.messages.items():
             for find in (_messages_gone(place, rows), _words_gone(place, rows)):
@@ -205,7 +205,7 @@ class ErasureReplay:
             after = page[-1]
 
 
-def _messages_gone(place: Scope, rows: Sequence[ErasedRow]) -> Callable[[ReadView], ErasureChanges]:
+def _messages_gone(place: Scope, rows: Sequence[ErasureRow]) -> Callable[[ReadView], ErasureChanges]:
     seqs = sorted({row.seq for row in rows if row.kind == MESSAGE})
 
     def find(view: ReadView) -> ErasureChanges:
@@ -215,7 +215,7 @@ def _messages_gone(place: Scope, rows: Sequence[ErasedRow]) -> Callable[[ReadVie
     return find
 
 
-def _words_gone(place: Scope, rows: Sequence[ErasedRow]) -> Callable[[ReadView], ErasureChanges]:
+def _words_gone(place: Scope, rows: Sequence[ErasureRow]) -> Callable[[ReadView], ErasureChanges]:
     def find(view: ReadView) -> ErasureChanges:
         here: dict[int, Message | None] = {}
         for seq, spans in spans_by_message(rows):

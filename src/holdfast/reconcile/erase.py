@@ -51,7 +51,7 @@ def remove_quotes(
     everybody, inside = view.at(None, None), set(seqs)
 
     def losing() -> list[tuple[FactRow, list[Evidence]]]:
-        found = [everybody.fact(child) for kind, child in view.resting_on(min(seqs), max(seqs)) if kind == "fact"]
+        found = [everybody.fact(child) for kind, child in view.derived_from(min(seqs), max(seqs)) if kind == "fact"]
         there = [(row, [e for e in row.fact.evidence if lies_here(e) and gone(e)]) for row in found if row is not None]
         return [(row, lost) for row, lost in there if lost]
 
@@ -158,7 +158,7 @@ def reactivate(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
     fact = row.fact
     others = [
         other
-        for other in view.history_in(fact.subject, fact.category)
+        for other in view.all_facts_in(fact.subject, fact.category)
         if (other.slot_key, other.slot_value) == (row.slot_key, row.slot_value)
         and other.fact.id != fact.id
         and other.fact.ended_because not in NEVER_HELD
@@ -188,7 +188,7 @@ def reinstate(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
     fact, mine = row.fact, (row.stated_at, row.stated_seq)
     others = [
         other
-        for other in view.history_in(fact.subject, fact.category)
+        for other in view.all_facts_in(fact.subject, fact.category)
         if (other.slot_key, other.slot_value) == (row.slot_key, row.slot_value)
         and other.fact.id != fact.id
         and other.fact.ended_because not in NEVER_HELD

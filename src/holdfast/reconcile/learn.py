@@ -93,7 +93,7 @@ def learn(
         view.add_rejected(candidate, reason, now_ms)
         changes.append(FactChange("rejected", None, reason=reason))
     for claim in with_opposites(claims, registry):
-        ever = [believed_again(row) for row in view.history_in(claim.candidate.subject, claim.candidate.category)]
+        ever = [believed_again(row) for row in view.all_facts_in(claim.candidate.subject, claim.candidate.category)]
         live = [row for row in ever if row.fact.live]
         past = [row for row in ever if not row.fact.live]
         decision = decide(claim, live, past, registry, fact_id=new_id(), now_ms=now_ms)
@@ -216,7 +216,7 @@ class Found:
 def facts_resting_on(view: ReadView, first: int, last: int, kinds: Sequence[FactKind]) -> list[FactRow]:
     """The facts of these kinds that rest on a range of the view's conversation, live and past, by id."""
     everybody = view.at(None, None)
-    found = [everybody.fact(child) for kind, child in view.resting_on(first, last) if kind == "fact"]
+    found = [everybody.fact(child) for kind, child in view.derived_from(first, last) if kind == "fact"]
     return [row for row in found if row is not None and row.fact.kind in kinds]
 
 
@@ -343,7 +343,7 @@ def _ended(view: WriteView, claim: Claim, now_ms: int) -> bool:
     """
     said = claim.evidence
     subject, category = claim.candidate.subject, claim.candidate.category
-    rows = [row for row in view.history_in(subject, category) if ends_it(claim, row)]
+    rows = [row for row in view.all_facts_in(subject, category) if ends_it(claim, row)]
     if any(row.fact.live for row in rows):
         return False
     done = (view.scope.conversation, said.seq)

@@ -24,11 +24,11 @@ OF_CONVERSATION = (
     "coverage",
     "summary",
     "rejected",
-    "episodes",
+    "episode_range",
     "prefix",
-    "rebuilt",
-    "reading",
-    "shown",
+    "rebuild",
+    "read_range",
+    "context_stats",
     "conversation",
 )
 OF_USER = (
@@ -40,8 +40,8 @@ OF_USER = (
     "posting",
     "vector",
     "job",
-    "task",
-    "never",
+    "operation",
+    "blocked_topic",
     "usage",
     "prompt",
     "provider_key",
@@ -114,10 +114,10 @@ class EraseView(ReadView):
         """Delete everything that was refused in the conversations the scope can see; how many."""
         return len(self._run("remove_all_rejected"))
 
-    def forget_bodies(self, start_seq: int, end_seq: int) -> None:
+    def forget_idempotency_digests(self, start_seq: int, end_seq: int) -> None:
         """Delete the digests under callers' keys of a range; the keys stay used."""
         self._place()
-        self._run("forget_bodies", start_seq=start_seq, end_seq=end_seq)
+        self._run("forget_idempotency_digests", start_seq=start_seq, end_seq=end_seq)
 
     def remove_prefixes(self) -> None:
         """Delete what is remembered of the contexts of all conversations."""

@@ -14,6 +14,7 @@ from importlib import resources
 
 import apsw
 
+from ..errors import StoreError, StoreTooNew
 from .port import Table
 
 _NAME = re.compile(r"^-- name: (\w+)\n", re.M)
@@ -55,6 +56,25 @@ def migrations(dialect: str) -> tuple[tuple[str, str], ...]:
 def schema_version() -> str:
     """Return the version of the schema that this library writes: the number of its newest migration."""
     return migrations("sqlite")[-1][0].partition("_")[0]
+
+
+def check_migrations(applied: set[str], place: str) -> None:
+    """
+    Refuse a database with a migration that this library does not know.
+
+    Raises:
+        StoreTooNew: a newer version of this library wrote *place*.
+        StoreError: its first schema is another one.
+    """
+    known = {name for name, _ in migrations("sqlite")}
+    unknown = sorted(applied - known)
+    if not unknown:
+        return
+    if unknown[0].partition("_")[0] <= max(known).partition("_")[0]:
+        hint = "export its users with the version that wrote it, then import them here; nothing was changed"
+        raise StoreError(f"{place} has an older schema ({unknown[0]}), which cannot be upgraded", hint=hint)
+    hint = f"upgrade holdfast; {place} was left untouched"
+    raise StoreTooNew(f"{place} was written by a newer version ({unknown[-1]})", hint=hint)
 
 
 @cache

@@ -22,16 +22,16 @@ from .values import (
     COLUMNS,
     SEPARATOR,
     ConsentRow,
+    ContextStatsRow,
     ConversationRow,
     Derivation,
     DocRow,
-    EpisodesRow,
+    EpisodeRangeRow,
     FactRow,
     MessageRow,
     Partition,
     PromptRow,
-    RebuiltRow,
-    ShownRow,
+    RebuildRow,
     SummaryRow,
     UsageRow,
     UseRow,
@@ -132,11 +132,11 @@ class ReadView:
         quotes = rows.evidence_by_fact(self._run("evidence_of_facts", **args)) if found and evidence else {}
         return [rows.fact(row, quotes) for row in found]
 
-    def facts_ever(self, *, category: str | None = None, key: str | None = None) -> list[FactRow]:
+    def all_facts(self, *, category: str | None = None, key: str | None = None) -> list[FactRow]:
         """Live and past facts that the scope may see, by (valid_from, recorded_at)."""
         args = self._visible() | {"category": category, "key": key}
-        found = self._run("facts_ever", **args)
-        evidence = rows.evidence_by_fact(self._run("evidence_of_facts_ever", **args)) if found else {}
+        found = self._run("all_facts", **args)
+        evidence = rows.evidence_by_fact(self._run("evidence_of_all_facts", **args)) if found else {}
         return [rows.fact(row, evidence) for row in found]
 
     def fact(self, fact_id: str) -> FactRow | None:
@@ -193,10 +193,10 @@ class ReadView:
                 children[parent].append(child)
         return children
 
-    def episode_ranges(self) -> list[EpisodesRow]:
+    def episode_ranges(self) -> list[EpisodeRangeRow]:
         """The ranges of the scope's conversation whose episodes were asked for, by start."""
         self._place()
-        return [EpisodesRow(*row) for row in self._run("episode_ranges")]
+        return [EpisodeRangeRow(*row) for row in self._run("episode_ranges")]
 
     def covered(self, start_seq: int, end_seq: int) -> dict[int, str]:
         """``{seq: summary id}`` for covered messages of a range of the scope's conversation."""
@@ -291,27 +291,27 @@ class ReadView:
         """Every version of the user's own prompts, by (name, version)."""
         return [PromptRow(row[0], row[1], row[2], row[3], draft=bool(row[4])) for row in self._run("prompts")]
 
-    def shown(self) -> list[ShownRow]:
+    def context_stats(self) -> list[ContextStatsRow]:
         """What the contexts before the replies of the scope's conversation came to, by reply."""
         self._place()
-        return [ShownRow(*row) for row in self._run("shown")]
+        return [ContextStatsRow(*row) for row in self._run("context_stats")]
 
     def consent(self) -> list[ConsentRow]:
         """What the user chose, for each subject that the scope can see and for all (``""``)."""
         return [rows.consent(row) for row in self._run("consent")]
 
-    def topics(self) -> list[tuple[str, str]]:
+    def blocked_topics(self) -> list[tuple[str, str]]:
         """``(subject, topic)`` of what shall never be remembered; subject ``""`` stands for all."""
-        return [(row[0], row[1]) for row in self._run("topics")]
+        return [(row[0], row[1]) for row in self._run("blocked_topics")]
 
     def at(self, subject: str | None, conversation: str | None) -> Self:
         """The same moment (or transaction), seen from elsewhere in the same user's memory."""
         return type(self)(self._driver, replace(self.scope, subject=subject, conversation=conversation))
 
-    def stored(self, *, start_seq: int = 1, end_seq: int | None = None) -> list[MessageRow]:
+    def message_rows(self, *, start_seq: int = 1, end_seq: int | None = None) -> list[MessageRow]:
         """Messages of the scope's conversation with their columns, those that were erased among them."""
         _, name = self._place()
-        found = self._run("stored", start_seq=start_seq, end_seq=EVERYTHING if end_seq is None else end_seq)
+        found = self._run("message_rows", start_seq=start_seq, end_seq=EVERYTHING if end_seq is None else end_seq)
         return [rows.stored(row, name) for row in found]
 
     def summary_rows(self) -> list[SummaryRow]:
@@ -321,10 +321,10 @@ class ReadView:
         children = self._children(found)
         return [rows.summary_row(row, name, children) for row in found]
 
-    def resting_on(self, start_seq: int, end_seq: int) -> list[tuple[str, str]]:
+    def derived_from(self, start_seq: int, end_seq: int) -> list[tuple[str, str]]:
         """``(child kind, child)`` of what rests on a range of the scope's conversation, by kind and id."""
         self._place()
-        return [(row[0], row[1]) for row in self._run("resting_on", start_seq=start_seq, end_seq=end_seq)]
+        return [(row[0], row[1]) for row in self._run("derived_from", start_seq=start_seq, end_seq=end_seq)]
 
     def keys(self) -> list[tuple[str, str, int, int]]:
         """``(key, digest, first_seq, last_seq)`` of the callers' keys in the scope's conversation."""
@@ -335,15 +335,15 @@ class ReadView:
         """Which messages ended facts of the user."""
         return [rows.derivation(row) for row in self._run("endings")]
 
-    def readings(self) -> list[tuple[str, int, int]]:
+    def read_ranges(self) -> list[tuple[str, int, int]]:
         """``(model, start_seq, end_seq)``: who has read which messages of the scope's conversation for facts."""
         self._place()
-        return [(row[0], row[1], row[2]) for row in self._run("readings")]
+        return [(row[0], row[1], row[2]) for row in self._run("read_ranges")]
 
-    def rebuilt(self) -> list[RebuiltRow]:
+    def rebuilds(self) -> list[RebuildRow]:
         """The ranges of the scope's conversation that were made again, oldest first."""
         self._place()
-        return [rows.rebuilt(row) for row in self._run("rebuilt")]
+        return [rows.rebuilt(row) for row in self._run("rebuilds")]
 
     def news(self, after: int, *, limit: int) -> News:
         """What happened to the user after number *after*, in all places; 0: from the first row that is kept."""

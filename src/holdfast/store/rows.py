@@ -17,7 +17,7 @@ from ..clock import from_ms, to_ms
 from ..reports import Event
 from ..types import Candidate, Evidence, Fact, Job, Message, Rejected, Summary
 from .port import Row
-from .values import ConsentRow, Derivation, DocRow, ErasedRow, FactRow, MessageRow, RebuiltRow, Side, SummaryRow
+from .values import ConsentRow, Derivation, DocRow, ErasureRow, FactRow, MessageRow, RebuildRow, Side, SummaryRow
 
 FactKey = tuple[str, str]
 """(subject, fact id): what names a fact within a user."""
@@ -197,10 +197,10 @@ def derivation(row: Row) -> Derivation:
     return Derivation(*row)
 
 
-def rebuilt(row: Row) -> RebuiltRow:
+def rebuilt(row: Row) -> RebuildRow:
     """A row of ``rebuilt``."""
-    rebuild_id, part, layer, start_seq, end_seq, was, became, source, created_at = row
-    return RebuiltRow(rebuild_id, part, layer, start_seq, end_seq, side(was), side(became), source, created_at)
+    rebuild_id, part, layer, start_seq, end_seq, before, after, source, created_at = row
+    return RebuildRow(rebuild_id, part, layer, start_seq, end_seq, side(before), side(after), source, created_at)
 
 
 def side(text: str) -> Side:
@@ -210,9 +210,9 @@ def side(text: str) -> Side:
     return Side(tuple(found["ids"]), *pairs)
 
 
-def rebuilt_columns(row: RebuiltRow) -> dict[str, Any]:
-    """The parameters of ``add_rebuilt`` beside the conversation's key."""
-    texts = {"was": compact_json(asdict(row.was)), "became": compact_json(asdict(row.became))}
+def rebuilt_columns(row: RebuildRow) -> dict[str, Any]:
+    """The parameters of ``add_rebuild`` beside the conversation's key."""
+    texts = {"before": compact_json(asdict(row.before)), "after": compact_json(asdict(row.after))}
     plain = {
         name: getattr(row, name) for name in ("id", "part", "layer", "start_seq", "end_seq", "source", "created_at")
     }
@@ -258,14 +258,14 @@ def job(row: Row) -> Job:
     return Job(*row)
 
 
-def erased(row: Row) -> ErasedRow:
+def erased(row: Row) -> ErasureRow:
     """A row of ``erased``."""
     id_, place, kind, seq, fact, spans, at = row
-    return ErasedRow(id_, place, kind, at, seq, fact, tuple((start, end) for start, end in json.loads(spans)))
+    return ErasureRow(id_, place, kind, at, seq, fact, tuple((start, end) for start, end in json.loads(spans)))
 
 
-def erased_columns(row: ErasedRow) -> dict[str, Any]:
-    """What ``add_erased`` takes."""
+def erased_columns(row: ErasureRow) -> dict[str, Any]:
+    """What ``add_erasures`` takes."""
     return asdict(row) | {"spans": compact_json([list(span) for span in row.spans])}
 
 

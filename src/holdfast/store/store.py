@@ -25,7 +25,7 @@ from .fairness import LOOK_AHEAD, FairOrder
 from .port import Backend, Driver, Row
 from .queries import schema_version
 from .readview import EVERYTHING, ReadView
-from .values import ConsentRow, ErasedRow, EventLimits, KeyRow, PaceRow, Scrubbed, SealedRow, UsageRow
+from .values import ConsentRow, ErasureRow, EventLimits, KeyRow, ProviderKeyRow, RateRow, Scrubbed, UsageRow
 from .writeview import WriteView
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ _EVENT_LIMITS = EventLimits()
 WAITING = "waiting:"
 """What the reason of a job begins with while its model may not be asked."""
 
-_ORDER_EVENTS = {"ready": "job.queued", "running": "job.progress", "done": "job.done", "failed": "job.failed",
+_OPERATION_EVENTS = {"ready": "job.queued", "running": "job.progress", "done": "job.done", "failed": "job.failed",
                  "cancelled": "job.cancelled", "interrupted": "job.failed"}  # fmt: skip
 
 
@@ -254,57 +254,60 @@ class Store:
 
         return self.backend.read(earliest)
 
-    # Long work that a caller ordered
+    # Long-running operations of callers
 
-    def add_order(self, order: Operation, *, ended_before_ms: int) -> Operation:
+    def add_operation(self, operation: Operation, *, ended_before_ms: int) -> Operation:
         """
-        Insert an order, or return the one with the same ``once``, unless that was interrupted.
+        Insert an operation, or return the one with the same ``once``, unless that was interrupted.
 
-        Orders of its org that ended before *ended_before_ms* are deleted.
+        Operations of its org that ended before *ended_before_ms* are deleted.
         """
 
         def add(driver: Driver, changes: ChangeLog) -> Operation:
-            if order.once:
-                found = [_order(row) for row in driver.run("order_once", _user_columns(order) | {"once": order.once})]
+            if operation.once:
+                found = [
+                    _operation(row)
+                    for row in driver.run("operation_by_key", _user_columns(operation) | {"once": operation.once})
+                ]
                 if found and found[0].state != "interrupted":
                     return found[0]
-            driver.run("remove_old_orders", {"org": order.org, "before": ended_before_ms})
-            driver.run("add_order", _order_columns(order))
-            _note_order(changes, order)
-            return order
+            driver.run("remove_old_operations", {"org": operation.org, "before": ended_before_ms})
+            driver.run("add_operation", _operation_columns(operation))
+            _note_operation(changes, operation)
+            return operation
 
-        return self._change(add, _order_user)
+        return self._change(add, _operation_user)
 
-    def save_order(self, order: Operation) -> bool | None:
-        """Store the state of an order; return whether it was asked to stop, ``None`` when its row is gone."""
+    def save_operation(self, operation: Operation) -> bool | None:
+        """Store the state of an operation; return whether it was asked to stop, ``None`` when its row is gone."""
 
         def save(driver: Driver, changes: ChangeLog) -> bool | None:
-            found = driver.run("save_order", _order_columns(order))
+            found = driver.run("save_operation", _operation_columns(operation))
             if not found:
                 return None
-            _note_order(changes, order)
+            _note_operation(changes, operation)
             return bool(found[0][0])
 
-        return self._change(save, lambda _: _order_user(order))
+        return self._change(save, lambda _: _operation_user(operation))
 
-    def order(self, order_id: str) -> Operation | None:
-        """Return the order of that id."""
-        found = self._rows("order", id=order_id)
-        return _order(found[0]) if found else None
+    def operation(self, operation_id: str) -> Operation | None:
+        """Return the operation of that id."""
+        found = self._rows("operation", id=operation_id)
+        return _operation(found[0]) if found else None
 
-    def orders(self, *, limit: int, of: UserKey | None = None) -> list[Operation]:
-        """Return the newest orders first, of one user or of all."""
-        name = "orders_newest" if of is None else "orders_of"
+    def operations(self, *, limit: int, of: UserKey | None = None) -> list[Operation]:
+        """Return the newest operations first, of one user or of all."""
+        name = "operations_newest" if of is None else "operations_of"
         key = {} if of is None else dict(zip(("org", "user_id", "bot"), of, strict=True))
-        return [_order(row) for row in self._rows(name, limit=max(0, limit), **key)]
+        return [_operation(row) for row in self._rows(name, limit=max(0, limit), **key)]
 
-    def stop_order(self, order_id: str) -> bool:
-        """Ask an order to end before its next part; ``False`` when it is over or there is none."""
-        order = self.order(order_id)
-        if order is None:
+    def stop_operation(self, operation_id: str) -> bool:
+        """Ask an operation to end before its next part; ``False`` when it is over or there is none."""
+        operation = self.operation(operation_id)
+        if operation is None:
             return False
-        args = _user_columns(order) | {"id": order_id}
-        return self._change(lambda driver, _: bool(driver.run("stop_order", args)), lambda _: None)
+        args = _user_columns(operation) | {"id": operation_id}
+        return self._change(lambda driver, _: bool(driver.run("stop_operation", args)), lambda _: None)
 
     # Users, events, costs
 
@@ -370,12 +373,12 @@ class Store:
         found = self._rows("usage_across", since=since, until=until, org=org, user_id=user, bot=bot, **flags)
         return [((row[0], row[1], row[2]), UsageRow(*row[3:6], *map(int, row[6:]))) for row in found]
 
-    def pace(self, pace_id: str) -> PaceRow:
+    def rate(self, pace_id: str) -> RateRow:
         """Return how often a provider's key is used; version 0 when it is unused."""
-        found = self._rows("pace", id=pace_id)
-        return PaceRow(*found[0]) if found else PaceRow(pace_id)
+        found = self._rows("rate", id=pace_id)
+        return RateRow(*found[0]) if found else RateRow(pace_id)
 
-    def save_pace(self, row: PaceRow, *, idle_before: int) -> bool:
+    def save_rate(self, row: RateRow, *, idle_before: int) -> bool:
         """
         Replace the row whose version is one less; ``False`` when it has changed since.
 
@@ -384,9 +387,9 @@ class Store:
 
         def save(driver: Driver) -> bool:
             if row.version > 1:
-                return bool(driver.run("move_pace", {**asdict(row), "was": row.version - 1}))
-            driver.run("remove_idle_paces", {"before": idle_before})
-            return bool(driver.run("add_pace", asdict(row)))
+                return bool(driver.run("move_rate", {**asdict(row), "was": row.version - 1}))
+            driver.run("remove_idle_rates", {"before": idle_before})
+            return bool(driver.run("add_rate", asdict(row)))
 
         return self.backend.write(save)
 
@@ -465,19 +468,19 @@ class Store:
         """Return (key id, period, messages) of an org, by period."""
         return [(key_id, period, int(messages)) for key_id, period, messages in self._rows("allowances", org=org)]
 
-    def provider_keys(self, org: str, user: str) -> list[SealedRow]:
+    def provider_keys(self, org: str, user: str) -> list[ProviderKeyRow]:
         """Return the keys of one user, or with ``""`` of the org itself; the one set last comes first."""
-        return [SealedRow(*row) for row in self._rows("provider_keys", org=org, user_id=user)]
+        return [ProviderKeyRow(*row) for row in self._rows("provider_keys", org=org, user_id=user)]
 
     def any_provider_key(self) -> bool:
         """Whether any user or org brought a key."""
         return bool(self._rows("any_provider_key"))
 
-    def keys_to_reseal(self, master: str, *, limit: int = 100) -> list[SealedRow]:
+    def keys_to_reseal(self, master: str, *, limit: int = 100) -> list[ProviderKeyRow]:
         """Return keys that another master key sealed, by key of the row."""
-        return [SealedRow(*row) for row in self._rows("keys_to_reseal", master=master, limit=max(0, limit))]
+        return [ProviderKeyRow(*row) for row in self._rows("keys_to_reseal", master=master, limit=max(0, limit))]
 
-    def save_provider_key(self, row: SealedRow) -> None:
+    def save_provider_key(self, row: ProviderKeyRow) -> None:
         """Insert a key, or replace it, in place of others that its owner has for the same provider."""
         columns = _with_user_id(asdict(row))
         others = {name: columns[name] for name in ("org", "user_id", "provider", "id")}
@@ -494,7 +497,7 @@ class Store:
         args = {"org": org, "user_id": user, "id": key_id}
         return self._change_org(org, "remove_provider_key", args, "vault.removed", key_id)
 
-    def reseal_provider_key(self, row: SealedRow, was: str) -> bool:
+    def reseal_provider_key(self, row: ProviderKeyRow, was: str) -> bool:
         """Replace the seal *was* by the new one; ``False`` when it is another by now."""
         key = {"org": row.org, "user_id": row.user, "id": row.id, "was": was}
         seal = {"master": row.master, "sealed": row.sealed, "print": row.print}
@@ -502,22 +505,22 @@ class Store:
 
     # The ledger of erasures
 
-    def ledger(self) -> tuple[str, list[ErasedRow]]:
+    def ledger(self) -> tuple[str, list[ErasureRow]]:
         """Return the key (``""``: nothing was ever erased) and all erasures, oldest first."""
 
-        def look(driver: Driver) -> tuple[str, list[ErasedRow]]:
+        def look(driver: Driver) -> tuple[str, list[ErasureRow]]:
             found = driver.run("ledger_key", {})
-            return found[0][0] if found else "", [rows.erased(row) for row in driver.run("erased", {})]
+            return found[0][0] if found else "", [rows.erased(row) for row in driver.run("erasures", {})]
 
         return self.backend.read(look)
 
-    def merge_ledger(self, key: str, erased: Sequence[ErasedRow]) -> None:
+    def merge_ledger(self, key: str, erased: Sequence[ErasureRow]) -> None:
         """Add the ledger of another copy of this store, and its key when there is none here."""
 
         def merge(driver: Driver) -> None:
             driver.run("add_ledger_key", {"key": key})
             for row in erased:
-                driver.run("add_erased", rows.erased_columns(row))
+                driver.run("add_erasure", rows.erased_columns(row))
 
         self.backend.write(merge)
 
@@ -585,28 +588,34 @@ def _with_user_id(columns: dict[str, Any]) -> dict[str, Any]:
     return columns
 
 
-def _user_columns(order: Operation) -> dict[str, Any]:
-    return {"org": order.org, "user_id": order.user, "bot": order.bot}
+def _user_columns(operation: Operation) -> dict[str, Any]:
+    return {"org": operation.org, "user_id": operation.user, "bot": operation.bot}
 
 
-def _order_user(order: Operation) -> UserKey | None:
-    """Return the user whose event it is; an order for all users has no event."""
-    return (order.org, order.user, order.bot) if order.user else None
+def _operation_user(operation: Operation) -> UserKey | None:
+    """Return the user whose event it is; an operation for all users has no event."""
+    return (operation.org, operation.user, operation.bot) if operation.user else None
 
 
-def _note_order(changes: ChangeLog, order: Operation) -> None:
-    if order.user:
-        changes.note(_ORDER_EVENTS[order.state], (order.subject, order.conversation), order.id)
+def _note_operation(changes: ChangeLog, operation: Operation) -> None:
+    if operation.user:
+        changes.note(_OPERATION_EVENTS[operation.state], (operation.subject, operation.conversation), operation.id)
 
 
-def _order_columns(order: Operation) -> dict[str, Any]:
-    columns = asdict(order) | {"stop": int(order.stop)}
-    columns["report"] = "" if order.report is None else rows.compact_json(order.report)
-    names = {"user": "user_id", "created_ms": "created", "seen_ms": "seen", "ended_ms": "ended"}
+def _operation_columns(operation: Operation) -> dict[str, Any]:
+    columns = asdict(operation) | {"stop": int(operation.stop)}
+    columns["report"] = "" if operation.report is None else rows.compact_json(operation.report)
+    names = {
+        "user": "user_id",
+        "created_ms": "created_at",
+        "seen_ms": "seen_at",
+        "ended_ms": "ended_at",
+        "asked": "request",
+    }
     return {names.get(name, name): value for name, value in columns.items()}
 
 
-def _order(row: Row) -> Operation:
+def _operation(row: Row) -> Operation:
     report = json.loads(row[12]) if row[12] else None
     values: tuple[Any, ...] = (*row[:12], report, *row[13:15], bool(row[15]), *row[16:])
     return Operation(*values)

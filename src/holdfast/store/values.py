@@ -40,7 +40,7 @@ class ConversationRow:
 
 
 @dataclass(frozen=True, slots=True)
-class EpisodesRow:
+class EpisodeRangeRow:
     """A range of messages whose episodes were asked for, how many were found and by whom."""
 
     start_seq: int
@@ -172,7 +172,7 @@ class UsageRow:
 
 
 @dataclass(frozen=True, slots=True)
-class PaceRow:
+class RateRow:
     """How often a provider's key is used by all processes; times in microseconds, see the columns of ``pace``."""
 
     id: str
@@ -198,16 +198,16 @@ class PromptRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownRow:
+class ContextStatsRow:
     """What the context before one reply came to; see the columns of ``shown``."""
 
     seq: int
     at: int
     strategy: str
-    sent: int
+    tokens: int
     prefix: str
     recalled: int
-    taken_up: int
+    used: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class RebuiltRow:
+class RebuildRow:
     """One range that was made again; see the columns of ``rebuilt``."""
 
     id: str
@@ -242,8 +242,8 @@ class RebuiltRow:
     layer: str
     start_seq: int
     end_seq: int
-    was: Side
-    became: Side
+    before: Side
+    after: Side
     source: str
     created_at: int
 
@@ -281,7 +281,7 @@ class KeyRow:
 
 
 @dataclass(frozen=True, slots=True)
-class SealedRow:
+class ProviderKeyRow:
     """One key of a provider as it is stored; ``user`` is ``""`` for an org's own, ``set_at`` in milliseconds UTC."""
 
     org: str
@@ -302,7 +302,7 @@ class SealedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ErasedRow:
+class ErasureRow:
     """
     One thing that was erased.
 

@@ -19,16 +19,16 @@ from . import rows
 from .eraseview import EraseView
 from .values import (
     ConsentRow,
+    ContextStatsRow,
     ConversationRow,
     Derivation,
     DocRow,
-    EpisodesRow,
-    ErasedRow,
+    EpisodeRangeRow,
+    ErasureRow,
     FactRow,
     MessageRow,
     PromptRow,
-    RebuiltRow,
-    ShownRow,
+    RebuildRow,
     SummaryRow,
     UsageRow,
     UseRow,
@@ -128,9 +128,9 @@ class WriteView(EraseView):
         """The live facts of one subject and category, whatever the scope's subject is, by (key, value)."""
         return self._facts_with_evidence(self._run("facts_in", about=subject, category=category))
 
-    def history_in(self, subject: str, category: str) -> list[FactRow]:
+    def all_facts_in(self, subject: str, category: str) -> list[FactRow]:
         """Live and past facts of one subject and category, whatever the scope's subject is."""
-        return self._facts_with_evidence(self._run("history_in", about=subject, category=category))
+        return self._facts_with_evidence(self._run("all_facts_in", about=subject, category=category))
 
     def add_fact(self, row: FactRow) -> None:
         """Insert a fact with its evidence; raises ``Conflict`` when its live address is taken."""
@@ -199,17 +199,17 @@ class WriteView(EraseView):
             Derivation("summary", row.id, "summary", subject, name, source=child) for child in row.children
         )
 
-    def add_episodes(self, row: EpisodesRow, now_ms: int) -> None:
+    def add_episode_range(self, row: EpisodeRangeRow, now_ms: int) -> None:
         """Note that a range of the scope's conversation was asked for episodes, or asked again."""
         self._place()
         place = {"start_seq": row.start_seq, "end_seq": row.end_seq}
-        self._run("add_episodes", found=row.found, source=row.source, created_at=now_ms, **place)
+        self._run("add_episode_range", found=row.found, source=row.source, created_at=now_ms, **place)
         self._changes.note("episode.added", self._here, f"{row.start_seq}-{row.end_seq}")
 
-    def remove_episodes(self, row: EpisodesRow) -> None:
+    def remove_episode_range(self, row: EpisodeRangeRow) -> None:
         """Forget that a range was asked; the episodes themselves are facts and are not touched."""
         self._place()
-        self._run("remove_episodes", start_seq=row.start_seq, end_seq=row.end_seq)
+        self._run("remove_episode_range", start_seq=row.start_seq, end_seq=row.end_seq)
         self._changes.note("episode.removed", self._here, f"{row.start_seq}-{row.end_seq}")
 
     def set_parent(self, children: Sequence[str], parent: str) -> None:
@@ -310,12 +310,12 @@ class WriteView(EraseView):
             self._run("save_consent", about=row.subject, state=row.state, since=row.since)
         self._changes.note("consent.changed", (row.subject, ""), row.state)
 
-    def set_topic(self, subject: str, topic: str, *, never: bool, now_ms: int) -> None:
-        """Add a topic that shall never be remembered, or take it back."""
-        if never:
-            self._run("add_topic", about=subject, topic=topic, since=now_ms)
+    def set_blocked_topic(self, subject: str, topic: str, *, blocked: bool, now_ms: int) -> None:
+        """Add a topic that must not be remembered, or remove it from the list."""
+        if blocked:
+            self._run("block_topic", about=subject, topic=topic, since=now_ms)
         else:
-            self._run("remove_topic", about=subject, topic=topic)
+            self._run("unblock_topic", about=subject, topic=topic)
         self._changes.note("consent.changed", (subject, ""))
 
     def ledger_key(self) -> str:
@@ -326,10 +326,10 @@ class WriteView(EraseView):
             found = self._run("ledger_key")
         return str(found[0][0])
 
-    def add_erased(self, rows_: Sequence[ErasedRow]) -> None:
+    def add_erasures(self, rows_: Sequence[ErasureRow]) -> None:
         """Note what the transaction erases; a row whose id is there already is passed over."""
         for row in rows_:
-            self._driver.run("add_erased", rows.erased_columns(row))
+            self._driver.run("add_erasure", rows.erased_columns(row))
 
     def add_usage(self, row: UsageRow) -> None:
         """Add counters to those of the same day, layer and model."""
@@ -349,10 +349,10 @@ class WriteView(EraseView):
         """Delete the versions of one prompt up to *version*."""
         self._run("remove_prompts", name=name, version=version)
 
-    def add_shown(self, row: ShownRow) -> None:
+    def add_context_stats(self, row: ContextStatsRow) -> None:
         """Insert what the context before a reply of the scope's conversation came to."""
         self._place()
-        self._run("add_shown", **asdict(row))
+        self._run("add_context_stats", **asdict(row))
 
     def replaced_by(self, subject: str, fact_id: str) -> list[FactRow]:
         """Past facts of a subject that name *fact_id* as what replaced them, by (valid_from, id)."""
@@ -374,15 +374,15 @@ class WriteView(EraseView):
             covered = range(summary.start_seq, summary.end_seq + 1) if row.live else ()
             self._driver.many("add_coverage", [(*head, seq, summary.id) for seq in covered])
 
-    def add_reading(self, model: str, start_seq: int, end_seq: int) -> None:
+    def add_read_range(self, model: str, start_seq: int, end_seq: int) -> None:
         """Note that a model read a range for facts; what joins an earlier one becomes one with it."""
         self._place()
-        before = self._run("reading_before", model=model, start_seq=start_seq, before=start_seq - 1)
+        before = self._run("read_range_before", model=model, start_seq=start_seq, before=start_seq - 1)
         if before:
             start_seq, end_seq = before[0][0], max(before[0][1], end_seq)
-        self._run("add_reading", model=model, start_seq=start_seq, end_seq=end_seq)
+        self._run("add_read_range", model=model, start_seq=start_seq, end_seq=end_seq)
 
-    def add_rebuilt(self, row: RebuiltRow) -> None:
+    def add_rebuild(self, row: RebuildRow) -> None:
         """Note that a range of the scope's conversation was made again."""
         self._place()
-        self._run("add_rebuilt", **rows.rebuilt_columns(row))
+        self._run("add_rebuild", **rows.rebuilt_columns(row))

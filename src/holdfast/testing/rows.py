@@ -15,16 +15,16 @@ from typing import Any
 from ..clock import from_ms, new_id
 from ..scope import SELF, Scope
 from ..store import (
+    ContextStatsRow,
     ConversationRow,
     Derivation,
     DocRow,
-    EpisodesRow,
+    EpisodeRangeRow,
     FactRow,
     MessageRow,
     PromptRow,
     ReadView,
-    RebuiltRow,
-    ShownRow,
+    RebuildRow,
     Side,
     SummaryRow,
     UsageRow,
@@ -218,16 +218,16 @@ def add_older_version(view: WriteView, of: Summary) -> Summary:
     return old
 
 
-def add_rebuilt_range(view: WriteView) -> RebuiltRow:
+def add_rebuilt_range(view: WriteView) -> RebuildRow:
     """Record that the first summary of the conversation was rebuilt, and that a model read its range."""
     new = view.summaries()[0]
     old = add_older_version(view, new)
     span = (new.start_seq, new.end_seq)
-    row = RebuiltRow(
+    row = RebuildRow(
         "reb_1", 0, "summaries", *span, Side((old.id,)), Side((new.id,), ends=(("f", 1),)), "test 1", END_MS
     )
-    view.add_rebuilt(row)
-    view.add_reading("test:1", *span)
+    view.add_rebuild(row)
+    view.add_read_range("test:1", *span)
     return row
 
 
@@ -251,12 +251,12 @@ def fill_conversation(view: WriteView) -> None:
     view.add_idempotency("key", "digest", 1, 2, END_MS)
     view.want("digest", "", wanted=4, run_at_ms=0, now_ms=0)
     view.save_prefix("layered", "sha", "{}")
-    view.add_episodes(EpisodesRow(1, 2, 1, "rules 1"), END_MS)
+    view.add_episode_range(EpisodeRangeRow(1, 2, 1, "rules 1"), END_MS)
     view.add_rejected(Candidate("attribute", "self", "a", "b", "c", "d", 1.0, 1, "one", 0), "why", END_MS)
     add_rebuilt_range(view)
-    view.add_shown(ShownRow(2, END_MS, "layered", 40, "sha", 2, 1))
+    view.add_context_stats(ContextStatsRow(2, END_MS, "layered", 40, "sha", 2, 1))
     view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
-    view.set_topic("", "health", never=True, now_ms=1)
+    view.set_blocked_topic("", "health", blocked=True, now_ms=1)
     add_usage_and_prompt(view)
 
 
@@ -286,12 +286,12 @@ def read_everything(view: ReadView) -> list[object]:
     """Read everything of one conversation and its user that the conversation can see."""
     mine = view.scope.conversation or ""
     here = (view.scope.subject, mine)
-    facts = [row for row in view.facts_ever() if rests_on_conversation(view, row)]
+    facts = [row for row in view.all_facts() if rests_on_conversation(view, row)]
     return [
-        view.conversation(), view.stored(), view.summary_rows(), view.keys(), view.covered(1, 9),
-        view.resting_on(1, 9), view.prefix("layered"), view.rejected(), view.episode_ranges(), facts, view.topics(),
+        view.conversation(), view.message_rows(), view.summary_rows(), view.keys(), view.covered(1, 9),
+        view.derived_from(1, 9), view.prefix("layered"), view.rejected(), view.episode_ranges(), facts, view.blocked_topics(),
         view.usage(), view.prompts(),
-        view.rebuilt(), view.readings(), view.shown(),
+        view.rebuilds(), view.read_ranges(), view.context_stats(),
         [e for e in view.news(0, limit=999).events if (e.subject, e.conversation) == here and e.kind[:4] != "job."],
         [edge for edge in view.endings() if (edge.subject, edge.conversation) == (view.scope.subject, neighbor(view))],
         [row for part in view.partitions(["message", "summary"]) for row in view.docs(part) if row.conversation == mine],
@@ -300,24 +300,24 @@ def read_everything(view: ReadView) -> list[object]:
 
 def remove_everything(view: WriteView) -> None:
     """Make every call that removes something from one conversation."""
-    for fact in view.facts_ever():
+    for fact in view.all_facts():
         if rests_on_conversation(view, fact):
             view.remove_evidence(fact.fact.subject, fact.fact.id, fact.fact.evidence[0])
             view.remove_docs(fact.fact.subject, "fact", [fact.doc])
             view.remove_fact(fact)
-    for stored in view.stored():
+    for stored in view.message_rows():
         view.rewrite_message(replace(stored, message=replace(stored.message, content="other words")))
     for edge in (edge for edge in view.endings() if edge.conversation == neighbor(view)):
         view.remove_ending(edge.child, edge.conversation, edge.start_seq)
     for row in view.summary_rows():
         view.rewrite_summary(replace(row, summary=replace(row.summary, stale=True)))
-    view.forget_bodies(1, 9)
+    view.forget_idempotency_digests(1, 9)
     view.remove_rejected(1, 9)
     view.remove_docs(view.scope.subject or "", "summary", [row.doc for row in view.summary_rows()])
     view.remove_summaries([row.summary for row in view.summary_rows()])
     for episodes in view.episode_ranges():
-        view.remove_episodes(episodes)
-    view.remove_docs(view.scope.subject or "", "message", [row.doc for row in view.stored()])
+        view.remove_episode_range(episodes)
+    view.remove_docs(view.scope.subject or "", "message", [row.doc for row in view.message_rows()])
     view.remove_conversation()
 
 

@@ -11,7 +11,7 @@ from ..postgres.connections import Connection
 from ..postgres.schema import BOOK, migrations
 
 OLDEST_CITUS = 12
-OF_ORGS = ("event", "provider_key", "task")  # they have rows of an org as a whole, whose user is ''
+OF_ORGS = ("event", "provider_key", "operation")  # they have rows of an org as a whole, whose user is ''
 _SCHEMA = "current_schema()::regnamespace"
 
 _WHERE = f"""

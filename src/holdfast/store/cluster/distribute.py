@@ -29,7 +29,7 @@ from .checks import obstacles, roles_with_rights, whereabouts
 SHARDS = 32
 """What Citus itself cuts a table into."""
 FIRST = "user_state"
-ALONE = {"allowance": "org", "erased": "id", "ledger_key": "one", "pace": "id"}
+ALONE = {"allowance": "org", "erasure": "id", "ledger_key": "one", "rate_limit": "id"}
 _EVERYWHERE = "SELECT create_reference_table({place})"
 _BESIDE = "SELECT create_distributed_table({place}, {by}, colocate_with => {first})"
 _ALONE = "SELECT create_distributed_table({place}, {by}, colocate_with => 'none', shard_count => {shards})"

@@ -129,7 +129,7 @@ class PostgresBackend(Backend):
             driver.row_for_turn = _take_turn(driver, key)
             answer = work(driver)
             if driver.row_for_turn and driver.failure is None:
-                driver.run("leave_no_row", key)
+                driver.run("remove_turn_row", key)
             return answer
 
         return self._in_turn(_WRITE, scope.org, in_turn)
@@ -242,8 +242,8 @@ class PostgresBackend(Backend):
 
 def _take_turn(driver: PsycopgDriver, key: Mapping[str, Any]) -> bool:
     """Wait until no other transaction writes this user's memory; ``True`` when the user had no row yet."""
-    while not driver.run("take_turn", key):
-        if driver.run("take_first_turn", {**key, "created_at": time.time_ns() // 1_000_000}):
+    while not driver.run("lock_user", key):
+        if driver.run("lock_new_user", {**key, "created_at": time.time_ns() // 1_000_000}):
             return True
     return False
 

@@ -93,7 +93,7 @@ def _login(server: tuple[object, ...], there: list[tuple[object, ...]]) -> Itera
         yield Finding("schema-rights", f"{role} may create tables", _INIT)
     for name in (str(row[0]) for row in there if row[8]):
         yield Finding("table-rights", f"{role} may empty {name}", f"REVOKE TRUNCATE ON {name} FROM {role}")
-    for table in ("erased", "ledger_key"):
+    for table in ("erasure", "ledger_key"):
         if any(row[0] == table and row[9] for row in there):
             hint = f"REVOKE UPDATE, DELETE ON {table} FROM {role}: the ledger of erasures only grows"
             yield Finding("table-rights", f"{role} may change {table}", hint)

@@ -17,7 +17,7 @@ from ...errors import BadInput, StoreError
 from ..outcomes import StoreInit
 from .connections import Connection, connect
 from .driver import translated
-from .schema import BOOK, PACE, migrate
+from .schema import BOOK, RATES, migrate
 
 APP = "holdfast_app"
 _TABLES = """
@@ -87,7 +87,7 @@ def _granted(connection: Connection, role: str) -> None:
     connection.execute(SQL("GRANT USAGE ON SCHEMA {} TO {}").format(Identifier(schema), who))
     for name, kind, guarded in connection.execute(_TABLES, (Identifier(schema).as_string(),)).fetchall():
         rights = "SELECT" if kind == "v" or name == BOOK else "SELECT, INSERT"
-        if guarded or name == PACE:
+        if guarded or name == RATES:
             rights += ", UPDATE, DELETE"  # the ledger of erasures, which no policy guards either, only grows
         place = Identifier(schema, name)
         connection.execute(SQL(f"GRANT {rights} ON {{}} TO {{}}").format(place, who))

@@ -14,14 +14,14 @@ from functools import cache
 from psycopg import errors
 
 from ...clock import to_ms, utc_now
-from ...errors import StoreError, StoreTooNew
+from ...errors import StoreError
 from .. import queries
 from .connections import Connection
 
 OLDEST = 15
 """The oldest PostgreSQL that will do: views have had ``security_invoker`` since."""
 BOOK = "holdfast_migration"
-PACE = "pace"
+RATES = "rate_limit"
 _MAKE_BOOK = f'CREATE TABLE IF NOT EXISTS {BOOK} (name text COLLATE "C" PRIMARY KEY, applied_at bigint NOT NULL)'
 _NOTE = f"INSERT INTO {BOOK} (name, applied_at) VALUES (%s, %s)"
 _LOCK = 0x686F6C64  # "hold": one process at a time brings a database up to date
@@ -113,8 +113,5 @@ def _applied(connection: Connection) -> set[str]:
     if connection.execute(f"SELECT to_regclass('{BOOK}')".encode()).fetchall() == [(None,)]:
         return set()
     done = {str(row[0]) for row in connection.execute(f"SELECT name FROM {BOOK}".encode()).fetchall()}
-    unknown = sorted(done - {name for name, _ in migrations()})
-    if unknown:
-        hint = "upgrade holdfast; the database was left untouched"
-        raise StoreTooNew(f"the database was written by a newer version ({unknown[-1]})", hint=hint)
+    queries.check_migrations(done, "the database")
     return done

@@ -16,7 +16,7 @@ import apsw
 
 from ...clock import to_ms, utc_now
 from ...config import Config
-from ...errors import StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreTooNew
+from ...errors import StoreBusy, StoreError, StoreFull, StoreReadOnly
 from .. import queries
 from .driver import translated
 from .forks import refuse_inherited
@@ -136,10 +136,7 @@ def _inspect(connection: apsw.Connection, path: str) -> None:
 def _applied(connection: apsw.Connection, path: str = "") -> set[str]:
     """Names of the migrations that the file has had."""
     done = {row[0] for row in connection.execute("SELECT name FROM holdfast_migration")}
-    unknown = sorted(done - {name for name, _ in queries.migrations("sqlite")})
-    if unknown:
-        hint = "upgrade holdfast; the file was left untouched"
-        raise StoreTooNew(f"{path or 'the file'} was written by a newer version ({unknown[-1]})", hint=hint)
+    queries.check_migrations(done, path or "the file")
     return done
 
 

@@ -10,7 +10,17 @@ from typing import Any
 import pytest
 
 from ...scope import Scope
-from ...store import ConsentRow, Derivation, EpisodesRow, RebuiltRow, ShownRow, Side, Store, UserRow, WriteView
+from ...store import (
+    ConsentRow,
+    ContextStatsRow,
+    Derivation,
+    EpisodeRangeRow,
+    RebuildRow,
+    Side,
+    Store,
+    UserRow,
+    WriteView,
+)
 from ...types import Candidate, Message
 from .. import rows as test_rows
 from ..rows import (
@@ -48,12 +58,12 @@ def fill_all_tables(view: WriteView) -> None:
     view.add_idempotency("key", "digest", 1, 2, END_MS)
     view.want("digest", "", wanted=4, run_at_ms=0, now_ms=0)
     view.save_prefix("layered", "sha", "{}")
-    view.add_episodes(EpisodesRow(1, 2, 1, "rules 1"), END_MS)
+    view.add_episode_range(EpisodeRangeRow(1, 2, 1, "rules 1"), END_MS)
     view.add_rejected(Candidate("attribute", "self", "a", "b", "c", "d", 1.0, 1, "one", 0), "why", END_MS)
     add_rebuilt_range(view)
-    view.add_shown(ShownRow(2, END_MS, "layered", 40, "sha", 2, 1))
+    view.add_context_stats(ContextStatsRow(2, END_MS, "layered", 40, "sha", 2, 1))
     view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
-    view.set_topic("", "health", never=True, now_ms=1)
+    view.set_blocked_topic("", "health", blocked=True, now_ms=1)
     add_usage_and_prompt(view)
 
 
@@ -101,7 +111,7 @@ class EraseContract:
             methodcaller("remove_jobs"),
             methodcaller("save_consent", paused),
             methodcaller("save_consent", replace(paused, state="active")),
-            methodcaller("set_topic", "", "health", never=False, now_ms=1),
+            methodcaller("set_blocked_topic", "", "health", blocked=False, now_ms=1),
             methodcaller("remove_user"),
         ):
             store.write(replace(one, subject=None, conversation=None), call)
@@ -143,7 +153,7 @@ class EraseContract:
     def test_an_erased_message_leaves_its_number(self, store: Store) -> None:
         def erase(view: WriteView) -> None:
             say(view, "one", "two", "three")
-            row = view.stored(start_seq=2, end_seq=2)[0]
+            row = view.message_rows(start_seq=2, end_seq=2)[0]
             view.remove_docs("self", "message", [row.doc])
             blank = replace(row.message, role="erased", content="", name=None, meta={}, tokens=0)
             view.rewrite_message(replace(row, message=blank, doc=0))
@@ -152,12 +162,16 @@ class EraseContract:
 
         assert [m.seq for m in store.read(ANA, lambda view: view.messages())] == [1, 3]
         assert [m.seq for m in store.read(ANA, lambda view: view.messages(limit=2))] == [1, 3]
-        assert [row.message.role for row in store.read(ANA, lambda view: view.stored())] == ["user", "erased", "user"]
+        assert [row.message.role for row in store.read(ANA, lambda view: view.message_rows())] == [
+            "user",
+            "erased",
+            "user",
+        ]
 
     def test_a_rewritten_message_comes_back_as_it_was_written(self, store: Store) -> None:
         def rewrite(view: WriteView) -> Message:
             say(view, "one")
-            (row,) = view.stored()
+            (row,) = view.message_rows()
             new = replace(row.message, content="喝 \u2028", name="Zoë", meta={"a": [1]}, tokens=7)
             view.rewrite_message(replace(row, message=new))
             return new
@@ -182,7 +196,7 @@ class EraseContract:
             old = learn(view, "Faro")
             end_fact(view, old, at_ms=END_MS)
             new = learn(view, "Lisbon")
-            ended = view.history_in("self", "home")[0]
+            ended = view.all_facts_in("self", "home")[0]
             view.update_fact(replace(ended, fact=replace(ended.fact, superseded_by=new.fact.id)))
             return [row.fact.value for row in view.replaced_by("self", new.fact.id)], [
                 row.fact.value for row in view.replaced_by("self", old.fact.id)
@@ -197,11 +211,11 @@ class EraseContract:
             second = replace(first, start=0, end=2, quote="it")
             view.add_evidence("self", row.fact.id, "self", second, END_MS)
             view.remove_evidence("self", row.fact.id, second)
-            kept = view.resting_on(1, 1)
+            kept = view.derived_from(1, 1)
             view.add_evidence("self", row.fact.id, "self", second, END_MS)
             view.remove_evidence("self", row.fact.id, first)
             view.remove_evidence("self", row.fact.id, second)
-            left = view.resting_on(1, 1)
+            left = view.derived_from(1, 1)
             view.remove_docs("self", "fact", [row.doc])
             view.remove_fact(row)
             return [kept, left]
@@ -219,7 +233,7 @@ class EraseContract:
             view.add_derivations([Derivation("fact", row.fact.id, "message", "self", "other", 1, 1)])
             view.remove_evidence("self", row.fact.id, there)
             (left,) = view.facts()
-            return [e.conversation for e in left.fact.evidence] + [kind for kind, _ in view.resting_on(1, 1)]
+            return [e.conversation for e in left.fact.evidence] + [kind for kind, _ in view.derived_from(1, 1)]
 
         assert store.write(ANA, remove) == ["chat", "fact"]
 
@@ -238,7 +252,7 @@ class EraseContract:
         store.write(ANA, remove)
 
         assert store.read(ANA, lambda view: view.covered(1, 2)) == {}
-        assert store.read(ANA, lambda view: view.resting_on(1, 2)) == []
+        assert store.read(ANA, lambda view: view.derived_from(1, 2)) == []
 
     def test_an_older_version_covers_nothing_and_is_not_live(self, store: Store) -> None:
         def add(view: WriteView) -> None:
@@ -257,7 +271,7 @@ class EraseContract:
             say(view, "one", "two", "three")
             view.add_idempotency("a", "d1", 1, 2, END_MS)
             view.add_idempotency("b", "d2", 3, 3, END_MS)
-            view.forget_bodies(2, 2)
+            view.forget_idempotency_digests(2, 2)
 
         store.write(ANA, forget)
 
@@ -303,7 +317,7 @@ class EraseContract:
             store.write(scope, lambda view: view.add_idempotency("k", "d", 1, 1, END_MS))
 
         def clear(view: WriteView) -> None:
-            view.remove_docs("self", "message", [row.doc for row in view.stored()])
+            view.remove_docs("self", "message", [row.doc for row in view.message_rows()])
             view.remove_conversation()
 
         store.write(ANA, clear)
@@ -327,14 +341,14 @@ class EraseContract:
 
     def test_topics_are_kept_once_and_taken_back(self, store: Store) -> None:
         for topic in ("health", "work", "health"):
-            store.write(ALL, methodcaller("set_topic", "", topic, never=True, now_ms=1))
-        store.write(ALL, lambda view: view.set_topic("rex", "vet", never=True, now_ms=1))
+            store.write(ALL, methodcaller("set_blocked_topic", "", topic, blocked=True, now_ms=1))
+        store.write(ALL, lambda view: view.set_blocked_topic("rex", "vet", blocked=True, now_ms=1))
 
-        assert store.read(ANA, lambda view: view.topics()) == [("", "health"), ("", "work")]
-        assert store.read(REX, lambda view: view.topics()) == [("", "health"), ("", "work"), ("rex", "vet")]
-        store.write(ALL, lambda view: view.set_topic("", "health", never=False, now_ms=1))
-        assert store.read(ANA, lambda view: view.topics()) == [("", "work")]
-        assert store.read(BO, lambda view: view.topics()) == []
+        assert store.read(ANA, lambda view: view.blocked_topics()) == [("", "health"), ("", "work")]
+        assert store.read(REX, lambda view: view.blocked_topics()) == [("", "health"), ("", "work"), ("rex", "vet")]
+        store.write(ALL, lambda view: view.set_blocked_topic("", "health", blocked=False, now_ms=1))
+        assert store.read(ANA, lambda view: view.blocked_topics()) == [("", "work")]
+        assert store.read(BO, lambda view: view.blocked_topics()) == []
 
     def test_a_view_of_another_place_is_of_the_same_user_and_moment(self, store: Store) -> None:
         def work(view: WriteView) -> tuple[int, int, int]:
@@ -350,7 +364,7 @@ class EraseContract:
         store.write(ANA, lambda view: say(view, "a Quorvaneqqa was here", "and a Zephyrine stays"))
 
         def erase(view: WriteView) -> None:
-            row = view.stored()[0]
+            row = view.message_rows()[0]
             view.remove_docs("self", "message", [row.doc])
             blank = replace(row.message, role="erased", content="", name=None, meta={}, tokens=0)
             view.rewrite_message(replace(row, message=blank, doc=0))
@@ -414,25 +428,25 @@ class RemadeContract:
         def work(view: WriteView) -> None:
             say(view, "one", "two", "three", "four", "five")
             for span in spans:
-                view.add_reading("m:1", *span)
-            view.add_reading("m:2", 2, 2)
+                view.add_read_range("m:1", *span)
+            view.add_read_range("m:2", 2, 2)
 
         store.write(ANA, work)
-        assert store.read(ANA, lambda view: view.readings()) == [*(("m:1", *span) for span in kept), ("m:2", 2, 2)]
+        assert store.read(ANA, lambda view: view.read_ranges()) == [*(("m:1", *span) for span in kept), ("m:2", 2, 2)]
 
     def test_rebuilt_ranges_come_back_in_the_order_of_their_making(self, store: Store) -> None:
         side = Side(("a", "b"), (("f", "rules 1"),), (("g", 3),))
-        rows = [RebuiltRow("reb_2", part, "facts", 1, 2, side, Side(), "m 1", 5) for part in (0, 1)]
-        rows.append(RebuiltRow("reb_1", 0, "meta", 1, 2, Side(), side, "m 1", 6))
+        rows = [RebuildRow("reb_2", part, "facts", 1, 2, side, Side(), "m 1", 5) for part in (0, 1)]
+        rows.append(RebuildRow("reb_1", 0, "meta", 1, 2, Side(), side, "m 1", 6))
 
         def work(view: WriteView) -> None:
             say(view, "one", "two")
             for row in (rows[2], rows[1], rows[0]):
-                view.add_rebuilt(row)
+                view.add_rebuild(row)
 
         store.write(ANA, work)
-        assert store.read(ANA, lambda view: view.rebuilt()) == rows
-        assert store.read(ANA.about("rex").within("chat"), lambda view: view.rebuilt()) == []
+        assert store.read(ANA, lambda view: view.rebuilds()) == rows
+        assert store.read(ANA.about("rex").within("chat"), lambda view: view.rebuilds()) == []
 
 
 class _Undo(Exception):

@@ -340,7 +340,7 @@ class FactsContract:
         store.write(ANA, lambda view: end_fact(view, old, at_ms=sent_at_ms(9)))
         new = store.write(ANA, lambda view: learn(view, "Porto"))
 
-        ever = store.read(ANA, lambda view: view.facts_ever())
+        ever = store.read(ANA, lambda view: view.all_facts())
         assert live_values(store, ANA) == ["Porto"]
         assert [(row.fact.value, row.fact.live, row.fact.ended_because) for row in ever] == [
             ("Lisbon", False, "retracted"),
@@ -348,11 +348,11 @@ class FactsContract:
         ]
         assert ever[0].fact.evidence == old.fact.evidence
         assert store.write(ANA, lambda view: view.facts_in("self", "home")) == [new]
-        assert [r.fact.id for r in store.write(ANA, lambda view: view.history_in("self", "home"))] == [
+        assert [r.fact.id for r in store.write(ANA, lambda view: view.all_facts_in("self", "home"))] == [
             old.fact.id,
             new.fact.id,
         ]
-        assert store.read(ANA, lambda view: view.facts_ever(category="home", key="born_in")) == []
+        assert store.read(ANA, lambda view: view.all_facts(category="home", key="born_in")) == []
 
     def test_a_fact_cannot_come_back_to_a_taken_address(self, store: Store) -> None:
         old = store.write(ANA, lambda view: learn(view, "Lisbon"))
@@ -419,7 +419,7 @@ class FactsContract:
         assert store.read(ANA, lambda view: view.fact(row.fact.id)) is None
         assert store.read(CAT, lambda view: view.fact(row.fact.id)) is None
         assert store.read(replace(REX, user="bo"), lambda view: view.fact(row.fact.id)) is None
-        assert store.read(ANA, lambda view: view.facts_ever()) == []
+        assert store.read(ANA, lambda view: view.all_facts()) == []
         assert store.read(REX, lambda view: view.fact(row.fact.id)) == row
 
     def test_a_refused_claim_is_kept_once_newest_first(self, store: Store) -> None:

@@ -16,7 +16,18 @@ import pytest
 from ...errors import HoldfastError
 from ...reports import Event, News
 from ...scope import Scope, acting
-from ...store import ConsentRow, EventLimits, KeyRow, PaceRow, PromptRow, SealedRow, Store, UsageRow, UserRow, WriteView
+from ...store import (
+    ConsentRow,
+    EventLimits,
+    KeyRow,
+    PromptRow,
+    ProviderKeyRow,
+    RateRow,
+    Store,
+    UsageRow,
+    UserRow,
+    WriteView,
+)
 from ...types import Job
 from ..rows import ANA, END_MS, end_fact, fill_conversation, learn, say, summarize
 
@@ -348,7 +359,7 @@ class EventsContract:
         before = newest_id(store)
 
         def take(view: WriteView) -> None:
-            stored = view.stored()
+            stored = view.message_rows()
             view.remove_docs("self", "message", [stored[0].doc])
             blank = replace(stored[0].message, role="erased", content="", name=None, meta={}, tokens=0)
             view.rewrite_message(replace(stored[0], message=blank, doc=0))
@@ -389,7 +400,7 @@ class EventsContract:
 
     def test_choices_and_prompts_are_told_without_their_words(self, store: Store) -> None:
         store.write(ALL, lambda view: view.save_consent(ConsentRow("", "paused", 1)))
-        store.write(ALL, lambda view: view.set_topic("", "a secret", never=True, now_ms=1))
+        store.write(ALL, lambda view: view.set_blocked_topic("", "a secret", blocked=True, now_ms=1))
         store.write(ANA, lambda view: say(view, "one"))
         store.write(ALL, lambda view: view.add_prompt(PromptRow("chunk_summary", 1, "another secret", 1)))
 
@@ -462,13 +473,13 @@ class EventsContract:
         store.write(ANA, lambda view: say(view, "one"))
         first = newest_id(store)
         for _ in range(600):
-            store.write(ALL, lambda view: view.set_topic("", "x", never=True, now_ms=1))
+            store.write(ALL, lambda view: view.set_blocked_topic("", "x", blocked=True, now_ms=1))
         kept = events_of(store)
         assert 300 <= len(kept) <= 300 + 256
         assert store.read(ANA, lambda view: view.news(first, limit=9)).lost
         now += timedelta(days=11)
         for _ in range(256):
-            store.write(ALL, lambda view: view.set_topic("", "x", never=True, now_ms=1))
+            store.write(ALL, lambda view: view.set_blocked_topic("", "x", blocked=True, now_ms=1))
         assert len(events_of(store)) <= 256
 
     def test_a_removed_conversation_is_not_named_any_more(self, store: Store) -> None:
@@ -479,7 +490,7 @@ class EventsContract:
 
         def clear(view: WriteView) -> None:
             say(view, "two")
-            view.remove_docs("self", "message", [row.doc for row in view.stored()])
+            view.remove_docs("self", "message", [row.doc for row in view.message_rows()])
             view.remove_conversation()
 
         store.write(ANA, clear)
@@ -490,7 +501,7 @@ class EventsContract:
 
     def test_a_removed_subject_is_not_named_any_more(self, store: Store) -> None:
         rex = replace(ANA, subject="rex", conversation=None)
-        store.write(rex, lambda view: view.set_topic("rex", "vet", never=True, now_ms=1))
+        store.write(rex, lambda view: view.set_blocked_topic("rex", "vet", blocked=True, now_ms=1))
         store.write(ANA, lambda view: say(view, "one"))
         store.write(rex, lambda view: view.forget_subject())
         assert [(event.kind, event.subject) for event in events_of(store)] == [
@@ -544,7 +555,7 @@ class EventsContract:
     def test_a_record_holds_no_text(self, store: Store) -> None:
         store.write(ANA, lambda view: say(view, "a Quorvaneqqa was here"))
         store.write(ANA, lambda view: learn(view, "Zephyrine"))
-        store.write(ALL, lambda view: view.set_topic("", "Wexlibop", never=True, now_ms=1))
+        store.write(ALL, lambda view: view.set_blocked_topic("", "Wexlibop", blocked=True, now_ms=1))
         words = repr(events_of(store)).lower()
         assert not {word for word in ("quorvaneqqa", "zephyrine", "wexlibop") if word in words}
 
@@ -617,17 +628,17 @@ class ModelsContract:
         assert store.read(ANA, lambda view: view.prompts()) == [rows[2], other]
 
     def test_how_often_a_key_is_used_is_changed_by_one_at_a_time(self, store: Store) -> None:
-        first = PaceRow("k1", version=1, requests_at=2**50, tokens_at=7, booked_until=8, closed_until=9)
+        first = RateRow("k1", version=1, requests_at=2**50, tokens_at=7, booked_until=8, closed_until=9)
         second = replace(first, version=2, tokens_at=70)
 
-        assert store.pace("k1") == PaceRow("k1")
-        assert store.save_pace(first, idle_before=0)
-        assert not store.save_pace(first, idle_before=0)
-        assert store.save_pace(second, idle_before=0)
-        assert not store.save_pace(replace(second, tokens_at=1), idle_before=0)
-        assert (store.pace("k1"), store.pace("k2")) == (second, PaceRow("k2"))
-        assert store.save_pace(replace(first, id="k2"), idle_before=2**51)
-        assert store.pace("k1") == PaceRow("k1")
+        assert store.rate("k1") == RateRow("k1")
+        assert store.save_rate(first, idle_before=0)
+        assert not store.save_rate(first, idle_before=0)
+        assert store.save_rate(second, idle_before=0)
+        assert not store.save_rate(replace(second, tokens_at=1), idle_before=0)
+        assert (store.rate("k1"), store.rate("k2")) == (second, RateRow("k2"))
+        assert store.save_rate(replace(first, id="k2"), idle_before=2**51)
+        assert store.rate("k1") == RateRow("k1")
 
     def test_only_jobs_that_were_told_to_wait_are_released(self, store: Store) -> None:
         for scope, reason in ((ANA, "waiting: budget"), (BO, "model timed out"), (CY, "waiting: budget")):
@@ -643,7 +654,7 @@ class ModelsContract:
 
 
 SEAL = "c2VhbGVkIGFuZCBub3QgcmVhZGFibGUgYnkgYW55Ym9keQ=="
-ROW = SealedRow("acme", "ana", "k1", "openai", "m", "https://api.openai.com/v1", "0a1b2c3d", SEAL, "x7qp", 5)
+ROW = ProviderKeyRow("acme", "ana", "k1", "openai", "m", "https://api.openai.com/v1", "0a1b2c3d", SEAL, "x7qp", 5)
 OF_ORG = replace(ROW, user="", id="k2")
 OF_BO = replace(ROW, user="bo", id="k3")
 ELSEWHERE = replace(ROW, org="other", id="k4")

@@ -90,13 +90,13 @@ UNION ALL SELECT 'vector', COUNT(*) FROM vector
 UNION ALL SELECT 'job', COUNT(*) FROM job
 UNION ALL SELECT 'prefix', COUNT(*) FROM prefix
 UNION ALL SELECT 'consent', COUNT(*) FROM consent
-UNION ALL SELECT 'never', COUNT(*) FROM never
-UNION ALL SELECT 'rebuilt', COUNT(*) FROM rebuilt
-UNION ALL SELECT 'reading', COUNT(*) FROM reading
+UNION ALL SELECT 'blocked_topic', COUNT(*) FROM blocked_topic
+UNION ALL SELECT 'rebuild', COUNT(*) FROM rebuild
+UNION ALL SELECT 'read_range', COUNT(*) FROM read_range
 UNION ALL SELECT 'usage', COUNT(*) FROM usage
 UNION ALL SELECT 'prompt', COUNT(*) FROM prompt
-UNION ALL SELECT 'shown', COUNT(*) FROM shown
-UNION ALL SELECT 'erased', COUNT(*) FROM erased
+UNION ALL SELECT 'context_stats', COUNT(*) FROM context_stats
+UNION ALL SELECT 'erasure', COUNT(*) FROM erasure
 UNION ALL SELECT 'provider_key', COUNT(*) FROM provider_key
 UNION ALL SELECT 'event', COUNT(*) FROM event;
 

@@ -19,18 +19,18 @@ ON CONFLICT (org, user_id, bot, subject) DO UPDATE
 DELETE FROM consent
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about;
 
--- name: topics
+-- name: blocked_topics
 SELECT subject, topic
-  FROM never
+  FROM blocked_topic
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND (CAST(:subject AS text) IS NULL OR subject IN (:subject, ''))
  ORDER BY subject, topic;
 
--- name: add_topic
-INSERT INTO never (org, user_id, bot, subject, topic, since)
+-- name: block_topic
+INSERT INTO blocked_topic (org, user_id, bot, subject, topic, since)
 VALUES (:org, :user_id, :bot, :about, :topic, :since)
 ON CONFLICT (org, user_id, bot, subject, topic) DO NOTHING;
 
--- name: remove_topic
-DELETE FROM never
+-- name: unblock_topic
+DELETE FROM blocked_topic
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about AND topic = :topic;

@@ -287,10 +287,10 @@ SELECT org, user_id, bot, subject, conversation
     OR extracted_seq < 0 OR extracted_seq >= next_seq OR ended_seq < 0 OR ended_seq >= next_seq
     OR read_seq < 0 OR read_seq >= next_seq OR stated_seq < 0 OR stated_seq >= next_seq;
 
--- name: check_episodes
+-- name: check_episode_range
 -- A range that was asked for episodes lies within its conversation.
 SELECT e.org, e.user_id, e.bot, e.subject, e.conversation, e.start_seq, e.end_seq
-  FROM episodes e
+  FROM episode_range e
   LEFT JOIN conversation c ON c.org = e.org AND c.user_id = e.user_id AND c.bot = e.bot
    AND c.subject = e.subject AND c.conversation = e.conversation
  WHERE c.next_seq IS NULL OR e.start_seq < 1 OR e.end_seq >= c.next_seq;
@@ -303,30 +303,30 @@ SELECT i.org, i.user_id, i.bot, i.subject, i.conversation, i.first_seq, i.last_s
    AND c.subject = i.subject AND c.conversation = i.conversation
  WHERE c.next_seq IS NULL OR i.first_seq < 1 OR i.last_seq < i.first_seq OR i.last_seq >= c.next_seq;
 
--- name: check_rebuilt
+-- name: check_rebuild
 -- What was made again lies within its conversation.
 SELECT r.org, r.user_id, r.bot, r.subject, r.conversation, r.id, r.part
-  FROM rebuilt r
+  FROM rebuild r
   LEFT JOIN conversation c ON c.org = r.org AND c.user_id = r.user_id AND c.bot = r.bot
    AND c.subject = r.subject AND c.conversation = r.conversation
  WHERE c.next_seq IS NULL OR r.start_seq < 1 OR r.end_seq < r.start_seq OR r.end_seq >= c.next_seq;
 
--- name: check_reading
+-- name: check_read_range
 -- What a model read lies within its conversation.
 SELECT r.org, r.user_id, r.bot, r.subject, r.conversation, r.model, r.start_seq
-  FROM reading r
+  FROM read_range r
   LEFT JOIN conversation c ON c.org = r.org AND c.user_id = r.user_id AND c.bot = r.bot
    AND c.subject = r.subject AND c.conversation = r.conversation
  WHERE c.next_seq IS NULL OR r.start_seq < 1 OR r.end_seq < r.start_seq OR r.end_seq >= c.next_seq;
 
--- name: check_shown
+-- name: check_context_stats
 -- What was shown before a reply: of a conversation that is there, and in numbers that can be.
 SELECT s.org, s.user_id, s.bot, s.subject, s.conversation, s.seq
-  FROM shown s
+  FROM context_stats s
   LEFT JOIN conversation c ON c.org = s.org AND c.user_id = s.user_id AND c.bot = s.bot
    AND c.subject = s.subject AND c.conversation = s.conversation
  WHERE c.next_seq IS NULL OR s.seq < 1 OR s.seq >= c.next_seq
-    OR s.sent < 0 OR s.recalled < 0 OR s.taken_up < 0 OR s.taken_up > s.recalled;
+    OR s.tokens < 0 OR s.recalled < 0 OR s.used < 0 OR s.used > s.recalled;
 
 -- name: check_older_version
 -- An older version of a summary covers nothing and is not found.

@@ -1,6 +1,6 @@
 -- Erasing: what rests on what, and the deletes; each keeps to the range of one user.
 
--- name: stored
+-- name: message_rows
 -- Messages with all their columns, tombstones among them.
 SELECT seq, role, name, content, at, tokens, meta, session, doc, recorded_at
   FROM message
@@ -23,7 +23,7 @@ SELECT id, level, start_seq, end_seq, exchanges, text, themes, concerns, actions
    AND subject = :subject AND conversation = :conversation
  ORDER BY start_seq, level, version, id;
 
--- name: resting_on
+-- name: derived_from
 SELECT DISTINCT child_kind, child
   FROM derivation
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND source_kind = 'message'
@@ -109,7 +109,7 @@ DELETE FROM rejected
    AND (CAST(:subject AS text) IS NULL OR subject = :subject)
 RETURNING seq;
 
--- name: forget_bodies
+-- name: forget_idempotency_digests
 -- The key stays used: a retry must not bring the message back.
 UPDATE idempotency
    SET digest = ''
@@ -164,8 +164,8 @@ DELETE FROM rejected
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND subject = :subject AND conversation = :conversation;
 
--- name: clear_episodes
-DELETE FROM episodes
+-- name: clear_episode_range
+DELETE FROM episode_range
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND subject = :subject AND conversation = :conversation;
 
@@ -230,8 +230,8 @@ DELETE FROM job
 DELETE FROM prefix
  WHERE org = :org AND user_id = :user_id AND bot = :bot;
 
--- name: erase_episodes
-DELETE FROM episodes
+-- name: erase_episode_range
+DELETE FROM episode_range
  WHERE org = :org AND user_id = :user_id AND bot = :bot;
 
 -- name: erase_usage
@@ -242,8 +242,8 @@ DELETE FROM usage
 DELETE FROM prompt
  WHERE org = :org AND user_id = :user_id AND bot = :bot;
 
--- name: erase_never
-DELETE FROM never
+-- name: erase_blocked_topic
+DELETE FROM blocked_topic
  WHERE org = :org AND user_id = :user_id AND bot = :bot;
 
 -- name: erase_user
@@ -265,18 +265,18 @@ UNION ALL SELECT 'posting', COUNT(*) FROM posting WHERE org = :org AND user_id =
 UNION ALL SELECT 'vector', COUNT(*) FROM vector WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'job', COUNT(*) FROM job WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'prefix', COUNT(*) FROM prefix WHERE org = :org AND user_id = :user_id AND bot = :bot
-UNION ALL SELECT 'episodes', COUNT(*) FROM episodes WHERE org = :org AND user_id = :user_id AND bot = :bot
-UNION ALL SELECT 'never', COUNT(*) FROM never WHERE org = :org AND user_id = :user_id AND bot = :bot
+UNION ALL SELECT 'episode_range', COUNT(*) FROM episode_range WHERE org = :org AND user_id = :user_id AND bot = :bot
+UNION ALL SELECT 'blocked_topic', COUNT(*) FROM blocked_topic WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'usage', COUNT(*) FROM usage WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'prompt', COUNT(*) FROM prompt WHERE org = :org AND user_id = :user_id AND bot = :bot
-UNION ALL SELECT 'rebuilt', COUNT(*) FROM rebuilt WHERE org = :org AND user_id = :user_id AND bot = :bot
-UNION ALL SELECT 'reading', COUNT(*) FROM reading WHERE org = :org AND user_id = :user_id AND bot = :bot
-UNION ALL SELECT 'shown', COUNT(*) FROM shown WHERE org = :org AND user_id = :user_id AND bot = :bot
+UNION ALL SELECT 'rebuild', COUNT(*) FROM rebuild WHERE org = :org AND user_id = :user_id AND bot = :bot
+UNION ALL SELECT 'read_range', COUNT(*) FROM read_range WHERE org = :org AND user_id = :user_id AND bot = :bot
+UNION ALL SELECT 'context_stats', COUNT(*) FROM context_stats WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'event', COUNT(*) FROM event WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'user', COUNT(*) FROM user_state WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'provider_key', COUNT(*) FROM provider_key WHERE org = :org AND user_id = :user_id
 UNION ALL SELECT 'consent', COUNT(*) FROM consent WHERE org = :org AND user_id = :user_id AND bot = :bot;
 
--- name: erase_task
-DELETE FROM task
+-- name: erase_operation
+DELETE FROM operation
  WHERE org = :org AND user_id = :user_id AND bot = :bot;

@@ -25,7 +25,7 @@ SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.sto
    AND (CAST(:kind AS text) IS NULL OR f.kind = :kind)
  ORDER BY e.subject, e.fact, e.at, e.seq, e.conversation, e.start;
 
--- name: facts_ever
+-- name: all_facts
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
        stated_at, stated_seq, strength, last_used_at, uses, doc, source
@@ -36,7 +36,7 @@ SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, card
    AND (CAST(:key AS text) IS NULL OR key = :key)
  ORDER BY valid_from, recorded_at, id;
 
--- name: evidence_of_facts_ever
+-- name: evidence_of_all_facts
 SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.stop, e.at, e.home
   FROM evidence e
   JOIN fact f ON f.org = e.org AND f.user_id = e.user_id AND f.bot = e.bot AND f.subject = e.subject AND f.id = e.fact
@@ -70,7 +70,7 @@ SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, card
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about AND category = :category AND valid_to IS NULL
  ORDER BY key, value, id;
 
--- name: history_in
+-- name: all_facts_in
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
        stated_at, stated_seq, strength, last_used_at, uses, doc, source

@@ -8,13 +8,13 @@ INSERT INTO ledger_key (one, key)
 VALUES (1, :key)
 ON CONFLICT (one) DO NOTHING;
 
--- name: erased
+-- name: erasures
 SELECT id, place, kind, seq, fact, spans, at
-  FROM erased
+  FROM erasure
  ORDER BY id;
 
--- name: add_erased
-INSERT INTO erased (id, place, kind, seq, fact, spans, at)
+-- name: add_erasure
+INSERT INTO erasure (id, place, kind, seq, fact, spans, at)
 VALUES (:id, :place, :kind, :seq, :fact, :spans, :at)
 ON CONFLICT (id) DO NOTHING;
 

@@ -80,19 +80,19 @@ ON CONFLICT (org, user_id, bot, subject, conversation, variant) DO UPDATE
 
 -- name: episode_ranges
 SELECT start_seq, end_seq, found, source
-  FROM episodes
+  FROM episode_range
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND subject = :subject AND conversation = :conversation
  ORDER BY start_seq, end_seq;
 
--- name: add_episodes
+-- name: add_episode_range
 -- A range that is asked again says what was found last.
-INSERT INTO episodes (org, user_id, bot, subject, conversation, start_seq, end_seq, found, source, created_at)
+INSERT INTO episode_range (org, user_id, bot, subject, conversation, start_seq, end_seq, found, source, created_at)
 VALUES (:org, :user_id, :bot, :subject, :conversation, :start_seq, :end_seq, :found, :source, :created_at)
 ON CONFLICT (org, user_id, bot, subject, conversation, start_seq, end_seq) DO UPDATE
    SET found = excluded.found, source = excluded.source, created_at = excluded.created_at;
 
--- name: remove_episodes
-DELETE FROM episodes
+-- name: remove_episode_range
+DELETE FROM episode_range
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND subject = :subject AND conversation = :conversation AND start_seq = :start_seq AND end_seq = :end_seq;

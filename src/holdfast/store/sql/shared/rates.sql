@@ -1,16 +1,16 @@
 -- How often the keys of providers are used: digests and times, of all users together.
 
--- name: pace
-SELECT id, version, requests_at, tokens_at, booked_until, closed_until FROM pace WHERE id = :id;
+-- name: rate
+SELECT id, version, requests_at, tokens_at, booked_until, closed_until FROM rate_limit WHERE id = :id;
 
--- name: add_pace
-INSERT INTO pace (id, version, requests_at, tokens_at, booked_until, closed_until)
+-- name: add_rate
+INSERT INTO rate_limit (id, version, requests_at, tokens_at, booked_until, closed_until)
 VALUES (:id, :version, :requests_at, :tokens_at, :booked_until, :closed_until)
 ON CONFLICT (id) DO NOTHING
 RETURNING id;
 
--- name: move_pace
-UPDATE pace
+-- name: move_rate
+UPDATE rate_limit
    SET version      = :version,
        requests_at  = :requests_at,
        tokens_at    = :tokens_at,
@@ -19,7 +19,7 @@ UPDATE pace
  WHERE id = :id AND version = :was
 RETURNING id;
 
--- name: remove_idle_paces
+-- name: remove_idle_rates
 -- Keys that nobody has used for long tell nothing.
-DELETE FROM pace
+DELETE FROM rate_limit
  WHERE requests_at < :before AND closed_until < :before;

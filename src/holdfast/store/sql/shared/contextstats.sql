@@ -1,0 +1,22 @@
+-- What the context before each reply came to.
+
+-- name: context_stats
+SELECT seq, at, strategy, tokens, prefix, recalled, used
+  FROM context_stats
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND subject = :subject AND conversation = :conversation
+ ORDER BY seq;
+
+-- name: add_context_stats
+INSERT INTO context_stats
+       (org, user_id, bot, subject, conversation, seq, at, strategy, tokens, prefix, recalled, used)
+VALUES (:org, :user_id, :bot, :subject, :conversation, :seq, :at, :strategy, :tokens, :prefix, :recalled, :used);
+
+-- name: clear_context_stats
+DELETE FROM context_stats
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND subject = :subject AND conversation = :conversation;
+
+-- name: erase_context_stats
+DELETE FROM context_stats
+ WHERE org = :org AND user_id = :user_id AND bot = :bot;
