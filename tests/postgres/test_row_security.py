@@ -179,7 +179,7 @@ def said(rows: list[Any]) -> list[Any]:
     return [
         row
         for row in rows
-        if row[0] != "erased"  # how long the ledger is, which names nobody
+        if row[0] != "erasure"  # how long the ledger is, which names nobody
         and (
             any(value not in (0, None) for value in row if not isinstance(value, str))
             or (len(row) != 2 and any(isinstance(value, str) for value in row))
