@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import Memory, Message
-from holdfast.importers.jsonl import BadLine, Line, lines
+from holdfast.importers.jsonl import BadLine, ImportedLine, lines
 
 from .conftest import Holdfast, said, write_jsonl
 
@@ -238,7 +238,7 @@ def test_an_empty_file_is_an_error(holdfast: Holdfast, tmp_path: Path) -> None:
 def test_reading_never_fails_whatever_the_bytes(raws: list[bytes]) -> None:
     """Every line becomes a message or a bad line with a problem and a fix."""
     for line in lines(io.BytesIO(b"\n".join(raws)), "chat"):
-        assert isinstance(line, Line) or (isinstance(line, BadLine) and line.problem and line.fix)
+        assert isinstance(line, ImportedLine) or (isinstance(line, BadLine) and line.problem and line.fix)
 
 
 _JSON = st.recursive(
@@ -251,7 +251,7 @@ _JSON = st.recursive(
 @given(st.fixed_dictionaries({}, optional={key: _JSON for key in ("role", "content", "name", "at", "conversation")}))
 def test_reading_never_fails_whatever_the_values(row: dict[str, Any]) -> None:
     for line in lines(io.BytesIO(json.dumps(row).encode()), "chat"):
-        assert isinstance(line, Line | BadLine)
+        assert isinstance(line, ImportedLine | BadLine)
 
 
 CLAUDE = [

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Memory
 from holdfast.errors import BadInput, Conflict, NotFound
-from holdfast.importers.foreign import Mapped, detect, look
+from holdfast.importers.foreign import Mapped, detect, survey_file
 from holdfast.server.jobs import Tasks, WorkStopped
 from holdfast.server.pages.takeaway import MOST_KEPT, Imports, Target
 
@@ -96,7 +96,7 @@ def test_a_file_is_known_by_what_it_holds(tmp_path, data, name, messages):
     path.write_bytes(data)
 
     assert detect(path) == name
-    assert look(path, "c", Mapped(), tmp_path / "lines").survey.messages == messages
+    assert survey_file(path, "c", Mapped(), tmp_path / "lines").survey.messages == messages
 
 
 @pytest.mark.parametrize(
@@ -107,25 +107,25 @@ def test_what_is_none_of_them_is_refused(tmp_path, data):
     path.write_bytes(data)
 
     with pytest.raises(BadInput):
-        look(path, "c", Mapped(), tmp_path / "lines")
+        survey_file(path, "c", Mapped(), tmp_path / "lines")
 
 
 def test_only_the_branch_that_was_read_last_is_taken_and_hidden_words_are_a_kind(tmp_path):
     path, out = tmp_path / "upload", tmp_path / "lines"
     path.write_bytes(json.dumps(CHATGPT).encode())
-    found = look(path, "c", Mapped(), out)
+    found = survey_file(path, "c", Mapped(), out)
 
     assert [json.loads(line)["content"] for line in out.read_text().splitlines()] == ["I live in Porto.", "Noted."]
     assert found.kinds == {"hidden": 1}
     assert list(found.survey.conversations) == ["Trip (abcdef01)"]
-    everything = look(path, "c", Mapped(skip=frozenset()), out)
+    everything = survey_file(path, "c", Mapped(skip=frozenset()), out)
     assert everything.survey.messages == 3
 
 
 def test_names_are_told_and_mapped(tmp_path):
     path, out = tmp_path / "upload", tmp_path / "lines"
     path.write_bytes(as_lines(LINES))
-    found = look(path, "c", Mapped({"Ana": "assistant", "Bo": "skip"}), out)
+    found = survey_file(path, "c", Mapped({"Ana": "assistant", "Bo": "skip"}), out)
 
     assert found.names == {("Ana", "user"): 2, ("Bo", "assistant"): 1}
     assert [json.loads(line)["role"] for line in out.read_text().splitlines()] == ["assistant", "assistant"]

@@ -1,5 +1,5 @@
 """
-Append blocks of messages so that doing it again stores nothing twice.
+The appending of imported messages, which stores nothing twice when it is repeated.
 
 What a conversation already begins with is not appended again: so a repeated, a resumed and a grown
 file all go on where the store stands.  Past that point every block carries an idempotency key made
@@ -28,9 +28,9 @@ _WHICH = re.compile(r"message (\d+)")
 
 
 @dataclass(slots=True)
-class Outcome:
+class ImportOutcome:
     """
-    What an import has done so far.
+    The outcome of an import so far.
 
     ``known`` messages had been stored before; ``changes`` were learned while storing, from blocks that
     are small enough; ``skipped`` says why nothing is stored, when the user paused memory or opted out.
@@ -44,14 +44,14 @@ class Outcome:
 
     @property
     def done(self) -> int:
-        """Messages that have been looked at."""
+        """Return the number of messages that were read."""
         return self.stored + self.known + len(self.refused)
 
 
 @dataclass(slots=True)
 class Appender:
     """
-    Feeds blocks to conversations.
+    A writer of blocks to conversations.
 
     ``open`` gives the conversation of a name.  With ``skip_bad``, messages that the store refuses
     are counted in ``outcome.refused`` and left out.
@@ -59,12 +59,12 @@ class Appender:
 
     open: Callable[[str], Conversation]
     skip_bad: bool = False
-    outcome: Outcome = field(default_factory=Outcome)
+    outcome: ImportOutcome = field(default_factory=ImportOutcome)
     _known: dict[str, bool] = field(default_factory=dict)
 
-    def run(self, blocks: Iterable[Block], on_block: Callable[[Outcome], None]) -> Outcome:
+    def run(self, blocks: Iterable[Block], on_block: Callable[[ImportOutcome], None]) -> ImportOutcome:
         """
-        Append every block; *on_block* hears of the outcome after each, when it is on disk.
+        Append every block; call *on_block* with the outcome after each, when it is on disk.
 
         Raises:
             RefusedLine: the store cannot hold a message, and bad ones are not to be skipped.
@@ -101,7 +101,7 @@ class Appender:
             return
 
     def _already_there(self, chat: Conversation, block: Block) -> int:
-        """With how many of the block's messages the conversation goes on from where it agreed so far."""
+        """Count the messages of the block that the conversation already has at that place."""
         if not self._known.get(block.conversation, True):
             return 0
         stored = chat.load(start_seq=block.start + 1, limit=len(block.messages))
@@ -115,7 +115,7 @@ class Appender:
 
 
 class RefusedLine(Exception):
-    """The store cannot hold the message of this line."""
+    """An error for a line whose message the store cannot hold."""
 
     def __init__(self, bad: BadLine) -> None:
         super().__init__(bad.problem)
@@ -123,7 +123,7 @@ class RefusedLine(Exception):
 
 
 def block_key(start: int, raws: Iterable[bytes]) -> str:
-    """A key that only the same lines at the same place have."""
+    """Return a key that only the same lines at the same place have."""
     digest = hashlib.sha256(str(start).encode())
     for raw in raws:
         digest.update(b"\n" + raw.strip())

@@ -1,5 +1,5 @@
 """
-Which program wrote a file, told by what it holds, and its messages as the lines that `jsonl` reads.
+The formats of other programs' files: detected by content, and read as the lines of `jsonl`.
 
 Known are our own lines and exports, lists of messages in OpenAI's shape, and the exports of ChatGPT and Claude, as
 JSON or in the ZIP that they come in.  What is no talk (tool output, hidden instructions) is a kind that can be left out.
@@ -42,7 +42,7 @@ USUALLY_SKIPPED = frozenset(("tool", "hidden"))
 @dataclass(frozen=True, slots=True)
 class Mapped:
     """
-    How a file is read: ``names`` says of a speaker which role they have (``user``, ``assistant``, or ``skip``), ``skip``
+    Options for reading a file: ``names`` says of a speaker which role they have (``user``, ``assistant``, or ``skip``), ``skip``
     lists the kinds of `OTHER` that are left out.
     """
 
@@ -51,8 +51,8 @@ class Mapped:
 
 
 @dataclass(slots=True)
-class Found:
-    """What a file holds, once read: nothing is stored yet."""
+class SurveyedFile:
+    """The content of a file in figures; nothing is stored yet."""
 
     format: Format
     files: int = 1
@@ -67,7 +67,7 @@ class Found:
 
 def detect(path: Path) -> Format:
     """
-    Which format a file has, by its content.
+    Detect the format of a file by its content.
 
     Raises:
         BadInput: it is none that is known.
@@ -93,14 +93,14 @@ def detect(path: Path) -> Format:
     return "lines"
 
 
-def look(path: Path, conversation: str, mapped: Mapped, into: Path) -> Found:
+def survey_file(path: Path, conversation: str, mapped: Mapped, into: Path) -> SurveyedFile:
     """
-    Read a file once and write its messages to *into*, a line each; what it held.
+    Read a file once, write its messages to *into*, a line each, and return the content in figures.
 
     Raises:
         BadInput, TooLarge: it cannot be read.
     """
-    found = Found(detect(path))
+    found = SurveyedFile(detect(path))
     if found.format == "user":
         document = next(_documents(path))[1]
         found.user = str(document.get("user", ""))
@@ -117,7 +117,7 @@ def look(path: Path, conversation: str, mapped: Mapped, into: Path) -> Found:
 
 
 def user_in(path: Path) -> dict[str, Any]:
-    """The export of a user that a file holds."""
+    """Load the export of a user from a file."""
     document: dict[str, Any] = next(_documents(path))[1]
     return document
 
@@ -131,7 +131,7 @@ def _is_line(raw: bytes) -> bool:
 
 
 def _documents(path: Path) -> Iterator[tuple[str, Any]]:
-    """The JSON documents of a file, or of a ZIP archive those that hold conversations."""
+    """Yield the JSON documents of a file, or those of a ZIP archive that hold conversations."""
     if not zipfile.is_zipfile(path):
         yield path.name, _parsed(path.read_bytes())
         return
@@ -164,7 +164,7 @@ def _parsed(raw: bytes) -> Any:
 
 
 class NotOneDocument(ValueError):
-    """The file is not one JSON document."""
+    """An error for a file that is not one JSON document."""
 
 
 def _of_document(document: Any) -> Format:
@@ -190,7 +190,7 @@ def _of_document(document: Any) -> Format:
     )
 
 
-def _lines(path: Path, found: Found) -> Iterator[dict[str, Any] | bytes]:
+def _lines(path: Path, found: SurveyedFile) -> Iterator[dict[str, Any] | bytes]:
     if found.format == "lines":
         with path.open("rb") as stream:
             for raw in stream:
@@ -204,7 +204,7 @@ def _lines(path: Path, found: Found) -> Iterator[dict[str, Any] | bytes]:
 
 
 def _loaded(raw: bytes) -> dict[str, Any] | bytes:
-    """A line as an object; as it is when it is none, so that it is told with what is wrong."""
+    """Parse a line to an object; return a bad line as it is, so that the survey reports it."""
     try:
         value = json.loads(raw.decode("utf-8"), strict=False)
     except (ValueError, RecursionError):
@@ -249,7 +249,7 @@ def _chatgpt(document: Any) -> Iterator[dict[str, Any]]:
 
 
 def _branch(mapping: Mapping[str, Any], leaf: Any) -> list[Mapping[str, Any]]:
-    """The messages that the reader last saw, first to last: other branches were answers that were made again."""
+    """Return the messages of the current branch, first to last: other branches were answers that were made again."""
     path: list[Mapping[str, Any]] = []
     seen: set[Any] = set()
     at = leaf if leaf in mapping else next(reversed(list(mapping)), None)
@@ -280,7 +280,7 @@ def _chatgpt_message(message: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _name(name: str, key: str = "") -> str:
-    """A conversation's name: printable, short, and told apart by its key where titles are the same."""
+    """Return a conversation's name: printable, short, and unique by its key where titles are the same."""
     clean = "".join(letter for letter in name if letter.isprintable()).strip()[:150] or "conversation"
     return f"{clean} ({key[:8]})" if key and key != clean else clean
 
@@ -290,7 +290,7 @@ def _kind(line: Mapping[str, Any]) -> str:
     return "tool" if kind == "function" else str(kind)
 
 
-def _note(found: Found, line: dict[str, Any] | bytes) -> None:
+def _note(found: SurveyedFile, line: dict[str, Any] | bytes) -> None:
     if isinstance(line, bytes):
         return
     kind, role = _kind(line), line.get("role")
@@ -308,7 +308,7 @@ def _note(found: Found, line: dict[str, Any] | bytes) -> None:
 
 
 def _mapped(line: dict[str, Any] | bytes, mapped: Mapped) -> dict[str, Any] | bytes | None:
-    """The line as it is to be stored; ``None`` when it is left out."""
+    """Return the line to store; ``None`` when it is left out."""
     if isinstance(line, bytes):
         return line
     if _kind(line) in mapped.skip:

@@ -26,7 +26,7 @@ _MEANT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ImportedLine:
     """One message; ``at`` is ``None`` when the line names no time, ``raw`` is the line as it was read."""
 
     number: int
@@ -38,7 +38,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """A line that cannot be used: what is wrong with it, and how to mend it."""
+    """A line that cannot be used: the problem, and its fix."""
 
     number: int
     problem: str
@@ -47,7 +47,7 @@ class BadLine:
 
 @dataclass(slots=True)
 class Survey:
-    """What the first reading of a file found; ``first_at`` has each conversation's earliest line with a time."""
+    """The figures of a first reading; ``first_at`` has each conversation's earliest line with a time."""
 
     messages: int = 0
     undated: int = 0
@@ -92,14 +92,14 @@ def survey(stream: BinaryIO, conversation: str) -> Survey:
 
 def blocks(stream: BinaryIO, conversation: str, seen: Survey) -> Iterator[Block]:
     """
-    The good messages of *stream*, in order within each conversation.
+    Yield the good messages of *stream*, in order within each conversation.
 
     A message without a time takes that of the message before it in its conversation, the first ones
     that of the first message with a time; a conversation without any takes the time of storing.
     """
     counted: dict[str, int] = {}
     latest = dict(seen.first_at)
-    pending: dict[str, list[Line]] = {}
+    pending: dict[str, list[ImportedLine]] = {}
     edge = BLOCK_LINES
     for line in lines(stream, conversation):
         if line.number > edge:
@@ -115,8 +115,8 @@ def blocks(stream: BinaryIO, conversation: str, seen: Survey) -> Iterator[Block]
     yield from _cut(pending, counted)
 
 
-def lines(stream: BinaryIO, conversation: str) -> Iterator[Line | BadLine]:
-    """Every line of *stream* that is not blank, read or refused."""
+def lines(stream: BinaryIO, conversation: str) -> Iterator[ImportedLine | BadLine]:
+    """Yield every line of *stream* that is not blank, parsed or refused."""
     for number, raw in enumerate(stream, 1):
         raw = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
         if not raw.strip():
@@ -137,7 +137,7 @@ def _refuse(problem: str, fix: str) -> NoReturn:
     raise _Bad(problem, fix)
 
 
-def _line(raw: bytes, number: int, conversation: str) -> Line:
+def _line(raw: bytes, number: int, conversation: str) -> ImportedLine:
     message = _object(raw, number)
     _need_role_and_content(message)
     at = _moment(message.pop("at", None))
@@ -146,7 +146,7 @@ def _line(raw: bytes, number: int, conversation: str) -> Line:
         if not isinstance(named, str) or not named or len(named) > MAX_NAME_CHARS or not named.isprintable():
             _refuse("its conversation is no name", f"a name is printable text of at most {MAX_NAME_CHARS} characters")
         conversation = named
-    return Line(number, raw, conversation, message, at)
+    return ImportedLine(number, raw, conversation, message, at)
 
 
 def _object(raw: bytes, number: int) -> dict[str, Any]:
@@ -223,7 +223,7 @@ def _kind(value: Any) -> str:
     )
 
 
-def _cut(pending: dict[str, list[Line]], counted: dict[str, int]) -> Iterator[Block]:
+def _cut(pending: dict[str, list[ImportedLine]], counted: dict[str, int]) -> Iterator[Block]:
     for name, waiting in pending.items():
         start = counted.get(name, 0)
         counted[name] = start + len(waiting)

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from ...errors import BadInput, Conflict, HoldfastError
-from ...importers.append import Appender, Outcome, RefusedLine
-from ...importers.foreign import LABELS, Mapped, detect, look
+from ...importers.append import Appender, ImportOutcome, RefusedLine
+from ...importers.foreign import LABELS, Mapped, detect, survey_file
 from ...importers.jsonl import BadLine, Survey, blocks, survey
 from ...reports import DigestReport
 from ..lookup import suggest_users
@@ -73,7 +73,7 @@ class ImportFile:
 class ImportResult:
     """The outcome of an import, what was learned, and the seconds that storing and learning took."""
 
-    outcome: Outcome
+    outcome: ImportOutcome
     report: DigestReport
     stored_s: float
     learned_s: float
@@ -197,7 +197,7 @@ def _convert_foreign(stack: ExitStack, name: str, conversation: str) -> BinaryIO
             return None
         label = LABELS[kind]
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-import-")))
-        look(path, conversation, Mapped(), folder / "lines.jsonl")
+        survey_file(path, conversation, Mapped(), folder / "lines.jsonl")
     except HoldfastError as error:
         if not label and first != b"PK":
             return None  # the reader of lines says which line is wrong
@@ -255,7 +255,7 @@ def _store_and_learn(
     digest: bool,
     show: bool,
 ) -> ImportResult:
-    outcome = Outcome()
+    outcome = ImportOutcome()
     with _resumable(outcome, sources):
         stored_s = _store(memory, sources, outcome, options, skip_bad, show=show)
         if end and outcome.stored:
@@ -271,7 +271,7 @@ def _store_and_learn(
 def _store(
     memory: Memory,
     sources: list[ImportFile],
-    outcome: Outcome,
+    outcome: ImportOutcome,
     options: SubjectOptions,
     skip_bad: bool,
     *,
@@ -282,7 +282,7 @@ def _store(
     total = sum(source.survey.messages for source in sources)
     with ProgressBar("Importing", total=total, unit="messages", show=show) as bar:
 
-        def on_block(so_far: Outcome) -> None:
+        def on_block(so_far: ImportOutcome) -> None:
             bar.done = so_far.done
 
         for source in sources:
@@ -296,7 +296,7 @@ def _store(
 
 
 @contextmanager
-def _resumable(outcome: Outcome, sources: list[ImportFile]) -> Iterator[None]:
+def _resumable(outcome: ImportOutcome, sources: list[ImportFile]) -> Iterator[None]:
     """Turn Ctrl-C into an error that says how much was stored and how to continue."""
     try:
         yield

@@ -21,8 +21,8 @@ from starlette.responses import Response
 
 from ...clock import new_id
 from ...errors import BadInput, Conflict, HoldfastError, NotFound
-from ...importers.append import Appender, Outcome, RefusedLine
-from ...importers.foreign import LABELS, OTHER, Found, Mapped, look, user_in
+from ...importers.append import Appender, ImportOutcome, RefusedLine
+from ...importers.foreign import LABELS, OTHER, Mapped, SurveyedFile, survey_file, user_in
 from ...importers.jsonl import blocks
 from ...memory import Memory
 from ..jobs import OnProgress, Owner, ReportData, Task, Tasks
@@ -240,11 +240,11 @@ class Import:
     folder: Path
     at: datetime
     target: Target
-    found: Found | None = None
+    found: SurveyedFile | None = None
     error: str = ""
     hint: str = ""
     task: Task | None = None
-    outcome: Outcome = field(default_factory=Outcome)
+    outcome: ImportOutcome = field(default_factory=ImportOutcome)
     learning: bool = False
     facts: int = 0
 
@@ -306,7 +306,7 @@ class Imports:
         """Read the file as *target* says, storing nothing."""
         one.target, one.error, one.hint = target, "", ""
         try:
-            one.found = look(one.upload, target.conversation or "imported", target.mapped, one.lines)
+            one.found = survey_file(one.upload, target.conversation or "imported", target.mapped, one.lines)
         except HoldfastError as error:
             one.found, one.error, one.hint = None, error.message, error.hint
         except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError) as error:
@@ -348,7 +348,7 @@ class Imports:
             raise BadInput("an import needs to know whose memory it goes to", hint="name the user")
         if one.found.survey.bad and not target.skip_bad:
             raise BadInput("some lines cannot be used", hint="leave them out, or mend the file")
-        one.outcome, one.facts, one.learning = Outcome(), 0, False
+        one.outcome, one.facts, one.learning = ImportOutcome(), 0, False
         whose = Owner(target.org, target.user or one.found.user, target.bot, target.subject)
         one.task = self._tasks.order("import", whose, lambda step: self._work(one, memory, step))
 
