@@ -12,15 +12,18 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from .terminal import USAGE, CommandError, json_text, one_line, safe, seconds, wants_color
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 Piece = str | tuple[str, str]
 
@@ -172,15 +175,17 @@ class ProgressBar:
 
 
 def _rich_bar() -> Progress:
+    rich: Any = import_module("rich.progress")  # slow to import, and only long work needs it
     color = wants_color(sys.stderr)
     console = Console(file=sys.stderr, no_color=not color, markup=False, highlight=False, emoji=False)
     columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=16),
-        TextColumn("{task.fields[note]}", markup=False),
-        TimeElapsedColumn(),
+        rich.TextColumn("{task.description}", markup=False),
+        rich.BarColumn(bar_width=16),
+        rich.TextColumn("{task.fields[note]}", markup=False),
+        rich.TimeElapsedColumn(),
     )
-    return Progress(*columns, console=console, transient=True)
+    bar: Progress = rich.Progress(*columns, console=console, transient=True)
+    return bar
 
 
 def confirm(question: str, *, yes: bool, as_json: bool) -> None:

@@ -15,9 +15,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..reports import DigestReport, ErasureReceipt
 from ..scope import SELF
-from ..types import Evidence, Fact, FactChange, Message, Rejected, Section, Summary
+from ..types import Evidence
 from .lookup import load_messages
 from .options import UserOptions
 from .output import BAD, CHANGED, GOOD, NAME, QUIET, STRONG, Piece, Screen, cells
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
     from ..context.result import Context, LeftOut
     from ..conversation import Conversation
     from ..memory import Memory
+    from ..reports import DigestReport, ErasureReceipt
+    from ..types import Fact, FactChange, Message, Rejected, Section, Summary
     from ..user import User
 
 PAST_SHOWN = 5

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...types import Fact, Rejected
 from ..lookup import FACT_HELP, find_fact, match_facts, suggest_users
 from ..options import SubjectOptions, parse_time
 from ..output import BAD, CHANGED, GOOD, NAME, QUIET, STRONG, Piece, Screen, print_json
@@ -18,6 +17,7 @@ from ..terminal import CommandError, count, fact_address, fact_label, fact_value
 
 if TYPE_CHECKING:
     from ...memory import Memory
+    from ...types import Fact, Rejected
 
 
 def facts(
