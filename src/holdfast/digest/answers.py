@@ -141,7 +141,7 @@ def keep_whole_sentences(text: str, most_chars: int, *, cut: bool) -> str:
 MAX_TEXT_CHARS, MAX_ROLLING_CHARS = 2_400, 4_000
 MAX_ITEMS, MAX_ITEM_CHARS = 8, 200
 LEAST_TEXT_CHARS = 10
-SMALL = 31  # numbers up to it are counted, spelled or days; nobody has to have said them in digits
+MAX_SMALL_NUMBER = 31  # up to it numbers may be counts, spelled words or days, so no text needs them in digits
 _TELLING_CHARS = 80  # with fewer, a text's language is a guess
 
 PARTS = ("summary", "themes", "concerns", "actions", "progression", "connections", "episodes", "facts")
@@ -280,7 +280,7 @@ def _without_invented_numbers(text: str, numbers: Collection[int] | None) -> str
 
 
 def _invented(text: str, numbers: Collection[int] | None) -> bool:
-    return numbers is not None and any(n > SMALL and n not in numbers for n in numbers_in([text]))
+    return numbers is not None and any(n > MAX_SMALL_NUMBER and n not in numbers for n in numbers_in([text]))
 
 
 def _checked_text(text: str, spoken: Iterable[str], most_chars: int, *, cut: bool) -> str:
@@ -336,11 +336,11 @@ def parse_merged_statements(answer: Answer, groups: int) -> dict[int, str]:
     Raises:
         BadAnswer: nothing can be read.
     """
-    told = answer_text(answer)
-    lines = [line.strip() for line in strip_fences(told.text).splitlines() if line.strip()]
+    whole = answer_text(answer)
+    lines = [line.strip() for line in strip_fences(whole.text).splitlines() if line.strip()]
     found: dict[int, str] = {}
     read = 0
-    for line in lines[:-1] if told.cut else lines:
+    for line in lines[:-1] if whole.cut else lines:
         numbered = _LINE.match(line)
         number, text = (int(numbered[1]), numbered[2].strip()) if numbered else (1, line)
         if not (1 <= number <= groups) or (numbered is None and (groups > 1 or not _is_verdict(text))):

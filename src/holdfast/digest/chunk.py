@@ -24,7 +24,7 @@ from ..types import Message
 
 # An exchange this many times longer than a chunk (an agent at work) is cut at the next safe place.
 LONG_EXCHANGE = 4
-# A silence this many times longer than the setting: nobody is likely to go on, and half a chunk is told.
+# A silence this many times longer than the setting: the talk is likely over, and half a chunk is enough.
 LONG_SILENCE = 4
 # A tool call that is not answered within this many other messages will not be answered.
 RESULT_PATIENCE_MESSAGES = 4

@@ -67,7 +67,7 @@ def known_values(believed: Iterable[Fact | Candidate]) -> list[KnownValue]:
 
 def find_endings(
     message: Message,
-    told: Iterable[Candidate],
+    extracted: Iterable[Candidate],
     believed: Iterable[KnownValue],
     *,
     others: Mapping[str, str] | None = None,
@@ -78,7 +78,7 @@ def find_endings(
 
     Args:
         message: one message; nothing is found in any role but ``user``.
-        told: what the rules read in it; an address that they wrote to is left alone.
+        extracted: the claims of the rules; an address that they wrote to is left alone.
         believed: from `known_values`.
         others: names and relations, each with its subject.
         language_code: ISO 639-1, when detection should not decide.
@@ -90,7 +90,7 @@ def find_endings(
     if rules is None or not rules.ended:
         return []
     lowered = content.casefold()
-    stated = [c for c in told if c.op == "assert" and c.modality == "asserted"]
+    stated = [c for c in extracted if c.op == "assert" and c.modality == "asserted"]
     said = {(c.subject, c.category, c.value.casefold()) for c in stated}
     replaced = {(c.subject, c.category, key) for c in stated for key in (c.key, "")}
     wanted = [one for one in believed if len(one.words) >= _LEAST_CHARS and one.words.casefold() in lowered]

@@ -40,7 +40,7 @@ THE_USER = frozenset(
     """user nutzer nutzerin benutzer usuario usuaria utilisateur utilisatrice utente usuário usuária gebruiker användare
     bruger bruker käyttäjä użytkownik пользователь 사용자 ユーザー 用户 用戶""".split()
 )
-LEAST_SHARE_OF_NOUNS = 0.6  # in German every noun has a capital, so names cannot be told from it
+LEAST_SHARE_OF_NOUNS = 0.6  # in German every noun has a capital, so it marks no names
 
 _BULLET = re.compile(r"^\s*(?:[-*•‣▪–—·]|\(?\d{1,2}[.)])\s*")
 _CITED = re.compile(r"\s*[\[(](?:(?:messages?|msgs?|seq|#)\s*)*([#\d][\d\s,;#–-]*)[\])]\s*[.。]?\s*$", re.IGNORECASE)
@@ -167,14 +167,14 @@ class _UserWords:
 
 
 def _weigh(
-    bullet: str, seqs: Sequence[int], told: _UserWords, found: ParsedEpisodes, source: str, subject: str
+    bullet: str, seqs: Sequence[int], user_words: _UserWords, found: ParsedEpisodes, source: str, subject: str
 ) -> None:
-    mine = told.terms_of(_STAMP.sub(" ", bullet)) - told.speakers
-    cited = [seq for seq in seqs if seq in told.messages] or list(told.messages)
-    reason = _unsupported(bullet, mine, told)
-    shares = {seq: len(mine & told.terms[seq]) / len(mine) if mine else 0.0 for seq in cited}
+    mine = user_words.terms_of(_STAMP.sub(" ", bullet)) - user_words.speakers
+    cited = [seq for seq in seqs if seq in user_words.messages] or list(user_words.messages)
+    reason = _unsupported(bullet, mine, user_words)
+    shares = {seq: len(mine & user_words.terms[seq]) / len(mine) if mine else 0.0 for seq in cited}
     if not reason and not any(shares.values()):
-        shares = {seq: len(mine & told.terms[seq]) / len(mine) for seq in told.messages}
+        shares = {seq: len(mine & user_words.terms[seq]) / len(mine) for seq in user_words.messages}
     if not reason and not any(shares.values()):
         reason = RESTS_ON_NOTHING
     best = max(shares, key=lambda seq: (shares[seq], -seq), default=None)
@@ -184,25 +184,25 @@ def _weigh(
         return
     rests_on = [best, *(seq for seq in shares if seq != best and shares[seq] >= ALSO_SHARE and seqs)]
     for seq in rests_on:
-        start, quote = _sentence(told, seq, mine)
-        since = _since(quote, told.messages[seq])
+        start, quote = _sentence(user_words, seq, mine)
+        since = _since(quote, user_words.messages[seq])
         found.candidates.append(_candidate(bullet, seq, quote, start, since, source, subject))
 
 
-def _unsupported(bullet: str, mine: frozenset[str], told: _UserWords) -> str:
+def _unsupported(bullet: str, mine: frozenset[str], user_words: _UserWords) -> str:
     if not mine:
         return RESTS_ON_NOTHING
     wide = sum(1 for term in mine if ord(term[0]) >= 0x0E00) * 2 > len(mine)
-    least = LEAST_SHARE_OF_PAIRS if wide else LEAST_SHARE_OF_NOUNS if told.language == "de" else LEAST_SHARE
-    if len(mine & told.all_terms) < least * len(mine):
+    least = LEAST_SHARE_OF_PAIRS if wide else LEAST_SHARE_OF_NOUNS if user_words.language == "de" else LEAST_SHARE
+    if len(mine & user_words.all_terms) < least * len(mine):
         return RESTS_ON_NOTHING
     small = {int(n) for n in re.findall(r"\d+", bullet) if len(n) < 19}
-    if any(number not in told.numbers and number > 10 for number in small):
+    if any(number not in user_words.numbers and number > 10 for number in small):
         return NUMBER
-    if told.language == "de":
+    if user_words.language == "de":
         return ""
     names = {name.casefold().removesuffix("'s").removesuffix("’s") for name in _NAME.findall(bullet)}
-    if any(not set(re.findall(r"\w+", name)) & told.words and name not in _CALENDAR for name in names):
+    if any(not set(re.findall(r"\w+", name)) & user_words.words and name not in _CALENDAR for name in names):
         return NAME
     return ""
 
@@ -213,11 +213,11 @@ _CALENDAR = frozenset(
 )
 
 
-def _sentence(told: _UserWords, seq: int, mine: frozenset[str]) -> tuple[int, str]:
+def _sentence(user_words: _UserWords, seq: int, mine: frozenset[str]) -> tuple[int, str]:
     """Return the start and words of the sentence that shares most terms with the bullet."""
-    content, own = told.messages[seq].content, told.own[seq]
+    content, own = user_words.messages[seq].content, user_words.own[seq]
     spans = [span for span in split_sentences(content) if BLANK not in span.of(own)] or split_sentences(content)
-    best = max(spans, key=lambda span: (len(mine & told.terms_of(span.of(content))), -span.start))
+    best = max(spans, key=lambda span: (len(mine & user_words.terms_of(span.of(content))), -span.start))
     return best.start, best.of(content)
 
 

@@ -21,6 +21,7 @@ from ..text.dates import find_times
 from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import likely_languages, terms
 from ..types import Candidate, Evidence, Message
+from .answers import MAX_SMALL_NUMBER, numbers_in
 from .grammar import MAX_TEXT_CHARS, PatternLanguage, fold_quotes, load_language
 from .modality import BLANK, cues, judge, masked, own_words
 
@@ -59,7 +60,7 @@ def ground(
     """
     grounded: list[tuple[Candidate, Evidence]] = []
     rejected: list[tuple[Candidate, str]] = []
-    told: dict[int, str] = {}
+    own_texts: dict[int, str] = {}
     lines = frozenset(_normal_line(line) for line in injected if len(_normal_line(line)) >= MIN_INJECTED_CHARS)
     for candidate in candidates:
         message = messages.get(candidate.seq)
@@ -68,9 +69,9 @@ def ground(
         if not reason and message is not None:
             start, reason = _place(candidate, message)
         if not reason and message is not None:
-            if candidate.seq not in told:
-                told[candidate.seq] = own_words(message.content)
-            reason = _foreign(candidate, message, told[candidate.seq], start, lines)
+            if candidate.seq not in own_texts:
+                own_texts[candidate.seq] = own_words(message.content)
+            reason = _foreign(candidate, message, own_texts[candidate.seq], start, lines)
         if reason or message is None:
             rejected.append((candidate, reason))
         else:
@@ -241,9 +242,7 @@ OF_OTHERS = "about-someone-else: the words are about another person, and the cla
 BY_OTHERS = "said-by-others: what is claimed stands in what another says or is quoted with, not in the user's own words"
 NUMBER = "number-not-said: the claim holds a number that the message does not"
 
-_SMALL = 31
 _DIGITS = re.compile(r"\d+")
-_GROUPED = re.compile(r"(?<=\d)[.,'\u00a0\u202f ](?=\d)")
 _YES_CHARS = 60
 
 
@@ -315,13 +314,15 @@ def _invents_number(candidate: Candidate, message: Message, before: Message | No
         return False
     known = numbers_said(message) | (numbers_said(before) if before is not None else frozenset())
     spelled = not _DIGITS.search(message.content)
-    return any(number not in known and not (number <= _SMALL or (spelled and number <= 100)) for number in wanted)
+    return any(
+        number not in known and not (number <= MAX_SMALL_NUMBER or (spelled and number <= 100)) for number in wanted
+    )
 
 
 def numbers_said(message: Message) -> frozenset[int]:
     """Return the numbers of a message: digits, thousands, and those of the dates it names."""
     text = message.content
-    known = {int(n) for n in (*_DIGITS.findall(text), *_DIGITS.findall(_GROUPED.sub("", text))) if len(n) < 19}
+    known = set(numbers_in([text]))
     known |= {1000 * number for number in known}  # "5k", "5 thousand"
     if message.at is not None and message.at.tzinfo is not None:
         known |= {message.at.year + more for more in (-1, 0, 1)} | {message.at.month, message.at.day}

@@ -30,7 +30,7 @@ from .slots import SlotValue, read_at, read_slot
 MAX_ANSWER_CHARS = 80
 MAX_READ_CHARS = 20_000  # what is longer is a document, not talk; its beginning is read
 FALLBACK = "en"
-UNMISTAKABLE = frozenset({"ko", "ja", "zh", "ru", "uk", "el", "ar", "he", "hi", "th"})  # told by their script
+UNMISTAKABLE = frozenset({"ko", "ja", "zh", "ru", "uk", "el", "ar", "he", "hi", "th"})  # known by their script
 
 _CAPITAL = re.compile(r"[A-ZÀ-Þ]")
 
@@ -83,10 +83,10 @@ def _read_in(
         people.animal = next((c.value for c in found[-1] if (c.category, c.key) == ("pets", "has_pet")), people.animal)
         people.mention(piece.text)
         people.topic(piece.text, cues(rules).get("topic"))
-    told = [candidate for claimed in found for candidate in claimed]
-    if not told and before is not None:
-        told = list(_answer(rules, message, text, before, people, lower_case))
-    return _settled(rules, told)
+    candidates = [candidate for claimed in found for candidate in claimed]
+    if not candidates and before is not None:
+        candidates = list(_answer(rules, message, text, before, people, lower_case))
+    return _settled(rules, candidates)
 
 
 def _answer(

@@ -250,16 +250,16 @@ def select(
             break
         left.remove(best)
         unit = units[best]
-        told = [unit] if unit.asked is None or unit.asked in chosen else [unit.asked, unit]
-        cost = sum(each.words for each in told)
+        exchange = [unit] if unit.asked is None or unit.asked in chosen else [unit.asked, unit]
+        cost = sum(each.words for each in exchange)
         room = shares.get(unit.role, 1.0) * budget_words - by_role[unit.role]
         if taken[unit.message] >= per_message or total + cost > budget_words or unit.words > room:
             continue
         total += cost
         by_role[unit.role] += math.ceil(unit.words)
         taken[unit.message] += 1
-        chosen += told
-        left -= {each.place for each in told}
+        chosen += exchange
+        left -= {each.place for each in exchange}
         for i in left:
             alike[i] = max(alike[i], cosine(units[i].terms, unit.terms))
     return sorted(chosen, key=lambda unit: unit.place)

@@ -209,7 +209,7 @@ def format_sentences(statements: Iterable[SpokenSentence], day: str = "") -> lis
     """
     Format a line for each run of sentences by one speaker on one day.
 
-    The date stands where it changes; *day* is the one that was told last.
+    A date is written where it changes; *day* is the last one written before.
     """
     lines: list[str] = []
     last = SpokenSentence("", "", "")
@@ -381,8 +381,8 @@ def _story(
             continue
         label = words.labels["first" if number == 0 else "now" if number == len(parts) - 1 else "later"]
         start, end = children[part[0]].start_seq, children[part[-1]].end_seq
-        told = format_sentences((line.statement for line in chosen), day)
-        lines += [f"{label} ({start}–{end}): {told[0]}", *told[1:]]
+        spoken = format_sentences((line.statement for line in chosen), day)
+        lines += [f"{label} ({start}–{end}): {spoken[0]}", *spoken[1:]]
         day = next((line.statement.date for line in reversed(chosen) if line.statement.date), day)
     return lines
 
@@ -425,13 +425,13 @@ def _offers(child: Summary, index: int, words: SalienceWords) -> list[_ChildLine
     """Return the sentences of a child's text with speaker and date, without counting lines."""
     offers: list[_ChildLine] = []
     ours = child.source == SUMMARY_SOURCE
-    date, told = "", child.level == 1 or not ours
+    date, in_story = "", child.level == 1 or not ours
     for raw in child.text.split("\n"):
         line = raw.strip()
         label = _LABEL.match(line) if ours and child.level > 1 else None
         if label and label[1] in labels_of("first", "later", "now"):
-            line, told = line[label.end() :], True
-        elif not told or (label and label[1] in labels_of("concern")):
+            line, in_story = line[label.end() :], True
+        elif not in_story or (label and label[1] in labels_of("concern")):
             continue
         stamp = _STAMP.match(line)
         if stamp:
@@ -455,16 +455,18 @@ _KEPT = ("level", "start_seq", "end_seq", "exchanges", "text", "themes", "concer
 
 def summarize_conversation(summaries: Sequence[Summary], messages: Sequence[Message]) -> tuple[str, str]:
     """Return ``(text, source)`` of one summary of *summaries*, oldest first, and the *messages* after them."""
-    told = list(summaries)
-    told += [_summary(1, block[0].seq, block[-1].seq, summarize_chunk(block)) for block in split_blocks(messages)]
-    return (told[0].text if len(told) == 1 else summarize_level(told).text if told else ""), SUMMARY_SOURCE
+    children = list(summaries)
+    children += [_summary(1, block[0].seq, block[-1].seq, summarize_chunk(block)) for block in split_blocks(messages)]
+    return (
+        children[0].text if len(children) == 1 else summarize_level(children).text if children else ""
+    ), SUMMARY_SOURCE
 
 
 def extend_rolling_summary(before: RollingSummary, messages: Sequence[Message], through: int) -> RollingSummary:
     """
     Extend a rolling summary to the first *through* of *messages*.
 
-    ``parts`` hold what is told of whole blocks; the messages after them are read again.
+    ``parts`` hold the summaries of whole blocks; the messages after them are read again.
     """
     parts = [_loaded(part) for part in before.parts] if before.source == SUMMARY_SOURCE else []
     closed = parts[-1].end_seq if parts else 0
@@ -475,8 +477,8 @@ def extend_rolling_summary(before: RollingSummary, messages: Sequence[Message], 
         closed += len(block)
         if len(block) >= BLOCK_MESSAGES:
             parts = _rolled_up([*parts, rest.pop()])
-    told = [*parts, *rest]
-    text = told[0].text if len(told) == 1 else summarize_level(told).text if told else ""
+    children = [*parts, *rest]
+    text = children[0].text if len(children) == 1 else summarize_level(children).text if children else ""
     return RollingSummary(text, through, SUMMARY_SOURCE, tuple(_dumped(part) for part in parts))
 
 
