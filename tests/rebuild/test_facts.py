@@ -69,7 +69,7 @@ def misread(monkeypatch: pytest.MonkeyPatch, deaf_to: str) -> None:
     def read(message: Any, **given: Any) -> Any:
         return [] if deaf_to in message.content else real(message, **given)
 
-    monkeypatch.setattr(rules, "read", read)
+    monkeypatch.setattr(rules, "extract_facts", read)
 
 
 def test_another_reading_is_what_it_would_have_been_and_can_be_undone(examples: Callable[..., settings]) -> None:

@@ -43,7 +43,7 @@ STEPS: list[tuple[Any, str]] = [
     (learn, "learn"),
     (learn, "withdraw_fact"),
     (learn, "reinstate"),
-    (erase, "reopen"),
+    (erase, "reactivate"),
     (model_client, "record"),
 ]
 
