@@ -273,7 +273,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "strategies":
-        return import_module(f"{__name__}.strategies")
+        return import_module(f"{__name__}.integrations.strategies")
     if name not in _HOME:
         raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -254,15 +254,20 @@ class AsyncMemory:
             progress=progress,
         )
 
-    async def jobs(self, state: str | None = None) -> list[Job]:
+    async def jobs(self, state: str | None = None, *, limit: int | None = None, after: str | None = None) -> list[Job]:
         """
-        Background work that is not finished, oldest first.
+        Return the background work that is not finished, oldest first.
 
         Args:
             state: only ``ready``, ``waiting``, ``running``, ``dead`` or ``cancelled`` jobs.  A job waits while
                 its model may not be asked: a budget is spent, the key is refused, ...; its reason says which.
+            limit: at most this many; all when not given.
+            after: continue behind the job of this id, the last one of the page before.
+
+        Raises:
+            BadInput: there is no such state, or the limit is below 1.
         """
-        return await asyncio.to_thread(self._sync.jobs, state)
+        return await asyncio.to_thread(self._sync.jobs, state, limit=limit, after=after)
 
     async def retry(self, job_id: str) -> None:
         """

@@ -42,8 +42,8 @@ class Config:
         20, "Messages kept verbatim in a layered context, the last two turns in any case.", least=2
     )
     recall_limit: int = setting(10, "Recalled items in a context, at most.", least=0)
-    recall_min_score: float | None = setting(
-        None, "Score below which nothing is recalled; None takes the value calibrated for the embedder."
+    recall_min_score: float = setting(
+        0.0, "Score below which a context recalls nothing; below 0 a hit probably has nothing to do with the question."
     )
     min_confidence: float = setting(0.7, "Extractions below this confidence are rejected.", least=0, most=1)
     max_memories: int = setting(

@@ -63,7 +63,7 @@ from .privacy.erasure import Eraser, change_message, with_content
 from .privacy.export import Exporter
 from .privacy.forget import ErasureReplay, erase_user, facts_of, forget_facts
 from .recall.index import IndexCache
-from .recall.search import believed, default_min_score, facts_at, ranked, recent, search, unexpired, with_replacements
+from .recall.search import believed, facts_at, ranked, recent, search, unexpired, with_replacements
 from .reconcile.registry import registry
 from .reports import ConsolidationReport, DigestReport, ErasureReceipt, Explained, PromptPreview, RebuildReport, Receipt
 from .scope import Scope
@@ -586,7 +586,7 @@ class Engine:
     def explain(self, scope: Scope, query: str, at_ms: int, limit: int, *, today: bool) -> Explained:
         """What a question finds and what of it a context would recall; see `User.explain`."""
         vector, at = self._vector(query), from_ms(at_ms)
-        threshold = self._least_score()
+        threshold = self.config.recall_min_score
 
         def work(view: ReadView) -> Explained:
             state, most = state_of(view, scope.subject), self.config.recall_limit
@@ -613,10 +613,6 @@ class Engine:
 
         return self.store.read(scope, work)
 
-    def _least_score(self) -> float:
-        own = self.config.recall_min_score
-        return own if own is not None else default_min_score(self.embedder)
-
     def _recall(self, view: ReadView, question: str, vector: NDArray[np.float32] | None, verbatim: int) -> list[Hit]:
         """Hits for a context; some of them will be shown verbatim anyway, so a few more are asked for."""
         hits = search(
@@ -625,7 +621,7 @@ class Engine:
             now=self.clock(),
             kinds=("message", "fact"),
             limit=self.config.recall_limit + min(verbatim, 40),
-            min_score=self._least_score(),
+            min_score=self.config.recall_min_score,
             conversation=None,
             embedder=self.embedder,
             previous=self._previous,

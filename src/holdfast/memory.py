@@ -1,8 +1,8 @@
 """
-The front door: `Memory`, with a `Conversation` and a `User` behind it.
+The front door: `Memory`, which opens conversations, users and what is for operators.
 
-It mints scopes, checks what callers give, and hands over to the engine; it holds no logic of its
-own.  ``aio.py`` is generated from this file.
+It checks what callers give, mints scopes and calls the engine; it holds no other logic.  ``scripts/make_aio.py`` writes
+``aio.py`` from it, `conversation`, `user` and `admin`.
 """
 
 from __future__ import annotations
@@ -213,19 +213,24 @@ class Memory:
         )
         return self._engine.backfiller.backfill(wanted)
 
-    def jobs(self, state: str | None = None) -> list[Job]:
+    def jobs(self, state: str | None = None, *, limit: int | None = None, after: str | None = None) -> list[Job]:
         """
-        Background work that is not finished, oldest first.
+        Return the background work that is not finished, oldest first.
 
         Args:
             state: only ``ready``, ``waiting``, ``running``, ``dead`` or ``cancelled`` jobs.  A job waits while
                 its model may not be asked: a budget is spent, the key is refused, ...; its reason says which.
+            limit: at most this many; all when not given.
+            after: continue behind the job of this id, the last one of the page before.
+
+        Raises:
+            BadInput: there is no such state, or the limit is below 1.
         """
         if state not in (None, "ready", WAITING, "running", "dead", "cancelled"):
             raise BadInput(f"there is no job state {state!r}", hint="use ready, waiting, running, dead or cancelled")
         now_ms = self._engine.now_ms()
-        found = self._engine.store.jobs(state=state)
-        return [job for job in (as_listed(job, now_ms) for job in found) if state in (None, job.state)]
+        most = None if limit is None else checked_count("limit", limit)
+        return [as_listed(job, now_ms) for job in self._engine.store.jobs(state=state, limit=most, after=after or "")]
 
     def retry(self, job_id: str) -> None:
         """

@@ -221,3 +221,10 @@ def test_docstrings_come_along(generated):
 def test_what_cannot_be_carried_over_is_refused(make_aio, change, complaint):
     with pytest.raises(SystemExit, match=complaint):
         make_aio.render({"memory": FIXTURE + change})
+
+
+def test_the_docs_name_every_module_that_it_is_written_from(make_aio):
+    root = SCRIPTS.parent
+    for page in (root / "CONTRIBUTING.md", root / "docs" / "architecture.md"):
+        text = page.read_text(encoding="utf-8")
+        assert [module for module in make_aio.MODULES if f"`{module}.py`" not in text] == []

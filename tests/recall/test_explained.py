@@ -91,3 +91,11 @@ def test_what_cannot_be_asked_is_refused(memory):
         memory.user("ana").explain("  ")
     with pytest.raises(BadInput):
         memory.user("ana").explain("x", at=datetime(2026, 1, 1))
+
+
+def test_the_threshold_is_the_setting_whatever_the_embedder():
+    for embedder in (None, HashEmbedder()):
+        for least in (Config().recall_min_score, 0.25):
+            with Memory(embedder=embedder, config=Config(recall_min_score=least)) as opened:
+                assert opened.user("ana").explain("Where?").threshold == least
+    assert Config().recall_min_score == 0.0

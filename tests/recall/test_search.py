@@ -8,9 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from holdfast.config import Config
 from holdfast.errors import BadInput
 from holdfast.recall.index import IndexCache
-from holdfast.recall.search import KINDS, default_min_score, recent, search
+from holdfast.recall.search import KINDS, recent, search
 from holdfast.scope import Scope
 from holdfast.testing.embedder import HashEmbedder
 
@@ -177,7 +178,7 @@ def test_hits_below_the_least_score_are_left_out(desk):
 
     kept = desk.find(ANA, "Where is Lisbon?", limit=100, min_score=scores[1])
     assert [hit.score for hit in kept] == scores[:2]
-    assert desk.find(ANA, "Explain quantum chromodynamics", min_score=default_min_score(desk.embedder)) == []
+    assert desk.find(ANA, "Explain quantum chromodynamics", min_score=Config().recall_min_score) == []
 
 
 def test_one_conversation_can_be_asked_for(desk):

@@ -230,16 +230,21 @@ class Client:
         """Let go of the connections; the memory stays where it is."""
         self._wire.close()
 
-    def jobs(self, state: str | None = None) -> list[Job]:
+    def jobs(self, state: str | None = None, *, limit: int | None = None, after: str | None = None) -> list[Job]:
         """
-        Background work that is not finished, oldest first.
+        Return the background work that is not finished, oldest first.
 
         Args:
             state: only ``ready``, ``waiting``, ``running``, ``dead`` or ``cancelled`` jobs.  A job waits while
                 its model may not be asked: a budget is spent, the key is refused, ...; its reason says which.
+            limit: at most this many; all when not given.
+            after: continue behind the job of this id, the last one of the page before.
+
+        Raises:
+            BadInput: there is no such state, or the limit is below 1.
         """
-        query = {"state": state}
-        return self._wire.pages(Call("GET", "/v1/jobs", RAW, query=query), Job)
+        query = {"state": state, "after": after}
+        return self._wire.pages(Call("GET", "/v1/jobs", RAW, query=query), Job, limit)
 
     def retry(self, job_id: str) -> None:
         """

@@ -9,9 +9,9 @@ from datetime import date, datetime
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from .. import strategies
 from ..context.layered import Strategy
 from ..errors import BadInput
+from ..integrations import strategies
 from ..types import Message
 
 _STRATEGIES: dict[type, tuple[str, str | None]] = {

@@ -51,10 +51,10 @@ from ..memory import Memory
 from ..reports import Receipt
 from ..scope import MAX_NAME_CHARS
 from ..store.messages import MAX_MESSAGE_CHARS, KeepsSummaries, MessageLog, checked_session
-from ..strategies import Buffer, Strategy, Summary, SummaryBuffer, TokenBuffer, Window
 from ..text.tokens import MESSAGE_OVERHEAD_TOKENS, CalibratedCounter, count_tokens
 from ..text.validate import MessageLike, checked_messages
 from ..types import Message, RollingSummary
+from .strategies import Buffer, Strategy, Summary, SummaryBuffer, TokenBuffer, Window
 
 __all__ = ["UserMessages", "with_memory"]
 

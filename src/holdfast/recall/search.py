@@ -110,7 +110,7 @@ def search(
         now: what "yesterday" in the question is measured from.
         kinds: which of ``fact``, ``message`` and ``summary`` to look for.
         limit: hits at most.
-        min_score: leave out hits below it; ``None`` leaves out nothing.  See `default_min_score`.
+        min_score: leave out hits below it; ``None`` leaves out nothing.
         conversation: only messages and summaries of this conversation; facts belong to none.
         embedder: whose vectors to compare; ``None`` for words alone.
         question_vector: of *question* as it stands; not used when it names a participant, whose name misleads.
@@ -171,17 +171,6 @@ def recent(
         cache=cache,
         window=(row.next_seq - last_n, row.next_seq - 1),
     )
-
-
-def default_min_score(embedder: Embedder | None) -> float:
-    """
-    The score below which a hit is left out of a context: 0, whatever the *embedder*.
-
-    Scores are placed so that 19 in 20 of the turns that answer a question stand above 0; see
-    `bearing.Bearing` for the figures.
-    """
-    del embedder
-    return 0.0
 
 
 def _ends(question: str) -> str:

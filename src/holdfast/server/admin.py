@@ -83,11 +83,15 @@ def tokens_create(asked: CallerDep, body: TokenRequest) -> NewKey:
 def jobs_list(
     asked: CallerDep,
     state: Literal["ready", "waiting", "running", "dead", "cancelled"] | None = None,
+    after: Annotated[str | None, Query(max_length=100, description="Only jobs behind the one of this id.")] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Page[Job]:
     """Background work that is not finished, oldest first."""
-    return paginate(asked.memory.jobs(state), lambda job: (job.created_at_ms, job.id), cursor, limit)
+    last = after if cursor is None else str(decode_cursor(cursor))
+    found = asked.memory.jobs(state, limit=limit + 1, after=last)
+    data = found[:limit]
+    return Page(data=data, next_cursor=encode_cursor(data[-1].id) if len(found) > limit else None)
 
 
 @table.add("POST", "/v1/jobs/{job_id}/retry", OPERATOR, door=Memory.retry, status_code=204)

@@ -8,12 +8,12 @@ from typing import Annotated
 from fastapi import Path, Query, Request
 from starlette.responses import Response
 
-from .. import strategies
 from ..clock import to_ms
 from ..context.layered import Strategy
 from ..context.result import Context
 from ..conversation import Conversation
 from ..errors import BadInput, NotFound
+from ..integrations import strategies
 from ..reports import ConversationState, ErasureReceipt, Receipt
 from ..scope import SELF
 from ..types import Fact, Hit, Message, Summary

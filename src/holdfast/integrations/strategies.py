@@ -25,23 +25,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from .config import Config
-from .context import classic
-from .context.budget import Count, Meter
-from .context.classic import Buffer, TokenBuffer, Window, checked, choose, opening
-from .context.layered import Layered, Strategy
-from .digest.answers import numbers_in, parse_rolling_summary
-from .digest.grounding import numbers_said
-from .digest.prompt_lines import format_sections, message_lines
-from .digest.summarize import extend_rolling_summary
-from .errors import BadInput, ConfigError
-from .ingest.redact import mask_message
-from .llm import Function, model_of
-from .llm.prompts import load
-from .llm.protocol import LanguageModel, ModelError, Request
-from .text.tokens import count_tokens
-from .text.validate import MessageLike
-from .types import Message, RollingSummary
+from ..config import Config
+from ..context import classic
+from ..context.budget import Count, Meter
+from ..context.classic import Buffer, TokenBuffer, Window, checked, choose, opening
+from ..context.layered import Layered, Strategy
+from ..digest.answers import numbers_in, parse_rolling_summary
+from ..digest.grounding import numbers_said
+from ..digest.prompt_lines import format_sections, message_lines
+from ..digest.summarize import extend_rolling_summary
+from ..errors import BadInput, ConfigError
+from ..ingest.redact import mask_message
+from ..llm import Function, model_of
+from ..llm.prompts import load
+from ..llm.protocol import LanguageModel, ModelError, Request
+from ..text.tokens import count_tokens
+from ..text.validate import MessageLike
+from ..types import Message, RollingSummary
 
 __all__ = ["Buffer", "Layered", "Strategy", "Summary", "SummaryBuffer", "TokenBuffer", "Window", "summarize_with"]
 
