@@ -21,7 +21,7 @@ import typer
 
 import holdfast
 
-from .terminal import USAGE, CommandError
+from .terminal import USAGE, CommandError, usage_error
 
 if TYPE_CHECKING:
     from ..conversation import Conversation
@@ -216,11 +216,8 @@ def parse_time(text: str, option: str) -> datetime:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise CommandError(
-            "usage",
-            f"{option} {text!r} is not a time",
-            hint=f"write {option} 2026-03-14 or 2026-03-14T19:02",
-            exit_code=USAGE,
+        raise usage_error(
+            f"{option} {text!r} is not a time", f"write {option} 2026-03-14 or 2026-03-14T19:02"
         ) from None
     if len(text) <= 10:
         at += timedelta(days=1, milliseconds=-1)
@@ -237,9 +234,7 @@ def parse_day(text: str | None, option: str) -> date | None:
     try:
         return None if text is None else date.fromisoformat(text)
     except ValueError:
-        raise CommandError(
-            "usage", f"{option} {text!r} is not a day", hint=f"write {option} 2026-03-14", exit_code=USAGE
-        ) from None
+        raise usage_error(f"{option} {text!r} is not a day", f"write {option} 2026-03-14") from None
 
 
 def without_password(store: str) -> str:

@@ -61,6 +61,11 @@ class CommandError(HoldfastError):
         self.exit_code = exit_code
 
 
+def usage_error(message: str, hint: str) -> CommandError:
+    """Return the error of a wrong option or argument."""
+    return CommandError("usage", message, hint=hint, exit_code=USAGE)
+
+
 def safe(text: str) -> str:
     """Return *text* with everything that could steer a terminal written as a visible escape."""
     return _UNSAFE.sub(_visible, text) if _UNSAFE.search(text) else text

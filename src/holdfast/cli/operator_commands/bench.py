@@ -39,7 +39,7 @@ from ...llm.protocol import Closable, LanguageModel
 from ...memory import Memory
 from ..options import JsonOptions
 from ..output import BAD, QUIET, STRONG, ProgressBar, Screen, print_json
-from ..terminal import INTERRUPTED, USAGE, CommandError, count, to_json, write_report
+from ..terminal import INTERRUPTED, CommandError, count, to_json, usage_error, write_report
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ def _check(options: BenchOptions) -> None:
     elif options.no_embedder and (embedding := [peer for peer in options.peers if peer != "bm25"]):
         problem, hint = f"--peer {embedding[0]} needs an embedder", "leave out --no-embedder"
     if problem:
-        raise CommandError("usage", problem, hint=hint, exit_code=USAGE)
+        raise usage_error(problem, hint)
 
 
 def _ask(
@@ -252,7 +252,7 @@ def _read_text(path: Path | None) -> str | None:
         return path.read_text(encoding="utf-8").strip()
     except OSError as error:
         words = f"{path} cannot be read: {error.strerror}"
-        raise CommandError("usage", words, hint="name a text file", exit_code=USAGE) from error
+        raise usage_error(words, "name a text file") from error
 
 
 def _show_questions(screen: Screen, report: dict[str, Any]) -> None:
@@ -308,9 +308,9 @@ _RATES = {
 def _run_beliefs(options: BenchOptions) -> int:
     if options.half not in (*HALVES, "both"):
         hint = "use development, held-back or both"
-        raise CommandError("usage", f"there is no half {options.half!r}", hint=hint, exit_code=USAGE)
+        raise usage_error(f"there is no half {options.half!r}", hint)
     if options.digest_llm and options.honest:
-        raise CommandError("usage", "--honest is a model already", hint="leave out --digest-llm", exit_code=USAGE)
+        raise usage_error("--honest is a model already", "leave out --digest-llm")
     reader = options.digest_llm or ("a scripted model without mistakes" if options.honest else "rules")
     halves = HALVES if options.half == "both" else (cast(Half, options.half),)
     found = [_believe(options, half) for half in halves]

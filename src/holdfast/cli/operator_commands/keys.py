@@ -14,7 +14,7 @@ import typer
 from ...llm.sealing import new_master
 from ..options import DEFAULT, AllowedEndpoints, OrgOption, StoreOptions
 from ..output import BAD, GOOD, NAME, QUIET, STRONG, Piece, Screen, print_json
-from ..terminal import USAGE, CommandError, count, minute, to_json
+from ..terminal import USAGE, CommandError, count, minute, to_json, usage_error
 
 if TYPE_CHECKING:
     from ...types import ApiKey, ProviderKey
@@ -140,7 +140,7 @@ def provider_keys(options: ProviderKeyOptions) -> int:
     actions = [bool(options.set_), bool(options.remove), options.rotate, options.make_master_key]
     if actions.count(True) > 1:
         hint = "use only one of --set, --remove, --rotate, --make-master-key"
-        raise CommandError("usage", "these options do not go together", hint=hint, exit_code=USAGE)
+        raise usage_error("these options do not go together", hint)
     if options.make_master_key:
         master = new_master().reveal()
         print_json({"master_key": master}) if options.as_json else print(master)

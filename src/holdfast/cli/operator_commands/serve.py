@@ -21,7 +21,7 @@ from ..app import load_module
 from ..models import ModelOptions, RateOptions
 from ..options import AllowedEndpoints, StoreOptions, SubjectOptions
 from ..output import QUIET, STRONG, Screen, print_json_line
-from ..terminal import MISSING, USAGE, CommandError
+from ..terminal import MISSING, USAGE, CommandError, usage_error
 
 if TYPE_CHECKING:
     from ...memory import Memory
@@ -210,7 +210,7 @@ def _interrupt(_signal: int, _frame: object) -> None:
 def _start_logging(http: Any, telemetry: Any, server: ServerOptions) -> None:
     if server.log_format not in (None, "json", "console"):
         hint = "write --log-format json or --log-format console"
-        raise CommandError("usage", f"there is no log format {server.log_format!r}", hint=hint, exit_code=USAGE)
+        raise usage_error(f"there is no log format {server.log_format!r}", hint)
     http.log_to(sys.stderr, server.log_format)
     if not server.telemetry:
         return
@@ -340,7 +340,7 @@ def _parse_address(address: str) -> tuple[str, int]:
     found = _ADDRESS.fullmatch(address)
     if found is None or int(found["port"]) > 65_535:
         hint = "write it as 127.0.0.1:9464, or :9464 for every address"
-        raise CommandError("usage", f"--operations {address!r} is not an address", hint=hint, exit_code=USAGE)
+        raise usage_error(f"--operations {address!r} is not an address", hint)
     return found["v6"] or found["host"] or "0.0.0.0", int(found["port"])
 
 

@@ -8,7 +8,7 @@ import typer
 
 from ..options import DEFAULT, PeriodOptions
 from ..output import BAD, CHANGED, NAME, QUIET, STRONG, Piece, Screen, print_json
-from ..terminal import USAGE, CommandError, count, seconds, to_json
+from ..terminal import count, seconds, to_json, usage_error
 
 if TYPE_CHECKING:
     from ...reports import AskedAgain, Measure, Usage
@@ -39,7 +39,7 @@ def usage(
     groups = [group.strip() for group in by.split(",") if group.strip()]
     if unknown := [group for group in groups if group not in GROUPS]:
         hint = f"use {', '.join(GROUPS)}"
-        raise CommandError("usage", f"--by does not know {unknown[0]!r}", hint=hint, exit_code=USAGE)
+        raise usage_error(f"--by does not know {unknown[0]!r}", hint)
     since, until = options.days()
     with options.open() as memory:
         found, totals = (

@@ -21,7 +21,6 @@ from ..options import CONVERSATION, SubjectOptions, without_password
 from ..output import BAD, GOOD, NAME, QUIET, STRONG, ProgressBar, Screen, print_json, print_json_line
 from ..render import change_row, print_changes, show_context
 from ..terminal import (
-    USAGE,
     CommandError,
     count,
     fact_address,
@@ -31,6 +30,7 @@ from ..terminal import (
     print_error,
     safe,
     to_json,
+    usage_error,
 )
 
 if TYPE_CHECKING:
@@ -79,9 +79,7 @@ def say(
       holdfast say "She eats at seven." --subject luna
     """
     if not text.strip():
-        raise CommandError(
-            "usage", "the message is empty", hint='write holdfast say "I live in Lisbon."', exit_code=USAGE
-        )
+        raise usage_error("the message is empty", 'write holdfast say "I live in Lisbon."')
     with model.open() as llm, options.create(llm) as memory:
         receipt = options.chat(memory, conversation).record(text, reply)
         if not options.as_json:

@@ -12,7 +12,7 @@ from ..lookup import all_users, conversation_names, find_conversation, load_mess
 from ..options import DEFAULT, BotOption, ConversationOption, OrgOption, StoreOptions, SubjectOptions
 from ..output import GOOD, NAME, QUIET, STRONG, Piece, Screen, print_json
 from ..render import show_context, show_summary
-from ..terminal import USAGE, CommandError, count, day, one_line, to_json
+from ..terminal import count, day, one_line, to_json, usage_error
 
 if TYPE_CHECKING:
     from ...context.result import Context
@@ -278,7 +278,7 @@ def context(
     """
     if form not in (None, *FORMATS):
         hint = f"use -o {', '.join(FORMATS)}"
-        raise CommandError("usage", f"there is no format {form!r}", hint=hint, exit_code=USAGE)
+        raise usage_error(f"there is no format {form!r}", hint)
     with options.open() as memory:
         chat = find_conversation(memory, options, conversation)
         built = chat.context(query, budget_tokens=budget)

@@ -20,7 +20,7 @@ from ..lookup import (
 from ..options import ConversationOption, SubjectOptions, Yes, without_password
 from ..output import BAD, GOOD, NAME, QUIET, STRONG, Screen, confirm, confirm_by_typing, print_json
 from ..render import QuoteFinder, change_row, count_held, print_receipt, show_fact
-from ..terminal import USAGE, CommandError, count_all, fact_label, fact_value, one_line, to_json
+from ..terminal import CommandError, count_all, fact_label, fact_value, one_line, to_json, usage_error
 
 if TYPE_CHECKING:
     from ...memory import Memory
@@ -51,11 +51,8 @@ def remember(
       holdfast remember --category home --key lives_in --value Braga
     """
     if text is None and (category is None or key is None or value is None):
-        raise CommandError(
-            "usage",
-            "remember needs a sentence, or --category, --key and --value",
-            hint='write holdfast remember "I eat fish."',
-            exit_code=USAGE,
+        raise usage_error(
+            "remember needs a sentence, or --category, --key and --value", 'write holdfast remember "I eat fish."'
         )
     with options.create() as memory:
         owner = options.owner(memory)
@@ -210,11 +207,9 @@ def forget(
     """
     whole_chat = conversation is not None and message is None
     if [fact is not None, message is not None, whole_chat, all_facts].count(True) != 1:
-        raise CommandError(
-            "usage",
+        raise usage_error(
             "forget one thing: a FACT, --message NUMBER, --conversation NAME or --all-facts",
-            hint="`holdfast erase` erases everything about the user",
-            exit_code=USAGE,
+            "`holdfast erase` erases everything about the user",
         )
     with options.open() as memory:
         owner = options.owner(memory)

@@ -30,7 +30,7 @@ from ..operator_commands.jobs import digest_all, raise_if_failed
 from ..options import StoreOptions, SubjectOptions, UserOptions
 from ..output import QUIET, STRONG, ProgressBar, Screen, print_json
 from ..render import count_held, digest_line, print_changes
-from ..terminal import INTERRUPTED, USAGE, CommandError, count, count_all, safe, seconds, size, to_json
+from ..terminal import INTERRUPTED, CommandError, count, count_all, safe, seconds, size, to_json, usage_error
 
 if TYPE_CHECKING:
     from ...memory import Memory
@@ -373,7 +373,7 @@ def _find_export(opened: list[tuple[str, BinaryIO]]) -> dict[str, Any] | None:
         if (exported := _read_export(stream)) is not None:
             if len(opened) > 1:
                 words = f"{name} is the export of a user"
-                raise CommandError("usage", words, hint="import it alone, without other files", exit_code=USAGE)
+                raise usage_error(words, "import it alone, without other files")
             return exported
     return None
 

@@ -15,7 +15,18 @@ from ..models import ModelOptions
 from ..options import DEFAULT, BotOption, ConversationOption, DryRun, OnlyUser, OrgOption, StoreOptions, SubjectOptions
 from ..output import CHANGED, GOOD, NAME, QUIET, STRONG, Piece, ProgressBar, Screen, print_json
 from ..render import show_summary
-from ..terminal import INTERRUPTED, USAGE, CommandError, cost, count, fact_label, fact_value, minute, safe, to_json
+from ..terminal import (
+    INTERRUPTED,
+    CommandError,
+    cost,
+    count,
+    fact_label,
+    fact_value,
+    minute,
+    safe,
+    to_json,
+    usage_error,
+)
 
 if TYPE_CHECKING:
     from ...conversation import Conversation
@@ -101,7 +112,7 @@ def _check_rebuild(layer: str | None, first: int | None, last: int | None, undo:
     elif first is not None and last is not None and last < first:
         problem, hint = f"--to {last} is before --from {first}", "name the first message with --from"
     if problem:
-        raise CommandError("usage", problem, hint=hint, exit_code=USAGE)
+        raise usage_error(problem, hint)
 
 
 def _newest_rebuild(chat: Conversation) -> str:
@@ -223,7 +234,7 @@ def backfill(
     wanted = [layer.strip() for layer in layers.split(",") if layer.strip()]
     if unknown := [layer for layer in wanted if layer not in BACKFILL_LAYERS]:
         hint = f"use {', '.join(BACKFILL_LAYERS)}"
-        raise CommandError("usage", f"there is no layer {unknown[0]!r}", hint=hint, exit_code=USAGE)
+        raise usage_error(f"there is no layer {unknown[0]!r}", hint)
     with (
         model.open() as llm,
         options.open(llm) as memory,

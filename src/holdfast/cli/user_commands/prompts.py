@@ -12,7 +12,7 @@ import typer
 from ..models import ModelOptions
 from ..options import UserOptions
 from ..output import CHANGED, GOOD, NAME, QUIET, STRONG, Screen, print_json
-from ..terminal import USAGE, CommandError, count, minute, to_json
+from ..terminal import CommandError, count, minute, to_json, usage_error
 
 if TYPE_CHECKING:
     from ...reports import PromptPreview
@@ -102,7 +102,7 @@ def _check(name: str | None, actions: int, words: str | None, *, draft: bool, pr
         problem = "--draft and --preview need one prompt and its text"
         hint = 'write holdfast prompts chunk_summary --preview --set "…"'
     if problem:
-        raise CommandError("usage", problem, hint=hint, exit_code=USAGE)
+        raise usage_error(problem, hint)
     return name.replace("-", "_") if name else None
 
 
