@@ -173,8 +173,8 @@ def test_an_incognito_chat_stores_nothing_and_uses_nothing(
     [
         ("nowhere.py:reply", "no-file", "there is no file nowhere.py"),
         ("bot.py:nobody", "bad-model", "has no function 'nobody'"),
-        ("other:thing", "bad-config", "names no model"),
-        ("llama", "bad-config", "names no model"),
+        ("other:thing", "bad-config", "is not a model name"),
+        ("llama", "bad-config", "is not a model name"),
         ("openai:gpt-5-mini", "bad-config", "needs a key"),
     ],
 )

@@ -82,9 +82,12 @@ async def coroutine(messages):
 @pytest.mark.parametrize(
     ("llm", "said"),
     [
-        ("gpt-5", r"'gpt-5' names no model \(write provider:model; providers are openai, anthropic, google, ollama"),
-        ("openai:", "names no model"),
-        ("mistral:large", "names no model"),
+        (
+            "gpt-5",
+            r"'gpt-5' is not a model name \(write provider:model; providers are openai, anthropic, google, ollama",
+        ),
+        ("openai:", "is not a model name"),
+        ("mistral:large", "is not a model name"),
         ("openai:gpt-5-mini", r"needs a key and there is none \(set OPENAI_API_KEY, or pass llm=holdfast.llm.model"),
         ("anthropic:claude-haiku-5-5", "set ANTHROPIC_API_KEY"),
         ("google:gemini-3-flash", "set GOOGLE_API_KEY"),

@@ -87,16 +87,16 @@ def find_address(
     Return the address of the model *name*, with key and URL from the environment where none are given.
 
     Raises:
-        ConfigError: no such provider, or its key is missing.
+        ConfigError: there is no such provider, or its key is missing.
     """
     known, _, wanted = name.partition(":")
     if known not in PROVIDERS or not wanted:
         raise ConfigError(
-            f"{name!r} names no model",
+            f"{name!r} is not a model name",
             hint=f"write provider:model; providers are {', '.join(PROVIDERS)}; any other server: openai: with a base_url",
         )
     if cache_retention not in ("24h", "in_memory"):
-        raise ConfigError(f"{cache_retention!r} is no cache retention", hint="use 24h or in_memory")
+        raise ConfigError(f"{cache_retention!r} is not a cache retention", hint="use 24h or in_memory")
     provider = PROVIDERS[known]
     compatible = known == "ollama" or (known == "openai" and base_url is not None)
     key = api_key or _first(provider.keys) if base_url is None or not compatible else api_key
@@ -127,10 +127,10 @@ def address_for_key(
     if provider not in PROVIDERS:
         raise BadInput(f"there is no provider {provider!r}", hint=f"use {', '.join(PROVIDERS)}; other servers: openai")
     if not isinstance(model, str) or _MODEL.fullmatch(model) is None:
-        raise BadInput("this is no name of a model", hint="write it as the provider does")
+        raise BadInput("this is not the name of a model", hint="write it as the provider does")
     text = key.reveal()
     if not (text or provider == "ollama") or _KEY.fullmatch(text) is None:
-        raise BadInput("this is no key", hint="letters, digits and signs without blanks, 4,096 at most")
+        raise BadInput("this is not a key", hint="letters, digits and signs without blanks, 4,096 at most")
     home = PROVIDERS[provider].home or OLLAMA_URL
     endpoint = guard.endpoint(_complete(provider, base_url) or home)
     compatible = provider == "ollama" or (provider == "openai" and endpoint.url != home)

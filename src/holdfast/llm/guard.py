@@ -90,7 +90,7 @@ class Allowed:
         except ValueError:
             pass
         raise ConfigError(
-            f"{text!r} is no host and no network",
+            f"{text!r} is neither a host nor a network",
             hint="write localhost:11434, ollama.internal, 127.0.0.1 or 10.0.0.0/8",
         )
 
@@ -155,13 +155,13 @@ class Guard:
         try:
             address: IPAddress = ip_address(resolved_to)
         except ValueError:
-            raise EndpointRefused(f"{host} has an address that is none") from None
+            raise EndpointRefused(f"{host} has an address that cannot be read") from None
         inner = unwrapped(address)
         if inner in METADATA:
-            raise EndpointRefused(f"{host} stands for an address that gives out credentials of this machine")
+            raise EndpointRefused(f"{host} resolves to an address that gives out credentials of this machine")
         if is_public(address) or any(entry.covers(host, port, inner) for entry in self.allowed):
             return str(address)
-        raise EndpointRefused(f"{host} stands for a private address", hint=_HINT)
+        raise EndpointRefused(f"{host} resolves to a private address", hint=_HINT)
 
     def addresses(self, host: str, port: int) -> list[str]:
         """
@@ -180,14 +180,14 @@ class Guard:
         """Return the IP address that *host* spells, or ``None`` for a name."""
         if not bracketed and not _is_number(host):
             if not all(map(_LABEL.fullmatch, host.split("."))):
-                raise EndpointRefused(f"{host!r} is no name of a host")
+                raise EndpointRefused(f"{host!r} is not a host name")
             return None
         try:
             address: IPAddress = ip_address(host)
         except ValueError:
             address = IPv4Address(0)
         if bracketed != (address.version == 6) or (address.version == 4 and str(address) != host):
-            raise EndpointRefused(f"{host!r} is no address", hint="write an IPv4 address as four numbers")
+            raise EndpointRefused(f"{host!r} is not an address", hint="write an IPv4 address as four numbers")
         return address
 
     def _public(self, host: str, port: int, address: IPAddress | None) -> None:
@@ -196,7 +196,7 @@ class Guard:
         if (address is not None and not is_public(address)) or (address is None and local):
             raise EndpointRefused(f"{host} is a private address", hint=_HINT)
         if port != 443 and port < _LEAST_PORT:
-            raise EndpointRefused(f"port {port} is not one of a model", hint="443, or one from 1024 on")
+            raise EndpointRefused(f"port {port} is not a port of a model", hint="443, or one from 1024 on")
 
 
 _HINT = "the operator allows private hosts and networks with Config.allow_private_endpoints"

@@ -87,7 +87,7 @@ class _Backend(httpcore2.AnyIOBackend):
         Raises:
             AddressRefused: always.
         """
-        raise AddressRefused("a file is no address of a model")
+        raise AddressRefused("a file is not the address of a model")
 
 
 class GuardedTransport(httpx2.AsyncHTTPTransport):

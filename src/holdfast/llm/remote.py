@@ -104,7 +104,7 @@ class RemoteModel:
             AttributeError,
         ) as error:  # any failure to read the response
             failure = ModelError(
-                f"{self.name} sent what is no answer ({type(error).__name__})", hint="it is tried again"
+                f"{self.name} sent something that is not an answer ({type(error).__name__})", hint="it is tried again"
             )
         except httpx2.TransportError as error:
             failure = _broken(self.name, error)
@@ -349,7 +349,7 @@ def _translated(name: str, error: ai.ModelAPIError, timeout_s: float) -> ModelEr
 _FINAL: tuple[tuple[type[ai.ModelAPIError], str, str], ...] = (
     (ai.ModelAuthenticationError, "refused the key", "check the key, and that it may use this model"),
     (ai.ModelNotFoundError, "is not known there", "check the name of the model and the address"),
-    (ai.ModelContextWindowExceededError, "takes no prompt of this length", "use a model with a larger window"),
+    (ai.ModelContextWindowExceededError, "does not take a prompt of this length", "use a model with a larger window"),
     (ai.ModelQuotaExceededError, "has no credit left", "check the plan and the billing at the provider"),
     (ai.ModelRequestRejectedError, "rejected the request", "another model may take it"),
 )

@@ -48,13 +48,13 @@ class Master:
         raw = _bytes(text.strip())
         if len(raw) != KEY_BYTES or len(set(raw)) < 8:
             raise ConfigError(
-                "the master key is no key of 32 random bytes",
+                "the master key is not a key of 32 random bytes",
                 hint="`holdfast provider-keys --make-master-key` or `openssl rand -base64 32` makes one",
             )
         return cls(*(_derived(raw, use) for use in ("id", "seal", "print")))  # type: ignore[arg-type]
 
     def __reduce__(self) -> Any:
-        raise TypeError("a master key is not written down")
+        raise TypeError("a master key cannot be pickled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Keyring:
             VaultLocked: there is none.
         """
         if not self.masters:
-            raise VaultLocked("keys of providers cannot be kept: there is no master key", hint=_NEEDED)
+            raise VaultLocked("provider keys cannot be stored: there is no master key", hint=_NEEDED)
         return self.masters[0]
 
     def seal(self, secret: Secret, bound: Sequence[str]) -> tuple[str, str]:
@@ -97,7 +97,7 @@ class Keyring:
             why = (
                 "there is no master key" if not self.masters else f"its master key {master_id} is not among those given"
             )
-            raise VaultLocked(f"a key of a provider cannot be opened: {why}", hint=_NEEDED)
+            raise VaultLocked(f"a provider key cannot be opened: {why}", hint=_NEEDED)
         try:
             raw = base64.b64decode(sealed, validate=True)
             opened: bytes = _cipher(master._sealing).decrypt(
@@ -105,7 +105,7 @@ class Keyring:
             )
         except (ValueError, _invalid_tag()):
             hint = "set the key again, or restore a backup"
-            raise VaultLocked("a key of a provider does not open: its row was changed or moved", hint=hint) from None
+            raise VaultLocked("a provider key cannot be opened: its row was changed or moved", hint=hint) from None
         return Secret(opened.decode())
 
     def print_of(self, secret: Secret) -> str:
@@ -185,7 +185,7 @@ def _cipher(key: bytes) -> Any:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - it comes with an extra
     except ImportError:
         raise VaultLocked(
-            "keys of providers need a package that is not installed: cryptography",
+            "provider keys need a package that is not installed: cryptography",
             hint="pip install 'holdfast[server]'",
         ) from None
     return AESGCM(key)
