@@ -12,7 +12,7 @@ from holdfast import Memory
 from holdfast.errors import BadInput, Conflict, NotFound
 from holdfast.importers.foreign import Mapped, detect, survey_file
 from holdfast.server.jobs import Tasks, WorkStopped
-from holdfast.server.pages.takeaway import MOST_KEPT, Imports, Target
+from holdfast.server.pages.takeaway import MOST_KEPT, Imports, ImportTarget
 
 LINES = [
     {"role": "user", "content": "I live in Porto.", "name": "Ana", "at": "2025-03-01T10:00:00Z"},
@@ -149,7 +149,7 @@ def finished(one):
 
 def taken(kept, memory, data=None, **target):
     one = kept.take(io.BytesIO(as_lines(LINES) if data is None else data), "chat.jsonl", "default", "default")
-    kept.look(one, Target(**{"user": "ana", "conversation": "chat", **target}))
+    kept.look(one, ImportTarget(**{"user": "ana", "conversation": "chat", **target}))
     kept.start(one, memory)
     return one
 
@@ -175,7 +175,7 @@ def test_nothing_is_stored_before_it_is_started(kept, memory):
 def test_a_stopped_import_goes_on_where_it_was(kept, memory):
     rows = [{"role": "user", "content": f"word {n}"} for n in range(1200)]
     one = kept.take(io.BytesIO(as_lines(rows)), "chat.jsonl", "default", "default")
-    kept.look(one, Target("ana", conversation="chat"))
+    kept.look(one, ImportTarget("ana", conversation="chat"))
 
     def interrupted(done, total):
         if done >= 500:

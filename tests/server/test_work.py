@@ -300,14 +300,14 @@ def test_the_same_key_orders_once_across_a_restart(tmp_path):
 def test_what_the_end_of_a_server_interrupted_says_so_and_may_be_ordered_again(two):
     first, second = two
     tasks = Tasks(first.admin.operations)
-    task, _ = at_work(tasks, key="once", asked={})
+    task, _ = at_work(tasks, key="once", request={})
     tasks.close()
 
     told = client_of(second).get(f"/v1/jobs/{task.id}").json()
     assert (told["state"], told["code"], told["done"], told["total"]) == ("interrupted", "interrupted", 3, 10)
     assert "send the same request again" in told["reason"]
     anew = Tasks(second.admin.operations)
-    again = anew.order("rebuild", OWNER, lambda _step: None, key="once", asked={})
+    again = anew.order("rebuild", OWNER, lambda _step: None, key="once", request={})
     assert again.over.wait(10)
     assert (again.id != task.id, again.state) == (True, "done")
     anew.close()

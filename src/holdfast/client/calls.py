@@ -20,7 +20,7 @@ OWN = "default"
 
 
 def part(name: str) -> str:
-    """*name* as one part of a path, or a header; dots alone would be read as "here" and "above"."""
+    """Encode *name* as one part of a path, or a header; dots alone would mean "here" and "above"."""
     return quote(name, safe="") if name.strip(".") else "%2E" * len(name)
 
 
@@ -102,7 +102,7 @@ class Call(Generic[T]):
 
     @property
     def headers(self) -> dict[str, str]:
-        """What it needs besides the key."""
+        """The headers besides the key."""
         found = {}
         if self.org != OWN:
             found["X-Holdfast-Org"] = part(self.org)

@@ -33,7 +33,7 @@ class TooOften(HoldfastError):
 
 class Unreachable(HoldfastError):
     """
-    No answer came: nobody listens there, the connection broke, or it took too long.
+    No answer came: the server does not listen, the connection broke, or it took too long.
 
     A call that changes something may have been done nevertheless; with an idempotency key it can be repeated.
     """
@@ -50,18 +50,18 @@ _CLASSES: dict[str, type[HoldfastError]] = {
 
 
 def of_problem(status: int, body: bytes) -> HoldfastError:
-    """The error that an answer of *status* is."""
-    told = _told(body)
-    title = str(told.get("title") or f"the server answered {status}")
-    code, message = str(told.get("code") or "http"), str(told.get("detail") or title)
-    error = of_code(code, message, str(told.get("hint") or ""), status=status)
-    if isinstance(error, NotAllowed) and told.get("detail"):
+    """Return the error for an answer of *status*."""
+    problem = _parse_problem(body)
+    title = str(problem.get("title") or f"the server answered {status}")
+    code, message = str(problem.get("code") or "http"), str(problem.get("detail") or title)
+    error = of_code(code, message, str(problem.get("hint") or ""), status=status)
+    if isinstance(error, NotAllowed) and problem.get("detail"):
         error.message = f"{title}: {message}"
     return error
 
 
 def of_code(code: str, message: str, hint: str = "", *, status: int = 500) -> HoldfastError:
-    """The error of a code; the root where it is one of the server's own."""
+    """Return the error for a code; the root class where it is one of the server's own."""
     kind = _CLASSES.get(code)
     if kind is None:
         kind = NotAllowed if status in (401, 403, 421) else TooOften if status == 429 else HoldfastError
@@ -70,9 +70,9 @@ def of_code(code: str, message: str, hint: str = "", *, status: int = 500) -> Ho
     return error
 
 
-def _told(body: bytes) -> dict[str, Any]:
+def _parse_problem(body: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(body)
+        problem = json.loads(body)
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return problem if isinstance(problem, dict) else {}

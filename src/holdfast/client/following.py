@@ -1,7 +1,7 @@
 """
-What happens to somebody, event by event, for as long as one listens; sync and async.
+The events of a user, one by one, sync and async.
 
-A connection that breaks is made again with the number of the last event, so nothing is left out and nothing told twice.
+A connection that breaks is made again with the number of the last event, so no event is left out and none comes twice.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Frames:
         self.begin()
 
     def begin(self) -> None:
-        """A new connection: what the last one had told in part only is told again."""
+        """Start a new connection: an event that came only in part comes again."""
         self._id, self._kind, self._data = self.last, "", ""
 
     def take(self, line: str) -> Event | None:
-        """The event that *line* completes, if it does."""
+        """Return the event that *line* completes, if it does."""
         if line:
             name, _, value = line.partition(":")
             value = value.removeprefix(" ")
@@ -58,7 +58,7 @@ class Frames:
 
 
 class _Line:
-    """How patiently a stream is opened again; the same for both kinds."""
+    """The retries of a stream; the same for both kinds."""
 
     def __init__(self, call: Call[RAW], after: int | None, follow: bool, retries: int) -> None:
         self.call, self.follow = call, follow
@@ -66,12 +66,12 @@ class _Line:
         self._retries, self._failed = retries, 0
 
     def heard(self) -> None:
-        """The server has answered."""
+        """Note that the server has answered."""
         self._failed = 0
         self.frames.begin()
 
     def wait_s(self, error: httpx2.HTTPError | None) -> float | None:
-        """How long until the next try; ``None``: that was one too many."""
+        """Return the seconds until the next try; ``None`` when there is none."""
         self._failed += 1
         if error is not None and self._failed > self._retries:
             return None
@@ -79,7 +79,7 @@ class _Line:
 
 
 class Following:
-    """Iterate over it; made by `Client.events`.  ``last_id`` is the number of the last event that was told."""
+    """An iterator over events; made by `Client.events`.  ``last_id`` is the number of the last event."""
 
     def __init__(self, wire: Wire, call: Call[RAW], after: int | None, *, follow: bool) -> None:
         self._wire = wire
@@ -87,7 +87,7 @@ class Following:
 
     @property
     def last_id(self) -> int | None:
-        """From where another one would go on, with ``after=``."""
+        """The number to continue from, with ``after=``."""
         return self._line.frames.last
 
     def __iter__(self) -> Iterator[Event]:
@@ -113,7 +113,7 @@ class Following:
 
 
 class AsyncFollowing:
-    """The same to be awaited: ``async for event in client.events("ana")``."""
+    """The async iterator: ``async for event in client.events("ana")``."""
 
     def __init__(self, wire: AsyncWire, call: Call[RAW], after: int | None, *, follow: bool) -> None:
         self._wire = wire
@@ -121,7 +121,7 @@ class AsyncFollowing:
 
     @property
     def last_id(self) -> int | None:
-        """From where another one would go on, with ``after=``."""
+        """The number to continue from, with ``after=``."""
         return self._line.frames.last
 
     async def __aiter__(self) -> AsyncIterator[Event]:

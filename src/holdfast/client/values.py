@@ -26,7 +26,7 @@ _STRATEGIES: dict[type, tuple[str, str | None]] = {
 
 def value_of(kind: Any, data: Any) -> Any:
     """
-    *data* as a value of the type *kind*.
+    Return *data* as a value of the type *kind*.
 
     Fields that this version does not know are passed over; those that are missing have their defaults.
     """
@@ -49,7 +49,7 @@ def value_of(kind: Any, data: Any) -> Any:
 
 
 def _one_of(kinds: tuple[Any, ...], data: Any) -> Any:
-    """The dataclass of a union whose fields the data have, or the only type beside None."""
+    """Return the value of the union's dataclass whose fields the data have, or of its only type beside None."""
     if data is None:
         return None
     some = [kind for kind in kinds if kind is not type(None)]
@@ -65,7 +65,7 @@ def _fields(kind: type) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """*value* as JSON can hold it."""
+    """Return *value* as JSON can hold it."""
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Mapping):
@@ -76,7 +76,7 @@ def plain(value: Any) -> Any:
 
 
 def message_body(message: Message, *, dated: bool) -> dict[str, Any]:
-    """A message as it is sent; its time only where the caller gave one."""
+    """Return a message as it is sent; its time only where the caller gave one."""
     body: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.name is not None:
         body["name"] = message.name
@@ -89,7 +89,7 @@ def message_body(message: Message, *, dated: bool) -> dict[str, Any]:
 
 def strategy_body(strategy: Strategy | None) -> dict[str, Any] | None:
     """
-    A strategy as it is sent.
+    Return a strategy as it is sent.
 
     Raises:
         BadInput: it is not one of the library's own, or has a function in it.

@@ -1,5 +1,5 @@
 """
-How a call is sent, sync and async: once more where that is safe, page by page, and until a job is over.
+Sending calls, sync and async: retries where that is safe, pages, and waiting for jobs.
 
 What is decided stands in functions that know no network; `Wire` and `AsyncWire` only carry it out.
 """
@@ -30,7 +30,7 @@ Progress = Callable[[int, int], None]
 
 
 class Sender:
-    """What both wires know: where to, with which key, how patiently."""
+    """The address, the key and the patience that both wires share."""
 
     def __init__(self, url: str, key: str, timeout_s: float, retries: int) -> None:
         address = httpx2.URL(url)
@@ -40,7 +40,7 @@ class Sender:
         self._key, self._timeout_s, self.retries = key, timeout_s, retries
 
     def request(self, call: Call[Any]) -> dict[str, Any]:
-        """What httpx2 is given."""
+        """Return the arguments for httpx2."""
         headers = {"Authorization": f"Bearer {call.key or self._key}", **call.headers}
         options: dict[str, Any] = {"json": plain(call.body)} if call.body is not None else {}
         timeout = httpx2.Timeout(self._timeout_s + call.wait_s, connect=self._timeout_s)
@@ -54,14 +54,14 @@ class Sender:
         }
 
     def streamed(self, call: Call[Any], last: int | None) -> dict[str, Any]:
-        """The same for a stream of events, which goes on after *last* and is silent for a while now and then."""
+        """Return the arguments for a stream of events, which continues after *last* and may be silent for a while."""
         found = self.request(call)
         if last is not None:
             found["headers"] = {**found["headers"], "Last-Event-ID": str(last)}
         return found | {"timeout": httpx2.Timeout(self._timeout_s, read=SILENT_S)}
 
     def wait_s(self, call: Call[Any], attempt: int, outcome: httpx2.Response | httpx2.HTTPError) -> float | None:
-        """How long to wait before the call is sent once more; ``None`` when this is the end of it."""
+        """Return the seconds to wait before the next try; ``None`` when there is none."""
         if attempt >= self.retries:
             return None
         if isinstance(outcome, httpx2.HTTPError):
@@ -74,7 +74,7 @@ class Sender:
 
     def result(self, call: Call[T], answer: httpx2.Response) -> T:
         """
-        The value that an answer holds.
+        Return the value of an answer.
 
         Raises:
             HoldfastError: it is a problem.
@@ -85,7 +85,7 @@ class Sender:
         return found
 
     def unreachable(self, error: Exception) -> HoldfastError:
-        """What a connection that failed is."""
+        """Return the error for a failed connection."""
         if isinstance(error, RuntimeError):
             return StoreClosed("this client was closed", hint="open another one")
         what = str(error) or type(error).__name__
@@ -121,7 +121,7 @@ class Wire(Sender):
         self._http, self._owned = http or httpx2.Client(), http is None
 
     def send(self, call: Call[T]) -> T:
-        """The answer of one call."""
+        """Send one call and return its answer."""
         attempt = 0
         while True:
             outcome: httpx2.Response | httpx2.HTTPError
@@ -141,15 +141,15 @@ class Wire(Sender):
         return self.result(call, outcome)
 
     def do(self, call: Call[RAW]) -> None:
-        """Have a call done whose answer says nothing more."""
+        """Send a call whose answer is not needed."""
         self.send(call)
 
     def stream(self, call: Call[RAW], last: int | None) -> AbstractContextManager[httpx2.Response]:
-        """The answer of a call that goes on for as long as one reads."""
+        """Open the answer of a call that is a stream."""
         return self._http.stream(**self.streamed(call, last))
 
     def pages(self, call: Call[RAW], kind: type[T], most: int | None = None) -> list[T]:
-        """All items of a list, or the first *most*."""
+        """Return all items of a list, or the first *most*."""
         found: list[T] = []
         cursor = call.query.get("cursor")
         while most is None or len(found) < most:
@@ -162,7 +162,7 @@ class Wire(Sender):
         return found
 
     def finish(self, call: Call[RAW], kind: type[T], progress: Progress | None = None) -> T:
-        """The report of the job that a call orders, when it is over."""
+        """Wait for the job that a call starts, and return its report."""
         job = self.send(call)
         while not over(job, progress):
             job = self.send(job_call(job))
@@ -170,7 +170,7 @@ class Wire(Sender):
         return report
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         if self._owned:
             self._http.close()
 
@@ -183,7 +183,7 @@ class AsyncWire(Sender):
         self._http, self._owned = http or httpx2.AsyncClient(), http is None
 
     async def send(self, call: Call[T]) -> T:
-        """The answer of one call."""
+        """Send one call and return its answer."""
         attempt = 0
         while True:
             outcome: httpx2.Response | httpx2.HTTPError
@@ -203,15 +203,15 @@ class AsyncWire(Sender):
         return self.result(call, outcome)
 
     async def do(self, call: Call[RAW]) -> None:
-        """Have a call done whose answer says nothing more."""
+        """Send a call whose answer is not needed."""
         await self.send(call)
 
     def stream(self, call: Call[RAW], last: int | None) -> AbstractAsyncContextManager[httpx2.Response]:
-        """The answer of a call that goes on for as long as one reads."""
+        """Open the answer of a call that is a stream."""
         return self._http.stream(**self.streamed(call, last))
 
     async def pages(self, call: Call[RAW], kind: type[T], most: int | None = None) -> list[T]:
-        """All items of a list, or the first *most*."""
+        """Return all items of a list, or the first *most*."""
         found: list[T] = []
         cursor = call.query.get("cursor")
         while most is None or len(found) < most:
@@ -224,7 +224,7 @@ class AsyncWire(Sender):
         return found
 
     async def finish(self, call: Call[RAW], kind: type[T], progress: Progress | None = None) -> T:
-        """The report of the job that a call orders, when it is over."""
+        """Wait for the job that a call starts, and return its report."""
         job = await self.send(call)
         while not over(job, progress):
             job = await self.send(job_call(job))
@@ -232,6 +232,6 @@ class AsyncWire(Sender):
         return report
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         if self._owned:
             await self._http.aclose()

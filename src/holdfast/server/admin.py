@@ -1,4 +1,4 @@
-"""Keys, jobs, usage, health: what operators and apps need besides users's memory."""
+"""Keys, jobs, usage, budgets: what operators and apps need besides the memory of users."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..reports import DigestReport, Metrics, Report, StoreStats, Usage
 from ..types import ApiKey, Budget, Job, NewKey, ProviderKey, Secret
 from .gate import count_messages, quota_exceeded
 from .jobs import TasksDep, visible_task
-from .routing import APP, OPERATOR, USER, WHOLE_USER, Table
+from .routing import APP, OPERATOR, USER, WHOLE_USER, RouteTable
 from .schemas import (
     SCOPE_PARAMS,
     BudgetStatus,
@@ -35,44 +35,44 @@ from .schemas import (
 )
 from .users import used_for
 
-table = Table()
+table = RouteTable()
 LATE_MS = 5 * 60_000
 
 
 @table.add("GET", "/v1/whoami", USER, response_model=ApiKey)
-def key_whoami(asked: CallerDep) -> ApiKey:
-    """What the key that asks may open."""
-    assert asked.grant.key is not None
-    return asked.grant.key
+def key_whoami(caller: CallerDep) -> ApiKey:
+    """Return what the caller's key may open."""
+    assert caller.grant.key is not None
+    return caller.grant.key
 
 
 @table.add("GET", "/v1/keys", OPERATOR, response_model=Page[ApiKey])
-def keys_list(asked: CallerDep, all_orgs: bool = False, cursor: Cursor = None, limit: Limit = 100) -> Page[ApiKey]:
+def keys_list(caller: CallerDep, all_orgs: bool = False, cursor: Cursor = None, limit: Limit = 100) -> Page[ApiKey]:
     """The keys of the org, or with `all_orgs` of every org, oldest first."""
-    found = asked.memory.admin.keys.list(None if all_orgs else asked.grant.org)
+    found = caller.memory.admin.keys.list(None if all_orgs else caller.grant.org)
     return paginate(found, lambda key: (to_ms(key.created_at), key.id), cursor, limit)
 
 
 @table.add("POST", "/v1/keys", OPERATOR, response_model=NewKey, status_code=201)
-def keys_create(asked: CallerDep, body: KeyRequest) -> NewKey:
+def keys_create(caller: CallerDep, body: KeyRequest) -> NewKey:
     """Make a key of the org; it is shown once."""
-    return asked.memory.admin.keys.create(org=asked.grant.org, **body.model_dump())
+    return caller.memory.admin.keys.create(org=caller.grant.org, **body.model_dump())
 
 
 @table.add("DELETE", "/v1/keys/{key_id}", OPERATOR, status_code=204)
-def keys_revoke(asked: CallerDep, key_id: str, all_orgs: bool = False) -> None:
+def keys_revoke(caller: CallerDep, key_id: str, all_orgs: bool = False) -> None:
     """End a key of the org, or with `all_orgs` of any org, at once."""
-    asked.memory.admin.keys.revoke(key_id, org=None if all_orgs else asked.grant.org)
+    caller.memory.admin.keys.revoke(key_id, org=None if all_orgs else caller.grant.org)
 
 
 @table.add("POST", "/v1/tokens", APP, response_model=NewKey, status_code=201)
-def tokens_create(asked: CallerDep, body: TokenRequest) -> NewKey:
-    """A short-lived key with which a user sees and mends what is held about them."""
-    return asked.memory.admin.keys.create(
+def tokens_create(caller: CallerDep, body: TokenRequest) -> NewKey:
+    """Make a short-lived key with which a user sees and corrects what is held about them."""
+    return caller.memory.admin.keys.create(
         "user" if body.subject is None else "subject",
-        org=asked.grant.org,
+        org=caller.grant.org,
         user=body.user,
-        bot=asked.grant.key.bot if asked.grant.key else None,
+        bot=caller.grant.key.bot if caller.grant.key else None,
         subject=body.subject,
         name="token",
         expires_at=timedelta(minutes=body.minutes),
@@ -81,7 +81,7 @@ def tokens_create(asked: CallerDep, body: TokenRequest) -> NewKey:
 
 @table.add("GET", "/v1/jobs", OPERATOR, door=Memory.jobs, response_model=Page[Job])
 def jobs_list(
-    asked: CallerDep,
+    caller: CallerDep,
     state: Literal["ready", "waiting", "running", "dead", "cancelled"] | None = None,
     after: Annotated[str | None, Query(max_length=100, description="Only jobs behind the one of this id.")] = None,
     cursor: Cursor = None,
@@ -89,104 +89,104 @@ def jobs_list(
 ) -> Page[Job]:
     """Background work that is not finished, oldest first."""
     last = after if cursor is None else str(decode_cursor(cursor))
-    found = asked.memory.jobs(state, limit=limit + 1, after=last)
+    found = caller.memory.jobs(state, limit=limit + 1, after=last)
     data = found[:limit]
     return Page(data=data, next_cursor=encode_cursor(data[-1].id) if len(found) > limit else None)
 
 
 @table.add("POST", "/v1/jobs/{job_id}/retry", OPERATOR, door=Memory.retry, status_code=204)
-def jobs_retry(asked: CallerDep, job_id: str) -> None:
+def jobs_retry(caller: CallerDep, job_id: str) -> None:
     """Make a dead or cancelled job ready again."""
-    asked.memory.retry(job_id)
+    caller.memory.retry(job_id)
 
 
 @table.add("POST", "/v1/jobs/{job_id}/run", OPERATOR, door=Memory.run_now, repeatable=True, status_code=204)
-def jobs_run(asked: CallerDep, job_id: str) -> None:
+def jobs_run(caller: CallerDep, job_id: str) -> None:
     """Make a job due at once that is waiting for a later time."""
-    asked.memory.run_now(job_id)
+    caller.memory.run_now(job_id)
 
 
 @table.add("GET", "/v1/stats", OPERATOR, door=Admin.stats, response_model=StoreStats)
-def stats_get(asked: CallerDep) -> StoreStats:
+def stats_get(caller: CallerDep) -> StoreStats:
     """Where the store is, how large, and how many rows it has of each kind."""
-    return asked.memory.admin.stats()
+    return caller.memory.admin.stats()
 
 
 @table.add("POST", "/v1/jobs/{job_id}/cancel", APP, door=Memory.cancel, status_code=204)
-def jobs_cancel(asked: CallerDep, tasks: TasksDep, job_id: str) -> None:
+def jobs_cancel(caller: CallerDep, tasks: TasksDep, job_id: str) -> None:
     """Keep a job from running, or from going on; apps end what was ordered for their users."""
     try:
-        visible_task(asked, tasks.get(job_id))
+        visible_task(caller, tasks.get(job_id))
         tasks.cancel(job_id)
     except NotFound:
-        if asked.grant.key is None or asked.grant.key.role != "operator":
+        if caller.grant.key is None or caller.grant.key.role != "operator":
             raise
-        asked.memory.cancel(job_id)
+        caller.memory.cancel(job_id)
 
 
 @table.add("POST", "/v1/digest", OPERATOR, response_model=DigestReport)
-def digest_run(asked: CallerDep, timeout_s: Annotated[float, Query(gt=0, le=60)] = 10) -> DigestReport:
+def digest_run(caller: CallerDep, timeout_s: Annotated[float, Query(gt=0, le=60)] = 10) -> DigestReport:
     """Do background work that is due now, here and at once."""
-    return asked.memory.digest(timeout_s)
+    return caller.memory.digest(timeout_s)
 
 
 @table.add("GET", "/v1/doctor", OPERATOR, door=Memory.doctor, response_model=Report)
-def doctor_check(asked: CallerDep) -> Report:
+def doctor_check(caller: CallerDep) -> Report:
     """Check every invariant of the store: reads all of it, changes nothing."""
-    return asked.memory.doctor()
+    return caller.memory.doctor()
 
 
 @table.add("GET", "/v1/metrics", OPERATOR, door=Admin.metrics, response_model=Metrics)
 def metrics_get(
-    asked: CallerDep,
+    caller: CallerDep,
     org: Annotated[str | None, Query(description="Only this tenant.")] = None,
     bot: Annotated[str | None, Query(description="Only this assistant.")] = None,
     since: date | None = None,
     until: date | None = None,
     most_users: Annotated[int, Query(ge=1, le=100_000, description="Count at most so many.")] = 1_000,
 ) -> Metrics:
-    """How well memory serves, counted from what is stored; it reads every message of the users."""
-    return asked.memory.admin.metrics(org=org, bot=bot, since=since, until=until, most_users=most_users)
+    """Measure how well memory serves, from what is stored; reads every message of the users."""
+    return caller.memory.admin.metrics(org=org, bot=bot, since=since, until=until, most_users=most_users)
 
 
 @table.add("GET", "/v1/users", OPERATOR, response_model=Page[ListedUser])
 def users_list(
-    asked: CallerDep,
+    caller: CallerDep,
     after: Annotated[list[str] | None, Query(description="Only who comes after this org, user and assistant.")] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Page[ListedUser]:
-    """Everybody with a memory, in every org, by org, user and assistant."""
+    """List every user with a memory, in every org, by org, user and assistant."""
     last = None if cursor is None and after is None else decode_cursor(cursor) if cursor else tuple(after or ())
     if last is not None and not (
         isinstance(last, tuple) and len(last) == 3 and all(isinstance(part, str) for part in last)
     ):
         raise BadInput("this cursor belongs to another list", hint="send back next_cursor as it came")
-    found = asked.memory.admin.users(limit=limit + 1, after=last)
+    found = caller.memory.admin.users(limit=limit + 1, after=last)
     data = [ListedUser(org=org, user=user, bot=bot) for org, user, bot in found[:limit]]
     return Page(data=data, next_cursor=encode_cursor(found[limit - 1]) if len(found) > limit else None)
 
 
 @table.add("GET", "/v1/budgets", OPERATOR, response_model=BudgetStatus)
-def budgets_get(asked: CallerDep) -> BudgetStatus:
-    """What models may use a day, and what all of them used today."""
-    config, today = asked.memory.config, datetime.now(UTC).date()
-    used = asked.memory.usage(by=(), since=today, until=today)
+def budgets_get(caller: CallerDep) -> BudgetStatus:
+    """Return the daily budgets of models, and what was used today."""
+    config, today = caller.memory.config, datetime.now(UTC).date()
+    used = caller.memory.usage(by=(), since=today, until=today)
     spent = used[0] if used else Usage()
     named: dict[str, Budget | None] = {"all": config.budget, "org": config.budget_org, "user": config.budget_user}
     return BudgetStatus(**named, tokens_today=spent.tokens, cost_today=spent.cost)
 
 
 @table.add("GET", "/v1/quotas", OPERATOR, response_model=QuotaStatus)
-def quotas_get(request: Request, asked: CallerDep) -> QuotaStatus:
-    """How many messages a key and the org may store, and how many they have stored this day and this month."""
+def quotas_get(request: Request, caller: CallerDep) -> QuotaStatus:
+    """Return how many messages a key and the org may store, and how many they have stored this day and month."""
     limits: dict[str, int | None] = request.app.state.quotas.limits
-    return QuotaStatus(**limits, spent=asked.memory.admin.keys.message_counts(asked.grant.org))
+    return QuotaStatus(**limits, spent=caller.memory.admin.keys.message_counts(caller.grant.org))
 
 
 @table.add("GET", "/v1/usage", OPERATOR, door=Memory.usage, response_model=Page[Usage])
 def usage_list(
-    asked: CallerDep,
+    caller: CallerDep,
     by: Annotated[list[Literal["org", "user", "bot", "day", "layer", "model", "none"]], Query()] = ["layer", "model"],  # noqa: B006
     since: date | None = None,
     until: date | None = None,
@@ -196,23 +196,23 @@ def usage_list(
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Page[Usage]:
-    """What models were used for, and what it cost."""
-    found = asked.memory.usage(
+    """List what models were used for, and what it cost."""
+    found = caller.memory.usage(
         by=[part for part in by if part != "none"], since=since, until=until, org=org, user=user, bot=bot
     )
     return paginate(found, used_for, cursor, limit)
 
 
 @table.add("POST", "/v1/import", APP, status_code=201, response_model=dict[str, str])
-def import_user(request: Request, asked: CallerDep, body: dict[str, Any]) -> Any:
-    """Take back what export gave, into the user that it names; into the key's own org."""
-    if asked.grant.key is not None and body.get("bot") != (asked.grant.key.bot or body.get("bot")):
+def import_user(request: Request, caller: CallerDep, body: dict[str, Any]) -> Any:
+    """Import an export into the user that it names, in the key's own org."""
+    if caller.grant.key is not None and body.get("bot") != (caller.grant.key.bot or body.get("bot")):
         raise HTTPException(403, "This key opens another assistant's memory")
-    named = {**body, "org": asked.grant.org}
-    with request.app.state.quotas.counting(asked.grant.key, count_messages(body)) as wait_s:
+    named = {**body, "org": caller.grant.org}
+    with request.app.state.quotas.counting(caller.grant.key, count_messages(body)) as wait_s:
         if wait_s:
             return quota_exceeded(wait_s)
-        asked.memory.import_(named)
+        caller.memory.import_(named)
     return {"user": str(named.get("user", ""))}
 
 
@@ -221,55 +221,55 @@ KeyId = Annotated[str, Path(max_length=200, description="The id that the list te
 
 
 @table.add("GET", OF_ORG, OPERATOR, response_model=list[ProviderKey])
-def provider_keys_of_org(asked: CallerDep) -> list[ProviderKey]:
-    """What the org has set, without the keys; the one in use comes first."""
-    return asked.memory.admin.provider_keys.list(org=asked.grant.org)
+def provider_keys_of_org(caller: CallerDep) -> list[ProviderKey]:
+    """List the org's models, without their keys; the one in use comes first."""
+    return caller.memory.admin.provider_keys.list(org=caller.grant.org)
 
 
 @table.add("PUT", OF_ORG, OPERATOR, response_model=ProviderKey)
-def provider_keys_set_of_org(asked: CallerDep, body: ProviderKeyRequest) -> ProviderKey:
-    """Have the org's users read and summarised by this model; the key is kept sealed and never told."""
-    return _set(asked, body, None)
+def provider_keys_set_of_org(caller: CallerDep, body: ProviderKeyRequest) -> ProviderKey:
+    """Let this model read and summarize for the org's users; the key is sealed and never shown."""
+    return _set(caller, body, None)
 
 
 @table.add("DELETE", OF_ORG + "/{key_id}", OPERATOR, status_code=204)
-def provider_keys_remove_of_org(asked: CallerDep, key_id: KeyId) -> None:
-    """Delete a key of the org's own."""
-    _in_all(asked)
-    asked.memory.admin.provider_keys.remove(key_id, org=asked.grant.org)
+def provider_keys_remove_of_org(caller: CallerDep, key_id: KeyId) -> None:
+    """Delete a key of the org."""
+    _in_all(caller)
+    caller.memory.admin.provider_keys.remove(key_id, org=caller.grant.org)
 
 
 @table.add("GET", OF_USER, WHOLE_USER, response_model=list[ProviderKey], dependencies=SCOPE_PARAMS)
-def provider_keys_of_user(asked: CallerDep) -> list[ProviderKey]:
-    """What the user has set, without the keys; the one in use comes first."""
-    return asked.memory.admin.provider_keys.list(org=asked.grant.org, user=asked.grant.user)
+def provider_keys_of_user(caller: CallerDep) -> list[ProviderKey]:
+    """List the user's models, without their keys; the one in use comes first."""
+    return caller.memory.admin.provider_keys.list(org=caller.grant.org, user=caller.grant.user)
 
 
 @table.add("PUT", OF_USER, WHOLE_USER, response_model=ProviderKey, dependencies=SCOPE_PARAMS)
-def provider_keys_set_of_user(asked: CallerDep, body: ProviderKeyRequest) -> ProviderKey:
-    """Have the user read and summarised by this model; the key is kept sealed and never told."""
-    return _set(asked, body, asked.grant.user)
+def provider_keys_set_of_user(caller: CallerDep, body: ProviderKeyRequest) -> ProviderKey:
+    """Let this model read and summarize for the user; the key is sealed and never shown."""
+    return _set(caller, body, caller.grant.user)
 
 
 @table.add("DELETE", OF_USER + "/{key_id}", WHOLE_USER, status_code=204, dependencies=SCOPE_PARAMS)
-def provider_keys_remove_of_user(asked: CallerDep, key_id: KeyId) -> None:
-    """Delete a key of the user's own."""
-    _in_all(asked)
-    asked.memory.admin.provider_keys.remove(key_id, org=asked.grant.org, user=asked.grant.user)
+def provider_keys_remove_of_user(caller: CallerDep, key_id: KeyId) -> None:
+    """Delete a key of the user."""
+    _in_all(caller)
+    caller.memory.admin.provider_keys.remove(key_id, org=caller.grant.org, user=caller.grant.user)
 
 
-def _in_all(asked: CallerDep) -> None:
+def _in_all(caller: CallerDep) -> None:
     """
     Raises:
         HTTPException: the key opens one assistant's memory, and what is set here would hold in all of them.
     """
-    if asked.grant.key is not None and asked.grant.key.bot is not None:
+    if caller.grant.key is not None and caller.grant.key.bot is not None:
         raise HTTPException(403, "This key opens one assistant's memory; a model of one's own reads for all of them")
 
 
-def _set(asked: CallerDep, body: ProviderKeyRequest, user: str | None) -> ProviderKey:
-    _in_all(asked)
+def _set(caller: CallerDep, body: ProviderKeyRequest, user: str | None) -> ProviderKey:
+    _in_all(caller)
     key = None if body.key is None else Secret(body.key.get_secret_value())
-    return asked.memory.admin.provider_keys.set(
-        body.provider, body.model, key, body.base_url, org=asked.grant.org, user=user
+    return caller.memory.admin.provider_keys.set(
+        body.provider, body.model, key, body.base_url, org=caller.grant.org, user=user
     )

@@ -33,7 +33,7 @@ from .pages.reference import reference_page
 from .pages.takeaway import Imports
 from .proxy.routes import Proxy
 from .proxy.upstream import Pool
-from .routing import PUBLIC, USER, Table
+from .routing import PUBLIC, USER, RouteTable
 from .schemas import Problem
 from .serve import RequestLog, TraceContext
 from .settings import ServerSettings
@@ -111,7 +111,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
 
     @table.add("GET", "/llms.txt", PUBLIC, include_in_schema=False, response_class=PlainTextResponse)
     def for_models() -> str:
-        """What a language model that uses this server should read."""
+        """Return what a language model that uses this server should read."""
         return FOR_MODELS
 
     table.add_application(("GET", "POST", "DELETE"), "/mcp", USER, door.routes[0].endpoint)  # type: ignore[attr-defined]
@@ -139,7 +139,7 @@ async def _life(sessions: Any, tasks: Tasks, imports: Imports, pool: Pool, tail:
 
 
 def described(app: FastAPI) -> dict[str, Any]:
-    """The document of the API: with the shape of refusals, and with how a key is sent."""
+    """Return the OpenAPI document, with the shape of problems and the scheme of keys."""
     document = app.openapi()
     document["paths"] |= app.state.table.operations()
     parts = document.setdefault("components", {})
@@ -153,7 +153,7 @@ def described(app: FastAPI) -> dict[str, Any]:
 
 def of_request(context: Context[Any, Any]) -> MemoryOwner:
     """
-    Whose memory a tool is called for, as the gate has granted it.
+    Return the owner of the memory for a tool call, as the gate granted it.
 
     Raises:
         ToolError: an app's key, and no header says for whom.
@@ -165,9 +165,9 @@ def of_request(context: Context[Any, Any]) -> MemoryOwner:
     return MemoryOwner(grant.user, grant.org, grant.bot, grant.subject)
 
 
-def routes() -> Table:
+def routes() -> RouteTable:
     """Every route there is."""
-    table = Table()
+    table = RouteTable()
     for part in (conversations, users, jobs, events, metrics, admin, *PAGES):
         table.routes += part.table.routes
     return table

@@ -19,7 +19,7 @@ from ..scope import SELF
 from ..types import Fact, Hit, Message, Summary
 from ..user import User
 from .gate import Quotas, quota_exceeded
-from .routing import APP, USER, WHOLE_USER, Table
+from .routing import APP, USER, WHOLE_USER, RouteTable
 from .schemas import (
     SCOPE_PARAMS,
     CallerDep,
@@ -39,16 +39,16 @@ from .schemas import (
     parse_seq_cursor,
 )
 
-table = Table()
+table = RouteTable()
 BASE = "/v1/users/{user:name}/conversations"
 ONE = BASE + "/{conversation:name}"
 Seq = Annotated[int, Path(ge=1, le=2**53, description="The message's number, from 1.")]
 
 
 @table.add("GET", BASE, USER, door=User.conversations, response_model=Page[str], dependencies=SCOPE_PARAMS)
-def conversations_list(whose: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[str]:
-    """The ids of the user's conversations, by name."""
-    return paginate(whose.conversations(), lambda name: name, cursor, limit)
+def conversations_list(user: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[str]:
+    """List the ids of the user's conversations, by name."""
+    return paginate(user.conversations(), lambda name: name, cursor, limit)
 
 
 @table.add(
@@ -59,32 +59,32 @@ def conversations_list(whose: UserDep, cursor: Cursor = None, limit: Limit = 100
     response_model=Page[ConversationState],
     dependencies=SCOPE_PARAMS,
 )
-def conversations_overview(whose: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[ConversationState]:
-    """How far each of the user's conversations has come, the newest first."""
-    return paginate(whose.overview(), _last_message, cursor, limit, descending=True)
+def conversations_overview(user: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[ConversationState]:
+    """List the states of the user's conversations, the newest first."""
+    return paginate(user.overview(), _last_message, cursor, limit, descending=True)
 
 
 @table.add("GET", ONE, USER, door=Conversation.state, response_model=ConversationState, dependencies=SCOPE_PARAMS)
-def conversations_get(which: ConversationDep) -> ConversationState:
-    """How far the conversation has come."""
-    state = which.state()
+def conversations_get(chat: ConversationDep) -> ConversationState:
+    """Return the state of the conversation."""
+    state = chat.state()
     if state is None:
-        raise NotFound(f"there is no conversation {which.id!r} here", hint="it begins with its first message")
+        raise NotFound(f"there is no conversation {chat.id!r} here", hint="it begins with its first message")
     return state
 
 
 @table.add("POST", ONE + "/messages", APP, response_model=Receipt, status_code=201, dependencies=SCOPE_PARAMS)
 def messages_append(
-    request: Request, which: ConversationDep, body: Messages, idempotency_key: IdempotencyKey = None
+    request: Request, chat: ConversationDep, body: Messages, idempotency_key: IdempotencyKey = None
 ) -> Receipt | Response:
-    """Store messages, durably and in order; what they change in what is believed is told."""
+    """Store messages, durably and in order; returns the facts that changed."""
     quotas: Quotas = request.app.state.quotas
     key, wanted = request.state.key, len(body.messages)
     with quotas.counting(key, wanted) as wait_s:
         if wait_s:
             return quota_exceeded(wait_s)
         given = [message.model_dump(exclude_unset=True) for message in body.messages]
-        receipt = which.append(given, idempotency_key=idempotency_key)
+        receipt = chat.append(given, idempotency_key=idempotency_key)
     quotas.give_back(key, wanted - (0 if receipt.duplicate else len(receipt.seqs)))
     return receipt
 
@@ -93,15 +93,15 @@ def messages_append(
     "GET", ONE + "/messages", USER, door=Conversation.load, response_model=Page[Message], dependencies=SCOPE_PARAMS
 )
 def messages_list(
-    which: ConversationDep,
+    chat: ConversationDep,
     start_seq: Annotated[int, Query(ge=1, le=2**53, description="The first message wanted.")] = 1,
     last: Annotated[int | None, Query(ge=1, le=2**53, description="Only among the last so many.")] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Page[Message]:
-    """The messages as they were stored, oldest first."""
+    """List the messages as they were stored, oldest first."""
     start = start_seq if cursor is None else parse_seq_cursor(cursor)
-    found = which.load(start_seq=start, limit=limit + 1, last=last)
+    found = chat.load(start_seq=start, limit=limit + 1, last=last)
     return Page(data=found[:limit], next_cursor=str(found[limit].seq) if len(found) > limit else None)
 
 
@@ -114,9 +114,9 @@ def messages_list(
     response_model=ErasureReceipt,
     dependencies=SCOPE_PARAMS,
 )
-def messages_edit(which: ConversationDep, seq: Seq, body: NewContent) -> ErasureReceipt:
-    """Put other words in place of a message; what was learned from the old ones goes, the new ones are read."""
-    return which.edit(seq, body.content)
+def messages_edit(chat: ConversationDep, seq: Seq, body: NewContent) -> ErasureReceipt:
+    """Replace the content of a message; what was learned from the old content goes, the new one is read."""
+    return chat.edit(seq, body.content)
 
 
 @table.add(
@@ -127,9 +127,9 @@ def messages_edit(which: ConversationDep, seq: Seq, body: NewContent) -> Erasure
     response_model=ErasureReceipt,
     dependencies=SCOPE_PARAMS,
 )
-def messages_forget(which: ConversationDep, seq: Seq) -> ErasureReceipt:
+def messages_forget(chat: ConversationDep, seq: Seq) -> ErasureReceipt:
     """Erase one message and what rested only on it; its number stays, empty."""
-    return which.forget(seq)
+    return chat.forget(seq)
 
 
 @table.add(
@@ -141,11 +141,11 @@ def messages_forget(which: ConversationDep, seq: Seq) -> ErasureReceipt:
     response_model=Context,
     dependencies=SCOPE_PARAMS,
 )
-def context_build(which: ConversationDep, body: ContextRequest) -> Context:
-    """What the model should see now, within a budget."""
+def context_build(chat: ConversationDep, body: ContextRequest) -> Context:
+    """Build the context that the model should see now, within a budget."""
     chosen = None if body.strategy is None else strategy_of(body.strategy)
     options = {"budget_tokens": body.budget_tokens, "strategy": chosen, "system": body.system}
-    return which.context(body.query, **options, note=body.note)  # type: ignore[arg-type]
+    return chat.context(body.query, **options, note=body.note)  # type: ignore[arg-type]
 
 
 @table.add(
@@ -157,9 +157,9 @@ def context_build(which: ConversationDep, body: ContextRequest) -> Context:
     response_model=list[Hit],
     dependencies=SCOPE_PARAMS,
 )
-def messages_recall(which: ConversationDep, body: RecallRequest) -> list[Hit]:
-    """The nearest among its last messages, best first."""
-    return which.recall(body.query, last=body.last, limit=body.limit)
+def messages_recall(chat: ConversationDep, body: RecallRequest) -> list[Hit]:
+    """Find the nearest among the last messages, best first."""
+    return chat.recall(body.query, last=body.last, limit=body.limit)
 
 
 @table.add(
@@ -171,58 +171,60 @@ def messages_recall(which: ConversationDep, body: RecallRequest) -> list[Hit]:
     dependencies=SCOPE_PARAMS,
 )
 def summaries_list(
-    which: ConversationDep,
+    chat: ConversationDep,
     level: Annotated[int | None, Query(ge=1, le=64)] = None,
     live: bool = True,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Page[Summary]:
-    """Its summaries by range; with `live=false` older versions, too."""
-    found = which.summaries(level, live=live)
-    return paginate(found, lambda told: (told.start_seq, told.level, told.version, told.id), cursor, limit)
+    """List the summaries by range; with `live=false` older versions, too."""
+    found = chat.summaries(level, live=live)
+    return paginate(
+        found, lambda summary: (summary.start_seq, summary.level, summary.version, summary.id), cursor, limit
+    )
 
 
 @table.add(
     "GET", ONE + "/episodes", USER, door=Conversation.episodes, response_model=Page[Fact], dependencies=SCOPE_PARAMS
 )
-def episodes_list(which: ConversationDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Fact]:
-    """What happened, as it was told in this conversation, by range."""
-    return paginate(which.episodes(), lambda fact: (fact.evidence[0].seq, fact.id), cursor, limit)
+def episodes_list(chat: ConversationDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Fact]:
+    """List what happened, as told in this conversation, by range."""
+    return paginate(chat.episodes(), lambda fact: (fact.evidence[0].seq, fact.id), cursor, limit)
 
 
 @table.add("POST", ONE + "/usage", APP, door=Conversation.record_usage, status_code=204, dependencies=SCOPE_PARAMS)
-def usage_record(which: ConversationDep, body: ModelUse) -> None:
-    """Count what a model of yours used for a reply, in the usage as `chat` and in the budgets."""
-    which.record_usage(**body.model_dump())
+def usage_record(chat: ConversationDep, body: ModelUse) -> None:
+    """Count what your own model used for a reply, in the usage as `chat` and in the budgets."""
+    chat.record_usage(**body.model_dump())
 
 
 @table.add(
     "GET", ONE + "/learned", USER, door=Conversation.learned, response_model=Page[Fact], dependencies=SCOPE_PARAMS
 )
 def facts_learned(
-    which: ConversationDep,
-    asked: CallerDep,
+    chat: ConversationDep,
+    caller: CallerDep,
     start_seq: Annotated[int, Query(ge=1, le=2**53)] = 1,
     end_seq: Annotated[int | None, Query(ge=1, le=2**53)] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Page[Fact]:
-    """Facts, live and past, that rest on messages of this conversation, by where they were first said in it."""
-    home = asked.grant.subject or SELF
+    """List facts, live and past, that rest on messages of this conversation, by where they were first said in it."""
+    home = caller.grant.subject or SELF
 
     def first_said(fact: Fact) -> tuple[int, int, str]:
-        said = [e.seq for e in fact.evidence if e.conversation == which.id and e.home == home and e.seq >= start_seq]
+        said = [e.seq for e in fact.evidence if e.conversation == chat.id and e.home == home and e.seq >= start_seq]
         return min(said), to_ms(fact.recorded_at), fact.id
 
-    return paginate(which.learned(start_seq=start_seq, end_seq=end_seq), first_said, cursor, limit)
+    return paginate(chat.learned(start_seq=start_seq, end_seq=end_seq), first_said, cursor, limit)
 
 
 @table.add(
     "POST", ONE + "/end", APP, door=Conversation.end, repeatable=True, status_code=204, dependencies=SCOPE_PARAMS
 )
-def conversations_end(which: ConversationDep) -> None:
-    """The conversation is over for now: its rest can be summarised."""
-    which.end()
+def conversations_end(chat: ConversationDep) -> None:
+    """End the conversation for now, so that its rest can be summarized."""
+    chat.end()
 
 
 @table.add(
@@ -234,9 +236,9 @@ def conversations_end(which: ConversationDep) -> None:
     response_model=ErasureReceipt,
     dependencies=SCOPE_PARAMS,
 )
-def conversations_clear(which: ConversationDep) -> ErasureReceipt:
+def conversations_clear(chat: ConversationDep) -> ErasureReceipt:
     """Erase the conversation and all that rested only on it."""
-    return which.clear()
+    return chat.clear()
 
 
 def _last_message(state: ConversationState) -> tuple[int, str, str]:
@@ -244,7 +246,7 @@ def _last_message(state: ConversationState) -> tuple[int, str, str]:
 
 
 def strategy_of(wanted: StrategyBody) -> Strategy:
-    """The strategy that a body names."""
+    """Return the strategy that a body names."""
     kinds: dict[str, Callable[..., Strategy]] = {
         "layered": strategies.Layered,
         "buffer": strategies.Buffer,

@@ -1,4 +1,4 @@
-"""``/v1/users/{user}/events`` and ``…/audit``: what happened, as a stream to follow and as pages to read."""
+"""The events of a user as a stream, and the audit log as pages."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from ..reports import Event, News, UserKey
 from ..types import ApiKey
 from ..user import User
 from .gate import Grant
-from .routing import OPERATOR, USER, WHOLE_USER, Table
+from .routing import OPERATOR, USER, WHOLE_USER, RouteTable
 from .schemas import SCOPE_PARAMS, CallerDep, Cursor, Limit, Page, UserDep
 
-table = Table()
+table = RouteTable()
 ONE = "/v1/users/{user:name}"
 RETRY_MS = 2_000
 SEND_S = 30.0  # a client that takes nothing for so long is let go; it can come back with its number
@@ -45,8 +45,8 @@ class Stream(StreamingResponse):
     Server-sent events of one user.
 
     ``id`` is the number to go on from, ``event`` the kind, ``data`` the `Event` as JSON.  ``event: reset`` says that
-    something in between is not on record any more.  A job that went through several states meanwhile is told by the
-    last one.
+    something in between is not on record any more.  Of a job that went through several states meanwhile only the
+    last one comes.
     """
 
     media_type = "text/event-stream"
@@ -71,14 +71,14 @@ class Stream(StreamingResponse):
             await self._put(send, f"retry: {RETRY_MS}\nid: {start}\n\n")
             async with aclosing(listener.parts(start, follow=self._follow)) as parts:
                 async for news in parts:
-                    await self._put(send, self._told(news))
+                    await self._put(send, self._format(news))
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _put(self, send: Send, text: str) -> None:
         async with asyncio.timeout(SEND_S):
             await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
 
-    def _told(self, news: News | None) -> str:
+    def _format(self, news: News | None) -> str:
         if news is None:
             return ": still here\n\n"
         if news.lost:
@@ -93,7 +93,7 @@ class Stream(StreamingResponse):
 
 
 def latest(events: Sequence[Event]) -> list[Event]:
-    """*events* without those of a job that the same job followed up."""
+    """Drop events of a job that a later one of the same job follows."""
     last = {event.ref: event.id for event in events if event.kind.startswith("job.")}
     return [event for event in events if last.get(event.ref, event.id) == event.id or not event.kind.startswith("job.")]
 
@@ -111,13 +111,13 @@ def latest(events: Sequence[Event]) -> list[Event]:
 )
 async def events_stream(
     request: Request,
-    whose: UserDep,
+    user: UserDep,
     conversation: Place = None,
     after: After = None,
     follow: Follow = True,
     last_event_id: Last = None,
 ) -> Stream:
-    """What happens to the user, as it happens, in every process; goes on where a connection was lost."""
+    """Stream what happens to the user, in every process; continues where a connection was lost."""
     known = after
     if last_event_id:
         if not last_event_id.isascii() or not last_event_id.isdecimal() or int(last_event_id) > 2**53:
@@ -131,15 +131,15 @@ async def events_stream(
 
 
 @table.add("GET", ONE + "/audit", WHOLE_USER, door=User.audit, response_model=Page[Event], dependencies=SCOPE_PARAMS)
-def audit_of_user(whose: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Event]:
-    """Who changed what and when, newest first; without a word of what was said."""
-    return _page(whose.audit(before=_before(cursor), limit=limit + 1), limit)
+def audit_of_user(user: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Event]:
+    """List who changed what and when, newest first, without any text of messages."""
+    return _page(user.audit(before=_before(cursor), limit=limit + 1), limit)
 
 
 @table.add("GET", "/v1/audit", OPERATOR, response_model=Page[Event])
-def audit_of_org(asked: CallerDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Event]:
-    """What happened to the org as a whole, newest first: its keys, and that somebody was erased; nobody is named."""
-    return _page(asked.memory.admin.events.of_org(asked.grant.org, before=_before(cursor), limit=limit + 1), limit)
+def audit_of_org(caller: CallerDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Event]:
+    """List what happened to the org, newest first: its keys and erasures, without names of users."""
+    return _page(caller.memory.admin.events.of_org(caller.grant.org, before=_before(cursor), limit=limit + 1), limit)
 
 
 def _before(cursor: str | None) -> int | None:
@@ -164,7 +164,7 @@ RECENT = 512  # events of one user that listeners find without asking the store
 
 
 class UserFeed:
-    """Those who listen to one user, and the last things that happened there."""
+    """The listeners of one user, and the user's latest events."""
 
     def __init__(self) -> None:
         self.head: int | None = None
@@ -173,7 +173,7 @@ class UserFeed:
         self._since = 0  # what followed this number stands in `recent`, all of it
 
     def take(self, news: News) -> None:
-        """Hear of something."""
+        """Add news and wake the listeners."""
         if news.lost or not news.events:
             self.head = news.newest
             self.recent.clear()
@@ -187,14 +187,14 @@ class UserFeed:
             listener.woken.set()
 
     def after(self, number: int) -> list[Event]:
-        """What is known to have followed *number*; nothing when that is not known here."""
+        """Return the known events after *number*; none when they may be incomplete."""
         if number < self._since:
             return []
         return [event for event in self.recent if event.id > number]
 
 
 class Listener:
-    """One stream: who listens, and where it stands."""
+    """One open stream and its position."""
 
     def __init__(self, tail: EventFeed, user: UserKey, key: ApiKey | None) -> None:
         self.woken = asyncio.Event()
@@ -204,7 +204,7 @@ class Listener:
         self._user = user
 
     async def start(self, after: int | None) -> int:
-        """The number to go on from: the one that is given, or that of the newest event."""
+        """Return the number to continue from: the given one, or that of the newest event."""
         newest = await self._head(self._user)
         if self.key is not None:
             await self._head(org_of(self.key))
@@ -213,7 +213,7 @@ class Listener:
         return newest if after is None else after
 
     async def _head(self, user: UserKey) -> int:
-        """The number of the newest event there; looks begin with it unless they know one already."""
+        """Return the number of the newest event; polling starts from it unless it has a position."""
         newest = (await self._tail.read(user, 0, limit=1)).newest
         group = self._tail.group(user)
         if group.head is None:
@@ -222,7 +222,7 @@ class Listener:
 
     async def parts(self, after: int, *, follow: bool) -> AsyncGenerator[News | None]:
         """
-        What happens after a number, in parts; ``None`` now and then, when nothing did.
+        Yield what happens after a number, in parts; ``None`` as a heartbeat.
 
         Ends with the key, with the server, and where *follow* is not wanted with the newest event.
         """
@@ -251,7 +251,7 @@ class Listener:
                     yield None
 
     async def _look_at_key(self) -> None:
-        """Have the stream end when its key opens nothing any more; now and then, beside the news of its org."""
+        """End the stream if its key is not valid any more."""
         self._key_seen = time.monotonic()
         if self.key is not None and not await run_in_threadpool(self._tail.memory.admin.keys.is_valid, self.key.id):
             self._tail.ended.add(self.key.id)
@@ -260,7 +260,7 @@ class Listener:
         return not self._tail.closed and (self.key is None or self.key.id not in self._tail.ended)
 
     def _patience(self) -> float:
-        """How long to wait for something to happen: until a sign of life is due, or the key expires."""
+        """Return how long to wait for news: until a heartbeat is due, or the key expires."""
         if self.key is None or self.key.expires_at is None:
             return self._tail.heartbeat_s
         left = (self.key.expires_at - datetime.now(UTC)).total_seconds()
@@ -268,7 +268,7 @@ class Listener:
 
 
 def org_of(key: ApiKey) -> UserKey:
-    """Where the events of a key stand: those of its org as a whole."""
+    """Return the feed with the events of a key: that of its org."""
     return key.org, "", ""
 
 
@@ -287,7 +287,7 @@ class EventFeed:
 
     @asynccontextmanager
     async def listening(self, user: UserKey, key: ApiKey | None) -> AsyncIterator[Listener]:
-        """A listener to one user, and to whether its key is revoked, as long as the context lasts."""
+        """Open a listener to one user, and to the revocation of its key."""
         listener = Listener(self, user, key)
         joined = [user] if key is None else [user, org_of(key)]
         for each in joined:
@@ -306,24 +306,24 @@ class EventFeed:
                     del self._groups[each]
 
     def group(self, user: UserKey) -> UserFeed:
-        """Those who listen to a user; there is at least one."""
+        """Return the feed of a user, which has at least one listener."""
         return self._groups[user]
 
     async def read(self, user: UserKey, after: int, *, limit: int = MOST_AT_ONCE) -> News:
-        """What the store says happened after a number."""
+        """Read what happened after a number from the store."""
         ask: Callable[..., dict[UserKey, News]] = self.memory.admin.events.news
         found = await run_in_threadpool(ask, {user: after}, limit=limit)
         return found.get(user, News(after))
 
     def close(self) -> None:
-        """End every stream at once: the server stops."""
+        """End every stream, because the server stops."""
         self.closed = True
         for group in self._groups.values():
             for listener in group.listeners:
                 listener.woken.set()
 
     async def _watch(self) -> None:
-        """Look for changes as long as anybody listens."""
+        """Poll for changes while there are listeners."""
         seen: int | None = None
         while self._groups and not self.closed:
             try:
@@ -337,12 +337,12 @@ class EventFeed:
             await asyncio.sleep(self._look_s)
 
     async def _look(self) -> bool:
-        """Take what is new to those who listen; whether that was all there is."""
+        """Deliver new events to their listeners; return whether nothing is left."""
         heads = {user: group.head or 0 for user, group in self._groups.items()}
         fresh = {user for user, group in self._groups.items() if group.head is None}
         found = await run_in_threadpool(self.memory.admin.events.news, heads, limit=MOST_AT_ONCE)
         whole = True
-        for user in fresh:  # nobody has told a number here yet: what happened before they came is not news
+        for user in fresh:  # no number is known here yet: what happened before they came is not news
             if user in self._groups and self._groups[user].head is None:
                 newest = found.pop(user, News(0)).newest
                 self._groups[user].head = newest

@@ -1,5 +1,5 @@
 """
-Who may pass, decided before a byte of the body is read.
+Authentication, authorization and limits, checked before a byte of the body is read.
 
 In this order: the name under which the server is asked for, the page that asks, the route, the key, its role and whom it
 is about, how often, how much.  What passes carries a `Grant`; handlers take whose memory it is from there and from
@@ -33,7 +33,7 @@ from ..errors import HoldfastError
 from ..scope import LOCAL, acting
 from ..types import ApiKey
 from .pages.shell import as_page
-from .routing import Route, Table, problem, problem_of
+from .routing import Route, RouteTable, problem, problem_of
 from .settings import ServerSettings
 
 ORG_HEADER, USER_HEADER = "x-holdfast-org", "x-holdfast-user"
@@ -59,7 +59,7 @@ _ONCE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Whose memory a request may touch: names that the key allows, never more."""
+    """The names that a key allows a request to use."""
 
     key: ApiKey | None
     org: str
@@ -100,7 +100,7 @@ class SignInLinks:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a body may be, and how long it may take."""
+    """The size and the time limit of a body."""
 
     most_bytes: int
     timeout_s: float
@@ -113,7 +113,7 @@ def _limits(settings: ServerSettings, *, upload: bool) -> Limits:
 
 
 class Refused(Exception):
-    """The gate stays shut; carries the answer."""
+    """The request is refused; carries the answer."""
 
     def __init__(self, answer: Response) -> None:
         super().__init__(answer.status_code)
@@ -123,7 +123,7 @@ class Refused(Exception):
 class Gate:
     """ASGI middleware around the application."""
 
-    def __init__(self, app: ASGIApp, *, table: Table, keys: ApiKeys, settings: ServerSettings) -> None:
+    def __init__(self, app: ASGIApp, *, table: RouteTable, keys: ApiKeys, settings: ServerSettings) -> None:
         self._app = app
         self._table = table
         self._keys = keys
@@ -170,7 +170,7 @@ class Gate:
             raise Refused(problem(421, "wrong-host", "This server does not answer to that name", hint=hint))
 
     def _page(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """What a browser is told when the page that asks is allowed; a page that is not is refused."""
+        """Return the CORS headers for the page that asks; refuse one that is not allowed."""
         origin = headers.get("origin")
         if origin is None:
             return {}
@@ -239,7 +239,7 @@ class Gate:
 
 def grant(key: ApiKey, route: Route, names: Mapping[str, str], headers: Mapping[str, str], query: bytes) -> Grant:
     """
-    Whose memory *key* opens for this request.
+    Return the names that *key* allows for this request.
 
     Raises:
         Refused: the role may not call the route, or the names are not the key's.
@@ -267,19 +267,19 @@ def grant(key: ApiKey, route: Route, names: Mapping[str, str], headers: Mapping[
 
 
 def _linked(asked: Mapping[str, list[str]]) -> dict[str, str]:
-    """The names that a program sends in headers, out of the query of a link."""
+    """Return names from the query of a link as the headers that programs send."""
     named = ((ORG_HEADER, "org"), (USER_HEADER, "user"))
     return {header: quote(asked[name][-1], safe="") for header, name in named if name in asked}
 
 
 def named_by_header(headers: Mapping[str, str], what: str, own: str | None = None) -> str | None:
-    """The name in ``X-Holdfast-…`` or ``X-Memory-…``; *own* when there is none."""
+    """Return the name in ``X-Holdfast-…`` or ``X-Memory-…``; *own* when there is none."""
     found: str | None = _name(headers, f"x-memory-{what}", own)
     return _name(headers, f"x-holdfast-{what}", found)  # type: ignore[no-any-return]
 
 
 def too_large(most: int) -> Response:
-    """The answer to a body of more than *most* bytes."""
+    """Return the answer to a body of more than *most* bytes."""
     return problem(413, "too-large", f"A body may have {most:,} bytes", hint="send it in several requests")
 
 
@@ -322,7 +322,7 @@ def _headers(scope: Scope) -> dict[str, str]:
 
 
 def _with_headers(send: Send, extra: Mapping[str, str]) -> Send:
-    """What every answer carries: how a browser shall treat it, and that nobody keeps a copy on the way."""
+    """Add the headers of every answer: how browsers treat it, and that caches do not keep it."""
     always = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
     added = [(name.lower().encode(), value.encode()) for name, value in {**always, **extra}.items()]
 
@@ -388,7 +388,7 @@ SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
 
 
 def cookie_of(headers: Mapping[str, str]) -> str:
-    """The key in the cookie, or nothing."""
+    """Return the key in the cookie, or an empty text."""
     try:
         found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
     except CookieError:
@@ -420,7 +420,7 @@ def names_another_page(headers: Mapping[str, str]) -> bool:
 
 
 def wants_page(method: str, headers: Mapping[str, str]) -> bool:
-    """Whether a user opens an address, which then deserves a page, even when there is nothing at it."""
+    """Whether a browser opens an address, so that even an error is answered as a page."""
     return method == "GET" and "text/html" in headers.get("accept", "") and "authorization" not in headers
 
 
@@ -441,7 +441,7 @@ class Rates:
         self._buckets: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
 
     def take(self, key: Hashable) -> float:
-        """0 when the request may pass, else the seconds to wait."""
+        """Return 0 when the request may pass, else the seconds to wait."""
         now = self._clock()
         left, at = self._buckets.pop(key, (self._burst, now))
         left = min(self._burst, left + (now - at) * self._per_s)
@@ -465,11 +465,11 @@ class Quotas:
         }
 
     def take(self, key: ApiKey | None, messages: int) -> int:
-        """0 when so many more messages may be stored, and then they count; else the seconds until there is room."""
+        """Count, and return 0 if there is room; else the seconds until there is."""
         return 0 if key is None else self._keys.count_messages(key, messages, **self.limits)
 
     def give_back(self, key: ApiKey | None, messages: int) -> None:
-        """They were not stored after all."""
+        """Uncount messages that were not stored."""
         self.take(key, -messages)
 
     @contextmanager
@@ -486,14 +486,14 @@ class Quotas:
 
 
 def count_messages(export: Mapping[str, Any]) -> int:
-    """How many messages an export holds; 0 for what is none, which is refused later."""
+    """Count the messages of an export; 0 for what is none, which is refused later."""
     talks = export.get("conversations")
     found = (talk.get("messages") for talk in talks if isinstance(talk, dict)) if isinstance(talks, list) else ()
     return sum(len(messages) for messages in found if isinstance(messages, list))
 
 
 def quota_exceeded(wait_s: int) -> Response:
-    """The answer to messages that are too many."""
+    """Return the answer to messages beyond a quota."""
     when = "today" if wait_s <= 86_401 else "this month"
     hint = "the operator says how many a key and an org may store a day and a month"
     return problem(429, "quota", f"No more messages {when}", hint=hint, headers={"Retry-After": str(wait_s)})

@@ -1,10 +1,10 @@
 """
-Long work that a request orders: it runs in threads of one process, and any process tells how far it is.
+Long work that requests start: it runs in threads of one process, and every process can report its progress.
 
-Every order is a row, saved when it changes and every few seconds besides.  What it made is kept as ids and figures and told
-from the store when somebody asks, so that nothing which was erased meanwhile is told from here.  When the process ends, its
-orders are interrupted, each after the range that it is in; one that died says nothing any more, and counts as interrupted
-then.  What was made stays made, and the same request does the rest.
+Each task is a row, saved when it changes and every few seconds besides.  Its result is kept as ids and figures and loaded
+from the store when a client asks, so that nothing which was erased meanwhile is shown.  When the process ends, its tasks
+are interrupted, each after the range that it is in; a task of a process that died counts as interrupted after a while.
+What was made stays made, and the same request does the rest.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from ..reports import (
 )
 from ..types import Fact, Job, Summary
 from ..user import User
-from .routing import APP, OPERATOR, USER, Table
+from .routing import APP, OPERATOR, USER, RouteTable
 from .schemas import (
     SCOPE_PARAMS,
     BackfillRequest,
@@ -84,14 +84,14 @@ INTERRUPTED_REASON = (
 
 
 class WorkStopped(HoldfastError):
-    """Somebody cancelled the task, or the server ends."""
+    """The task was cancelled, or the server is shutting down."""
 
     code = "stopped"
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose memory a task works on; ``None`` stands for everybody, or every assistant or subject."""
+    """The memory that a task works on; ``None`` means all orgs, users, assistants or subjects."""
 
     org: str | None
     user: str | None = None
@@ -102,11 +102,11 @@ class Owner:
 
 @dataclass(slots=True)
 class Task:
-    """One piece of long work; ``told`` is its report as figures and ids; ``here``: this process does it."""
+    """One piece of long work; ``here``: this process runs it."""
 
     id: str
     kind: str
-    whose: Owner
+    owner: Owner
     created_at: datetime
     state: OperationState = "ready"
     done: int = 0
@@ -114,10 +114,10 @@ class Task:
     reason: str = ""
     code: str = ""
     ended_at: datetime | None = None
-    told: ReportData = field(default=None, repr=False)
+    report: ReportData = field(default=None, repr=False)
     here: bool = True
     once: str = field(default="", repr=False)
-    asked: str = field(default="", repr=False)
+    request_digest: str = field(default="", repr=False)
     saved_at: float = field(default=0.0, repr=False)
     stop: threading.Event = field(default_factory=threading.Event, repr=False)
     over: threading.Event = field(default_factory=threading.Event, repr=False)
@@ -136,39 +136,39 @@ class Tasks:
     def order(
         self,
         kind: str,
-        whose: Owner,
+        owner: Owner,
         work: Callable[[OnProgress], ReportData],
         *,
         key: str | None = None,
-        asked: Mapping[str, Any] | None = None,
+        request: Mapping[str, Any] | None = None,
     ) -> Task:
         """
-        Have *work* done; it is given a step to call now and then, and returns its report as figures and ids.
+        Run *work* in the background; it reports progress by the function it is given, and returns its report data.
 
         Args:
             kind: what it is: ``rebuild``, ``backfill``, ``consolidate``.
-            whose: whose memory it works on; others do not see it.
+            owner: the memory that it works on; others do not see it.
             work: raises `HoldfastError` when it cannot be done.
             key: the caller's idempotency key; the same key names the same task, unless that was interrupted.
-            asked: what was asked for; another one under the same key is refused.
+            request: the body of the request; another one under the same key is refused.
 
         Raises:
             KeyReused: the key was used for something else.
             Conflict: too much is waiting already.
         """
-        digest = _digest([kind, asked])
+        digest = _digest([kind, request])
         once = (
-            "" if key is None else _digest([whose.org, whose.user, whose.bot, whose.subject, whose.conversation, key])
+            "" if key is None else _digest([owner.org, owner.user, owner.bot, owner.subject, owner.conversation, key])
         )
         with self._lock:
             now = self._now()
-            if once and (before := self._standing(once, whose)) is not None:
-                if before.asked != digest:
+            if once and (before := self._standing(once, owner)) is not None:
+                if before.request_digest != digest:
                     raise KeyReused(f"idempotency key {key!r} was used for another order", hint="use a new key")
                 return before
             if sum(not task.over.is_set() for task in self._tasks.values()) >= MOST_OPEN:
                 raise Conflict(f"{MOST_OPEN} orders wait already", hint="come again when some are done")
-            task = Task(new_id("task", to_ms(now)), kind, whose, now, once=once, asked=digest)
+            task = Task(new_id("task", to_ms(now)), kind, owner, now, once=once, request_digest=digest)
             known = self._operations.add(self._row(task))
             if known.id != task.id:
                 return self._shown(known)  # another process was asked the same, just now
@@ -183,7 +183,7 @@ class Tasks:
 
     def get(self, task_id: str) -> Task:
         """
-        One task, whichever process has it.
+        Return one task, whichever process runs it.
 
         Raises:
             NotFound: it was never ordered, or is on record no more.
@@ -194,21 +194,21 @@ class Tasks:
             return task
         row = self._operations.get(task_id)
         if row is None:
-            raise NotFound(f"there is no job {task_id!r}", hint="what is over is told for a week")
+            raise NotFound(f"there is no job {task_id!r}", hint="finished work is listed for a week")
         return self._shown(row)
 
-    def of(self, whose: Owner) -> list[Task]:
-        """What was ordered for exactly *whose* memory, the newest first."""
-        user = (whose.org or "default", whose.user or "", whose.bot or "")
+    def of(self, owner: Owner) -> list[Task]:
+        """List the tasks of exactly this memory, the newest first."""
+        user = (owner.org or "default", owner.user or "", owner.bot or "")
         found = (self._shown(row) for row in self._operations.newest(MOST_OPEN, of=user))
-        return [task for task in found if task.whose == whose]
+        return [task for task in found if task.owner == owner]
 
     def newest(self, limit: int) -> list[Task]:
-        """At most *limit* tasks of everybody, the newest first."""
+        """List at most *limit* tasks of all users, the newest first."""
         return [self._shown(row) for row in self._operations.newest(limit)]
 
     def cancel(self, task_id: str) -> None:
-        """End a task before it takes up its next range, whichever process has it; what it made stays."""
+        """Cancel a task before its next range, whichever process runs it; what it made stays."""
         task = self.get(task_id)
         if not task.here:
             self._operations.stop(task_id)
@@ -219,7 +219,7 @@ class Tasks:
                 self._end(task, "cancelled")
 
     def close(self) -> None:
-        """End every task after the range that it is in."""
+        """Stop every task after the range that it is in."""
         self._closed.set()
         with self._lock:
             threads, self._threads = self._threads, None
@@ -232,15 +232,15 @@ class Tasks:
                 if not task.over.is_set():
                     self._end(task, "interrupted")
 
-    def _standing(self, once: str, whose: Owner) -> Task | None:
-        """The task that this key named before, unless it was interrupted."""
-        user = (whose.org or "default", whose.user or "", whose.bot or "")
+    def _standing(self, once: str, owner: Owner) -> Task | None:
+        """Return the task that has this idempotency key, unless it was interrupted."""
+        user = (owner.org or "default", owner.user or "", owner.bot or "")
         found = [task for task in self._tasks.values() if task.once == once]
         found = found or [self._shown(row) for row in self._operations.newest(KEPT, of=user) if row.once == once]
         return next((task for task in found if task.state != "interrupted"), None)
 
     def _shown(self, row: Operation) -> Task:
-        """A row as a task: this process's own, or one of another, which counts as interrupted when it is silent."""
+        """Turn a row into a task; one of another process that is silent counts as interrupted."""
         mine = self._tasks.get(row.id)
         if mine is not None:
             return mine
@@ -259,20 +259,20 @@ class Tasks:
             from_ms(row.seen_ms if row.ended_ms is None else row.ended_ms) if silent or not open_ else None,
             row.report,
             here=False,
-            asked=row.asked,
+            request_digest=row.asked,
         )
         if not open_ or silent:
             task.over.set()
         return task
 
     def _row(self, task: Task) -> Operation:
-        whose = task.whose
+        owner = task.owner
         return Operation(
-            org=whose.org or "default",
-            user=whose.user or "",
-            bot=whose.bot or "",
-            subject=whose.subject or "",
-            conversation=whose.conversation or "",
+            org=owner.org or "default",
+            user=owner.user or "",
+            bot=owner.bot or "",
+            subject=owner.subject or "",
+            conversation=owner.conversation or "",
             id=task.id,
             kind=task.kind,
             state=task.state,
@@ -280,9 +280,9 @@ class Tasks:
             total=task.total,
             code=task.code,
             reason=task.reason,
-            report=task.told,
+            report=task.report,
             once=task.once,
-            asked=task.asked,
+            asked=task.request_digest,
             stop=task.stop.is_set(),
             created_ms=to_ms(task.created_at),
             seen_ms=to_ms(self._now()),
@@ -290,7 +290,7 @@ class Tasks:
         )
 
     def _save(self, task: Task) -> None:
-        """Put it on record, and hear whether another process wants it to end; a store that cannot is asked again later."""
+        """Save the task and learn whether another process cancelled it; a failing store is tried again later."""
         task.saved_at = self._now().timestamp()
         with suppress(StoreError):
             if self._operations.save(self._row(task)):
@@ -306,7 +306,7 @@ class Tasks:
                     self._save(task)
 
     def _let_go(self) -> None:
-        """Forget the oldest of those that are over; their rows stay."""
+        """Forget the oldest finished tasks; their rows stay."""
         over = [task.id for task in self._tasks.values() if task.over.is_set()]
         for task_id in over[: max(0, len(self._tasks) - KEPT)]:
             del self._tasks[task_id]
@@ -318,11 +318,11 @@ class Tasks:
             task.state = "running"
         self._save(task)
         with self._ending(task):
-            task.told = work(lambda done, total: self._step(task, done, total))
+            task.report = work(lambda done, total: self._step(task, done, total))
 
     @contextmanager
     def _ending(self, task: Task) -> Iterator[None]:
-        """Whatever happens inside becomes the state of the task."""
+        """Record how the work inside ends as the state of the task."""
         state: OperationState = "failed"
         try:
             yield
@@ -357,14 +357,14 @@ def _digest(value: Any) -> str:
 
 
 def _log(ran: Future[None]) -> None:
-    """What broke without being one of our errors; its words may quote a message."""
+    """Log an unexpected error by its type; its text may quote a message."""
     error = None if ran.cancelled() else ran.exception()
     if error is not None:
         log.error("a task broke: %s", type(error).__name__)
 
 
 async def get_tasks(request: Request) -> Tasks:
-    """The long work of this server."""
+    """Return the long work of this server."""
     found: Tasks = request.app.state.tasks
     return found
 
@@ -376,7 +376,7 @@ WorkReport = RebuildReport | BackfillReport | ConsolidationReport
 
 
 def report_data(report: WorkReport) -> ReportData:
-    """What stands on record of a report: nothing that anybody said."""
+    """Reduce a report to figures and ids, for the record; it quotes no message."""
     if isinstance(report, ConsolidationReport):
         merged = [[one.fact.id, [fact.id for fact in one.sources]] for one in report.merged]
         return {"merged": merged, "refused": list(report.refused), "tokens": report.tokens}
@@ -388,31 +388,31 @@ def report_data(report: WorkReport) -> ReportData:
     return asdict(report)
 
 
-def load_report(memory: Memory, kind: str, report: ReportData, whose: Owner, subject: str | None) -> WorkReport | None:
-    """The report, with what is still there of what it names, as far as *subject* may see it."""
+def load_report(memory: Memory, kind: str, report: ReportData, owner: Owner, subject: str | None) -> WorkReport | None:
+    """Load a recorded report with what still exists of what it names, as far as *subject* may see it."""
     if report is None or kind not in ("rebuild", "backfill", "consolidate"):
         return None
     user = None
-    if whose.user is not None:
-        user = memory.user(whose.user, org=whose.org or "default", bot=whose.bot or "default", subject=subject)
+    if owner.user is not None:
+        user = memory.user(owner.user, org=owner.org or "default", bot=owner.bot or "default", subject=subject)
     if kind == "backfill":
         return BackfillReport(**{**report, "reasons": tuple(report["reasons"])})
     if kind == "consolidate":
         return _consolidated(report, user)
     there: dict[str, Summary | Fact] = {}
     if report["before"] or report["after"]:
-        there = _there(memory, report, whose, user)
+        there = _there(memory, report, owner, user)
     before, after = (tuple(there[name] for name in report[which] if name in there) for which in ("before", "after"))
     rest = {name: value for name, value in report.items() if name not in ("before", "after", "errors")}
     return RebuildReport(**rest, before=before, after=after, errors=tuple(report["errors"]))
 
 
-def _there(memory: Memory, report: Mapping[str, Any], whose: Owner, user: User | None) -> dict[str, Summary | Fact]:
+def _there(memory: Memory, report: Mapping[str, Any], owner: Owner, user: User | None) -> dict[str, Summary | Fact]:
     found: dict[str, Summary | Fact] = {}
     named = {*report["before"], *report["after"]}
-    if whose.user is not None and report["layer"] != "facts":
-        place: Any = {"org": whose.org or "default", "bot": whose.bot or "default", "subject": whose.subject}
-        chat = memory.conversation(whose.conversation, user=whose.user, **place)
+    if owner.user is not None and report["layer"] != "facts":
+        place: Any = {"org": owner.org or "default", "bot": owner.bot or "default", "subject": owner.subject}
+        chat = memory.conversation(owner.conversation, user=owner.user, **place)
         found |= {summary.id: summary for summary in chat.summaries(live=False) if summary.id in named}
     return found | {name: fact for name in named - found.keys() if (fact := _fact(user, name)) is not None}
 
@@ -434,7 +434,7 @@ def _consolidated(report: Mapping[str, Any], user: User | None) -> Consolidation
     return ConsolidationReport(tuple(merged), tuple(report["refused"]), report["tokens"])
 
 
-table = Table()
+table = RouteTable()
 ONE = "/v1/users/{user:name}"
 CHAT = ONE + "/conversations/{conversation:name}"
 JobId = Annotated[str, Path(max_length=200, description="The job's id.")]
@@ -455,31 +455,31 @@ def _estimated(model: Any) -> dict[int | str, dict[str, Any]]:
     responses=_estimated(RebuildReport),
 )  # fmt: skip
 def rebuilds_create(
-    which: ConversationDep,
-    asked: CallerDep,
+    chat: ConversationDep,
+    caller: CallerDep,
     tasks: TasksDep,
     body: RebuildRequest,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    """Make one layer of a range again, keeping the old version; with `dry_run`, say what it would take."""
+    """Rebuild one layer of a range, keeping the old version; with `dry_run`, estimate it."""
     span: dict[str, Any] = {"start_seq": body.start_seq, "end_seq": body.end_seq}
-    estimate = which.rebuild(body.layer, **span, dry_run=True)
+    estimate = chat.rebuild(body.layer, **span, dry_run=True)
     if body.dry_run:
         return _as_json(estimate)
 
     def work(step: OnProgress) -> ReportData:
-        return report_data(which.rebuild(body.layer, **span, progress=step))
+        return report_data(chat.rebuild(body.layer, **span, progress=step))
 
-    owner = _owner(asked, which.id)
-    return _accepted(tasks.order("rebuild", owner, work, key=idempotency_key, asked=body.model_dump()))
+    owner = _owner(caller, chat.id)
+    return _accepted(tasks.order("rebuild", owner, work, key=idempotency_key, request=body.model_dump()))
 
 
 @table.add(
     "GET", CHAT + "/rebuilds", USER, door=Conversation.rebuilds, response_model=Page[Rebuilt], dependencies=SCOPE_PARAMS
 )
-def rebuilds_list(which: ConversationDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Rebuilt]:
-    """What was made again in this conversation, oldest first."""
-    return paginate(which.rebuilds(), lambda made: made.id, cursor, limit)
+def rebuilds_list(chat: ConversationDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Rebuilt]:
+    """List the rebuilds of this conversation, oldest first."""
+    return paginate(chat.rebuilds(), lambda made: made.id, cursor, limit)
 
 
 @table.add(
@@ -490,9 +490,9 @@ def rebuilds_list(which: ConversationDep, cursor: Cursor = None, limit: Limit = 
     response_model=RebuildReport,
     dependencies=SCOPE_PARAMS,
 )
-def rebuilds_restore(which: ConversationDep, rebuild_id: Annotated[str, Path(max_length=200)]) -> RebuildReport:
-    """Put back what stood before a rebuild."""
-    return which.restore(rebuild_id)
+def rebuilds_restore(chat: ConversationDep, rebuild_id: Annotated[str, Path(max_length=200)]) -> RebuildReport:
+    """Revert a rebuild."""
+    return chat.restore(rebuild_id)
 
 
 @table.add(
@@ -500,35 +500,35 @@ def rebuilds_restore(which: ConversationDep, rebuild_id: Annotated[str, Path(max
     responses=_estimated(BackfillReport),
 )  # fmt: skip
 def backfills_create(
-    whose: UserDep, asked: CallerDep, tasks: TasksDep, body: BackfillRequest, idempotency_key: IdempotencyKey = None
+    user: UserDep, caller: CallerDep, tasks: TasksDep, body: BackfillRequest, idempotency_key: IdempotencyKey = None
 ) -> Response:
-    """Bring the user's old conversations up to what this memory makes; with `dry_run`, say what it would take."""
-    grant = asked.grant
-    return _backfill(asked, tasks, body, idempotency_key, {"user": grant.user, "org": grant.org, "bot": grant.bot})
+    """Bring the user's old conversations up to what this memory makes; with `dry_run`, estimate it."""
+    grant = caller.grant
+    return _backfill(caller, tasks, body, idempotency_key, {"user": grant.user, "org": grant.org, "bot": grant.bot})
 
 
 @table.add(
     "POST", "/v1/backfill", OPERATOR, response_model=JobStatus, status_code=202, responses=_estimated(BackfillReport)
 )
 def backfills_create_all(
-    asked: CallerDep, tasks: TasksDep, body: BackfillRequest, idempotency_key: IdempotencyKey = None
+    caller: CallerDep, tasks: TasksDep, body: BackfillRequest, idempotency_key: IdempotencyKey = None
 ) -> Response:
-    """The same for everybody, in every org."""
-    return _backfill(asked, tasks, body, idempotency_key, {})
+    """Bring the conversations of all users in all orgs up to date."""
+    return _backfill(caller, tasks, body, idempotency_key, {})
 
 
 def _backfill(
-    asked: Caller, tasks: TasksDep, body: BackfillRequest, key: str | None, whose: dict[str, Any]
+    caller: Caller, tasks: TasksDep, body: BackfillRequest, key: str | None, scope: dict[str, Any]
 ) -> Response:
-    memory, options = asked.memory, body.model_dump(exclude={"dry_run"})
+    memory, options = caller.memory, body.model_dump(exclude={"dry_run"})
     if body.dry_run:
-        return _as_json(memory.backfill(**whose, **options, dry_run=True))
+        return _as_json(memory.backfill(**scope, **options, dry_run=True))
 
     def work(step: OnProgress) -> ReportData:
-        return report_data(memory.backfill(**whose, **options, progress=lambda so_far: step(so_far.processed, 0)))
+        return report_data(memory.backfill(**scope, **options, progress=lambda so_far: step(so_far.processed, 0)))
 
-    owner = _owner(asked) if whose else Owner(None)
-    return _accepted(tasks.order("backfill", owner, work, key=key, asked=body.model_dump()))
+    owner = _owner(caller) if scope else Owner(None)
+    return _accepted(tasks.order("backfill", owner, work, key=key, request=body.model_dump()))
 
 
 @table.add(
@@ -536,61 +536,61 @@ def _backfill(
     responses=_estimated(ConsolidationReport),
 )  # fmt: skip
 def consolidations_create(
-    whose: UserDep, asked: CallerDep, tasks: TasksDep, body: ConsolidateRequest, idempotency_key: IdempotencyKey = None
+    user: UserDep, caller: CallerDep, tasks: TasksDep, body: ConsolidateRequest, idempotency_key: IdempotencyKey = None
 ) -> Response:
-    """Merge what says the same now instead of later; with `dry_run`, say what would be merged without a model."""
+    """Merge facts that say the same now; with `dry_run`, list what would be merged without a model."""
     if body.dry_run:
-        return _as_json(whose.consolidate(dry_run=True))
+        return _as_json(user.consolidate(dry_run=True))
 
     def work(_step: OnProgress) -> ReportData:
-        return report_data(whose.consolidate())
+        return report_data(user.consolidate())
 
-    return _accepted(tasks.order("consolidate", _owner(asked), work, key=idempotency_key))
+    return _accepted(tasks.order("consolidate", _owner(caller), work, key=idempotency_key))
 
 
 @table.add(
     "POST", ONE + "/prune", APP, door=User.prune, repeatable=True, response_model=PruneReport, dependencies=SCOPE_PARAMS
 )
-def facts_prune(whose: UserDep, body: PruneRequest) -> PruneReport:
-    """Put away now the weakest facts beyond the most that are kept, instead of later."""
-    return whose.prune(faded=body.faded)
+def facts_prune(user: UserDep, body: PruneRequest) -> PruneReport:
+    """Archive the weakest facts beyond the most that are kept, now instead of later."""
+    return user.prune(faded=body.faded)
 
 
 @table.add("GET", "/v1/jobs/{job_id}", USER, response_model=JobStatus)
 async def jobs_get(
-    asked: CallerDep,
+    caller: CallerDep,
     tasks: TasksDep,
     job_id: JobId,
     wait_s: Annotated[float, Query(ge=0, le=30, description="Answer when it is over, or after so long.")] = 0,
 ) -> JobStatus:
-    """How far a piece of work is, and its report when it is done; for whoever may see whose memory it is about."""
+    """Return the progress of a job, and its report when it is done, if the key opens the memory it is about."""
     try:
-        task = visible_task(asked, await run_in_threadpool(tasks.get, job_id))
+        task = visible_task(caller, await run_in_threadpool(tasks.get, job_id))
     except NotFound:
-        return await run_in_threadpool(_of_store, asked, job_id)
+        return await run_in_threadpool(_of_store, caller, job_id)
     until = time.monotonic() + wait_s
     while not task.over.is_set() and time.monotonic() < until:
         await asyncio.sleep(ASK_AGAIN_S if task.here else ASK_OTHERS_S)
         if not task.here:
             task = await run_in_threadpool(tasks.get, job_id)
-    return await run_in_threadpool(job_status, asked.memory, task, asked.grant.subject)
+    return await run_in_threadpool(job_status, caller.memory, task, caller.grant.subject)
 
 
-def visible_task(asked: Caller, task: Task) -> Task:
+def visible_task(caller: Caller, task: Task) -> Task:
     """
-    The task, when the key that asks opens the memory that it is about.
+    Return the task if the caller's key opens the memory that it is about.
 
     Raises:
-        NotFound: it does not; nothing is told of what there is.
+        NotFound: it does not; the answer does not reveal whether there is such a task.
     """
-    grant, key, whose = asked.grant, asked.grant.key, task.whose
+    grant, key, owner = caller.grant, caller.grant.key, task.owner
     ours = key is not None and (
         key.role == "operator"
         or (
-            whose.org == grant.org
-            and key.user in (None, whose.user)
-            and key.bot in (None, whose.bot)
-            and key.subject in (None, whose.subject)
+            owner.org == grant.org
+            and key.user in (None, owner.user)
+            and key.bot in (None, owner.bot)
+            and key.subject in (None, owner.subject)
         )
     )
     if not ours:
@@ -599,56 +599,56 @@ def visible_task(asked: Caller, task: Task) -> Task:
 
 
 def job_status(memory: Memory, task: Task, subject: str | None) -> JobStatus:
-    """A task as it is shown, its report as far as *subject* may be seen."""
-    whose = task.whose
+    """Describe a task, with its report as far as *subject* may see it."""
+    owner = task.owner
     return JobStatus(
         id=task.id,
         kind=task.kind,
         state=task.state,
-        org=whose.org,
-        user=whose.user,
-        bot=whose.bot,
-        subject=whose.subject,
-        conversation=whose.conversation,
+        org=owner.org,
+        user=owner.user,
+        bot=owner.bot,
+        subject=owner.subject,
+        conversation=owner.conversation,
         done=task.done,
         total=task.total,
         code=task.code,
         reason=task.reason,
         created_at=task.created_at,
         ended_at=task.ended_at,
-        report=load_report(memory, task.kind, task.told, whose, subject) if task.state == "done" else None,
+        report=load_report(memory, task.kind, task.report, owner, subject) if task.state == "done" else None,
     )
 
 
-def _of_store(asked: Caller, job_id: str) -> JobStatus:
-    """A piece of the store's own work, which operators see."""
-    if asked.grant.key is None or asked.grant.key.role != "operator":
-        raise NotFound(f"there is no job {job_id!r}", hint="what is over is told for a week")
-    found: Job | None = next((job for job in asked.memory.jobs() if job.id == job_id), None)
+def _of_store(caller: Caller, job_id: str) -> JobStatus:
+    """Describe a job of the store, which only operators see."""
+    if caller.grant.key is None or caller.grant.key.role != "operator":
+        raise NotFound(f"there is no job {job_id!r}", hint="finished work is listed for a week")
+    found: Job | None = next((job for job in caller.memory.jobs() if job.id == job_id), None)
     if found is None:
         raise NotFound(f"there is no job {job_id!r}", hint="what is finished leaves no row")
-    whose = {"org": found.org, "user": found.user, "bot": found.bot, "subject": found.subject or None}
-    about: dict[str, Any] = {**whose, "conversation": found.conversation or None, "reason": found.reason}
+    owner = {"org": found.org, "user": found.user, "bot": found.bot, "subject": found.subject or None}
+    about: dict[str, Any] = {**owner, "conversation": found.conversation or None, "reason": found.reason}
     state: Any = found.state
     return JobStatus(id=found.id, kind=found.kind, state=state, created_at=from_ms(found.created_at_ms), **about)
 
 
-def _owner(asked: Caller, conversation: str | None = None) -> Owner:
-    grant = asked.grant
+def _owner(caller: Caller, conversation: str | None = None) -> Owner:
+    grant = caller.grant
     return Owner(grant.org, grant.user, grant.bot, grant.subject, conversation)
 
 
 def _accepted(task: Task) -> Response:
-    whose = task.whose
+    owner = task.owner
     body = JobStatus(
         id=task.id,
         kind=task.kind,
         state=task.state,
-        org=whose.org,
-        user=whose.user,
-        bot=whose.bot,
-        subject=whose.subject,
-        conversation=whose.conversation,
+        org=owner.org,
+        user=owner.user,
+        bot=owner.bot,
+        subject=owner.subject,
+        conversation=owner.conversation,
         created_at=task.created_at,
     )
     return JSONResponse(jsonable_encoder(body), 202, headers={"Location": f"/v1/jobs/{task.id}"})

@@ -1,5 +1,5 @@
 """
-The memory as tools of the Model Context Protocol, so that an assistant looks up and notes by itself.
+The memory as tools of the Model Context Protocol, so that an assistant reads and writes it by itself.
 
 Whose memory it is comes from the command line or from the key, never from what a model writes.
 """
@@ -74,7 +74,7 @@ class MemoryItem(BaseModel):
 
 
 class MemoryChange(BaseModel):
-    """What a call did: ``new``, ``confirmed``, ``replaced``, ``joined``, ``retracted`` or ``rejected`` with a reason."""
+    """The effect of a call: ``new``, ``confirmed``, ``replaced``, ``joined``, ``retracted`` or ``rejected`` with a reason."""
 
     op: str
     memory: MemoryItem | None
@@ -83,7 +83,7 @@ class MemoryChange(BaseModel):
 
 
 class ErasedRows(BaseModel):
-    """How many rows went, by kind, and what is promised about the rest."""
+    """The erased rows, by kind, and the level of the erasure."""
 
     rows: dict[str, int]
     level: str
@@ -91,7 +91,7 @@ class ErasedRows(BaseModel):
 
 
 def tools(memory: Memory, identify: Identify) -> MCPServer[Any]:
-    """Seven tools, three resources and two prompts over *memory*; *identify* says whose each call is."""
+    """Return seven tools, three resources and two prompts over *memory*; *identify* names the user of each call."""
     server: MCPServer[Any] = MCPServer(
         "holdfast",
         title="Holdfast",
@@ -261,5 +261,5 @@ def _hit(hit: Hit) -> MemoryItem:
 
 
 def _change(change: FactChange) -> MemoryChange:
-    told = [None if fact is None else _fact(fact) for fact in (change.fact, change.previous)]
-    return MemoryChange(op=change.op, memory=told[0], previous=told[1], reason=change.reason)
+    facts = [None if fact is None else _fact(fact) for fact in (change.fact, change.previous)]
+    return MemoryChange(op=change.op, memory=facts[0], previous=facts[1], reason=change.reason)

@@ -1,5 +1,5 @@
 """
-``/metrics``: what this process does, for Prometheus.
+``/metrics``, ``/healthz`` and ``/readyz``: what this process does, for Prometheus and probes.
 
 Counters are of this process alone; nothing here names a user, an org or a conversation.  What stands in the store (jobs, its
 size) is looked at when somebody asks, at most every few seconds.
@@ -27,10 +27,10 @@ from ..errors import HoldfastError
 from ..memory import Memory
 from ..reports import Backlog
 from .events import EventFeed
-from .routing import OPERATOR, PUBLIC, Table
-from .schemas import Health
+from .routing import OPERATOR, PUBLIC, RouteTable
+from .schemas import ServerHealth
 
-table = Table()
+table = RouteTable()
 LOOK_AGAIN_S = 5.0
 _FACTS = {"added": "new", "confirmed": "confirmed", "replaced": "replaced", "corrected": "corrected", "ended": "ended",
           "forgotten": "forgotten"}  # fmt: skip
@@ -79,7 +79,7 @@ class Meters:
         memory.admin.observe(self.work.take)
 
     def take(self, what: str, of: str, amount: float) -> None:
-        """Hear from the memory about a piece of work, see `Admin.observe`."""
+        """Record a piece of work of the memory, see `Admin.observe`."""
         family, _, kind = of.partition(".")
         if what == "message":
             self.turns.labels(of).inc(amount)
@@ -104,7 +104,7 @@ class Meters:
             self.recalls.labels(of).inc()
 
     def text(self) -> bytes:
-        """All of it in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         now = time.monotonic()
         if now - self._looked_at > LOOK_AGAIN_S:
             self._looked_at = now
@@ -117,7 +117,7 @@ class Meters:
 
 
 class Metered:
-    """ASGI middleware around everything: how many requests, and how long until they are answered."""
+    """ASGI middleware: count requests, and measure the time until they are answered."""
 
     def __init__(self, app: ASGIApp, *, meters: Meters) -> None:
         self._app = app
@@ -142,26 +142,26 @@ class Metered:
 
 @table.add("GET", "/metrics", OPERATOR, include_in_schema=False)
 async def metrics_text(request: Request) -> Response:
-    """What this process does, in Prometheus' text format."""
+    """Return the metrics of this process in Prometheus' text format."""
     meters: Meters = request.app.state.meters
     return Response(await run_in_threadpool(meters.text), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
-@table.add("GET", "/healthz", PUBLIC, response_model=Health)
-def health_live() -> Health:
-    """The process answers."""
-    return Health(status="ok", version=__version__)
+@table.add("GET", "/healthz", PUBLIC, response_model=ServerHealth)
+def health_live() -> ServerHealth:
+    """Answer while the process runs."""
+    return ServerHealth(status="ok", version=__version__)
 
 
-@table.add("GET", "/readyz", PUBLIC, response_model=Health)
-def health_ready(request: Request) -> Health:
-    """The store answers; jobs that were put aside, or are more than five minutes late, are told."""
+@table.add("GET", "/readyz", PUBLIC, response_model=ServerHealth)
+def health_ready(request: Request) -> ServerHealth:
+    """Answer while the store does; reports dead jobs, and jobs more than five minutes late."""
     return readiness(request.app.state.meters.work)
 
 
-def readiness(work: WorkMeters) -> Health:
+def readiness(work: WorkMeters) -> ServerHealth:
     """
-    Whether the store answers, and what of its work needs somebody to look.
+    Check the store, and whether an operator has to look at its jobs.
 
     Raises:
         StoreError: it does not answer.
@@ -170,7 +170,7 @@ def readiness(work: WorkMeters) -> Health:
     dead = sum(one.jobs for one in found if one.state == "dead")
     late = sum(one.overdue for one in found)
     status: Literal["ok", "degraded"] = "degraded" if dead or late else "ok"
-    return Health(status=status, version=__version__, dead_jobs=dead, overdue_jobs=late)
+    return ServerHealth(status=status, version=__version__, dead_jobs=dead, overdue_jobs=late)
 
 
 STATES = ("ready", "waiting", "running", "dead", "cancelled")
@@ -209,7 +209,7 @@ class WorkMeters:
         self.oldest = Gauge("job_oldest_due_seconds", "How long the oldest job that is due has waited.", ["kind"], **of)
 
     def take(self, what: str, of: str, amount: float) -> None:
-        """Hear from the memory about a piece of work, see `Admin.observe`."""
+        """Record a piece of work of the memory, see `Admin.observe`."""
         if what == "job":
             self.seconds.labels(of).observe(amount)
         elif what.startswith("job."):
@@ -225,7 +225,7 @@ class WorkMeters:
 
     def backlog(self) -> tuple[Backlog, ...]:
         """
-        `Memory.backlog`, asked anew each time until there is so much that counting takes long.
+        Return `Admin.backlog`, counted anew each time unless counting takes long.
 
         Raises:
             StoreError: the store does not answer.
@@ -261,7 +261,7 @@ class WorkMeters:
 _TIMEOUT_S = 10.0
 
 
-class _Door(BaseHTTPRequestHandler):
+class _ProbeHandler(BaseHTTPRequestHandler):
     """Answers GET and HEAD of three paths."""
 
     meters: Meters
@@ -269,7 +269,7 @@ class _Door(BaseHTTPRequestHandler):
     server_version, sys_version = "holdfast", ""
 
     def do_GET(self) -> None:
-        """One answer, and the connection ends."""
+        """Answer one request and close the connection."""
         try:
             status, kind, body = self._answer(self.path.partition("?")[0])
         except HoldfastError as error:
@@ -285,40 +285,40 @@ class _Door(BaseHTTPRequestHandler):
 
     def _answer(self, path: str) -> tuple[int, str, bytes]:
         if path == "/healthz":
-            return _told(Health(status="ok", version=__version__))
+            return _as_answer(ServerHealth(status="ok", version=__version__))
         if path == "/readyz":
-            return _told(readiness(self.meters.work))
+            return _as_answer(readiness(self.meters.work))
         if path == "/metrics":
             return 200, CONTENT_TYPE_PLAIN_0_0_4, self.meters.text()
         return 404, "application/json", b'{"status": "failed", "code": "not-found"}'
 
     def log_message(self, *args: Any) -> None:
-        """Nothing: probes come every few seconds."""
+        """Log nothing: probes come every few seconds."""
 
 
-def _told(health: Health) -> tuple[int, str, bytes]:
+def _as_answer(health: ServerHealth) -> tuple[int, str, bytes]:
     return 200, "application/json", health.model_dump_json().encode()
 
 
-class _Server(ThreadingHTTPServer):
-    """Quiet about whoever hangs up."""
+class _ProbeServer(ThreadingHTTPServer):
+    """A server that ignores clients that hang up."""
 
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A probe that went away is no news."""
+        """Ignore a probe that hung up."""
 
 
 @contextmanager
 def serve_probes(host: str, port: int, meters: Meters) -> Iterator[tuple[str, int]]:
     """
-    Answer at *host* and *port* until the end of the block; the address that it got, which differs for port 0.
+    Serve the probes at *host* and *port* during the block; yields the address, which differs for port 0.
 
     Raises:
         OSError: nothing can listen there.
     """
-    door = type("Door", (_Door,), {"meters": meters})
-    server = _Server((host, port), door)
+    door = type("Door", (_ProbeHandler,), {"meters": meters})
+    server = _ProbeServer((host, port), door)
     thread = threading.Thread(target=server.serve_forever, name="holdfast-operations", daemon=True)
     thread.start()
     try:

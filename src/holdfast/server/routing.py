@@ -1,5 +1,5 @@
 """
-The table of routes: path, method, who may.
+The table of routes: method, path, roles and the call of the front door; and errors as problem documents.
 
 Every route names its roles when it is made, and the gate knows no other: what does not stand here is not served.
 """
@@ -93,7 +93,7 @@ class Route:
 
     @property
     def group(self) -> str:
-        """The noun that it is about, such as ``messages``: metrics count by it, and the document sorts by it."""
+        """The noun of the route, such as ``messages``: metrics count by it, and the document sorts by it."""
         if self.whole:
             return self.operation["tags"][0] if self.operation else "mcp"
         return "pages" if self.page else self.call.__name__.partition("_")[0]
@@ -137,7 +137,7 @@ def _described_responses(operation: Mapping[str, Any]) -> dict[str, Any]:
 _ENDPOINTS: dict[tuple[str, str, Callable[..., Any]], BaseRoute] = {}
 
 
-class Table:
+class RouteTable:
     """Routes in the order in which they were added."""
 
     def __init__(self) -> None:
@@ -217,7 +217,7 @@ class Table:
         return None, {}, methods
 
     def allowed(self, raw_path: str) -> str:
-        """The methods of a path, as the header ``Allow`` names them."""
+        """Return the methods of a path, for the header ``Allow``."""
         methods = {route.method for route in self.routes if route.match(raw_path.strip("/").split("/")) is not None}
         return ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set()) | {"OPTIONS"}))
 
@@ -240,11 +240,11 @@ class NameConvertor(Convertor[str]):
     regex = "[^/]+"
 
     def convert(self, value: str) -> str:
-        """The name."""
+        """Decode the name."""
         return unquote(value, errors="replace")
 
     def to_string(self, value: str) -> str:
-        """What stands in the path."""
+        """Return the name as it is in a path."""
         return value
 
 
@@ -280,7 +280,7 @@ def problem(
     headers: Mapping[str, str] | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> Response:
-    """One problem as a response; *more* are members that the format does not know."""
+    """Return one problem as a response; *more* are members that the format does not know."""
     body: dict[str, Any] = {"type": f"urn:holdfast:{code}", "title": title, "status": status, "code": code}
     if detail:
         body["detail"] = detail
@@ -293,7 +293,7 @@ def problem(
 
 
 def problem_of(error: HoldfastError) -> Response:
-    """The problem that one of our errors is."""
+    """Return the problem for one of our errors."""
     status, title = next((status, title) for kind, status, title in _STATUS if isinstance(error, kind))
     headers = {"Retry-After": str(RETRY_AFTER_S)} if status in (503, 507) else {}
     return problem(status, error.code, title, error.message, hint=error.hint, headers=headers)
@@ -312,12 +312,12 @@ def install(app: FastAPI, fitted: Callable[[Scope, Response], Response]) -> None
 
     async def misshaped(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        told = problem(422, "bad-input", "The request cannot be used", _where(error), hint="see /openapi.json")
-        return fitted(request.scope, told)
+        answer = problem(422, "bad-input", "The request cannot be used", _where(error), hint="see /openapi.json")
+        return fitted(request.scope, answer)
 
     async def broken(request: Request, _error: Exception) -> Response:
-        told = problem(500, "internal", "Something broke here", hint="the log of the server says more")
-        return fitted(request.scope, told)
+        answer = problem(500, "internal", "Something broke here", hint="the log of the server says more")
+        return fitted(request.scope, answer)
 
     app.add_exception_handler(HoldfastError, ours)
     app.add_exception_handler(HTTPException, refused)
@@ -326,10 +326,10 @@ def install(app: FastAPI, fitted: Callable[[Scope, Response], Response]) -> None
 
 
 def _where(error: RequestValidationError) -> str:
-    """Which fields, and what is wrong with them; what was sent is not repeated."""
-    told = []
+    """Describe which fields are wrong and how, without repeating their values."""
+    found = []
     for item in error.errors()[:5]:
         # a name that the caller made up may be text of a message
         place = ".".join(str(part) for part in item["loc"] if isinstance(part, int) or part.isidentifier())[:100]
-        told.append(f"{place}: {item['msg'] if item['type'] != 'json_invalid' else 'this is not JSON'}")
-    return "; ".join(told)
+        found.append(f"{place}: {item['msg'] if item['type'] != 'json_invalid' else 'this is not JSON'}")
+    return "; ".join(found)

@@ -1,4 +1,4 @@
-"""What requests hold and what lists answer; everything else is a value of the front door as it is."""
+"""Bodies, parameters and answers of the routes; other answers are values of the front door."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ Text = Annotated[str, Field(min_length=1, max_length=10_000)]
 
 
 def _with_example(example: dict[str, Any]) -> ConfigDict:
-    """A body that is shown with an example."""
+    """Return the settings of a body that is documented with *example*."""
     return ConfigDict(extra="forbid", json_schema_extra={"examples": [example]})
 
 
 class Body(BaseModel):
-    """A request's body: a field that does not exist is refused, so that a typing error is not passed over."""
+    """The base of request bodies; unknown fields are refused, so that a typing error is noticed."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -56,13 +56,13 @@ class Messages(Body):
 
 
 class NewContent(Body):
-    """Other words for a message."""
+    """New content for a message."""
 
     content: Annotated[str, Field(max_length=4_000_000)]
 
 
 class StrategyBody(Body):
-    """What a context holds, as in `holdfast.strategies`: a name, and how much of it."""
+    """A strategy of `holdfast.strategies`, by name and size."""
 
     name: Literal["layered", "buffer", "window", "token_buffer", "summary", "summary_buffer"]
     exchanges: Annotated[int, Field(ge=1, le=10_000)] | None = None
@@ -71,7 +71,7 @@ class StrategyBody(Body):
 
 
 class ContextRequest(Body):
-    """What a context is wanted for."""
+    """The question and the budget of a context."""
 
     model_config = _with_example({"query": "Where should we meet?", "budget_tokens": 2000})
     query: str | None = None
@@ -82,7 +82,7 @@ class ContextRequest(Body):
 
 
 class RecallRequest(Body):
-    """What is looked for among the last messages of a conversation."""
+    """A search among the last messages of a conversation."""
 
     model_config = _with_example({"query": "Which castle was it?"})
     query: Text
@@ -91,7 +91,7 @@ class RecallRequest(Body):
 
 
 class ModelUse(Body):
-    """What a model of the caller's own used for a reply."""
+    """The tokens that your own model used for a reply."""
 
     model_config = _with_example({"model": "openai:gpt-5-mini", "input_tokens": 900, "output_tokens": 120})
     model: Name
@@ -102,7 +102,7 @@ class ModelUse(Body):
 
 
 class RebuildRequest(Body):
-    """Which layer of which range is made again; with `dry_run` only what that would take is told."""
+    """The layer and the range to rebuild; `dry_run` only estimates."""
 
     model_config = _with_example({"layer": "summaries", "start_seq": 1, "end_seq": 20, "dry_run": True})
     layer: Literal["facts", "episodes", "summaries", "meta", "vectors"]
@@ -112,7 +112,7 @@ class RebuildRequest(Body):
 
 
 class BackfillRequest(Body):
-    """Which layers of old conversations are brought up to date; at most `limit` ranges, so far apart."""
+    """The layers of old conversations to bring up to date: at most `limit` ranges, `delay_ms` apart."""
 
     model_config = _with_example({"layers": ["summaries", "facts"], "limit": 100, "dry_run": True})
     layers: list[Literal["facts", "episodes", "summaries", "meta"]] = ["summaries", "episodes", "facts", "meta"]
@@ -122,19 +122,19 @@ class BackfillRequest(Body):
 
 
 class ConsolidateRequest(Body):
-    """Whether sentences are merged, or it is only told which would be without a model."""
+    """A request to merge sentences; `dry_run` only lists what would be merged without a model."""
 
     dry_run: bool = False
 
 
 class PruneRequest(Body):
-    """Whether sentences and events that have long faded are put away as well."""
+    """A request to archive weak facts; with `faded`, sentences and events that have long faded as well."""
 
     faded: bool = False
 
 
 class SearchRequest(Body):
-    """What is looked for."""
+    """A search in facts, messages and summaries."""
 
     model_config = _with_example({"query": "Where do I live?", "limit": 5})
     query: Text
@@ -157,14 +157,14 @@ class NewFact(Body):
 
 
 class CorrectedValue(Body):
-    """What held instead."""
+    """The value that held instead."""
 
     model_config = _with_example({"value": "Lisbon"})
     value: Text
 
 
 class ConsentChoice(Body):
-    """What the user chooses; `erase` goes with `opted-out`, `only_if` makes nothing of it in another state."""
+    """The user's choice; `erase` goes with `opted-out`, `only_if` names the state in which it applies."""
 
     model_config = _with_example({"state": "paused"})
     state: ConsentState
@@ -180,20 +180,20 @@ class TopicName(Body):
 
 
 class PromptText(Body):
-    """A prompt in own words."""
+    """The text of a prompt."""
 
     model_config = _with_example({"text": "Summarise in one sentence, in the third user."})
     text: Annotated[str, Field(min_length=1, max_length=4_000)]
 
 
 class PromptVersionNumber(Body):
-    """Which version's words are used."""
+    """The number of a prompt's version."""
 
     version: Annotated[int, Field(ge=1, le=2**53)]
 
 
 class PromptPreviewRequest(Body):
-    """Words to be tried; the library's own when left out."""
+    """The text to try; the library's own when left out."""
 
     text: Annotated[str, Field(min_length=1, max_length=4_000)] | None = None
     limit: Annotated[int, Field(ge=1, le=10)] = 3
@@ -201,7 +201,7 @@ class PromptPreviewRequest(Body):
 
 
 class ExplainRequest(Body):
-    """What is asked, and as if when."""
+    """A question, and the time as of which to answer it."""
 
     query: Text
     at: datetime | None = None
@@ -209,7 +209,7 @@ class ExplainRequest(Body):
 
 
 class KeyRequest(Body):
-    """Whom a key is for."""
+    """The role and the limits of a new key."""
 
     model_config = _with_example({"role": "app", "name": "web chat"})
     role: Role
@@ -221,7 +221,7 @@ class KeyRequest(Body):
 
 
 class TokenRequest(Body):
-    """A short-lived key for a user to see and mend what is held about them."""
+    """A request for a short-lived key, with which a user sees and corrects what is held about them."""
 
     model_config = _with_example({"user": "ana", "minutes": 60})
     user: Name
@@ -230,7 +230,7 @@ class TokenRequest(Body):
 
 
 class ProviderKeyRequest(Body):
-    """A model of one's own: without `key` the one that is there stays, for the same address only."""
+    """A model of your own; without `key` the one that is set stays, for the same address only."""
 
     model_config = _with_example({"provider": "anthropic", "model": "claude-haiku-4-5", "key": "sk-ant-123"})
     provider: Literal["openai", "anthropic", "google", "ollama"]
@@ -247,7 +247,7 @@ class Page(BaseModel, Generic[T]):
 
 
 class Problem(BaseModel):
-    """What went wrong, and what to do (RFC 9457)."""
+    """An error, and what to do about it (RFC 9457)."""
 
     type: str
     title: str
@@ -258,7 +258,7 @@ class Problem(BaseModel):
 
 
 class ConsentResult(BaseModel):
-    """What holds now; `receipt` says what an opt-out erased."""
+    """The state after a choice; `receipt` lists what an opt-out erased."""
 
     state: ConsentState
     since: datetime | None
@@ -267,7 +267,7 @@ class ConsentResult(BaseModel):
 
 
 class BudgetStatus(BaseModel):
-    """The daily budgets of models, in the whole memory, for an org and for a user; null where there is none."""
+    """The daily budgets of models, for the whole memory, an org and a user; null where there is none."""
 
     all: Budget | None
     org: Budget | None
@@ -287,7 +287,7 @@ class QuotaStatus(BaseModel):
 
 
 class ListedUser(BaseModel):
-    """One user that has a memory with one assistant."""
+    """One user with a memory, in one org and with one assistant."""
 
     org: str
     user: str
@@ -296,7 +296,7 @@ class ListedUser(BaseModel):
 
 class JobStatus(BaseModel):
     """
-    Work in the background: of the store, or ordered by a request.
+    Background work: a job of the store, or work that a request started.
 
     `done` of `total` ranges; `total` is 0 when nobody knows.  `report` is there when an ordered one is `done`, `code` and
     `reason` when it `failed`, or was `interrupted` by the end of its server: the same request does the rest.
@@ -319,8 +319,8 @@ class JobStatus(BaseModel):
     report: RebuildReport | BackfillReport | ConsolidationReport | None = None
 
 
-class Health(BaseModel):
-    """How the server is."""
+class ServerHealth(BaseModel):
+    """The health of the server."""
 
     status: Literal["ok", "degraded"]
     version: str
@@ -351,7 +351,7 @@ def paginate(
 
 def parse_seq_cursor(cursor: str | None) -> int:
     """
-    The number of the first message of a page.
+    Return the number of the first message of a page.
 
     Raises:
         BadInput: the cursor is none of ours.
@@ -364,13 +364,13 @@ def parse_seq_cursor(cursor: str | None) -> int:
 
 
 def encode_cursor(key: Any) -> str:
-    """A cursor behind *key*."""
+    """Return a cursor for *key*."""
     return base64.urlsafe_b64encode(json.dumps(key).encode()).decode().rstrip("=")
 
 
 def decode_cursor(cursor: str) -> Any:
     """
-    The key that a cursor names.
+    Return the key of a cursor.
 
     Raises:
         BadInput: it is none of ours.
@@ -383,7 +383,7 @@ def decode_cursor(cursor: str) -> Any:
 
 
 def etag(value: Any) -> str:
-    """A strong entity tag of what JSON can hold."""
+    """Return a strong entity tag of a JSON value."""
     text = json.dumps(value, sort_keys=True, default=str)
     return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
@@ -412,14 +412,14 @@ class Caller:
     grant: Grant
 
     def user(self) -> User:
-        """The user that the path names and the key allows."""
+        """Open the user that the path names and the key allows."""
         grant = self.grant
         if grant.user is None:
             raise BadInput("the path names no user")
         return self.memory.user(grant.user, org=grant.org, bot=grant.bot, subject=grant.subject)
 
     def conversation(self, name: str, *, incognito: bool = False) -> Conversation:
-        """A conversation of that user."""
+        """Open a conversation of that user."""
         grant = self.grant
         if grant.user is None:
             raise BadInput("the path names no user")
@@ -429,12 +429,12 @@ class Caller:
 
 
 async def get_caller(request: Request) -> Caller:
-    """Who asks; the gate has put the grant there."""
+    """Return the caller, whose grant the gate has put into the request."""
     return Caller(request.app.state.memory, request.state.grant)
 
 
 async def _named(user: UserName, _org: Org = None, _bot: Bot = "default", _subject: Subject = None) -> None:
-    """Nothing: the gate has read these; here they are told to the document of the API."""
+    """Declare the parameters that the gate reads, for the document of the API."""
 
 
 CallerDep = Annotated[Caller, Depends(get_caller)]

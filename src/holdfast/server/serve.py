@@ -1,5 +1,5 @@
 """
-The socket: uvicorn, with limits on what a client may take its time with, which uvicorn does not have.
+The socket: uvicorn, with time and size limits that uvicorn lacks; and the log of requests.
 
 A head has to be here within ``header_timeout_s`` and ``max_head_bytes``, a body within ``body_timeout_s`` whether or
 not anybody reads it, and an answer has to be taken.
@@ -36,7 +36,7 @@ _GRACE_S = 1.0  # the application, which can say why, goes first
 
 
 class BadHead(ValueError):
-    """The head of a request is refused; ``status`` and words for the answer."""
+    """The head of a request is refused; ``status`` and the text of the answer."""
 
     def __init__(self, status: int, code: str, title: str) -> None:
         super().__init__(code)
@@ -44,13 +44,13 @@ class BadHead(ValueError):
 
 
 def make_server(app: FastAPI, settings: ServerSettings) -> uvicorn.Server:
-    """Ready to ``run()``: it returns after SIGINT or SIGTERM, once the requests in flight are answered."""
+    """Return a server to ``run()``; after SIGINT or SIGTERM it answers the requests in flight and returns."""
     options: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False, "log_config": None}
 
     raise_limit()
 
     class Listening(uvicorn.Server):
-        """Streams end before the others are waited for: they never would by themselves."""
+        """A server that ends streams before it waits for other requests."""
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             """End streams, answer what was begun, stop."""
@@ -73,7 +73,7 @@ def make_server(app: FastAPI, settings: ServerSettings) -> uvicorn.Server:
 
 
 def raise_limit() -> None:
-    """Have this process hold as many connections as the system lets it; shells commonly start it with 1,024."""
+    """Raise the limit of open connections as far as the system allows; shells commonly start with 1,024."""
     try:
         resource = import_module("resource")
     except ImportError:  # there is no such limit here
@@ -85,14 +85,14 @@ def raise_limit() -> None:
 
 
 class TimedProtocol(HttpToolsProtocol):
-    """A connection whose client has to keep to its times and sizes."""
+    """A connection with limits on the client's times and sizes."""
 
     limits: ServerSettings
     _head_bytes = 0
     _refused: BadHead | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """The first head is due."""
+        """Start the timer of the first head."""
         connected = transport.get_extra_info("socket")
         if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
             # asyncio does so itself only where the listening socket names its protocol; without it most answers on a
@@ -103,7 +103,7 @@ class TimedProtocol(HttpToolsProtocol):
         self._expect()
 
     def data_received(self, data: bytes) -> None:
-        """More of a head, or of a body; the first bytes of a further request make its head due."""
+        """Count the bytes of the head; the first byte of another request starts its timer."""
         if not self._due and (self.cycle is None or self.cycle.response_complete):
             self._expect()
         pending = "head" in self._due
@@ -116,7 +116,7 @@ class TimedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """
-        The head is here, and the body is due.
+        Check the head and start the timer of the body.
 
         Raises:
             BadHead: it is too long, or is for a proxy; the parser stops and says so.
@@ -132,32 +132,32 @@ class TimedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """The body is here."""
+        """Stop the timer of the body."""
         self._stop("body")
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what cannot be answered, in the shape of all refusals."""
         bad = self._refused or BadHead(400, "bad-request", "This is not a request of HTTP/1.1")
-        told = {"type": f"urn:holdfast:{bad.code}", "title": bad.title, "status": bad.status, "code": bad.code}
-        content = json.dumps(told).encode()
+        body = {"type": f"urn:holdfast:{bad.code}", "title": bad.title, "status": bad.status, "code": bad.code}
+        content = json.dumps(body).encode()
         head = f"HTTP/1.1 {bad.status} Refused\r\nContent-Type: {MEDIA_TYPE}\r\nContent-Length: {len(content)}\r\n"
         self.transport.write(f"{head}Connection: close\r\n\r\n".encode() + content)
         self._close()
 
     def pause_writing(self) -> None:
-        """The client takes the answer too slowly; for so long it may."""
+        """Start the timer of a client that reads the answer too slowly."""
         super().pause_writing()
         self._stop("stuck")
         self._due["stuck"] = self.loop.call_later(self.limits.stuck_timeout_s, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """It goes on."""
+        """Stop that timer."""
         self._stop("stuck")
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is due any more."""
+        """Stop all timers."""
         self._stop("head", "body", "stuck")
         super().connection_lost(exc)
 
@@ -177,7 +177,7 @@ class TimedProtocol(HttpToolsProtocol):
 
 
 def make_protocol(settings: ServerSettings) -> type[HttpToolsProtocol]:
-    """How one connection is read and written, with these limits."""
+    """Return the protocol of one connection, with these limits."""
     return type("Limited", (TimedProtocol,), {"limits": settings})
 
 
@@ -186,7 +186,7 @@ def _too_long() -> BadHead:
 
 
 def _off_target(target: bytes, method: bytes) -> BadHead | None:
-    """A target with a host of its own, beside the one that the gate looks at, is refused."""
+    """Refuse a target with a host of its own beside the one that the gate checks."""
     if target.startswith(b"/") or (method == b"OPTIONS" and target == b"*"):
         return None
     return BadHead(400, "bad-target", "A request names a path, and the host in its own header")
@@ -199,7 +199,7 @@ _log = logging.getLogger("holdfast.requests")
 
 
 class RequestLog:
-    """ASGI middleware around everything: gives a request its id, and logs it when it has ended."""
+    """ASGI middleware: give a request its id, and log it when it has ended."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -231,7 +231,7 @@ class RequestLog:
 
 
 class TraceContext:
-    """ASGI middleware: what is traced for a request belongs to the trace that its headers name."""
+    """ASGI middleware: join the trace that the headers of a request name."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -266,7 +266,7 @@ def log_to(stream: TextIO, form: LogFormat | None) -> logging.Handler:
 
 
 class Lines(logging.Formatter):
-    """A line for users; of an exception its kind and place, because its message may hold what was said."""
+    """Plain log lines; of an exception its type and place, because its text may quote a message."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")

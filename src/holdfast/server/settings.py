@@ -1,4 +1,4 @@
-"""How one server behaves, in one frozen value."""
+"""The settings of one server, as one frozen value."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ServerSettings:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """The names in use: those that were allowed, the address itself, and this machine's own when it is loopback."""
+        """The host names in use: the allowed ones, the address itself, and this machine's own when it is loopback."""
         own = LOOPBACK if self.host in LOOPBACK else {self.host}
         return frozenset(name.lower() for name in (*self.allowed_hosts, *own))
 

@@ -12,7 +12,7 @@ from ..reports import ErasureReceipt, Explained, Metrics, PromptPreview, Usage
 from ..types import Consent, Fact, FactChange, FactKind, Hit, PromptVersion, Rejected, Section
 from ..user import Prompts, User, version_in_use
 from .gate import count_messages, quota_exceeded
-from .routing import APP, USER, WHOLE_USER, Door, Table
+from .routing import APP, USER, WHOLE_USER, Door, RouteTable
 from .schemas import (
     SCOPE_PARAMS,
     ConsentChoice,
@@ -36,7 +36,7 @@ from .schemas import (
     versions_of,
 )
 
-table = Table()
+table = RouteTable()
 ONE = "/v1/users/{user:name}"
 MOST_REJECTED = 100_000
 FactId = Annotated[str, Path(max_length=200, description="The fact's id.")]
@@ -48,7 +48,7 @@ By = Annotated[
 
 @table.add("GET", ONE + "/facts", USER, door=User.facts, response_model=Page[Fact], dependencies=SCOPE_PARAMS)
 def facts_list(
-    whose: UserDep,
+    user: UserDep,
     category: Annotated[str | None, Query(max_length=200)] = None,
     kind: FactKind | None = None,
     as_of: datetime | None = None,
@@ -57,8 +57,8 @@ def facts_list(
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Page[Fact]:
-    """What is believed, by subject, category, key and value; or what held at a time, as known at a time."""
-    found = whose.facts(category, kind=kind, as_of=as_of, known_at=known_at, archived=archived)
+    """List the facts by subject, category, key and value; or what held at a time, as known at a time."""
+    found = user.facts(category, kind=kind, as_of=as_of, known_at=known_at, archived=archived)
     return paginate(found, _strength if archived else _address, cursor, limit)
 
 
@@ -71,15 +71,15 @@ def facts_list(
     status_code=201,
     dependencies=SCOPE_PARAMS,
 )
-def facts_remember(whose: UserDep, body: NewFact, idempotency_key: IdempotencyKey = None) -> FactChange:
+def facts_remember(user: UserDep, body: NewFact, idempotency_key: IdempotencyKey = None) -> FactChange:
     """Add a fact by hand, or replace the one at its address, as if it was said now."""
-    return whose.remember(**body.model_dump(), idempotency_key=idempotency_key)
+    return user.remember(**body.model_dump(), idempotency_key=idempotency_key)
 
 
 @table.add("GET", ONE + "/facts/{fact_id}", USER, door=User.fact, response_model=Fact, dependencies=SCOPE_PARAMS)
-def facts_get(whose: UserDep, fact_id: FactId, response: Response) -> Fact:
-    """One fact, live or past, with the words it rests on."""
-    fact = whose.fact(fact_id)
+def facts_get(user: UserDep, fact_id: FactId, response: Response) -> Fact:
+    """Return one fact, live or past, with its evidence."""
+    fact = user.fact(fact_id)
     response.headers["ETag"] = f'"{fact.version}"'
     return fact
 
@@ -92,9 +92,9 @@ def facts_get(whose: UserDep, fact_id: FactId, response: Response) -> Fact:
     response_model=FactChange,
     dependencies=SCOPE_PARAMS,
 )
-def facts_correct(whose: UserDep, fact_id: FactId, body: CorrectedValue, if_match: IfMatch = None) -> FactChange:
-    """The fact was wrong from the start: the value held instead, and history says so."""
-    return whose.correct(fact_id, value=body.value, if_version=versions_of(if_match))
+def facts_correct(user: UserDep, fact_id: FactId, body: CorrectedValue, if_match: IfMatch = None) -> FactChange:
+    """Correct a fact that was wrong from the start: the value held instead, and history shows it."""
+    return user.correct(fact_id, value=body.value, if_version=versions_of(if_match))
 
 
 @table.add(
@@ -106,9 +106,9 @@ def facts_correct(whose: UserDep, fact_id: FactId, body: CorrectedValue, if_matc
     response_model=FactChange,
     dependencies=SCOPE_PARAMS,
 )
-def facts_never_true(whose: UserDep, fact_id: FactId, if_match: IfMatch = None) -> FactChange:
-    """The fact never held; what it had replaced holds again."""
-    return whose.never_true(fact_id, if_version=versions_of(if_match))
+def facts_never_true(user: UserDep, fact_id: FactId, if_match: IfMatch = None) -> FactChange:
+    """Retract a fact that never held; what it had replaced holds again."""
+    return user.never_true(fact_id, if_version=versions_of(if_match))
 
 
 @table.add(
@@ -120,9 +120,9 @@ def facts_never_true(whose: UserDep, fact_id: FactId, if_match: IfMatch = None) 
     response_model=FactChange,
     dependencies=SCOPE_PARAMS,
 )
-def facts_restore(whose: UserDep, fact_id: FactId, if_match: IfMatch = None) -> FactChange:
+def facts_restore(user: UserDep, fact_id: FactId, if_match: IfMatch = None) -> FactChange:
     """Believe a past fact again."""
-    return whose.restore(fact_id, if_version=versions_of(if_match))
+    return user.restore(fact_id, if_version=versions_of(if_match))
 
 
 @table.add(
@@ -133,9 +133,9 @@ def facts_restore(whose: UserDep, fact_id: FactId, if_match: IfMatch = None) -> 
     response_model=ErasureReceipt,
     dependencies=SCOPE_PARAMS,
 )
-def facts_forget(whose: UserDep, fact_id: FactId, if_match: IfMatch = None) -> ErasureReceipt:
+def facts_forget(user: UserDep, fact_id: FactId, if_match: IfMatch = None) -> ErasureReceipt:
     """Erase one fact with the words it rests on."""
-    return whose.forget(fact_id, if_version=versions_of(if_match))
+    return user.forget(fact_id, if_version=versions_of(if_match))
 
 
 @table.add(
@@ -147,33 +147,33 @@ def facts_forget(whose: UserDep, fact_id: FactId, if_match: IfMatch = None) -> E
     response_model=ErasureReceipt,
     dependencies=SCOPE_PARAMS,
 )
-def facts_clear(whose: UserDep) -> ErasureReceipt:
+def facts_clear(user: UserDep) -> ErasureReceipt:
     """Erase every fact, live and past, with the words they rest on."""
-    return whose.clear()
+    return user.clear()
 
 
 @table.add("GET", ONE + "/history", USER, door=User.history, response_model=Page[Fact], dependencies=SCOPE_PARAMS)
 def history_list(
-    whose: UserDep,
+    user: UserDep,
     category: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
     key: Annotated[str | None, Query(max_length=200)] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Page[Fact]:
-    """Every value that a category, or one of its keys, had, or all of them, oldest first."""
-    return paginate(whose.history(category, key), _time, cursor, limit)
+    """List every value that a category, or one of its keys, had, or all of them, oldest first."""
+    return paginate(user.history(category, key), _time, cursor, limit)
 
 
 @table.add("GET", ONE + "/rejected", USER, door=User.rejected, response_model=Page[Rejected], dependencies=SCOPE_PARAMS)
-def rejected_list(whose: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Rejected]:
-    """What was read but not believed, newest first, each with its reason."""
-    return paginate(whose.rejected(limit=MOST_REJECTED), _refusal, cursor, limit)
+def rejected_list(user: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Rejected]:
+    """List rejected facts, newest first, each with its reason."""
+    return paginate(user.rejected(limit=MOST_REJECTED), _refusal, cursor, limit)
 
 
 @table.add("GET", ONE + "/profile", USER, door=User.profile, response_model=Section, dependencies=SCOPE_PARAMS)
-def profile_get(whose: UserDep, budget_tokens: Annotated[int, Query(ge=1, le=1_000_000)] = 500) -> Section:
-    """What is known about the user, as a block for a system prompt; empty while memory is paused."""
-    return whose.profile(budget_tokens=budget_tokens)
+def profile_get(user: UserDep, budget_tokens: Annotated[int, Query(ge=1, le=1_000_000)] = 500) -> Section:
+    """Return what is known about the user as a block for a system prompt; empty while memory is paused."""
+    return user.profile(budget_tokens=budget_tokens)
 
 
 @table.add(
@@ -185,22 +185,22 @@ def profile_get(whose: UserDep, budget_tokens: Annotated[int, Query(ge=1, le=1_0
     response_model=list[Hit],
     dependencies=SCOPE_PARAMS,
 )
-def memory_search(whose: UserDep, body: SearchRequest) -> list[Hit]:
-    """Facts, messages and summaries, best first."""
-    return whose.search(**body.model_dump())
+def memory_search(user: UserDep, body: SearchRequest) -> list[Hit]:
+    """Search facts, messages and summaries, best first."""
+    return user.search(**body.model_dump())
 
 
 @table.add("GET", ONE + "/usage", APP, door=User.usage, response_model=Page[Usage], dependencies=SCOPE_PARAMS)
 def usage_of_user(
-    whose: UserDep,
+    user: UserDep,
     by: By = ["layer", "model"],  # noqa: B006
     since: date | None = None,
     until: date | None = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Page[Usage]:
-    """What models were used for on the user's behalf, and what it cost."""
-    found = whose.usage(by=[part for part in by if part != "none"], since=since, until=until)
+    """List what models were used for on the user's behalf, and what it cost."""
+    found = user.usage(by=[part for part in by if part != "none"], since=since, until=until)
     return paginate(found, used_for, cursor, limit)
 
 
@@ -213,34 +213,34 @@ def usage_of_user(
     response_model=Explained,
     dependencies=SCOPE_PARAMS,
 )
-def memory_explain(whose: UserDep, body: ExplainRequest) -> Explained:
-    """What a question finds, with the parts of each score, and what of it a context would recall."""
-    return whose.explain(body.query, at=body.at, limit=body.limit)
+def memory_explain(user: UserDep, body: ExplainRequest) -> Explained:
+    """Explain what a question finds, with the parts of each score, and what a context would recall."""
+    return user.explain(body.query, at=body.at, limit=body.limit)
 
 
 @table.add("GET", ONE + "/metrics", APP, door=User.metrics, response_model=Metrics, dependencies=SCOPE_PARAMS)
-def metrics_of_user(whose: UserDep, since: date | None = None, until: date | None = None) -> Metrics:
-    """How well memory serves this user, counted from what is stored."""
-    return whose.metrics(since=since, until=until)
+def metrics_of_user(user: UserDep, since: date | None = None, until: date | None = None) -> Metrics:
+    """Measure how well memory serves this user, from what is stored."""
+    return user.metrics(since=since, until=until)
 
 
 @table.add(
     "GET", ONE + "/export", WHOLE_USER, door=User.export, response_model=dict[str, Any], dependencies=SCOPE_PARAMS
 )
-def export_get(whose: UserDep) -> dict[str, Any]:
-    """Everything that is held about the user, as data that import takes back."""
-    return whose.export()
+def export_get(user: UserDep) -> dict[str, Any]:
+    """Export everything that is held about the user, as data that import takes back."""
+    return user.export()
 
 
 @table.add(
     "POST", ONE + "/import", APP, door=User.import_, status_code=204, response_model=None, dependencies=SCOPE_PARAMS
 )
-def import_into(request: Request, whose: UserDep, body: dict[str, Any]) -> Response | None:
-    """Take an export back into this user's memory, which must be empty."""
+def import_into(request: Request, user: UserDep, body: dict[str, Any]) -> Response | None:
+    """Import an export into this user's memory, which must be empty."""
     with request.app.state.quotas.counting(request.state.key, count_messages(body)) as wait_s:
         if wait_s:
             return quota_exceeded(wait_s)
-        whose.import_(body)
+        user.import_(body)
     return None
 
 
@@ -253,13 +253,13 @@ def import_into(request: Request, whose: UserDep, body: dict[str, Any]) -> Respo
     response_model=ErasureReceipt,
     dependencies=SCOPE_PARAMS,
 )
-def user_erase(whose: UserDep) -> ErasureReceipt:
-    """Erase everything that is held; only a pause or an opt-out stays, so that it goes on to hold."""
-    return whose.erase()
+def user_erase(user: UserDep) -> ErasureReceipt:
+    """Erase everything that is held; only a pause or an opt-out stays in force."""
+    return user.erase()
 
 
 def used_for(usage: Usage) -> tuple[str, ...]:
-    """By what usage is listed."""
+    """Return the sort key of usage."""
     return (usage.org, usage.user, usage.bot, usage.day, usage.layer, usage.model)
 
 
@@ -285,9 +285,9 @@ PromptName = Annotated[str, Path(description="`chunk_summary`, `meta_summary` or
 
 
 @table.add("GET", ONE + "/consent", USER, door=User.status, response_model=Consent, dependencies=SCOPE_PARAMS)
-def consent_get(whose: UserDep) -> Consent:
-    """What the user chose, and since when."""
-    return whose.status()
+def consent_get(user: UserDep) -> Consent:
+    """Return the user's choice, and since when it holds."""
+    return user.status()
 
 
 CONSENT_DOORS = (
@@ -299,22 +299,22 @@ CONSENT_DOORS = (
 
 
 @table.add("PUT", ONE + "/consent", USER, door=CONSENT_DOORS, response_model=ConsentResult, dependencies=SCOPE_PARAMS)
-def consent_choose(whose: UserDep, body: ConsentChoice) -> ConsentResult:
-    """Pause, resume, opt out (and erase, unless told otherwise) or opt in."""
+def consent_choose(user: UserDep, body: ConsentChoice) -> ConsentResult:
+    """Pause, resume, opt out (which erases unless `erase` is false) or opt in."""
     receipt = None
-    if body.only_if in (None, whose.status().state):
-        receipt = _choose(whose, body)
-    now = whose.status()
+    if body.only_if in (None, user.status().state):
+        receipt = _choose(user, body)
+    now = user.status()
     return ConsentResult(state=now.state, since=now.since, never=now.never, receipt=receipt)
 
 
-def _choose(whose: User, body: ConsentChoice) -> ErasureReceipt | None:
+def _choose(user: User, body: ConsentChoice) -> ErasureReceipt | None:
     if body.state == "opted-out":
-        return whose.opt_out(erase=body.erase)
+        return user.opt_out(erase=body.erase)
     if body.state == "paused":
-        whose.pause()
+        user.pause()
     else:
-        whose.opt_in()
+        user.opt_in()
     return None
 
 
@@ -327,36 +327,36 @@ def _choose(whose: User, body: ConsentChoice) -> ErasureReceipt | None:
     response_model=Consent,
     dependencies=SCOPE_PARAMS,
 )
-def topics_never(whose: UserDep, body: TopicName) -> Consent:
-    """Learn no more facts of a topic; saying so twice is saying it once."""
-    whose.never_remember(body.topic)
-    return whose.status()
+def topics_never(user: UserDep, body: TopicName) -> Consent:
+    """Learn no more facts of a topic."""
+    user.never_remember(body.topic)
+    return user.status()
 
 
 @table.add(
     "DELETE", ONE + "/never", USER, door=User.allow, repeatable=True, response_model=Consent, dependencies=SCOPE_PARAMS
 )
-def topics_allow(whose: UserDep, topic: Annotated[str, Query(min_length=1, max_length=10_000)]) -> Consent:
+def topics_allow(user: UserDep, topic: Annotated[str, Query(min_length=1, max_length=10_000)]) -> Consent:
     """Learn facts of a topic again."""
-    whose.allow(topic)
-    return whose.status()
+    user.allow(topic)
+    return user.status()
 
 
 @table.add("GET", ONE + "/prompts/{name}", APP, door=Prompts.get, response_model=str, dependencies=SCOPE_PARAMS)
-def prompts_get(whose: UserDep, name: PromptName, response: Response) -> str:
-    """The words in use for what a model shall do."""
-    response.headers["ETag"] = f'"{version_in_use(whose.prompts.versions(name))}"'  # first: never newer than the text
-    return whose.prompts.get(name)
+def prompts_get(user: UserDep, name: PromptName, response: Response) -> str:
+    """Return the prompt in use."""
+    response.headers["ETag"] = f'"{version_in_use(user.prompts.versions(name))}"'  # first: never newer than the text
+    return user.prompts.get(name)
 
 
 @table.add(
     "PUT", ONE + "/prompts/{name}", APP, door=Prompts.set, response_model=PromptVersion, dependencies=SCOPE_PARAMS
 )
 def prompts_set(
-    whose: UserDep, name: PromptName, body: PromptText, response: Response, if_match: IfMatch = None
+    user: UserDep, name: PromptName, body: PromptText, response: Response, if_match: IfMatch = None
 ) -> PromptVersion:
-    """Use other words from now on."""
-    version = whose.prompts.set(name, body.text, if_version=prompt_versions_of(if_match))
+    """Use another text from now on."""
+    version = user.prompts.set(name, body.text, if_version=prompt_versions_of(if_match))
     response.headers["ETag"] = f'"{version.version}"'
     return version
 
@@ -370,9 +370,9 @@ def prompts_set(
     response_model=PromptVersion,
     dependencies=SCOPE_PARAMS,
 )
-def prompts_reset(whose: UserDep, name: PromptName, response: Response, if_match: IfMatch = None) -> PromptVersion:
-    """Use the words that come with the library again."""
-    version = whose.prompts.reset(name, if_version=prompt_versions_of(if_match))
+def prompts_reset(user: UserDep, name: PromptName, response: Response, if_match: IfMatch = None) -> PromptVersion:
+    """Use the library's own text again."""
+    version = user.prompts.reset(name, if_version=prompt_versions_of(if_match))
     response.headers["ETag"] = '"0"'
     return version
 
@@ -385,11 +385,9 @@ def prompts_reset(whose: UserDep, name: PromptName, response: Response, if_match
     response_model=Page[PromptVersion],
     dependencies=SCOPE_PARAMS,
 )
-def prompts_versions(
-    whose: UserDep, name: PromptName, cursor: Cursor = None, limit: Limit = 100
-) -> Page[PromptVersion]:
-    """What was set and reset, oldest first."""
-    return paginate(whose.prompts.versions(name), lambda version: version.version, cursor, limit)
+def prompts_versions(user: UserDep, name: PromptName, cursor: Cursor = None, limit: Limit = 100) -> Page[PromptVersion]:
+    """List the versions of a prompt, oldest first."""
+    return paginate(user.prompts.versions(name), lambda version: version.version, cursor, limit)
 
 
 @table.add(
@@ -401,9 +399,9 @@ def prompts_versions(
     status_code=201,
     dependencies=SCOPE_PARAMS,
 )
-def prompts_draft(whose: UserDep, name: PromptName, body: PromptText) -> PromptVersion:
-    """Save words that are not used yet, to be tried and activated later."""
-    return whose.prompts.draft(name, body.text)
+def prompts_draft(user: UserDep, name: PromptName, body: PromptText) -> PromptVersion:
+    """Save a text that is not used yet, to be tried and activated later."""
+    return user.prompts.draft(name, body.text)
 
 
 @table.add(
@@ -414,9 +412,9 @@ def prompts_draft(whose: UserDep, name: PromptName, body: PromptText) -> PromptV
     response_model=PromptVersion,
     dependencies=SCOPE_PARAMS,
 )
-def prompts_activate(whose: UserDep, name: PromptName, body: PromptVersionNumber) -> PromptVersion:
-    """Use the words of a draft, or of an older version, from now on."""
-    return whose.prompts.activate(name, body.version)
+def prompts_activate(user: UserDep, name: PromptName, body: PromptVersionNumber) -> PromptVersion:
+    """Use the text of a draft, or of an older version, from now on."""
+    return user.prompts.activate(name, body.version)
 
 
 @table.add(
@@ -427,6 +425,6 @@ def prompts_activate(whose: UserDep, name: PromptName, body: PromptVersionNumber
     response_model=PromptPreview,
     dependencies=SCOPE_PARAMS,
 )
-def prompts_preview(whose: UserDep, name: PromptName, body: PromptPreviewRequest) -> PromptPreview:
-    """Try words on saved chunks beside what stands there; with `dry_run`, say what that would take."""
-    return whose.prompts.preview(name, body.text, limit=body.limit, dry_run=body.dry_run)
+def prompts_preview(user: UserDep, name: PromptName, body: PromptPreviewRequest) -> PromptPreview:
+    """Try a text on saved chunks beside the current summaries; with `dry_run`, estimate it."""
+    return user.prompts.preview(name, body.text, limit=body.limit, dry_run=body.dry_run)

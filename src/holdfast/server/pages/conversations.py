@@ -15,14 +15,14 @@ from ...memory import Memory
 from ...reports import ConversationState, ErasureReceipt
 from ...types import Job
 from ..jobs import TasksDep
-from ..routing import OPERATOR, Table
+from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep, ConversationDep, ConversationName, UserDep, UserName
 from . import inspector, regenerate
 from .coverage import strip
 from .shell import Filled, Form, events_of, here, link, number, render, scope_query, see_other
 from .transcript import badges, changed, firsts, lines
 
-table = Table()
+table = RouteTable()
 LIST = "/dashboard/conversations"
 OF_USER = LIST + "/{user:name}"
 ONE = OF_USER + "/{conversation:name}"

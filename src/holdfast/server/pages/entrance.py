@@ -9,11 +9,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ..gate import COOKIE, SignInLinks, cookie_of
-from ..routing import PUBLIC, USER, Table
+from ..routing import PUBLIC, USER, RouteTable
 from ..schemas import CallerDep
 from .shell import NAV, STATIC, Filled, key_of, local, render, see_other
 
-table = Table()
+table = RouteTable()
 SESSION = timedelta(hours=12)
 SESSION_NAME = "browser"
 _NO_PAGES = "This key is for programs. Sign in with an operator's key, or with a user's own."

@@ -14,12 +14,12 @@ from ...errors import NotFound
 from ...types import Job
 from ..admin import LATE_MS
 from ..jobs import TasksDep
-from ..routing import OPERATOR, Table
+from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
 from .shell import Filled, here, render, see_other
 from .whom import lasting
 
-table = Table()
+table = RouteTable()
 PATH = "/dashboard/jobs"
 STATES = ("dead", "waiting", "running", "ready", "cancelled")
 MOST_SHOWN = 200

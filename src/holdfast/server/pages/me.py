@@ -20,13 +20,13 @@ from ...reports import ErasureReceipt
 from ...scope import SELF
 from ...types import BY_HAND_CONVERSATION, Fact, FactChange, Role
 from ...user import User
-from ..routing import Table
+from ..routing import RouteTable
 from ..schemas import Caller, CallerDep
 from .beliefs import ARCHIVED, by_subject
 from .shell import Filled, Form, events_of, here, render, see_other
 from .wording import wording
 
-table = Table()
+table = RouteTable()
 OWNER: frozenset[Role] = frozenset(("user",))
 
 

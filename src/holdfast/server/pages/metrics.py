@@ -10,12 +10,12 @@ from starlette.responses import Response
 
 from ...errors import BadInput
 from ...reports import AskedAgain, Measure, Metrics
-from ..routing import OPERATOR, Table
+from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
 from .shell import link, render, scope_query
 from .whom import lasting, scope_of, share, user_of
 
-table = Table()
+table = RouteTable()
 PATH = "/dashboard/metrics"
 MOST_USERS = 200
 ASKED_SHOWN = 50

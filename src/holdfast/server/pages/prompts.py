@@ -14,12 +14,12 @@ from ...errors import BadInput, ConfigError, Conflict, HoldfastError, NotFound
 from ...reports import PromptPreview
 from ...types import PromptVersion
 from ...user import MAX_PROMPT_CHARS, User
-from ..routing import OPERATOR, Table
+from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
 from .shell import Filled, Form, here, link, render, scope_query, see_other
 from .whom import scope_of, user_of
 
-table = Table()
+table = RouteTable()
 PATH = "/dashboard/prompts"
 ONE = PATH + "/{name}"
 ABOUT = {

@@ -11,12 +11,12 @@ from starlette.responses import Response
 from ...context.result import Context
 from ...errors import BadInput
 from ...reports import Explained, Ranked
-from ..routing import OPERATOR, Table
+from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
 from .shell import link, render, scope_query
 from .whom import scope_of, user_of
 
-table = Table()
+table = RouteTable()
 PATH = "/dashboard/recall"
 LIMITS = (10, 20, 50)
 ABOUT = {

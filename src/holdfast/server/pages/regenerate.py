@@ -92,7 +92,7 @@ def current(asked: CallerDep, which: Conversation, tasks: Tasks) -> Progress | N
     task = next(iter(tasks.of(owner(asked, which))), None)
     if task is None:
         return None
-    report = load_report(asked.memory, task.kind, task.told, task.whose, None) if task.state == "done" else None
+    report = load_report(asked.memory, task.kind, task.report, task.owner, None) if task.state == "done" else None
     return Progress(task, report if isinstance(report, RebuildReport) else None)
 
 

@@ -15,13 +15,13 @@ from ...config import Config
 from ...errors import BadInput, HoldfastError, NotFound
 from ...types import NewKey
 from ..gate import Quotas
-from ..routing import OPERATOR, Table
+from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
 from .entrance import SESSION_NAME
 from .shell import Filled, Form, here, render, see_other
 from .whom import size
 
-table = Table()
+table = RouteTable()
 PATH = "/dashboard/settings"
 PROVIDERS = ("openai", "anthropic", "google", "ollama")
 MASKED = "set, not shown"

@@ -26,13 +26,13 @@ from ...importers.foreign import LABELS, OTHER, Mapped, SurveyedFile, survey_fil
 from ...importers.jsonl import blocks
 from ...memory import Memory
 from ..jobs import OnProgress, Owner, ReportData, Task, Tasks
-from ..routing import OPERATOR, Table
+from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
 from .me import me_download
 from .shell import Filled, Form, here, link, render, scope_query, see_other
 from .whom import scope_of, size
 
-table = Table()
+table = RouteTable()
 PATH = "/dashboard/takeaway"
 ONE = PATH + "/{import_id}"
 EXPORT = "/dashboard/export"
@@ -114,14 +114,14 @@ def export_download(request: Request, asked: CallerDep) -> Response:
     return answer
 
 
-def _target(one: Import, form: Form) -> Target:
+def _target(one: Import, form: Form) -> ImportTarget:
     names = {}
     for number, name in enumerate(_names(one)):
         role = form.get(f"role-{number}", "")
         if role in ("user", "assistant", "skip"):
             names[name] = role
     skip = frozenset(kind for kind in OTHER if f"skip-{kind}" in form)
-    return Target(
+    return ImportTarget(
         user=form.get("user", "").strip(),
         org=one.target.org,
         bot=form.get("bot", "").strip() or one.target.bot,
@@ -217,7 +217,7 @@ LEARNING_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ImportTarget:
     """Where an import goes, and how its file is read."""
 
     user: str
@@ -239,7 +239,7 @@ class Import:
     org: str
     folder: Path
     at: datetime
-    target: Target
+    target: ImportTarget
     found: SurveyedFile | None = None
     error: str = ""
     hint: str = ""
@@ -293,7 +293,7 @@ class Imports:
             key = new_id("import", int(now.timestamp() * 1000))
             folder = self._root / key
             folder.mkdir(mode=0o700)
-        one = Import(key, _shown(name), 0, org, folder, now, Target("", org, bot, conversation=_stem(name)))
+        one = Import(key, _shown(name), 0, org, folder, now, ImportTarget("", org, bot, conversation=_stem(name)))
         with one.upload.open("wb") as out:
             shutil.copyfileobj(stream, out, 2**20)
         one.bytes = one.upload.stat().st_size
@@ -302,7 +302,7 @@ class Imports:
             self._kept[key] = one
         return one
 
-    def look(self, one: Import, target: Target) -> None:
+    def look(self, one: Import, target: ImportTarget) -> None:
         """Read the file as *target* says, storing nothing."""
         one.target, one.error, one.hint = target, "", ""
         try:

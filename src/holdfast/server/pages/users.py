@@ -23,14 +23,14 @@ from ...reports import ErasureReceipt, Event
 from ...scope import SELF
 from ...types import Fact, FactChange
 from ...user import User
-from ..routing import OPERATOR, Table
+from ..routing import OPERATOR, RouteTable
 from ..schemas import Caller, CallerDep, UserDep, UserName
 from .beliefs import ARCHIVED, by_subject, spans
 from .me import shown
 from .shell import Filled, Form, events_of, here, link, render, scope_query, see_other
 from .wording import wording
 
-table = Table()
+table = RouteTable()
 LIST = "/dashboard/users"
 ONE = LIST + "/{user:name}"
 BELIEF = ONE + "/belief"

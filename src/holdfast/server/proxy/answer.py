@@ -1,5 +1,5 @@
 """
-What a model answers, read while its bytes pass through.  Pure.
+A model's answer, read while its bytes pass through.  Pure.
 
 The bytes themselves are nobody's business here: whatever cannot be read is passed on all the same, and not stored.
 """
@@ -20,7 +20,7 @@ _DONE = b"[DONE]"
 
 @dataclass(frozen=True, slots=True)
 class ReportedUse:
-    """What the upstream says that the answer took."""
+    """The tokens that the upstream reports for an answer."""
 
     model: str
     input_tokens: int
@@ -28,7 +28,7 @@ class ReportedUse:
     cached_tokens: int
 
 
-class Answer:
+class ReplyReader:
     """
     One answer: a JSON document, or a stream of events.
 
@@ -48,7 +48,7 @@ class Answer:
         self._message: Message | None = None
 
     def feed(self, chunk: bytes) -> None:
-        """The next bytes."""
+        """Read the next bytes."""
         if not self.readable:
             return
         self._rest += chunk
@@ -62,7 +62,7 @@ class Answer:
                 self._line(line)
 
     def end(self) -> None:
-        """There are no more bytes."""
+        """Finish: there are no more bytes."""
         if not self.readable:
             return
         if self.streams:
@@ -84,7 +84,7 @@ class Answer:
         return self.done or self._finished
 
     def message(self) -> Message | None:
-        """What was said so far; ``None`` when that is nothing, or nothing that we can read."""
+        """Return the reply so far; ``None`` when there is none, or none that we can read."""
         if not self.readable or not self.streams:
             return self._message
         said = self._spoken.message()

@@ -1,5 +1,5 @@
 """
-The memory's part of one request: the input stored once, the context beside it, the answer stored after it.
+The memory's part of one chat: store the input once, add the context, store the answer.
 
 Everything here is synchronous and may raise; whoever calls it sees to it that a chat never fails for that.
 """
@@ -39,7 +39,7 @@ State = Literal["on", "off", "degraded"]
 @dataclass(slots=True)
 class ProxiedChat:
     """
-    One request at work.
+    One chat on its way through the proxy.
 
     ``chat`` is ``None`` when there is no memory for it.  ``keeps``: its answer is stored.  ``notes`` say what was done,
     for the answer's headers.
@@ -53,15 +53,15 @@ class ProxiedChat:
     notes: dict[str, int] = field(default_factory=dict)
 
     @property
-    def told(self) -> str:
-        """What the header says: ``on; facts=2; tokens=61``, ``off; reason=paused``."""
+    def header_value(self) -> str:
+        """Return the value of the header: ``on; facts=2; tokens=61``, ``off; reason=paused``."""
         if self.reason:
             return f"{self.state}; reason={self.reason}"
         return "; ".join([self.state, *(f"{name}={count}" for name, count in self.notes.items())])
 
 
 class ChatMemory:
-    """All requests of one server."""
+    """The memory's part of all chats of one server."""
 
     def __init__(self, memory: Memory, quotas: Quotas) -> None:
         self._memory, self._quotas = memory, quotas
@@ -73,7 +73,7 @@ class ChatMemory:
 
     def begin(self, request: ChatRequest, wanted: MemoryOptions, grant: Grant, turn: ProxiedChat) -> None:
         """
-        Store what is new and choose what the model shall see besides; *turn* holds what was done, however far it got.
+        Store what is new and build the context; *turn* records how far it got.
 
         Raises:
             HoldfastError: the store cannot do it, or a name or message cannot be used.
@@ -112,7 +112,7 @@ class ChatMemory:
 
     def finish(self, turn: ProxiedChat, answer: Message | None, used: ReportedUse | None, *, whole: bool) -> None:
         """
-        Store what the model said, marked unless it is *whole*, and what it took.
+        Store the reply, marked unless it is *whole*, and the tokens it used.
 
         Raises:
             HoldfastError: the store cannot do it.
@@ -138,7 +138,7 @@ class ChatMemory:
         before: Sequence[Message],
         new: Sequence[Message],
     ) -> str:
-        """The conversation that this request goes on with, among those that have their name from here; else a new one."""
+        """Find the unnamed conversation that this request continues; else make a new name."""
         ours = sorted((name for name in names if name.startswith(UNNAMED)), reverse=True)
         for name in ours[: MOST_CANDIDATES if before else 1]:
             tail = self._memory.conversation(name, user=user, **whose).load(last=len(new) + LOOKED_BACK)
@@ -150,7 +150,7 @@ class ChatMemory:
         return f"{UNNAMED}{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
 
     def _shown_from(self, chat: Conversation, before: Sequence[Message], tail: Sequence[Message]) -> int:
-        """With which message of the store the client's own begin; the first when that cannot be told."""
+        """Return the number of the first message that the client shows; 1 when that is unknown."""
         first = chat.load(start_seq=1, limit=2)
         if first and shown_from(before, first, self._same) == first[0].seq:
             return 1
@@ -164,7 +164,7 @@ def _question(new: Sequence[Message]) -> str | None:
 
 def _beside(context: Context, messages: Sequence[Mapping[str, Any]]) -> list[Inserted]:
     """
-    Where the parts of *context* go among the client's *messages*.
+    Place the parts of *context* among the client's *messages*.
 
     What seldom changes goes behind the client's instructions, so that the same bytes open every request; earlier
     messages follow it; what was recalled for this question goes before the question.
@@ -182,7 +182,7 @@ def _beside(context: Context, messages: Sequence[Mapping[str, Any]]) -> list[Ins
 
 
 def _counted(context: Context) -> dict[str, int]:
-    """How many of what are shown besides, and what all of it costs."""
+    """Count the items of each section, and all tokens."""
     names = ("summaries", "facts", "recalled", "recent")
     counts = {name: len(context.section(name).items) for name in names}
     return {name: count for name, count in counts.items() if count} | {"tokens": context.tokens}
@@ -190,7 +190,7 @@ def _counted(context: Context) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A `holdfast.strategies.Strategy`; the client shows everything from message *shown_from* on."""
+    """The layered strategy for a client that shows everything from message *shown_from* on by itself."""
 
     shown_from: int
 

@@ -1,5 +1,5 @@
 """
-What of a request is new, and what the store holds already.  Pure.
+Which messages of a request are new, and which are stored already.  Pure.
 
 Clients of OpenAI's protocol send the whole conversation every time.  New is what stands behind the last answer; what
 stands before it was said in earlier requests, or was never meant for this memory, and is not stored a second time.
@@ -23,7 +23,7 @@ Same = Callable[[str, str], bool]
 
 def said(raw: Mapping[str, Any]) -> Message | None:
     """
-    One of the client's messages as it would be stored; ``None`` for instructions and what cannot be stored.
+    Return one of the client's messages as it would be stored; ``None`` for instructions and what cannot be stored.
 
     Pictures, sound and files are left out; their kinds stand in the meta.
     """
@@ -60,7 +60,7 @@ def split(messages: Sequence[Mapping[str, Any]]) -> tuple[list[Message], list[Me
 
 def stored(before: Sequence[Message], new: Sequence[Message], tail: Sequence[Message], same: Same) -> Sequence[Message]:
     """
-    As which messages the first of *new* are in the store already, where *tail* are its last ones.
+    Return the stored messages that the first of *new* are, where *tail* are the store's last ones.
 
     They are when they wait there for an answer: the request is tried again, or goes on from one that failed.  And they
     are, all of them, when they were answered and the client asks for another answer: what it shows *before* them fits
@@ -89,7 +89,7 @@ def goes_on(before: Sequence[Message], tail: Sequence[Message], same: Same) -> b
 
 
 def shown_from(before: Sequence[Message], tail: Sequence[Message], same: Same) -> int | None:
-    """The number of the message in *tail* with which *before* begins; ``None`` when it is not there."""
+    """Return the number of the message in *tail* with which *before* begins; ``None`` when it is not there."""
     for start in range(len(tail)):
         length = min(2, len(before), len(tail) - start)
         if length and _agree(before[:length], tail[start : start + length], same):
@@ -98,7 +98,7 @@ def shown_from(before: Sequence[Message], tail: Sequence[Message], same: Same) -
 
 
 def _fit(before: Sequence[Message], stored: Sequence[Message], same: Same) -> int:
-    """How many of the last messages agree."""
+    """Count how many of the last messages agree."""
     fits = 0
     for ours, theirs in zip(reversed(before), reversed(stored), strict=False):
         if not _alike(ours, theirs, same):

@@ -1,5 +1,5 @@
 """
-A chat request as it came, and where something can be put into it.  Pure.
+A chat request: its bytes, its messages, and the options it sets for the memory.  Pure.
 
 The body is never written anew: messages of ours are spliced into the client's own bytes, so that fields, numbers and
 spaces that we know nothing of arrive as they were sent.
@@ -25,7 +25,7 @@ Inserted = tuple[int, Mapping[str, Any]]
 
 
 class Unreadable(ValueError):
-    """The body is no chat request that we understand; the upstream may."""
+    """The body is no chat request that we can read; the upstream may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class ChatRequest:
     closing: int
 
     def with_messages(self, inserted: Sequence[Inserted]) -> str:
-        """The body with further messages, those for one place in their order; every other byte as it was."""
+        """Return the body with *inserted* messages; every other byte stays as it was."""
         parts, at = [], 0
         for index, message in sorted(inserted, key=lambda one: one[0]):
             written = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
@@ -57,7 +57,7 @@ class ChatRequest:
 
 
 def with_field(text: str, opening: int, name: str, value: str) -> str:
-    """The JSON object *text*, which has fields, with one more in front; *opening* is the place behind its brace."""
+    """Return the JSON object *text* with one more field in front; *opening* is the place behind its brace."""
     return f"{text[:opening]}{json.dumps(name)}:{json.dumps(value)},{text[opening:]}"
 
 
@@ -118,7 +118,7 @@ def _list(text: str, at: int) -> tuple[list[Any], list[int], int, int]:
 
 
 def _token(text: str, at: int, wanted: str) -> int:
-    """The place behind the sign *wanted*, which must be next."""
+    """Return the place behind the sign *wanted*, which must be next."""
     at = _after_space(text, at)
     if text[at] != wanted:
         raise Unreadable(f"{wanted} was expected")
@@ -135,7 +135,7 @@ _OFF = frozenset(("off", "no", "false", "0", "none"))
 
 @dataclass(frozen=True, slots=True)
 class MemoryOptions:
-    """``user``: ``None`` when nobody is named.  ``conversation``: ``None`` when it is to be found by what was said."""
+    """The user and the conversation that a request names, ``None`` where it does not, and whether to store and recall."""
 
     user: str | None
     conversation: str | None
@@ -144,7 +144,7 @@ class MemoryOptions:
 
 
 def memory_options(fields: Mapping[str, Any], headers: Mapping[str, str], grant: Grant) -> MemoryOptions:
-    """What the *headers* and *fields* of a request ask, within what the key allows."""
+    """Read the options from the *headers* and *fields* of a request, within what the key allows."""
     metadata = fields.get("metadata")
     inner = metadata if isinstance(metadata, Mapping) else {}
     body = (fields.get("safety_identifier"), fields.get("user"), inner.get("user_id"))
@@ -167,7 +167,7 @@ def memory_options(fields: Mapping[str, Any], headers: Mapping[str, str], grant:
 
 
 def header_name(name: str) -> str:
-    """*name* as it stands in a header."""
+    """Encode *name* for a header."""
     return quote(name, safe=" !#$&'()*+,/:;=?@[]^`{|}~")
 
 

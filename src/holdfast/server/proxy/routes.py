@@ -1,7 +1,7 @@
 """
 ``/v1/chat/completions`` and ``/v1/models``: to the upstream and back, with the memory beside it.
 
-The memory never stands in the way: what fails in it is told in a header, and the request goes on as it came.
+The memory never blocks a chat: what fails in it is reported in a header, and the request goes on as it came.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from starlette.types import Message, Receive, Scope, Send
 from ...errors import EndpointRefused, HoldfastError
 from ...memory import Memory
 from ..gate import Grant, Quotas
-from ..routing import WHOLE_USER, Table, problem, problem_of
+from ..routing import WHOLE_USER, RouteTable, problem, problem_of
 from ..settings import ServerSettings
-from .answer import Answer
+from .answer import ReplyReader
 from .chat import ChatMemory, ProxiedChat
 from .request import ChatRequest, MemoryOptions, Unreadable, header_name, memory_options, read, with_field
-from .upstream import VIA, Headers, Mask, Pool, Upstream, answered, upstream_of
+from .upstream import VIA, Headers, Mask, ModelServer, Pool, answered, upstream_of
 
 CHAT, MODELS, MODEL = "/v1/chat/completions", "/v1/models", "/v1/models/{model}"
 _log = logging.getLogger("holdfast")
 
 
 def _operation(name: str, summary: str, parameters: Sequence[str] = (), **more: Any) -> dict[str, Any]:
-    """One route as OpenAPI describes it; the bodies are OpenAI's."""
+    """Return an OpenAPI operation; the bodies are OpenAI's."""
     answer: dict[str, Any] = {"description": "As the model's server answers", "content": {"application/json": {}}}
     text = {"schema": {"type": "string"}}
     named = [{"name": header, "in": "header", "required": False, **text} for header in parameters]
@@ -73,18 +73,18 @@ MODEL_OPERATION["parameters"] = [{"name": "model", "in": "path", "required": Tru
 
 @dataclass(slots=True)
 class _Exchange:
-    """One request on its way: what is sent on, to whom, and what the memory has to do with it."""
+    """One request on its way: what is sent on, to which server, and the chat it belongs to."""
 
-    upstream: Upstream
+    upstream: ModelServer
     method: str
     url: str
     headers: Headers
     body: bytes
     turn: ProxiedChat | None = None
-    answer: Answer | None = None
+    answer: ReplyReader | None = None
     begun: bool = False
     kept: bool = False
-    told: list[tuple[bytes, bytes]] = field(default_factory=list)
+    report_headers: list[tuple[bytes, bytes]] = field(default_factory=list)
 
 
 class Proxy:
@@ -95,14 +95,14 @@ class Proxy:
         self._turns = ChatMemory(memory, quotas)
         self.pool = Pool(settings, memory.config.allow_private_endpoints)
 
-    def add_to(self, table: Table) -> None:
+    def add_to(self, table: RouteTable) -> None:
         """Put the routes into *table*."""
         table.add_application(("POST",), CHAT, WHOLE_USER, _Application(self._chat), CHAT_OPERATION)
         table.add_application(("GET",), MODELS, WHOLE_USER, _Application(self._models), MODELS_OPERATION)
         table.add_application(("GET",), MODEL, WHOLE_USER, _Application(self._models), MODEL_OPERATION)
 
-    async def _upstream(self, scope: Scope, org: str, user: str | None) -> Upstream | Response:
-        """Where somebody's requests go, or why they go nowhere."""
+    async def _upstream(self, scope: Scope, org: str, user: str | None) -> ModelServer | Response:
+        """Return the server for a user's requests, or the answer when there is none."""
         if any(name == VIA for name, _ in scope["headers"]):
             hint = "the upstream is this server itself: name the model's own address"
             return _problem(508, "upstream-loop", "This request has passed here before", hint)
@@ -151,11 +151,13 @@ class Proxy:
             if turn.state == "on" and turn.inserted:
                 body = _written(request, turn, asked.user, grant, upstream)
         url = upstream.url("/chat/completions", scope["query_string"])
-        exchange = _Exchange(upstream, "POST", url, upstream.headers(scope["headers"]), body, turn, told=_telling(turn))
+        exchange = _Exchange(
+            upstream, "POST", url, upstream.headers(scope["headers"]), body, turn, report_headers=_report_headers(turn)
+        )
         await self._relay(exchange, scope, receive, send)
 
     async def _safely(self, turn: ProxiedChat, work: Callable[[], None]) -> None:
-        """Do *work* of the memory in a thread; whatever it raises, and however long it takes, the chat goes on."""
+        """Run *work* of the memory in a thread; whatever it raises, and however long it takes, the chat goes on."""
         failed = "slow"
         with anyio.move_on_after(self._settings.memory_timeout_s):
             try:
@@ -222,7 +224,7 @@ class Proxy:
         What was said is stored before the client hears that it is at its end: the client's next request finds it there.
         """
         kind, encoding = (response.headers.get(name, "") for name in ("content-type", "content-encoding"))
-        answer = Answer(kind, encoding)
+        answer = ReplyReader(kind, encoding)
         if exchange.turn is not None and response.is_success:
             exchange.answer = answer
         mask = Mask(exchange.upstream)
@@ -230,7 +232,7 @@ class Proxy:
         start = {
             "type": "http.response.start",
             "status": response.status_code,
-            "headers": [*headers, *exchange.told],
+            "headers": [*headers, *exchange.report_headers],
         }
         if not response.is_success:
             await self._begin(exchange, start, send)
@@ -259,7 +261,7 @@ class Proxy:
             await send(start)
 
     async def _keep(self, exchange: _Exchange) -> None:
-        """Store what was said so far, once."""
+        """Store the chat so far, once."""
         turn, answer = exchange.turn, exchange.answer
         if exchange.kept or turn is None or answer is None:
             return
@@ -271,7 +273,7 @@ class Proxy:
 
 
 def _models_path(raw: str) -> str | None:
-    """The path of the list of models or of one of them; ``None`` for a name that would lead elsewhere."""
+    """Return the path of the list of models or of one of them; ``None`` for a name that would lead elsewhere."""
     name = raw.removeprefix(MODELS).removeprefix("/")
     decoded = name
     for _ in range(3):  # what is between here and the model may decode a name again
@@ -293,7 +295,7 @@ class _Application:
 
 
 def _read(body: bytes, scope: Scope, grant: Grant) -> tuple[ChatRequest | None, MemoryOptions]:
-    """The request, ``None`` when we cannot read it, and what it asks."""
+    """Parse the request, ``None`` when we cannot read it, and its options."""
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
     try:
         request = read(body)
@@ -302,8 +304,8 @@ def _read(body: bytes, scope: Scope, grant: Grant) -> tuple[ChatRequest | None, 
     return request, memory_options(request.fields, headers, grant)
 
 
-def _written(request: ChatRequest, turn: ProxiedChat, user: str, grant: Grant, upstream: Upstream) -> bytes:
-    """The body with what the memory adds."""
+def _written(request: ChatRequest, turn: ProxiedChat, user: str, grant: Grant, upstream: ModelServer) -> bytes:
+    """Return the body with what the memory adds."""
     text = request.with_messages(turn.inserted)
     if upstream.takes_cache_key and "prompt_cache_key" not in request.fields:
         named = "\0".join((grant.org, grant.bot, user))
@@ -311,10 +313,10 @@ def _written(request: ChatRequest, turn: ProxiedChat, user: str, grant: Grant, u
     return text.encode()
 
 
-def _telling(turn: ProxiedChat) -> Headers:
-    """What the memory did, for the client."""
-    told = turn.told.encode("ascii", "replace")
-    headers = [(b"x-memory", told), (b"x-holdfast-memory", told)]
+def _report_headers(turn: ProxiedChat) -> Headers:
+    """Return the headers that report what the memory did."""
+    value = turn.header_value.encode("ascii", "replace")
+    headers = [(b"x-memory", value), (b"x-holdfast-memory", value)]
     if turn.chat is not None:
         headers.append((b"x-memory-conversation", header_name(turn.chat.id).encode("ascii")))
     return headers
@@ -322,12 +324,12 @@ def _telling(turn: ProxiedChat) -> Headers:
 
 def _failed(status: int, code: str, title: str, exchange: _Exchange) -> Response:
     answer = _problem(status, code, title, "try again; is the upstream running, and its address right?")
-    answer.raw_headers += exchange.told
+    answer.raw_headers += exchange.report_headers
     return answer
 
 
 def _problem(status: int, code: str, title: str, hint: str) -> Response:
-    """A problem in which OpenAI's clients find their ``error``, too."""
+    """Return a problem that also has the ``error`` that OpenAI's clients read."""
     error = {"message": f"{title}: {hint}", "type": "holdfast", "param": None, "code": code}
     return problem(status, code, title, hint=hint, more={"error": error})
 
@@ -337,7 +339,7 @@ def _length(body: bytes) -> Headers:
 
 
 async def _whole(receive: Receive) -> bytes | None:
-    """The body; ``None`` when whoever sent it has gone."""
+    """Read the body; ``None`` when the client has gone."""
     parts = []
     while True:
         message = await receive()

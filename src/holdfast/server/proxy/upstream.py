@@ -1,7 +1,7 @@
 """
-The server behind the proxy: where it is, which key opens it, and what of a request and an answer goes through.
+The server behind the proxy: its address, its key, and which headers pass in both directions.
 
-Keys of the two sides never meet: the client's key opens this server alone, the upstream's is never told to a client.
+Keys of the two sides never meet: the client's key opens this server alone, the upstream's is never shown to a client.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Upstream:
+class ModelServer:
     """
     A server that speaks OpenAI's protocol; ``base_url`` ends before ``/chat/completions``.
 
@@ -82,17 +82,17 @@ class Upstream:
 
     @property
     def takes_cache_key(self) -> bool:
-        """Whether it is known to take ``prompt_cache_key``; servers that only speak the protocol may refuse it."""
+        """Whether it takes ``prompt_cache_key``; servers that only speak the protocol may refuse it."""
         return httpx2.URL(self.base_url).host == "api.openai.com"
 
     def url(self, path: str, query: bytes) -> str:
-        """The address of *path* there; what the query says to this server is left out."""
+        """Return the address of *path* there, without the query parameters meant for this server."""
         asked = parse_qsl(query.decode("ascii", "replace"), keep_blank_values=True)
         rest = urlencode([(name, value) for name, value in asked if name not in _OWN_QUERY])
         return f"{self.base_url.rstrip('/')}{path}{'?' if rest else ''}{rest}"
 
     def headers(self, given: Iterable[tuple[bytes, bytes]]) -> Headers:
-        """The headers with which a request of a client goes on."""
+        """Return the headers with which a client's request goes on."""
         dropped = _NOT_FORWARDED | (_OF_KEY if self.own is None else frozenset())
         kept = [
             (name, value) for name, value in given if name.lower() not in dropped and not name.lower().startswith(_OURS)
@@ -104,7 +104,7 @@ class Upstream:
 
 
 def answered(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """The headers with which an answer goes back."""
+    """Return the headers with which an answer goes back."""
     return [
         (name.lower(), value)
         for name, value in headers
@@ -114,35 +114,35 @@ def answered(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
 
 class Mask:
     """
-    Stars in place of the upstream's key, wherever a refusal quotes it: as many as it is long.
+    Replace the upstream's key by as many stars wherever a refusal quotes it.
 
     Providers tell which key they refuse, and the client is not the one whose key it is.
     """
 
-    def __init__(self, upstream: Upstream) -> None:
+    def __init__(self, upstream: ModelServer) -> None:
         key = upstream.key or (upstream.own.key.reveal() if upstream.own is not None else "")
         self._key = key.encode()
         self._held = b""
 
     def whole(self, text: bytes) -> bytes:
-        """A text that came whole."""
+        """Mask a whole text."""
         return text.replace(self._key, b"*" * len(self._key)) if self._key else text
 
     def feed(self, chunk: bytes) -> bytes:
-        """What can go on of a text that comes in pieces; a key may stand across two of them."""
+        """Mask the next piece and return what can go on; a key may span two pieces."""
         masked = self.whole(self._held + chunk)
         kept = max(0, len(masked) - max(0, len(self._key) - 1))
         self._held = masked[kept:]
         return masked[:kept]
 
     def end(self) -> bytes:
-        """The rest."""
+        """Return the rest."""
         return self._held
 
 
-def upstream_of(memory: Memory, settings: ServerSettings, org: str, user: str | None) -> Upstream | None:
+def upstream_of(memory: Memory, settings: ServerSettings, org: str, user: str | None) -> ModelServer | None:
     """
-    Where somebody's chats go: to the server of their own key, to that of their org's, else to the one in the settings.
+    Return the server for a user's chats: that of their own key, of their org's, else the one in the settings.
 
     A key of a provider with another protocol is for reading and summarising; chats do not go there.
 
@@ -156,13 +156,13 @@ def upstream_of(memory: Memory, settings: ServerSettings, org: str, user: str | 
     except BadInput:  # a name that cannot be one has no key of its own
         own = memory.admin.provider_keys.upstream(org=org)
     if own is not None and own.provider in SAME_PROTOCOL:
-        return Upstream(own.base_url, own=own)
-    return Upstream(settings.upstream_base_url, settings.upstream_key) if settings.upstream_base_url else None
+        return ModelServer(own.base_url, own=own)
+    return ModelServer(settings.upstream_base_url, settings.upstream_key) if settings.upstream_base_url else None
 
 
 @dataclass(slots=True, eq=False)
 class _Client:
-    """Connections for one key, in use by so many requests; once ``retired``, closed by the last of them."""
+    """Connections for one key, shared by several requests; once ``retired``, the last of them closes it."""
 
     own: BroughtUpstream | None
     client: httpx2.AsyncClient
@@ -190,9 +190,9 @@ class Pool:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @asynccontextmanager
-    async def client(self, upstream: Upstream) -> AsyncIterator[httpx2.AsyncClient]:
+    async def client(self, upstream: ModelServer) -> AsyncIterator[httpx2.AsyncClient]:
         """
-        The client for *upstream* in the loop that runs; one for a key of somebody's own goes to its address alone.
+        Return the client for *upstream* in the running loop; one for a user's own key goes to its address alone.
 
         Raises:
             EndpointRefused: the operator allows that address no longer.
@@ -221,14 +221,14 @@ class Pool:
         return self._threads
 
     def _enter(self) -> None:
-        """What was made for another event loop does not work in this one."""
+        """Drop what was made for another event loop."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._threads = loop, None
             self._clients.clear()
 
     def _taken(self, own: BroughtUpstream | None) -> tuple[_Client, list[_Client]]:
-        """The client for a key, and those that are not kept any longer."""
+        """Return the client for a key, and the clients to close."""
         name = "" if own is None else own.id
         known, gone = self._clients.pop(name, None), []
         if known is not None and known.own != own:  # another key, or another address, since then
