@@ -32,6 +32,7 @@ check: lint types  ## all checks but the tests
 	@$(BIN)/python scripts/make_aio.py --check
 	@$(BIN)/python scripts/make_client.py --check
 	@$(BIN)/python scripts/make_docs.py --check
+	@$(BIN)/python scripts/make_architecture.py --check
 	@echo "links between the pages"
 	@$(BIN)/sphinx-build -q -W --keep-going -c docs/site -b html docs build/site
 
@@ -51,11 +52,12 @@ types:  ## mypy, strict
 	@echo "types"
 	@$(BIN)/mypy
 
-generate:  ## write aio.py and the reference pages again
+generate:  ## rewrite the generated files: aio.py, the client, the reference pages, the picture of the rooms
 	@scripts/setup dev
 	@$(BIN)/python scripts/make_aio.py
 	@$(BIN)/python scripts/make_client.py
 	@$(BIN)/python scripts/make_docs.py
+	@$(BIN)/python scripts/make_architecture.py
 
 docs:  ## build the documentation as a searchable site in build/site; a broken link fails
 	@scripts/setup dev
