@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -277,6 +278,28 @@ def test_a_new_file_that_somebody_holds_is_busy(tmp_path: Path) -> None:
         open_store(path, Config(busy_timeout_ms=50))
     holder.execute("ROLLBACK")
     holder.close()
+
+
+def test_a_file_opens_while_a_stopped_process_holds_the_write_lock(tmp_path: Path) -> None:
+    """What it holds can be read at once; a write waits, and then names the reason."""
+    path = tmp_path / "memory.db"
+    store = open_store(path)
+    store.write(ANA, lambda view: say(view, "one"))
+    store.close()
+    code = "import apsw, sys; db = apsw.Connection(sys.argv[1]); db.execute('BEGIN IMMEDIATE'); print(1, flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", code, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"1\n"
+        holder.send_signal(signal.SIGSTOP)
+        try:
+            opened = open_store(path, Config(busy_timeout_ms=50))
+            assert [message.content for message in opened.read(ANA, lambda view: view.messages())] == ["one"]
+            with pytest.raises(StoreBusy, match="stopped in a write"):
+                opened.write(ANA, lambda view: say(view, "two"))
+            opened.close()
+        finally:
+            holder.send_signal(signal.SIGCONT)
+            holder.kill()
 
 
 def test_a_migration_that_was_cut_off_is_done_again(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from .port import Table
 
 _NAME = re.compile(r"^-- name: (\w+)\n", re.M)
 _COMMENT = re.compile(r"^--.*\n?", re.M)
+PARAMETER = re.compile(r"(?<!:):([a-z_0-9]+)")
 
 
 @cache
@@ -43,6 +44,11 @@ def load(dialect: str) -> dict[str, str]:
                 seen.add(name)
                 found[name] = _COMMENT.sub("", body).strip().rstrip(";")
     return found
+
+
+def parameters(sql: str) -> tuple[str, ...]:
+    """Return the names of the parameters of a query, in the order in which it first names them."""
+    return tuple(dict.fromkeys(PARAMETER.findall(sql)))
 
 
 @cache

@@ -31,7 +31,6 @@ Given = Mapping[str, Any] | Sequence[Any]
 """The parameters of a statement, by name or by place."""
 
 _OF_EVENTS = re.compile(r"event(_\d+)?")  # on a cluster a part of a table has a number
-_PARAMETER = re.compile(r"(?<!:):([a-z_0-9]+)")
 
 
 class InTheWay(StoreBusy):
@@ -84,8 +83,8 @@ def statements() -> Mapping[str, tuple[bytes, tuple[str, ...]]]:
     """``{query name: (SQL with psycopg's parameters, their names in the order of first use)}``."""
     found = {}
     for name, sql in queries.load("postgres").items():
-        names = tuple(dict.fromkeys(_PARAMETER.findall(sql)))
-        found[name] = (_PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%")).encode(), names)
+        names = queries.parameters(sql)
+        found[name] = (queries.PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%")).encode(), names)
     return found
 
 

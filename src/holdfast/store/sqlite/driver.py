@@ -23,7 +23,12 @@ from ..port import Row
 _UNIQUE = (apsw.SQLITE_CONSTRAINT_PRIMARYKEY, apsw.SQLITE_CONSTRAINT_UNIQUE)
 
 _MEANING: tuple[tuple[type[apsw.Error], type[StoreError], str, str], ...] = (
-    (apsw.BusyError, StoreBusy, "another process holds the file", "try again; Config.busy_timeout_ms is the wait"),
+    (
+        apsw.BusyError,
+        StoreBusy,
+        "another process holds the file",
+        "try again; a process that is stopped in a write holds it until it continues or ends",
+    ),
     (apsw.LockedError, StoreBusy, "another connection holds the file", "try again"),
     (apsw.FullError, StoreFull, "no room left on the disk; nothing was half written", "free some space, then repeat"),
     (apsw.ReadOnlyError, StoreReadOnly, "the file cannot be written", "check its owner and its permissions"),

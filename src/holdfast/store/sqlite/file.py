@@ -160,7 +160,14 @@ def _use_log(connection: apsw.Connection, config: Config, path: str) -> None:
 
 
 def _migrate(connection: apsw.Connection) -> None:
-    """Apply what is missing, each file with its bookkeeping row in one transaction."""
+    """
+    Apply the missing migrations, each with its bookkeeping row in one transaction.
+
+    A file that has them all is only read: another process may hold the write lock, even one that is stopped.
+    """
+    names = {name for name, _ in queries.migrations("sqlite")}
+    if connection.table_exists("main", _BOOK) and _applied(connection) >= names:
+        return
     for name, sql in queries.migrations("sqlite"):
         connection.execute("BEGIN IMMEDIATE")
         try:

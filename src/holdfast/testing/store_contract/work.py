@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ...clock import from_ms
 from ...errors import HoldfastError
 from ...reports import Event, News
 from ...scope import Scope, acting
@@ -229,6 +230,36 @@ class JobsContract:
         assert [j.conversation for j in store.jobs()] == ["c", "a", "b"]
         assert [j.conversation for j in store.jobs(state="ready")] == ["c", "a"]
         assert len(store.jobs(limit=1)) == 1
+
+    def test_jobs_page_by_id_and_are_complete(self, store: Store) -> None:
+        """Beyond any page size that a caller may think of, nothing is left out."""
+
+        def order_many(view: WriteView) -> None:
+            for number in range(1_100):
+                view.at("self", f"c{number}").want("digest", "", wanted=1, run_at_ms=5, now_ms=1_000 + number)
+
+        store.write(ANA, order_many)
+        pages, after = [], ""
+        while page := store.jobs(limit=500, after=after):
+            pages.append(len(page))
+            after = page[-1].id
+
+        assert (pages, len(store.jobs())) == ([500, 500, 100], 1_100)
+        assert [job.conversation for job in store.jobs(limit=2, after=store.jobs(limit=1)[0].id)] == ["c1", "c2"]
+
+    def test_a_waiting_job_is_listed_as_such_until_it_is_due(self, store: Store) -> None:
+        want_job(store, ANA.within("c"))
+        job = claim_due(store)
+        store.fail(job, reason="waiting: the budget is spent", run_at_ms=2_000, dead=False)
+        store.clock = lambda: from_ms(1_000)
+
+        assert [one.id for one in store.jobs(state="waiting")] == [job.id]
+        assert store.jobs(state="ready") == []
+        store.clock = lambda: from_ms(2_000)
+        assert store.jobs(state="waiting") == []
+        assert [one.id for one in store.jobs(state="ready")] == [job.id]
+        assert store.job(job.id) == store.jobs()[0]
+        assert store.job("job_none") is None
 
     def test_an_import_of_one_org_does_not_keep_the_others_waiting(self, store: Store) -> None:
         """Two hundred jobs of one org, fifty of one of its users; then one of another."""
