@@ -31,7 +31,7 @@ from .clock import DAY_MS, Clock, from_ms, to_ms
 from .config import Config
 from .context.assemble import LAYERED, assemble, profile
 from .context.budget import Count
-from .context.classic import opening
+from .context.classic import opening_messages
 from .context.layered import Strategy
 from .context.material import Material, Prefix
 from .context.result import Context
@@ -63,7 +63,15 @@ from .privacy.erasure import Eraser, change_message, with_content
 from .privacy.export import Exporter
 from .privacy.forget import ErasureReplay, erase_user, facts_of, forget_facts
 from .recall.index import IndexCache
-from .recall.search import believed, facts_at, ranked, recent, search, unexpired, with_replacements
+from .recall.search import (
+    explain_ranking,
+    facts_held_at,
+    is_current,
+    search,
+    search_recent,
+    with_replacements,
+    without_expired,
+)
 from .reconcile.registry import registry
 from .reports import ConsolidationReport, DigestReport, ErasureReceipt, Explained, PromptPreview, RebuildReport, Receipt
 from .scope import Scope
@@ -444,7 +452,7 @@ class Engine:
             if state_of(view, scope.subject) != "active":
                 return []
             chosen, now_ms = [(row.subject, row.state) for row in view.consent()], self.now_ms()
-            rows = [row for row in view.facts(evidence=False) if believed(row, now_ms)]
+            rows = [row for row in view.facts(evidence=False) if is_current(row, now_ms)]
             return [row.fact for row in rows if effective_consent(chosen, row.fact.subject) == "active"]
 
         return profile(self.store.read(scope, look), budget_tokens, count)
@@ -456,7 +464,7 @@ class Engine:
         def work(view: ReadView) -> list[Hit]:
             if state_of(view, scope.subject) != "active":
                 return []
-            found = recent(
+            found = search_recent(
                 view, query, last_n=last, k=limit, now=self.clock(), embedder=self.embedder, cache=self.cache
             )
             return self._told(view, found)
@@ -466,7 +474,7 @@ class Engine:
     def _usable(self, view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
         """*hits* without what has run out, and without what is about somebody for whom memory is paused."""
         chosen = [(row.subject, row.state) for row in view.consent()]
-        kept = unexpired(view, hits, self.now_ms())
+        kept = without_expired(view, hits, self.now_ms())
         return [hit for hit in kept if effective_consent(chosen, hit.subject) == "active"] if chosen else kept
 
     def _told(self, view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
@@ -571,14 +579,14 @@ class Engine:
             facts=[
                 row.fact
                 for row in facts
-                if believed(row, now_ms) and (not chosen or effective_consent(chosen, row.fact.subject) == "active")
+                if is_current(row, now_ms) and (not chosen or effective_consent(chosen, row.fact.subject) == "active")
             ],
             hits=hits,
             query=query,
             notes={(hit.conversation, hit.seq): hit.replaced_by for hit in hits if hit.replaced_by},
             messages_from=start,
             recall_limit=self.config.recall_limit,
-            opening=opening(view.messages(end_seq=start - 1, limit=MAX_OPENING)) if start > 1 else (),
+            opening=opening_messages(view.messages(end_seq=start - 1, limit=MAX_OPENING)) if start > 1 else (),
             roll=summarize_conversation,
         )
         return material, Prefix.loads(*known) if known else None
@@ -606,10 +614,10 @@ class Engine:
             )
             usable = self._told(view, self._usable(view, hits))
             if today:
-                return Explained(query, at, threshold, most, ranked(usable[:limit], threshold, most))
-            past = [fact for fact in facts_at(view.all_facts(), at_ms, self.now_ms()) if not fact.live]
+                return Explained(query, at, threshold, most, explain_ranking(usable[:limit], threshold, most))
+            past = [fact for fact in facts_held_at(view.all_facts(), at_ms, self.now_ms()) if not fact.live]
             seen = [hit for hit in usable if _was_there(view, hit, at_ms)][:limit]
-            return Explained(query, at, threshold, most, ranked(seen, threshold, most), tuple(past))
+            return Explained(query, at, threshold, most, explain_ranking(seen, threshold, most), tuple(past))
 
         return self.store.read(scope, work)
 

@@ -17,7 +17,7 @@ from .jobs.model_client import CUSTOM_PROMPTS, customized_prompt
 from .jobs.usage import usage_of_user
 from .privacy.consent import state_of
 from .privacy.corrections import FactInput, Versions, check_version, find_fact
-from .recall.search import believed, facts_at
+from .recall.search import facts_held_at, is_current
 from .reconcile.decide import ARCHIVED
 from .reports import (
     ConsolidationReport,
@@ -81,10 +81,10 @@ class User:
         now_ms = self._engine.now_ms()
         if as_of is None and known_at is None:
             rows = self._engine.store.read(self._scope, lambda view: view.facts(category=category, kind=kind))
-            return [row.fact for row in rows if believed(row, now_ms)]
+            return [row.fact for row in rows if is_current(row, now_ms)]
         ever = self._engine.store.read(self._scope, lambda view: view.all_facts(category=category))
         as_of_ms = now_ms if as_of is None else to_ms(as_of)
-        held = facts_at(ever, as_of_ms, now_ms if known_at is None else to_ms(known_at))
+        held = facts_held_at(ever, as_of_ms, now_ms if known_at is None else to_ms(known_at))
         return [fact for fact in held if kind in (None, fact.kind)]
 
     def fact(self, fact_id: str) -> Fact:

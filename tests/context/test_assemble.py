@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.context.assemble import Layered, Material, assemble, verbatim_from
+from holdfast.context.assemble import Layered, Material, assemble
+from holdfast.context.window import first_verbatim
 from holdfast.errors import BadInput
 from holdfast.types import Message
 
@@ -27,7 +28,7 @@ def shown(context, section):
 
 def test_sections_stand_in_order_with_the_breakpoint_after_the_facts():
     summaries = tree(60)
-    start = verbatim_from(summaries, 65, 20)
+    start = first_verbatim(summaries, 65, 20)
     context = show(
         talk(65, start), summaries=summaries, facts=[DIET], hits=[hit(3, "I love Lisbon")], system="Be kind."
     )

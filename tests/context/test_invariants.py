@@ -9,7 +9,8 @@ from itertools import pairwise
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.context.assemble import Material, assemble, verbatim_from
+from holdfast.context.assemble import Material, assemble
+from holdfast.context.window import first_verbatim
 from holdfast.text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from holdfast.types import Message
 
@@ -82,7 +83,7 @@ def world(seed: int, length: int, recent: int, *, erase: bool = False) -> Materi
     rng.shuffle(hits)
     query = rng.choice([None, "What now?", messages[-1].content if messages else "", one_text(rng)])
     total = len(messages)
-    start = verbatim_from(summaries, total, recent)
+    start = first_verbatim(summaries, total, recent)
     shown = [m for m in messages if m.seq >= start and not (erase and rng.random() < 0.1)]
     return Material(CHAT, shown, total, summaries, facts, hits, query, {(CHAT, 3): one_text(rng)}, start)
 
@@ -127,7 +128,7 @@ def test_the_same_material_gives_the_same_bytes(seed, length, budget):
 @given(seed=st.integers(0, 10**9), length=st.integers(20, 120), budget=st.integers(200, 5000))
 def test_messages_that_cannot_fit_need_not_be_loaded(seed, length, budget):
     material = world(seed, length, 20)
-    start = verbatim_from(material.summaries, material.total_messages, 20, budget_tokens=budget)
+    start = first_verbatim(material.summaries, material.total_messages, 20, budget_tokens=budget)
     fewer = replace(material, messages=[m for m in material.messages if m.seq >= start], messages_from=start)
 
     context, _ = assemble(fewer, budget_tokens=budget, recent_messages=20)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.context.assemble import FIRST, Material, Prefix, assemble, verbatim_from
+from holdfast.context.assemble import FIRST, Material, Prefix, assemble
+from holdfast.context.window import first_verbatim
 
 from .checks import check
 from .worlds import CHAT, DAY, fact, hit, message, summary, talk, tree
@@ -19,7 +20,7 @@ from .worlds import CHAT, DAY, fact, hit, message, summary, talk, tree
 def material(last: int, covered: int, facts=(), hits=(), **more) -> Material:
     summaries = more.pop("summaries", None)
     summaries = tree(covered) if summaries is None else summaries
-    start = verbatim_from(summaries, last, 20)
+    start = first_verbatim(summaries, last, 20)
     return Material(CHAT, talk(last, start), last, summaries, facts, hits, messages_from=start, **more)
 
 

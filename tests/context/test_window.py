@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from holdfast.context.window import frontier, missing, ranges, verbatim_from, window_starts
+from holdfast.context.window import covering_summaries, first_verbatim, gaps, ranges, window_starts
 
 from .worlds import summary, tree
 
@@ -26,15 +26,15 @@ from .worlds import summary, tree
     ],
 )
 def test_window_starts_at_a_chunk_and_holds_the_recent_messages(covered, total, recent, start):
-    assert verbatim_from(tree(covered), total, recent) == start
+    assert first_verbatim(tree(covered), total, recent) == start
 
 
 def test_window_moves_with_coverage_only():
-    assert {verbatim_from(tree(50), total, 20) for total in range(50, 90)} == {31}
+    assert {first_verbatim(tree(50), total, 20) for total in range(50, 90)} == {31}
 
 
 def test_messages_beyond_any_budget_are_not_asked_for():
-    assert verbatim_from([], 1_000_000, 20, budget_tokens=4000) == 999_001
+    assert first_verbatim([], 1_000_000, 20, budget_tokens=4000) == 999_001
 
 
 def test_uneven_chunks():
@@ -58,17 +58,17 @@ def test_uneven_chunks():
     ],
 )
 def test_the_fewest_summaries_tell_what_came_before(covered, before, shown):
-    assert [s.id for s in frontier(tree(covered), before)] == shown
+    assert [s.id for s in covering_summaries(tree(covered), before)] == shown
 
 
 def test_number_of_summaries_grows_with_the_logarithm():
     for covered in (100, 1_000, 10_000, 100_000):
-        assert len(frontier(tree(covered), covered + 1)) <= 2 * (1 + math.log(covered / 10, 3))
+        assert len(covering_summaries(tree(covered), covered + 1)) <= 2 * (1 + math.log(covered / 10, 3))
 
 
 def test_a_hole_in_the_coverage_stays_a_hole():
-    assert [s.start_seq for s in frontier([summary(1, 10), summary(21, 30)], 31)] == [1, 21]
-    assert missing([(1, 10), (21, 30)], 35) == [(11, 20), (31, 35)]
+    assert [s.start_seq for s in covering_summaries([summary(1, 10), summary(21, 30)], 31)] == [1, 21]
+    assert gaps([(1, 10), (21, 30)], 35) == [(11, 20), (31, 35)]
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_ranges(seqs, expected):
 
 
 def test_a_summary_that_reaches_into_the_window_is_not_shown():
-    assert frontier([summary(1, 10), summary(1, 11, 2)], 11) == [summary(1, 10)]
+    assert covering_summaries([summary(1, 10), summary(1, 11, 2)], 11) == [summary(1, 10)]
 
 
 def test_rolling_summaries_of_other_strategies_are_no_part_of_the_story():
-    assert frontier([summary(1, 30, 0), summary(1, 10)], 31) == [summary(1, 10)]
+    assert covering_summaries([summary(1, 30, 0), summary(1, 10)], 31) == [summary(1, 10)]

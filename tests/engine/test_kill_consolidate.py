@@ -28,9 +28,9 @@ STEPS: list[tuple[Any, str]] = [
     *((WriteView, step) for step in ("update_fact", "add_fact", "add_docs", "add_derivations", "save_user", "add_evidence")),
     *((WriteView, step) for step in ("remove_fact", "remove_docs")),
     (Store, "write"),
-    (merging, "into_index"),
-    (merging, "leave_index"),
-    (merging, "take_apart"),
+    (merging, "index_fact"),
+    (merging, "unindex_fact"),
+    (merging, "split_fact"),
 ]  # fmt: skip
 
 

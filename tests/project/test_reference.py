@@ -11,7 +11,7 @@ import pytest
 
 import holdfast
 from holdfast import errors
-from holdfast.context.result import LeftOut, Source
+from holdfast.context.result import ContextSource, LeftOut
 
 ROOT = Path(__file__).parent.parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -80,7 +80,7 @@ def test_nothing_is_described_that_is_not_there(door):
     ] == []
 
 
-@pytest.mark.parametrize("value", [*VALUES, Source, LeftOut], ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("value", [*VALUES, ContextSource, LeftOut], ids=lambda cls: cls.__name__)
 def test_every_field_of_a_value_is_named(value):
     rows = [line for line in API.splitlines() if line.startswith(f"| `{value.__name__}` |")]
     page = rows[0] if rows else section("Context")

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.clock import from_ms
-from holdfast.recall.query import When, analyse, named_days
+from holdfast.recall.query import When, find_days, parse_question
 
 NOW = datetime(2024, 3, 15, 18, 0, tzinfo=UTC)  # a Friday
 USERS = ("Ana", "Ben", "Mary Jane")
 
 
 def ask(question, names=USERS):
-    return analyse(question, names=names, now=NOW)
+    return parse_question(question, names=names, now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_the_shape_of_the_answer(question, flags):
     ],
 )
 def test_dates_that_a_question_names(question, when):
-    assert named_days(question, NOW) == when
+    assert find_days(question, NOW) == when
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_dates_that_a_question_names(question, when):
     ],
 )
 def test_relative_days_are_counted_back_from_now(question, first, last):
-    when = named_days(question, NOW)
+    when = find_days(question, NOW)
 
     assert when is not None
     assert when.span_ms is not None
@@ -116,6 +116,6 @@ def test_names_are_no_words_of_the_question():
 
 @given(st.text(max_size=120), st.lists(st.text(min_size=1, max_size=12), max_size=4))
 def test_any_question_can_be_read(question, names):
-    query = analyse(question, names=names, now=datetime.min.replace(tzinfo=UTC))
+    query = parse_question(question, names=names, now=datetime.min.replace(tzinfo=UTC))
 
     assert query.speaker is None or query.speaker in names

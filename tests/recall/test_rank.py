@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from holdfast.embed import dequantize
 from holdfast.recall.query import When
-from holdfast.recall.rank import BEARING, BEARING_OF_WORDS, DEFAULTS, days_match, idf
+from holdfast.recall.rank import DEFAULTS, RELEVANCE, RELEVANCE_BY_WORDS, days_match, idf
 from holdfast.testing.embedder import HashEmbedder
 from holdfast.text.terms import HAS_NUMBER, IS_QUESTION, NAMES_TIME, dated_terms, signals, terms
 
@@ -191,17 +191,17 @@ def test_scores_are_those_of_the_recipe_told_in_loops(question, embedder):
 
     hits = desk.find(ANA, question, limit=1000, explain=True)
 
-    found = {hit.seq: hit.score - hit.parts.get("bearing", 0.0) for hit in hits}
+    found = {hit.seq: hit.score - hit.parts.get("relevance", 0.0) for hit in hits}
     expected = dict(enumerate(by_loops(turns, sessions, question, embedder), start=1))
     assert found == pytest.approx(expected, abs=1e-5)
     desk.store.close()
 
 
-def test_bearing_moves_all_scores_alike(desk):
+def test_relevance_moves_all_scores_alike(desk):
     desk.say(TALK, chatter(1, 30))
 
     for question in ("Where was the wedding?", "Explain quantum chromodynamics"):
-        assert len({hit.parts["bearing"] for hit in desk.find(ANA, question, limit=100, explain=True)}) == 1
+        assert len({hit.parts["relevance"] for hit in desk.find(ANA, question, limit=100, explain=True)}) == 1
 
 
 def test_a_question_about_the_memory_bears_on_it_more_than_another(desk):
@@ -212,9 +212,9 @@ def test_a_question_about_the_memory_bears_on_it_more_than_another(desk):
     assert about.score > 0 > other.score
 
 
-@pytest.mark.parametrize("bearing", [BEARING, BEARING_OF_WORDS])
-def test_fewer_documents_are_judged_more_mildly_up_to_five_hundred(bearing):
-    sizes = [bearing.of(0.5, 0.5, documents) for documents in (1, 10, 100, 500, 5000)]
+@pytest.mark.parametrize("relevance", [RELEVANCE, RELEVANCE_BY_WORDS])
+def test_fewer_documents_are_judged_more_mildly_up_to_five_hundred(relevance):
+    sizes = [relevance.of(0.5, 0.5, documents) for documents in (1, 10, 100, 500, 5000)]
 
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] == sizes[-2]

@@ -11,7 +11,7 @@ import pytest
 from holdfast.config import Config
 from holdfast.errors import BadInput
 from holdfast.recall.index import IndexCache
-from holdfast.recall.search import KINDS, recent, search
+from holdfast.recall.search import KINDS, search, search_recent
 from holdfast.scope import Scope
 from holdfast.testing.embedder import HashEmbedder
 
@@ -111,11 +111,11 @@ def test_kinds_are_measured_on_one_scale(desk):
     desk.believe(TALK, 25, "Lisbon", "lives in Lisbon")
 
     every = {
-        (hit.kind, hit.id): hit.parts | {"bearing": 0}
+        (hit.kind, hit.id): hit.parts | {"relevance": 0}
         for hit in desk.find(ANA, "Where do I live?", limit=99, explain=True)
     }
     messages = desk.find(ANA, "Where do I live?", limit=99, kinds=("message",), explain=True)
-    assert all(every[hit.kind, hit.id] == pytest.approx(hit.parts | {"bearing": 0}) for hit in messages)
+    assert all(every[hit.kind, hit.id] == pytest.approx(hit.parts | {"relevance": 0}) for hit in messages)
     assert len(messages) == len(every) - 1
 
 
@@ -213,7 +213,7 @@ def test_recent_looks_at_the_last_messages_only(desk):
     def look(last_n):
         return desk.store.read(
             TALK,
-            lambda view: recent(view, "coffee or tea?", now=MONDAY, last_n=last_n, k=1, embedder=desk.embedder),
+            lambda view: search_recent(view, "coffee or tea?", now=MONDAY, last_n=last_n, k=1, embedder=desk.embedder),
         )
 
     assert seqs(look(3)) == [2]

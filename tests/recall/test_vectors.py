@@ -11,14 +11,14 @@ from holdfast.embed import quantize
 from holdfast.recall import index
 from holdfast.recall.vectors import (
     NEAREST,
-    Compared,
+    Comparison,
     Vectors,
-    arrange,
-    arrange_signs,
-    compare_all,
+    compare_exactly,
     cosines,
-    joined,
-    moments_of,
+    mean_and_deviation,
+    merge_comparisons,
+    order_signs,
+    order_vectors,
 )
 from holdfast.store.rows import signs
 
@@ -42,7 +42,7 @@ def stored(rows: np.ndarray) -> list[tuple[int, float, bytes]]:
 
 def arranged(rows: np.ndarray) -> Vectors:
     docs = np.arange(len(rows)) * 10
-    return arrange(docs, np.arange(len(rows)), stored(rows), rows.shape[1])
+    return order_vectors(docs, np.arange(len(rows)), stored(rows), rows.shape[1])
 
 
 def test_every_cosine_is_that_of_brute_force():
@@ -51,7 +51,7 @@ def test_every_cosine_is_that_of_brute_force():
         [scale * np.frombuffer(data, np.int8).astype(np.float64) @ question for _, scale, data in stored(rows)]
     )
 
-    found = compare_all(arranged(rows), question)
+    found = compare_exactly(arranged(rows), question)
 
     assert np.abs(found.cosine - exact).max() < 1e-6
     assert found.moments == pytest.approx((exact.mean(), exact.std()), abs=1e-6)
@@ -64,7 +64,7 @@ def test_vectors_stand_where_their_documents_do():
     given[2] = (20, 1.0, b"short")
     docs, places = np.array([0, 10, 20, 30, 45]), np.array([4, 2, 0, 1, 3])
 
-    held = arrange(docs, places, given, DIM)
+    held = order_vectors(docs, places, given, DIM)
 
     assert held.present.tolist() == [False, True, True, False, True]
     for doc, place in ((0, 4), (10, 2), (30, 1)):
@@ -81,8 +81,8 @@ def test_by_signs_the_nearest_are_those_of_brute_force(seed):
     def read(places):
         return held.codes[places], held.scale[places]
 
-    by_signs = arrange_signs(marks, np.arange(len(rows)), DIM, read).compare(question, np.zeros(0, np.int64), read)
-    exact = compare_all(held, question)
+    by_signs = order_signs(marks, np.arange(len(rows)), DIM, read).compare(question, np.zeros(0, np.int64), read)
+    exact = compare_exactly(held, question)
 
     best, told = np.argsort(-exact.cosine)[:10], np.argsort(-by_signs.cosine)[:10]
     assert told[:5].tolist() == best[:5].tolist()
@@ -101,7 +101,7 @@ def test_signs_wait_for_vectors_that_are_not_there():
     def read(at):
         return held.codes[299 - at], held.scale[299 - at]
 
-    seen = arrange_signs(marks, places, DIM, read)
+    seen = order_signs(marks, places, DIM, read)
     found = seen.compare(rows[5], np.zeros(0, np.int64), read)
 
     assert seen.present[299 - 0] == seen.present[299 - 1] == np.False_
@@ -117,7 +117,7 @@ def test_documents_with_the_words_are_compared_exactly_whatever_their_signs():
     def read(places):
         return held.codes[places], held.scale[places]
 
-    told = arrange_signs([signs(data) for _, _, data in stored(rows)], np.arange(3_000), DIM, read)
+    told = order_signs([signs(data) for _, _, data in stored(rows)], np.arange(3_000), DIM, read)
     farthest = np.argsort(told.estimates(question))[:5]
     found = told.compare(question, farthest, read)
 
@@ -133,10 +133,10 @@ def test_two_embedders_are_put_on_one_scale():
     """Each document as it stands among those that its embedder has seen."""
     many = np.array([0.1, 0.2, 0.3, 0.2, 0.0, 0.0])
     few = np.array([0.0, 0.0, 0.0, 0.0, 0.7, 0.9])
-    main = Compared(many, many > 0, moments_of(many[:4], few=0))
-    rest = Compared(few, few > 0, moments_of(few[4:], few=0))
+    main = Comparison(many, many > 0, mean_and_deviation(many[:4], few=0))
+    rest = Comparison(few, few > 0, mean_and_deviation(few[4:], few=0))
 
-    for both in (joined(main, rest), joined(rest, main)):
+    for both in (merge_comparisons(main, rest), merge_comparisons(rest, main)):
         assert both.present.all()
         assert both.moments == main.moments
         assert both.cosine[:4].tolist() == many[:4].tolist()

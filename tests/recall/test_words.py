@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.recall.index import Words
+from holdfast.recall.index import PostingsCache
 
 
 def postings(size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -12,7 +12,7 @@ def postings(size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_the_least_recently_asked_makes_room():
-    words = Words(3_000)
+    words = PostingsCache(3_000)
     for term in ("a", "b"):
         words.put(term, postings(50))
     words.get("a")
@@ -24,7 +24,7 @@ def test_the_least_recently_asked_makes_room():
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 300))))
 def test_it_never_holds_more_than_it_may(puts):
-    words = Words(4_000)
+    words = PostingsCache(4_000)
     for term, size in puts:
         words.put(term, postings(size))
         assert words.nbytes <= 4_000

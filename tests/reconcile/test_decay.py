@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.clock import DAY_MS, to_ms
-from holdfast.reconcile.decay import faded, now_strength, rank, strength_at, surplus, used
+from holdfast.reconcile.decay import archive_order, faded, now_strength, over_cap, record_uses, strength_at
 from holdfast.store import FactRow, UseRow
 from holdfast.types import Fact
 
@@ -38,7 +38,7 @@ def test_a_strength_halves_with_every_half_life(days: float, left: float) -> Non
 
 def test_a_use_adds_one_to_what_is_left() -> None:
     before = UseRow("self", "a", 1.0, NOW_MS - MONTH_MS, None, 0)
-    after = used(before, 2, NOW_MS, MONTH_MS)
+    after = record_uses(before, 2, NOW_MS, MONTH_MS)
 
     assert after == UseRow("self", "a", 2.5, NOW_MS - MONTH_MS, NOW_MS, 2)
 
@@ -46,7 +46,7 @@ def test_a_use_adds_one_to_what_is_left() -> None:
 def test_an_older_use_that_arrives_late_moves_no_time_back() -> None:
     before = UseRow("self", "a", 3.0, NOW_MS - MONTH_MS, NOW_MS, 5)
 
-    assert used(before, 1, NOW_MS - DAY_MS, MONTH_MS) == UseRow("self", "a", 4.0, NOW_MS - MONTH_MS, NOW_MS, 6)
+    assert record_uses(before, 1, NOW_MS - DAY_MS, MONTH_MS) == UseRow("self", "a", 4.0, NOW_MS - MONTH_MS, NOW_MS, 6)
 
 
 @given(st.integers(0, 50), st.integers(1, 2_000), st.floats(1, 365))
@@ -54,7 +54,7 @@ def test_more_and_later_uses_never_make_a_fact_weaker(times: int, days: int, hal
     old = UseRow("self", "a", 1.0, NOW_MS - days * DAY_MS, None, 0)
     half_life_ms = half_life * DAY_MS
     unused = strength_at(old.strength, old.stated_at, NOW_MS, half_life_ms)
-    after = used(old, times, NOW_MS, half_life_ms)
+    after = record_uses(old, times, NOW_MS, half_life_ms)
 
     assert after.strength >= unused + times - 1e-9
     assert after.uses == times
@@ -71,7 +71,7 @@ def test_the_weakest_go_first_and_what_says_who_somebody_is_goes_last() -> None:
         "old sentence": row("o", days_ago=90),
         "run out": replace(row("r"), expires_at=NOW_MS - 1),
     }
-    ordered = sorted(rows, key=lambda name: rank(rows[name], NOW_MS, MONTH_MS))
+    ordered = sorted(rows, key=lambda name: archive_order(rows[name], NOW_MS, MONTH_MS))
 
     assert ordered == [
         "run out", "old sentence", "new sentence", "used sentence", "liking", "home", "identity", "by hand",
@@ -83,7 +83,7 @@ def test_what_stays_is_no_more_than_the_cap_and_never_weaker_than_what_goes(
     facts: list[tuple[float, float]], cap: int
 ) -> None:
     rows = [row(f"f{n:02}", days_ago=days, strength=strength) for n, (days, strength) in enumerate(facts)]
-    gone = {one.fact.id for one in surplus(rows, cap, NOW_MS, MONTH_MS)}
+    gone = {one.fact.id for one in over_cap(rows, cap, NOW_MS, MONTH_MS)}
     stays = [one for one in rows if one.fact.id not in gone]
 
     assert len(stays) == min(cap, len(rows))

@@ -10,7 +10,7 @@ from holdfast.clock import from_ms, to_ms
 from holdfast.errors import ConfigError
 from holdfast.reconcile.decide import Claim, decide
 from holdfast.reconcile.learn import with_opposites
-from holdfast.reconcile.registry import Registry, parse, registry, same
+from holdfast.reconcile.registry import Registry, normalize_value, parse, registry
 from holdfast.types import Candidate, Evidence
 
 START = to_ms(datetime(2026, 1, 1, tzinfo=UTC))
@@ -223,7 +223,7 @@ def test_history_tiles_the_time_without_overlap(beliefs):
     [("Straße", "STRASSE", True), ("Café", "Cafe\u0301", True), ("10", "10.", True), ("C", "C++", False)],
 )
 def test_sameness_folds_form_and_keeps_meaning(left, right, equal):
-    assert (same(left) == same(right)) is equal
+    assert (normalize_value(left) == normalize_value(right)) is equal
 
 
 def test_a_registry_entry_that_cannot_be_used_names_itself():

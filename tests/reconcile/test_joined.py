@@ -15,7 +15,7 @@ from holdfast import Memory
 from holdfast.digest.answers import parse_merged_statements
 from holdfast.llm.prompts import load
 from holdfast.llm.protocol import Answer, BadAnswer, ModelError, Request
-from holdfast.reconcile.compare import may_gather, unfaithful
+from holdfast.reconcile.compare import find_unfaithful, may_join
 from holdfast.testing.clock import FakeClock
 from holdfast.text.render import parse_blocks
 
@@ -63,7 +63,7 @@ JOINED = "The garden has roses and a pond with goldfish."
     ],
 )  # fmt: skip
 def test_a_text_says_what_its_sentences_say_and_nothing_else(text: str, sentences: list[str], why: str) -> None:
-    assert unfaithful(text, sentences) == why
+    assert find_unfaithful(text, sentences) == why
 
 
 @pytest.mark.parametrize("example", load("statements").examples, ids=lambda example: example.title)
@@ -76,8 +76,8 @@ def test_the_answers_of_the_prompts_examples_are_taken(example) -> None:  # type
     texts = parse_merged_statements(Answer(example.answer, "m"), len(groups))
 
     assert texts
-    assert [unfaithful(text, groups[str(number)]) for number, text in texts.items()] == [""] * len(texts)
-    assert all(may_gather(*pair) for number in texts for pair in permutations(groups[str(number)], 2))
+    assert [find_unfaithful(text, groups[str(number)]) for number, text in texts.items()] == [""] * len(texts)
+    assert all(may_join(*pair) for number in texts for pair in permutations(groups[str(number)], 2))
 
 
 FORMS = {
@@ -120,18 +120,18 @@ WORDS = st.sampled_from("I we my sister has a dog house in Porto 7 three not ove
 @given(st.lists(WORDS, min_size=1, max_size=12).map(" ".join))
 def test_whatever_a_model_says_no_number_name_or_negation_is_lost_or_new(text: str) -> None:
     sentences = ["My sister has a dog named Rex.", "Rex likes the house in Porto."]
-    if unfaithful(text, sentences) == "":
+    if find_unfaithful(text, sentences) == "":
         assert {"sister", "dog", "Rex", "Porto"} <= set(text.replace(",", "").split())
         assert not {"7", "three", "not", "over"} & set(text.split())
 
 
 def test_no_model_is_asked_to_join_what_contradicts() -> None:
-    assert [pair for pair in PAIRS["contra"] if may_gather(*pair)] == []
+    assert [pair for pair in PAIRS["contra"] if may_join(*pair)] == []
 
 
 @pytest.mark.parametrize("kind", ["contra", "distinct", "unrelated", "hard"])
 def test_neither_sentence_of_a_pair_may_be_left_out_whatever_a_model_says(kind: str) -> None:
-    assert [pair for pair in PAIRS[kind] for text in pair if unfaithful(text, pair) == ""] == []
+    assert [pair for pair in PAIRS[kind] for text in pair if find_unfaithful(text, pair) == ""] == []
 
 
 def joining(*answers: str):  # type: ignore[no-untyped-def]

@@ -24,14 +24,11 @@ from ..errors import BadInput
 from ..text.render import render_line
 from ..text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from ..types import Fact, Section
-from .budget import Count, Meter
-from .layered import Layered, Layout, Part, Strategy, cost_of, facts_part
-from .material import Item, Material, Prefix, digest
-from .result import Context, Source
+from .budget import Count, TokenMeter
+from .layered import Layered, Layout, Part, Strategy, facts_part, message_cost
+from .material import Item, Material, Prefix, short_digest
+from .result import Context, ContextSource
 from .turns import QUERY_SEQ, Turn
-from .window import verbatim_from
-
-__all__ = ["Layered", "Material", "Prefix", "assemble", "verbatim_from"]
 
 LAYERED = Layered()
 
@@ -58,7 +55,7 @@ def assemble(
     """
     if budget_tokens < 1:
         raise BadInput(f"budget_tokens is {budget_tokens}; it must be at least 1")
-    meter = Meter(count)
+    meter = TokenMeter(count)
     system_tokens = meter.content(system) if system is not None else 0
     if system_tokens > budget_tokens:
         raise BadInput(
@@ -71,7 +68,7 @@ def assemble(
     messages += _memory(layout.stable, strategy.memory_role)
     stable = len(messages)
     items = [item for part in layout.stable for item in part.items]
-    prefix = prefix_of(messages, items, system)
+    prefix = build_prefix(messages, items, system)
     messages += _memory((layout.recalled,), "user")
     messages += [dict(message) for turn in layout.turns for message in turn.messages]
     sections = _sections(layout, system, system_tokens)
@@ -81,7 +78,7 @@ def assemble(
         tokens=sum(section.tokens for section in sections),
         budget_tokens=budget_tokens,
         prefix_sha256=prefix.sha256,
-        prefix_changed_because=changed_because(previous, prefix, items, {fact.id for fact in material.facts}),
+        prefix_changed_because=explain_change(previous, prefix, items, {fact.id for fact in material.facts}),
         cache_key=f"chat:{material.conversation}",
         left_out=layout.left_out,
         sources=_sources(layout, material.conversation),
@@ -100,40 +97,42 @@ def _sections(layout: Layout, system: str | None, system_tokens: int) -> tuple[S
     """Every part with its tokens; a message's overhead is counted with the first part that it holds."""
     found = [] if system is None else [Section("system", system, system_tokens, True, (system,))]
     if layout.opening:
-        found.append(_said("opening", layout.opening, True))
-    overhead = cost_of(layout.stable) - sum(part.tokens for part in layout.stable)
+        found.append(_turns_section("opening", layout.opening, True))
+    overhead = message_cost(layout.stable) - sum(part.tokens for part in layout.stable)
     for part in layout.stable:
-        found.append(_section(part, overhead if part.items else 0, True))
+        found.append(_part_section(part, overhead if part.items else 0, True))
         overhead = 0 if part.items else overhead
-    found.append(_section(layout.recalled, cost_of((layout.recalled,)) - layout.recalled.tokens, False))
-    found.append(_said("recent", layout.turns, False))
+    found.append(_part_section(layout.recalled, message_cost((layout.recalled,)) - layout.recalled.tokens, False))
+    found.append(_turns_section("recent", layout.turns, False))
     return tuple(found)
 
 
-def _said(name: str, turns: Sequence[Turn], stable: bool) -> Section:
-    lines = tuple(_spoken(message) for turn in turns for message in turn.messages)
+def _turns_section(name: str, turns: Sequence[Turn], stable: bool) -> Section:
+    lines = tuple(_message_line(message) for turn in turns for message in turn.messages)
     return Section(name, "\n".join(lines), sum(turn.tokens for turn in turns), stable, lines)
 
 
-def _section(part: Part, overhead: int, stable: bool) -> Section:
+def _part_section(part: Part, overhead: int, stable: bool) -> Section:
     lines = tuple(item.line for item in part.items)
     return Section(part.name, "\n".join(part.lines), part.tokens + overhead, stable, lines)
 
 
-def _spoken(message: Any) -> str:
+def _message_line(message: Any) -> str:
     speaker = f"{message['role']} {message['name']}" if "name" in message else message["role"]
     calls = "".join(f" calls {render_line(call['function']['name'])}" for call in message.get("tool_calls", ()))
     return f"{speaker}: {render_line(message['content'] or '')}{calls}"
 
 
-def _sources(layout: Layout, conversation: str) -> tuple[Source, ...]:
+def _sources(layout: Layout, conversation: str) -> tuple[ContextSource, ...]:
     found = [item.source for part in (*layout.stable, layout.recalled) for item in part.items]
-    opening = [Source("opening", "message", "", conversation, seq, seq) for turn in layout.opening for seq in turn.seqs]
-    return (*opening, *found, *(_verbatim(seq, conversation) for turn in layout.turns for seq in turn.seqs))
+    opening = [
+        ContextSource("opening", "message", "", conversation, seq, seq) for turn in layout.opening for seq in turn.seqs
+    ]
+    return (*opening, *found, *(_message_source(seq, conversation) for turn in layout.turns for seq in turn.seqs))
 
 
-def _verbatim(seq: int, conversation: str) -> Source:
-    return Source("recent", "query" if seq == QUERY_SEQ else "message", "", conversation, seq, seq)
+def _message_source(seq: int, conversation: str) -> ContextSource:
+    return ContextSource("recent", "query" if seq == QUERY_SEQ else "message", "", conversation, seq, seq)
 
 
 FIRST = "first context of this conversation"
@@ -143,18 +142,18 @@ MOST_CHANGES = 4
 _Range = tuple[int, int]
 
 
-def prefix_of(messages: Sequence[Mapping[str, Any]], items: Sequence[Item], system: str | None) -> Prefix:
+def build_prefix(messages: Sequence[Mapping[str, Any]], items: Sequence[Item], system: str | None) -> Prefix:
     """The digest of the stable messages, and what tells their items apart without saying what they hold."""
     canonical = json.dumps(messages, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
     manifest = {
-        "system": "" if system is None else digest(system),
+        "system": "" if system is None else short_digest(system),
         "summaries": [
-            [item.source.id, item.source.start_seq, item.source.end_seq, digest(item.line)]
+            [item.source.id, item.source.start_seq, item.source.end_seq, short_digest(item.line)]
             for item in items
             if item.source.kind == "summary"
         ],
         "facts": [
-            [item.source.id, digest("\x1f".join(item.slot)), digest(item.line)]
+            [item.source.id, short_digest("\x1f".join(item.slot)), short_digest(item.line)]
             for item in items
             if item.source.kind == "fact"
         ],
@@ -162,7 +161,7 @@ def prefix_of(messages: Sequence[Mapping[str, Any]], items: Sequence[Item], syst
     return Prefix(hashlib.sha256(canonical.encode()).hexdigest(), manifest)
 
 
-def changed_because(old: Prefix | None, new: Prefix, items: Sequence[Item], believed: AbstractSet[str]) -> str | None:
+def explain_change(old: Prefix | None, new: Prefix, items: Sequence[Item], believed: AbstractSet[str]) -> str | None:
     """
     ``None`` when the bytes are the same, else a sentence that names what changed.
 
@@ -227,5 +226,5 @@ def profile(facts: Sequence[Fact], budget_tokens: int, count: Count) -> Section:
 
     One JSON string a line, like every other section of a context: data that cannot break out.
     """
-    part = facts_part(facts, budget_tokens + MESSAGE_OVERHEAD_TOKENS, Meter(count))
+    part = facts_part(facts, budget_tokens + MESSAGE_OVERHEAD_TOKENS, TokenMeter(count))
     return Section("facts", "\n".join(part.lines), part.tokens, True, tuple(item.line for item in part.items))

@@ -15,7 +15,7 @@ MAX_CHARS_A_TOKEN = 16  # more than any tokenizer packs into one on average; bou
 MISSES = 4
 
 
-class Meter:
+class TokenMeter:
     """
     What things cost, in the caller's count of tokens.
 
@@ -50,7 +50,9 @@ class Meter:
         return message.tokens if self._stored and message.tokens else self.content(message.content)
 
 
-def affordable(items: Iterable[T], cost: Callable[[T], int], room: int, *, least: int = 1) -> tuple[list[T], int]:
+def choose_affordable(
+    items: Iterable[T], cost: Callable[[T], int], room: int, *, least: int = 1
+) -> tuple[list[T], int]:
     """
     Those of *items* that fit into *room*, most wanted first, and what they cost.
 
@@ -72,7 +74,7 @@ def affordable(items: Iterable[T], cost: Callable[[T], int], room: int, *, least
     return chosen, spent
 
 
-def cut(text: str, room: int, count: Count) -> str | None:
+def shorten_middle(text: str, room: int, count: Count) -> str | None:
     """
     The beginning and the end of *text* with a visible mark between them, within *room* tokens.
 

@@ -30,12 +30,12 @@ from ..text.render import render_line
 from ..text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from ..text.validate import MessageLike, checked_messages
 from ..types import Message, RollingSummary, Summary
-from .budget import Count, Meter, cut
-from .layered import Layout, Part, Strategy, cost_of, frame_tokens, part
+from .budget import Count, TokenMeter, shorten_middle
+from .layered import Layout, Part, Strategy, build_part, frame_cost, message_cost
 from .material import Item, Material
-from .result import Source
-from .turns import QUERY_SEQ, Turn, Verbatim, choose_turns, last_exchanges, turns_of
-from .window import NO_SUMMARY, Story, frontier, unshown, verbatim_from
+from .result import ContextSource
+from .turns import QUERY_SEQ, Turn, Verbatim, build_turns, choose_turns, last_exchanges
+from .window import NO_SUMMARY, Narrative, covering_summaries, first_verbatim, list_left_out
 
 FOLD_TO = 0.5  # of the threshold: a fold makes room for as much again, so few are needed
 NOT_LOADED = "older than what the budget could hold, or a tool result without its call"
@@ -81,7 +81,7 @@ class Unsummarized(Classic):
         Raises:
             BadInput: the budget is below 1, or a message cannot be used.
         """
-        return choose(self, checked(messages), budget_tokens=budget_tokens, count=count)
+        return choose_messages(self, check_messages(messages), budget_tokens=budget_tokens, count=count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,9 @@ class Buffer(Unsummarized):
         """See `Strategy.name`."""
         return "buffer"
 
-    def lay_out(self, material: Material, room: int, recent_messages: int, meter: Meter) -> Layout:
+    def lay_out(self, material: Material, room: int, recent_messages: int, meter: TokenMeter) -> Layout:
         """See `Strategy.lay_out`."""
-        return lay_out(Talk(material, meter), 0, room, NOT_LOADED)
+        return lay_out_turns(ConversationTurns(material, meter), 0, room, NOT_LOADED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +112,12 @@ class Window(Unsummarized):
         """See `Strategy.name`."""
         return f"window/{self.exchanges}"
 
-    def lay_out(self, material: Material, room: int, recent_messages: int, meter: Meter) -> Layout:
+    def lay_out(self, material: Material, room: int, recent_messages: int, meter: TokenMeter) -> Layout:
         """See `Strategy.lay_out`."""
-        talk = Talk(material, meter)
-        return lay_out(talk, talk.exchanges(self.exchanges), room, f"older than the last {self.exchanges} exchanges")
+        talk = ConversationTurns(material, meter)
+        return lay_out_turns(
+            talk, talk.exchanges(self.exchanges), room, f"older than the last {self.exchanges} exchanges"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +134,11 @@ class TokenBuffer(Unsummarized):
         """See `Strategy.name`."""
         return f"token_buffer/{self.tokens}"
 
-    def lay_out(self, material: Material, room: int, recent_messages: int, meter: Meter) -> Layout:
+    def lay_out(self, material: Material, room: int, recent_messages: int, meter: TokenMeter) -> Layout:
         """See `Strategy.lay_out`."""
-        talk, room = Talk(material, meter), min(room, self.tokens)
+        talk, room = ConversationTurns(material, meter), min(room, self.tokens)
         start = talk.fitting(room - talk.opening_tokens)
-        return lay_out(talk, start, room, f"older than the last {self.tokens} tokens")
+        return lay_out_turns(talk, start, room, f"older than the last {self.tokens} tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,17 +157,17 @@ class Summarized(Classic):
 
     def first_wanted(self, summaries: Sequence[Summary], total: int, recent_messages: int, budget_tokens: int) -> int:
         """See `Strategy.first_wanted`: from the start of a chunk, so that summaries tell all before it."""
-        return verbatim_from(summaries, total, recent_messages, budget_tokens=budget_tokens)
+        return first_verbatim(summaries, total, recent_messages, budget_tokens=budget_tokens)
 
-    def lay_out(self, material: Material, room: int, recent_messages: int, meter: Meter) -> Layout:
+    def lay_out(self, material: Material, room: int, recent_messages: int, meter: TokenMeter) -> Layout:
         """See `Strategy.lay_out`."""
-        talk = Talk(material, meter)
+        talk = ConversationTurns(material, meter)
         start = talk.exchanges(self.exchanges) if material.roll else talk.index_of(covered_end(material.summaries) + 1)
-        return lay_out(talk, start, room, NO_SUMMARY, rolled(material, talk.seq_at(start)))
+        return lay_out_turns(talk, start, room, NO_SUMMARY, roll_summaries(material, talk.seq_at(start)))
 
-    def summary_through(self, messages: Sequence[Message], through: int, room: int, meter: Meter) -> int:
+    def summary_through(self, messages: Sequence[Message], through: int, room: int, meter: TokenMeter) -> int:
         """How many of all *messages* a rolling summary should tell, when it tells the first *through*."""
-        talk = Talk(Material("", messages, len(messages)), meter)
+        talk = ConversationTurns(Material("", messages, len(messages)), meter)
         return max(through, talk.seq_at(talk.exchanges(self.exchanges)) - 1)
 
 
@@ -194,13 +196,13 @@ class SummaryBuffered(Classic):
             (s.start_seq for s in summaries if s.level == 1 and s.start_seq <= first <= s.end_seq), default=first
         )
 
-    def lay_out(self, material: Material, room: int, recent_messages: int, meter: Meter) -> Layout:
+    def lay_out(self, material: Material, room: int, recent_messages: int, meter: TokenMeter) -> Layout:
         """See `Strategy.lay_out`."""
-        talk = Talk(material, meter)
+        talk = ConversationTurns(material, meter)
         start = self._start(talk, room)
-        return lay_out(talk, start, room, NO_SUMMARY, rolled(material, talk.seq_at(start)))
+        return lay_out_turns(talk, start, room, NO_SUMMARY, roll_summaries(material, talk.seq_at(start)))
 
-    def _start(self, talk: Talk, room: int) -> int:
+    def _start(self, talk: ConversationTurns, room: int) -> int:
         material = talk.material
         covered = covered_end(material.summaries)
         if material.roll is None:
@@ -215,9 +217,9 @@ class SummaryBuffered(Classic):
                 return index
         return talk.fitting(limit)
 
-    def summary_through(self, messages: Sequence[Message], through: int, room: int, meter: Meter) -> int:
+    def summary_through(self, messages: Sequence[Message], through: int, room: int, meter: TokenMeter) -> int:
         """See `Summarized.summary_through`; it stays as it is until the threshold, or half of *room*, is passed."""
-        talk, threshold = Talk(Material("", messages, len(messages)), meter), min(self.tokens, room // 2)
+        talk, threshold = ConversationTurns(Material("", messages, len(messages)), meter), min(self.tokens, room // 2)
         if talk.tokens_from(talk.index_of(through + 1)) <= threshold:
             return through
         return max(through, talk.seq_at(talk.fitting(int(threshold * FOLD_TO))) - 1)
@@ -231,21 +233,21 @@ def _at_least_1(what: str, value: object) -> None:
 SUMMARY_SHARE = 0.5
 
 
-class Talk:
+class ConversationTurns:
     """
     The turns of *material*.
 
-    ``opening``: the system messages that the conversation begins with.  ``asked``: the index of the
+    ``opening_messages``: the system messages that the conversation begins with.  ``asked``: the index of the
     last question.  An index of ``len(turns)`` stands for the end.
     """
 
-    def __init__(self, material: Material, meter: Meter) -> None:
+    def __init__(self, material: Material, meter: TokenMeter) -> None:
         self.material, self.meter = material, meter
         messages = material.messages
-        head = opening(messages) if material.messages_from <= 1 else ()
-        self.opening = tuple(turns_of([*material.opening, *head], None, meter))
+        head = opening_messages(messages) if material.messages_from <= 1 else ()
+        self.opening = tuple(build_turns([*material.opening, *head], None, meter))
         self.opening_tokens = sum(turn.tokens for turn in self.opening)
-        turns = turns_of(messages[len(head) :], material.query, meter)
+        turns = build_turns(messages[len(head) :], material.query, meter)
         self.turns = turns
         self.asked = last_exchanges(turns, 1)[1]
         self._after = [*accumulate((turn.tokens for turn in reversed(turns)), initial=0)][::-1]
@@ -277,12 +279,14 @@ class Talk:
         return self._after[index]
 
 
-def opening(messages: Sequence[Message]) -> Sequence[Message]:
+def opening_messages(messages: Sequence[Message]) -> Sequence[Message]:
     """The system messages at the head of *messages*."""
     return messages[: next((i for i, message in enumerate(messages) if message.role != "system"), len(messages))]
 
 
-def lay_out(talk: Talk, start: int, room: int, older: str, summaries: Sequence[Rolled] = ()) -> Layout:
+def lay_out_turns(
+    talk: ConversationTurns, start: int, room: int, older: str, summaries: Sequence[RolledSummary] = ()
+) -> Layout:
     """
     The turns from *start* on, as many as fit into *room*, after the opening and *summaries*.
 
@@ -295,15 +299,17 @@ def lay_out(talk: Talk, start: int, room: int, older: str, summaries: Sequence[R
     asked = turns[last_exchanges(turns, 1)[1]].tokens if turns else 0
     head = talk.opening if talk.opening_tokens + asked <= room else ()
     left = room - sum(turn.tokens for turn in head)
-    told = _told(summaries, min(left - asked, int(left * SUMMARY_SHARE)), meter)
-    if cost_of((told,)) + asked > left:
-        told = part("summaries", (), meter)
-    verbatim = choose_turns(turns, exchanges=1, recent_messages=0, room=left - cost_of((told,)), reserve=0, meter=meter)
+    told = _fit_summaries(summaries, min(left - asked, int(left * SUMMARY_SHARE)), meter)
+    if message_cost((told,)) + asked > left:
+        told = build_part("summaries", (), meter)
+    verbatim = choose_turns(
+        turns, exchanges=1, recent_messages=0, room=left - message_cost((told,)), reserve=0, meter=meter
+    )
     shown = verbatim.turns
     while shown and shown[0].role == "tool":
         shown = shown[1:]
     ids = {item.source.id for item in told.items}
-    story = Story(
+    story = Narrative(
         talk.material,
         told=[each.summary for each in summaries if each.summary.id in ids],
         untold=[each.summary for each in summaries if each.summary.id not in ids],
@@ -311,17 +317,17 @@ def lay_out(talk: Talk, start: int, room: int, older: str, summaries: Sequence[R
         verbatim=Verbatim((*head, *shown), 0, verbatim.dropped),
         older=older,
     )
-    return Layout((told,), part("recalled", (), meter), shown, tuple(unshown(story)), head)
+    return Layout((told,), build_part("recalled", (), meter), shown, tuple(list_left_out(story)), head)
 
 
-def _told(summaries: Sequence[Rolled], room: int, meter: Meter) -> Part:
+def _fit_summaries(summaries: Sequence[RolledSummary], room: int, meter: TokenMeter) -> Part:
     """*summaries* within *room*, latest first when not all fit; the one that does not is cut with a mark."""
-    left = room - MESSAGE_OVERHEAD_TOKENS - frame_tokens("summaries", meter)
+    left = room - MESSAGE_OVERHEAD_TOKENS - frame_cost("summaries", meter)
     items: list[Item] = []
     for each in reversed(summaries):
         item = each.item
         if meter.line(item.line) > left:
-            shorter = cut(each.text, left - 1, lambda text: meter.count(render_line(text)))
+            shorter = shorten_middle(each.text, left - 1, lambda text: meter.count(render_line(text)))
             if shorter is None:
                 break
             item = replace(item, line=render_line(shorter))
@@ -329,7 +335,7 @@ def _told(summaries: Sequence[Rolled], room: int, meter: Meter) -> Part:
         left -= meter.line(item.line)
         if item is not each.item:
             break
-    return part("summaries", items[::-1], meter)
+    return build_part("summaries", items[::-1], meter)
 
 
 MAX_ON_THE_SPOT = 60  # messages: some 80 ms; what is older waits for its chunk to be summarised
@@ -338,7 +344,7 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Rolled:
+class RolledSummary:
     """The text that stands for a range of messages, and the line that shows it."""
 
     summary: Summary
@@ -346,18 +352,18 @@ class Rolled:
     item: Item
 
 
-def rolled(material: Material, before: int) -> list[Rolled]:
+def roll_summaries(material: Material, before: int) -> list[RolledSummary]:
     """
     What messages 1 to *before* - 1 came to, as one text for each stretch without a hole.
 
     There is a hole only where messages are neither summarised nor given, or too many are not
     summarised yet; then the stretch before it and the one after it are told each by itself.
     """
-    stored = frontier(material.summaries, before)
+    stored = covering_summaries(material.summaries, before)
     if material.roll is None:
-        return [_rolled(summary, material.conversation) for summary in stored]
+        return [_as_rolled(summary, material.conversation) for summary in stored]
     stretches = [_Stretch(s.start_seq, s.end_seq, [s], []) for s in stored]
-    stretches += [_Stretch(m.seq, m.seq, [], [m]) for m in _untold(material, stored, before)]
+    stretches += [_Stretch(m.seq, m.seq, [], [m]) for m in _unsummarized(material, stored, before)]
     stretches.sort(key=lambda stretch: stretch.start)
     joined: list[_Stretch] = []
     for stretch in stretches:
@@ -369,7 +375,7 @@ def rolled(material: Material, before: int) -> list[Rolled]:
             last.messages += stretch.messages
         else:
             joined.append(stretch)
-    return [_rolled(stretch.told(material), material.conversation) for stretch in joined]
+    return [_as_rolled(stretch.told(material), material.conversation) for stretch in joined]
 
 
 def covered_end(summaries: Sequence[Summary]) -> int:
@@ -389,10 +395,10 @@ class _Stretch:
             return self.summaries[0]
         assert material.roll is not None
         text, source = material.roll(self.summaries, self.messages)
-        return level_0(text, self.start, self.end, source)
+        return rolling_summary(text, self.start, self.end, source)
 
 
-def level_0(text: str, start: int, end: int, source: str) -> Summary:
+def rolling_summary(text: str, start: int, end: int, source: str) -> Summary:
     """A rolling summary as a value; it has no place in the store."""
     return Summary(
         id=f"{ROLLING} {start}-{end}",
@@ -412,7 +418,7 @@ def level_0(text: str, start: int, end: int, source: str) -> Summary:
     )
 
 
-def _untold(material: Material, stored: Sequence[Summary], before: int) -> list[Message]:
+def _unsummarized(material: Material, stored: Sequence[Summary], before: int) -> list[Message]:
     """The messages before *before* that no summary tells, the last ones when they are very many."""
     head = True
     found: list[Message] = []
@@ -425,18 +431,18 @@ def _untold(material: Material, stored: Sequence[Summary], before: int) -> list[
     return found[-MAX_ON_THE_SPOT:]
 
 
-def _rolled(summary: Summary, conversation: str) -> Rolled:
+def _as_rolled(summary: Summary, conversation: str) -> RolledSummary:
     span = f"messages {summary.start_seq}-{summary.end_seq}"
     how = " (extracts)" if summary.source.startswith("rules ") else ""
     text = f"{span}{how}: {summary.text}"
-    source = Source("summaries", "summary", summary.id, conversation, summary.start_seq, summary.end_seq)
-    return Rolled(summary, text, Item(render_line(text), source, span))
+    source = ContextSource("summaries", "summary", summary.id, conversation, summary.start_seq, summary.end_seq)
+    return RolledSummary(summary, text, Item(render_line(text), source, span))
 
 
 NO_TIME = datetime.fromtimestamp(0, UTC)
 
 
-def choose(
+def choose_messages(
     strategy: Strategy,
     messages: Sequence[Message],
     *,
@@ -459,17 +465,21 @@ def choose(
         conversation="",
         messages=[replace(message, seq=seq) for seq, message in enumerate(messages, 1)],
         total_messages=len(messages),
-        summaries=[replace(level_0(kept.text, 1, kept.through, kept.source), level=1)] if kept else (),
+        summaries=[replace(rolling_summary(kept.text, 1, kept.through, kept.source), level=1)] if kept else (),
         messages_from=1,
     )
     room = sys.maxsize if budget_tokens is None else budget_tokens
-    layout = strategy.lay_out(material, room, len(messages), Meter(count or count_tokens))
+    layout = strategy.lay_out(material, room, len(messages), TokenMeter(count or count_tokens))
     told = [_summary(layout, strategy.memory_role, kept)] if kept and any(part.items for part in layout.stable) else []
-    opening = [_shown(messages[seq - 1], sent) for turn in layout.opening for seq, sent in _pairs(turn)]
-    return [*opening, *told, *(_shown(messages[seq - 1], sent) for turn in layout.turns for seq, sent in _pairs(turn))]
+    opening = [_as_sent(messages[seq - 1], sent) for turn in layout.opening for seq, sent in _sent_pairs(turn)]
+    return [
+        *opening,
+        *told,
+        *(_as_sent(messages[seq - 1], sent) for turn in layout.turns for seq, sent in _sent_pairs(turn)),
+    ]
 
 
-def checked(messages: Sequence[MessageLike]) -> list[Message]:
+def check_messages(messages: Sequence[MessageLike]) -> list[Message]:
     """
     *messages* as values; a `Message` stays what it is.
 
@@ -486,7 +496,7 @@ def checked(messages: Sequence[MessageLike]) -> list[Message]:
     return found
 
 
-def _pairs(turn: Turn) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _sent_pairs(turn: Turn) -> Iterator[tuple[int, Mapping[str, Any]]]:
     return zip(turn.seqs, turn.messages, strict=True)
 
 
@@ -495,7 +505,7 @@ def _summary(layout: Layout, role: str, summary: RollingSummary) -> Message:
     return Message(role, text, meta={"summary": {"through": summary.through, "source": summary.source}})
 
 
-def _shown(message: Message, sent: Mapping[str, Any]) -> Message:
+def _as_sent(message: Message, sent: Mapping[str, Any]) -> Message:
     """*message* itself when it is sent whole, else what is sent of it."""
     calls, content = sent.get("tool_calls"), sent.get("content") or ""
     had = message.meta.get("tool_calls")

@@ -11,7 +11,7 @@ from typing import Any
 from ..scope import SELF
 from ..text.render import render_line
 from ..types import Fact, Hit, Message, Summary
-from .result import Source
+from .result import ContextSource
 
 Roll = Callable[[Sequence[Summary], Sequence[Message]], tuple[str, str]]
 
@@ -22,7 +22,7 @@ class Material:
     Everything that may go into one context of one conversation.
 
     ``messages`` are those that may be shown verbatim: all from ``messages_from`` (see
-    `verbatim_from`) to the last, in order.  ``total_messages`` is the number of the last message.
+    `first_verbatim`) to the last, in order.  ``total_messages`` is the number of the last message.
     ``summaries``: the live ones of the conversation, of every level.  ``facts``: live and visible
     here.  ``hits``: recalled for this question, best first; at most ``recall_limit`` of those that
     are not shown anyway are taken.  ``query`` is the user's next message.
@@ -75,7 +75,7 @@ class Prefix:
         return cls(sha256, json.loads(manifest))
 
 
-def digest(text: str) -> str:
+def short_digest(text: str) -> str:
     """A short fingerprint that shows whether something changed."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
@@ -95,7 +95,7 @@ class Item:
     """
 
     line: str
-    source: Source
+    source: ContextSource
     label: str = ""
     slot: tuple[str, ...] = ()
     brief: bool = False
@@ -110,11 +110,11 @@ def fact_item(fact: Fact) -> Item:
         word = "since " if fact.lifetime == "state" and fact.kind != "episode" else ""
         text = f"{text} ({word}{fact.valid_from.date().isoformat()})"
     parts = (fact.key, fact.value)[: SLOT_PARTS[fact.cardinality]]
-    source = Source("facts", "fact", fact.id, "", 0, 0)
+    source = ContextSource("facts", "fact", fact.id, "", 0, 0)
     return Item(render_line(text), source, f"{fact.category}/{fact.key}", (fact.subject, fact.category, *parts))
 
 
-def address(fact: Fact) -> tuple[str, str, str, str, str]:
+def fact_sort_key(fact: Fact) -> tuple[str, str, str, str, str]:
     """What facts are sorted by: nothing that changes when a fact is used or confirmed."""
     return (fact.subject, fact.category, fact.key, fact.value, fact.id)
 
@@ -122,7 +122,7 @@ def address(fact: Fact) -> tuple[str, str, str, str, str]:
 def summary_item(summary: Summary, conversation: str) -> Item:
     """The summary's text after the range that it tells."""
     span = f"messages {summary.start_seq}-{summary.end_seq}"
-    source = Source("summaries", "summary", summary.id, conversation, summary.start_seq, summary.end_seq)
+    source = ContextSource("summaries", "summary", summary.id, conversation, summary.start_seq, summary.end_seq)
     return Item(render_line(f"{span}: {summary.text}"), source, span)
 
 
@@ -145,4 +145,4 @@ def hit_item(hit: Hit, replaced_by: str | None) -> Item:
     said = f"{' '.join(head)}: {text}" if head else text
     note = f" (later replaced by: {replaced_by})" if replaced_by else ""
     seq = 0 if hit.kind == "fact" else hit.seq
-    return Item(render_line(said + note), Source("recalled", hit.kind, hit.id, hit.conversation, seq, seq))
+    return Item(render_line(said + note), ContextSource("recalled", hit.kind, hit.id, hit.conversation, seq, seq))

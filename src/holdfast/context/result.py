@@ -12,7 +12,7 @@ from ..types import Section
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ContextSource:
     """
     Where one shown item comes from.
 
@@ -64,7 +64,7 @@ class Context:
     prefix_changed_because: str | None
     cache_key: str
     left_out: tuple[LeftOut, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[ContextSource, ...]
     stable_messages: int = 0
     system: str | None = None
 
@@ -115,7 +115,7 @@ class Context:
         }
 
 
-def _fields(value: Section | LeftOut | Source) -> dict[str, Any]:
+def _fields(value: Section | LeftOut | ContextSource) -> dict[str, Any]:
     named = {name: getattr(value, name) for name in value.__slots__}
     return {name: list(item) if isinstance(item, tuple) else item for name, item in named.items()}
 

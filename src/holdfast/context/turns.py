@@ -17,7 +17,7 @@ from typing import Any
 from ..text.render import render_line
 from ..text.tokens import MESSAGE_OVERHEAD_TOKENS
 from ..types import Message
-from .budget import Meter, cut
+from .budget import TokenMeter, shorten_middle
 
 _NOT_NAME = re.compile(r"[\s<|\\/>\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\U000e0000-\U000e0fff]+")
 MAX_NAME_CHARS = 64
@@ -40,9 +40,9 @@ class Turn:
     cut_seq: int = -1
 
 
-def turns_of(messages: Sequence[Message], query: str | None, meter: Meter) -> list[Turn]:
+def build_turns(messages: Sequence[Message], query: str | None, meter: TokenMeter) -> list[Turn]:
     """*messages* in order as turns, and *query* as the last one unless the user's last message is it."""
-    asked = None if not query or _already_asked(messages, query) else query
+    asked = None if not query or _is_asked(messages, query) else query
     found: list[Turn] = []
     index = 0
     while index < len(messages):
@@ -53,7 +53,7 @@ def turns_of(messages: Sequence[Message], query: str | None, meter: Meter) -> li
         answered = {m.meta.get("tool_call_id") for m in results}
         open_end = after == len(messages) and asked is None  # the results are still to come
         kept = calls if open_end else [call for call in calls if call["id"] in answered]
-        found.append(_turn(message, kept, [c for c in calls if c not in kept], results, meter))
+        found.append(_build_turn(message, kept, [c for c in calls if c not in kept], results, meter))
         index = after
     if asked is not None:
         sent = {"role": "user", "content": asked}
@@ -61,12 +61,12 @@ def turns_of(messages: Sequence[Message], query: str | None, meter: Meter) -> li
     return found
 
 
-def shortened(turn: Turn, room: int, meter: Meter) -> Turn | None:
+def shorten_turn(turn: Turn, room: int, meter: TokenMeter) -> Turn | None:
     """*turn* with its longest content cut so that it fits into *room*; ``None`` when that cannot be done."""
     longest = max(range(len(turn.messages)), key=lambda i: len(turn.messages[i]["content"] or ""))
     content = turn.messages[longest]["content"] or ""
     others = turn.tokens - meter.count(content)
-    kept = cut(content, room - others, meter.count) if content and room > others else None
+    kept = shorten_middle(content, room - others, meter.count) if content and room > others else None
     if kept is None:
         return None
     messages = [dict(message) for message in turn.messages]
@@ -86,7 +86,7 @@ def last_exchanges(turns: Sequence[Turn], exchanges: int) -> tuple[int, int]:
     return asked[-exchanges] if len(asked) >= exchanges else 0, asked[-1]
 
 
-def _already_asked(messages: Sequence[Message], query: str) -> bool:
+def _is_asked(messages: Sequence[Message], query: str) -> bool:
     """Whether *query* is the user's last message and nobody has answered it in words."""
     for message in reversed(messages):
         if message.role == "user":
@@ -125,10 +125,10 @@ def _results(messages: Sequence[Message], index: int, calls: Sequence[Mapping[st
     return found
 
 
-def _turn(
-    message: Message, kept: list[dict[str, Any]], lost: list[dict[str, Any]], results: list[Message], meter: Meter
+def _build_turn(
+    message: Message, kept: list[dict[str, Any]], lost: list[dict[str, Any]], results: list[Message], meter: TokenMeter
 ) -> Turn:
-    first, tokens = _sent(message, kept, lost, meter)
+    first, tokens = _render_message(message, kept, lost, meter)
     sent = [first]
     for result in results:
         call_id = result.meta["tool_call_id"]
@@ -137,20 +137,20 @@ def _turn(
     return Turn((message.seq, *(m.seq for m in results)), tuple(sent), tokens, message.role)
 
 
-def _sent(
-    message: Message, kept: list[dict[str, Any]], lost: list[dict[str, Any]], meter: Meter
+def _render_message(
+    message: Message, kept: list[dict[str, Any]], lost: list[dict[str, Any]], meter: TokenMeter
 ) -> tuple[dict[str, Any], int]:
     if message.role == "tool":
         words = f"Result of a tool call that is not shown: {render_line(message.content)}"
         return {"role": "user", "content": words}, meter.content(words)
     content, tokens = message.content, meter.message(message)
     if lost:
-        names = ", ".join(_name(call["function"]["name"]) for call in lost)
+        names = ", ".join(_provider_name(call["function"]["name"]) for call in lost)
         content = f"{content}\n(called {names}; no result)".lstrip("\n")
         tokens = meter.count(content) + MESSAGE_OVERHEAD_TOKENS
     sent: dict[str, Any] = {"role": message.role, "content": content}
-    if message.name and _name(message.name):
-        sent["name"] = _name(message.name)
+    if message.name and _provider_name(message.name):
+        sent["name"] = _provider_name(message.name)
         tokens += meter.count(sent["name"])
     if kept:
         sent["content"] = content or None
@@ -159,7 +159,7 @@ def _sent(
     return sent, tokens
 
 
-def _name(name: str) -> str:
+def _provider_name(name: str) -> str:
     """A name as providers accept it: no white space, no brackets, nothing invisible, 64 characters."""
     return _NOT_NAME.sub("_", name).strip("_")[:MAX_NAME_CHARS]
 
@@ -174,7 +174,7 @@ class Verbatim:
 
 
 def choose_turns(
-    turns: Sequence[Turn], *, exchanges: int, recent_messages: int, room: int, reserve: int, meter: Meter
+    turns: Sequence[Turn], *, exchanges: int, recent_messages: int, room: int, reserve: int, meter: TokenMeter
 ) -> Verbatim:
     """
     Spend *room* on *turns*: the last user message, what follows it, and then backwards without a hole.
@@ -193,7 +193,7 @@ def choose_turns(
             free -= reserve
         turn: Turn | None = turns[index]
         if turns[index].tokens > free:
-            turn = shortened(turns[index], free, meter) if index >= first else None
+            turn = shorten_turn(turns[index], free, meter) if index >= first else None
         if turn is None:
             if index < asked:
                 break

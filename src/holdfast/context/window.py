@@ -22,7 +22,7 @@ from .turns import QUERY_SEQ, Verbatim
 Range = tuple[int, int]
 
 
-def verbatim_from(
+def first_verbatim(
     summaries: Sequence[Summary], total_messages: int, recent_messages: int, *, budget_tokens: int | None = None
 ) -> int:
     """
@@ -50,7 +50,7 @@ def window_starts(summaries: Sequence[Summary], recent_messages: int) -> list[in
     return [*tail, end + 1]
 
 
-def frontier(summaries: Iterable[Summary], before: int) -> list[Summary]:
+def covering_summaries(summaries: Iterable[Summary], before: int) -> list[Summary]:
     """
     The fewest summaries that tell messages 1 to *before* - 1, in order.
 
@@ -88,7 +88,7 @@ def ranges(seqs: Iterable[int]) -> list[Range]:
     return found
 
 
-def missing(shown: Iterable[Range], last: int) -> list[Range]:
+def gaps(shown: Iterable[Range], last: int) -> list[Range]:
     """What of 1 to *last* lies in none of *shown*."""
     found: list[Range] = []
     reached = 0
@@ -107,7 +107,7 @@ NO_SUMMARY = "no summary covers them yet"
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class Narrative:
     """
     One context's narrative: summaries that are shown and not, where verbatim starts, the turns.
 
@@ -156,14 +156,14 @@ class Story:
             yield hit
 
 
-def unshown(story: Story) -> list[LeftOut]:
+def list_left_out(story: Narrative) -> list[LeftOut]:
     """Every stored message that is neither shown nor summarised, as ranges with the reason, and every cut one."""
     material = story.material
     exists = {message.seq for message in material.messages}
     told = [(s.start_seq, s.end_seq) for s in story.told]
     found: list[LeftOut] = []
-    for gap in missing([*story.verbatim_ranges, *told], material.total_messages):
-        for start, end, reason in _reasons(gap, story):
+    for gap in gaps([*story.verbatim_ranges, *told], material.total_messages):
+        for start, end, reason in _split_by_reason(gap, story):
             pieces = [(start, end)]
             if start >= material.first_given:  # what was not loaded from there on was erased
                 pieces = ranges(seq for seq in range(start, end + 1) if seq in exists)
@@ -183,7 +183,7 @@ def unshown(story: Story) -> list[LeftOut]:
     return found
 
 
-def _reasons(gap: Range, story: Story) -> Iterator[tuple[int, int, str]]:
+def _split_by_reason(gap: Range, story: Narrative) -> Iterator[tuple[int, int, str]]:
     """*gap* in pieces, each with its one reason."""
     edges = {gap[0], story.material.first_given, story.start}
     for summary in story.untold:

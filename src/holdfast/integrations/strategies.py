@@ -27,8 +27,8 @@ from typing import Literal
 
 from ..config import Config
 from ..context import classic
-from ..context.budget import Count, Meter
-from ..context.classic import Buffer, TokenBuffer, Window, checked, choose, opening
+from ..context.budget import Count, TokenMeter
+from ..context.classic import Buffer, TokenBuffer, Window, check_messages, choose_messages, opening_messages
 from ..context.layered import Layered, Strategy
 from ..digest.answers import numbers_in, parse_rolling_summary
 from ..digest.grounding import numbers_said
@@ -209,16 +209,16 @@ def _fold(
     budget_tokens: int | None,
     count: Count | None,
 ) -> RollingSummary:
-    messages = [replace(message, seq=seq) for seq, message in enumerate(checked(given), 1)]
+    messages = [replace(message, seq=seq) for seq, message in enumerate(check_messages(given), 1)]
     room = sys.maxsize if budget_tokens is None else budget_tokens
     before = summary if summary is not None and summary.through <= len(messages) else RollingSummary()
-    through = strategy.summary_through(messages, before.through, room, Meter(count or count_tokens))
+    through = strategy.summary_through(messages, before.through, room, TokenMeter(count or count_tokens))
     if through == before.through:
         return before
     if summarize is None:
         return extend_rolling_summary(before, messages, through)
     try:
-        text = summarize(before.text, messages[max(before.through, len(opening(messages))) : through])
+        text = summarize(before.text, messages[max(before.through, len(opening_messages(messages))) : through])
     except ModelError as error:
         log.warning("the summary stays as it was: %s", error)
         return before
@@ -236,7 +236,7 @@ def _apply(
     budget_tokens: int | None,
     count: Count | None,
 ) -> list[Message]:
-    messages = checked(given)
+    messages = check_messages(given)
     if summary is None:
         summary = _fold(strategy, summarize, messages, None, budget_tokens, count)
-    return choose(strategy, messages, budget_tokens=budget_tokens, summary=summary, count=count)
+    return choose_messages(strategy, messages, budget_tokens=budget_tokens, summary=summary, count=count)

@@ -20,18 +20,18 @@ from ..embed.quantize import dequantize
 from ..llm.prompts import load
 from ..llm.protocol import BadAnswer, Request
 from ..reconcile.archive import WITH_MODEL
-from ..reconcile.compare import unfaithful
+from ..reconcile.compare import find_unfaithful
 from ..reconcile.merging import (
     Cluster,
     Cosines,
-    Spot,
-    alike,
-    kept_apart,
+    QuotePlace,
+    cluster_related,
+    cluster_same,
+    merge_facts,
     mergeable,
-    put_together,
-    related,
-    sources_of,
-    speaks_for,
+    merged_sources,
+    representative,
+    split_apart,
 )
 from ..reports import ConsolidationReport, DigestReport, Merged
 from ..scope import Scope
@@ -53,7 +53,7 @@ class Sentences:
 
     epoch: int
     rows: list[FactRow]
-    apart: list[frozenset[Spot]]
+    apart: list[frozenset[QuotePlace]]
     vectors: dict[str, np.ndarray]
 
 
@@ -92,10 +92,10 @@ class Consolidate:
             FenceLost: another worker has claimed the job.
         """
         seen = self.deps.store.read(scope, self._snapshot)
-        clusters = alike(seen.rows, self._cosines(seen), self.limits.merge, seen.apart)
+        clusters = cluster_same(seen.rows, self._cosines(seen), self.limits.merge, seen.apart)
         report = ConsolidationReport()
         for cluster in clusters:
-            first = speaks_for(cluster)
+            first = representative(cluster)
             report += self._write(scope, seen, cluster, first.fact.text, first.fact.source, job, dry_run)
         return report
 
@@ -125,7 +125,7 @@ class Consolidate:
                 continue
             for number, text in sorted(texts.items()):
                 cluster = groups[number - 1]
-                why = unfaithful(text, [row.fact.text for row in cluster])
+                why = find_unfaithful(text, [row.fact.text for row in cluster])
                 report += ConsolidationReport(refused=(why,) if why else ())
                 if not why:
                     report += self._write(scope, seen, cluster, text, source, job, False)
@@ -134,7 +134,7 @@ class Consolidate:
     def _to_join(self, seen: Sentences, everything: bool) -> list[Cluster]:
         """Return the groups to show a model: all related sentences, or some groups with new ones."""
         gather = (self.limits.related + self.limits.merge) / 2
-        clusters = related(seen.rows, self._cosines(seen), gather, seen.apart)
+        clusters = cluster_related(seen.rows, self._cosines(seen), gather, seen.apart)
         if everything:
             return clusters
         newest = sorted(seen.rows, key=lambda row: (row.fact.recorded_at, row.fact.id))[-NEWEST:]
@@ -159,7 +159,7 @@ class Consolidate:
                 stored = everywhere.vectors(Partition(subject, "fact"), self.deps.embedder.id)
                 made = dequantize([(scale, data) for _, scale, data in stored], self.deps.embedder.dim)
                 vectors |= {ids[doc]: made[n] for n, (doc, _, _) in enumerate(stored) if doc in ids}
-        return Sentences(view.user().epoch, rows, kept_apart(ever), vectors)
+        return Sentences(view.user().epoch, rows, split_apart(ever), vectors)
 
     def _cosines(self, seen: Sentences) -> Cosines:
         if self.deps.embedder is None or len(seen.rows) < 2:
@@ -183,7 +183,7 @@ class Consolidate:
     ) -> ConsolidationReport:
         if dry_run:
             facts = tuple(row.fact for row in cluster)
-            return ConsolidationReport((Merged(speaks_for(cluster).fact, facts),))
+            return ConsolidationReport((Merged(representative(cluster).fact, facts),))
         work = partial(self._merge, seen=seen, cluster=cluster, text=text, source=source, job=job)
         done = self.deps.store.write(scope, work)
         return ConsolidationReport() if done is None else ConsolidationReport((done,))
@@ -197,7 +197,7 @@ class Consolidate:
         open_now = {row.fact.id for row in unpaused_facts(view)}
         if view.user().epoch != seen.epoch or not open_now.issuperset(row.fact.id for row in cluster):
             return None
-        whole = put_together(
+        whole = merge_facts(
             view,
             cluster,
             text=text,
@@ -211,4 +211,4 @@ class Consolidate:
         everywhere = view.at(None, None)
         if self.deps.embedder is not None:
             everywhere.want("embed", "", wanted=view.user().version, run_at_ms=now_ms, now_ms=now_ms)
-        return Merged(whole.fact, tuple(row.fact for row in sources_of(everywhere, whole)))
+        return Merged(whole.fact, tuple(row.fact for row in merged_sources(everywhere, whole)))

@@ -12,7 +12,7 @@ from ..digest.endings import find_endings, known_values
 from ..digest.grounding import ground
 from ..ingest.consent import matches_blocked_topic
 from ..ingest.redact import MASK, mask_message
-from ..reconcile.archive import order_upkeep
+from ..reconcile.archive import request_upkeep
 from ..reconcile.decide import Address, Claim
 from ..reconcile.learn import MatchHints, embed_sentences, learn
 from ..reconcile.registry import Registry
@@ -143,7 +143,7 @@ class FactReader:
         self, view: WriteView, row: ConversationRow, changes: Sequence[FactChange], now_ms: int
     ) -> None:
         """Order the upkeep and the vectors that changes of facts call for."""
-        order_upkeep(view, changes, self.deps.config.max_memories, now_ms)
+        request_upkeep(view, changes, self.deps.config.max_memories, now_ms)
         if self.embeds and any(change.op != "rejected" for change in changes):
             view.want("embed", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
 

@@ -28,7 +28,7 @@ from ..ingest.redact import mask_message
 from ..llm.protocol import Answer, BadAnswer, ModelError
 from ..reconcile.decide import Claim
 from ..reconcile.learn import WORDS_ALONE, MatchHints
-from ..reconcile.registry import same
+from ..reconcile.registry import normalize_value
 from ..reports import DigestReport
 from ..scope import SELF, Scope
 from ..store import ConversationRow, EpisodeRangeRow, FactRow, ReadView, WriteView
@@ -509,9 +509,9 @@ def _is_known(facts: Iterable[FactRow], candidate: Candidate, scope: Scope) -> b
         if (fact.subject, fact.category, fact.key, fact.kind) != address:
             continue
         alike = (
-            same(fact.value) == same(candidate.value)
+            normalize_value(fact.value) == normalize_value(candidate.value)
             if fact.kind == "attribute"
-            else same(fact.text) == same(candidate.text)
+            else normalize_value(fact.text) == normalize_value(candidate.text)
         )
         if alike and any((e.conversation, e.seq) == (scope.conversation, candidate.seq) for e in fact.evidence):
             return True

@@ -10,7 +10,7 @@ from itertools import islice
 from ..errors import ConfigError
 from ..llm.prompts import load
 from ..llm.protocol import ModelError
-from ..reconcile.registry import same
+from ..reconcile.registry import normalize_value
 from ..reports import PromptPreview, PromptSample
 from ..scope import Scope
 from ..store import ReadView
@@ -140,8 +140,8 @@ def _with_facts(before: PromptSample, found: Sequence[Candidate], held: Sequence
 def _identity(one: Candidate | Fact) -> tuple[str, ...]:
     """Return what makes two facts the same: the address and the value, or the words of a sentence."""
     if one.kind == "attribute":
-        return (one.kind, one.subject, one.category, one.key, same(one.value))
-    return (one.kind, one.subject, same(one.text))
+        return (one.kind, one.subject, one.category, one.key, normalize_value(one.value))
+    return (one.kind, one.subject, normalize_value(one.text))
 
 
 def _lines(texts: Iterable[str]) -> str:

@@ -20,9 +20,9 @@ from ..ingest.append import advance_reading
 from ..ingest.consent import effective_consent
 from ..ingest.redact import mask_message
 from ..llm.protocol import ModelError
-from ..reconcile.archive import order_upkeep
+from ..reconcile.archive import request_upkeep
 from ..reconcile.decide import NEVER_HELD, Claim
-from ..reconcile.learn import WORDS_ALONE, Found, MatchHints, facts_resting_on, relearn, undo_relearn
+from ..reconcile.learn import WORDS_ALONE, MatchHints, Rereading, facts_resting_on, relearn, undo_relearn
 from ..reports import DigestReport, RebuildReport, Rebuilt
 from ..scope import SELF, Scope
 from ..store import (
@@ -454,7 +454,7 @@ class Rebuilder:
         """Read a range for facts or episodes again; *begin* is where the whole rebuild began."""
         reading = read(scope, span)
         for _ in range(MAX_TRIES):
-            found = Found(*span, begin, kinds, reading.source, reading.claims, reading.refused, reading.hints)
+            found = Rereading(*span, begin, kinds, reading.source, reading.claims, reading.refused, reading.hints)
             work = partial(self._replace_facts, reading=reading, found=found, kept=kept, part=part)
             result = self.deps.store.write(scope, work)
             if result is not None:
@@ -465,7 +465,7 @@ class Rebuilder:
         raise _crowded()
 
     def _replace_facts(
-        self, view: WriteView, reading: RangeReading, found: Found, kept: set[str], part: RebuiltPart
+        self, view: WriteView, reading: RangeReading, found: Rereading, kept: set[str], part: RebuiltPart
     ) -> tuple[RangeChange, set[str]] | None:
         if not is_undisturbed(view, reading.epoch):
             return None
@@ -484,7 +484,7 @@ class Rebuilder:
         elif layer == "facts" and self.writer.reader is not None:
             view.add_read_range(self.writer.name, first, last)
             self._mark_as_read(view, first, last)
-        order_upkeep(view, changes, self.deps.config.max_memories, now_ms)
+        request_upkeep(view, changes, self.deps.config.max_memories, now_ms)
         self._order_vectors(view, now_ms)
         return RangeChange(before, facts_of_range(view, layer, first, last)), known
 

@@ -7,8 +7,8 @@ from functools import partial
 
 from ..clock import DAY_MS
 from ..ingest.consent import effective_consent
-from ..reconcile.archive import put_away
-from ..reconcile.decay import faded, surplus
+from ..reconcile.archive import archive_facts
+from ..reconcile.decay import faded, over_cap
 from ..reports import DigestReport, PruneReport
 from ..scope import Scope
 from ..store import FactRow, ReadView, WriteView
@@ -46,10 +46,10 @@ class Upkeep:
         ids = {row.fact.id for row in gone}
         left = [row for row in rows if row.fact.id not in ids]
         excess = view.count_facts() - len(gone) - config.max_memories
-        gone += surplus(left, max(0, len(left) - max(0, excess)), now_ms, half_life_ms)
+        gone += over_cap(left, max(0, len(left) - max(0, excess)), now_ms, half_life_ms)
         everywhere = view.at(None, None)
         with_evidence = [row for row in map(everywhere.fact, [row.fact.id for row in gone]) if row is not None]
-        archived = put_away(view, with_evidence, now_ms)
+        archived = archive_facts(view, with_evidence, now_ms)
         return PruneReport(tuple(row.fact for row in archived), view.count_facts())
 
 

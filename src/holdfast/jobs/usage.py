@@ -16,7 +16,7 @@ from ..clock import from_ms
 from ..errors import BadInput
 from ..ingest.consent import effective_consent
 from ..observer import Observer
-from ..reconcile.decay import used
+from ..reconcile.decay import record_uses
 from ..reports import Usage
 from ..scope import Scope
 from ..store import ContextStatsRow, Store, UsageRow, UserRow, WriteView
@@ -204,7 +204,7 @@ class UseCounter:
     def write(self, view: WriteView, counts: UseCounts) -> None:
         """Write counts inside the caller's transaction."""
         rows = view.uses(list(counts)) if counts else []
-        view.save_uses([used(row, *counts[row.id], self._half_life_ms) for row in rows])
+        view.save_uses([record_uses(row, *counts[row.id], self._half_life_ms) for row in rows])
 
     def flush(self, scope: Scope | None = None) -> None:
         """Write the counts of all users or of one; drop those of users who paused memory."""

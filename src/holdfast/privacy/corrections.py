@@ -21,11 +21,11 @@ from ..ingest.consent import matches_blocked_topic
 from ..ingest.prepare import prepare
 from ..ingest.redact import MASK, mask_secrets
 from ..jobs.facts import DISCARDED, FactReader
-from ..reconcile.archive import into_index, leave_index, order_upkeep
+from ..reconcile.archive import index_fact, request_upkeep, unindex_fact
 from ..reconcile.decide import ARCHIVED, MERGED, UNMERGED, Claim
 from ..reconcile.erase import inherit_end, reactivate
 from ..reconcile.learn import MatchHints, learn
-from ..reconcile.merging import take_apart, whole_of
+from ..reconcile.merging import merged_into, split_fact
 from ..scope import SELF, Scope
 from ..store import Derivation, FactRow, ReadView, Store, WriteView
 from ..types import BY_HAND_CONVERSATION, BY_HAND_SOURCE, Candidate, Evidence, Fact, FactChange, Message
@@ -109,7 +109,7 @@ class Corrections:
         done = [change for change in changes if change.op != "rejected"]
         if not done:
             raise _Refused(changes[0].reason if changes else "nothing-new: this is believed already")
-        order_upkeep(view, done, self.config.max_memories, now_ms)
+        request_upkeep(view, done, self.config.max_memories, now_ms)
         return done[0]
 
     def _claims(self, view: WriteView, subject: str, given: FactInput, message: Message) -> list[Claim]:
@@ -177,7 +177,7 @@ class Corrections:
                 raise _Refused(refusal)
             self._check_wanted(view, _candidate(new), content)
             closed = _never_held(old, now_ms, new.fact.id)
-            leave_index(view, old)
+            unindex_fact(view, old)
             there = view.fact_at(fact.subject, fact.category, new.slot_key, new.slot_value)
             if (
                 fact.live and there is not None and there.fact.id != fact.id
@@ -187,7 +187,7 @@ class Corrections:
                 self._support(view, there.fact.subject, there.fact.id, message, now_ms)
                 return FactChange("confirmed", there.fact, closed.fact)
             if fact.live:
-                new = into_index(view, new, now_ms)
+                new = index_fact(view, new, now_ms)
             view.update_fact(closed)
             view.add_fact(new)
             self._support(view, fact.subject, new.fact.id, message, now_ms)
@@ -243,7 +243,7 @@ class Corrections:
                 return FactChange("retracted", row.fact, row.fact, "it was not believed any more")
             older = view.replaced_by(row.fact.subject, fact_id)
             closed = _never_held(row, now_ms, None)
-            leave_index(view, row)
+            unindex_fact(view, row)
             view.update_fact(closed)
             inherit_end(view, row, older, now_ms, revive=True)
             return FactChange("retracted", closed.fact, row.fact)
@@ -285,7 +285,7 @@ def _restore_all_along(view: WriteView, row: FactRow, now_ms: int) -> FactChange
     holder = view.fact_at(fact.subject, fact.category, row.slot_key, row.slot_value)
     if holder is not None and (holder.fact.id == fact.superseded_by or holder.fact.valid_from <= fact.valid_from):
         mistaken = holder.fact.id == fact.superseded_by
-        leave_index(view, holder)
+        unindex_fact(view, holder)
         view.update_fact(_never_held(holder, now_ms, fact.id) if mistaken else _replaced(holder, row, now_ms))
     if fact.ended_because == ARCHIVED:  # a user wants it: it must not be the next to go again
         row = replace(row, fact=replace(fact, last_used_at=from_ms(now_ms), uses=fact.uses + 1))
@@ -313,10 +313,10 @@ def _stored_before(here: ReadView, given: FactInput) -> FactChange | None:
 def _separate(view: WriteView, fact_id: str, now_ms: int, *, keep_apart: bool = False) -> FactRow:
     """Return the fact, after separating it from the memory it was merged into."""
     row = find_fact(view, fact_id)
-    whole = whole_of(view, row)
+    whole = merged_into(view, row)
     if whole is None:
         return row
-    take_apart(view, whole, now_ms, keep_apart=keep_apart)
+    split_fact(view, whole, now_ms, keep_apart=keep_apart)
     there = view.fact_at(row.fact.subject, row.fact.category, row.slot_key, row.slot_value)
     return view.fact(fact_id) or there or find_fact(view, fact_id)
 

@@ -22,7 +22,7 @@ from ..ingest.append import build_document
 from ..ingest.prepare import index_message
 from ..jobs.queue import ReadMode
 from ..jobs.summaries import into_index as summary_into_index
-from ..reconcile.archive import into_index as fact_into_index
+from ..reconcile.archive import index_fact as fact_into_index
 from ..scope import Scope, checked_name
 from ..store import (
     ConsentRow,

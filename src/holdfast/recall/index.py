@@ -23,7 +23,7 @@ from ..store.values import CHARS_SPAN, COLUMNS, SEPARATOR, SIGNALS_SPAN
 from ..text.terms import HAS_NUMBER, IS_QUESTION, NAMES_TIME
 from ..types import HitKind
 from .query import ROLE_NAMES, Query
-from .vectors import BIG, Codes, Signs, Vectors, arrange, arrange_signs
+from .vectors import BIG, Codes, Signs, Vectors, order_signs, order_vectors
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -48,7 +48,7 @@ NO_SOURCES: Mapping[str, Sequence[SourceKey]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class SessionLayout:
     """
     Which documents stand next to each other.
 
@@ -130,7 +130,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class FactSources:
     """
     The messages that facts rest on, k pairs of a fact's place and a message's key.
 
@@ -158,7 +158,7 @@ class Index:
     sorted_docs: Ints  # the same, ascending
     places: Ints  # where each of those stands in the order above
     refs: tuple[str, ...]
-    layout: Layout
+    layout: SessionLayout
     conversations: tuple[tuple[str, str], ...]  # (subject, name)
     conversation: Ints  # index into conversations
     seq: Ints
@@ -178,9 +178,9 @@ class Index:
     norm: Floats
     near_norm: Floats
     session_norm: Floats
-    sources: Sources
+    sources: FactSources
     vectors: tuple[Vectors | Signs, ...] = ()  # one for each embedder that is asked
-    words: Words = field(default_factory=lambda: Words(_WORD_BYTES_LEAST), compare=False, repr=False)
+    words: PostingsCache = field(default_factory=lambda: PostingsCache(_WORD_BYTES_LEAST), compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.docs)
@@ -211,7 +211,7 @@ class Index:
             signals=0,
         )
 
-    def of_sources(self, sources: Sources) -> tuple[Ints, Ints]:
+    def of_sources(self, sources: FactSources) -> tuple[Ints, Ints]:
         """Of those *sources* that are messages of this index: the facts' places and the messages'."""
         known = {talk: number for number, talk in enumerate(self.conversations)}
         talk = np.array([known.get(name, -1) for name in sources.talks], np.int64)[sources.talk]
@@ -252,15 +252,15 @@ def build(
         parts: each partition with its documents, a tuple a column of ``COLUMNS``, by document number.
         sources: for the id of each fact, the messages it rests on.
     """
-    column = {name: _joined([columns[name] for _, columns in parts]) for name in COLUMNS}
-    who = _who(parts)
+    column = {name: _concatenate([columns[name] for _, columns in parts]) for name in COLUMNS}
+    who = _read_speakers(parts)
     order = np.lexsort((np.array(column["seq"], np.int64), who.talk))
     ints = {name: np.array(column[name], np.int64)[order] for name in ("doc", "seq", "session", "at")}
     sizes = np.array(column["sizes"], np.int64)[order]
     rest, signals = sizes // SIGNALS_SPAN, sizes % SIGNALS_SPAN
     chars, lengths = rest % CHARS_SPAN, (rest // CHARS_SPAN).astype(np.float64)
     talks, talk, names, speaker, user = who.talks, who.talk[order], who.names, who.speaker[order], who.user[order]
-    layout = _layout(talk, ints["session"])
+    layout = _find_sessions(talk, ints["session"])
     equals = not any(name.lower() in ROLE_NAMES for name in names)
     question = _flag(signals, IS_QUESTION)
     places, refs = np.argsort(ints["doc"], kind="stable"), tuple(map(column["ref"].__getitem__, order.tolist()))
@@ -284,23 +284,23 @@ def build(
         number=_flag(signals, HAS_NUMBER),
         opens=np.isin(np.arange(len(order)), layout.start).astype(np.float64),
         answers=layout.before(question, 1) * (1 - question) * np.diff(speaker, prepend=-1).astype(bool),
-        peer=equals and _alike(chars, speaker),
+        peer=equals and _similar_lengths(chars, speaker),
         mixed=not equals and 0 < user.sum() < len(order),
         mean_terms=_mean(lengths),
         norm=_norm(lengths, K1, B),
         near_norm=_norm(layout.near_all(lengths), CONTEXT_K1, CONTEXT_B),
         session_norm=_norm(layout.by_session(lengths), CONTEXT_K1, CONTEXT_B),
-        sources=_sources(refs, sources),
-        words=Words(max(_WORD_BYTES_LEAST, _WORD_BYTES * len(order))),
+        sources=_place_sources(refs, sources),
+        words=PostingsCache(max(_WORD_BYTES_LEAST, _WORD_BYTES * len(order))),
     )
 
 
-def _joined(columns: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+def _concatenate(columns: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
     return columns[0] if len(columns) == 1 else tuple(chain.from_iterable(columns))
 
 
 @dataclass(frozen=True, slots=True)
-class _Who:
+class _Speakers:
     """Where, by whom and in what role each document was said; see `Index`."""
 
     talks: tuple[tuple[str, str], ...]
@@ -310,21 +310,21 @@ class _Who:
     user: Floats
 
 
-def _who(parts: Sequence[tuple[Partition, Columns]]) -> _Who:
+def _read_speakers(parts: Sequence[tuple[Partition, Columns]]) -> _Speakers:
     distinct: list[tuple[str, str, str, str]] = []
     numbers = [np.zeros(0, np.int64)]
     for partition, columns in parts:
-        said, number = _numbered(columns["said"])
+        said, number = _number_distinct(columns["said"])
         numbers.append(number + len(distinct))
         distinct += [(partition.subject, *text.split(SEPARATOR, 2)) for text in said]
     number = np.concatenate(numbers)
-    talks, talk = _numbered([(subject, conversation) for subject, conversation, _, _ in distinct])
-    names, speaker = _numbered([name for *_, name in distinct])
+    talks, talk = _number_distinct([(subject, conversation) for subject, conversation, _, _ in distinct])
+    names, speaker = _number_distinct([name for *_, name in distinct])
     user = np.array([role == "user" for _, _, role, _ in distinct], np.float64)
-    return _Who(talks, talk[number], names, speaker[number], user[number])
+    return _Speakers(talks, talk[number], names, speaker[number], user[number])
 
 
-def _numbered(values: Sequence[Any]) -> tuple[tuple[Any, ...], Ints]:
+def _number_distinct(values: Sequence[Any]) -> tuple[tuple[Any, ...], Ints]:
     """The distinct *values* in order of appearance, and the number of each value among them."""
     number = {value: at for at, value in enumerate(dict.fromkeys(values))}
     return tuple(number), np.fromiter(map(number.__getitem__, values), np.int64, len(values))
@@ -334,15 +334,15 @@ def _flag(signals: Ints, bit: int) -> Floats:
     return ((signals & bit) > 0).astype(np.float64)
 
 
-def _layout(talk: Ints, sitting: Ints) -> Layout:
+def _find_sessions(talk: Ints, sitting: Ints) -> SessionLayout:
     """Sessions are the runs of one sitting of one conversation."""
     fresh = np.append(True, (np.diff(talk) != 0) | (np.diff(sitting) != 0))[: len(talk)]
     session = np.cumsum(fresh) - 1
     same = ((session[1:] == session[:-1]).astype(np.float64), (session[2:] == session[:-2]).astype(np.float64))
-    return Layout(session.astype(np.int64), np.flatnonzero(fresh), same)
+    return SessionLayout(session.astype(np.int64), np.flatnonzero(fresh), same)
 
 
-def _alike(chars: Ints, speaker: Ints) -> bool:
+def _similar_lengths(chars: Ints, speaker: Ints) -> bool:
     """Whether those who speak at all often write at a like length."""
     if not len(speaker):
         return False
@@ -361,13 +361,13 @@ def _norm(lengths: Floats, k1: float, b: float) -> Floats:
     return norm
 
 
-def _sources(refs: Sequence[str], sources: Mapping[str, Sequence[SourceKey]]) -> Sources:
+def _place_sources(refs: Sequence[str], sources: Mapping[str, Sequence[SourceKey]]) -> FactSources:
     if not sources:
-        return Sources(np.zeros(0, np.int64), (), np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return FactSources(np.zeros(0, np.int64), (), np.zeros(0, np.int64), np.zeros(0, np.int64))
     pairs = [(place, key) for place, ref in enumerate(refs) for key in sources.get(ref, ())]
-    talks, talk = _numbered([key[:2] for _, key in pairs])
+    talks, talk = _number_distinct([key[:2] for _, key in pairs])
     place, seq = [place for place, _ in pairs], [key[2] for _, key in pairs]
-    return Sources(np.array(place, np.int64), talks, talk, np.array(seq, np.int64))
+    return FactSources(np.array(place, np.int64), talks, talk, np.array(seq, np.int64))
 
 
 Postings = tuple[NDArray[np.int64], NDArray[np.float64]]
@@ -375,7 +375,7 @@ Postings = tuple[NDArray[np.int64], NDArray[np.float64]]
 _OVERHEAD = 400
 
 
-class Words:
+class PostingsCache:
     """
     The least recently asked words make room when all together exceed *max_bytes*.
 
@@ -495,13 +495,13 @@ def read_index(
         parts = [(partition, view.columns(partition, signs_of=signs_of)) for partition in partitions]
         sources = _fact_sources(view) if kind == "fact" and any(columns["doc"] for _, columns in parts) else NO_SOURCES
         index = build(kind, parts, sources=sources)
-        index = replace(index, vectors=tuple(_held(view, index, parts, embedder) for embedder in embedders))
+        index = replace(index, vectors=tuple(_load_vectors(view, index, parts, embedder) for embedder in embedders))
         if cache is not None:
             cache.put(key, stamp, index)
     return partitions, index
 
 
-def _held(
+def _load_vectors(
     view: ReadView, index: Index, parts: Sequence[tuple[Partition, Columns]], embedder: Embedder
 ) -> Vectors | Signs:
     """All vectors by one embedder, or their signs when they are many."""
@@ -509,9 +509,9 @@ def _held(
         docs = np.array([doc for _, columns in parts for doc in columns["doc"]], np.int64)
         signs = [sign for _, columns in parts for sign in columns["signs"]]
         read = partial(read_vectors, view, index, embedder)
-        return arrange_signs(signs, index.find(docs)[0], embedder.dim, read)
+        return order_signs(signs, index.find(docs)[0], embedder.dim, read)
     rows = [row for partition, _ in parts for row in view.vectors(partition, embedder.id)]
-    return arrange(index.sorted_docs, index.places, rows, embedder.dim)
+    return order_vectors(index.sorted_docs, index.places, rows, embedder.dim)
 
 
 def read_vectors(view: ReadView, index: Index, embedder: Embedder, places: Ints) -> Codes:
@@ -548,7 +548,7 @@ def read_matches(view: ReadView, partitions: Sequence[Partition], index: Index, 
         for term, found in _postings(view, partitions, index, missing).items():
             held[term] = found
             index.words.put(term, found)
-    return [_match(asked, [held[term] for term in word], len(index)) for word, asked in words.items()]
+    return [_join_alternatives(asked, [held[term] for term in word], len(index)) for word, asked in words.items()]
 
 
 def _postings(
@@ -567,10 +567,10 @@ def _postings(
             run, kept = slice(start, start + size), here[start : start + size]
             found[term].append((places[run][kept], times[run][kept]))
             start += size
-    return {term: _ascending(runs) for term, runs in found.items()}
+    return {term: _in_place_order(runs) for term, runs in found.items()}
 
 
-def _ascending(runs: Sequence[Postings]) -> Postings:
+def _in_place_order(runs: Sequence[Postings]) -> Postings:
     """One word's documents in all partitions, by place."""
     if not runs:
         return np.zeros(0, np.int64), np.zeros(0)
@@ -582,7 +582,7 @@ def _ascending(runs: Sequence[Postings]) -> Postings:
     return places, times
 
 
-def _match(asked: int, found: Sequence[Postings], size: int) -> Match:
+def _join_alternatives(asked: int, found: Sequence[Postings], size: int) -> Match:
     """One word from the documents of its alternatives; where two meet in a document the larger count is taken."""
     found = [pair for pair in found if len(pair[0])]
     if not found:

@@ -93,7 +93,7 @@ class Query:
     when: When | None
 
 
-def analyse(question: str, *, names: Collection[str], now: datetime, language: str | None = None) -> Query:
+def parse_question(question: str, *, names: Collection[str], now: datetime, language: str | None = None) -> Query:
     """
     Read *question*, asked *now* of a memory in which *names* have spoken.
 
@@ -102,14 +102,14 @@ def analyse(question: str, *, names: Collection[str], now: datetime, language: s
     """
     users = [name for name in names if name.lower() not in ROLE_NAMES]
     named = sorted((found.start(), name) for name in users if (found := _named(name).search(question)))
-    speaker = _asked_about(question, named)
+    speaker = _subject_of(question, named)
     bare = text = question
     for _, name in named:
         bare = _possessive(name).sub("", bare)
     terms = query_terms(bare, language) or query_terms(question, language)  # nothing but a name: that is asked for
     if named and any(map(str.isalnum, bare)):
         spoken = (language or language_of(question)) == "en"
-        text = _put_to(speaker, question, named) if spoken else bare
+        text = _in_second_person(speaker, question, named) if spoken else bare
     return Query(
         text=" ".join(text.split()),
         terms=tuple(terms),
@@ -118,11 +118,11 @@ def analyse(question: str, *, names: Collection[str], now: datetime, language: s
         asks_number=bool(_NUMBER.search(question)),
         asks_assistant=bool(_ASSISTANT.search(question)),
         asks_present=bool(_PRESENT.search(question)) and not _NOT_PRESENT.search(question),
-        when=named_days(question, now),
+        when=find_days(question, now),
     )
 
 
-def _asked_about(question: str, named: Sequence[tuple[int, str]]) -> str | None:
+def _subject_of(question: str, named: Sequence[tuple[int, str]]) -> str | None:
     """
     Of the participants that *question* names, with where: the one it is about.
 
@@ -136,7 +136,7 @@ def _asked_about(question: str, named: Sequence[tuple[int, str]]) -> str | None:
     return None if _JOINED.fullmatch(between) or _OWNS.match(between) else name
 
 
-def _put_to(speaker: str | None, question: str, named: Sequence[tuple[int, str]]) -> str:
+def _in_second_person(speaker: str | None, question: str, named: Sequence[tuple[int, str]]) -> str:
     """*question* as it would be put to *speaker*: others who are named are then whoever asks."""
     for _, name in named:
         owner, user = ("your", "you") if speaker in (None, name) else ("my", "me")
@@ -159,7 +159,7 @@ def _owning(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(name)}['\u2019]s(?!\w)", re.I)
 
 
-def named_days(question: str, now: datetime) -> When | None:
+def find_days(question: str, now: datetime) -> When | None:
     """The first date, bare year or relative expression of *question*; ``None`` when it names none."""
     lowered = question.lower()
     found = _DATE.search(lowered)
@@ -168,7 +168,7 @@ def named_days(question: str, now: datetime) -> When | None:
         return When(_year(found[4]), _MONTH_OF[found[2]], int(day) if day else None)
     if year := _YEAR.search(lowered):
         return When(year=int(year[1]))
-    return _relative(lowered, now)
+    return _relative_days(lowered, now)
 
 
 def _year(digits: str | None) -> int | None:
@@ -176,23 +176,23 @@ def _year(digits: str | None) -> int | None:
     return int(digits) if digits and int(digits) > 1 else None
 
 
-def _relative(lowered: str, now: datetime) -> When | None:
+def _relative_days(lowered: str, now: datetime) -> When | None:
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     if found := _AGO.search(lowered):
         unit = timedelta(days=_SPAN_DAYS[found[2]])
         count = _COUNTS.get(found[1]) or int(found[1])
-        middle = _back(today, unit * count)
-        return _span(_back(middle, unit / 2), middle + unit / 2 + timedelta(days=1))
+        middle = _minus(today, unit * count)
+        return _span(_minus(middle, unit / 2), middle + unit / 2 + timedelta(days=1))
     if found := _SPAN.search(lowered):
         words = found[1].split()
         length = timedelta(days=_SPAN_DAYS["day" if words[0] == "yesterday" else words[1]])
         if words[0] == "this":
-            return _span(_back(today, length), today + timedelta(days=1))
-        return _span(_back(today, length * 2 - timedelta(days=length.days > 1)), today)
+            return _span(_minus(today, length), today + timedelta(days=1))
+        return _span(_minus(today, length * 2 - timedelta(days=length.days > 1)), today)
     return None
 
 
-def _back(at: datetime, by: timedelta) -> datetime:
+def _minus(at: datetime, by: timedelta) -> datetime:
     """*at* minus *by*, held within the calendar."""
     return at - min(by, at - datetime.min.replace(tzinfo=UTC))
 

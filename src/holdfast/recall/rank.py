@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ..clock import DAY_MS
 from .index import CONTEXT_K1, K1, B, Floats, Index, Ints, Match
 from .query import Query, When
-from .vectors import FEW, Compared, moments_of
+from .vectors import FEW, Comparison, mean_and_deviation
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +65,15 @@ EXPECTED_MOST: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
+class RawScores:
     """Unscaled evidence for the n documents of one kind; ``seen`` is ``None`` without a question vector."""
 
     words: Floats
-    seen: Compared | None
+    seen: Comparison | None
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class ScoreScale:
     """Mean and deviation against which words and cosines are measured; a deviation of 0 mutes them."""
 
     words: tuple[float, float]
@@ -85,17 +85,17 @@ def idf(holding: int, total: int) -> float:
     return float(np.log(1 + (total - holding + 0.5) / (holding + 0.5)))
 
 
-def standardised(values: Floats, mean: float, deviation: float) -> Floats:
+def standardize(values: Floats, mean: float, deviation: float) -> Floats:
     """*values* in deviations from *mean*; all 0 where nothing deviates."""
     return (values - mean) / deviation if deviation > 0 else np.zeros(len(values))
 
 
-def z(values: Floats) -> Floats:
+def z_scores(values: Floats) -> Floats:
     """*values* in deviations from their own mean."""
-    return standardised(values, float(values.mean()), float(values.std())) if len(values) else values
+    return standardize(values, float(values.mean()), float(values.std())) if len(values) else values
 
 
-def words_of(index: Index, matches: list[Match], background: Index, holding: list[int]) -> Floats:
+def bm25(index: Index, matches: list[Match], background: Index, holding: list[int]) -> Floats:
     """
     BM25 of each document of *index*, shape (n,), with the word statistics of *background*.
 
@@ -117,7 +117,7 @@ def _norm_against(index: Index, background: Index) -> Floats:
     return norm
 
 
-def scale_of(raws: list[Raw], unrelated: float = 0.0) -> Scale:
+def measure_scale(raws: list[RawScores], unrelated: float = 0.0) -> ScoreScale:
     """
     The scale of a search, from the evidence of each kind, messages first.
 
@@ -133,18 +133,18 @@ def scale_of(raws: list[Raw], unrelated: float = 0.0) -> Scale:
         cosine = seen[0].moments
     else:
         found = [compared.cosine[compared.present] for compared in seen]
-        cosine = moments_of(np.concatenate([*found, np.zeros(0)]), unrelated)
-    return Scale((float(words.mean()), float(words.std())), cosine)
+        cosine = mean_and_deviation(np.concatenate([*found, np.zeros(0)]), unrelated)
+    return ScoreScale((float(words.mean()), float(words.std())), cosine)
 
 
-def match_of(raw: Raw, scale: Scale, weight: float) -> dict[str, Floats]:
+def combine_match(raw: RawScores, scale: ScoreScale, weight: float) -> dict[str, Floats]:
     """
     The two parts of the match, ``words`` and ``meaning``; *weight* is the share of the words, 0 to 1.
     """
-    words = standardised(raw.words, *scale.words)
+    words = standardize(raw.words, *scale.words)
     if raw.seen is None:
         return {"words": words, "meaning": np.zeros(len(words))}
-    meaning = standardised(raw.seen.cosine, *scale.cosine)
+    meaning = standardize(raw.seen.cosine, *scale.cosine)
     expected = np.minimum(EXPECTED_SHARE * words, EXPECTED_MOST)
     return {"words": weight * words, "meaning": (1 - weight) * np.where(raw.seen.present, meaning, expected)}
 
@@ -160,7 +160,7 @@ def rank_messages(
     """
     Every component of the score of each message; the score is their sum.
 
-    *matches* are the words of the question in *index*, *match* is what `match_of` made of them, and
+    *matches* are the words of the question in *index*, *match* is what `combine_match` made of them, and
     *weight* the share of the words in it.
     """
     layout = index.layout
@@ -172,15 +172,15 @@ def rank_messages(
     else:
         next_to_them = layout.before(h, 2) + layout.after(h, 2)
         parts["neighbours"] = c.neighbour * (before + after) + c.next_neighbour * next_to_them
-    parts["session"] = c.session * z(layout.top_mean(h, 3)[layout.session])
+    parts["session"] = c.session * z_scores(layout.top_mean(h, 3)[layout.session])
     if query.when is not None:
         parts["day"] = c.day * days_match(query.when, index.at_ms, index.year)
     other = _speaker_parts(parts, index, query, h, c)
-    around, gathered = _surroundings(index, matches)
+    around, gathered = _score_surroundings(index, matches)
     parts["gathered"] = c.gathered * gathered
     if not index.mixed:
         parts["around"] = c.around * weight * around
-        parts["again"] = c.again * _repeated(index, matches) * np.maximum(h, 0)
+        parts["again"] = c.again * _repeated_share(index, matches) * np.maximum(h, 0)
     if index.peer:
         parts["answer"] = c.answer * index.answers * np.maximum(before, 0)
         parts["time"] = c.time * index.time * (1 - other)
@@ -255,7 +255,7 @@ def _speaker_parts(parts: dict[str, Floats], index: Index, query: Query, h: Floa
     return other
 
 
-def _surroundings(index: Index, matches: list[Match]) -> tuple[Floats, Floats]:
+def _score_surroundings(index: Index, matches: list[Match]) -> tuple[Floats, Floats]:
     """
     What the five turns around each message and its session say to the question.
 
@@ -275,11 +275,11 @@ def _surroundings(index: Index, matches: list[Match]) -> tuple[Floats, Floats]:
         held = np.bincount(layout.session[match.places], match.counts, len(layout.start))
         weight = match.times_asked * idf(int(np.count_nonzero(held)), len(held)) * (CONTEXT_K1 + 1)
         session += weight * held / (held + index.session_norm)
-    around: Floats = z(near) + z(session[layout.session])
+    around: Floats = z_scores(near) + z_scores(session[layout.session])
     return around, gathered / (asked or 1.0)
 
 
-def _repeated(index: Index, matches: list[Match]) -> Floats:
+def _repeated_share(index: Index, matches: list[Match]) -> Floats:
     """Of the question's words in each message the share that one of the two turns before it held, 0 to 1."""
     held, repeated = np.zeros(len(index)), np.zeros(len(index))
     for match in matches:
@@ -317,7 +317,7 @@ def newest_first(best: Sequence[int], index: Index, vectors: NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Bearing:
+class Relevance:
     """
     What the best document says about whether a question bears on this memory at all.
 
@@ -342,8 +342,8 @@ class Bearing:
         return self.nearness * nearness + self.coverage * coverage + self.offset + fewer
 
 
-BEARING: Final = Bearing(nearness=7.2, coverage=5.0, offset=-10.35, fewer=0.9)
-BEARING_OF_WORDS: Final = Bearing(nearness=0.0, coverage=15.0, offset=-14.15, fewer=1.8)
+RELEVANCE: Final = Relevance(nearness=7.2, coverage=5.0, offset=-10.35, fewer=0.9)
+RELEVANCE_BY_WORDS: Final = Relevance(nearness=0.0, coverage=15.0, offset=-14.15, fewer=1.8)
 
 
 def coverage(matches: list[Match], holding: list[int], background: int, size: int) -> float:

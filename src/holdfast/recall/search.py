@@ -23,9 +23,9 @@ from ..store import FactRow, Partition, ReadView
 from ..types import Fact, Hit, HitKind
 from . import rank
 from .index import Bools, Floats, Index, IndexCache, Match, read_index, read_matches, read_vectors
-from .query import Query, analyse
-from .rank import BEARING, BEARING_OF_WORDS, coverage
-from .vectors import Compared, Vectors, compare_all, joined
+from .query import Query, parse_question
+from .rank import RELEVANCE, RELEVANCE_BY_WORDS, coverage
+from .vectors import Comparison, Vectors, compare_exactly, merge_comparisons
 
 KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
 # Of a longer question (somebody pasted a page) the two ends are read: what is wanted stands there.
@@ -35,7 +35,7 @@ BEST_BY_WORDS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _KindMatches:
     """The documents of one kind, and the words of the question in them."""
 
     kind: HitKind
@@ -44,7 +44,7 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _EmbeddedQuestion:
     """The question as one embedder sees it; ``slot`` is its place among the embedders of an index."""
 
     slot: int
@@ -53,7 +53,7 @@ class _Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bounds:
+class _Filters:
     """What the caller leaves of a scope; see `search`."""
 
     conversation: str | None
@@ -73,7 +73,7 @@ class _Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Candidate:
     """One candidate: where it stands in its index, and its score."""
 
     kind: HitKind
@@ -125,25 +125,25 @@ def search(
     Raises:
         BadInput: *window* or *before_seq* is given, and the scope names no conversation.
     """
-    bounds = _Bounds(conversation, window, before_seq, min_score, limit)
+    bounds = _Filters(conversation, window, before_seq, min_score, limit)
     bounds.check(view)
     if limit <= 0 or not question.strip():
         return []
-    question, stamp = _ends(question), view.user()
+    question, stamp = _shorten(question), view.user()
     embedders = [by for by in (embedder, previous) if by is not None]
     indexes = {kind: read_index(view, kind, stamp, embedders, cache) for kind in dict.fromkeys(("message", *kinds))}
-    query = analyse(question, names=indexes["message"][1].names, now=now, language=language)
+    query = parse_question(question, names=indexes["message"][1].names, now=now, language=language)
     read = ((kind, index, read_matches(view, at, index, query)) for kind, (at, index) in indexes.items())
-    parts = [_Part(*told) for told in read if len(told[1])]
-    asked = _asked(query, question, embedders, question_vector) if parts else []
-    scored = _scores(view, parts, query, asked)
-    found = _best_of([part for part in parts if part.kind in kinds], scored, view, bounds)
+    parts = [_KindMatches(*told) for told in read if len(told[1])]
+    asked = _embed_question(query, question, embedders, question_vector) if parts else []
+    scored = _score_all(view, parts, query, asked)
+    found = _best_of_all_kinds([part for part in parts if part.kind in kinds], scored, view, bounds)
     if newest_first and query.asks_present and not indexes["message"][1].peer:
         found = _newest_first(found, indexes["message"][1], asked, view)
     return _hits(view, found, indexes, scored, explain)
 
 
-def recent(
+def search_recent(
     view: ReadView,
     question: str,
     *,
@@ -173,26 +173,26 @@ def recent(
     )
 
 
-def _ends(question: str) -> str:
+def _shorten(question: str) -> str:
     """*question*, or its two ends where it is very long."""
     return question if len(question) <= 2 * _END_CHARS else f"{question[:_END_CHARS]} {question[-_END_CHARS:]}"
 
 
-def _asked(
+def _embed_question(
     query: Query, question: str, embedders: Sequence[Embedder], given: NDArray[np.float32] | None
-) -> list[_Asked]:
+) -> list[_EmbeddedQuestion]:
     """The question, as it is put to each embedder; not to one for which it has no words."""
     asked = []
     same = query.text == " ".join(question.split())
     for slot, embedder in enumerate(embedders):
         vector = given if given is not None and same and slot == 0 else embedder.embed([query.text])[0]
         if vector.any():
-            asked.append(_Asked(slot, embedder, vector))
+            asked.append(_EmbeddedQuestion(slot, embedder, vector))
     return asked
 
 
-def _scores(
-    view: ReadView, parts: Sequence[_Part], query: Query, asked: Sequence[_Asked]
+def _score_all(
+    view: ReadView, parts: Sequence[_KindMatches], query: Query, asked: Sequence[_EmbeddedQuestion]
 ) -> dict[HitKind, dict[str, Floats]]:
     """The components of every document's score; messages come first in *parts* and set the scale."""
     if not parts:
@@ -201,18 +201,18 @@ def _scores(
     holding = [len(match.places) for match in background.matches]
     raws = []
     for part in parts:
-        words = rank.words_of(part.index, part.matches, background.index, holding)
-        raws.append(rank.Raw(words, _compared(view, part, words, asked)))
+        words = rank.bm25(part.index, part.matches, background.index, holding)
+        raws.append(rank.RawScores(words, _compare_vectors(view, part, words, asked)))
     seen = (
         asked[0].embedder.thresholds if any(raw.seen is not None and raw.seen.present.any() for raw in raws) else None
     )
     weight = seen.bm25_weight if seen else 1.0
-    scale = rank.scale_of(raws, seen.recall_min if seen else 0.0)
+    scale = rank.measure_scale(raws, seen.recall_min if seen else 0.0)
     covered = max(coverage(part.matches, holding, len(background.index), len(part.index)) for part in parts)
-    bearing = _bearing(raws, covered, len(background.index), seen)
+    relevance = _relevance_shift(raws, covered, len(background.index), seen)
     scored: dict[HitKind, dict[str, Floats]] = {}
     for part, raw in zip(parts, raws, strict=True):
-        match = rank.match_of(raw if seen else replace(raw, seen=None), scale, weight)
+        match = rank.combine_match(raw if seen else replace(raw, seen=None), scale, weight)
         if part.kind == "message":
             found = rank.rank_messages(part.index, query, part.matches, match, weight)
         elif part.kind == "fact":
@@ -221,50 +221,54 @@ def _scores(
         else:
             found = rank.rank_summaries(part.index, query, match)
         scored[part.kind] = found
-    return {kind: {**found, "bearing": np.full(len(found["words"]), bearing)} for kind, found in scored.items()}
+    return {kind: {**found, "relevance": np.full(len(found["words"]), relevance)} for kind, found in scored.items()}
 
 
-def _compared(view: ReadView, part: _Part, words: Floats, asked: Sequence[_Asked]) -> Compared | None:
+def _compare_vectors(
+    view: ReadView, part: _KindMatches, words: Floats, asked: Sequence[_EmbeddedQuestion]
+) -> Comparison | None:
     """How near the documents of one kind are to the question, by each embedder that has seen some of them."""
-    found: list[Compared] = []
+    found: list[Comparison] = []
     for question in asked:
         held = part.index.vectors[question.slot]
         if isinstance(held, Vectors):
-            found.append(compare_all(held, question.vector))
+            found.append(compare_exactly(held, question.vector))
             continue
         said = np.flatnonzero(words)
         best = said[np.argsort(-words[said], kind="stable")[:BEST_BY_WORDS]]
         read = partial(read_vectors, view, part.index, question.embedder)
         found.append(held.compare(question.vector, best, read))
-    return reduce(joined, found) if found else None
+    return reduce(merge_comparisons, found) if found else None
 
 
-def _bearing(raws: Sequence[rank.Raw], covered: float, documents: int, thresholds: Thresholds | None) -> float:
-    """How far all scores are moved; see `bearing.Bearing`."""
+def _relevance_shift(
+    raws: Sequence[rank.RawScores], covered: float, documents: int, thresholds: Thresholds | None
+) -> float:
+    """How far all scores are moved; see `relevance.Bearing`."""
     if thresholds is None:
-        return BEARING_OF_WORDS.of(0.0, covered, documents)
+        return RELEVANCE_BY_WORDS.of(0.0, covered, documents)
     cosine = max(float(raw.seen.cosine.max()) for raw in raws if raw.seen is not None and len(raw.seen.cosine))
     span = max(thresholds.merge - thresholds.recall_min, 1e-6)
     nearness = min(max((cosine - thresholds.recall_min) / span, 0.0), 1.0)
-    return BEARING.of(nearness, covered, documents)
+    return RELEVANCE.of(nearness, covered, documents)
 
 
-def _best_of(
-    parts: Sequence[_Part], scored: dict[HitKind, dict[str, Floats]], view: ReadView, bounds: _Bounds
-) -> list[_Found]:
+def _best_of_all_kinds(
+    parts: Sequence[_KindMatches], scored: dict[HitKind, dict[str, Floats]], view: ReadView, bounds: _Filters
+) -> list[_Candidate]:
     """The best documents of all kinds in one list; a fact before a message before a summary among equals."""
-    found: list[_Found] = []
+    found: list[_Candidate] = []
     for part in parts:
         score = rank.total(scored[part.kind])
-        allowed = _allowed(part, view, bounds)
+        allowed = _mask(part, view, bounds)
         if bounds.min_score is not None:
             allowed = allowed & (score >= bounds.min_score)
-        found += [_Found(part.kind, place, float(score[place])) for place in _best(score, allowed, bounds.limit)]
+        found += [_Candidate(part.kind, place, float(score[place])) for place in _best(score, allowed, bounds.limit)]
     found.sort(key=lambda hit: (-hit.score, KINDS.index(hit.kind)))
     return found[: bounds.limit]
 
 
-def _allowed(part: _Part, view: ReadView, bounds: _Bounds) -> Bools:
+def _mask(part: _KindMatches, view: ReadView, bounds: _Filters) -> Bools:
     """Which documents the caller's bounds leave."""
     index, scope, window = part.index, view.scope, bounds.window
     allowed = np.ones(len(index), np.bool_)
@@ -292,7 +296,9 @@ def _best(score: Floats, allowed: Bools, limit: int) -> list[int]:
     return best
 
 
-def _newest_first(found: list[_Found], index: Index, asked: Sequence[_Asked], view: ReadView) -> list[_Found]:
+def _newest_first(
+    found: list[_Candidate], index: Index, asked: Sequence[_EmbeddedQuestion], view: ReadView
+) -> list[_Candidate]:
     """The first messages among *found*, as `rank.newest_first` orders them; each takes the score of its new place."""
     slots = [at for at, hit in enumerate(found) if hit.kind == "message"][: rank.NEWEST]
     if not asked or len(slots) < 2:
@@ -313,7 +319,7 @@ def _newest_first(found: list[_Found], index: Index, asked: Sequence[_Asked], vi
 
 def _hits(
     view: ReadView,
-    found: Sequence[_Found],
+    found: Sequence[_Candidate],
     indexes: dict[HitKind, tuple[tuple[Partition, ...], Index]],
     scored: dict[HitKind, dict[str, Floats]],
     explain: bool,
@@ -347,7 +353,7 @@ def _hits(
 TIME = frozenset(("day", "newest", "opens", "time"))
 
 
-def ranked(hits: Sequence[Hit], threshold: float, limit: int) -> tuple[Ranked, ...]:
+def explain_ranking(hits: Sequence[Hit], threshold: float, limit: int) -> tuple[Ranked, ...]:
     """The hits of a search, best first, each with the groups of its parts, and whether a context would recall it."""
     told, kept = [], 0
     for place, hit in enumerate(hits, 1):
@@ -367,12 +373,12 @@ def _reason(hit: Hit, threshold: float, kept: int, limit: int) -> str:
     return f"{limit:,} others are better" if kept >= limit else ""
 
 
-def believed(row: FactRow, now_ms: int) -> bool:
+def is_current(row: FactRow, now_ms: int) -> bool:
     """A live fact whose own words did not set an end that has passed."""
     return row.fact.live and (row.expires_at is None or row.expires_at > now_ms)
 
 
-def facts_at(rows: Sequence[FactRow], as_of_ms: int, known_at_ms: int) -> list[Fact]:
+def facts_held_at(rows: Sequence[FactRow], as_of_ms: int, known_at_ms: int) -> list[Fact]:
     """What held at one moment, as it was known at another; by address."""
     held = []
     for row in rows:
@@ -385,7 +391,7 @@ def facts_at(rows: Sequence[FactRow], as_of_ms: int, known_at_ms: int) -> list[F
     return sorted(held, key=lambda fact: (fact.subject, fact.category, fact.key, fact.value))
 
 
-def unexpired(view: ReadView, hits: Sequence[Hit], now_ms: int) -> list[Hit]:
+def without_expired(view: ReadView, hits: Sequence[Hit], now_ms: int) -> list[Hit]:
     """*hits* without facts whose own words set an end that has passed."""
     if not any(hit.kind == "fact" for hit in hits):
         return list(hits)

@@ -35,7 +35,7 @@ _ROWS_AT_ONCE = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class Comparison:
     """
     The cosine of each of n documents with a question; meaningless where it is not ``present``.
 
@@ -92,7 +92,7 @@ class Signs:
 
     def estimates(self, question: NDArray[np.float32]) -> Floats:
         """The cosine of each document as its signs tell it: those of two vectors differ by their angle's share."""
-        asked = packed(np.packbits(question >= 0)[None, :], self.dim)[:, 0]
+        asked = pack_signs(np.packbits(question >= 0)[None, :], self.dim)[:, 0]
         differing = np.zeros(self.bits.shape[1], np.uint16)
         for word, own in zip(self.bits, asked, strict=True):
             differing += np.bitwise_count(word ^ own)
@@ -106,7 +106,7 @@ class Signs:
         ones = np.unpackbits(rows, axis=1, count=self.dim).astype(np.float32)
         return ones @ question
 
-    def compare(self, question: NDArray[np.float32], also: Ints, read: Callable[[Ints], Codes]) -> Compared:
+    def compare(self, question: NDArray[np.float32], also: Ints, read: Callable[[Ints], Codes]) -> Comparison:
         """
         Exact for the `NEAREST` by sign and for *also*, told from the signs for the rest.
 
@@ -129,7 +129,7 @@ class Signs:
         places = places[self.present[places]]
         cosine[self.sample] = sampled
         cosine[places] = cosines(read(places), question)
-        return Compared(cosine, self.present, moments)
+        return Comparison(cosine, self.present, moments)
 
 
 def cosines(vectors: Codes, question: NDArray[np.float32]) -> Floats:
@@ -146,7 +146,7 @@ def cosines(vectors: Codes, question: NDArray[np.float32]) -> Floats:
     return found
 
 
-def moments_of(values: Floats, unrelated: float = 0.0, few: int = FEW) -> tuple[float, float]:
+def mean_and_deviation(values: Floats, unrelated: float = 0.0, few: int = FEW) -> tuple[float, float]:
     """Mean and deviation of cosines; below *few* of them, others between 0 and *unrelated* are imagined."""
     if not len(values):
         return 0.0, 0.0
@@ -154,13 +154,13 @@ def moments_of(values: Floats, unrelated: float = 0.0, few: int = FEW) -> tuple[
     return float(values.mean()), float(values.std())
 
 
-def compare_all(vectors: Vectors, question: NDArray[np.float32]) -> Compared:
+def compare_exactly(vectors: Vectors, question: NDArray[np.float32]) -> Comparison:
     """Every document exactly."""
     found, present = vectors.cosines(question), vectors.present
-    return Compared(found, present, moments_of(found[present], few=0))
+    return Comparison(found, present, mean_and_deviation(found[present], few=0))
 
 
-def joined(one: Compared, other: Compared) -> Compared:
+def merge_comparisons(one: Comparison, other: Comparison) -> Comparison:
     """
     What two embedders say, of whom each has seen other documents: while they are embedded anew.
 
@@ -173,21 +173,21 @@ def joined(one: Compared, other: Compared) -> Compared:
     mean, deviation = rest.moments
     own_mean, own_deviation = main.moments
     moved = own_mean + (rest.cosine - mean) * (own_deviation / deviation if deviation > 0 else 0.0)
-    return Compared(
+    return Comparison(
         np.where(main.present, main.cosine, np.where(rest.present, moved, 0.0)),
         main.present | rest.present,
         main.moments,
     )
 
 
-def packed(signs: NDArray[np.uint8], dim: int) -> NDArray[np.uint64]:
+def pack_signs(signs: NDArray[np.uint8], dim: int) -> NDArray[np.uint64]:
     """Rows of bytes, shape (n, ceil(dim / 8)), as words, shape (ceil(dim / 64), n)."""
     missing = -signs.shape[1] % 8
     whole = np.pad(signs, ((0, 0), (0, missing))) if missing else signs
     return np.ascontiguousarray(np.ascontiguousarray(whole).view(np.uint64).T)
 
 
-def arrange(docs: Ints, places: Ints, rows: Sequence[tuple[int, float, bytes]], dim: int) -> Vectors:
+def order_vectors(docs: Ints, places: Ints, rows: Sequence[tuple[int, float, bytes]], dim: int) -> Vectors:
     """
     Stored vectors in the order of an index; *docs* ascends and *places* says where each of them stands.
 
@@ -198,7 +198,7 @@ def arrange(docs: Ints, places: Ints, rows: Sequence[tuple[int, float, bytes]], 
         return Vectors(np.zeros((len(docs), dim), np.int8), scale)
     numbers, weights, blobs = zip(*rows, strict=True)
     if set(map(len, blobs)) != {dim}:
-        return arrange(docs, places, [row for row in rows if len(row[2]) == dim], dim)
+        return order_vectors(docs, places, [row for row in rows if len(row[2]) == dim], dim)
     found = np.frombuffer(b"".join(blobs), np.int8).reshape(len(blobs), dim)
     wanted = np.array(numbers, np.int64)
     if len(wanted) == len(docs) and np.array_equal(wanted, docs) and np.array_equal(places, np.arange(len(docs))):
@@ -212,7 +212,7 @@ def arrange(docs: Ints, places: Ints, rows: Sequence[tuple[int, float, bytes]], 
     return Vectors(codes, scale)
 
 
-def arrange_signs(signs: Sequence[bytes | None], order: Ints, dim: int, read: Callable[[Ints], Codes]) -> Signs:
+def order_signs(signs: Sequence[bytes | None], order: Ints, dim: int, read: Callable[[Ints], Codes]) -> Signs:
     """Signs of documents, brought into *order*; *read* gets vectors by the places they then have."""
     width = -(-dim // 8)
     none = bytes(width)
@@ -225,4 +225,4 @@ def arrange_signs(signs: Sequence[bytes | None], order: Ints, dim: int, read: Ca
     present = there[order]
     known = np.flatnonzero(present)
     sample = known[:: max(1, len(known) // SAMPLE)]
-    return Signs(packed(rows[order], dim), present, dim, sample, read(sample))
+    return Signs(pack_signs(rows[order], dim), present, dim, sample, read(sample))

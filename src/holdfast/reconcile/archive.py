@@ -24,11 +24,11 @@ WITH_MODEL = "model"
 EVERY_STATEMENTS = {"": 20, WITH_MODEL: 60}
 
 
-def put_away(view: WriteView, rows: Iterable[FactRow], now_ms: int) -> list[FactRow]:
+def archive_facts(view: WriteView, rows: Iterable[FactRow], now_ms: int) -> list[FactRow]:
     """Archive live facts; returns them as they are now."""
     done = []
     for row in rows:
-        leave_index(view, row)
+        unindex_fact(view, row)
         at = max(from_ms(now_ms), row.fact.valid_from)
         fact = replace(row.fact, valid_to=at, ended_because=ARCHIVED, superseded_by=None)
         done.append(replace(row, fact=fact, ended_at=now_ms, doc=0))
@@ -39,7 +39,7 @@ def put_away(view: WriteView, rows: Iterable[FactRow], now_ms: int) -> list[Fact
     return done
 
 
-def order_upkeep(view: WriteView, changes: Sequence[FactChange], cap: int, now_ms: int) -> None:
+def request_upkeep(view: WriteView, changes: Sequence[FactChange], cap: int, now_ms: int) -> None:
     """Have the user's facts looked through when there are too many, and merged when there are many new sentences."""
     live = [change for change in changes if change.fact is not None and change.fact.live]
     if not live:
@@ -54,7 +54,7 @@ def order_upkeep(view: WriteView, changes: Sequence[FactChange], cap: int, now_m
         here.want(UPKEEP, "", wanted=wanted, run_at_ms=now_ms, now_ms=now_ms)
 
 
-def into_index(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
+def index_fact(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
     """Give a live fact its document: its sentence, its address and its quote can all be searched."""
     if not row.fact.live:
         return row
@@ -89,7 +89,7 @@ def into_index(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
     return replace(row, doc=doc)
 
 
-def leave_index(view: WriteView, row: FactRow) -> None:
+def unindex_fact(view: WriteView, row: FactRow) -> None:
     """What no longer holds is history: it can be read, and is never recalled."""
     if row.doc:
         view.remove_docs(row.fact.subject, "fact", [row.doc])

@@ -128,7 +128,7 @@ def sense(text: str) -> Sense:
     for place, token in enumerate(_TOKEN.findall(text)):
         low = token.casefold().replace("\u2019", "'")
         bare = low.removesuffix("'s")
-        number = number_of(low)
+        number = to_figures(low)
         if number is not None:
             numbers.append(number)
             continue
@@ -138,7 +138,7 @@ def sense(text: str) -> Sense:
         if mark is not None:
             marks.add(mark)
         if token[0].isupper() and len(token) > 1 and mark is None and not negative and low not in FILLERS:
-            if place or not _common(bare):
+            if place or not _may_be_inflected(bare):
                 names.add(bare)
         if mark is None and low not in FILLERS and not low.endswith("n't") and low not in ("not", "no"):
             plain.add(bare)
@@ -151,7 +151,7 @@ def sense(text: str) -> Sense:
     )
 
 
-def number_of(token: str) -> str | None:
+def to_figures(token: str) -> str | None:
     """The number that a folded token stands for, in figures; ``None`` when it stands for none."""
     if not token[0].isdigit():
         return NUMBERS.get(token)
@@ -180,13 +180,13 @@ def sequence(text: str, *, user_is_i: bool = True) -> tuple[str, ...]:
             about_user = low == "user"
             continue
         if low not in _TRIFLES and not (low in ("do", "does") and after == "not"):
-            number = number_of(low)
-            found += [number] if number is not None else _parts(_base(low) if about_user else low)
+            number = to_figures(low)
+            found += [number] if number is not None else _expand(_infinitive(low) if about_user else low)
             about_user = False
     return tuple(found)
 
 
-def _parts(low: str) -> list[str]:
+def _expand(low: str) -> list[str]:
     """A word without its contractions: "don't" is "not", "I'm" is "I be"."""
     low = _SAME_WORD.get(low, low)
     if low == "cannot":
@@ -202,7 +202,7 @@ def _parts(low: str) -> list[str]:
     return [low]
 
 
-def _base(verb: str) -> str:
+def _infinitive(verb: str) -> str:
     """ "likes" as "like", after "the user"."""
     if verb in ("has", "does", "is", "was") or not verb.endswith("s") or verb.endswith("ss"):
         return _SAME_WORD.get(verb, verb)
@@ -236,7 +236,7 @@ def disagreement(one: str, other: str) -> str:
     if a.names != b.names:
         return "names"
     for group in ("user", "time", "mood", "quantity", "word"):
-        if of_group(a.marks, group) != of_group(b.marks, group):
+        if marks_in_group(a.marks, group) != marks_in_group(b.marks, group):
             return group
     if _opposed(a.plain, b.plain):
         return "opposites"
@@ -246,7 +246,7 @@ def disagreement(one: str, other: str) -> str:
     mine, theirs = set(a.words) - shared, set(b.words) - shared
     if bool(mine) != bool(theirs):
         return "more"  # "My brother is a doctor", "My brother's wife is a doctor"
-    return "" if _the_same(a.sequence, b.sequence) else "value"
+    return "" if _same_or_synonyms(a.sequence, b.sequence) else "value"
 
 
 def same_words(one: str, other: str) -> bool:
@@ -268,12 +268,12 @@ def all_words(text: str) -> list[str]:
     return [token.casefold() for token in _TOKEN.findall(text)]
 
 
-def _common(word: str) -> bool:
+def _may_be_inflected(word: str) -> bool:
     """Whether a capital at the beginning of a sentence is likely the sentence's own: the word is an inflected one."""
     return word.endswith(("ing", "ed", "ly", "s")) or len(word) <= 3
 
 
-def of_group(marks: Iterable[str], group: str) -> set[str]:
+def marks_in_group(marks: Iterable[str], group: str) -> set[str]:
     """The marks of one group: ``user``, ``time``, ``mood``, ``quantity`` or ``word``."""
     return {mark for mark in marks if mark.startswith(f"{group}:")}
 
@@ -283,7 +283,7 @@ def _opposed(a: frozenset[str], b: frozenset[str]) -> bool:
     return any((mine & x and theirs & y) or (mine & y and theirs & x) for x, y in OPPOSITES)
 
 
-def _the_same(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
+def _same_or_synonyms(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
     """Whether each word stands in its place, or one that means the same."""
     return len(a) == len(b) and all(x == y or _synonyms(x, y) for x, y in zip(a, b, strict=True))
 
@@ -300,33 +300,33 @@ _LEFT_OUT = frozenset("be and but while who which".split())
 Words = tuple[str, ...]
 
 
-def words_of(text: str) -> Words:
+def content_words(text: str) -> Words:
     """Every word that says something, in order; without "is", and without what only joins sentences."""
     return tuple(word for word in sequence(text, user_is_i=False) if word not in _LEFT_OUT)
 
 
-def may_gather(one: str, other: str) -> bool:
+def may_join(one: str, other: str) -> bool:
     """
     Whether a model may be asked to join two sentences that are about the same thing.
 
     Not where either denies something, where they are about others, or another time, and not where one
     looks like a later value of the other: "I live in Berlin", "I live in Munich".
     """
-    if not (comparable(one) and comparable(other)) or _denies(one) or _denies(other):
+    if not (comparable(one) and comparable(other)) or _is_negated(one) or _is_negated(other):
         return False
     a, b = sense(one), sense(other)
     for group in ("user", "time", "mood"):
-        if of_group(a.marks, group) != of_group(b.marks, group):
+        if marks_in_group(a.marks, group) != marks_in_group(b.marks, group):
             return False
     mine, theirs = a.plain - b.plain, b.plain - a.plain
     if any((mine & x and theirs & y) or (mine & y and theirs & x) for x, y in OPPOSITES):
         return False
     if a.numbers and b.numbers and a.numbers != b.numbers:
         return False
-    return not _another_value(words_of(one), words_of(other))
+    return not _another_value(content_words(one), content_words(other))
 
 
-def unfaithful(text: str, sentences: Sequence[str]) -> str:
+def find_unfaithful(text: str, sentences: Sequence[str]) -> str:
     """
     Why *text* must not stand for *sentences*; empty when it says all of them and nothing else.
     """
@@ -334,17 +334,17 @@ def unfaithful(text: str, sentences: Sequence[str]) -> str:
         return "it is not written in English words"
     if len(text) > min(MAX_CHARS, sum(map(len, sentences)) + 8 * len(sentences)):
         return "it is too long"
-    if _denies(text) != any(map(_denies, sentences)):
+    if _is_negated(text) != any(map(_is_negated, sentences)):
         return "it denies something, or no longer does"
-    told, parts = words_of(text), [words_of(sentence) for sentence in sentences]
+    told, parts = content_words(text), [content_words(sentence) for sentence in sentences]
     if missing := {word for part in parts for word in part} - set(told):
         return "a number is missing" if any(word[0].isdigit() for word in missing) else "a word is missing"
     if new := set(told) - {word for part in parts for word in part}:
         return "a number is new" if any(word[0].isdigit() for word in new) else "a word is new"
-    return "" if _made_of(told, parts) else "one of the sentences does not stand in it"
+    return "" if _is_made_of(told, parts) else "one of the sentences does not stand in it"
 
 
-def _denies(text: str) -> bool:
+def _is_negated(text: str) -> bool:
     return any(word in NEGATIONS for word in sequence(text))
 
 
@@ -356,21 +356,21 @@ def _another_value(a: Words, b: Words) -> bool:
     return 0 < differ and 2 * differ <= len(a)
 
 
-def _made_of(told: Words, parts: Sequence[Words]) -> bool:
+def _is_made_of(told: Words, parts: Sequence[Words]) -> bool:
     """Whether each part stands in *told* as a whole (or without a beginning it shares), and nothing beside them."""
-    whole = {part: [range(at, at + len(part)) for at in _starts(told, part)] for part in parts}
+    whole = {part: [range(at, at + len(part)) for at in _find_starts(told, part)] for part in parts}
     covered = {index for places in whole.values() for place in places for index in place}
     for part, places in whole.items():
-        inside = [place for place in places if _swallowed(place, told, whole)]
+        inside = [place for place in places if _only_inside_longer(place, told, whole)]
         if places and len(inside) == len(places):
             return False
         if places:
             continue
-        rests = {part[shared:] for other in parts if other != part for shared in _shared(part, other)}
+        rests = {part[shared:] for other in parts if other != part for shared in _shared_beginning(part, other)}
         free = [
             range(start, start + len(rest))
             for rest in sorted(rests, key=len, reverse=True)
-            for start in _starts(told, rest)
+            for start in _find_starts(told, rest)
             if start and covered.isdisjoint(range(start, start + len(rest)))
         ]
         if not free:
@@ -379,7 +379,7 @@ def _made_of(told: Words, parts: Sequence[Words]) -> bool:
     return len(covered) == len(told)
 
 
-def _swallowed(place: range, told: Words, whole: Mapping[Words, Sequence[range]]) -> bool:
+def _only_inside_longer(place: range, told: Words, whole: Mapping[Words, Sequence[range]]) -> bool:
     """
     Whether a sentence stands there only as the beginning or a part of a longer one: "I eat meat" is not
     said by "I eat meat substitutes", but "I have a cat" is by "I have a cat named Tom".
@@ -390,11 +390,11 @@ def _swallowed(place: range, told: Words, whole: Mapping[Words, Sequence[range]]
     return any(other.start <= place.start and place.stop <= other.stop for other in longer)
 
 
-def _starts(told: Words, part: Words) -> Iterator[int]:
+def _find_starts(told: Words, part: Words) -> Iterator[int]:
     return (start for start in range(len(told) - len(part) + 1) if told[start : start + len(part)] == part)
 
 
-def _shared(part: Words, other: Words) -> list[int]:
+def _shared_beginning(part: Words, other: Words) -> list[int]:
     """How many words the two begin alike, if any, and if something is left of *part*."""
     same = 0
     while same < min(len(part), len(other)) and part[same] == other[same]:

@@ -25,9 +25,9 @@ def strength_at(strength: float, since_ms: int, now_ms: int, half_life_ms: float
     return strength * math.pow(0.5, max(0, now_ms - since_ms) / half_life_ms)
 
 
-def used(row: UseRow, times: int, at_ms: int, half_life_ms: float) -> UseRow:
+def record_uses(row: UseRow, times: int, at_ms: int, half_life_ms: float) -> UseRow:
     """The row after *times* more uses, the last at *at_ms*; an older use than the last known moves no time back."""
-    since = _since(row.stated_at, row.last_used_at)
+    since = _counted_since(row.stated_at, row.last_used_at)
     at_ms = max(at_ms, row.last_used_at or 0)
     left = strength_at(row.strength, since, at_ms, half_life_ms)
     return UseRow(row.subject, row.id, left + times, row.stated_at, at_ms, row.uses + times)
@@ -36,35 +36,35 @@ def used(row: UseRow, times: int, at_ms: int, half_life_ms: float) -> UseRow:
 def now_strength(row: FactRow, now_ms: int, half_life_ms: float) -> float:
     """How strong a fact is now; 1 for one that was just stated and never used."""
     last = None if row.fact.last_used_at is None else to_ms(row.fact.last_used_at)
-    return strength_at(row.fact.strength, _since(row.stated_at, last), now_ms, half_life_ms)
+    return strength_at(row.fact.strength, _counted_since(row.stated_at, last), now_ms, half_life_ms)
 
 
-def rank(row: FactRow, now_ms: int, half_life_ms: float) -> tuple[int, float, int, str]:
+def archive_order(row: FactRow, now_ms: int, half_life_ms: float) -> tuple[int, float, int, str]:
     """
     The order in which facts are put away, first to go first.
 
     What has run out goes first, then sentences and events, then attributes, then what says who the
     user is, and last what was written by hand; within each the weakest, the oldest.
     """
-    return (_dearness(row, now_ms), now_strength(row, now_ms, half_life_ms), row.stated_at, row.fact.id)
+    return (_importance(row, now_ms), now_strength(row, now_ms, half_life_ms), row.stated_at, row.fact.id)
 
 
-def surplus(rows: Sequence[FactRow], cap: int, now_ms: int, half_life_ms: float) -> list[FactRow]:
+def over_cap(rows: Sequence[FactRow], cap: int, now_ms: int, half_life_ms: float) -> list[FactRow]:
     """Those of the live *rows* that must be put away so that at most *cap* stay."""
-    ordered = sorted(rows, key=lambda row: rank(row, now_ms, half_life_ms))
+    ordered = sorted(rows, key=lambda row: archive_order(row, now_ms, half_life_ms))
     return ordered[: max(0, len(rows) - cap)]
 
 
 def faded(rows: Sequence[FactRow], now_ms: int, half_life_ms: float) -> list[FactRow]:
     """Sentences and events that nobody said or used for long; of what was imported lately, all that is old."""
-    return [row for row in rows if _dearness(row, now_ms) < 2 and now_strength(row, now_ms, half_life_ms) < FADED]
+    return [row for row in rows if _importance(row, now_ms) < 2 and now_strength(row, now_ms, half_life_ms) < FADED]
 
 
-def _since(stated_at: int, last_used_at: int | None) -> int:
+def _counted_since(stated_at: int, last_used_at: int | None) -> int:
     return max(stated_at, last_used_at or 0)
 
 
-def _dearness(row: FactRow, now_ms: int) -> int:
+def _importance(row: FactRow, now_ms: int) -> int:
     fact = row.fact
     if row.expires_at is not None and row.expires_at <= now_ms:
         return 0

@@ -18,8 +18,8 @@ from ..clock import from_ms, to_ms
 from ..store import FactRow
 from ..text.terms import terms
 from ..types import Candidate, Evidence, Fact, FactChange
-from .compare import NUMBERS, OPPOSITES, Sense, comparable, disagreement, of_group, same_words, sense
-from .registry import Registry, Slot, same
+from .compare import NUMBERS, OPPOSITES, Sense, comparable, disagreement, marks_in_group, same_words, sense
+from .registry import Registry, Slot, normalize_value
 
 ARCHIVED = "archived"
 MERGED = "merged"
@@ -81,41 +81,41 @@ def decide(
     if claim.candidate.op == "retract":
         return _retract(claim, live, now_ms)
     slot = _slot(claim.candidate, registry)
-    if any(rests_on(row, claim.evidence) and _says(row, claim.candidate) for row in (*live, *past)):
+    if any(rests_on(row, claim.evidence) and _says_claim(row, claim.candidate) for row in (*live, *past)):
         return Decision()
     past = [row for row in past if row.fact.ended_because not in NEVER_HELD]
     holder = next((row for row in live if (row.slot_key, row.slot_value) == (slot.key, slot.value)), None)
     new = _row(claim, slot, fact_id, now_ms)
     if holder is None:
         return _into_empty_slot(claim, new, slot, live, past, now_ms)
-    if _says(holder, claim.candidate):
+    if _says_claim(holder, claim.candidate):
         return confirm(claim, holder)
-    if later(claim, holder):
-        new = _after(new, holder, claim.said_at_ms)
+    if is_later(claim, holder):
+        new = _begin_later(new, holder, claim.said_at_ms)
         until = max(holder.fact.valid_from, new.fact.valid_from)
-        ended = closed(holder, until, now_ms, "replaced", fact_id)
+        ended = close_fact(holder, until, now_ms, "replaced", fact_id)
         return Decision(FactChange("replaced", new.fact, ended.fact), add=new, updates=(ended,))
-    return late(
+    return add_late(
         claim, new, [holder, *(row for row in past if (row.slot_key, row.slot_value) == (slot.key, slot.value))], now_ms
     )
 
 
-def states(row: FactRow, claim: Claim) -> bool:
+def states_claim(row: FactRow, claim: Claim) -> bool:
     """Whether a fact, live or past, is what *claim* says, wherever it was said."""
     candidate = claim.candidate
     if (candidate.kind, candidate.subject) != (row.fact.kind, row.fact.subject):
         return False
     if candidate.kind != "attribute" and rests_on(row, claim.evidence) and same_words(candidate.text, row.fact.text):
         return True
-    return candidate.category == row.fact.category and _says(row, candidate)
+    return candidate.category == row.fact.category and _says_claim(row, candidate)
 
 
-def ends_it(claim: Claim, row: FactRow) -> bool:
+def retracts(claim: Claim, row: FactRow) -> bool:
     """Whether a retraction is about a fact of its subject and category, and was said later."""
-    return _meant(row, claim.candidate) and later(claim, row)
+    return _is_meant(row, claim.candidate) and is_later(claim, row)
 
 
-def believed_again(row: FactRow) -> FactRow:
+def as_active(row: FactRow) -> FactRow:
     """An archived fact as if it was live: for what is learned it counts as believed.  Others as they are."""
     if row.fact.ended_because != ARCHIVED:
         return row
@@ -125,7 +125,7 @@ def believed_again(row: FactRow) -> FactRow:
 def _slot(candidate: Candidate, registry: Registry) -> Slot:
     if candidate.kind == "attribute":
         return registry.slot(candidate.category, candidate.key, candidate.value, candidate.join)
-    return Slot("multi", candidate.key, same(candidate.text))
+    return Slot("multi", candidate.key, normalize_value(candidate.text))
 
 
 def _row(claim: Claim, slot: Slot, fact_id: str, now_ms: int) -> FactRow:
@@ -163,7 +163,7 @@ def _row(claim: Claim, slot: Slot, fact_id: str, now_ms: int) -> FactRow:
     )
 
 
-def _after(new: FactRow, holder: FactRow, said_at_ms: int) -> FactRow:
+def _begin_later(new: FactRow, holder: FactRow, said_at_ms: int) -> FactRow:
     """
     *new* so that *holder* held for a while: "we moved last week", of somebody who told us on Monday where they lived.
 
@@ -182,7 +182,7 @@ def _into_empty_slot(
     ended = [row for row in past if (row.slot_key, row.slot_value) == (slot.key, slot.value) and row.fact.valid_to]
     after = [row for row in ended if row.fact.valid_to and to_ms(row.fact.valid_to) > claim.said_at_ms]
     if after:
-        return late(claim, new, after, now_ms)
+        return add_late(claim, new, after, now_ms)
     joins = slot.cardinality == "multi" and any(row.slot_key == slot.key for row in live)
     return Decision(FactChange("joined" if joins else "new", new.fact), add=new)
 
@@ -195,7 +195,7 @@ def confirm(claim: Claim, holder: FactRow) -> Decision:
         valid_from=min(holder.fact.valid_from, from_ms(claim.said_at_ms)),
         evidence=tuple(sorted((*holder.fact.evidence, claim.evidence), key=_order)),
     )
-    newer = later(claim, holder)
+    newer = is_later(claim, holder)
     row = replace(
         holder,
         fact=fact,
@@ -207,21 +207,21 @@ def confirm(claim: Claim, holder: FactRow) -> Decision:
     return Decision(FactChange("confirmed", fact), updates=(row,), support=fact.id)
 
 
-def late(claim: Claim, new: FactRow, others: Sequence[FactRow], now_ms: int) -> Decision:
+def add_late(claim: Claim, new: FactRow, others: Sequence[FactRow], now_ms: int) -> Decision:
     """An older statement arrives after a newer one: it held until the next one began, and is history."""
     begin = new.fact.valid_from
     held = next((row for row in others if row.fact.valid_to and row.fact.valid_from <= begin < row.fact.valid_to), None)
-    if held is not None and _says(held, claim.candidate):
+    if held is not None and _says_claim(held, claim.candidate):
         return Decision(support=held.fact.id)
     following = [row for row in others if row.fact.valid_from > begin]
     after = min(following, key=_begin) if following else max(others, key=_begin)
     until = max(begin, held.fact.valid_to if held and held.fact.valid_to else after.fact.valid_from)
-    past = closed(new, until, now_ms, "replaced", after.fact.id)
+    past = close_fact(new, until, now_ms, "replaced", after.fact.id)
     updates: tuple[FactRow, ...] = ()
     if held is not None:
         inherited = held.fact.ended_because, held.fact.superseded_by
-        past = closed(new, until, now_ms, *inherited)
-        updates = (closed(held, begin, now_ms, "replaced", new.fact.id),)
+        past = close_fact(new, until, now_ms, *inherited)
+        updates = (close_fact(held, begin, now_ms, "replaced", new.fact.id),)
     change = FactChange("replaced", after.fact, past.fact) if after.fact.live else None
     return Decision(change, add=past, updates=updates)
 
@@ -232,45 +232,49 @@ def _begin(row: FactRow) -> datetime:
 
 def _retract(claim: Claim, live: Sequence[FactRow], now_ms: int) -> Decision:
     candidate = claim.candidate
-    hit = [row for row in live if ends_it(claim, row)]
+    hit = [row for row in live if retracts(claim, row)]
     if not hit:
         return Decision(refused="nothing-to-end: no such fact is believed")
     told = from_ms(claim.said_at_ms)
     at = told if candidate.valid_from_ms is None else from_ms(candidate.valid_from_ms)
     rows = tuple(
-        closed(row, max(at if at > row.fact.valid_from else told, row.fact.valid_from), now_ms, "retracted", None)
+        close_fact(row, max(at if at > row.fact.valid_from else told, row.fact.valid_from), now_ms, "retracted", None)
         for row in hit
     )
     return Decision(FactChange("retracted", rows[0].fact, rows[0].fact), updates=rows)
 
 
-def _meant(row: FactRow, candidate: Candidate) -> bool:
+def _is_meant(row: FactRow, candidate: Candidate) -> bool:
     """Whether a retraction means this fact: a statement by its words, an attribute by its address."""
     if candidate.kind != "attribute":
-        return row.fact.kind == candidate.kind and same(row.fact.text) == same(candidate.text)
+        return row.fact.kind == candidate.kind and normalize_value(row.fact.text) == normalize_value(candidate.text)
     if candidate.key and row.fact.key != candidate.key:
         return False
-    return not candidate.value or same(row.fact.value) == same(candidate.value) or _names_it(row, candidate)
+    return (
+        not candidate.value
+        or normalize_value(row.fact.value) == normalize_value(candidate.value)
+        or _names_without_version(row, candidate)
+    )
 
 
-def closed(row: FactRow, valid_to: datetime, now_ms: int, because: str, successor: str | None) -> FactRow:
+def close_fact(row: FactRow, valid_to: datetime, now_ms: int, because: str, successor: str | None) -> FactRow:
     """The row as history from *valid_to* on."""
     fact = replace(row.fact, valid_to=valid_to, superseded_by=successor, ended_because=because)
     return replace(row, fact=fact, ended_at=now_ms)
 
 
-def _says(row: FactRow, candidate: Candidate) -> bool:
+def _says_claim(row: FactRow, candidate: Candidate) -> bool:
     if candidate.kind != "attribute":
-        return same(row.fact.text) == same(candidate.text)
+        return normalize_value(row.fact.text) == normalize_value(candidate.text)
     return row.fact.key == candidate.key and (
-        same(row.fact.value) == same(candidate.value) or _names_it(row, candidate)
+        normalize_value(row.fact.value) == normalize_value(candidate.value) or _names_without_version(row, candidate)
     )
 
 
-def _names_it(row: FactRow, candidate: Candidate) -> bool:
+def _names_without_version(row: FactRow, candidate: Candidate) -> bool:
     """Whether the claim names without its version what *row* holds with one: "SQLite" after "SQLite 3.39"."""
     versioned = _VERSIONED.fullmatch(row.fact.value)
-    return versioned is not None and same(versioned[1]) == same(candidate.value)
+    return versioned is not None and normalize_value(versioned[1]) == normalize_value(candidate.value)
 
 
 def rests_on(row: FactRow, evidence: Evidence) -> bool:
@@ -279,7 +283,7 @@ def rests_on(row: FactRow, evidence: Evidence) -> bool:
     return any((e.home, e.conversation, e.seq, e.start) == here for e in row.fact.evidence)
 
 
-def later(claim: Claim, row: FactRow) -> bool:
+def is_later(claim: Claim, row: FactRow) -> bool:
     """Whether the claim was said after the fact's latest statement: by number in one conversation, else by time."""
     mine = claim.evidence
     here = [e.seq for e in row.fact.evidence if (e.home, e.conversation) == (mine.home, mine.conversation)]
@@ -298,7 +302,7 @@ Addresses = Callable[[str], Mapping[Address, str]]
 """What the rules read in a sentence, where it is of the kind that holds one value at a time."""
 
 
-class Sentence(NamedTuple):
+class ActiveSentence(NamedTuple):
     """A sentence that is believed, and the fact that ``stands`` for it: its own, or the one it was merged into."""
 
     text: str
@@ -306,7 +310,7 @@ class Sentence(NamedTuple):
     merged: bool = False
 
 
-Believed = Sequence[Sentence]
+ActiveSentences = Sequence[ActiveSentence]
 NEVER_NEAR = 2.0  # a cosine that no two sentences have
 
 # "I switched from A to B" ends "I use A"; moving house does not end "I love Lisbon".
@@ -327,7 +331,7 @@ _ENDED = re.compile(r"\b(?:stopped|quit|gave up|no longer|any ?more|any longer)\
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class SentenceMatch:
     """
     What a new sentence is to those that are believed: ``again`` says one of them, ``ends`` others.
 
@@ -339,13 +343,13 @@ class Meeting:
     parted: tuple[FactRow, ...] = ()
 
 
-def meet(
+def compare_with_active(
     claim: Claim,
-    believed: Believed,
+    believed: ActiveSentences,
     cosines: Mapping[str, float],
     merge: float = NEVER_NEAR,
     addresses: Addresses | None = None,
-) -> Meeting:
+) -> SentenceMatch:
     """
     What the sentence of *claim* is to the *believed* ones about the same subject.
 
@@ -360,31 +364,33 @@ def meet(
         near_by = [one for one in alike if cosines.get(one.stands.fact.id, 0.0) >= merge]
         again = [one.stands for one in near_by if _adds_nothing(text, one.text)]
     if again:
-        return Meeting(again=max(again, key=lambda row: (cosines.get(row.fact.id, 0.0), row.stated_at, row.fact.id)))
+        return SentenceMatch(
+            again=max(again, key=lambda row: (cosines.get(row.fact.id, 0.0), row.stated_at, row.fact.id))
+        )
     if claim.candidate.lifetime == "event":
-        return Meeting()
+        return SentenceMatch()
     here = addresses(text) if addresses else {}
     wholes = {one.stands.fact.id for one in believed if one.merged}
-    verdicts: dict[str, list[tuple[Sentence, bool]]] = {}
+    verdicts: dict[str, list[tuple[ActiveSentence, bool]]] = {}
     for one in believed:
         if one.merged or one.stands.fact.id not in wholes:  # a merged memory is judged by its sentences
-            verdict = (one, _ends(text, one, here, addresses))
+            verdict = (one, _contradicts(text, one, here, addresses))
             verdicts.setdefault(one.stands.fact.id, []).append(verdict)
     hit = [each for each in verdicts.values() if any(ended for _, ended in each)]
-    return Meeting(
+    return SentenceMatch(
         ends=tuple(each[0][0].stands for each in hit if _all_of_it(each)),
         parted=tuple(each[0][0].stands for each in hit if not _all_of_it(each)),
     )
 
 
-def _all_of_it(verdicts: Sequence[tuple[Sentence, bool]]) -> bool:
+def _all_of_it(verdicts: Sequence[tuple[ActiveSentence, bool]]) -> bool:
     """Whether what ends some sentences ends all of them: the others say the same."""
     ended = [one.text for one, hit in verdicts if hit]
     left = [one.text for one, hit in verdicts if not hit]
     return all(any(same_words(text, other) or may_merge(text, other) for other in ended) for text in left)
 
 
-def settle(claim: Claim, base: Decision, meeting: Meeting, now_ms: int) -> Decision:
+def settle_statement(claim: Claim, base: Decision, meeting: SentenceMatch, now_ms: int) -> Decision:
     """
     What to write of a sentence, given what its address says (*base*) and whom it met.
 
@@ -394,14 +400,14 @@ def settle(claim: Claim, base: Decision, meeting: Meeting, now_ms: int) -> Decis
         return base
     if meeting.again is not None:
         return Decision() if rests_on(meeting.again, claim.evidence) else confirm(claim, meeting.again)
-    newer = [row for row in meeting.ends if not later(claim, row)]
+    newer = [row for row in meeting.ends if not is_later(claim, row)]
     if newer:
-        return late(claim, base.add, newer, now_ms)
+        return add_late(claim, base.add, newer, now_ms)
     if not meeting.ends:
         return base
     new = base.add.fact
     ended = tuple(
-        closed(row, max(row.fact.valid_from, new.valid_from), now_ms, "replaced", new.id) for row in meeting.ends
+        close_fact(row, max(row.fact.valid_from, new.valid_from), now_ms, "replaced", new.id) for row in meeting.ends
     )
     return Decision(FactChange("replaced", new, ended[0].fact), add=base.add, updates=ended)
 
@@ -415,43 +421,45 @@ def _adds_nothing(text: str, known: str) -> bool:
     return may_merge(text, known) and len(sense(text).words) <= len(sense(known).words)
 
 
-def _ends(text: str, one: Sentence, here: Mapping[Address, str], addresses: Addresses | None) -> bool:
+def _contradicts(text: str, one: ActiveSentence, here: Mapping[Address, str], addresses: Addresses | None) -> bool:
     """Whether the newer sentence *text* says that what *one* says does not hold any more."""
     old, row = one.text, one.stands
     if row.fact.lifetime == "event":
         return False
     if here and addresses is not None:
         there = addresses(old)
-        shared = [same(here[address]) == same(there[address]) for address in here if address in there]
+        shared = [
+            normalize_value(here[address]) == normalize_value(there[address]) for address in here if address in there
+        ]
         if shared:
             return not any(shared)
     if not (comparable(text) and comparable(old)):
         return False
     a, b = sense(text), sense(old)
-    if of_group(a.marks, "user") != of_group(b.marks, "user"):
+    if marks_in_group(a.marks, "user") != marks_in_group(b.marks, "user"):
         return False
-    return _turned_round(a, b) or _other_number(text, a, old, b) or _stopped(text, a, b) or _switched(text, b)
+    return _negates(a, b) or _other_number(text, a, old, b) or _says_stopped(text, a, b) or _says_switched(text, b)
 
 
-def _turned_round(a: Sense, b: Sense) -> bool:
+def _negates(a: Sense, b: Sense) -> bool:
     """ "I don't like my job" after "I like my job"; "I hate it" after "I love it"."""
-    core = _core(a.sequence)
+    core = _core_stems(a.sequence)
     same_else = a.numbers == b.numbers and a.names == b.names and a.marks == b.marks
-    return a.negated != b.negated and same_else and bool(core) and core == _core(b.sequence)
+    return a.negated != b.negated and same_else and bool(core) and core == _core_stems(b.sequence)
 
 
 def _other_number(text: str, a: Sense, old: str, b: Sense) -> bool:
     """ "I have three cats" after "I have two cats"."""
     same_else = _but_numbers(a) == _but_numbers(b) and a.names == b.names and a.negated == b.negated
     one_each = len(a.numbers) == len(b.numbers) == 1 and a.numbers != b.numbers
-    return same_else and one_each and _counts(text) and _counts(old)
+    return same_else and one_each and _states_number(text) and _states_number(old)
 
 
 def _but_numbers(a: Sense) -> list[str]:
     return ["#" if word in a.numbers else word for word in a.sequence]
 
 
-def _counts(text: str) -> bool:
+def _states_number(text: str) -> bool:
     """Whether the one number of a sentence follows a verb of having or being."""
     for found in re.finditer(r"[\w.,]+", text):
         word = found.group().casefold().strip(".,")
@@ -460,14 +468,14 @@ def _counts(text: str) -> bool:
     return False
 
 
-def _stopped(text: str, a: Sense, b: Sense) -> bool:
+def _says_stopped(text: str, a: Sense, b: Sense) -> bool:
     """ "I stopped smoking" after "I smoke"; "I no longer work at the bank" after "I work at the bank as a clerk"."""
-    what, was = _core(a.sequence), _core(b.sequence)
+    what, was = _core_stems(a.sequence), _core_stems(b.sequence)
     ended = a.negated and not b.negated and _ENDED.search(text) is not None and "time:past" not in b.marks
     return ended and len(what) > 1 and was[: len(what)] == what and a.names <= b.names and not b.numbers
 
 
-def _switched(text: str, b: Sense) -> bool:
+def _says_switched(text: str, b: Sense) -> bool:
     """ "We switched from PostgreSQL to MySQL" after "I use PostgreSQL"."""
     found = _SWITCH.search(text)
     if found is None or b.negated or "time:past" in b.marks:
@@ -478,7 +486,7 @@ def _switched(text: str, b: Sense) -> bool:
     return bool(holds) and bool(before) and before <= set(b.words) and not after & set(b.words)
 
 
-def _core(words: tuple[str, ...]) -> tuple[str, ...]:
+def _core_stems(words: tuple[str, ...]) -> tuple[str, ...]:
     """The stems without those that only say that somebody likes it or not, or stopped."""
     stems = tuple((terms(word, "en")[:1] or [word])[0] for word in words)
     return tuple(stem for stem in stems if stem not in _ATTITUDES)

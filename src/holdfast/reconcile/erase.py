@@ -16,11 +16,11 @@ from ..clock import from_ms, to_ms
 from ..scope import SELF
 from ..store import FactRow, WriteView
 from ..types import Evidence, Fact
-from .archive import into_index, leave_index
+from .archive import index_fact, unindex_fact
 from .compare import all_words
 from .decide import MERGED, NEVER_HELD, UNMERGED
-from .merging import sources_of, support, take_apart, whole_of
-from .registry import same
+from .merging import add_quotes, merged_into, merged_sources, split_fact
+from .registry import normalize_value
 
 MAX_SAMPLES = 32
 _SLICE_CHARS = 48
@@ -59,7 +59,7 @@ def remove_quotes(
         return (said.home, said.conversation) == (home, name) and said.seq in inside
 
     for row, _ in losing():
-        if sources_of(everybody, row) or row.fact.ended_because == UNMERGED:
+        if merged_sources(everybody, row) or row.fact.ended_because == UNMERGED:
             _delete_merged(everybody, row, fallen, now_ms)
     for row, lost in losing():
         left = [e for e in row.fact.evidence if e not in lost]
@@ -94,8 +94,8 @@ def delete_fact(view: WriteView, row: FactRow, fallen: Removed, now_ms: int, *, 
     """
     Delete a fact; with *revive* what it had replaced takes over its end, else history just loses it.
     """
-    whole = whole_of(view, row) or row
-    if sources_of(view, whole):
+    whole = merged_into(view, row) or row
+    if merged_sources(view, whole):
         _delete_merged(view, whole, fallen, now_ms)
         again = view.fact(row.fact.id)
         if again is None:
@@ -105,7 +105,7 @@ def delete_fact(view: WriteView, row: FactRow, fallen: Removed, now_ms: int, *, 
     fallen.count("facts")
     fallen.texts += [row.fact.value, row.fact.text, *(e.quote for e in row.fact.evidence)]
     endings = [edge for edge in view.endings() if edge.child == row.fact.id]
-    leave_index(view, row)
+    unindex_fact(view, row)
     view.remove_fact(row)
     heir = inherit_end(view, row, older, now_ms, revive=revive)
     if heir is not None and not row.fact.live:
@@ -116,8 +116,8 @@ def _delete_merged(view: WriteView, whole: FactRow, fallen: Removed, now_ms: int
     """A merged memory goes for good, or what is remembered of one that was taken apart."""
     fallen.count("facts")
     fallen.texts.append(whole.fact.text)
-    if sources_of(view, whole):
-        take_apart(view, whole, now_ms)
+    if merged_sources(view, whole):
+        split_fact(view, whole, now_ms)
     else:
         view.remove_fact(whole)
 
@@ -173,7 +173,7 @@ def reactivate(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
         view.update_fact(row)
         return row
     believed = replace(fact, valid_to=None, ended_because="", superseded_by=None)
-    row = into_index(view, replace(row, fact=believed, ended_at=None), now_ms)
+    row = index_fact(view, replace(row, fact=believed, ended_at=None), now_ms)
     view.update_fact(row)
     return row
 
@@ -198,7 +198,7 @@ def reinstate(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
     after = [other for other in order if (other.stated_at, other.stated_seq) >= mine]
     if before and _would_be_replaced(before[-1], row):
         last = before[-1]
-        leave_index(view, last)
+        unindex_fact(view, last)
         until = max(last.fact.valid_from, fact.valid_from)
         closed = replace(last.fact, valid_to=until, ended_because="replaced", superseded_by=fact.id)
         view.update_fact(replace(last, fact=closed, ended_at=last.ended_at or now_ms, doc=0))
@@ -208,7 +208,7 @@ def reinstate(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
         row = replace(row, fact=closed, ended_at=row.ended_at or now_ms)
     else:
         believed = replace(fact, valid_to=None, ended_because="", superseded_by=None)
-        row = into_index(view, replace(row, fact=believed, ended_at=None), now_ms)
+        row = index_fact(view, replace(row, fact=believed, ended_at=None), now_ms)
     view.update_fact(row)
     return row
 
@@ -232,30 +232,32 @@ def _recompute(view: WriteView, row: FactRow, left: Sequence[Evidence], lost: Se
             if older.fact.valid_to == fact.valid_from:
                 view.update_fact(replace(older, fact=replace(older.fact, valid_to=begin)))
     text = _supported_text(fact, left)
-    taken = view.fact_at(fact.subject, fact.category, row.slot_key, same(text)) if text != fact.text else None
+    taken = (
+        view.fact_at(fact.subject, fact.category, row.slot_key, normalize_value(text)) if text != fact.text else None
+    )
     if row.fact.live and taken is not None:  # another fact says just that: it takes the quotes
         _move_quotes(view, row, taken, left, now_ms)
         return
     row = replace(
         row,
         fact=replace(fact, evidence=tuple(left), valid_from=begin, text=text),
-        slot_value=row.slot_value if text == fact.text else same(text),
+        slot_value=row.slot_value if text == fact.text else normalize_value(text),
         unscoped=any(e.home == SELF for e in left),
         stated_at=_said_at(latest),
         stated_seq=latest.seq,
     )
     if row.fact.live:
-        leave_index(view, row)
-        row = into_index(view, row, now_ms)
+        unindex_fact(view, row)
+        row = index_fact(view, row, now_ms)
     view.update_fact(row)
 
 
 def _move_quotes(view: WriteView, row: FactRow, taken: FactRow, left: Sequence[Evidence], now_ms: int) -> None:
     for older in view.replaced_by(row.fact.subject, row.fact.id):
         view.update_fact(replace(older, fact=replace(older.fact, superseded_by=taken.fact.id)))
-    leave_index(view, row)
+    unindex_fact(view, row)
     view.remove_fact(row)
-    support(view, taken, left, now_ms)
+    add_quotes(view, taken, left, now_ms)
 
 
 def _supported_text(fact: Fact, left: Sequence[Evidence]) -> str:

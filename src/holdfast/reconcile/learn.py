@@ -14,27 +14,27 @@ from ..embed.quantize import dequantize
 from ..scope import SELF
 from ..store import Derivation, FactRow, Partition, ReadView, Side, WriteView
 from ..types import Candidate, FactChange, FactKind
-from .archive import into_index, leave_index
+from .archive import index_fact, unindex_fact
 from .decide import (
     MERGED,
     NEVER_HELD,
     NEVER_NEAR,
     REBUILT,
+    ActiveSentence,
+    ActiveSentences,
     Addresses,
-    Believed,
     Claim,
     Decision,
-    Meeting,
-    Sentence,
-    believed_again,
+    SentenceMatch,
+    as_active,
+    compare_with_active,
     decide,
-    ends_it,
-    meet,
-    settle,
-    states,
+    retracts,
+    settle_statement,
+    states_claim,
 )
 from .erase import inherit_end, reinstate, undo_retractions
-from .merging import sources_of, take_apart
+from .merging import merged_sources, split_fact
 from .registry import Registry
 
 
@@ -93,13 +93,13 @@ def learn(
         view.add_rejected(candidate, reason, now_ms)
         changes.append(FactChange("rejected", None, reason=reason))
     for claim in with_opposites(claims, registry):
-        ever = [believed_again(row) for row in view.all_facts_in(claim.candidate.subject, claim.candidate.category)]
+        ever = [as_active(row) for row in view.all_facts_in(claim.candidate.subject, claim.candidate.category)]
         live = [row for row in ever if row.fact.live]
         past = [row for row in ever if not row.fact.live]
         decision = decide(claim, live, past, registry, fact_id=new_id(), now_ms=now_ms)
         if claim.candidate.kind == "statement" and decision.add is not None and decision.add.fact.live:
-            believed, meeting = _meet(view, claim, hints, now_ms)
-            decision = settle(claim, decision, meeting, now_ms)
+            believed, meeting = _match(view, claim, hints, now_ms)
+            decision = settle_statement(claim, decision, meeting, now_ms)
             ever += [one.stands for one in believed]
         if decision.refused and claim.candidate.modality == "negated":
             continue  # "not vegan" ends being vegan; where nobody said so there is nothing to tell
@@ -135,12 +135,12 @@ def write(view: WriteView, claim: Claim, decision: Decision, known: Sequence[Fac
         widened = row.unscoped and not old.unscoped
         hidden = old.fact.live and not old.doc
         if not row.fact.live or widened:
-            leave_index(view, row)
-        view.update_fact(into_index(view, row, now_ms) if widened or hidden else row)
+            unindex_fact(view, row)
+        view.update_fact(index_fact(view, row, now_ms) if widened or hidden else row)
         if row.fact.ended_because == "retracted" and claim.candidate.op == "retract":
             view.add_derivations([_edge(row.fact.id, claim, "end")])
     if decision.add is not None:
-        view.add_fact(into_index(view, decision.add, now_ms))
+        view.add_fact(index_fact(view, decision.add, now_ms))
         view.add_derivations([_edge(decision.add.fact.id, claim)])
     if decision.support:
         view.add_evidence(claim.candidate.subject, decision.support, claim.evidence.home, claim.evidence, now_ms)
@@ -149,11 +149,11 @@ def write(view: WriteView, claim: Claim, decision: Decision, known: Sequence[Fac
         view.save_user(replace(user, version=user.version + 1), now_ms)
 
 
-def _meet(view: WriteView, claim: Claim, hints: MatchHints, now_ms: int) -> tuple[Believed, Meeting]:
+def _match(view: WriteView, claim: Claim, hints: MatchHints, now_ms: int) -> tuple[ActiveSentences, SentenceMatch]:
     """What the sentences are to the claim; a memory of which it contradicts a part is taken apart first."""
     while True:
-        believed = _believed(view, claim.candidate.subject)
-        meeting = meet(
+        believed = _active_sentences(view, claim.candidate.subject)
+        meeting = compare_with_active(
             claim,
             believed,
             _cosines(view, claim, believed, hints.vectors),
@@ -163,21 +163,21 @@ def _meet(view: WriteView, claim: Claim, hints: MatchHints, now_ms: int) -> tupl
         if not meeting.parted:
             return believed, meeting
         for whole in meeting.parted:
-            take_apart(view, whole, now_ms)
+            split_fact(view, whole, now_ms)
 
 
-def _believed(view: WriteView, subject: str) -> list[Sentence]:
+def _active_sentences(view: WriteView, subject: str) -> list[ActiveSentence]:
     """The sentences about *subject* with the fact that stands for each; what was merged stands by its whole."""
-    rows = {row.fact.id: believed_again(row) for row in view.at(None, None).statements(subject)}
+    rows = {row.fact.id: as_active(row) for row in view.at(None, None).statements(subject)}
     found = []
     for row in rows.values():
         stands = rows.get(row.fact.superseded_by or "") if row.fact.ended_because == MERGED else row
         if stands is not None and stands.fact.live:
-            found.append(Sentence(row.fact.text, stands, merged=stands is not row))
+            found.append(ActiveSentence(row.fact.text, stands, merged=stands is not row))
     return found
 
 
-def _cosines(view: WriteView, claim: Claim, believed: Believed, new: SentenceVectors | None) -> dict[str, float]:
+def _cosines(view: WriteView, claim: Claim, believed: ActiveSentences, new: SentenceVectors | None) -> dict[str, float]:
     """How near the claim's sentence is to each believed one that has a vector of the same embedder."""
     vector = new.vectors.get(claim.candidate.text) if new is not None else None
     if new is None or vector is None:
@@ -195,7 +195,7 @@ def _edge(fact_id: str, claim: Claim, kind: str = "fact") -> Derivation:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Rereading:
     """
     What was read in messages ``first`` to ``last`` of the view's conversation, by ``source``.
 
@@ -221,7 +221,7 @@ def facts_resting_on(view: ReadView, first: int, last: int, kinds: Sequence[Fact
 
 
 def relearn(
-    view: WriteView, found: Found, kept: set[str], registry: Registry, *, new_id: Callable[[], str], now_ms: int
+    view: WriteView, found: Rereading, kept: set[str], registry: Registry, *, new_id: Callable[[], str], now_ms: int
 ) -> tuple[Side, Side, list[FactChange]]:
     """
     Let *found* take the place of what was read in its range before.
@@ -239,12 +239,14 @@ def relearn(
     """
     everybody, before = view.at(None, None), facts_resting_on(view, found.first, found.last, found.kinds)
     denied = [row for row in before if row.fact.ended_because == "never_true"]
-    claims = [claim for claim in found.claims if not any(_denied(row, claim) for row in denied)]
-    again = [row for row in before if any(states(row, claim) for claim in claims)]
+    claims = [claim for claim in found.claims if not any(_was_denied(row, claim) for row in denied)]
+    again = [row for row in before if any(states_claim(row, claim) for claim in claims)]
     kept.update(row.fact.id for row in again)
     doomed = [row for row in before if row.fact.id not in kept and _may_go(view, row, found)]
-    ends = _ends(view, found.first, found.last) if "attribute" in found.kinds else ()
-    undo_retractions(view, range(found.first, found.last + 1), now_ms, keep=_found_again(everybody, ends, claims))
+    ends = _retractions(view, found.first, found.last) if "attribute" in found.kinds else ()
+    undo_retractions(
+        view, range(found.first, found.last + 1), now_ms, keep=_repeated_retractions(everybody, ends, claims)
+    )
     for row in doomed:
         withdraw_fact(everybody, row.fact.id, now_ms)
     for row in sorted(again, key=lambda row: row.fact.valid_from):
@@ -254,7 +256,9 @@ def relearn(
     _set_sources(everybody, [(fact_id, found.source) for fact_id, _ in sources])
     if "attribute" in found.kinds:
         view.remove_rejected(found.first, found.last)
-    claims = [claim for claim in claims if not (claim.candidate.op == "retract" and _ended(view, claim, now_ms))]
+    claims = [
+        claim for claim in claims if not (claim.candidate.op == "retract" and _already_ended(view, claim, now_ms))
+    ]
     changes = learn(view, claims, found.refused, registry, new_id=new_id, now_ms=now_ms, hints=found.hints)
     known = {row.fact.id for row in before if row.fact.ended_because != REBUILT}
     now = [
@@ -264,7 +268,7 @@ def relearn(
     became = Side(
         tuple(row.fact.id for row in now if row.fact.id not in known),
         tuple((fact_id, found.source) for fact_id, _ in sources),
-        _ends(view, found.first, found.last) if "attribute" in found.kinds else (),
+        _retractions(view, found.first, found.last) if "attribute" in found.kinds else (),
     )
     return was, became, changes
 
@@ -276,7 +280,7 @@ def undo_relearn(view: WriteView, first: int, last: int, leaves: Side, comes: Si
         undo_retractions(view, range(first, last + 1), now_ms, keep=comes.ends)
     for fact_id in leaves.ids:
         row = everybody.fact(fact_id)
-        if row is not None and row.fact.ended_because not in NEVER_HELD and _here(view, row, first, last):
+        if row is not None and row.fact.ended_because not in NEVER_HELD and _rests_only_here(view, row, first, last):
             withdraw_fact(everybody, fact_id, now_ms)
     rows = [row for row in map(everybody.fact, comes.ids) if row is not None and row.fact.ended_because == REBUILT]
     for row in sorted(rows, key=lambda row: row.fact.valid_from):
@@ -293,38 +297,38 @@ def withdraw_fact(view: WriteView, fact_id: str, now_ms: int) -> None:
         return
     older = view.replaced_by(row.fact.subject, fact_id)
     fact = replace(row.fact, valid_to=row.fact.valid_from, ended_because=REBUILT, superseded_by=None)
-    leave_index(view, row)
+    unindex_fact(view, row)
     view.update_fact(replace(row, fact=fact, ended_at=now_ms, doc=0))
     inherit_end(view, row, older, now_ms, revive=True)
 
 
-def _denied(row: FactRow, claim: Claim) -> bool:
+def _was_denied(row: FactRow, claim: Claim) -> bool:
     """Whether the claim repeats, from the same message, what a user said was never true."""
     said = claim.evidence
     here = any((e.home, e.conversation, e.seq) == (said.home, said.conversation, said.seq) for e in row.fact.evidence)
-    return here and states(row, claim)
+    return here and states_claim(row, claim)
 
 
-def _may_go(view: WriteView, row: FactRow, found: Found) -> bool:
+def _may_go(view: WriteView, row: FactRow, found: Rereading) -> bool:
     """Whether a fact that was not found again ends; what was merged, and what it was merged into, stays as it is."""
-    if row.fact.ended_because in NEVER_HELD or sources_of(view, row):
+    if row.fact.ended_because in NEVER_HELD or merged_sources(view, row):
         return False
-    return _here(view, row, found.begin, found.last)
+    return _rests_only_here(view, row, found.begin, found.last)
 
 
-def _here(view: ReadView, row: FactRow, first: int, last: int) -> bool:
+def _rests_only_here(view: ReadView, row: FactRow, first: int, last: int) -> bool:
     """Whether a fact rests on this range of the view's conversation alone."""
     home, name = view.scope.subject or SELF, view.scope.conversation
     return all((e.home, e.conversation) == (home, name) and first <= e.seq <= last for e in row.fact.evidence)
 
 
-def _ends(view: ReadView, first: int, last: int) -> tuple[tuple[str, int], ...]:
+def _retractions(view: ReadView, first: int, last: int) -> tuple[tuple[str, int], ...]:
     """The facts that messages of a range ended, with the message."""
     here = [edge for edge in view.endings() if edge.conversation == view.scope.conversation]
     return tuple((edge.child, edge.start_seq) for edge in here if first <= edge.start_seq <= last)
 
 
-def _found_again(
+def _repeated_retractions(
     everybody: ReadView, ends: Sequence[tuple[str, int]], claims: Sequence[Claim]
 ) -> list[tuple[str, int]]:
     """The retractions that the new reading finds in the same message."""
@@ -332,18 +336,18 @@ def _found_again(
     for fact_id, seq in ends:
         row = everybody.fact(fact_id)
         said = [claim for claim in claims if claim.candidate.op == "retract" and claim.evidence.seq == seq]
-        if row is not None and any(ends_it(claim, row) for claim in said):
+        if row is not None and any(retracts(claim, row) for claim in said):
             kept.append((fact_id, seq))
     return kept
 
 
-def _ended(view: WriteView, claim: Claim, now_ms: int) -> bool:
+def _already_ended(view: WriteView, claim: Claim, now_ms: int) -> bool:
     """
     Whether a retraction has done its work already, or does it here: in history, where a later word holds the address.
     """
     said = claim.evidence
     subject, category = claim.candidate.subject, claim.candidate.category
-    rows = [row for row in view.all_facts_in(subject, category) if ends_it(claim, row)]
+    rows = [row for row in view.all_facts_in(subject, category) if retracts(claim, row)]
     if any(row.fact.live for row in rows):
         return False
     done = (view.scope.conversation, said.seq)
@@ -375,7 +379,7 @@ def _retract_again(view: WriteView, fact_id: str, seq: int, now_ms: int) -> None
     if row is None or not said or (not row.fact.live and row.fact.ended_because != "replaced"):
         return
     at_ms = to_ms(said[0].at) if said[0].at else now_ms
-    leave_index(everybody, row)
+    unindex_fact(everybody, row)
     until = max(from_ms(at_ms), row.fact.valid_from)
     fact = replace(row.fact, valid_to=until, ended_because="retracted", superseded_by=None)
     everybody.update_fact(replace(row, fact=fact, ended_at=now_ms, doc=0))

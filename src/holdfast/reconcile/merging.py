@@ -19,26 +19,26 @@ from numpy.typing import NDArray
 from ..clock import from_ms, to_ms
 from ..store import Derivation, FactRow, WriteView
 from ..types import BY_HAND_SOURCE, Evidence, Fact
-from .archive import into_index, leave_index
-from .compare import may_gather, same_words, sense
+from .archive import index_fact, unindex_fact
+from .compare import may_join, same_words, sense
 from .decay import strength_at
 from .decide import MERGED, UNMERGED, may_merge
-from .registry import same
+from .registry import normalize_value
 
 
-def sources_of(view: WriteView, whole: FactRow) -> list[FactRow]:
+def merged_sources(view: WriteView, whole: FactRow) -> list[FactRow]:
     """The sentences that were merged into a fact, by when they began to hold; none for most facts."""
     if whole.fact.kind != "statement":
         return []
     return [row for row in view.replaced_by(whole.fact.subject, whole.fact.id) if row.fact.ended_because == MERGED]
 
 
-def whole_of(view: WriteView, row: FactRow) -> FactRow | None:
+def merged_into(view: WriteView, row: FactRow) -> FactRow | None:
     """The memory that a sentence was merged into, if it was."""
     return view.at(None, None).fact(row.fact.superseded_by or "") if row.fact.ended_because == MERGED else None
 
 
-def put_together(
+def merge_facts(
     view: WriteView,
     cluster: Sequence[FactRow],
     *,
@@ -57,27 +57,27 @@ def put_together(
     view = view.at(None, None)
     now = [view.fact(row.fact.id) for row in cluster]
     rows = [row for row in now if row is not None and row.fact.live]
-    if [_said(row) for row in rows] != [_said(row) for row in cluster]:
+    if [_content(row) for row in rows] != [_content(row) for row in cluster]:
         return None
-    first = speaks_for(rows)
-    taken = view.fact_at(first.fact.subject, first.fact.category, first.slot_key, same(text))
+    first = representative(rows)
+    taken = view.fact_at(first.fact.subject, first.fact.category, first.slot_key, normalize_value(text))
     if taken is not None and taken.fact.id not in {row.fact.id for row in rows}:
         return None
     leaves: list[FactRow] = []
     for row in rows:
-        leaves += take_apart(view, row, now_ms) if sources_of(view, row) else [row]
-    whole = _whole(leaves, first, text, source, fact_id, now_ms, half_life_ms)
+        leaves += split_fact(view, row, now_ms) if merged_sources(view, row) else [row]
+    whole = _merged_fact(leaves, first, text, source, fact_id, now_ms, half_life_ms)
     for leaf in leaves:
-        leave_index(view, leaf)
+        unindex_fact(view, leaf)
         fact = replace(leaf.fact, valid_to=leaf.fact.valid_from, ended_because=MERGED, superseded_by=fact_id)
         view.update_fact(replace(leaf, fact=fact, ended_at=now_ms, doc=0))
-    whole = into_index(view, whole, now_ms)
+    whole = index_fact(view, whole, now_ms)
     view.add_fact(whole)
     view.add_derivations(_edge(fact_id, said) for said in whole.fact.evidence)
     return whole
 
 
-def take_apart(view: WriteView, whole: FactRow, now_ms: int, *, keep_apart: bool = False) -> list[FactRow]:
+def split_fact(view: WriteView, whole: FactRow, now_ms: int, *, keep_apart: bool = False) -> list[FactRow]:
     """
     Let the sentences of a whole stand for themselves again, as the whole stood; returns those that do.
 
@@ -86,9 +86,9 @@ def take_apart(view: WriteView, whole: FactRow, now_ms: int, *, keep_apart: bool
     view = view.at(None, None)
     whole = view.fact(whole.fact.id) or whole
     endings = [edge for edge in view.endings() if edge.child == whole.fact.id]
-    sources, older = sources_of(view, whole), view.replaced_by(whole.fact.subject, whole.fact.id)
+    sources, older = merged_sources(view, whole), view.replaced_by(whole.fact.subject, whole.fact.id)
     heir = max(sources, key=lambda row: (row.fact.text == whole.fact.text, row.stated_at, row.stated_seq, row.fact.id))
-    leave_index(view, whole)
+    unindex_fact(view, whole)
     if keep_apart:
         fact = replace(whole.fact, valid_to=whole.fact.valid_from, ended_because=UNMERGED, superseded_by=None)
         view.update_fact(replace(whole, fact=fact, ended_at=now_ms, doc=0))
@@ -97,33 +97,33 @@ def take_apart(view: WriteView, whole: FactRow, now_ms: int, *, keep_apart: bool
     for row in older:
         if row.fact.ended_because != MERGED:
             view.update_fact(replace(row, fact=replace(row.fact, superseded_by=heir.fact.id)))
-    known = {spot(said) for row in sources for said in row.fact.evidence}
-    later = [said for said in whole.fact.evidence if spot(said) not in known]
+    known = {quote_place(said) for row in sources for said in row.fact.evidence}
+    later = [said for said in whole.fact.evidence if quote_place(said) not in known]
     found = []
     for row in sources:
-        more = [said for said in later if _belongs(said, sources, heir) == row.fact.id]
-        fact = replace(row.fact, evidence=tuple(sorted((*row.fact.evidence, *more), key=_when)))
-        stands = _as_the_whole_stood(view, replace(row, fact=fact), whole, heir, now_ms)
+        more = [said for said in later if _source_of_quote(said, sources, heir) == row.fact.id]
+        fact = replace(row.fact, evidence=tuple(sorted((*row.fact.evidence, *more), key=_quote_order)))
+        stands = _restore_source(view, replace(row, fact=fact), whole, heir, now_ms)
         if stands is not None:
-            support(view, stands, more, now_ms)
+            add_quotes(view, stands, more, now_ms)
             found.append(stands)
             if not stands.fact.live:
                 view.add_derivations(replace(edge, child=stands.fact.id) for edge in endings)
     return found
 
 
-def support(view: WriteView, row: FactRow, quotes: Sequence[Evidence], now_ms: int) -> None:
+def add_quotes(view: WriteView, row: FactRow, quotes: Sequence[Evidence], now_ms: int) -> None:
     """Let a fact rest on further quotes, with an edge to the message of each."""
     for said in quotes:
         view.add_evidence(row.fact.subject, row.fact.id, said.home, said, now_ms)
     view.add_derivations(_edge(row.fact.id, said) for said in quotes)
 
 
-def _whole(
+def _merged_fact(
     leaves: Sequence[FactRow], first: FactRow, text: str, source: str, fact_id: str, now_ms: int, half_life_ms: float
 ) -> FactRow:
     facts = [leaf.fact for leaf in leaves]
-    quotes = {spot(said): said for fact in facts for said in fact.evidence}
+    quotes = {quote_place(said): said for fact in facts for said in fact.evidence}
     used = [fact.last_used_at for fact in facts if fact.last_used_at is not None]
     latest = max(leaves, key=lambda row: (row.stated_at, row.stated_seq))
     since = max(latest.stated_at, *map(to_ms, used)) if used else latest.stated_at
@@ -142,7 +142,7 @@ def _whole(
         valid_to=None,
         recorded_at=from_ms(now_ms),
         superseded_by=None,
-        evidence=tuple(sorted(quotes.values(), key=_when)),
+        evidence=tuple(sorted(quotes.values(), key=_quote_order)),
         strength=max(strength_at(leaf.fact.strength, _counted_at(leaf), since, half_life_ms) for leaf in leaves),
         last_used_at=max(used, default=None),
         uses=sum(fact.uses for fact in facts),
@@ -151,7 +151,7 @@ def _whole(
     return replace(
         first,
         fact=fact,
-        slot_value=same(text),
+        slot_value=normalize_value(text),
         stated_at=latest.stated_at,
         stated_seq=latest.stated_seq,
         doc=0,
@@ -160,7 +160,7 @@ def _whole(
     )
 
 
-def _as_the_whole_stood(view: WriteView, row: FactRow, whole: FactRow, heir: FactRow, now_ms: int) -> FactRow | None:
+def _restore_source(view: WriteView, row: FactRow, whole: FactRow, heir: FactRow, now_ms: int) -> FactRow | None:
     """A sentence with the end of the whole, or none; ``None`` when another fact at its address took its quotes."""
     fact, stood = row.fact, whole.fact
     if row.fact.id == heir.fact.id:
@@ -178,20 +178,20 @@ def _as_the_whole_stood(view: WriteView, row: FactRow, whole: FactRow, heir: Fac
         for older in view.replaced_by(fact.subject, fact.id):
             view.update_fact(replace(older, fact=replace(older.fact, superseded_by=taken.fact.id)))
         view.remove_fact(row)
-        support(view, taken, row.fact.evidence, now_ms)
+        add_quotes(view, taken, row.fact.evidence, now_ms)
         return None
     fact = replace(fact, valid_to=None, ended_because="", superseded_by=None)
-    row = into_index(view, replace(row, fact=fact, ended_at=None), now_ms)
+    row = index_fact(view, replace(row, fact=fact, ended_at=None), now_ms)
     view.update_fact(row)
     return row
 
 
-def _belongs(said: Evidence, sources: Sequence[FactRow], heir: FactRow) -> str:
+def _source_of_quote(said: Evidence, sources: Sequence[FactRow], heir: FactRow) -> str:
     """Which sentence a quote says that came after they were merged."""
     return next((row.fact.id for row in sources if same_words(said.quote, row.fact.text)), heir.fact.id)
 
 
-def _said(row: FactRow) -> tuple[str, str, tuple[Evidence, ...]]:
+def _content(row: FactRow) -> tuple[str, str, tuple[Evidence, ...]]:
     return (row.fact.id, row.fact.text, row.fact.evidence)
 
 
@@ -208,7 +208,7 @@ def _counted_at(row: FactRow) -> int:
     return max(row.stated_at, to_ms(used) if used else 0)
 
 
-def _when(said: Evidence) -> tuple[int, str, int, int]:
+def _quote_order(said: Evidence) -> tuple[int, str, int, int]:
     return (to_ms(said.at) if said.at else 0, said.conversation, said.seq, said.start)
 
 
@@ -217,12 +217,12 @@ NOTHING_ALIKE = 0.5  # sentences of the same words are far nearer to each other,
 LASTING = frozenset(("permanent", "state"))
 
 Cluster = tuple[FactRow, ...]
-Spot = tuple[str, str, int, int]
+QuotePlace = tuple[str, str, int, int]
 Cosines = NDArray[np.float32] | None
 """One row and column a sentence, or ``None`` where nobody can tell how near they are."""
 
 
-def spot(evidence: Evidence) -> Spot:
+def quote_place(evidence: Evidence) -> QuotePlace:
     """The place of a quote."""
     return (evidence.home, evidence.conversation, evidence.seq, evidence.start)
 
@@ -237,12 +237,14 @@ def mergeable(rows: Iterable[FactRow]) -> list[FactRow]:
     return sorted(lasting, key=lambda row: (row.fact.valid_from, row.fact.id))
 
 
-def kept_apart(rows: Iterable[FactRow]) -> list[frozenset[Spot]]:
+def split_apart(rows: Iterable[FactRow]) -> list[frozenset[QuotePlace]]:
     """For each memory that somebody took apart: the places whose sentences must not be merged again."""
-    return [frozenset(map(spot, row.fact.evidence)) for row in rows if row.fact.ended_because == UNMERGED]
+    return [frozenset(map(quote_place, row.fact.evidence)) for row in rows if row.fact.ended_because == UNMERGED]
 
 
-def alike(rows: Sequence[FactRow], cosines: Cosines, merge: float, apart: Sequence[frozenset[Spot]]) -> list[Cluster]:
+def cluster_same(
+    rows: Sequence[FactRow], cosines: Cosines, merge: float, apart: Sequence[frozenset[QuotePlace]]
+) -> list[Cluster]:
     """Clusters of sentences that say the same; *merge* is the embedder's threshold."""
 
     def near(i: int, j: int) -> bool:
@@ -254,20 +256,20 @@ def alike(rows: Sequence[FactRow], cosines: Cosines, merge: float, apart: Sequen
     return _clusters(rows, cosines, near, apart, len(rows))
 
 
-def related(
-    rows: Sequence[FactRow], cosines: Cosines, gather: float, apart: Sequence[frozenset[Spot]]
+def cluster_related(
+    rows: Sequence[FactRow], cosines: Cosines, gather: float, apart: Sequence[frozenset[QuotePlace]]
 ) -> list[Cluster]:
     """Clusters that a model may join, a few sentences each; what users wrote by hand stays as it is."""
 
     def near(i: int, j: int) -> bool:
         a, b = rows[i].fact, rows[j].fact
         written = BY_HAND_SOURCE in (a.source, b.source)
-        return not written and cosines is not None and float(cosines[i, j]) >= gather and may_gather(a.text, b.text)
+        return not written and cosines is not None and float(cosines[i, j]) >= gather and may_join(a.text, b.text)
 
     return _clusters(rows, cosines, near, apart, MAX_RELATED)
 
 
-def speaks_for(cluster: Sequence[FactRow]) -> FactRow:
+def representative(cluster: Sequence[FactRow]) -> FactRow:
     """The sentence that stands for all: one written by hand, else the one that says most, else the latest."""
 
     def worth(row: FactRow) -> tuple[bool, int, int, int, str]:
@@ -286,11 +288,11 @@ def _clusters(
     rows: Sequence[FactRow],
     cosines: Cosines,
     near: Callable[[int, int], bool],
-    apart: Sequence[frozenset[Spot]],
+    apart: Sequence[frozenset[QuotePlace]],
     most: int,
 ) -> list[Cluster]:
     """Groups in which every pair is *near*, of at most *most*, begun by the nearest pairs; in the order of *rows*."""
-    spots = [frozenset(map(spot, row.fact.evidence)) for row in rows]
+    spots = [frozenset(map(quote_place, row.fact.evidence)) for row in rows]
 
     def together(i: int, j: int) -> bool:
         if _kind(rows[i]) != _kind(rows[j]) or any(spots[i] & bar and spots[j] & bar for bar in apart):

@@ -85,7 +85,7 @@ class Registry:
             return Slot(cardinality, "", "")
         if cardinality == "single":
             return Slot(cardinality, key, "")
-        return Slot(cardinality, key, same(value))
+        return Slot(cardinality, key, normalize_value(value))
 
     def opposite(self, category: str, key: str) -> str:
         """The key of the same category that cannot hold the same value: what is liked is not disliked; else ``""``."""
@@ -124,16 +124,16 @@ class Registry:
             return "no-value: an attribute needs a value"
         if key is None:
             return ""
-        return _misfit(key.type, candidate.value.strip())
+        return _type_error(key.type, candidate.value.strip())
 
 
-def same(value: str) -> str:
+def normalize_value(value: str) -> str:
     """The form in which two values are compared: NFKC, case and runs of blanks and end marks folded."""
     folded = unicodedata.normalize("NFKC", value).casefold()
     return re.sub(r"\s+", " ", folded).strip(" \t\n.,;:!?\"'")
 
 
-def _misfit(kind: str, value: str) -> str:
+def _type_error(kind: str, value: str) -> str:
     if kind == "number" and not _NUMBER.fullmatch(value):
         return "not-a-number: this key holds numbers"
     if kind == "money" and not _MONEY.fullmatch(value):

@@ -37,7 +37,7 @@ ABOUT = {
     "kind": "It holds a time or a number, which the question wants",
     "source": "What the turn that it came from gained by its surroundings",
     "prior": "A constant for its kind",
-    "bearing": "How much of the memory has to do with the question at all; the same for every row",
+    "relevance": "How much of the memory has to do with the question at all; the same for every row",
     "newest": "Of turns that say nearly the same the newest stands first",
 }
 

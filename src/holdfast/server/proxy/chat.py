@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from ...context.assemble import LAYERED
-from ...context.budget import Meter
+from ...context.budget import TokenMeter
 from ...context.layered import Layout
 from ...context.material import Material
 from ...context.result import Context
@@ -214,7 +214,7 @@ class Beside:
         before = [summary for summary in summaries if summary.end_seq < self.shown_from]
         return LAYERED.first_wanted(before, min(total, self.shown_from - 1), recent_messages, budget_tokens)
 
-    def lay_out(self, material: Material, room: int, recent_messages: int, meter: Meter) -> Layout:
+    def lay_out(self, material: Material, room: int, recent_messages: int, meter: TokenMeter) -> Layout:
         """See `Strategy.lay_out`."""
         shown_from, here = self.shown_from, material.conversation
         earlier = replace(
