@@ -39,7 +39,7 @@ _PAGE = 100  # provider keys that are sealed again at once
 
 
 class Admin:
-    """What only operators and the server need, across users; from `Memory.admin`."""
+    """The door for operators and the server, across users; from `Memory.admin`."""
 
     def __init__(self, engine: Engine, place: str) -> None:
         self._engine = engine

@@ -163,7 +163,7 @@ class AsyncMemory:
         incognito: bool = False,
     ) -> AsyncConversation:
         """
-        One conversation of one user; nothing is stored before the first message.
+        Open one conversation of one user; nothing is stored before the first message.
 
         Args:
             id: any name, unique within the user and subject; a new one when not given.
@@ -186,7 +186,7 @@ class AsyncMemory:
 
     def user(self, user: str, *, org: str = "default", bot: str = "default", subject: str | None = None) -> AsyncUser:
         """
-        What is held about one user: of everything, or of one *subject* (and the user) alone.
+        Open the memory of one user: all of it, or of one *subject* and the user alone.
 
         Raises:
             BadInput: a name is empty, too long, or holds control characters.
@@ -309,7 +309,7 @@ class AsyncMemory:
         bot: str | None = None,
     ) -> list[Usage]:
         """
-        What models were used for, and what it cost; for operators.
+        Return what models were used for and what it cost; for operators.
 
         Args:
             by: any of ``org``, ``user``, ``bot``, ``day``, ``layer``, ``model``; what is not named is summed up.
@@ -339,7 +339,7 @@ class AsyncMemory:
 
     @property
     def admin(self) -> AsyncAdmin:
-        """What only operators and the server need: keys, the ledger of erasures, events, operations, metrics."""
+        """The door for operators and the server: keys, the ledger of erasures, events, operations, metrics."""
         return AsyncAdmin(self._sync.admin)
 
     async def close(self) -> None:
@@ -405,7 +405,7 @@ class AsyncConversation:
         self, *, start_seq: int | None = None, limit: int | None = None, last: int | None = None
     ) -> list[Message]:
         """
-        The messages as they were stored, oldest first.
+        Return the messages as they were stored, oldest first.
 
         Args:
             start_seq: the first message wanted, from 1.
@@ -425,7 +425,7 @@ class AsyncConversation:
         note: bool = True,
     ) -> Context:
         """
-        What the model should see now; with the layered strategy: summaries, facts, what is recalled, recent messages.
+        Build what the model should see now; with the layered strategy: summaries, facts, recalled items, recent messages.
 
         Args:
             query: what the user just said, when it is not stored yet; it closes the messages.
@@ -451,7 +451,7 @@ class AsyncConversation:
 
     async def recall(self, query: str, *, last: int = 50, limit: int = 5) -> list[Hit]:
         """
-        The messages among the last ones that are nearest to *query*, best first.
+        Return those of the last messages that are nearest to *query*, best first.
 
         It answers "what was it about a minute ago"; `User.search` looks through everything.
 
@@ -481,7 +481,7 @@ class AsyncConversation:
 
     async def learned(self, *, start_seq: int | None = None, end_seq: int | None = None) -> list[Fact]:
         """
-        Facts, live and past, that rest on messages of this conversation, by where they were first said in it.
+        Return facts, live and past, that rest on messages of this conversation, by where they were first said in it.
 
         Args:
             start_seq: only what rests on this message or a later one.
@@ -490,7 +490,7 @@ class AsyncConversation:
         return await asyncio.to_thread(self._sync.learned, start_seq=start_seq, end_seq=end_seq)
 
     async def state(self) -> ConversationState | None:
-        """How far it has come; ``None`` before its first message."""
+        """Return how many messages it has, and how many are summarized and read; ``None`` before its first message."""
         return await asyncio.to_thread(self._sync.state)
 
     async def record_usage(
@@ -568,7 +568,7 @@ class AsyncConversation:
         progress: Callable[[int, int], None] | None = None,
     ) -> RebuildReport:
         """
-        Make one layer again, by what the memory reads and writes with today; the old version is kept.
+        Rebuild one layer with the model or rules of today; the old version is kept.
 
         Only what holds any of the messages is made again: whole chunks for summaries and episodes, what
         stands above them for ``meta``.  Facts that are not found again end as ``rebuilt``; what was written or
@@ -591,7 +591,7 @@ class AsyncConversation:
         )
 
     async def rebuilds(self) -> list[Rebuilt]:
-        """What was made again here, oldest first; each can be put back with `restore`."""
+        """Return the rebuilds of this conversation, oldest first; `restore` reverts one."""
         return await asyncio.to_thread(self._sync.rebuilds)
 
     async def restore(self, rebuild_id: str) -> RebuildReport:
@@ -607,7 +607,7 @@ class AsyncConversation:
 
 
 class AsyncUser:
-    """What is held about one user; made by `Memory.user`.  See `User`."""
+    """The memory of one user; from `Memory.user`.  See `User`."""
 
     def __init__(self, sync: User) -> None:
         self._sync = sync
@@ -625,7 +625,7 @@ class AsyncUser:
         archived: bool = False,
     ) -> list[Fact]:
         """
-        What is believed, by subject, category, key and value.
+        Return the active facts, by subject, category, key and value.
 
         Args:
             category: only this one.
@@ -643,7 +643,7 @@ class AsyncUser:
 
     async def fact(self, fact_id: str) -> Fact:
         """
-        One fact, live or past.
+        Return one fact, live or past.
 
         Raises:
             NotFound: there is no such fact.
@@ -651,7 +651,7 @@ class AsyncUser:
         return await asyncio.to_thread(self._sync.fact, fact_id)
 
     async def history(self, category: str | None = None, key: str | None = None) -> list[Fact]:
-        """Every value that a category (or one of its keys; or anything) had, oldest first, with when each held."""
+        """Return every value that a category, one of its keys, or anything had, oldest first, with when each held."""
         return await asyncio.to_thread(self._sync.history, category, key)
 
     async def search(
@@ -690,7 +690,7 @@ class AsyncUser:
 
     async def explain(self, query: str, *, at: datetime | None = None, limit: int = 20) -> Explained:
         """
-        What a question finds, with the parts of each score, and what of it a context would recall.
+        Show what a question finds, with the parts of each score, and which hits a context would recall.
 
         Nothing is noted: what is only looked at counts as no use.
 
@@ -706,7 +706,7 @@ class AsyncUser:
 
     async def profile(self, *, budget_tokens: int = 500, count: Count | None = None) -> Section:
         """
-        What you know about this user, as a ready block for a system prompt.
+        Build a block for a system prompt from what is known about this user.
 
         The facts that matter most and fit, those of one value first, then sentences and events, within each the
         most used.  Nothing while memory is paused or opted out; nothing that has run out or was put away.  The
@@ -725,15 +725,15 @@ class AsyncUser:
         return await asyncio.to_thread(self._sync.profile, budget_tokens=budget_tokens, count=count)
 
     async def rejected(self, *, limit: int = 100) -> list[Rejected]:
-        """What was read but not believed, newest first, each with its reason."""
+        """Return what was read but rejected, newest first, each with its reason."""
         return await asyncio.to_thread(self._sync.rejected, limit=limit)
 
     async def conversations(self) -> list[str]:
-        """The ids of the user's conversations, by name."""
+        """Return the ids of the user's conversations, by name."""
         return await asyncio.to_thread(self._sync.conversations)
 
     async def overview(self) -> list[ConversationState]:
-        """How far each of the user's conversations has come, of all subjects that this door opens, the newest first."""
+        """Return the state of each of the user's conversations, of all subjects in this scope, newest first."""
         return await asyncio.to_thread(self._sync.overview)
 
     async def remember(
@@ -845,7 +845,7 @@ class AsyncUser:
         await asyncio.to_thread(self._sync.opt_in)
 
     async def status(self) -> Consent:
-        """What the user chose, and since when."""
+        """Return what the user chose, and since when."""
         return await asyncio.to_thread(self._sync.status)
 
     async def never_remember(self, topic: str) -> None:
@@ -875,14 +875,14 @@ class AsyncUser:
 
     @property
     def prompts(self) -> AsyncPrompts:
-        """The user's own words for what models shall do: get, set, reset, versions."""
+        """The user's prompts: get, set, reset, versions."""
         return AsyncPrompts(self._sync.prompts)
 
     async def usage(
         self, *, by: Sequence[str] = ("layer", "model"), since: date | None = None, until: date | None = None
     ) -> list[Usage]:
         """
-        What models were used for on the user's behalf, and what it cost; see `Memory.usage`.
+        Return what models were used for on the user's behalf, and what it cost; see `Memory.usage`.
 
         Summed up is what *by* (any of ``day``, ``layer``, ``model``) does not name; the days are UTC, both included.
         """
@@ -890,7 +890,7 @@ class AsyncUser:
 
     async def metrics(self, *, since: date | None = None, until: date | None = None) -> Metrics:
         """
-        How well memory serves this user, counted from what is stored of all subjects.
+        Measure how well memory serves this user, from what is stored of all subjects.
 
         Args:
             since: the first day (UTC) that counts.
@@ -903,17 +903,17 @@ class AsyncUser:
 
     async def events(self, *, after: int = 0, limit: int = 100, conversation: str | None = None) -> list[Event]:
         """
-        What happened after number *after* (see `last_event`), oldest first: who changed what and when, without a word
-        of what was said.  With *conversation* only what happened in it, and what concerns the user as a whole.
+        Return the events after number *after* (see `last_event`), oldest first: who changed what and when, without
+        message text.  With *conversation* only what happened in it, and what concerns the user as a whole.
         """
         return await asyncio.to_thread(self._sync.events, after=after, limit=limit, conversation=conversation)
 
     async def last_event(self) -> int:
-        """The number of the newest event; 0 when there is none."""
+        """Return the number of the newest event; 0 when there is none."""
         return await asyncio.to_thread(self._sync.last_event)
 
     async def audit(self, *, before: int | None = None, limit: int = 100) -> list[Event]:
-        """The same, newest first: at most *limit*, below number *before*."""
+        """Return events newest first: at most *limit*, below number *before*."""
         return await asyncio.to_thread(self._sync.audit, before=before, limit=limit)
 
     async def consolidate(self, *, dry_run: bool = False) -> ConsolidationReport:
@@ -1042,7 +1042,7 @@ class AsyncPrompts:
 
 
 class AsyncAdmin:
-    """What only operators and the server need, across users; from `Memory.admin`.  See `Admin`."""
+    """The door for operators and the server, across users; from `Memory.admin`.  See `Admin`."""
 
     def __init__(self, sync: Admin) -> None:
         self._sync = sync

@@ -16,16 +16,16 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 def utc_now() -> datetime:
-    """The default clock."""
+    """Return the current time: the default clock."""
     return datetime.now(UTC)
 
 
 def to_ms(at: datetime) -> int:
     """
-    Milliseconds since 1970 UTC.
+    Return the milliseconds since 1970 UTC.
 
     Raises:
-        BadInput: *at* has no time zone, so nobody can say when it was.
+        BadInput: *at* has no time zone, so it names no moment.
     """
     if at.tzinfo is None:
         raise BadInput("a time must have a time zone", hint="use datetime.now(timezone.utc), or .replace(tzinfo=…)")
@@ -34,11 +34,11 @@ def to_ms(at: datetime) -> int:
 
 
 def from_ms(ms: int) -> datetime:
-    """The inverse of `to_ms`, in UTC."""
+    """Return the time in UTC for milliseconds since 1970: the inverse of `to_ms`."""
     return _EPOCH + timedelta(0, ms // 1000, ms % 1000 * 1000)
 
 
 def new_id(prefix: str, now_ms: int) -> str:
-    """A short unique id, ``prefix_`` and 20 characters that sort by time: 50 bits of it, 50 random."""
+    """Return a short unique id, ``prefix_`` and 20 characters that sort by time: 50 bits of it, 50 random."""
     value = (max(0, now_ms) & ((1 << 50) - 1)) << 50 | int.from_bytes(os.urandom(8), "big") >> 14
     return prefix + "_" + "".join(_ALPHABET[value >> shift & 31] for shift in range(95, -1, -5))

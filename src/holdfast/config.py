@@ -15,12 +15,12 @@ from .types import Budget, Detector, Price
 
 
 def told(doc: str, least: float | None = None, most: float | None = None) -> dict[str, Any]:
-    """What docs and checks read of a setting: its sentence and its bounds."""
+    """Return the sentence and the bounds of a setting, for docs and checks."""
     return {"doc": doc, "least": least, "most": most}
 
 
 def setting(default: Any, doc: str, *, least: float | None = None, most: float | None = None) -> Any:
-    """A dataclass field with its sentence and its bounds."""
+    """Make a dataclass field with its sentence and its bounds."""
     return field(default=default, metadata=told(doc, least, most))
 
 

@@ -83,7 +83,7 @@ class Conversation:
 
     def load(self, *, start_seq: int | None = None, limit: int | None = None, last: int | None = None) -> list[Message]:
         """
-        The messages as they were stored, oldest first.
+        Return the messages as they were stored, oldest first.
 
         Args:
             start_seq: the first message wanted, from 1.
@@ -104,7 +104,7 @@ class Conversation:
         note: bool = True,
     ) -> Context:
         """
-        What the model should see now; with the layered strategy: summaries, facts, what is recalled, recent messages.
+        Build what the model should see now; with the layered strategy: summaries, facts, recalled items, recent messages.
 
         Args:
             query: what the user just said, when it is not stored yet; it closes the messages.
@@ -132,7 +132,7 @@ class Conversation:
 
     def recall(self, query: str, *, last: int = 50, limit: int = 5) -> list[Hit]:
         """
-        The messages among the last ones that are nearest to *query*, best first.
+        Return those of the last messages that are nearest to *query*, best first.
 
         It answers "what was it about a minute ago"; `User.search` looks through everything.
 
@@ -165,7 +165,7 @@ class Conversation:
 
     def learned(self, *, start_seq: int | None = None, end_seq: int | None = None) -> list[Fact]:
         """
-        Facts, live and past, that rest on messages of this conversation, by where they were first said in it.
+        Return facts, live and past, that rest on messages of this conversation, by where they were first said in it.
 
         Args:
             start_seq: only what rests on this message or a later one.
@@ -181,7 +181,7 @@ class Conversation:
         return [fact for *_, fact in sorted(found, key=lambda item: item[:3])]
 
     def state(self) -> ConversationState | None:
-        """How far it has come; ``None`` before its first message."""
+        """Return how many messages it has, and how many are summarized and read; ``None`` before its first message."""
         row = self._engine.store.read(self._scope, lambda view: view.conversation())
         return None if row is None else conversation_state(row)
 
@@ -260,7 +260,7 @@ class Conversation:
         progress: Callable[[int, int], None] | None = None,
     ) -> RebuildReport:
         """
-        Make one layer again, by what the memory reads and writes with today; the old version is kept.
+        Rebuild one layer with the model or rules of today; the old version is kept.
 
         Only what holds any of the messages is made again: whole chunks for summaries and episodes, what
         stands above them for ``meta``.  Facts that are not found again end as ``rebuilt``; what was written or
@@ -285,7 +285,7 @@ class Conversation:
         return self._engine.rebuild(self._scope, layer, first, last, dry_run=dry_run, progress=progress)
 
     def rebuilds(self) -> list[Rebuilt]:
-        """What was made again here, oldest first; each can be put back with `restore`."""
+        """Return the rebuilds of this conversation, oldest first; `restore` reverts one."""
         return self._engine.rebuilder.rebuilds(self._scope)
 
     def restore(self, rebuild_id: str) -> RebuildReport:
@@ -301,7 +301,7 @@ class Conversation:
 
 
 def conversation_state(row: ConversationRow) -> ConversationState:
-    """The row of a conversation, told."""
+    """Return the state of a conversation from its row."""
     return ConversationState(
         conversation=row.conversation,
         subject=row.subject,

@@ -141,17 +141,17 @@ class Engine:
         self.backfiller = Backfiller(store, lambda scope: self.work.of(scope).rebuilder, self._catch_up)
 
     def now_ms(self) -> int:
-        """The memory's clock in milliseconds."""
+        """Return the time in milliseconds."""
         return to_ms(self.clock())
 
     def _forget_caches(self) -> None:
-        """Nothing that was read before an erasure may be shown, or waited with, from now on."""
+        """Drop everything that was read before an erasure."""
         if self.cache is not None:
             self.cache.clear()
         self.context_stats.clear()
 
     def _order_vectors(self) -> int:
-        """Have everybody embedded anew whose vectors are by another embedder; how many users."""
+        """Order new vectors for the users whose vectors are by another embedder; return how many users."""
         return self._reembed.order() if self._reembed is not None else 0
 
     @observed("append")
@@ -225,7 +225,7 @@ class Engine:
         return self.store.read(scope, work)
 
     def record_usage(self, scope: Scope, model: str, used: tuple[int, int, int], cost: float | None) -> None:
-        """Count what somebody else's call for a reply used; see `Conversation.record_usage`."""
+        """Count the tokens that the caller's own model used for a reply; see `Conversation.record_usage`."""
         own = self.config.prices.get(model)
         price = cost if cost is not None or own is None else own.of(*used)
         row = with_tokens(UsageRow(day_of(self.now_ms()), "chat", model, calls=1), used, price)
@@ -275,7 +275,7 @@ class Engine:
         return receipt
 
     def _have_read(self, view: WriteView, seq: int) -> None:
-        """Have a model read a message again that it has read in other words."""
+        """Order that a model reads an edited message again."""
         row = view.conversation()
         if row is not None and row.read_seq >= seq:
             order_range(view, "read", seq, seq, self.now_ms())
@@ -341,7 +341,7 @@ class Engine:
         dry_run: bool,
         progress: Callable[[int, int], None] | None,
     ) -> RebuildReport:
-        """Make one layer again; see `Conversation.rebuild`."""
+        """Rebuild one layer; see `Conversation.rebuild`."""
         report = self.work.of(scope).rebuilder.rebuild(
             scope, layer, start_seq, end_seq, dry_run=dry_run, progress=progress
         )
@@ -355,8 +355,10 @@ class Engine:
 
     def check_price(self, address: Address) -> None:
         """
+        Check that the price of a model is known where there is a budget in dollars.
+
         Raises:
-            ConfigError: there is a budget in dollars and nobody knows the price of the model at *address*.
+            ConfigError: there is one, and the price of the model at *address* is unknown.
         """
         budgets = (self.config.budget, self.config.budget_org, self.config.budget_user)
         if any(budget is not None and budget.usd_per_day is not None for budget in budgets):
@@ -446,7 +448,7 @@ class Engine:
         return found
 
     def profile(self, scope: Scope, budget_tokens: int, count: Count) -> Section:
-        """What is believed and may be used, as one block; see `User.profile`."""
+        """Build one block of the active facts that may be used; see `User.profile`."""
 
         def look(view: ReadView) -> list[Fact]:
             if state_of(view, scope.subject) != "active":
@@ -459,7 +461,7 @@ class Engine:
 
     @observed("recall", "query")
     def recall(self, scope: Scope, query: str, last: int, limit: int) -> list[Hit]:
-        """The nearest of the last messages; see `Conversation.recall`."""
+        """Return the nearest of the last messages; see `Conversation.recall`."""
 
         def work(view: ReadView) -> list[Hit]:
             if state_of(view, scope.subject) != "active":
@@ -472,7 +474,7 @@ class Engine:
         return self.store.read(scope, work)
 
     def _usable(self, view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
-        """*hits* without what has run out, and without what is about somebody for whom memory is paused."""
+        """Return *hits* without expired facts and without those about a subject for which memory is paused."""
         chosen = [(row.subject, row.state) for row in view.consent()]
         kept = without_expired(view, hits, self.now_ms())
         return [hit for hit in kept if effective_consent(chosen, hit.subject) == "active"] if chosen else kept
@@ -503,7 +505,7 @@ class Engine:
         quiet: bool = False,
     ) -> Context:
         """
-        What the model should see next in the scope's conversation.
+        Build what the model should see next in the scope's conversation.
 
         Nothing is taken from memory, and nothing is noted, when the user paused it or opted out,
         or the conversation is incognito; ``quiet`` notes nothing of a context that is only looked at.
@@ -592,7 +594,7 @@ class Engine:
         return material, Prefix.loads(*known) if known else None
 
     def explain(self, scope: Scope, query: str, at_ms: int, limit: int, *, today: bool) -> Explained:
-        """What a question finds and what of it a context would recall; see `User.explain`."""
+        """Show what a question finds and which hits a context would recall; see `User.explain`."""
         vector, at = self._vector(query), from_ms(at_ms)
         threshold = self.config.recall_min_score
 
@@ -652,7 +654,7 @@ def _note(view: WriteView, epoch: int, variant: str, prefix: Prefix) -> None:
 
 
 def _was_there(view: ReadView, hit: Hit, at_ms: int) -> bool:
-    """Whether what was found had been said, or held, at an earlier time."""
+    """Whether a hit had been said, or held, at an earlier time."""
     if hit.kind == "fact":
         row = view.fact(hit.id)
         return row is not None and to_ms(row.fact.valid_from) <= at_ms
@@ -660,7 +662,7 @@ def _was_there(view: ReadView, hit: Hit, at_ms: int) -> bool:
 
 
 def _recalled(context: Context, hits: Sequence[Hit]) -> list[str]:
-    """The words of what was recalled for the question and is shown: among the facts, or by itself."""
+    """Return the texts of the hits that the context shows, among the facts or by themselves."""
     facts = {source.id for source in context.sources if source.kind == "fact"}
     turns = {(s.conversation, s.start_seq) for s in context.sources if (s.section, s.kind) == ("recalled", "message")}
     return [

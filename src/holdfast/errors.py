@@ -61,13 +61,13 @@ class EndpointRefused(BadInput):
 
 
 class NotFound(HoldfastError, LookupError):
-    """The id is not there, or the scope cannot see it; which of the two is not told."""
+    """The id does not exist, or the scope cannot see it."""
 
     code = "not-found"
 
 
 class Conflict(HoldfastError):
-    """What is there now does not allow it, or someone else was first."""
+    """The present state does not allow it, or another caller was first."""
 
     code = "conflict"
 

@@ -121,7 +121,7 @@ class Memory:
         incognito: bool = False,
     ) -> Conversation:
         """
-        One conversation of one user; nothing is stored before the first message.
+        Open one conversation of one user; nothing is stored before the first message.
 
         Args:
             id: any name, unique within the user and subject; a new one when not given.
@@ -142,7 +142,7 @@ class Memory:
 
     def user(self, user: str, *, org: str = "default", bot: str = "default", subject: str | None = None) -> User:
         """
-        What is held about one user: of everything, or of one *subject* (and the user) alone.
+        Open the memory of one user: all of it, or of one *subject* and the user alone.
 
         Raises:
             BadInput: a name is empty, too long, or holds control characters.
@@ -275,7 +275,7 @@ class Memory:
         bot: str | None = None,
     ) -> list[Usage]:
         """
-        What models were used for, and what it cost; for operators.
+        Return what models were used for and what it cost; for operators.
 
         Args:
             by: any of ``org``, ``user``, ``bot``, ``day``, ``layer``, ``model``; what is not named is summed up.
@@ -305,7 +305,7 @@ class Memory:
 
     @property
     def admin(self) -> Admin:
-        """What only operators and the server need: keys, the ledger of erasures, events, operations, metrics."""
+        """The door for operators and the server: keys, the ledger of erasures, events, operations, metrics."""
         return Admin(self._engine, self._place)
 
     def close(self) -> None:

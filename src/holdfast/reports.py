@@ -1,5 +1,5 @@
 """
-What calls answer about themselves: what was stored, erased, digested, found broken.
+The results of calls: what was stored, erased, digested, rebuilt, measured or found broken.
 
 All are frozen values.
 """
@@ -35,7 +35,7 @@ class Receipt:
 @dataclass(frozen=True, slots=True)
 class ErasureReceipt:
     """
-    What an erasure did; true when it is returned.
+    The result of an erasure; true when it is returned.
 
     ``rows`` counts what was removed, rewritten or made anew, by kind.  ``level`` is ``E2`` when
     everything that rested on it is gone and the bytes of the store were searched and hold no trace
@@ -54,7 +54,7 @@ class ErasureReceipt:
 @dataclass(frozen=True, slots=True)
 class DigestReport:
     """
-    What one ``digest()`` did.
+    The result of one ``digest()``.
 
     ``failed`` counts jobs that will be retried or were put aside, ``waiting`` those that a model may not be asked
     for now: its budget is spent, or it asked to be left alone.
@@ -85,7 +85,7 @@ class DigestReport:
 @dataclass(frozen=True, slots=True)
 class Event:
     """
-    Something that happened, told without a word of what was said; the audit of a memory is made of these.
+    One change, without message text; the audit of a memory is made of these.
 
     ``id`` counts up within the user without a gap.  ``kind`` is one of ``message.added``, ``message.edited``,
     ``message.deleted``; ``fact.added``, ``.confirmed``, ``.changed``, ``.replaced``, ``.corrected``, ``.ended`` (taken
@@ -130,7 +130,7 @@ UserKey = tuple[str, str, str]
 @dataclass(frozen=True, slots=True)
 class News:
     """
-    What happened to one user after a number.
+    The events of one user after a number.
 
     ``events`` come oldest first, without gaps, as many as were asked for at most; ``newest`` is the number of the
     newest there is, 0 when there is none.  ``lost``: some after that number were removed from the record, so that
@@ -144,7 +144,7 @@ class News:
 
 @dataclass(frozen=True, slots=True)
 class PruneReport:
-    """What `User.prune` put away (``archived``) and how many facts are ``active`` now, of all subjects."""
+    """The facts that `User.prune` archived, and how many are ``active`` now, of all subjects."""
 
     archived: tuple[Fact, ...] = ()
     active: int = 0
@@ -153,7 +153,7 @@ class PruneReport:
 @dataclass(frozen=True, slots=True)
 class Usage:
     """
-    What calls of a model came to, summed over every part of the key that is empty here.
+    The usage of a model, summed over every part of the key that is empty here.
 
     ``failed`` calls are among the ``calls``, ``cached_tokens`` among the ``input_tokens``.  ``cost`` is in US
     dollars at the prices of the time; ``None`` when the price of one of the answers (``unpriced``) is not known.
@@ -190,7 +190,7 @@ class Merged:
 @dataclass(frozen=True, slots=True)
 class ConsolidationReport:
     """
-    What `User.consolidate` merged.
+    The result of `User.consolidate`.
 
     ``refused`` says, for each text that a model wrote and that was not believed, why; ``tokens`` are those of
     the model's calls.
@@ -223,14 +223,14 @@ class ConversationState:
 
     @property
     def waiting(self) -> int:
-        """How many messages no chunk summary covers yet."""
+        """The number of messages that no chunk summary covers yet."""
         return self.messages - self.summarised
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildReport:
     """
-    What ``rebuild`` made again, or with ``dry_run`` would make again.
+    The result of ``rebuild``, or with ``dry_run`` what it would do.
 
     ``before`` and ``after`` are the summaries or facts that stood in the range and that stand there now; a dry
     run has no ``after``.  ``ranges`` counts what was made again one by one, ``start_seq`` to ``end_seq``
@@ -270,7 +270,7 @@ class Rebuilt:
 @dataclass(frozen=True, slots=True)
 class BackfillReport:
     """
-    What ``backfill`` found and did, counted in ranges of messages, once a layer.
+    The result of ``backfill``, counted in ranges of messages, once per layer.
 
     ``processed`` were looked at, of which ``created`` were made, ``skipped`` had what was looked for and ``errors`` failed;
     ``reasons`` tells why, by conversation and range.  ``left`` were not looked at as the limit was reached.
@@ -291,7 +291,7 @@ class BackfillReport:
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
     """
-    What of a ledger of erasures a copy still held, and lost again unless it was a dry run.
+    The erased things that a copy still held, and that are erased again unless it was a dry run.
 
     ``held`` counts it by kind (``user``, ``subject``, ``conversation``, ``message``, ``fact``), of so many ``users``;
     ``choices`` are those to pause or opt out that did not hold here; the ledger has so many ``entries``.
@@ -338,7 +338,7 @@ class BackupReport:
 @dataclass(frozen=True, slots=True)
 class Report:
     """
-    What ``doctor`` found; ``checked`` names every rule that was looked at.
+    The findings of ``doctor``; ``checked`` names every rule that was checked.
 
     ``findings`` break a promise; ``notices`` do not, but an operator should know them.  ``database`` says what the
     database is: its version, its schema, and on a server the role and how rows are guarded.
@@ -357,7 +357,7 @@ OperationState = Literal["ready", "running", "done", "failed", "cancelled", "int
 @dataclass(frozen=True, slots=True)
 class PromptSample:
     """
-    What a prompt makes of messages ``start_seq`` to ``end_seq``: ``new``, beside what stands there, ``old`` by ``source``.
+    The result of a prompt for messages ``start_seq`` to ``end_seq``: ``new``, beside the stored ``old`` by ``source``.
 
     ``gained`` and ``lost`` are facts, for the prompt that reads them.  ``error`` says why there is no answer.
     """
@@ -443,7 +443,7 @@ class Metrics:
 
     def measure(self, name: str) -> Measure:
         """
-        The measure called *name*.
+        Return the measure called *name*.
 
         Raises:
             KeyError: there is none.
@@ -522,7 +522,7 @@ class Explained:
 @dataclass(frozen=True, slots=True)
 class Operation:
     """
-    Long work that was ordered; names are ``""`` where it concerns all of a kind, ``user`` everybody.
+    Long work that a request started; a name is ``""`` where it concerns all of its kind.
 
     ``done`` of ``total`` parts, 0 while nobody knows.  ``report`` has figures and ids.  ``once`` and ``asked`` are digests
     of the caller's idempotency key and of what was asked for.  ``seen_ms``: when whoever works on it last said so.

@@ -47,11 +47,11 @@ class Scope:
         return (self.org, self.user, self.bot)
 
     def about(self, subject: str | None) -> Scope:
-        """The same user, seen for *subject* alone."""
+        """Return the same user's scope for *subject* alone."""
         return replace(self, subject=subject)
 
     def within(self, conversation: str) -> Scope:
-        """The same user and subject, in *conversation*."""
+        """Return the scope of the same user and subject in *conversation*."""
         return replace(self, conversation=conversation)
 
 
@@ -84,7 +84,7 @@ def actor() -> str:
 
 @contextmanager
 def acting(name: str) -> Iterator[None]:
-    """What is changed within is told to be the doing of *name*."""
+    """Record what is changed within as done by *name*."""
     before = _actor.set(name)
     try:
         yield
@@ -94,7 +94,7 @@ def acting(name: str) -> Iterator[None]:
 
 def scope_of(org: str, bot: str, user: str, subject: str | None) -> Scope:
     """
-    The scope that callers name.
+    Return the scope that callers name.
 
     Raises:
         BadInput: one of the names cannot be one.

@@ -120,7 +120,7 @@ class Fact:
 
     @property
     def confirmations(self) -> int:
-        """In how many further messages the user said it again."""
+        """The number of further messages in which the user said it again."""
         return max(0, len({(e.conversation, e.seq) for e in self.evidence}) - 1)
 
     @property
@@ -135,7 +135,7 @@ class Fact:
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """
-    What an extractor (rules or a model) claims to have read, before anything is believed.
+    A claim of an extractor (rules or a model), before it becomes a fact.
 
     ``op`` is ``assert`` or ``retract`` (the value, or whatever the address holds when the value is
     empty, no longer holds).  ``join`` overrides the registry for an unknown category: ``replace``
@@ -174,7 +174,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class FactChange:
-    """What one statement did: ``previous`` is the value it replaced, ``reason`` why it was rejected."""
+    """The effect of one statement: ``previous`` is the value it replaced, ``reason`` why it was rejected."""
 
     op: ChangeOp
     fact: Fact | None
@@ -214,7 +214,7 @@ class Summary:
 @dataclass(frozen=True, slots=True)
 class RollingSummary:
     """
-    What the first ``through`` messages of a conversation came to, in one text.
+    One text that summarizes the first ``through`` messages of a conversation.
 
     ``source`` says who wrote it.  ``parts`` is what the built-in summariser needs to go on from
     here, as JSON can hold it; a summariser of the caller's own has only the text.
@@ -268,7 +268,7 @@ class Section:
 @dataclass(frozen=True, slots=True)
 class Consent:
     """
-    What a user chose about memory.
+    The choice of a user about memory.
 
     ``state`` is ``active``, ``paused`` (what exists is kept and not used, nothing is written) or
     ``opted-out``, since ``since``.  ``never`` lists topics that are not to be remembered.
@@ -281,14 +281,14 @@ class Consent:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model costs, in US dollars a million tokens; ``cached`` input costs like other input unless given."""
+    """The price of a model, in US dollars per million tokens; ``cached`` input costs like other input unless given."""
 
     input: float
     output: float
     cached: float | None = None
 
     def of(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
-        """US dollars for so many tokens; the cached ones are among the input."""
+        """Return the price of tokens in US dollars; the cached ones are part of the input."""
         again = self.input if self.cached is None else self.cached
         fresh = max(0, input_tokens - cached_tokens)
         return (fresh * self.input + cached_tokens * again + output_tokens * self.output) / 1e6
@@ -296,7 +296,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What models may use on one day (UTC): tokens of input and output together, US dollars, or both."""
+    """A limit of what models use on one day (UTC): tokens of input and output together, US dollars, or both."""
 
     tokens_per_day: int | None = None
     usd_per_day: float | None = None
@@ -356,10 +356,10 @@ class Detector(Protocol):
 
     @property
     def kind(self) -> str:
-        """What it finds, in one word."""
+        """The kind of thing that it finds, in one word."""
 
     def find(self, text: str) -> Iterable[tuple[int, int]]:
-        """``(start, end)`` of each, in characters, end excluded."""
+        """Yield the ``(start, end)`` of each, in characters, end excluded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +409,7 @@ class Secret:
         self.__value = value
 
     def reveal(self) -> str:
-        """The value itself."""
+        """Return the value itself."""
         return self.__value
 
     def __repr__(self) -> str:
@@ -441,7 +441,7 @@ class Secret:
 @dataclass(frozen=True, slots=True)
 class ProviderKey:
     """
-    What is told of a provider's key that a user or an org brought; the key itself is never given back.
+    A provider's key that a user or an org brought, without the key itself, which is never returned.
 
     ``user`` is ``None`` for the org's own.  ``fingerprint`` are four characters by which its owner knows it; they are
     not of the key.  ``in_use``: it is the one that its owner set last.  ``opens``: this process has its master key.
@@ -467,7 +467,7 @@ class ProviderKey:
 @dataclass(frozen=True, slots=True)
 class Upstream:
     """
-    The model that is asked for somebody, with the key and the one address that the key may be sent to.
+    The model to ask for a user or an org, with its key and the one address that the key may be sent to.
 
     ``whose``: ``user`` or ``org``.  `holdfast.llm.guarded_http.upstream_client` sends to it.
     """

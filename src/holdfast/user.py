@@ -41,7 +41,7 @@ _EVENTS_PAGE = 500  # events that are read at once
 
 
 class User:
-    """What is held about one user; made by `Memory.user`."""
+    """The memory of one user; from `Memory.user`."""
 
     def __init__(self, engine: Engine, scope: Scope) -> None:
         self._engine = engine
@@ -60,7 +60,7 @@ class User:
         archived: bool = False,
     ) -> list[Fact]:
         """
-        What is believed, by subject, category, key and value.
+        Return the active facts, by subject, category, key and value.
 
         Args:
             category: only this one.
@@ -89,7 +89,7 @@ class User:
 
     def fact(self, fact_id: str) -> Fact:
         """
-        One fact, live or past.
+        Return one fact, live or past.
 
         Raises:
             NotFound: there is no such fact.
@@ -97,7 +97,7 @@ class User:
         return self._engine.store.read(self._scope, lambda view: find_fact(view, fact_id)).fact
 
     def history(self, category: str | None = None, key: str | None = None) -> list[Fact]:
-        """Every value that a category (or one of its keys; or anything) had, oldest first, with when each held."""
+        """Return every value that a category, one of its keys, or anything had, oldest first, with when each held."""
         rows = self._engine.store.read(self._scope, lambda view: view.all_facts(category=category, key=key))
         return [row.fact for row in rows]
 
@@ -139,7 +139,7 @@ class User:
 
     def explain(self, query: str, *, at: datetime | None = None, limit: int = 20) -> Explained:
         """
-        What a question finds, with the parts of each score, and what of it a context would recall.
+        Show what a question finds, with the parts of each score, and which hits a context would recall.
 
         Nothing is noted: what is only looked at counts as no use.
 
@@ -158,7 +158,7 @@ class User:
 
     def profile(self, *, budget_tokens: int = 500, count: Count | None = None) -> Section:
         """
-        What you know about this user, as a ready block for a system prompt.
+        Build a block for a system prompt from what is known about this user.
 
         The facts that matter most and fit, those of one value first, then sentences and events, within each the
         most used.  Nothing while memory is paused or opted out; nothing that has run out or was put away.  The
@@ -178,16 +178,16 @@ class User:
         return self._engine.profile(self._scope, budget, count or count_tokens)
 
     def rejected(self, *, limit: int = 100) -> list[Rejected]:
-        """What was read but not believed, newest first, each with its reason."""
+        """Return what was read but rejected, newest first, each with its reason."""
         return self._engine.store.read(self._scope, lambda view: view.rejected(limit=limit))
 
     def conversations(self) -> list[str]:
-        """The ids of the user's conversations, by name."""
+        """Return the ids of the user's conversations, by name."""
         rows = self._engine.store.read(self._scope, lambda view: view.conversations())
         return [row.conversation for row in rows]
 
     def overview(self) -> list[ConversationState]:
-        """How far each of the user's conversations has come, of all subjects that this door opens, the newest first."""
+        """Return the state of each of the user's conversations, of all subjects in this scope, newest first."""
         rows = self._engine.store.read(self._scope, lambda view: view.conversations())
         return sorted(
             map(conversation_state, rows), key=lambda state: (state.last_at, state.conversation), reverse=True
@@ -306,7 +306,7 @@ class User:
         self._engine.consent.choose(self._scope, "active")
 
     def status(self) -> Consent:
-        """What the user chose, and since when."""
+        """Return what the user chose, and since when."""
         return self._engine.consent.status(self._scope)
 
     def never_remember(self, topic: str) -> None:
@@ -336,14 +336,14 @@ class User:
 
     @property
     def prompts(self) -> Prompts:
-        """The user's own words for what models shall do: get, set, reset, versions."""
+        """The user's prompts: get, set, reset, versions."""
         return Prompts(self._engine, self._scope)
 
     def usage(
         self, *, by: Sequence[str] = ("layer", "model"), since: date | None = None, until: date | None = None
     ) -> list[Usage]:
         """
-        What models were used for on the user's behalf, and what it cost; see `Memory.usage`.
+        Return what models were used for on the user's behalf, and what it cost; see `Memory.usage`.
 
         Summed up is what *by* (any of ``day``, ``layer``, ``model``) does not name; the days are UTC, both included.
         """
@@ -351,7 +351,7 @@ class User:
 
     def metrics(self, *, since: date | None = None, until: date | None = None) -> Metrics:
         """
-        How well memory serves this user, counted from what is stored of all subjects.
+        Measure how well memory serves this user, from what is stored of all subjects.
 
         Args:
             since: the first day (UTC) that counts.
@@ -369,17 +369,17 @@ class User:
 
     def events(self, *, after: int = 0, limit: int = 100, conversation: str | None = None) -> list[Event]:
         """
-        What happened after number *after* (see `last_event`), oldest first: who changed what and when, without a word
-        of what was said.  With *conversation* only what happened in it, and what concerns the user as a whole.
+        Return the events after number *after* (see `last_event`), oldest first: who changed what and when, without
+        message text.  With *conversation* only what happened in it, and what concerns the user as a whole.
         """
         return _events_after(self._engine, self._scope, after, checked_count("limit", limit), conversation)
 
     def last_event(self) -> int:
-        """The number of the newest event; 0 when there is none."""
+        """Return the number of the newest event; 0 when there is none."""
         return self._engine.store.read(self._scope, lambda view: view.news(0, limit=0)).newest
 
     def audit(self, *, before: int | None = None, limit: int = 100) -> list[Event]:
-        """The same, newest first: at most *limit*, below number *before*."""
+        """Return events newest first: at most *limit*, below number *before*."""
         return _events_before(self._engine, self._scope, before, checked_count("limit", limit))
 
     def consolidate(self, *, dry_run: bool = False) -> ConsolidationReport:

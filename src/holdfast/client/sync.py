@@ -286,7 +286,7 @@ class Client:
         bot: str | None = None,
     ) -> list[Usage]:
         """
-        What models were used for, and what it cost; for operators.
+        Return what models were used for and what it cost; for operators.
 
         Args:
             by: any of ``org``, ``user``, ``bot``, ``day``, ``layer``, ``model``; what is not named is summed up.
@@ -352,7 +352,7 @@ class Conversation:
 
     def load(self, *, start_seq: int | None = None, limit: int | None = None, last: int | None = None) -> list[Message]:
         """
-        The messages as they were stored, oldest first.
+        Return the messages as they were stored, oldest first.
 
         Args:
             start_seq: the first message wanted, from 1.
@@ -373,7 +373,7 @@ class Conversation:
         note: bool = True,
     ) -> Context:
         """
-        What the model should see now; with the layered strategy: summaries, facts, what is recalled, recent messages.
+        Build what the model should see now; with the layered strategy: summaries, facts, recalled items, recent messages.
 
         Args:
             query: what the user just said, when it is not stored yet; it closes the messages.
@@ -399,7 +399,7 @@ class Conversation:
 
     def recall(self, query: str, *, last: int = 50, limit: int = 5) -> list[Hit]:
         """
-        The messages among the last ones that are nearest to *query*, best first.
+        Return those of the last messages that are nearest to *query*, best first.
 
         It answers "what was it about a minute ago"; `User.search` looks through everything.
 
@@ -431,7 +431,7 @@ class Conversation:
 
     def learned(self, *, start_seq: int | None = None, end_seq: int | None = None) -> list[Fact]:
         """
-        Facts, live and past, that rest on messages of this conversation, by where they were first said in it.
+        Return facts, live and past, that rest on messages of this conversation, by where they were first said in it.
 
         Args:
             start_seq: only what rests on this message or a later one.
@@ -441,7 +441,7 @@ class Conversation:
         return self._wire.pages(self._scope.call("GET", "/learned", RAW, query=query), Fact)
 
     def state(self) -> ConversationState | None:
-        """How far it has come; ``None`` before its first message."""
+        """Return how many messages it has, and how many are summarized and read; ``None`` before its first message."""
         try:
             return self._wire.send(self._scope.call("GET", "", ConversationState))
         except NotFound:
@@ -525,7 +525,7 @@ class Conversation:
         progress: Callable[[int, int], None] | None = None,
     ) -> RebuildReport:
         """
-        Make one layer again, by what the memory reads and writes with today; the old version is kept.
+        Rebuild one layer with the model or rules of today; the old version is kept.
 
         Only what holds any of the messages is made again: whole chunks for summaries and episodes, what
         stands above them for ``meta``.  Facts that are not found again end as ``rebuilt``; what was written or
@@ -551,7 +551,7 @@ class Conversation:
         )
 
     def rebuilds(self) -> list[Rebuilt]:
-        """What was made again here, oldest first; each can be put back with `restore`."""
+        """Return the rebuilds of this conversation, oldest first; `restore` reverts one."""
         return self._wire.pages(self._scope.call("GET", "/rebuilds", RAW), Rebuilt)
 
     def restore(self, rebuild_id: str) -> RebuildReport:
@@ -591,7 +591,7 @@ class User:
         archived: bool = False,
     ) -> list[Fact]:
         """
-        What is believed, by subject, category, key and value.
+        Return the active facts, by subject, category, key and value.
 
         Args:
             category: only this one.
@@ -608,7 +608,7 @@ class User:
 
     def fact(self, fact_id: str) -> Fact:
         """
-        One fact, live or past.
+        Return one fact, live or past.
 
         Raises:
             NotFound: there is no such fact.
@@ -616,7 +616,7 @@ class User:
         return self._wire.send(self._scope.call("GET", f"/facts/{part(str(fact_id))}", Fact))
 
     def history(self, category: str | None = None, key: str | None = None) -> list[Fact]:
-        """Every value that a category (or one of its keys; or anything) had, oldest first, with when each held."""
+        """Return every value that a category, one of its keys, or anything had, oldest first, with when each held."""
         query = {"category": category, "key": key}
         return self._wire.pages(self._scope.call("GET", "/history", RAW, query=query), Fact)
 
@@ -656,7 +656,7 @@ class User:
 
     def explain(self, query: str, *, at: datetime | None = None, limit: int = 20) -> Explained:
         """
-        What a question finds, with the parts of each score, and what of it a context would recall.
+        Show what a question finds, with the parts of each score, and which hits a context would recall.
 
         Nothing is noted: what is only looked at counts as no use.
 
@@ -673,7 +673,7 @@ class User:
 
     def profile(self, *, budget_tokens: int = 500, count: Count | None = None) -> Section:
         """
-        What you know about this user, as a ready block for a system prompt.
+        Build a block for a system prompt from what is known about this user.
 
         The facts that matter most and fit, those of one value first, then sentences and events, within each the
         most used.  Nothing while memory is paused or opted out; nothing that has run out or was put away.  The
@@ -694,15 +694,15 @@ class User:
         return self._wire.send(self._scope.call("GET", "/profile", Section, query=query))
 
     def rejected(self, *, limit: int = 100) -> list[Rejected]:
-        """What was read but not believed, newest first, each with its reason."""
+        """Return what was read but rejected, newest first, each with its reason."""
         return self._wire.pages(self._scope.call("GET", "/rejected", RAW), Rejected, limit)
 
     def conversations(self) -> list[str]:
-        """The ids of the user's conversations, by name."""
+        """Return the ids of the user's conversations, by name."""
         return self._wire.pages(self._scope.call("GET", "/conversations", RAW), str)
 
     def overview(self) -> list[ConversationState]:
-        """How far each of the user's conversations has come, of all subjects that this door opens, the newest first."""
+        """Return the state of each of the user's conversations, of all subjects in this scope, newest first."""
         return self._wire.pages(self._scope.call("GET", "/overview", RAW), ConversationState)
 
     def remember(
@@ -828,7 +828,7 @@ class User:
         self._wire.do(self._scope.call("PUT", "/consent", RAW, body=body))
 
     def status(self) -> Consent:
-        """What the user chose, and since when."""
+        """Return what the user chose, and since when."""
         return self._wire.send(self._scope.call("GET", "/consent", Consent))
 
     def never_remember(self, topic: str) -> None:
@@ -863,7 +863,7 @@ class User:
         self, *, by: Sequence[str] = ("layer", "model"), since: date | None = None, until: date | None = None
     ) -> list[Usage]:
         """
-        What models were used for on the user's behalf, and what it cost; see `Memory.usage`.
+        Return what models were used for on the user's behalf, and what it cost; see `Memory.usage`.
 
         Summed up is what *by* (any of ``day``, ``layer``, ``model``) does not name; the days are UTC, both included.
         """
@@ -872,7 +872,7 @@ class User:
 
     def metrics(self, *, since: date | None = None, until: date | None = None) -> Metrics:
         """
-        How well memory serves this user, counted from what is stored of all subjects.
+        Measure how well memory serves this user, from what is stored of all subjects.
 
         Args:
             since: the first day (UTC) that counts.
@@ -885,7 +885,7 @@ class User:
         return self._wire.send(self._scope.call("GET", "/metrics", Metrics, query=query))
 
     def audit(self, *, before: int | None = None, limit: int = 100) -> list[Event]:
-        """The same, newest first: at most *limit*, below number *before*."""
+        """Return events newest first: at most *limit*, below number *before*."""
         query = {"cursor": before}
         return self._wire.pages(self._scope.call("GET", "/audit", RAW, query=query), Event, limit)
 

@@ -225,7 +225,7 @@ def is_nested_deeper(value: Any, most: int) -> bool:
 
 
 def _storable_json(text: str) -> str:
-    """JSON escapes can smuggle NUL and lone surrogates past a check of the text; write them as U+FFFD."""
+    """Replace escaped NUL and lone surrogates in JSON with U+FFFD."""
     return json.dumps(_clean_json(json.loads(text)), ensure_ascii=True) if "\\u" in text else text
 
 
