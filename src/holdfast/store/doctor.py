@@ -1,5 +1,5 @@
 """
-Every promise of the store, as a query that finds what breaks it.
+The invariants of the store, each as a query that finds the rows that break it.
 
 Used by ``Store.check``, by tests after each scenario, and by operators.  The queries are in
 ``sql/shared/doctor.sql``; each is named ``check_`` and the rule.  A finding carries keys, never text.

@@ -1,5 +1,5 @@
 """
-What a transaction can take away: rewritten and erased messages, fallen facts, whole ranges.
+Erasing inside a transaction: messages rewritten or erased, facts and summaries removed, whole conversations and users.
 
 Which rows fall when a source falls is decided by `holdfast.reconcile.erase`; here each is one query.
 """
@@ -51,19 +51,19 @@ OF_USER = (
 
 
 class EraseView(ReadView):
-    """The part of a write view that takes rows away."""
+    """The part of a write view that removes rows."""
 
     def __init__(self, driver: Driver, scope: Scope, changes: ChangeLog) -> None:
         super().__init__(driver, scope)
         self._changes = changes
 
     def at(self, subject: str | None, conversation: str | None) -> Self:
-        """The same moment (or transaction), seen from elsewhere in the same user's memory."""
+        """Return a view of the same transaction with another subject and conversation of the same user."""
         return type(self)(self._driver, replace(self.scope, subject=subject, conversation=conversation), self._changes)
 
     @property
     def _here(self) -> tuple[str, str]:
-        """Where things happen: ``""`` for the user as a whole."""
+        """The place of an event: ``""`` for the user as a whole."""
         return self.scope.subject or "", self.scope.conversation or ""
 
     def rewrite_message(self, row: MessageRow) -> None:
@@ -106,12 +106,12 @@ class EraseView(ReadView):
             self._changes.note("summary.removed", self._here, row.id)
 
     def remove_rejected(self, start_seq: int, end_seq: int) -> int:
-        """Delete what was refused of a range of the scope's conversation; how many."""
+        """Delete the rejected candidates of a range of the scope's conversation; return how many."""
         self._place()
         return len(self._run("remove_rejected", start_seq=start_seq, end_seq=end_seq))
 
     def remove_all_rejected(self) -> int:
-        """Delete everything that was refused in the conversations the scope can see; how many."""
+        """Delete all rejected candidates in the conversations the scope can see; return how many."""
         return len(self._run("remove_all_rejected"))
 
     def forget_idempotency_digests(self, start_seq: int, end_seq: int) -> None:
@@ -120,11 +120,11 @@ class EraseView(ReadView):
         self._run("forget_idempotency_digests", start_seq=start_seq, end_seq=end_seq)
 
     def remove_prefixes(self) -> None:
-        """Delete what is remembered of the contexts of all conversations."""
+        """Delete the stored prefixes of the contexts of all conversations."""
         self._run("remove_prefixes")
 
     def release_jobs(self, now_ms: int) -> None:
-        """Take the user's running jobs from their workers; they are due again."""
+        """Release the user's running jobs from their workers; they are due again."""
         self._run("release_jobs", run_at=now_ms)
 
     def remove_jobs(self) -> None:
@@ -142,13 +142,13 @@ class EraseView(ReadView):
         self._changes.note(ERASED, ("", ""), "conversation")
 
     def forget_subject(self) -> None:
-        """Take the name of the scope's subject out of what happened; the numbers stay."""
+        """Blank the scope's subject in the events; their numbers stay."""
         self._run("blank_events_about", about=self.scope.subject)
         self._changes.blank_subject(self.scope.subject or "")
         self._changes.note(ERASED, ("", ""), "subject")
 
     def remove_user(self) -> None:
-        """Delete every row of the user in every table but what was chosen about memory."""
+        """Delete every row of the user in every table but the choices about memory."""
         for table in OF_USER:
             self._run(f"erase_{table}")
         self._changes.note_user_erased()

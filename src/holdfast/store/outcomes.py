@@ -1,4 +1,4 @@
-"""What the functions of this package report that work on a whole database."""
+"""Reports of the work on a whole database."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CopyReport:
 @dataclass(frozen=True, slots=True)
 class ScrubReport:
     """
-    What `holdfast.store.scrub` left: ``left`` says in a sentence each what it could not do, and who can.
+    The result of `holdfast.store.scrub`: ``left`` says in a sentence each what it could not do, and who can.
 
     ``searched`` words were looked for in the bytes; ``found`` of them stand in ``files`` although no row says them.
     """
@@ -50,7 +50,7 @@ class ScrubReport:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Something that keeps a database from being spread over a cluster, and how to mend it."""
+    """An obstacle to distributing a database over a cluster, and the fix."""
 
     what: str
     fix: str

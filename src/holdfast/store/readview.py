@@ -72,18 +72,18 @@ class ReadView:
         return self.scope.subject, self.scope.conversation
 
     def user(self) -> UserRow:
-        """The counters; zeros for somebody who has no memory yet."""
+        """Return the counters; zeros for a user without a memory."""
         found = self._run("user")
         return UserRow(*found[0]) if found else UserRow()
 
     def conversation(self) -> ConversationRow | None:
-        """The scope's conversation, or ``None`` before its first message."""
+        """Return the scope's conversation, or ``None`` before its first message."""
         self._place()
         found = self._run("conversation")
         return ConversationRow(*found[0]) if found else None
 
     def conversations(self) -> list[ConversationRow]:
-        """All of the user's conversations the scope can see (its subject, or all), by name."""
+        """Return the conversations the scope can see (of its subject, or all), by name."""
         return [ConversationRow(*row) for row in self._run("conversations")]
 
     def messages(self, *, start_seq: int = 1, end_seq: int | None = None, limit: int | None = None) -> list[Message]:
@@ -106,7 +106,7 @@ class ReadView:
         return (found[0][0], found[0][1], found[0][2]) if found else None
 
     def _visible(self) -> dict[str, Any]:
-        """The three parameters that say which facts the scope may see; explained in facts.sql."""
+        """Return the three parameters that select the facts the scope may see; explained in facts.sql."""
         subject = self.scope.subject
         return {"all": int(subject is None), "subject": subject or SELF, "shared": int(subject == SELF)}
 
@@ -140,7 +140,7 @@ class ReadView:
         return [rows.fact(row, evidence) for row in found]
 
     def fact(self, fact_id: str) -> FactRow | None:
-        """One fact that the scope may see, live or past."""
+        """Return one fact that the scope may see, live or past."""
         found = self._facts_with_evidence(self._run("fact", id=fact_id, **self._visible()))
         return found[0] if found else None
 
@@ -149,16 +149,16 @@ class ReadView:
         return {row[0] for row in self._run("expired", now_ms=now_ms)}
 
     def count_facts(self) -> int:
-        """How many live facts the user has, of all subjects."""
+        """Count the live facts of the user, of all subjects."""
         return int(self._run("count_facts")[0][0])
 
     def count_statements(self) -> int:
-        """How many statements and episodes were ever learned of the user, of all subjects."""
+        """Count the statements and episodes ever learned of the user, of all subjects."""
         return int(self._run("count_statements")[0][0])
 
     def statements(self, subject: str) -> list[FactRow]:
         """
-        Statements about *subject* that the scope may see and that stand, or stand in another: by number of document.
+        Return statements about *subject* that the scope may see, active or merged into another, by document number.
 
         Live, archived and merged ones, with their quotes.
         """
@@ -194,7 +194,7 @@ class ReadView:
         return children
 
     def episode_ranges(self) -> list[EpisodeRangeRow]:
-        """The ranges of the scope's conversation whose episodes were asked for, by start."""
+        """Return the ranges of the scope's conversation that were searched for episodes, by start."""
         self._place()
         return [EpisodeRangeRow(*row) for row in self._run("episode_ranges")]
 
@@ -204,7 +204,7 @@ class ReadView:
         return {row[0]: row[1] for row in self._run("covered", start_seq=start_seq, end_seq=end_seq)}
 
     def partitions(self, kinds: Sequence[str]) -> list[Partition]:
-        """Where a search in this scope may look; messages and summaries never cross subjects."""
+        """Return the partitions that a search in this scope may read; messages and summaries never cross subjects."""
         subject = self.scope.subject
         found: list[Partition] = []
         for kind in kinds:
@@ -284,7 +284,7 @@ class ReadView:
         return [rows.job(row) for row in self._run("jobs_of_user")]
 
     def usage(self, since: str = "") -> list[UsageRow]:
-        """What models cost for the user, from the day *since* (``2026-11-21``), by (day, layer, model)."""
+        """Return the cost of models for the user, from the day *since* (``2026-11-21``), by (day, layer, model)."""
         return [UsageRow(*row) for row in self._run("usage", since=since)]
 
     def prompts(self) -> list[PromptRow]:
@@ -292,20 +292,20 @@ class ReadView:
         return [PromptRow(row[0], row[1], row[2], row[3], draft=bool(row[4])) for row in self._run("prompts")]
 
     def context_stats(self) -> list[ContextStatsRow]:
-        """What the contexts before the replies of the scope's conversation came to, by reply."""
+        """Return the measurements of the contexts before the replies of the scope's conversation, by reply."""
         self._place()
         return [ContextStatsRow(*row) for row in self._run("context_stats")]
 
     def consent(self) -> list[ConsentRow]:
-        """What the user chose, for each subject that the scope can see and for all (``""``)."""
+        """Return the user's choices, for each subject that the scope can see and for all (``""``)."""
         return [rows.consent(row) for row in self._run("consent")]
 
     def blocked_topics(self) -> list[tuple[str, str]]:
-        """``(subject, topic)`` of what shall never be remembered; subject ``""`` stands for all."""
+        """Return ``(subject, topic)`` of topics that must not be remembered; subject ``""`` means all."""
         return [(row[0], row[1]) for row in self._run("blocked_topics")]
 
     def at(self, subject: str | None, conversation: str | None) -> Self:
-        """The same moment (or transaction), seen from elsewhere in the same user's memory."""
+        """Return a view of the same moment (or transaction) with another subject and conversation of the same user."""
         return type(self)(self._driver, replace(self.scope, subject=subject, conversation=conversation))
 
     def message_rows(self, *, start_seq: int = 1, end_seq: int | None = None) -> list[MessageRow]:
@@ -322,7 +322,7 @@ class ReadView:
         return [rows.summary_row(row, name, children) for row in found]
 
     def derived_from(self, start_seq: int, end_seq: int) -> list[tuple[str, str]]:
-        """``(child kind, child)`` of what rests on a range of the scope's conversation, by kind and id."""
+        """Return ``(child kind, child)`` of rows derived from a range of the scope's conversation, by kind and id."""
         self._place()
         return [(row[0], row[1]) for row in self._run("derived_from", start_seq=start_seq, end_seq=end_seq)]
 
@@ -332,21 +332,21 @@ class ReadView:
         return [(row[0], row[1], row[2], row[3]) for row in self._run("idempotency_keys")]
 
     def endings(self) -> list[Derivation]:
-        """Which messages ended facts of the user."""
+        """Return the messages that ended facts of the user."""
         return [rows.derivation(row) for row in self._run("endings")]
 
     def read_ranges(self) -> list[tuple[str, int, int]]:
-        """``(model, start_seq, end_seq)``: who has read which messages of the scope's conversation for facts."""
+        """Return ``(model, start_seq, end_seq)``: the ranges of the scope's conversation that models read for facts."""
         self._place()
         return [(row[0], row[1], row[2]) for row in self._run("read_ranges")]
 
     def rebuilds(self) -> list[RebuildRow]:
-        """The ranges of the scope's conversation that were made again, oldest first."""
+        """Return the rebuilt ranges of the scope's conversation, oldest first."""
         self._place()
         return [rows.rebuilt(row) for row in self._run("rebuilds")]
 
     def news(self, after: int, *, limit: int) -> News:
-        """What happened to the user after number *after*, in all places; 0: from the first row that is kept."""
+        """Return the user's events after number *after*; 0 begins with the oldest that is kept."""
         there = self._run("newest_event")
         if not there:
             return News(0, lost=after > 0)

@@ -22,7 +22,7 @@ class UserRow:
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
-    """Where one conversation stands; see the columns of ``conversation``."""
+    """The counters of one conversation; see the columns of ``conversation``."""
 
     subject: str
     conversation: str
@@ -41,7 +41,7 @@ class ConversationRow:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRangeRow:
-    """A range of messages whose episodes were asked for, how many were found and by whom."""
+    """A range of messages that was searched for episodes, and their number."""
 
     start_seq: int
     end_seq: int
@@ -118,7 +118,7 @@ class FactRow:
 
 @dataclass(frozen=True, slots=True)
 class UseRow:
-    """What a fact's strength is counted from; ``strength`` was counted at the later of the two times."""
+    """The uses of a fact; ``strength`` was computed at the later of the two times."""
 
     subject: str
     id: str
@@ -144,7 +144,7 @@ class Derivation:
 
 @dataclass(frozen=True, slots=True)
 class ConsentRow:
-    """What the user chose, for one subject or (``""``) for all; no row means active."""
+    """The user's choice for one subject, or (``""``) for all; no row means active."""
 
     subject: str
     state: str
@@ -153,7 +153,7 @@ class ConsentRow:
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """What calls of one model on one day and for one purpose came to; see the columns of ``usage``."""
+    """The calls of one model on one day for one purpose; see the columns of ``usage``."""
 
     day: str
     layer: str
@@ -173,7 +173,7 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class RateRow:
-    """How often a provider's key is used by all processes; times in microseconds, see the columns of ``pace``."""
+    """The rate limit of a provider's key; times in microseconds, see the columns of ``rate_limit``."""
 
     id: str
     version: int = 0
@@ -199,7 +199,7 @@ class PromptRow:
 
 @dataclass(frozen=True, slots=True)
 class ContextStatsRow:
-    """What the context before one reply came to; see the columns of ``shown``."""
+    """The measurements of the context before one reply; see the columns of ``context_stats``."""
 
     seq: int
     at: int
@@ -222,7 +222,7 @@ class SummaryRow:
 @dataclass(frozen=True, slots=True)
 class Side:
     """
-    One of the two states that a rebuilt range has been in: what takes its place again when it is put back.
+    One of the two states of a rebuilt range, before and after; a revert restores it.
 
     ``ids`` of summaries or facts; ``sources`` are ``(fact id, who wrote it)`` where only that changed;
     ``ends`` are ``(fact id, message number)`` of retractions.
@@ -235,7 +235,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class RebuildRow:
-    """One range that was made again; see the columns of ``rebuilt``."""
+    """One rebuilt range; see the columns of ``rebuild``."""
 
     id: str
     part: int
@@ -251,10 +251,10 @@ class RebuildRow:
 @dataclass(frozen=True, slots=True)
 class Scrubbed:
     """
-    What a look at the bytes of a store found after an erasure.
+    The result of a search of the store's bytes after an erasure.
 
-    ``searched`` is how many traces were looked for, ``found`` how many still stand there although
-    no row says them; ``why`` tells why nobody can be sure, and is empty otherwise.
+    ``searched`` traces were looked for, ``found`` of them are still there although no row holds them;
+    ``why`` says why the result is uncertain, and is empty otherwise.
     """
 
     searched: int = 0
@@ -297,7 +297,7 @@ class ProviderKeyRow:
 
     @property
     def bound(self) -> tuple[str, ...]:
-        """What its seal covers: where it is moved or changed, it does not open."""
+        """The fields that the seal covers: a row that was moved or changed does not open."""
         return (self.org, self.user, self.id, self.provider, self.base_url)
 
 

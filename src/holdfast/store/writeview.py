@@ -104,7 +104,7 @@ class WriteView(EraseView):
         self._driver.many("remove_vector", remove)
 
     def note_embedder(self, embedder: str) -> None:
-        """Remember that all documents of the user have, or have been ordered, vectors by *embedder*."""
+        """Note that all documents of the user have vectors by *embedder*, or a job for them."""
         self._run("note_embedder", embedder=embedder)
 
     def remove_docs(self, subject: str, kind: str, docs: Sequence[int]) -> None:
@@ -147,7 +147,7 @@ class WriteView(EraseView):
         self._changes.note_end(row.fact.ended_because, row.fact.id, row.fact.subject, self._here)
 
     def save_uses(self, rows_: Sequence[UseRow]) -> None:
-        """Write how often, when, and with what strength facts were used; one that is gone is passed over."""
+        """Store when and how often facts were used, and their strength; a fact that is gone is skipped."""
         head = self._head
         self._driver.many("save_uses", [(r.strength, r.last_used_at, r.uses, *head, r.subject, r.id) for r in rows_])
 
@@ -200,20 +200,20 @@ class WriteView(EraseView):
         )
 
     def add_episode_range(self, row: EpisodeRangeRow, now_ms: int) -> None:
-        """Note that a range of the scope's conversation was asked for episodes, or asked again."""
+        """Note that a range of the scope's conversation was searched for episodes."""
         self._place()
         place = {"start_seq": row.start_seq, "end_seq": row.end_seq}
         self._run("add_episode_range", found=row.found, source=row.source, created_at=now_ms, **place)
         self._changes.note("episode.added", self._here, f"{row.start_seq}-{row.end_seq}")
 
     def remove_episode_range(self, row: EpisodeRangeRow) -> None:
-        """Forget that a range was asked; the episodes themselves are facts and are not touched."""
+        """Delete the note of a searched range; the episodes themselves are facts and stay."""
         self._place()
         self._run("remove_episode_range", start_seq=row.start_seq, end_seq=row.end_seq)
         self._changes.note("episode.removed", self._here, f"{row.start_seq}-{row.end_seq}")
 
     def set_parent(self, children: Sequence[str], parent: str) -> None:
-        """Let *parent* stand in for summaries of the scope's conversation."""
+        """Set the summary that replaces lower ones of the scope's conversation in a context."""
         head = (*self._head, *self._place())
         self._driver.many("set_parent", [(parent, *head, child) for child in children])
 
@@ -303,7 +303,7 @@ class WriteView(EraseView):
         return bool(self._run("put_back_job", id=job.id, fence=job.fence, **again))
 
     def save_consent(self, row: ConsentRow) -> None:
-        """Insert or replace what the user chose; an active state leaves no row."""
+        """Insert or replace the user's choice; an active state leaves no row."""
         if row.state == "active":
             self._run("remove_consent", about=row.subject)
         else:
@@ -327,7 +327,7 @@ class WriteView(EraseView):
         return str(found[0][0])
 
     def add_erasures(self, rows_: Sequence[ErasureRow]) -> None:
-        """Note what the transaction erases; a row whose id is there already is passed over."""
+        """Add erasures to the ledger; a row whose id is there already is skipped."""
         for row in rows_:
             self._driver.run("add_erasure", rows.erased_columns(row))
 
@@ -350,7 +350,7 @@ class WriteView(EraseView):
         self._run("remove_prompts", name=name, version=version)
 
     def add_context_stats(self, row: ContextStatsRow) -> None:
-        """Insert what the context before a reply of the scope's conversation came to."""
+        """Insert the measurements of the context before a reply of the scope's conversation."""
         self._place()
         self._run("add_context_stats", **asdict(row))
 
@@ -383,6 +383,6 @@ class WriteView(EraseView):
         self._run("add_read_range", model=model, start_seq=start_seq, end_seq=end_seq)
 
     def add_rebuild(self, row: RebuildRow) -> None:
-        """Note that a range of the scope's conversation was made again."""
+        """Note that a range of the scope's conversation was rebuilt."""
         self._place()
         self._run("add_rebuild", **rows.rebuilt_columns(row))

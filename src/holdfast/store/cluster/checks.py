@@ -1,4 +1,4 @@
-"""What has to hold before a database is spread over a cluster, and what to do where it does not."""
+"""Checks before a database is distributed over a cluster, each with its fix."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ def whereabouts(connection: Connection) -> frozenset[str]:
 
 
 def roles_with_rights(connection: Connection) -> list[str]:
-    """Those who may use the tables and are held by row level security, the owner among them."""
+    """Return the roles that may use the tables and are held by row level security, the owner among them."""
     return [row[0] for row in connection.execute(_ROLES.encode()).fetchall()]
 
 
 def obstacles(connection: Connection, columns: Mapping[str, str]) -> tuple[Obstacle, ...]:
-    """Everything that stands in the way, each with what to do."""
+    """Return all obstacles, each with its fix."""
     cut = [table for table, column in columns.items() if column == "user_id"]
     found = [*_of_tables(connection, cut, list(columns))]
     if not found:

@@ -1,4 +1,4 @@
-"""The side of a copy that is a PostgreSQL database: one snapshot of it, or one transaction on an empty one."""
+"""A PostgreSQL database as the source or target of a copy: one snapshot, or one transaction on an empty database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a PostgreSQL server and its tables must be for the promises to hold, and what its operator should know."""
+"""Examine a PostgreSQL server and its tables: broken promises, and notices for the operator."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def health(driver: Driver) -> Health:
 
 
 def _tables(there: list[tuple[object, ...]]) -> Iterator[Finding]:
-    """What would let one org see another's rows, order texts in another way, or slow everything down."""
+    """Find tables whose guards, collations or indexes are not as created."""
     found = {str(row[0]): row for row in there}
     for table in tables():
         if table.name not in found:

@@ -1,5 +1,5 @@
 """
-What a forked process must forget.
+Safety of SQLite files across a fork.
 
 SQLite's file locks belong to the process that took them, but a fork copies the memory in which
 SQLite notes that it holds them.  A child that opened the same file would believe that it is

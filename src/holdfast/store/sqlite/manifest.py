@@ -1,5 +1,5 @@
 """
-What a backup holds, written into it when it is made: rows and one SHA-256 a table.
+The manifest of a backup, written into it when it is made: rows and one SHA-256 for each table.
 
 A file that was damaged on its way, or changed afterwards, no longer agrees with it, even where SQLite itself sees
 nothing wrong.
@@ -27,7 +27,7 @@ _TABLE = "holdfast_backup"
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """
-    What a file holds and whether that is what it held when it was made.
+    The content of a file, and whether it is still what it was when it was made.
 
     ``made_at`` is ``None`` for a file that nobody wrote a manifest into; ``differing`` names the tables that changed.
     """
