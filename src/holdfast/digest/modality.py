@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ..text.steps import search_in_steps
 from ..text.terms import likely_languages
 from ..types import Modality
 from .grammar import PatternLanguage, fold_quotes, load_language
@@ -88,7 +89,7 @@ def _blank_quotation(found: re.Match[str]) -> str:
 def _without_pasted(text: str, rules: PatternLanguage) -> str:
     """Blank what follows an order to work on a text: "translate this: …", "fix my essay:\\n…"."""
     cue = cues(rules).get("paste")
-    found = cue.search(text) if cue else None
+    found = search_in_steps(cue, text) if cue else None
     if not found:
         return text
     return text[: found.end()] + re.sub(r"[^\n]", BLANK, text[found.end() :])

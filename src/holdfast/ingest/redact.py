@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from ..errors import ConfigError
+from ..text.steps import find_in_steps
 from ..types import Detector, Message
 
 MASK = "\u2588"
@@ -174,9 +175,9 @@ def _ibans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _ssns(text: str) -> Iterator[tuple[int, int]]:
-    for found in _SSN.finditer(text):
+    for found in find_in_steps(_SSN, text):
         yield found.span()
-    for found in _SSN_NAMED.finditer(text):
+    for found in find_in_steps(_SSN_NAMED, text):
         yield found.span(1)
 
 
@@ -273,10 +274,10 @@ def pem_spans(text: str) -> Iterator[tuple[int, int]]:
 
 def key_spans(text: str) -> Iterator[tuple[int, int]]:
     """Find keys and tokens of services."""
-    for found in _KEYS.finditer(text):
+    for found in find_in_steps(_KEYS, text):
         yield found.span()
     if _hinted(text, _KEY_HINTS):
-        for found in _NAMED_KEY.finditer(text):
+        for found in find_in_steps(_NAMED_KEY, text):
             yield found.span(1)
 
 

@@ -22,6 +22,7 @@ from datetime import date, datetime
 from functools import cache, lru_cache
 
 from .languages import ENGLISH_STOP, IRREGULAR, MARKS_OF, SCRIPTS, STEMMERS, STOP, WORDS_OF
+from .steps import search_in_steps
 
 try:
     import Stemmer as _native
@@ -278,8 +279,8 @@ def signals(text: str) -> int:
     """
     lowered = text.lower()
     bits = IS_QUESTION if _QUESTION_MARKS.search(text[-_QUESTION_TAIL_CHARS:]) else 0
-    if _TIME.search(lowered):
+    if search_in_steps(_TIME, lowered):
         bits |= NAMES_TIME
-    if _NUMBER.search(lowered):
+    if search_in_steps(_NUMBER, lowered):
         bits |= HAS_NUMBER
     return bits
