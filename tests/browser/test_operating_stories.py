@@ -95,7 +95,7 @@ def test_a_file_is_imported_with_progress_and_users_appear(fresh, visitor, tmp_p
     path = tmp_path / "nils.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     operator = visitor(fresh, "operator")
-    page = operator.open("/dashboard/takeaway")
+    page = operator.open("/dashboard/import")
     page.locator("input[type=file]").set_input_files(path)
     page.get_by_role("button", name="Look at it").click()
     page.get_by_role("heading", name="What it holds").wait_for()

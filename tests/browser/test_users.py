@@ -46,7 +46,7 @@ def test_from_a_name_to_the_line_of_time_and_back_to_an_older_value(fresh, page)
 
 
 def test_what_was_never_true_is_taken_back_and_its_predecessor_holds(fresh, desk):
-    page = desk.open("/dashboard/users/priya/belief?category=dietary")
+    page = desk.open("/dashboard/users/priya/fact?category=dietary")
     page.get_by_role("button", name="This was never true").click()
 
     expect(page.locator("#line")).to_contain_text("never true")

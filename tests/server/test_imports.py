@@ -12,7 +12,7 @@ from holdfast import Memory
 from holdfast.errors import BadInput, Conflict, NotFound
 from holdfast.importers.foreign import Mapped, detect, survey_file
 from holdfast.server.jobs import Tasks, WorkStopped
-from holdfast.server.pages.takeaway import MOST_KEPT, Imports, ImportTarget
+from holdfast.server.pages.import_export import MAX_KEPT, Imports, ImportTarget
 
 LINES = [
     {"role": "user", "content": "I live in Porto.", "name": "Ana", "at": "2025-03-01T10:00:00Z"},
@@ -228,7 +228,7 @@ def test_uploads_are_kept_apart_bounded_and_deleted(kept, memory):
     assert one.folder.parent.stat().st_mode & 0o077 == 0
     with pytest.raises(NotFound):
         kept.get(one.id, "other")
-    for _ in range(MOST_KEPT - 1):
+    for _ in range(MAX_KEPT - 1):
         kept.take(io.BytesIO(b"{}"), "x", "acme", "default")
     with pytest.raises(Conflict):
         kept.take(io.BytesIO(b"{}"), "x", "acme", "default")

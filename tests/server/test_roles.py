@@ -105,10 +105,10 @@ GET    /v1/users/{user:name}/conversations/{conversation:name}/learned oaus
 GET    /docs                                                           -
 GET    /                                                               oaus
 GET    /sign-in                                                        -
-GET    /dashboard/takeaway                                             o
-POST   /dashboard/takeaway                                             o
-GET    /dashboard/takeaway/{import_id}                                 o
-POST   /dashboard/takeaway/{import_id}                                 o
+GET    /dashboard/import                                               o
+POST   /dashboard/import                                               o
+GET    /dashboard/import/{import_id}                                   o
+POST   /dashboard/import/{import_id}                                   o
 GET    /dashboard/export                                               o
 GET    /dashboard/recall                                               o
 GET    /dashboard/jobs                                                 o
@@ -132,8 +132,8 @@ POST   /dashboard/conversations/{user:name}/{conversation:name}        o
 GET    /dashboard/users                                               o
 GET    /dashboard/users/{user:name}                                   o
 POST   /dashboard/users/{user:name}                                   o
-GET    /dashboard/users/{user:name}/belief                            o
-POST   /dashboard/users/{user:name}/belief                            o
+GET    /dashboard/users/{user:name}/fact                              o
+POST   /dashboard/users/{user:name}/fact                              o
 """
 ROWS = [tuple(line.split()) for line in TABLE.strip().splitlines() if line]
 PAGES = {tuple(line.split()[:2]) for line in TABLE.strip().partition("\n\n")[2].splitlines()}

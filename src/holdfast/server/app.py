@@ -22,15 +22,15 @@ from .jobs import Tasks
 from .mcp import MemoryOwner, tools
 from .metrics import Metered, Meters
 from .pages import conversations as talks
-from .pages import entrance, me, shell, takeaway
+from .pages import front, import_export, layout, me
 from .pages import jobs as job_pages
 from .pages import metrics as metrics_pages
 from .pages import prompts as prompt_pages
 from .pages import recall as recall_pages
 from .pages import settings as settings_pages
 from .pages import users as users_pages
-from .pages.reference import reference_page
-from .pages.takeaway import Imports
+from .pages.front import reference_page
+from .pages.import_export import Imports
 from .proxy.routes import Proxy
 from .proxy.upstream import Pool
 from .routing import PUBLIC, USER, RouteTable
@@ -53,7 +53,7 @@ Everything needs a key in the header `Authorization: Bearer hf_...`. Errors are 
 - [Tools of the Model Context Protocol](/mcp): search, list, add, correct and forget memories, and the context for a reply
 """
 PAGES = (
-    entrance,
+    front,
     talks,
     users_pages,
     me,
@@ -62,7 +62,7 @@ PAGES = (
     prompt_pages,
     metrics_pages,
     settings_pages,
-    takeaway,
+    import_export,
 )
 
 
@@ -98,7 +98,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     app.state.quotas = quotas
     app.state.meters = Meters(memory, tail, threads=settings.threads)
     app.state.tasks, app.state.tail, app.state.settings = tasks, tail, settings
-    routing.install(app, shell.as_page)
+    routing.install(app, layout.error_page)
     table = routes()
 
     @table.add("GET", "/openapi.json", PUBLIC, include_in_schema=False)

@@ -32,7 +32,7 @@ from ..admin import ApiKeys
 from ..errors import HoldfastError
 from ..scope import LOCAL, acting
 from ..types import ApiKey
-from .pages.shell import as_page
+from .pages.layout import error_page
 from .routing import Route, RouteTable, problem, problem_of
 from .settings import ServerSettings
 
@@ -154,10 +154,10 @@ class Gate:
             if scope["method"] == "GET" and (known := headers.get("if-none-match")):
                 send = _unless_known(send, known)
         except Refused as refusal:
-            await as_page(scope, refusal.answer)(scope, receive, send)
+            await error_page(scope, refusal.answer)(scope, receive, send)
             return
         except HoldfastError as error:
-            await as_page(scope, problem_of(error))(scope, receive, send)
+            await error_page(scope, problem_of(error))(scope, receive, send)
             return
         key: ApiKey | None = scope["state"].get("key")
         with acting(key.id if key is not None else LOCAL):

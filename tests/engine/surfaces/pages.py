@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from holdfast.server.pages.wording import wording
+from holdfast.server.pages.me import load_texts
 
 from .surface import CHAT
 
@@ -75,7 +75,7 @@ class Dashboard(Browser):
         return sorted(texts(r'<p class="sentence">(.*?)</p>', self._get(self.USER)))
 
     def history(self, category: str) -> list[str]:
-        page = self._get(f"{self.USER}/belief", category=category)
+        page = self._get(f"{self.USER}/fact", category=category)
         table = re.search(r"Values, oldest first.*?</table>", page, re.DOTALL)
         return texts(r'<tr><th scope="row">(.*?)</th>', table[0]) if table else []
 
@@ -128,7 +128,7 @@ class Dashboard(Browser):
 
     def import_(self, data: dict[str, Any]) -> None:
         file = ("ana.json", json.dumps(data), "application/json")
-        looked_at = self._browser.post("/dashboard/takeaway", files={"file": file})
+        looked_at = self._browser.post("/dashboard/import", files={"file": file})
         path = looked_at.url.path
         self._post(path, do="start", user="ana")
         for _ in range(1_000):
@@ -184,7 +184,7 @@ class Me(Browser):
         return sorted(texts(r'<p class="sentence">(.*?)</p>', self._get("/me")))
 
     def history(self, category: str) -> list[str]:
-        title = wording("me").topic(category)
+        title = load_texts("me").topic(category)
         for card in re.findall(
             r'<div class="card topic"><h3>.*?(?=<div class="card topic">|</section>)', self._get("/me"), re.DOTALL
         ):
@@ -223,7 +223,7 @@ class Me(Browser):
         self._post("/me", do="opt-in")
 
     def status(self) -> str:
-        said, page = wording("me"), self._get("/me")
+        said, page = load_texts("me"), self._get("/me")
         section = re.search(r'<section id="status".*?</section>', page, re.DOTALL)
         assert section is not None
         words = {said("status.on"): "active", said("status.paused"): "paused", said("status.off"): "opted-out"}
@@ -234,12 +234,12 @@ class Me(Browser):
         return found
 
     def erase(self) -> str:
-        return level(self._post("/me", do="forget-all", word=wording("me")("data.forget_all_word")))
+        return level(self._post("/me", do="forget-all", word=load_texts("me")("data.forget_all_word")))
 
 
 def level(page: str) -> str:
     """How thoroughly something was erased, by what the page says of it."""
-    said = wording("me")
+    said = load_texts("me")
     return next(name for name in ("E2", "E1", "E0") if said(f"receipt.{name}") in unescape(page))
 
 

@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-from holdfast.server.pages.wording import TEXTS, wording
+from holdfast.server.pages.me import TEXT_FOLDER, load_texts
 
 
 @pytest.fixture
@@ -172,16 +172,16 @@ def test_every_catalogue_says_the_same_things():
             return {key: hole for part, value in texts.items() for key, hole in holes(value, f"{name}.{part}").items()}
         return {name: sorted(re.findall(r"\{(\w+)\}", str(texts)))}
 
-    pages = {path.name.split(".")[0] for path in TEXTS.iterdir()}
+    pages = {path.name.split(".")[0] for path in TEXT_FOLDER.iterdir()}
     for page in pages:
-        read = {path.name: holes(tomllib.loads(path.read_text("utf-8"))) for path in TEXTS.glob(f"{page}.*.toml")}
+        read = {path.name: holes(tomllib.loads(path.read_text("utf-8"))) for path in TEXT_FOLDER.glob(f"{page}.*.toml")}
         assert all(found == read[f"{page}.en.toml"] for found in read.values())
 
 
 def test_no_sentence_of_me_is_written_into_the_template():
     """So that another language needs another catalogue, and nothing else."""
-    source = (TEXTS.parent / "templates" / "me.html").read_text(encoding="utf-8")
+    source = (TEXT_FOLDER.parent / "templates" / "me.html").read_text(encoding="utf-8")
     plain = re.sub(r"\{%.*?%\}|\{\{.*?\}\}|\{#.*?#\}|<[^>]*>", " ", source, flags=re.DOTALL)
 
     assert re.findall(r"[A-Za-z]{2,}", plain) == []
-    assert wording("me").day(None) == ""
+    assert load_texts("me").day(None) == ""

@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 from holdfast import Config, Memory
 from holdfast.llm.protocol import BadAnswer
 from holdfast.server.app import create_app
-from holdfast.server.pages.prompts import changes
-from holdfast.server.pages.settings import shown
+from holdfast.server.pages.settings import format_setting
+from holdfast.server.pages.transcript import word_diff
 from holdfast.testing.model import ScriptedModel
 
 from ..conftest import BASE
@@ -219,7 +219,7 @@ def test_a_trial_is_estimated_first_and_then_shown_beside_what_stands(settings, 
 
 def test_changes_lead_from_one_text_to_the_other():
     for before, after in (("a b c", "a x c"), ("", "new words"), ("gone", ""), ("same", "same"), ("ab. c", "ab, c d")):
-        told = changes(before, after)
+        told = word_diff(before, after)
         assert "".join(part for op, part in told if op != "new") == before
         assert "".join(part for op, part in told if op != "gone") == after
 
@@ -304,9 +304,9 @@ def test_settings_tell_what_is_in_force_and_check_the_store(sign_in, told):
 
 
 def test_secrets_are_never_shown():
-    assert shown("upstream_key", "sk-canary") == "set, not shown"
-    assert shown("upstream_key", "") == "not set"
-    assert "canary" not in shown("budget", type("SecretBox", (), {"__str__": lambda self: "canary"})())
+    assert format_setting("upstream_key", "sk-canary") == "set, not shown"
+    assert format_setting("upstream_key", "") == "not set"
+    assert "canary" not in format_setting("budget", type("SecretBox", (), {"__str__": lambda self: "canary"})())
 
 
 PAGES = ("recall", "jobs", "prompts", "prompts/chunk_summary?user=ana", "metrics", "settings")

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast.server.pages.beliefs import by_subject, spans
+from holdfast.server.pages.me import group_facts
+from holdfast.server.pages.users import timeline_bars
 
 ANA = "/dashboard/users/ana"
 
@@ -74,11 +75,11 @@ def test_a_user_shows_facts_with_links_to_the_words(desk):
     assert 'href="/dashboard/conversations/ana/c?at=1#m1"' in page.text
     assert 'href="/dashboard/conversations/ana/c?at=3#m3"' in page.text
     assert "<s>Is vegetarian.</s>" in page.text
-    assert 'href="/dashboard/users/ana/belief?about=self&amp;category=dietary"' in page.text
+    assert 'href="/dashboard/users/ana/fact?about=self&amp;category=dietary"' in page.text
 
 
 def test_the_line_of_time_tells_when_each_value_held(desk):
-    page = desk.get(f"{ANA}/belief?category=dietary")
+    page = desk.get(f"{ANA}/fact?category=dietary")
 
     rows = re.findall(r'<tr><th scope="row">(.*?)</th><td>(.*?)</td>', page.text)
     assert rows[:2] == [
@@ -94,7 +95,7 @@ def test_mending_by_hand(desk, ana):
     assert "Nothing had to be changed." in post(desk, "correct", fact=ana.facts("home")[0].id, value="Faro").text
 
     (diet,) = ana.facts("dietary")
-    there = f"{ANA}/belief?category=dietary"
+    there = f"{ANA}/fact?category=dietary"
     assert "never true" in post(desk, "never-true", there, fact=diet.id).text
     assert [fact.key for fact in ana.facts("dietary")] == ["vegetarian"]
     post(desk, "restore", there, fact=diet.id)
@@ -131,17 +132,17 @@ def test_choices_of_the_user(desk, ana):
 
 def test_what_was_never_there_is_said_so(desk):
     assert "Nothing is believed about zed" in desk.get("/dashboard/users/zed").text
-    assert "Nothing was ever believed here" in desk.get(f"{ANA}/belief?category=none").text
+    assert "Nothing was ever believed here" in desk.get(f"{ANA}/fact?category=none").text
 
 
 def test_what_stood_at_a_place_before_is_told_beside_what_stands_there_now(ana):
-    (you,) = by_subject(ana.facts(), ana.history(), ["dietary"])
+    (you,) = group_facts(ana.facts(), ana.history(), ["dietary"])
 
     assert [topic.category for topic in you.topics] == ["dietary", "home"]
     diet = you.topics[0]
     assert ([old.key for old in diet.beliefs[0].earlier], diet.past) == (["vegetarian"], [])
     ana.never_true(ana.facts("home")[0].id)
-    (you,) = by_subject(ana.facts(), ana.history())
+    (you,) = group_facts(ana.facts(), ana.history())
     home = next(topic for topic in you.topics if topic.category == "home")
     assert ([old.value for old in home.past], home.beliefs) == (["Porto"], [])
 
@@ -153,11 +154,11 @@ def test_values_at_the_same_time_stand_in_lanes_of_their_own(memory, clock):
     chat.record("I speak Dutch.")
     facts = memory.user("bo").history("language", "spoken")
 
-    placed, lanes = spans(facts, datetime(2026, 1, 1, 9, tzinfo=UTC) + timedelta(days=2))
+    placed, lanes = timeline_bars(facts, datetime(2026, 1, 1, 9, tzinfo=UTC) + timedelta(days=2))
     assert lanes == 3
     assert sorted(one.lane for one in placed) == [0, 1, 2]
     assert all(0 <= one.start <= 992 and 8 <= one.width <= 1000 for one in placed)
-    assert spans([], clock()) == ([], 0)
+    assert timeline_bars([], clock()) == ([], 0)
 
 
 def test_what_happened_is_told_without_what_was_said(desk):

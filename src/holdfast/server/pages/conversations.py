@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from fastapi import Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from ...errors import NotFound
+from ...context.result import Context
+from ...conversation import Conversation
+from ...errors import ConfigError, HoldfastError, NotFound
 from ...memory import Memory
-from ...reports import ConversationState, ErasureReceipt
+from ...reports import ConversationState, ErasureReceipt, RebuildReport
 from ...types import Job
-from ..jobs import TasksDep
+from ..jobs import OnProgress, Owner, ReportData, Task, Tasks, TasksDep, load_report, report_data
 from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep, ConversationDep, ConversationName, UserDep, UserName
-from . import inspector, regenerate
-from .coverage import strip
-from .shell import Filled, Form, events_of, here, link, number, render, scope_query, see_other
-from .transcript import badges, changed, firsts, lines
+from .layout import Form, FormDep, events_address, here, link, query_number, render, scope_query, see_other
+from .transcript import coverage_strip, fact_badges, first_mentions, transcript_lines, word_diff
 
 table = RouteTable()
 LIST = "/dashboard/conversations"
@@ -28,7 +31,7 @@ OF_USER = LIST + "/{user:name}"
 ONE = OF_USER + "/{conversation:name}"
 
 USERS_A_PAGE = 20
-EACH = 5  # conversations of one user on the list of all
+CONVERSATIONS_A_USER = 5  # conversations of one user on the list of all
 CONVERSATIONS_A_PAGE = 50
 MESSAGES_A_PAGE = 100
 MOST_ORGS = 50
@@ -46,10 +49,10 @@ NOTICES = {
 
 
 @table.page("GET", LIST, OPERATOR)
-def conversations_page(request: Request, asked: CallerDep) -> Response:
+def conversations_page(request: Request, caller: CallerDep) -> Response:
     """Everybody's conversations, by user."""
-    memory, query = asked.memory, request.query_params
-    org, begins = asked.grant.org, query.get("name", "")
+    memory, query = caller.memory, request.query_params
+    org, begins = caller.grant.org, query.get("name", "")
     after = (org, query["after"], query.get("after_bot", "")) if "after" in query else (org, begins, "")
     found = memory.admin.users(limit=USERS_A_PAGE + 1, after=after)
     users = [one for one in found if one[0] == org and one[1].startswith(begins)]
@@ -60,7 +63,7 @@ def conversations_page(request: Request, asked: CallerDep) -> Response:
     for at, user, bot in users:
         owner = memory.user(user, org=at, bot=bot)
         states = owner.overview()
-        shown = [_told(state, user, at, bot, jobs) for state in states[:EACH]]
+        shown = [_list_row(state, user, at, bot, jobs) for state in states[:CONVERSATIONS_A_USER]]
         rest = link(OF_USER.replace(":name", ""), user=user, **scope_query(at, bot))
         groups.append({"user": user, "bot": bot, "rows": shown, "all": len(states), "address": rest})
     last = users[-1] if users else None
@@ -79,12 +82,12 @@ def conversations_page(request: Request, asked: CallerDep) -> Response:
 
 
 @table.page("GET", OF_USER, OPERATOR)
-def conversations_of_user_page(request: Request, asked: CallerDep, whose: UserDep, user: UserName) -> Response:
+def conversations_of_user_page(request: Request, caller: CallerDep, owner: UserDep, user: UserName) -> Response:
     """All conversations of one user, the newest first."""
-    grant, wanted = asked.grant, request.query_params.get("name", "")
-    first = max(0, number(request, "first") or 0)
-    states = [state for state in whose.overview() if wanted.lower() in state.conversation.lower()]
-    shown, jobs = states[first : first + CONVERSATIONS_A_PAGE], asked.memory.jobs()
+    grant, wanted = caller.grant, request.query_params.get("name", "")
+    first = max(0, query_number(request, "first") or 0)
+    states = [state for state in owner.overview() if wanted.lower() in state.conversation.lower()]
+    shown, jobs = states[first : first + CONVERSATIONS_A_PAGE], caller.memory.jobs()
     last = first + CONVERSATIONS_A_PAGE
     return render(
         "conversations-of-user.html",
@@ -93,8 +96,8 @@ def conversations_of_user_page(request: Request, asked: CallerDep, whose: UserDe
         user=user,
         grant=grant,
         wanted=wanted,
-        consent=whose.status(),
-        rows=[_told(state, user, grant.org, grant.bot, jobs) for state in shown],
+        consent=owner.status(),
+        rows=[_list_row(state, user, grant.org, grant.bot, jobs) for state in shown],
         all=len(states),
         before=here(request, first=max(0, first - CONVERSATIONS_A_PAGE)) if first else None,
         after=here(request, first=last) if last < len(states) else None,
@@ -105,24 +108,24 @@ def conversations_of_user_page(request: Request, asked: CallerDep, whose: UserDe
 @table.page("GET", ONE, OPERATOR)
 def conversation_page(
     request: Request,
-    asked: CallerDep,
-    which: ConversationDep,
-    whose: UserDep,
+    caller: CallerDep,
+    chat: ConversationDep,
+    owner: UserDep,
     tasks: TasksDep,
     user: UserName,
     conversation: ConversationName,
 ) -> Response:
     """The transcript of one conversation, what covers it, what was learned, and what the model would see next."""
-    state = which.state()
+    state = chat.state()
     if state is None:
         raise NotFound(f"{user!r} has no conversation {conversation!r} here", hint="it may be about another subject")
-    grant, query = asked.grant, request.query_params
-    events = events_of(request, user, grant.org, grant.bot, state.subject, conversation)
-    live, ever, facts = which.summaries(), which.summaries(live=False), which.learned()
+    grant, query = caller.grant, request.query_params
+    events = events_address(request, user, grant.org, grant.bot, state.subject, conversation)
+    live, ever, facts = chat.summaries(), chat.summaries(live=False), chat.learned()
     chosen = next((summary for summary in ever if summary.id == query.get("chunk")), None)
-    first = _first(number(request, "at"), chosen.start_seq if chosen else None, state.messages)
+    first = _first_shown(query_number(request, "at"), chosen.start_seq if chosen else None, state.messages)
     last = min(state.messages, first + MESSAGES_A_PAGE - 1)
-    jobs = [job for job in asked.memory.jobs() if _about(job, state, user, grant.org, grant.bot)]
+    jobs = [job for job in caller.memory.jobs() if _is_about(job, state, user, grant.org, grant.bot)]
     dead = [job for job in jobs if job.state in ("dead", "cancelled")]
     versions = _versions(ever, chosen)
     return render(
@@ -130,21 +133,27 @@ def conversation_page(
         request,
         title=conversation,
         events=events,
-        notices=NOTICES | _receipts(query.get("said", "")),
+        notices=NOTICES | _receipt_notice(query.get("said", "")),
         user=user,
         grant=grant,
         state=state,
-        consent=whose.status(),
-        standing=_status(state, dead),
+        consent=owner.status(),
+        standing=_status_badge(state, dead),
         dead=dead,
         waiting=[job for job in jobs if job.state == "waiting"],
-        transcript=lines(which.load(start_seq=first, limit=last - first + 1), first, last, badges(facts, which.id)),
+        transcript=transcript_lines(
+            chat.load(start_seq=first, limit=last - first + 1), first, last, fact_badges(facts, chat.id)
+        ),
         first=first,
         last=last,
         older=here(request, at=max(1, first - MESSAGES_A_PAGE), chunk=None) if first > 1 else None,
         newer=here(request, at=last + 1, chunk=None) if last < state.messages else None,
-        strip=strip(
-            live, state.messages, firsts(facts, which.id), failed=_untold(dead), around=first + (last - first) // 2
+        strip=coverage_strip(
+            live,
+            state.messages,
+            first_mentions(facts, chat.id),
+            failed=_summaries_failed(dead),
+            around=first + (last - first) // 2,
         ),
         meta=sorted((s for s in live if s.level > 1), key=lambda s: (-s.level, s.start_seq)),
         chunks=[s for s in live if s.level == 1],
@@ -152,47 +161,47 @@ def conversation_page(
         chunk=chosen,
         is_live=chosen is not None and chosen.id in {summary.id for summary in live},
         versions=versions,
-        diff=_diff(versions, chosen),
+        diff=_version_diff(versions, chosen),
         children=[s for s in live if chosen is not None and s.id in chosen.children],
-        rebuilds=list(reversed(which.rebuilds()))[:20],
-        regenerate=regenerate.asked(request, which),
-        progress=regenerate.current(asked, which, tasks),
-        layers=regenerate.CHOICES,
-        context=inspector.inspected(request, which),
+        rebuilds=list(reversed(chat.rebuilds()))[:20],
+        regenerate=estimate_rebuild(request, chat),
+        progress=rebuild_progress(caller, chat, tasks),
+        layers=LAYERS,
+        context=context_panel(request, chat),
         back=link(OF_USER.replace(":name", ""), user=user, **scope_query(grant.org, grant.bot)),
     )
 
 
 @table.page("POST", ONE, OPERATOR)
 def conversation_change(
-    request: Request, asked: CallerDep, which: ConversationDep, whose: UserDep, tasks: TasksDep, form: Filled
+    request: Request, caller: CallerDep, chat: ConversationDep, owner: UserDep, tasks: TasksDep, form: FormDep
 ) -> Response:
     """Edit or forget a message, undo what was learned, make a range again, put an older version back."""
     do = form["do"]
     if do == "edit":
-        which.edit(_seq(form), form["content"])
+        chat.edit(_seq(form), form["content"])
         said = "edited"
     elif do == "forget":
-        said = _receipt(which.forget(_seq(form)))
+        said = _receipt_code(chat.forget(_seq(form)))
     elif do == "undo":
-        whose.never_true(form["fact"])
+        owner.never_true(form["fact"])
         said = "undone"
     elif do == "believe":
-        whose.restore(form["fact"])
+        owner.restore(form["fact"])
         said = "believed-again"
     elif do == "rebuild":
-        return regenerate.begin(request, asked, which, form, tasks)
+        return start_rebuild(request, caller, chat, form, tasks)
     elif do == "stop":
         tasks.cancel(form["task"])
         said = "stopped"
     elif do == "restore":
-        which.restore(form["rebuild"])
+        chat.restore(form["rebuild"])
         said = "put-back"
     elif do == "end":
-        which.end()
+        chat.end()
         said = "ended"
     elif do == "retry":
-        asked.memory.retry(form["job"])
+        caller.memory.retry(form["job"])
         said = "retried"
     else:
         raise HTTPException(422, "This page has no such form")
@@ -205,12 +214,12 @@ def _seq(form: Form) -> int:
     return int(form["seq"])
 
 
-def _receipt(receipt: ErasureReceipt) -> str:
+def _receipt_code(receipt: ErasureReceipt) -> str:
     """A receipt as a code: its level, and how many rows of each kind went or were told anew."""
     return ".".join(["forgotten", receipt.level, *(f"{kind}-{rows}" for kind, rows in receipt.rows.items())])
 
 
-def _receipts(code: str) -> dict[str, str]:
+def _receipt_notice(code: str) -> dict[str, str]:
     """The sentence for such a code; no other words of the address are shown."""
     found = re.fullmatch(r"forgotten\.(E[012])((?:\.[a-z_ ]{1,40}-\d{1,9})*)", code)
     if found is None:
@@ -232,28 +241,28 @@ def _orgs(memory: Memory) -> Iterator[str]:
         after = (found[0][0], _AFTER_EVERY_NAME, "")
 
 
-def _about(job: Job, state: ConversationState, user: str, org: str, bot: str) -> bool:
+def _is_about(job: Job, state: ConversationState, user: str, org: str, bot: str) -> bool:
     mine = (job.org, job.user, job.bot, job.subject) == (org, user, bot, state.subject)
     return mine and job.conversation == state.conversation
 
 
-def _told(state: ConversationState, user: str, org: str, bot: str, jobs: list[Job]) -> dict[str, Any]:
+def _list_row(state: ConversationState, user: str, org: str, bot: str, jobs: list[Job]) -> dict[str, Any]:
     """A row of a list."""
     subject = None if state.subject == "self" else state.subject
-    dead = [job for job in jobs if job.state in ("dead", "cancelled") and _about(job, state, user, org, bot)]
+    dead = [job for job in jobs if job.state in ("dead", "cancelled") and _is_about(job, state, user, org, bot)]
     named = {"user": user, "conversation": state.conversation, **scope_query(org, bot, subject)}
     return {
         "state": state,
         "subject": subject,
-        "status": _status(state, dead),
+        "status": _status_badge(state, dead),
         "address": link(ONE.replace(":name", ""), **named),
     }
 
 
-def _status(state: ConversationState, dead: list[Job]) -> tuple[str, str, str]:
+def _status_badge(state: ConversationState, dead: list[Job]) -> tuple[str, str, str]:
     """``(kind, icon, words)`` of a badge."""
     if dead:
-        return "bad", "bad", "could not be summarised" if _untold(dead) else "work put aside"
+        return "bad", "bad", "could not be summarised" if _summaries_failed(dead) else "work put aside"
     if not state.summarised:
         return "quiet", "wait", "no summary yet"
     if state.waiting > 2 * max(1, state.summarised):
@@ -261,12 +270,12 @@ def _status(state: ConversationState, dead: list[Job]) -> tuple[str, str, str]:
     return "ok", "ok", "up to date"
 
 
-def _untold(dead: list[Job]) -> bool:
+def _summaries_failed(dead: list[Job]) -> bool:
     """Whether it is summaries that could not be made."""
     return any(job.kind in ("chunk", "summary") for job in dead)
 
 
-def _first(at: int | None, chunk: int | None, messages: int) -> int:
+def _first_shown(at: int | None, chunk: int | None, messages: int) -> int:
     """Where the page of the transcript begins: at a message that was asked for, else with the last page."""
     wanted = at if at is not None else chunk
     if wanted is None:
@@ -282,7 +291,194 @@ def _versions(ever: list[Any], chosen: Any) -> list[Any]:
     return sorted(same, key=lambda summary: (summary.version, summary.id))
 
 
-def _diff(versions: list[Any], chosen: Any) -> list[tuple[str, str]] | None:
+def _version_diff(versions: list[Any], chosen: Any) -> list[tuple[str, str]] | None:
     """The version that is shown against the one before it."""
     at = versions.index(chosen) if chosen in versions else 0
-    return list(changed(versions[at - 1].text, chosen.text)) if at > 0 else None
+    return list(word_diff(versions[at - 1].text, chosen.text)) if at > 0 else None
+
+
+WAIT_S = 0.8
+LAYERS = {
+    "chunk": ("Chunk summaries, with facts and episodes", ("summaries", "facts", "episodes")),
+    "summaries": ("Chunk summaries", ("summaries",)),
+    "meta": ("Meta summaries", ("meta",)),
+    "facts": ("Facts", ("facts",)),
+    "episodes": ("Episodes", ("episodes",)),
+    "vectors": ("Embeddings", ("vectors",)),
+}
+
+
+@dataclass(slots=True)
+class RebuildEstimate:
+    """What making a range again would take, at most; ``refused`` says why it cannot be done."""
+
+    what: str
+    words: str
+    first: int | None
+    last: int | None
+    ranges: int = 0
+    calls: int = 0
+    tokens: int = 0
+    cost: float | None = 0.0
+    refused: str = ""
+    hint: str = ""
+    skipped: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildProgress:
+    """How far such work has come; ``report`` when it is done."""
+
+    task: Task
+    report: RebuildReport | None
+
+
+def estimate_rebuild(request: Request, chat: Conversation) -> RebuildEstimate | None:
+    """The estimate that the address asks for."""
+    what = request.query_params.get("make", "")
+    if what not in LAYERS:
+        return None
+    words, layers = LAYERS[what]
+    told = RebuildEstimate(what, words, query_number(request, "first"), query_number(request, "last"))
+    for layer in layers:
+        try:
+            report = chat.rebuild(layer, start_seq=told.first, end_seq=told.last, dry_run=True)
+        except ConfigError as error:
+            if len(layers) == 1:
+                told.refused, told.hint = error.message, error.hint
+            told.skipped.append(layer)
+        except HoldfastError as error:
+            told.refused, told.hint = error.message, error.hint
+        else:
+            _add_estimate(told, report)
+    return told
+
+
+def _add_estimate(told: RebuildEstimate, report: RebuildReport) -> None:
+    told.ranges += report.ranges
+    told.calls += report.calls
+    told.tokens += report.tokens
+    told.cost = None if told.cost is None or report.cost is None else told.cost + report.cost
+
+
+def rebuild_owner(caller: CallerDep, chat: Conversation) -> Owner:
+    """Whose work making parts of this conversation again is."""
+    grant = caller.grant
+    return Owner(grant.org, grant.user, grant.bot, grant.subject, chat.id)
+
+
+def rebuild_progress(caller: CallerDep, chat: Conversation, tasks: Tasks) -> RebuildProgress | None:
+    """The last such work on this conversation that this server was asked for."""
+    task = next(iter(tasks.of(rebuild_owner(caller, chat))), None)
+    if task is None:
+        return None
+    report = load_report(caller.memory, task.kind, task.report, task.owner, None) if task.state == "done" else None
+    return RebuildProgress(task, report if isinstance(report, RebuildReport) else None)
+
+
+def start_rebuild(request: Request, caller: CallerDep, chat: Conversation, form: Form, tasks: Tasks) -> Response:
+    """Make the range again, layer by layer, in the background; what cannot be made stays as it was."""
+    what = form["make"]
+    if what not in LAYERS:
+        raise HTTPException(422, "There is no such layer")
+    span: dict[str, Any] = {"start_seq": _form_number(form, "first"), "end_seq": _form_number(form, "last")}
+    layers = [layer for layer in LAYERS[what][1] if _can_rebuild(chat, layer, span, alone=len(LAYERS[what][1]) == 1)]
+
+    def work(step: OnProgress) -> ReportData:
+        total = RebuildReport(what)
+        for number_of, layer in enumerate(layers):
+            report = chat.rebuild(layer, **span, progress=partial(_layer_progress, step, number_of, len(layers)))
+            total = _sum_reports(total, report)
+        return report_data(total)
+
+    task = tasks.order("rebuild", rebuild_owner(caller, chat), work)
+    task.over.wait(WAIT_S)  # without a model it is over before anybody wants to see how far it is
+    return see_other(here(request, make=None, first=None, last=None))
+
+
+def _layer_progress(step: OnProgress, layer: int, layers: int, done: int, ranges: int) -> None:
+    """Layers are told one after the other: each is an equal part of the whole."""
+    step(layer * ranges + done, layers * ranges)
+
+
+def _can_rebuild(chat: Conversation, layer: str, span: dict[str, Any], *, alone: bool) -> bool:
+    """Whether this memory makes the layer at all; when it is the only one that is wanted, the refusal is told."""
+    try:
+        chat.rebuild(layer, **span, dry_run=True)
+    except ConfigError:
+        if alone:
+            raise
+        return False
+    return True
+
+
+def _sum_reports(total: RebuildReport, report: RebuildReport) -> RebuildReport:
+    return RebuildReport(
+        total.layer,
+        calls=total.calls + report.calls,
+        tokens=total.tokens + report.tokens,
+        cost=None if total.cost is None or report.cost is None else total.cost + report.cost,
+        ranges=total.ranges + report.ranges,
+        errors=total.errors + report.errors,
+    )
+
+
+def _form_number(form: Form, name: str) -> int | None:
+    value = form.get(name, "").strip()
+    return int(value) if value.isdecimal() else None
+
+
+def context_panel(request: Request, chat: Conversation) -> dict[str, Any]:
+    """The context that the address asks for; it takes a search, so only when somebody asks.  Looking notes nothing."""
+    query, budget = request.query_params.get("query", "").strip(), query_number(request, "budget")
+    against = query_number(request, "against")
+    told: dict[str, Any] = {"query": query, "budget": budget, "against": against}
+    told |= {"found": None, "sections": [], "raw": "", "other": None}
+    wanted = request.headers.get("x-fragment", "context").split()
+    if "context" not in wanted or "query" not in request.query_params:
+        return told
+    budget = budget if budget and budget > 0 else None
+    found = chat.context(query or None, budget_tokens=budget, note=False)
+    raw = json.dumps(found.to_dict(), ensure_ascii=False, indent=1)
+    told |= {"found": found, "sections": [_section_rows(found, section) for section in found.sections], "raw": raw}
+    earlier = _earlier_question(chat, against)
+    if earlier is not None:
+        told["other"] = compare_contexts(chat.context(earlier, budget_tokens=budget, note=False), found)
+    return told
+
+
+def _earlier_question(chat: Conversation, seq: int | None) -> str | None:
+    """What the user said in an earlier message; ``None`` when it is none of theirs."""
+    if seq is None or seq < 1:
+        return None
+    found = chat.load(start_seq=seq, limit=1)
+    return found[0].content if found and found[0].seq == seq and found[0].role == "user" else None
+
+
+def compare_contexts(before: Context, after: Context) -> dict[str, Any]:
+    """How two contexts differ: tokens, whether the stable part is the same, and per section what is in one alone."""
+    sections = []
+    for section in after.sections:
+        old = next((one for one in before.sections if one.name == section.name), None)
+        was = old.items if old is not None else ()
+        gone = [plain_item(item) for item in was if item not in section.items]
+        new = [plain_item(item) for item in section.items if item not in was]
+        sections.append({"name": section.name, "gone": gone, "new": new, "same": len(section.items) - len(new)})
+    same_prefix = before.prefix_sha256 == after.prefix_sha256
+    return {"tokens": before.tokens, "sections": sections, "same_prefix": same_prefix}
+
+
+def _section_rows(found: Context, section: Any) -> dict[str, Any]:
+    sources = [source for source in found.sources if source.section == section.name]
+    exact = len(sources) == len(section.items)
+    told = [(plain_item(item), sources[n] if exact else None) for n, item in enumerate(section.items)]
+    return {"name": section.name, "tokens": section.tokens, "stable": section.stable, "items": told}
+
+
+def plain_item(item: str) -> str:
+    """The text of an item, which in a prompt stands as a JSON string."""
+    try:
+        text = json.loads(item)
+    except ValueError:
+        return item
+    return text if isinstance(text, str) else item

@@ -16,14 +16,13 @@ from ..admin import LATE_MS
 from ..jobs import TasksDep
 from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
-from .shell import Filled, here, render, see_other
-from .whom import lasting
+from .layout import FormDep, format_duration, here, render, see_other
 
 table = RouteTable()
 PATH = "/dashboard/jobs"
 STATES = ("dead", "waiting", "running", "ready", "cancelled")
-MOST_SHOWN = 200
-DOING = {
+MAX_SHOWN = 200
+KIND_TITLES = {
     "extract": "Read messages for facts, by rules",
     "read": "Read messages for facts, by the model",
     "episodes": "Read a chunk for episodes",
@@ -43,14 +42,14 @@ NOTICES = {
 
 
 @table.page("GET", PATH, OPERATOR)
-def jobs_page(request: Request, asked: CallerDep, tasks: TasksDep) -> Response:
+def jobs_page(request: Request, caller: CallerDep, tasks: TasksDep) -> Response:
     """Unfinished work, the worst first."""
     state, user = request.query_params.get("state", ""), request.query_params.get("user", "")
     now = datetime.now(UTC)
-    every = [job for job in asked.memory.jobs() if user in ("", job.user)]
+    every = [job for job in caller.memory.jobs() if user in ("", job.user)]
     counts = {name: sum(job.state == name for job in every) for name in STATES}
-    late = sum(overdue(job, now) for job in every)
-    chosen = [job for job in every if state in ("", job.state) or (state == "overdue" and overdue(job, now))]
+    late = sum(is_overdue(job, now) for job in every)
+    chosen = [job for job in every if state in ("", job.state) or (state == "overdue" and is_overdue(job, now))]
     chosen.sort(key=lambda job: (STATES.index(job.state), job.created_at_ms, job.id))
     ordered = tasks.newest(20)
     return render(
@@ -59,8 +58,8 @@ def jobs_page(request: Request, asked: CallerDep, tasks: TasksDep) -> Response:
         title="Jobs",
         notices=NOTICES,
         events="",
-        rows=[told(job, now) for job in chosen[:MOST_SHOWN]],
-        more=max(0, len(chosen) - MOST_SHOWN),
+        rows=[job_row(job, now) for job in chosen[:MAX_SHOWN]],
+        more=max(0, len(chosen) - MAX_SHOWN),
         counts=counts,
         late=late,
         state=state,
@@ -72,9 +71,9 @@ def jobs_page(request: Request, asked: CallerDep, tasks: TasksDep) -> Response:
 
 
 @table.page("POST", PATH, OPERATOR)
-def jobs_change(request: Request, asked: CallerDep, tasks: TasksDep, form: Filled) -> Response:
+def jobs_change(request: Request, caller: CallerDep, tasks: TasksDep, form: FormDep) -> Response:
     """Retry, put forward or cancel a job, end a task, or do what is due."""
-    do, memory = form["do"], asked.memory
+    do, memory = form["do"], caller.memory
     if do == "digest":
         memory.digest(10)
         return see_other(here(request), said="digested")
@@ -94,28 +93,28 @@ def jobs_change(request: Request, asked: CallerDep, tasks: TasksDep, form: Fille
     return see_other(here(request), said=said)
 
 
-def overdue(job: Job, now: datetime) -> bool:
+def is_overdue(job: Job, now: datetime) -> bool:
     """Whether a job that nothing keeps from running is late."""
     return job.state == "ready" and job.run_at_ms < now.timestamp() * 1000 - LATE_MS
 
 
-def told(job: Job, now: datetime) -> dict[str, Any]:
+def job_row(job: Job, now: datetime) -> dict[str, Any]:
     """One job as the page shows it."""
     due_s = job.run_at_ms / 1000 - now.timestamp()
     return {
         "job": job,
-        "doing": DOING.get(job.kind, job.kind),
-        "late": overdue(job, now),
+        "doing": KIND_TITLES.get(job.kind, job.kind),
+        "late": is_overdue(job, now),
         "created": from_ms(job.created_at_ms),
-        "when": _when(job, due_s),
+        "when": _due_text(job, due_s),
         "lane": " ".join(part for part in (job.kind, job.key) if part),
         "about": job.subject if job.subject not in ("", "self") else "",
     }
 
 
-def _when(job: Job, due_s: float) -> str:
+def _due_text(job: Job, due_s: float) -> str:
     if job.state == "running":
         return f"running since attempt {job.attempt}"
     if job.state not in ("ready", "waiting"):
         return ""
-    return f"due in {lasting(due_s)}" if due_s > 0 else f"due since {lasting(-due_s)}"
+    return f"due in {format_duration(due_s)}" if due_s > 0 else f"due since {format_duration(-due_s)}"

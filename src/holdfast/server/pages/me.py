@@ -8,8 +8,14 @@ all with them, or have it all erased.  Every sentence of the page stands in ``te
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import tomllib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from fastapi import Request
 from starlette.exceptions import HTTPException
@@ -22,46 +28,44 @@ from ...types import BY_HAND_CONVERSATION, Fact, FactChange, Role
 from ...user import User
 from ..routing import RouteTable
 from ..schemas import Caller, CallerDep
-from .beliefs import ARCHIVED, by_subject
-from .shell import Filled, Form, events_of, here, render, see_other
-from .wording import wording
+from .layout import Form, FormDep, events_address, here, render, see_other
 
 table = RouteTable()
 OWNER: frozenset[Role] = frozenset(("user",))
 
 
 @table.page("GET", "/me", OWNER)
-def me_page(request: Request, asked: CallerDep) -> Response:
+def me_page(request: Request, caller: CallerDep) -> Response:
     """Everything that is held about who is signed in."""
-    return _page(request, asked)
+    return _page(request, caller)
 
 
 @table.page("POST", "/me", OWNER)
-def me_change(request: Request, asked: CallerDep, form: Filled) -> Response:
+def me_change(request: Request, caller: CallerDep, form: FormDep) -> Response:
     """Put right, forget, pause, and what else the page offers; an erasure is answered with its receipt."""
-    do, user = form["do"], asked.user()
+    do, user = form["do"], caller.user()
     if do in ERASING:
-        said = wording("me")
+        said = load_texts("me")
         word = said("data.forget_all_word")
         if do == "forget-all" and form["word"].strip().casefold() != word.casefold():
             raise HTTPException(422, said("done.word", word=word))
-        return _page(request, asked, receipt=ERASING[do](user, form))
+        return _page(request, caller, receipt=ERASING[do](user, form))
     if do not in CHANGING:
         raise HTTPException(422, "There is nothing of that name to do")
-    return see_other(here(request, **CHANGING[do](asked, form)))
+    return see_other(here(request, **CHANGING[do](caller, form)))
 
 
 @table.page("GET", "/me/download", OWNER)
-def me_download(request: Request, asked: CallerDep) -> Response:
+def me_download(request: Request, caller: CallerDep) -> Response:
     """Everything as a file: ``?as=json`` for machines, else a page to read."""
-    user, now = asked.user(), datetime.now(UTC)
+    user, now = caller.user(), datetime.now(UTC)
     data = user.export()
     name = f"memory-{now:%Y-%m-%d}"
     if request.query_params.get("as") == "json":
         body = json.dumps(data, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace")
-        return _file(Response(body, media_type="application/json"), f"{name}.json")
-    said = wording("me")
-    topics = by_subject(user.facts(), user.history(), said.topics())
+        return _attachment(Response(body, media_type="application/json"), f"{name}.json")
+    said = load_texts("me")
+    topics = group_facts(user.facts(), user.history(), said.topics())
     talks = [talk for talk in data["conversations"] if talk["messages"]]
     page = render(
         "me-download.html",
@@ -74,17 +78,17 @@ def me_download(request: Request, asked: CallerDep) -> Response:
         now=now,
         from_ms=from_ms,
     )
-    return _file(page, f"{name}.html")
+    return _attachment(page, f"{name}.html")
 
 
-def _file(answer: Response, name: str) -> Response:
+def _attachment(answer: Response, name: str) -> Response:
     answer.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return answer
 
 
-def _page(request: Request, asked: Caller, receipt: ErasureReceipt | None = None) -> Response:
-    user, said, grant = asked.user(), wording("me"), asked.grant
-    events = events_of(request, grant.user or "", grant.org, grant.bot, grant.subject)
+def _page(request: Request, caller: Caller, receipt: ErasureReceipt | None = None) -> Response:
+    user, said, grant = caller.user(), load_texts("me"), caller.grant
+    events = events_address(request, grant.user or "", grant.org, grant.bot, grant.subject)
     ever = user.history()
     query = request.query_params
     return render(
@@ -94,20 +98,20 @@ def _page(request: Request, asked: Caller, receipt: ErasureReceipt | None = None
         events=events,
         t=said,
         choices=user.status(),
-        subjects=by_subject(user.facts(), ever, said.topics()),
+        subjects=group_facts(user.facts(), ever, said.topics()),
         archived=[fact for fact in ever if fact.ended_because == ARCHIVED],
         done="" if receipt else said.find(f"done.{query.get('done', '')}", ""),
         why=said.find(f"refused.{query.get('why', '')}", ""),
         undo=query.get("undo"),
         receipt=receipt,
         by_hand=BY_HAND_CONVERSATION,
-        owner=SELF,
-        own_words=_own_words,
-        shown=shown,
+        self_subject=SELF,
+        own_words=_confirmed_here,
+        shown=editable_value,
     )
 
 
-def _own_words(fact: Fact) -> bool:
+def _confirmed_here(fact: Fact) -> bool:
     """Whether the user has told or confirmed it here."""
     return any(said.conversation == BY_HAND_CONVERSATION for said in fact.evidence)
 
@@ -121,54 +125,54 @@ def _done(done: str, *, undo: str | None = None, why: str | None = None) -> Done
     return {"done": done, "undo": undo, "why": why}
 
 
-def _told(change: FactChange, done: str, *, undo: str | None = None) -> Done:
+def _change_result(change: FactChange, done: str, *, undo: str | None = None) -> Done:
     if change.op == "rejected":
         return _done("refused", why=change.reason.partition(":")[0])
     return _done(done, undo=undo)
 
 
-def _right(asked: Caller, form: Form) -> Done:
-    fact = asked.user().fact(form["fact"])
+def _right(caller: Caller, form: Form) -> Done:
+    fact = caller.user().fact(form["fact"])
     if fact.kind != "attribute":
         return _done("right")
-    grant = asked.grant
-    about = asked.memory.user(str(grant.user), org=grant.org, bot=grant.bot, subject=fact.subject)
-    return _told(about.remember(category=fact.category, key=fact.key, value=fact.value), "right")
+    grant = caller.grant
+    about = caller.memory.user(str(grant.user), org=grant.org, bot=grant.bot, subject=fact.subject)
+    return _change_result(about.remember(category=fact.category, key=fact.key, value=fact.value), "right")
 
 
-def _change(asked: Caller, form: Form) -> Done:
-    value, fact = form["value"].strip(), asked.user().fact(form["fact"])
-    if not value or value == shown(fact):
+def _change(caller: Caller, form: Form) -> Done:
+    value, fact = form["value"].strip(), caller.user().fact(form["fact"])
+    if not value or value == editable_value(fact):
         return _done("nothing")
-    return _told(asked.user().correct(fact.id, value=value), "changed", undo=fact.id)
+    return _change_result(caller.user().correct(fact.id, value=value), "changed", undo=fact.id)
 
 
-def _restore(asked: Caller, form: Form) -> Done:
-    return _told(asked.user().restore(form["fact"]), "restored")
+def _restore(caller: Caller, form: Form) -> Done:
+    return _change_result(caller.user().restore(form["fact"]), "restored")
 
 
-def _never(asked: Caller, form: Form) -> Done:
-    asked.user().never_remember(form["topic"].strip())
+def _never(caller: Caller, form: Form) -> Done:
+    caller.user().never_remember(form["topic"].strip())
     return _done("never")
 
 
-def _allow(asked: Caller, form: Form) -> Done:
-    asked.user().allow(form["topic"])
+def _allow(caller: Caller, form: Form) -> Done:
+    caller.user().allow(form["topic"])
     return _done("allowed")
 
 
-def _pause(asked: Caller, _form: Form) -> Done:
-    asked.user().pause()
+def _pause(caller: Caller, _form: Form) -> Done:
+    caller.user().pause()
     return _done("paused")
 
 
-def _resume(asked: Caller, _form: Form) -> Done:
-    asked.user().resume()
+def _resume(caller: Caller, _form: Form) -> Done:
+    caller.user().resume()
     return _done("resumed")
 
 
-def _opt_in(asked: Caller, _form: Form) -> Done:
-    asked.user().opt_in()
+def _opt_in(caller: Caller, _form: Form) -> Done:
+    caller.user().opt_in()
     return _done("on")
 
 
@@ -189,8 +193,142 @@ ERASING: dict[str, Callable[[User, Form], ErasureReceipt]] = {
 }
 
 
-def shown(fact: Fact) -> str:
+def editable_value(fact: Fact) -> str:
     """What users would write over to change a fact: its value, or its sentence where it has none."""
     if fact.kind != "attribute":
         return fact.text
     return fact.key.replace("_", " ") if fact.value == "true" else fact.value
+
+
+ARCHIVED = "archived"
+
+
+@dataclass(slots=True)
+class FactWithHistory:
+    """A fact that holds, and what stood in its place before, the newest first."""
+
+    fact: Fact
+    earlier: list[Fact] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class FactTopic:
+    """One category: what holds, and what held of which nothing is left."""
+
+    category: str
+    beliefs: list[FactWithHistory] = field(default_factory=list)
+    past: list[Fact] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class SubjectFacts:
+    """Whom or what it is about; the user themself is ``self``."""
+
+    name: str
+    topics: list[FactTopic]
+
+
+def group_facts(live: Sequence[Fact], ever: Iterable[Fact], order: Sequence[str] = ()) -> list[SubjectFacts]:
+    """
+    *live* facts and what they were before, the user first, topics in *order* and then by name.
+
+    Args:
+        live: what is believed now.
+        ever: everything that ever was; what is in *live* is passed over.
+        order: categories in the order in which they are wanted.
+    """
+    standing = {fact.id: FactWithHistory(fact) for fact in live}
+    subjects: dict[str, dict[str, FactTopic]] = defaultdict(dict)
+    for belief in standing.values():
+        _topic_of(subjects, belief.fact).beliefs.append(belief)
+    past = [fact for fact in ever if fact.id not in standing and fact.ended_because != ARCHIVED]
+    after = {fact.id: fact.superseded_by for fact in past if fact.superseded_by}
+    places = {_address(belief.fact): belief for belief in standing.values() if belief.fact.cardinality != "multi"}
+    for fact in sorted(past, key=_ended_key, reverse=True):
+        holder = standing.get(_latest(fact.id, after)) or places.get(_address(fact))
+        if holder is not None:
+            holder.earlier.append(fact)
+        else:
+            _topic_of(subjects, fact).past.append(fact)
+    rank = {category: number for number, category in enumerate(order)}
+    return [
+        SubjectFacts(
+            name, sorted(topics.values(), key=lambda topic: (rank.get(topic.category, len(rank)), topic.category))
+        )
+        for name, topics in sorted(subjects.items(), key=lambda item: (item[0] != SELF, item[0]))
+    ]
+
+
+def _topic_of(subjects: dict[str, dict[str, FactTopic]], fact: Fact) -> FactTopic:
+    category = fact.category if fact.kind == "attribute" else fact.category or fact.kind
+    return subjects[fact.subject].setdefault(category, FactTopic(category))
+
+
+def _address(fact: Fact) -> tuple[str, str, str]:
+    """Where at most one of several facts holds; a sentence has a place of its own."""
+    if fact.kind != "attribute":
+        return (fact.subject, fact.category, fact.id)
+    return (fact.subject, fact.category, "" if fact.cardinality == "exclusive" else fact.key)
+
+
+def _latest(fact_id: str, after: dict[str, str]) -> str:
+    seen = set()
+    while fact_id in after and fact_id not in seen:
+        seen.add(fact_id)
+        fact_id = after[fact_id]
+    return fact_id
+
+
+def _ended_key(fact: Fact) -> tuple[datetime, datetime, str]:
+    return (fact.valid_to or fact.recorded_at, fact.recorded_at, fact.id)
+
+
+TEXT_FOLDER = Path(__file__).parent / "texts"
+
+
+class Texts:
+    """The sentences of one page in one language."""
+
+    def __init__(self, texts: dict[str, Any]) -> None:
+        self._texts = texts
+
+    def __call__(self, name: str, /, **values: object) -> str:
+        """The sentence of that name (``facts.since``), filled."""
+        found: Any = self._texts
+        for part in name.split("."):
+            found = found[part]
+        return str(found).format(**values)
+
+    def find(self, name: str, other: str) -> str:
+        """The sentence of that name; *other* where the catalogue has none."""
+        group, _, key = name.partition(".")
+        return str(self._texts.get(group, {}).get(key, other))
+
+    def topic(self, category: str) -> str:
+        """What users call a category of facts."""
+        plain = category.replace("_", " ")
+        return self.find(f"topics.{category}", plain[:1].upper() + plain[1:])
+
+    def topics(self) -> list[str]:
+        """The categories that the catalogue has words for, in the order in which they are shown."""
+        return list(self._texts["topics"])
+
+    def day(self, at: datetime | None) -> str:
+        """``4 March 2026``."""
+        if at is None:
+            return ""
+        told = at.astimezone(UTC)
+        return self("day", day=told.day, month=self._texts["months"][told.month - 1], year=told.year)
+
+    def receipt(self, receipt: ErasureReceipt) -> list[str]:
+        """What an erasure did, in sentences."""
+        counted = [(name, number) for name, number in receipt.rows.items() if number and name in self._texts["rows"]]
+        told = [f"{number:,} {self.find(f'rows.{name}', name)}" for name, number in counted]
+        lines = [self("receipt.rows", rows=", ".join(told)) if told else self("receipt.nothing")]
+        return [*lines, self(f"receipt.{receipt.level}")]
+
+
+@cache
+def load_texts(page: str, language: str = "en") -> Texts:
+    """The catalogue of *page*."""
+    return Texts(tomllib.loads((TEXT_FOLDER / f"{page}.{language}.toml").read_text(encoding="utf-8")))

@@ -12,13 +12,13 @@ from ...errors import BadInput
 from ...reports import AskedAgain, Measure, Metrics
 from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
-from .shell import link, render, scope_query
-from .whom import lasting, scope_of, share, user_of
+from .layout import format_duration, format_percent, link, render, scope_query
+from .users import scope_fields, user_in_query
 
 table = RouteTable()
 PATH = "/dashboard/metrics"
-MOST_USERS = 200
-ASKED_SHOWN = 50
+MAX_USERS = 200
+MAX_REPEATED = 50
 TITLES = {
     "recall_hit_rate": "Recall hit rate",
     "repeated_question_rate": "Repeated questions",
@@ -48,19 +48,19 @@ COUNTED = {
 
 
 @table.page("GET", PATH, OPERATOR)
-def metrics_page(request: Request, asked: CallerDep) -> Response:
+def metrics_page(request: Request, caller: CallerDep) -> Response:
     """The measures of everybody in an org, or of one user."""
     query, error = request.query_params, ""
     found = Metrics(())
     try:
-        since, until = day(query.get("since", "")), day(query.get("until", ""))
-        user = user_of(asked)
+        since, until = parse_day(query.get("since", "")), parse_day(query.get("until", ""))
+        user = user_in_query(caller)
         if user is not None:
             found = user.metrics(since=since, until=until)
         else:
             only = {name: query[name] for name in ("org", "bot") if query.get(name)}
-            most = 100_000 if query.get("all") else MOST_USERS
-            found = asked.memory.admin.metrics(since=since, until=until, most_users=most, **only)
+            most = 100_000 if query.get("all") else MAX_USERS
+            found = caller.memory.admin.metrics(since=since, until=until, most_users=most, **only)
     except BadInput as wrong:
         error = wrong.message
     return render(
@@ -70,15 +70,15 @@ def metrics_page(request: Request, asked: CallerDep) -> Response:
         status=422 if error else 200,
         error=error,
         found=found,
-        rows=[row(one) for one in found.measures],
-        again=[again(one, asked) for one in found.asked_again[:ASKED_SHOWN]],
+        rows=[measure_row(one) for one in found.measures],
+        again=[repeated_question_row(one, caller) for one in found.asked_again[:MAX_REPEATED]],
         since=query.get("since", ""),
         until=query.get("until", ""),
-        whom=scope_of(asked, request),
+        whom=scope_fields(caller, request),
     )
 
 
-def day(text: str) -> date | None:
+def parse_day(text: str) -> date | None:
     """
     A day as the form gives it.
 
@@ -91,42 +91,42 @@ def day(text: str) -> date | None:
         raise BadInput(f"{text[:40]!r} is not a day", hint="write 2026-03-14") from None
 
 
-def row(one: Measure) -> dict[str, Any]:
+def measure_row(one: Measure) -> dict[str, Any]:
     """One measure as the page shows it."""
     part, whole = COUNTED[one.name]
     counted = f"{one.numerator:,.10g} {part} / {one.denominator:,.10g} {whole}" if part and one.denominator else ""
     if one.name == "freshness" and one.n:
         counted = f"the oldest of {one.n:,} messages that no summary covers"
     bar = one.value if one.unit == "share" and one.value is not None and 0 <= one.value <= 1 else None
-    return {"one": one, "title": TITLES[one.name], "value": shown(one), "counted": counted, "bar": bar}
+    return {"one": one, "title": TITLES[one.name], "value": format_value(one), "counted": counted, "bar": bar}
 
 
-def shown(one: Measure) -> str:
+def format_value(one: Measure) -> str:
     """The value in words; nothing when it was not measured."""
     if one.value is None:
         return ""
     if one.unit == "share":
-        return share(one.value)
+        return format_percent(one.value)
     if one.unit == "seconds":
-        return lasting(one.value)
+        return format_duration(one.value)
     return f"${one.value:,.2f}" if one.unit == "US dollars" else f"{one.value:,g} {one.unit}"
 
 
-def again(one: AskedAgain, asked: CallerDep) -> dict[str, Any]:
+def repeated_question_row(one: AskedAgain, caller: CallerDep) -> dict[str, Any]:
     """A question that had been answered, where it was asked and where it had been answered."""
     said = one.fact.evidence[0] if one.fact.evidence else None
-    user = asked.grant.user
+    user = caller.grant.user
     return {
         "one": one,
         "said": said,
-        "asked_at": _place(asked, user, one.conversation, one.seq, one.subject),
-        "said_at": _place(asked, user, said.conversation, said.seq, said.home) if said else "",
+        "asked_at": _message_link(caller, user, one.conversation, one.seq, one.subject),
+        "said_at": _message_link(caller, user, said.conversation, said.seq, said.home) if said else "",
     }
 
 
-def _place(asked: CallerDep, user: str | None, conversation: str, seq: int, subject: str) -> str:
+def _message_link(caller: CallerDep, user: str | None, conversation: str, seq: int, subject: str) -> str:
     if not user:
         return ""
-    whose = scope_query(asked.grant.org, asked.grant.bot, None if subject in ("", "self") else subject)
+    scope = scope_query(caller.grant.org, caller.grant.bot, None if subject in ("", "self") else subject)
     path = "/dashboard/conversations/{user}/{conversation}"
-    return link(path, user=user, conversation=conversation, at=seq, **whose) + f"#m{seq}"
+    return link(path, user=user, conversation=conversation, at=seq, **scope) + f"#m{seq}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import SequenceMatcher
-from re import findall
 from typing import Any
 
 from fastapi import Request
@@ -16,8 +14,9 @@ from ...types import PromptVersion
 from ...user import MAX_PROMPT_CHARS, User
 from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
-from .shell import Filled, Form, here, link, render, scope_query, see_other
-from .whom import scope_of, user_of
+from .layout import Form, FormDep, here, link, render, scope_query, see_other
+from .transcript import word_diff
+from .users import scope_fields, user_in_query
 
 table = RouteTable()
 PATH = "/dashboard/prompts"
@@ -27,7 +26,7 @@ ABOUT = {
     "chunk_summary": ("Chunk summaries", "How to sum up about ten messages"),
     "meta_summary": ("Summaries of summaries", "How to sum up several summaries"),
 }
-TRIED_ON = 3
+SAMPLES = 3
 NOTICES = {
     "drafted": "Saved as a draft. It is not used yet.",
     "used": "These words are used from the next call of a model on. What was made before stays as it is.",
@@ -36,80 +35,82 @@ NOTICES = {
 
 
 @table.page("GET", PATH, OPERATOR)
-def prompts_page(request: Request, asked: CallerDep) -> Response:
+def prompts_page(request: Request, caller: CallerDep) -> Response:
     """The three prompts, as they hold for one user."""
-    user = user_of(asked)
-    whom = scope_of(asked, request)
+    user = user_in_query(caller)
+    whom = scope_fields(caller, request)
     rows = []
     for name, (title, about) in ABOUT.items():
         versions = user.prompts.versions(name) if user is not None else []
-        whose = scope_query(asked.grant.org, asked.grant.bot)
-        address = link(ONE, name=name, user=asked.grant.user, **whose) if user is not None else ""
-        rows.append({"title": title, "about": about, "address": address, "used": in_use(versions), "all": versions})
+        scope = scope_query(caller.grant.org, caller.grant.bot)
+        address = link(ONE, name=name, user=caller.grant.user, **scope) if user is not None else ""
+        rows.append(
+            {"title": title, "about": about, "address": address, "used": active_version(versions), "all": versions}
+        )
     return render("prompts.html", request, title="Prompts", whom=whom, rows=rows, user=user)
 
 
 @table.page("GET", ONE, OPERATOR)
-def prompt_page(request: Request, asked: CallerDep, name: str) -> Response:
+def prompt_page(request: Request, caller: CallerDep, name: str) -> Response:
     """One prompt of one user, with its versions."""
-    return _editor(request, asked, name)
+    return _editor(request, caller, name)
 
 
 @table.page("POST", ONE, OPERATOR)
-def prompt_change(request: Request, asked: CallerDep, name: str, form: Filled) -> Response:
+def prompt_change(request: Request, caller: CallerDep, name: str, form: FormDep) -> Response:
     """Try the words, save them, use them, go back."""
-    user, do = _user(asked, name), form["do"]
+    user, do = _prompt_user(caller, name), form["do"]
     clean = here(request, diff=None)
     if do in ("estimate", "try"):
-        return _tried(request, asked, name, form["text"], dry_run=do == "estimate")
+        return _try_prompt(request, caller, name, form["text"], dry_run=do == "estimate")
     try:
         if do in ("draft", "use"):
             call = user.prompts.draft if do == "draft" else user.prompts.set
             call(name, form["text"])
             return see_other(clean, said="drafted" if do == "draft" else "used")
         if do == "activate":
-            user.prompts.activate(name, _number(form))
+            user.prompts.activate(name, _form_version(form))
             return see_other(clean, said="used")
         if do == "reset":
             user.prompts.reset(name)
             return see_other(clean, said="reset")
     except BadInput as wrong:
-        return _editor(request, asked, name, text=form["text"], error=wrong)
+        return _editor(request, caller, name, text=form["text"], error=wrong)
     raise HTTPException(422, f"There is nothing called {do}")
 
 
-def _tried(request: Request, asked: CallerDep, name: str, text: str, *, dry_run: bool) -> Response:
+def _try_prompt(request: Request, caller: CallerDep, name: str, text: str, *, dry_run: bool) -> Response:
     """
     The editor with what the words make of saved chunks.
 
     It is shown once and kept nowhere, so nothing that is erased meanwhile can be told from it.
     """
     try:
-        found = _user(asked, name).prompts.preview(name, text, limit=TRIED_ON, dry_run=dry_run)
+        found = _prompt_user(caller, name).prompts.preview(name, text, limit=SAMPLES, dry_run=dry_run)
     except (BadInput, ConfigError, Conflict) as error:
-        return _editor(request, asked, name, text=text, error=error)
-    return _editor(request, asked, name, text=text, preview=found)
+        return _editor(request, caller, name, text=text, error=error)
+    return _editor(request, caller, name, text=text, preview=found)
 
 
 def _editor(
     request: Request,
-    asked: CallerDep,
+    caller: CallerDep,
     name: str,
     *,
     text: str | None = None,
     preview: PromptPreview | None = None,
     error: HoldfastError | None = None,
 ) -> Response:
-    user = _user(asked, name)
+    user = _prompt_user(caller, name)
     versions, words = user.prompts.versions(name), user.prompts.get(name)
-    used = in_use(versions)
+    used = active_version(versions)
     title, about = ABOUT[name]
     compared = request.query_params.get("diff", "")
     other = next((one for one in versions if str(one.version) == compared), None)
     return render(
         "prompt.html",
         request,
-        title=f"{title} for {asked.grant.user}",
+        title=f"{title} for {caller.grant.user}",
         status=422 if isinstance(error, BadInput) else 200,
         notices=NOTICES,
         about=about,
@@ -121,48 +122,33 @@ def _editor(
         used=used,
         next_version=max((one.version for one in versions), default=0) + 1,
         preview=preview,
-        samples=[] if preview is None else [sample(one) for one in preview.samples],
+        samples=[] if preview is None else [sample_row(one) for one in preview.samples],
         error=error,
         other=other,
-        diff=[] if other is None else changes(other.text, words),
-        tried_on=TRIED_ON,
-        back=link(PATH, user=asked.grant.user, **scope_query(asked.grant.org, asked.grant.bot)),
-        whom=scope_of(asked, request),
+        diff=[] if other is None else word_diff(other.text, words),
+        tried_on=SAMPLES,
+        back=link(PATH, user=caller.grant.user, **scope_query(caller.grant.org, caller.grant.bot)),
+        whom=scope_fields(caller, request),
     )
 
 
-def _user(asked: CallerDep, name: str) -> User:
+def _prompt_user(caller: CallerDep, name: str) -> User:
     if name not in ABOUT:
         raise NotFound(f"there is no prompt {name!r}", hint=f"use {', '.join(ABOUT)}")
-    return asked.user()
+    return caller.user()
 
 
-def _number(form: Form) -> int:
+def _form_version(form: Form) -> int:
     if not form["version"].isascii() or not form["version"].isdigit() or len(form["version"]) > 9:
         raise BadInput("a version is a number")
     return int(form["version"])
 
 
-def in_use(versions: list[PromptVersion]) -> PromptVersion | None:
+def active_version(versions: list[PromptVersion]) -> PromptVersion | None:
     """The version whose words are used; ``None`` while ours are, for nobody has set any."""
     return next((one for one in reversed(versions) if not one.draft), None)
 
 
-def sample(one: Any) -> dict[str, Any]:
+def sample_row(one: Any) -> dict[str, Any]:
     """One tried chunk, with what changed word by word."""
-    return {"one": one, "diff": changes(one.old, one.new) if one.new and not one.error else []}
-
-
-def changes(before: str, after: str) -> list[tuple[str, str]]:
-    """``(same | gone | new, words)`` that lead from one text to the other."""
-    old, new = findall(r"\S+\s*|\s+", before), findall(r"\S+\s*|\s+", after)
-    told: list[tuple[str, str]] = []
-    for op, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if op == "equal":
-            told.append(("same", "".join(old[a:b])))
-            continue
-        if b > a:
-            told.append(("gone", "".join(old[a:b])))
-        if d > c:
-            told.append(("new", "".join(new[c:d])))
-    return told
+    return {"one": one, "diff": word_diff(one.old, one.new) if one.new and not one.error else []}

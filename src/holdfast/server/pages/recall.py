@@ -13,13 +13,13 @@ from ...errors import BadInput
 from ...reports import Explained, Ranked
 from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
-from .shell import link, render, scope_query
-from .whom import scope_of, user_of
+from .layout import link, render, scope_query
+from .users import scope_fields, user_in_query
 
 table = RouteTable()
 PATH = "/dashboard/recall"
 LIMITS = (10, 20, 50)
-ABOUT = {
+PART_TEXTS = {
     "words": "The words of the question that stand in it, rare ones counting more",
     "meaning": "How near its vector is to that of the question",
     "neighbours": "The turns beside it match, too",
@@ -43,20 +43,20 @@ ABOUT = {
 
 
 @table.page("GET", PATH, OPERATOR)
-def recall_page(request: Request, asked: CallerDep) -> Response:
+def recall_page(request: Request, caller: CallerDep) -> Response:
     """The form, and what it finds."""
     query = request.query_params
-    user, words = user_of(asked), query.get("q", "").strip()
+    user, words = user_in_query(caller), query.get("q", "").strip()
     limit = next((number for number in LIMITS if str(number) == query.get("limit")), LIMITS[0])
     error, found, context = "", None, None
     chats = user.conversations() if user is not None else []
     chat = query.get("conversation", "")
     try:
-        at = moment(query.get("at", ""))
+        at = parse_time(query.get("at", ""))
         if user is not None and words:
             found = user.explain(words, at=at, limit=limit)
             if chat in chats and at is None and found.state == "active":
-                context = asked.conversation(chat).context(words, note=False)
+                context = caller.conversation(chat).context(words, note=False)
     except BadInput as wrong:
         error = wrong.message
     return render(
@@ -72,17 +72,17 @@ def recall_page(request: Request, asked: CallerDep) -> Response:
         chats=chats,
         chat=chat,
         found=found,
-        rows=[] if found is None else [row(one, asked) for one in found.ranked],
+        rows=[] if found is None else [result_row(one, caller) for one in found.ranked],
         kept=0 if found is None else sum(one.kept for one in found.ranked),
-        parts=ABOUT,
-        sections=[] if context is None else sections(context),
+        parts=PART_TEXTS,
+        sections=[] if context is None else context_sections(context),
         context=context,
-        whom=scope_of(asked, request),
-        sums=sums(found),
+        whom=scope_fields(caller, request),
+        sums=parts_add_up(found),
     )
 
 
-def moment(text: str) -> datetime | None:
+def parse_time(text: str) -> datetime | None:
     """
     A time as the form gives it, in UTC; ``None`` for now.
 
@@ -98,24 +98,24 @@ def moment(text: str) -> datetime | None:
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
-def row(one: Ranked, asked: CallerDep) -> dict[str, Any]:
+def result_row(one: Ranked, caller: CallerDep) -> dict[str, Any]:
     """One line of the table: where it was said, and its parts, the largest first."""
-    hit, grant = one.hit, asked.grant
+    hit, grant = one.hit, caller.grant
     address = ""
     if hit.kind != "fact" and grant.user:
-        whose = scope_query(grant.org, grant.bot, None if hit.subject in ("", "self") else hit.subject)
+        scope = scope_query(grant.org, grant.bot, None if hit.subject in ("", "self") else hit.subject)
         path = "/dashboard/conversations/{user}/{conversation}"
-        address = link(path, user=grant.user, conversation=hit.conversation, at=hit.seq, **whose) + f"#m{hit.seq}"
+        address = link(path, user=grant.user, conversation=hit.conversation, at=hit.seq, **scope) + f"#m{hit.seq}"
     parts = sorted(hit.parts.items(), key=lambda part: -abs(part[1]))
     return {"one": one, "hit": hit, "address": address, "parts": parts}
 
 
-def sums(found: Explained | None) -> bool:
+def parts_add_up(found: Explained | None) -> bool:
     """Whether what is shown adds up to the scores, as it must."""
     return found is None or all(abs(sum(one.hit.parts.values()) - one.hit.score) < 1e-6 for one in found.ranked)
 
 
-def sections(context: Context) -> list[dict[str, Any]]:
+def context_sections(context: Context) -> list[dict[str, Any]]:
     """What a context would hold, part by part."""
     return [
         {

@@ -17,9 +17,8 @@ from ...types import NewKey
 from ..gate import Quotas
 from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
-from .entrance import SESSION_NAME
-from .shell import Filled, Form, here, render, see_other
-from .whom import size
+from .front import SESSION_NAME
+from .layout import Form, FormDep, format_bytes, here, render, see_other
 
 table = RouteTable()
 PATH = "/dashboard/settings"
@@ -50,27 +49,27 @@ NOTICES = {
 
 
 @table.page("GET", PATH, OPERATOR)
-def settings_page(request: Request, asked: CallerDep) -> Response:
+def settings_page(request: Request, caller: CallerDep) -> Response:
     """What is in force, and what can be changed here."""
-    return _page(request, asked)
+    return _page(request, caller)
 
 
 @table.page("POST", PATH, OPERATOR)
-def settings_change(request: Request, asked: CallerDep, form: Filled) -> Response:
+def settings_change(request: Request, caller: CallerDep, form: FormDep) -> Response:
     """Make or revoke a key, set or remove a provider's, check the store."""
-    do, memory, org = form["do"], asked.memory, asked.grant.org
+    do, memory, org = form["do"], caller.memory, caller.grant.org
     try:
         if do == "make":
-            return _page(request, asked, made=_make(asked, form))
+            return _page(request, caller, made=_create_key(caller, form))
         if do == "doctor":
-            return _page(request, asked, report=memory.doctor())
+            return _page(request, caller, report=memory.doctor())
         if do == "provider":
             user = form.get("user") or None
             given = {"key": form.get("key") or None, "base_url": form.get("base_url") or None}
             memory.admin.provider_keys.set(form["provider"], form["model"], **given, org=org, user=user)
             return see_other(here(request), said="provider-set")
     except HoldfastError as error:
-        return _page(request, asked, error=error)
+        return _page(request, caller, error=error)
     try:
         if do == "revoke":
             memory.admin.keys.revoke(form["key"], org=org)
@@ -83,28 +82,28 @@ def settings_change(request: Request, asked: CallerDep, form: Filled) -> Respons
     raise HTTPException(422, f"There is nothing called {do}")
 
 
-def _make(asked: CallerDep, form: Form) -> NewKey:
+def _create_key(caller: CallerDep, form: Form) -> NewKey:
     days = form.get("days", "")
     if days and not (days.isascii() and days.isdigit() and 0 < int(days[:6]) <= 3650):
         raise BadInput("a key may last 1 to 3,650 days")
     given: dict[str, Any] = {name: form.get(name) or None for name in ("user", "bot", "subject")}
     role: Any = form["role"]
     lasts = timedelta(days=int(days)) if days else None
-    return asked.memory.admin.keys.create(
-        role, org=asked.grant.org, name=form.get("name", ""), expires_at=lasts, **given
+    return caller.memory.admin.keys.create(
+        role, org=caller.grant.org, name=form.get("name", ""), expires_at=lasts, **given
     )
 
 
 def _page(
     request: Request,
-    asked: CallerDep,
+    caller: CallerDep,
     *,
     made: NewKey | None = None,
     error: HoldfastError | None = None,
     report: Any = None,
 ) -> Response:
-    memory, now = asked.memory, request.app.state.settings
-    keys = memory.admin.keys.list(asked.grant.org)
+    memory, now = caller.memory, request.app.state.settings
+    keys = memory.admin.keys.list(caller.grant.org)
     stats = memory.admin.stats()
     return render(
         "settings.html",
@@ -119,25 +118,27 @@ def _page(
         browsers=sum(key.name == SESSION_NAME and key.revoked_at is None for key in keys),
         roles=ROLES,
         now=datetime.now(UTC),
-        server=[(item.name.replace("_", " "), shown(item.name, getattr(now, item.name))) for item in fields(now)],
-        groups=groups(memory.config),
+        server=[
+            (item.name.replace("_", " "), format_setting(item.name, getattr(now, item.name))) for item in fields(now)
+        ],
+        groups=setting_groups(memory.config),
         providers=PROVIDERS,
-        brought=memory.admin.provider_keys.list(org=asked.grant.org),
+        brought=memory.admin.provider_keys.list(org=caller.grant.org),
         stats=stats,
-        bytes=size(stats.bytes),
-        org=asked.grant.org,
-        allowances=_allowances(asked, request.app.state.quotas),
+        bytes=format_bytes(stats.bytes),
+        org=caller.grant.org,
+        allowances=_quota_rows(caller, request.app.state.quotas),
     )
 
 
-def _allowances(asked: CallerDep, quotas: Quotas) -> list[dict[str, Any]]:
+def _quota_rows(caller: CallerDep, quotas: Quotas) -> list[dict[str, Any]]:
     """The limits in force, each with what was stored against it: by the org, and by the keys that stored most."""
-    keys, now = asked.memory.admin.keys, datetime.now(UTC)
-    names = {key.id: key.name or key.id for key in keys.list(asked.grant.org)} | {"": "all keys"}
+    keys, now = caller.memory.admin.keys, datetime.now(UTC)
+    names = {key.id: key.name or key.id for key in keys.list(caller.grant.org)} | {"": "all keys"}
     rows = []
     for limit, words, period in LIMITS:
         most = quotas.limits[limit]
-        found = [one for one in keys.message_counts(asked.grant.org) if one.period == f"{now:{period}}"]
+        found = [one for one in keys.message_counts(caller.grant.org) if one.period == f"{now:{period}}"]
         mine = sorted(
             (one for one in found if (one.key == "") == limit.startswith("org")), key=lambda one: -one.messages
         )
@@ -146,7 +147,7 @@ def _allowances(asked: CallerDep, quotas: Quotas) -> list[dict[str, Any]]:
     return rows
 
 
-def groups(config: Config) -> list[tuple[str, list[dict[str, Any]]]]:
+def setting_groups(config: Config) -> list[tuple[str, list[dict[str, Any]]]]:
     """The settings of the memory, in groups; what is in none comes last."""
     named = {name for names in GROUPS.values() for name in names}
     every = {item.name: item for item in fields(config)}
@@ -158,7 +159,7 @@ def groups(config: Config) -> list[tuple[str, list[dict[str, Any]]]]:
         changed = value != getattr(usual, name)
         return {
             "name": name.replace("_", " "),
-            "value": shown(name, value),
+            "value": format_setting(name, value),
             "doc": every[name].metadata["doc"],
             "changed": changed,
         }
@@ -168,7 +169,7 @@ def groups(config: Config) -> list[tuple[str, list[dict[str, Any]]]]:
     ]
 
 
-def shown(name: str, value: object) -> str:
+def format_setting(name: str, value: object) -> str:
     """A setting in words; whatever may be a secret is not."""
     if any(word in name for word in ("key", "secret", "token_", "password")) and isinstance(value, str):
         return MASKED if value else "not set"

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ...types import Fact, Message
+from ...types import Fact, Message, Summary
 
-MOST_WORDS = 4_000  # that are compared one by one
+MAX_DIFF_WORDS = 4_000  # that are compared one by one
 
 
 @dataclass(frozen=True, slots=True)
-class Badge:
+class FactBadge:
     """What a message did to what is believed: ``previous`` is what it replaced."""
 
     kind: Literal["learned", "replaced", "confirmed", "over"]
@@ -23,19 +23,19 @@ class Badge:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TranscriptLine:
     """One message, or with ``message`` ``None`` the numbers of messages that were forgotten."""
 
     start_seq: int
     end_seq: int
     message: Message | None
-    badges: tuple[Badge, ...] = ()
+    badges: tuple[FactBadge, ...] = ()
 
 
-def badges(facts: Sequence[Fact], conversation: str) -> dict[int, list[Badge]]:
+def fact_badges(facts: Sequence[Fact], conversation: str) -> dict[int, list[FactBadge]]:
     """By message of *conversation*: what it taught, replaced, or said again."""
     replaced_by = {fact.superseded_by: fact for fact in facts if fact.superseded_by}
-    found: dict[int, list[Badge]] = {}
+    found: dict[int, list[FactBadge]] = {}
     for fact in facts:
         said = sorted({e.seq for e in fact.evidence if e.conversation == conversation})
         first = fact.evidence[0] if fact.evidence else None
@@ -47,27 +47,29 @@ def badges(facts: Sequence[Fact], conversation: str) -> dict[int, list[Badge]]:
                 kind = "over"
             elif began:
                 kind = "learned" if previous is None else "replaced"
-            found.setdefault(seq, []).append(Badge(kind, fact, previous))
+            found.setdefault(seq, []).append(FactBadge(kind, fact, previous))
     return found
 
 
-def lines(messages: Sequence[Message], first: int, last: int, learned: dict[int, list[Badge]]) -> list[Line]:
+def transcript_lines(
+    messages: Sequence[Message], first: int, last: int, learned: dict[int, list[FactBadge]]
+) -> list[TranscriptLine]:
     """Messages *first* to *last*; numbers without a message were forgotten."""
     told, place = [], first
     for message in messages:
         if message.seq > place:
-            told.append(Line(place, message.seq - 1, None))
-        told.append(Line(message.seq, message.seq, message, tuple(learned.get(message.seq, ()))))
+            told.append(TranscriptLine(place, message.seq - 1, None))
+        told.append(TranscriptLine(message.seq, message.seq, message, tuple(learned.get(message.seq, ()))))
         place = message.seq + 1
     if place <= last:
-        told.append(Line(place, last, None))
+        told.append(TranscriptLine(place, last, None))
     return told
 
 
-def changed(before: str, after: str) -> list[tuple[Literal["same", "gone", "new"], str]]:
+def word_diff(before: str, after: str) -> list[tuple[Literal["same", "gone", "new"], str]]:
     """*after* against *before*, in stretches of words."""
-    old, new = re.findall(r"\S+\s*", before), re.findall(r"\S+\s*", after)
-    if max(len(old), len(new)) > MOST_WORDS:
+    old, new = re.findall(r"\S+\s*|\s+", before), re.findall(r"\S+\s*|\s+", after)
+    if max(len(old), len(new)) > MAX_DIFF_WORDS:
         return [("gone", before), ("new", after)]
     said: list[tuple[Literal["same", "gone", "new"], str]] = []
     for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -81,7 +83,7 @@ def changed(before: str, after: str) -> list[tuple[Literal["same", "gone", "new"
     return said
 
 
-def firsts(facts: Iterable[Fact], conversation: str) -> list[tuple[int, Fact, bool]]:
+def first_mentions(facts: Iterable[Fact], conversation: str) -> list[tuple[int, Fact, bool]]:
     """``(message, fact, whether it replaced another)`` for each fact that was first said in *conversation*."""
     known = list(facts)
     replacing = {fact.superseded_by for fact in known if fact.superseded_by}
@@ -90,3 +92,115 @@ def firsts(facts: Iterable[Fact], conversation: str) -> list[tuple[int, Fact, bo
         for fact in known
         if fact.evidence and fact.evidence[0].conversation == conversation
     ]
+
+
+CellState = Literal["fresh", "stale", "waiting", "failed", "none"]
+MOST_COLUMNS = 48
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageCell:
+    """Messages ``start_seq`` to ``end_seq`` at one level, over ``span`` columns; with the summary that tells them."""
+
+    start_seq: int
+    end_seq: int
+    span: int
+    state: CellState
+    summary: Summary | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedCount:
+    """How many facts were first said in a column, and how many of them replaced another."""
+
+    facts: int
+    replaced: int
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageStrip:
+    """
+    A stretch of the coverage: ``levels`` from the highest to level 1, and the facts of each column.
+
+    ``before`` and ``after`` are messages in the stretches next to this one; ``None`` at the ends.
+    """
+
+    columns: tuple[CoverageCell, ...]
+    levels: tuple[tuple[int, tuple[CoverageCell, ...]], ...]
+    learned: tuple[LearnedCount, ...]
+    before: int | None
+    after: int | None
+
+
+def coverage_strip(
+    summaries: Sequence[Summary],
+    messages: int,
+    learned: Iterable[tuple[int, Fact, bool]] = (),
+    *,
+    failed: bool = False,
+    around: int | None = None,
+    most: int = MOST_COLUMNS,
+) -> CoverageStrip:
+    """
+    The stretch of the coverage that holds message *around*, or the last one.
+
+    Args:
+        summaries: the live ones, of all levels.
+        messages: how many messages the conversation has.
+        learned: ``(message, fact, whether it replaced another)``.
+        failed: what is not summarised yet could not be.
+        around: a message that is to be seen.
+        most: columns at most.
+    """
+    columns = _level_one(summaries, messages, failed)
+    at = len(columns) - 1
+    if around is not None:
+        at = next((n for n, cell in enumerate(columns) if cell.end_seq >= around), at)
+    first = max(0, min(at - most // 2, len(columns) - most))
+    shown = columns[first : first + most]
+    highest = max((summary.level for summary in summaries), default=1)
+    levels = [(level, _level_row(summaries, level, shown)) for level in range(highest, 1, -1)]
+    return CoverageStrip(
+        columns=tuple(shown),
+        levels=(*levels, (1, tuple(shown))),
+        learned=tuple(_learned_counts(shown, list(learned))),
+        before=columns[first - 1].end_seq if first else None,
+        after=columns[first + most].start_seq if first + most < len(columns) else None,
+    )
+
+
+def _level_one(summaries: Sequence[Summary], messages: int, failed: bool) -> list[CoverageCell]:
+    """One column a chunk, and one for what lies between chunks or after the last one."""
+    columns, place = [], 1
+    for summary in sorted((s for s in summaries if s.level == 1), key=lambda s: s.start_seq):
+        if summary.start_seq > place:
+            columns.append(CoverageCell(place, summary.start_seq - 1, 1, "waiting"))
+        state: CellState = "stale" if summary.stale else "fresh"
+        columns.append(CoverageCell(summary.start_seq, summary.end_seq, 1, state, summary))
+        place = summary.end_seq + 1
+    if place <= messages:
+        columns.append(CoverageCell(place, messages, 1, "failed" if failed else "waiting"))
+    return columns
+
+
+def _level_row(summaries: Sequence[Summary], level: int, columns: Sequence[CoverageCell]) -> tuple[CoverageCell, ...]:
+    """The cells of one level over the columns that are shown; a summary that begins before them is cut."""
+    own = sorted((s for s in summaries if s.level == level), key=lambda s: s.start_seq)
+    cells: list[CoverageCell] = []
+    for column in columns:
+        over = next((s for s in own if s.start_seq <= column.start_seq and column.end_seq <= s.end_seq), None)
+        last = cells[-1] if cells else None
+        if last is not None and last.summary is over:
+            cells[-1] = CoverageCell(last.start_seq, column.end_seq, last.span + 1, last.state, over)
+            continue
+        state: CellState = "none" if over is None else "stale" if over.stale else "fresh"
+        cells.append(CoverageCell(column.start_seq, column.end_seq, 1, state, over))
+    return tuple(cells)
+
+
+def _learned_counts(
+    columns: Sequence[CoverageCell], learned: Sequence[tuple[int, Fact, bool]]
+) -> Iterable[LearnedCount]:
+    for column in columns:
+        here = [replaced for seq, _, replaced in learned if column.start_seq <= seq <= column.end_seq]
+        yield LearnedCount(len(here), sum(here))

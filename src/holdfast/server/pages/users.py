@@ -7,10 +7,11 @@ An operator mends by the same calls that the user has at ``/me``, and sees of ea
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
+from typing import Any
 
 from fastapi import Request
 from starlette.exceptions import HTTPException
@@ -25,17 +26,16 @@ from ...types import Fact, FactChange
 from ...user import User
 from ..routing import OPERATOR, RouteTable
 from ..schemas import Caller, CallerDep, UserDep, UserName
-from .beliefs import ARCHIVED, by_subject, spans
-from .me import shown
-from .shell import Filled, Form, events_of, here, link, render, scope_query, see_other
-from .wording import wording
+from .layout import Form, FormDep, events_address, here, link, render, scope_query, see_other
+from .me import ARCHIVED, editable_value, group_facts, load_texts
 
 table = RouteTable()
 LIST = "/dashboard/users"
 ONE = LIST + "/{user:name}"
-BELIEF = ONE + "/belief"
+FACT = ONE + "/fact"
 ROWS = 50
-MOST_LOOKED_AT = 20_000
+MAX_SCANNED = 20_000
+MAX_USER_NAMES = 200  # that a form suggests
 SHOWN_EVENTS = 50
 WORD = "erase"
 Key = tuple[str, str, str]
@@ -49,12 +49,12 @@ NOTICES = {
     "opted-in": "Memory is on.",
     "never": "Nothing new about this will be remembered.",
     "allowed": "This can be remembered again.",
-    "refused": "This was not stored: memory is off or paused, or the user asked never to remember it.",
+    "refused": "This was not stored: memory is off or paused, or the user caller never to remember it.",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class UserListRow:
     """One user in the list."""
 
     org: str
@@ -66,16 +66,16 @@ class Row:
 
 
 @table.page("GET", LIST, OPERATOR)
-def users_page(request: Request, asked: CallerDep) -> Response:
+def users_page(request: Request, caller: CallerDep) -> Response:
     """Everybody with a memory, by tenant and name."""
     query = request.query_params
     words, org = query.get("q", "").strip(), query.get("org")
-    found = list(islice(_everybody(asked.memory, words, org, _cursor(query.get("after"))), ROWS + 1))
+    found = list(islice(_matching_users(caller.memory, words, org, _parse_cursor(query.get("after"))), ROWS + 1))
     return render(
         "users.html",
         request,
         title="Users",
-        rows=[_row(asked.memory, key) for key in found[:ROWS]],
+        rows=[_row(caller.memory, key) for key in found[:ROWS]],
         words=words,
         org=org,
         after=here(request, after=json.dumps(found[ROWS - 1])) if len(found) > ROWS else None,
@@ -83,21 +83,21 @@ def users_page(request: Request, asked: CallerDep) -> Response:
     )
 
 
-def _everybody(memory: Memory, words: str, org: str | None, after: Key | None) -> Iterator[Key]:
+def _matching_users(memory: Memory, words: str, org: str | None, after: Key | None) -> Iterator[Key]:
     """Who fits, by key; a search looks at so many that a page is never waited for long."""
     wanted = words.casefold()
-    for key in islice(_walk(memory, after), MOST_LOOKED_AT):
+    for key in islice(_all_users(memory, after), MAX_SCANNED):
         if org in (None, key[0]) and wanted in " ".join(key).casefold():
             yield key
 
 
-def _walk(memory: Memory, after: Key | None) -> Iterator[Key]:
+def _all_users(memory: Memory, after: Key | None) -> Iterator[Key]:
     while page := memory.admin.users(limit=500, after=after):
         yield from page
         after = page[-1]
 
 
-def _cursor(given: str | None) -> Key | None:
+def _parse_cursor(given: str | None) -> Key | None:
     if given is None:
         return None
     try:
@@ -107,44 +107,46 @@ def _cursor(given: str | None) -> Key | None:
     return (str(org), str(user), str(bot))
 
 
-def _row(memory: Memory, key: Key) -> Row:
+def _row(memory: Memory, key: Key) -> UserListRow:
     org, user, bot = key
     owner = memory.user(user, org=org, bot=bot)
-    return Row(org, user, bot, len(owner.facts()), len(owner.conversations()), owner.status().state)
+    return UserListRow(org, user, bot, len(owner.facts()), len(owner.conversations()), owner.status().state)
 
 
 @table.page("GET", ONE, OPERATOR)
-def user_page(request: Request, asked: CallerDep, whose: UserDep, user: UserName) -> Response:
+def user_page(request: Request, caller: CallerDep, owner: UserDep, user: UserName) -> Response:
     """What is believed about one user, and what they chose."""
-    return _user(request, asked, whose, user)
+    return _render_user(request, caller, owner, user)
 
 
 @table.page("POST", ONE, OPERATOR)
-def user_change(request: Request, asked: CallerDep, whose: UserDep, user: UserName, form: Filled) -> Response:
+def user_change(request: Request, caller: CallerDep, owner: UserDep, user: UserName, form: FormDep) -> Response:
     """Mend, forget, pause, erase; an erasure is answered with its receipt."""
     if form["do"] in ERASING:
-        return _user(request, asked, whose, user, receipt=_erased(whose, form))
-    return see_other(here(request), said=_changed(whose, form))
+        return _render_user(request, caller, owner, user, receipt=_erase(owner, form))
+    return see_other(here(request), said=_change(owner, form))
 
 
-@table.page("GET", BELIEF, OPERATOR)
-def belief_page(request: Request, asked: CallerDep, whose: UserDep, user: UserName) -> Response:
+@table.page("GET", FACT, OPERATOR)
+def fact_page(request: Request, caller: CallerDep, owner: UserDep, user: UserName) -> Response:
     """How one belief has changed, on a line of time and as a table."""
-    return _belief(request, asked, whose, user)
+    return _render_fact(request, caller, owner, user)
 
 
-@table.page("POST", BELIEF, OPERATOR)
-def belief_change(request: Request, asked: CallerDep, whose: UserDep, user: UserName, form: Filled) -> Response:
+@table.page("POST", FACT, OPERATOR)
+def fact_change(request: Request, caller: CallerDep, owner: UserDep, user: UserName, form: FormDep) -> Response:
     """Put a value back, take one back, or forget one."""
     if form["do"] in ERASING:
-        return _belief(request, asked, whose, user, receipt=_erased(whose, form))
-    return see_other(here(request), said=_changed(whose, form))
+        return _render_fact(request, caller, owner, user, receipt=_erase(owner, form))
+    return see_other(here(request), said=_change(owner, form))
 
 
-def _user(request: Request, asked: Caller, whose: User, user: str, receipt: ErasureReceipt | None = None) -> Response:
-    grant, said = asked.grant, wording("me")
-    events = events_of(request, user, grant.org, grant.bot, grant.subject)  # what happens from here on is told
-    ever = whose.history()
+def _render_user(
+    request: Request, caller: Caller, owner: User, user: str, receipt: ErasureReceipt | None = None
+) -> Response:
+    grant, said = caller.grant, load_texts("me")
+    events = events_address(request, user, grant.org, grant.bot, grant.subject)  # what happens from here on is told
+    ever = owner.history()
     return render(
         "user.html",
         request,
@@ -156,43 +158,45 @@ def _user(request: Request, asked: Caller, whose: User, user: str, receipt: Eras
         bot=grant.bot,
         scope=scope_query(grant.org, grant.bot, grant.subject),
         t=said,
-        choices=whose.status(),
+        choices=owner.status(),
         live=sum(fact.live for fact in ever),
-        subjects=by_subject(whose.facts(), ever, said.topics()),
+        subjects=group_facts(owner.facts(), ever, said.topics()),
         archived=[fact for fact in ever if fact.ended_because == ARCHIVED],
-        rejected=whose.rejected(limit=20),
-        happened=_happened(whose),
-        conversations=whose.conversations(),
+        rejected=owner.rejected(limit=20),
+        happened=_recent_events(owner),
+        conversations=owner.conversations(),
         receipt=receipt,
         word=WORD,
         from_ms=from_ms,
-        owner=SELF,
-        shown=shown,
+        self_subject=SELF,
+        shown=editable_value,
         plain=_plain,
-        belief_of=lambda fact: _belief_of(user, fact, scope_query(grant.org, grant.bot, grant.subject)),
+        fact_address=lambda fact: _fact_address(user, fact, scope_query(grant.org, grant.bot, grant.subject)),
     )
 
 
-def _happened(whose: User) -> list[Event]:
+def _recent_events(owner: User) -> list[Event]:
     """The last that happened, the newest first; jobs come and go, and are told on their own page."""
-    found = whose.audit(limit=10 * SHOWN_EVENTS)
+    found = owner.audit(limit=10 * SHOWN_EVENTS)
     return [event for event in found if not event.kind.startswith("job.")][:SHOWN_EVENTS]
 
 
-def _belief_of(user: str, fact: Fact, scope: dict[str, str]) -> str:
+def _fact_address(user: str, fact: Fact, scope: dict[str, str]) -> str:
     """The address of a fact's line of time."""
     key = None if fact.cardinality == "exclusive" else fact.key
-    return link(LIST + "/{user}/belief", user=user, about=fact.subject, category=fact.category, key=key, **scope)
+    return link(LIST + "/{user}/fact", user=user, about=fact.subject, category=fact.category, key=key, **scope)
 
 
-def _belief(request: Request, asked: Caller, whose: User, user: str, receipt: ErasureReceipt | None = None) -> Response:
-    grant, query = asked.grant, request.query_params
-    events = events_of(request, user, grant.org, grant.bot, grant.subject)
+def _render_fact(
+    request: Request, caller: Caller, owner: User, user: str, receipt: ErasureReceipt | None = None
+) -> Response:
+    grant, query = caller.grant, request.query_params
+    events = events_address(request, user, grant.org, grant.bot, grant.subject)
     category, key, about = query.get("category", ""), query.get("key"), query.get("about", SELF)
-    facts = [fact for fact in whose.history(category, key) if fact.subject == about]
-    placed, lanes = spans(facts, datetime.now(UTC))
+    facts = [fact for fact in owner.history(category, key) if fact.subject == about]
+    placed, lanes = timeline_bars(facts, datetime.now(UTC))
     return render(
-        "belief.html",
+        "fact.html",
         request,
         title=": ".join(_plain(name) for name in (category, key) if name),
         events=events,
@@ -202,13 +206,13 @@ def _belief(request: Request, asked: Caller, whose: User, user: str, receipt: Er
         bot=grant.bot,
         scope=scope_query(grant.org, grant.bot, grant.subject),
         about=about,
-        owner=SELF,
+        self_subject=SELF,
         facts=facts,
         spans=placed,
         lanes=lanes,
         receipt=receipt,
-        t=wording("me"),
-        shown=shown,
+        t=load_texts("me"),
+        shown=editable_value,
     )
 
 
@@ -221,47 +225,47 @@ def _plain(name: str) -> str:
 # What forms ask for.
 
 
-def _told(change: FactChange, said: str) -> str:
+def _result_code(change: FactChange, said: str) -> str:
     return "refused" if change.op == "rejected" else said
 
 
-def _correct(whose: User, form: Form) -> str:
+def _correct(owner: User, form: Form) -> str:
     value = form["value"].strip()
-    if not value or value == shown(whose.fact(form["fact"])):
+    if not value or value == editable_value(owner.fact(form["fact"])):
         return "nothing"
-    return _told(whose.correct(form["fact"], value=value), "corrected")
+    return _result_code(owner.correct(form["fact"], value=value), "corrected")
 
 
-def _never_true(whose: User, form: Form) -> str:
-    return _told(whose.never_true(form["fact"]), "never-true")
+def _never_true(owner: User, form: Form) -> str:
+    return _result_code(owner.never_true(form["fact"]), "never-true")
 
 
-def _restore(whose: User, form: Form) -> str:
-    return _told(whose.restore(form["fact"]), "restored")
+def _restore(owner: User, form: Form) -> str:
+    return _result_code(owner.restore(form["fact"]), "restored")
 
 
-def _pause(whose: User, _form: Form) -> str:
-    whose.pause()
+def _pause(owner: User, _form: Form) -> str:
+    owner.pause()
     return "paused"
 
 
-def _resume(whose: User, _form: Form) -> str:
-    whose.resume()
+def _resume(owner: User, _form: Form) -> str:
+    owner.resume()
     return "resumed"
 
 
-def _opt_in(whose: User, _form: Form) -> str:
-    whose.opt_in()
+def _opt_in(owner: User, _form: Form) -> str:
+    owner.opt_in()
     return "opted-in"
 
 
-def _never(whose: User, form: Form) -> str:
-    whose.never_remember(form["topic"].strip())
+def _never(owner: User, form: Form) -> str:
+    owner.never_remember(form["topic"].strip())
     return "never"
 
 
-def _allow(whose: User, form: Form) -> str:
-    whose.allow(form["topic"])
+def _allow(owner: User, form: Form) -> str:
+    owner.allow(form["topic"])
     return "allowed"
 
 
@@ -276,19 +280,65 @@ CHANGING: dict[str, Callable[[User, Form], str]] = {
     "allow": _allow,
 }
 ERASING: dict[str, Callable[[User, Form], ErasureReceipt]] = {
-    "forget": lambda whose, form: whose.forget(form["fact"]),
-    "opt-out": lambda whose, form: whose.opt_out(erase="erase" in form),
-    "erase": lambda whose, _form: whose.erase(),
+    "forget": lambda owner, form: owner.forget(form["fact"]),
+    "opt-out": lambda owner, form: owner.opt_out(erase="erase" in form),
+    "erase": lambda owner, _form: owner.erase(),
 }
 
 
-def _changed(whose: User, form: Form) -> str:
+def _change(owner: User, form: Form) -> str:
     if form["do"] not in CHANGING:
         raise HTTPException(422, "There is nothing of that name to do")
-    return CHANGING[form["do"]](whose, form)
+    return CHANGING[form["do"]](owner, form)
 
 
-def _erased(whose: User, form: Form) -> ErasureReceipt:
+def _erase(owner: User, form: Form) -> ErasureReceipt:
     if form["do"] == "erase" and form["word"].strip().casefold() != WORD:
         raise HTTPException(422, f"Nothing was erased: type the word {WORD} to go on")
-    return ERASING[form["do"]](whose, form)
+    return ERASING[form["do"]](owner, form)
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineBar:
+    """One value on a line of time: where it begins and how wide it is, of 1,000, in which lane."""
+
+    fact: Fact
+    lane: int
+    start: int
+    width: int
+
+
+def timeline_bars(facts: Sequence[Fact], now: datetime) -> tuple[list[TimelineBar], int]:
+    """``(spans, number of lanes)``: what held at the same time stands in lanes of its own."""
+    if not facts:
+        return [], 0
+    begin = min(fact.valid_from for fact in facts)
+    whole = max((now - begin).total_seconds(), 1.0)
+    free: list[datetime] = []
+    placed = []
+    for fact in sorted(facts, key=lambda fact: (fact.valid_from, fact.recorded_at)):
+        end = max(fact.valid_to or now, fact.valid_from)
+        lane = next((lane for lane, until in enumerate(free) if until <= fact.valid_from), len(free))
+        free[lane : lane + 1] = [end]
+        start = round(1000 * (fact.valid_from - begin).total_seconds() / whole)
+        width = round(1000 * (end - fact.valid_from).total_seconds() / whole)
+        placed.append(TimelineBar(fact, lane, min(max(start, 0), 992), max(8, width)))
+    return placed, len(free)
+
+
+def user_in_query(caller: Caller) -> User | None:
+    """Return the user that ``?user=`` names, if any."""
+    return caller.user() if caller.grant.user else None
+
+
+def scope_fields(caller: Caller, request: Request) -> dict[str, Any]:
+    """Return the values of `user_fields` in ``macros.html``, the form that chooses a user, an org and a bot."""
+    grant = caller.grant
+    users = caller.memory.admin.users(limit=MAX_USER_NAMES, after=(grant.org, "", ""))
+    return {
+        "user": grant.user or "",
+        "org": grant.org,
+        "bot": grant.bot,
+        "users": list(dict.fromkeys(user for org, user, _ in users if org == grant.org)),
+        "query": dict(request.query_params),
+    }

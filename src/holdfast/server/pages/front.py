@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 from fastapi import Request
 from starlette.exceptions import HTTPException
@@ -11,7 +13,7 @@ from starlette.responses import Response
 from ..gate import COOKIE, SignInLinks, cookie_of
 from ..routing import PUBLIC, USER, RouteTable
 from ..schemas import CallerDep
-from .shell import NAV, STATIC, Filled, key_of, local, render, see_other
+from .layout import NAV, STATIC, FormDep, local_address, render, see_other, signed_in_key
 
 table = RouteTable()
 SESSION = timedelta(hours=12)
@@ -22,7 +24,7 @@ _NO_PAGES = "This key is for programs. Sign in with an operator's key, or with a
 @table.page("GET", "/", USER)
 def front_page(request: Request) -> Response:
     """To the first page that the key opens."""
-    key, known = key_of(request), request.app.state.table
+    key, known = signed_in_key(request), request.app.state.table
     for _title, address, _icon in NAV:
         route, _, _ = known.find("GET", address)
         if key is not None and route is not None and route.roles is not None and key.role in route.roles:
@@ -37,7 +39,7 @@ def sign_in_page(request: Request) -> Response:
 
 
 @table.page("POST", "/sign-in", PUBLIC)
-def sign_in(request: Request, form: Filled) -> Response:
+def sign_in(request: Request, form: FormDep) -> Response:
     """
     Take a key, and give the browser one of its own for twelve hours.
 
@@ -61,7 +63,7 @@ def sign_in(request: Request, form: Filled) -> Response:
 
 def _signed_in(request: Request, session_key: str) -> Response:
     """To the page that was asked for, with *session_key* in the browser's cookie."""
-    answer = see_other(local(request.query_params.get("next")))
+    answer = see_other(local_address(request.query_params.get("next")))
     secure = request.url.scheme == "https" or request.headers.get("origin", "").startswith("https:")
     answer.set_cookie(
         COOKIE,
@@ -76,11 +78,11 @@ def _signed_in(request: Request, session_key: str) -> Response:
 
 
 @table.page("POST", "/sign-out", USER)
-def sign_out(request: Request, asked: CallerDep) -> Response:
+def sign_out(request: Request, caller: CallerDep) -> Response:
     """End the key that this browser holds."""
-    key = asked.grant.key
+    key = caller.grant.key
     if key is not None and key.name == SESSION_NAME:
-        asked.memory.admin.keys.revoke(key.id)
+        caller.memory.admin.keys.revoke(key.id)
     answer = see_other("/sign-in", said="signed-out")
     answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
     return answer
@@ -102,3 +104,56 @@ def static_file(request: Request, file: str) -> Response:
 def _sign_in(request: Request, error: str = "") -> Response:
     held = bool(cookie_of(request.headers)) and not error
     return render("sign-in.html", request, title="Sign in", status=422 if error else 200, error=error, held=held)
+
+
+HTTP_METHODS = ("get", "post", "put", "patch", "delete")
+
+
+def reference_page(request: Request, document: Mapping[str, Any]) -> Response:
+    """Render *document*: every operation, by noun, with its parameters and the fields of its body."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for path, methods in document["paths"].items():
+        for method in HTTP_METHODS:
+            if method in methods:
+                operation = methods[method]
+                row = {
+                    "method": method.upper(),
+                    "path": path,
+                    "id": operation["operationId"],
+                    "summary": (operation.get("description") or operation.get("summary", "")).split("\n")[0],
+                    "parameters": operation.get("parameters", []),
+                    "fields": _body_fields(operation, document),
+                }
+                groups.setdefault(operation["tags"][0], []).append(row)
+    return render("reference.html", request, title="API reference", groups=dict(sorted(groups.items())))
+
+
+def _body_fields(operation: Mapping[str, Any], document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The fields of a JSON body, each with its name, its type in a few words, and whether it is required."""
+    content = operation.get("requestBody", {}).get("content", {})
+    schema = _resolved(content.get("application/json", {}).get("schema", {}), document)
+    required = schema.get("required", [])
+    return [
+        {"name": name, "type": _type_text(part), "required": name in required, "about": part.get("description", "")}
+        for name, part in schema.get("properties", {}).items()
+    ]
+
+
+def _resolved(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "$ref" not in schema:
+        return schema
+    found: Mapping[str, Any] = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    return found
+
+
+def _type_text(schema: Mapping[str, Any]) -> str:
+    """A schema in a few words: ``integer``, ``list of string``, ``"a" or "b"``."""
+    if "enum" in schema:
+        return " or ".join(f'"{value}"' for value in schema["enum"])
+    if "anyOf" in schema:
+        return " or ".join(_type_text(part) for part in schema["anyOf"])
+    if "$ref" in schema:
+        return str(schema["$ref"].rpartition("/")[2])
+    if schema.get("type") == "array":
+        return f"list of {_type_text(schema.get('items', {}))}"
+    return str(schema.get("type", "any"))

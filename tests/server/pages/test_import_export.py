@@ -25,7 +25,7 @@ def words(answer):
 
 
 def uploaded(browser, data=LINES, name="chat.jsonl"):
-    return browser.post("/dashboard/takeaway", files={"file": (name, data)})
+    return browser.post("/dashboard/import", files={"file": (name, data)})
 
 
 def until_over(browser, address):
@@ -81,8 +81,8 @@ def test_what_is_wrong_with_a_file_is_said_before_anything_is_stored(sign_in, me
 
 
 def test_no_file_is_said(sign_in):
-    assert "Choose a file first." in words(sign_in().post("/dashboard/takeaway", files={"file": ("", b"")}))
-    assert sign_in().post("/dashboard/takeaway", data={"file": "x"}).status_code == 415
+    assert "Choose a file first." in words(sign_in().post("/dashboard/import", files={"file": ("", b"")}))
+    assert sign_in().post("/dashboard/import", data={"file": "x"}).status_code == 415
 
 
 def test_lines_that_cannot_be_used_are_left_out_on_demand(sign_in, memory):

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from holdfast.server.app import create_app
 from holdfast.server.gate import from_own_page
-from holdfast.server.pages.shell import HEADERS, STATIC, fragment, link, local
+from holdfast.server.pages.layout import HEADERS, STATIC, fragment, link, local_address
 
 from ..conftest import BASE
 
@@ -194,7 +194,7 @@ def test_scripts_and_styles_are_small():
     ],
 )
 def test_nobody_is_sent_elsewhere(address, gone_to):
-    assert local(address) == gone_to
+    assert local_address(address) == gone_to
 
 
 def test_links_carry_any_name():

@@ -1,4 +1,4 @@
-"""``/dashboard/takeaway``: files in, users out; each import is looked at before anything is stored."""
+"""``/dashboard/import``: files in, users out; each import is looked at before anything is stored."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from ...memory import Memory
 from ..jobs import OnProgress, Owner, ReportData, Task, Tasks
 from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
+from .layout import Form, FormDep, format_bytes, here, link, render, scope_query, see_other
 from .me import me_download
-from .shell import Filled, Form, here, link, render, scope_query, see_other
-from .whom import scope_of, size
+from .users import scope_fields
 
 table = RouteTable()
-PATH = "/dashboard/takeaway"
+PATH = "/dashboard/import"
 ONE = PATH + "/{import_id}"
 EXPORT = "/dashboard/export"
 BAD_SHOWN = 10
@@ -54,13 +54,13 @@ def imports_of(request: Request) -> Imports:
 
 
 @table.page("GET", PATH, OPERATOR)
-def takeaway_page(request: Request, asked: CallerDep) -> Response:
+def import_export_page(request: Request, caller: CallerDep) -> Response:
     """Where a file is chosen, what is being taken in, and whose memory is taken along."""
-    return _start(request, asked)
+    return _render_start(request, caller)
 
 
 @table.page("POST", PATH, OPERATOR, upload=True)
-async def takeaway_upload(request: Request, asked: CallerDep) -> Response:
+async def upload_file(request: Request, caller: CallerDep) -> Response:
     """Keep a file and look at it; nothing is stored yet."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "multipart/form-data":
@@ -68,55 +68,55 @@ async def takeaway_upload(request: Request, asked: CallerDep) -> Response:
     async with request.form(max_files=1, max_fields=5) as form:
         file = form.get("file")
         if not isinstance(file, UploadFile) or not file.filename:
-            return await run_in_threadpool(_start, request, asked, "Choose a file first.")
-        grant = asked.grant
+            return await run_in_threadpool(_render_start, request, caller, "Choose a file first.")
+        grant = caller.grant
         one = await run_in_threadpool(imports_of(request).take, file.file, file.filename, grant.org, grant.bot)
     return see_other(link(ONE, import_id=one.id, **scope_query(grant.org, grant.bot)))
 
 
 @table.page("GET", ONE, OPERATOR)
-def import_page(request: Request, asked: CallerDep, import_id: str) -> Response:
+def import_page(request: Request, caller: CallerDep, import_id: str) -> Response:
     """One import: what the file holds, how it is to be read, how far it is."""
-    return _import(request, asked, imports_of(request).get(import_id, asked.grant.org))
+    return _render_import(request, caller, imports_of(request).get(import_id, caller.grant.org))
 
 
 @table.page("POST", ONE, OPERATOR)
-def import_change(request: Request, asked: CallerDep, import_id: str, form: Filled) -> Response:
+def import_change(request: Request, caller: CallerDep, import_id: str, form: FormDep) -> Response:
     """Look again, start, stop, go on, discard."""
     imports, do = imports_of(request), form["do"]
-    one = imports.get(import_id, asked.grant.org)
+    one = imports.get(import_id, caller.grant.org)
     if do == "discard":
         imports.discard(one)
-        return see_other(link(PATH, **scope_query(asked.grant.org, asked.grant.bot)), said="discarded")
+        return see_other(link(PATH, **scope_query(caller.grant.org, caller.grant.bot)), said="discarded")
     if do == "stop":
         imports.stop(one)
         return see_other(here(request), said="stopped")
     try:
         if do in ("look", "start") and one.state not in ("ready", "running"):
-            imports.look(one, _target(one, form))
+            imports.look(one, _form_target(one, form))
         if do == "look":
             return see_other(here(request), said="looked")
         if do in ("start", "resume"):
-            imports.start(one, asked.memory)
+            imports.start(one, caller.memory)
             return see_other(here(request), said="started")
     except HoldfastError as error:
-        return _import(request, asked, one, error)
+        return _render_import(request, caller, one, error)
     raise HTTPException(422, f"There is nothing called {do}")
 
 
 @table.page("GET", EXPORT, OPERATOR)
-def export_download(request: Request, asked: CallerDep) -> Response:
+def export_download(request: Request, caller: CallerDep) -> Response:
     """Everything about one user as a file: ``?as=json``, which is taken back unchanged, else a page to read."""
-    user = asked.user()
+    user = caller.user()
     if not user.conversations() and not user.history():
-        raise NotFound(f"nothing is held about {asked.grant.user!r} here", hint="look under Users who is")
-    answer: Response = me_download(request, asked)
+        raise NotFound(f"nothing is held about {caller.grant.user!r} here", hint="look under Users who is")
+    answer: Response = me_download(request, caller)
     return answer
 
 
-def _target(one: Import, form: Form) -> ImportTarget:
+def _form_target(one: Import, form: Form) -> ImportTarget:
     names = {}
-    for number, name in enumerate(_names(one)):
+    for number, name in enumerate(_speakers(one)):
         role = form.get(f"role-{number}", "")
         if role in ("user", "assistant", "skip"):
             names[name] = role
@@ -132,7 +132,7 @@ def _target(one: Import, form: Form) -> ImportTarget:
     )
 
 
-def _names(one: Import) -> list[str]:
+def _speakers(one: Import) -> list[str]:
     """Who speaks in the file, the most talkative first; in the same order each time."""
     known = dict.fromkeys(one.target.mapped.names)
     if one.found is not None:
@@ -143,31 +143,31 @@ def _names(one: Import) -> list[str]:
     return list(known)[:NAMES_SHOWN]
 
 
-def _start(request: Request, asked: CallerDep, error: str = "") -> Response:
-    whose = scope_query(asked.grant.org, asked.grant.bot)
+def _render_start(request: Request, caller: CallerDep, error: str = "") -> Response:
+    scope = scope_query(caller.grant.org, caller.grant.bot)
     settings = request.app.state.settings
     rows = [
-        {"one": one, "address": link(ONE, import_id=one.id, **whose), "size": size(one.bytes)}
-        for one in imports_of(request).of(asked.grant.org)
+        {"one": one, "address": link(ONE, import_id=one.id, **scope), "size": format_bytes(one.bytes)}
+        for one in imports_of(request).of(caller.grant.org)
     ]
     return render(
-        "takeaway.html",
+        "import-export.html",
         request,
         title="Import and export",
         status=422 if error else 200,
         notices=NOTICES,
         error=error,
         rows=rows,
-        most=size(settings.max_upload_bytes),
+        most=format_bytes(settings.max_upload_bytes),
         formats=[label for name, label in LABELS.items() if name != "lines"],
-        whom=scope_of(asked, request),
+        whom=scope_fields(caller, request),
     )
 
 
-def _import(request: Request, asked: CallerDep, one: Import, error: HoldfastError | None = None) -> Response:
+def _render_import(request: Request, caller: CallerDep, one: Import, error: HoldfastError | None = None) -> Response:
     found, names = one.found, []
     if found is not None:
-        for number, name in enumerate(_names(one)):
+        for number, name in enumerate(_speakers(one)):
             said = {role: count for (who, role), count in found.names.items() if who == name}
             names.append({"number": number, "name": name, "said": said, "role": one.target.mapped.names.get(name, "")})
     return render(
@@ -180,38 +180,38 @@ def _import(request: Request, asked: CallerDep, one: Import, error: HoldfastErro
         found=found,
         error=error,
         label=LABELS[found.format] if found else "",
-        size=size(one.bytes),
+        size=format_bytes(one.bytes),
         names=names,
         kinds=[(kind, KINDS[kind], found.kinds.get(kind, 0)) for kind in OTHER] if found else [],
         bad=found.survey.bad[:BAD_SHOWN] if found else [],
         bad_all=len(found.survey.bad) if found else 0,
-        talks=_talks(one),
+        talks=_conversation_counts(one),
         step=2 if one.task is None else 3,
         going=one.state in ("ready", "running"),
         outcome=one.outcome,
         share=one.task.done / one.task.total if one.task and one.task.total else None,
-        back=link(PATH, **scope_query(asked.grant.org, asked.grant.bot)),
-        users=_users(one),
-        whom=scope_of(asked, request),
+        back=link(PATH, **scope_query(caller.grant.org, caller.grant.bot)),
+        users=_imported_users(one),
+        whom=scope_fields(caller, request),
         stem=PurePath(one.name).stem,
     )
 
 
-def _talks(one: Import) -> list[tuple[str, int]]:
+def _conversation_counts(one: Import) -> list[tuple[str, int]]:
     return list(one.found.survey.conversations.items())[:20] if one.found else []
 
 
-def _users(one: Import) -> list[dict[str, Any]]:
+def _imported_users(one: Import) -> list[dict[str, Any]]:
     """Whom the import has brought: where to look at them."""
     user = one.target.user or (one.found.user if one.found else "")
     if not user or one.task is None or not (one.outcome.done or one.state == "done"):
         return []
-    whose = scope_query(one.target.org, one.target.bot)
-    return [{"user": user, "address": link("/dashboard/conversations/{user}", user=user, **whose)}]
+    scope = scope_query(one.target.org, one.target.bot)
+    return [{"user": user, "address": link("/dashboard/conversations/{user}", user=user, **scope)}]
 
 
-MOST_KEPT = 20
-KEPT_S = 24 * 3600
+MAX_KEPT = 20
+MAX_AGE_S = 24 * 3600
 MAX_NAME_CHARS = 100
 LEARNING_S = 2.0
 
@@ -284,8 +284,8 @@ class Imports:
         """
         self._let_go()
         with self._lock:
-            if len(self._kept) >= MOST_KEPT:
-                raise Conflict(f"{MOST_KEPT} files are kept already", hint="discard some of them")
+            if len(self._kept) >= MAX_KEPT:
+                raise Conflict(f"{MAX_KEPT} files are kept already", hint="discard some of them")
             if self._root is None:
                 self._root = Path(tempfile.mkdtemp(prefix="holdfast-import-"))  # for this user's eyes only
                 self._finalizer = weakref.finalize(self, shutil.rmtree, self._root, ignore_errors=True)
@@ -293,7 +293,7 @@ class Imports:
             key = new_id("import", int(now.timestamp() * 1000))
             folder = self._root / key
             folder.mkdir(mode=0o700)
-        one = Import(key, _shown(name), 0, org, folder, now, ImportTarget("", org, bot, conversation=_stem(name)))
+        one = Import(key, _clean_name(name), 0, org, folder, now, ImportTarget("", org, bot, conversation=_stem(name)))
         with one.upload.open("wb") as out:
             shutil.copyfileobj(stream, out, 2**20)
         one.bytes = one.upload.stat().st_size
@@ -349,8 +349,8 @@ class Imports:
         if one.found.survey.bad and not target.skip_bad:
             raise BadInput("some lines cannot be used", hint="leave them out, or mend the file")
         one.outcome, one.facts, one.learning = ImportOutcome(), 0, False
-        whose = Owner(target.org, target.user or one.found.user, target.bot, target.subject)
-        one.task = self._tasks.order("import", whose, lambda step: self._work(one, memory, step))
+        owner = Owner(target.org, target.user or one.found.user, target.bot, target.subject)
+        one.task = self._tasks.order("import", owner, lambda step: self._work(one, memory, step))
 
     def stop(self, one: Import) -> None:
         """End it after the block that it is in; what is stored stays."""
@@ -376,7 +376,7 @@ class Imports:
     def _let_go(self) -> None:
         now = self._now()
         with self._lock:
-            old = [one for one in self._kept.values() if (now - one.at).total_seconds() > KEPT_S]
+            old = [one for one in self._kept.values() if (now - one.at).total_seconds() > MAX_AGE_S]
         for one in old:
             if one.state not in ("ready", "running"):
                 self.discard(one)
@@ -396,8 +396,8 @@ class Imports:
         found, target = one.found, one.target
         assert found is not None
         total = found.survey.messages
-        whose: dict[str, Any] = {"user": target.user, "org": target.org, "bot": target.bot, "subject": target.subject}
-        appender = Appender(lambda name: memory.conversation(name, **whose), target.skip_bad, one.outcome)
+        scope: dict[str, Any] = {"user": target.user, "org": target.org, "bot": target.bot, "subject": target.subject}
+        appender = Appender(lambda name: memory.conversation(name, **scope), target.skip_bad, one.outcome)
         step(0, total)
         with one.lines.open("rb") as stream:
             read = blocks(stream, target.conversation or "imported", found.survey)
@@ -409,7 +409,7 @@ class Imports:
         if one.outcome.skipped:
             raise Conflict(f"nothing was stored: {target.user} is {one.outcome.skipped}", hint="resume memory first")
         for name in found.survey.conversations if one.outcome.stored else ():
-            memory.conversation(name, **whose).end()
+            memory.conversation(name, **scope).end()
 
 
 def _learn(one: Import, memory: Memory, step: OnProgress) -> None:
@@ -428,10 +428,10 @@ def _report(one: Import) -> dict[str, Any]:
     return {"stored": one.outcome.stored, "known": one.outcome.known, "conversations": len(found)}
 
 
-def _shown(name: str) -> str:
+def _clean_name(name: str) -> str:
     last = name.replace("\\", "/").rsplit("/", 1)[-1]
     return "".join(letter for letter in last if letter.isprintable())[:MAX_NAME_CHARS] or "file"
 
 
 def _stem(name: str) -> str:
-    return Path(_shown(name)).stem[:MAX_NAME_CHARS] or "imported"
+    return Path(_clean_name(name)).stem[:MAX_NAME_CHARS] or "imported"

@@ -5,7 +5,7 @@ How to add a page
 
 1.  A module here with ``table = Table()``, listed in ``PAGES`` of ``server/app.py``; a row for each route in
     ``tests/server/test_roles.py``.  A handler is an ordinary function (it runs in a thread) that takes ``request``,
-    and with ``CallerDep``, ``UserDep``, ``ConversationDep`` of ``schemas.py`` the doors; ``Filled`` holds the fields of a posted form::
+    and with ``CallerDep``, ``UserDep``, ``ConversationDep`` of ``schemas.py`` the doors; ``FormDep`` holds the fields of a posted form::
 
         @table.page("GET", "/dashboard/users/{user:name}", OPERATOR)
         def users_page(request: Request, ana: UserDep, user: UserName) -> Response:
@@ -51,7 +51,7 @@ from starlette.types import Scope
 
 from ...types import ApiKey
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 _POLICY = {
     "default-src": "'none'",
     "script-src": "'self'",
@@ -76,7 +76,7 @@ NAV = (
     ("Recall lab", "/dashboard/recall", "search"),
     ("Jobs", "/dashboard/jobs", "jobs"),
     ("Prompts", "/dashboard/prompts", "prompt"),
-    ("Import and export", "/dashboard/takeaway", "swap"),
+    ("Import and export", "/dashboard/import", "swap"),
     ("Metrics", "/dashboard/metrics", "chart"),
     ("Settings", "/dashboard/settings", "settings"),
     ("My memory", "/me", "me"),
@@ -93,16 +93,16 @@ TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _SECTIONS = re.compile(r"<section\b[^>]*>|</section>")
 
 
-def _static() -> dict[str, tuple[bytes, str, str]]:
+def _load_static() -> dict[str, tuple[bytes, str, str]]:
     found = {}
-    for path in sorted((HERE / "static").iterdir()):
+    for path in sorted((FOLDER / "static").iterdir()):
         if path.suffix in TYPES:
             data = path.read_bytes()
             found[path.name] = (data, TYPES[path.suffix], hashlib.sha256(data).hexdigest()[:12])
     return found
 
 
-STATIC = _static()
+STATIC = _load_static()
 
 
 def link(path: str, /, **query: str | int | None) -> str:
@@ -117,8 +117,8 @@ def link(path: str, /, **query: str | int | None) -> str:
         return quote(str(left.pop(found[1])), safe="")
 
     filled = re.sub(r"\{(\w+)\}", fill, path)
-    asked = urlencode({name: value for name, value in left.items() if value is not None}, quote_via=quote)
-    return f"{filled}?{asked}" if asked else filled
+    text = urlencode({name: value for name, value in left.items() if value is not None}, quote_via=quote)
+    return f"{filled}?{text}" if text else filled
 
 
 def scope_query(org: str = "default", bot: str = "default", subject: str | None = None) -> dict[str, str]:
@@ -131,17 +131,17 @@ def here(request: Request, **changed: str | int | None) -> str:
     """The page's own address; *changed* parts of the query are set, or left out when ``None``."""
     query = {**dict(request.query_params), "said": None, **changed}
     raw = request.scope["path"]  # the gate leaves it as it came, encoded
-    asked = urlencode({name: value for name, value in query.items() if value is not None}, quote_via=quote)
-    return f"{raw}?{asked}" if asked else str(raw)
+    text = urlencode({name: value for name, value in query.items() if value is not None}, quote_via=quote)
+    return f"{raw}?{text}" if text else str(raw)
 
 
-def number(request: Request, name: str) -> int | None:
+def query_number(request: Request, name: str) -> int | None:
     """A whole number of the query; ``None`` when it is not given, or is none."""
     value = request.query_params.get(name, "").strip()
     return int(value) if value.isdecimal() and len(value) < 16 else None
 
 
-def events_of(
+def events_address(
     request: Request, user: str, org: str, bot: str, subject: str | None = None, conversation: str | None = None
 ) -> str:
     """
@@ -158,7 +158,7 @@ def events_of(
     return link(path, user=user, conversation=conversation, **scope_query(org, bot, about), after=str(known))
 
 
-def local(address: str | None) -> str:
+def local_address(address: str | None) -> str:
     """*address* when it is one of this server, else the front page: nobody is sent elsewhere."""
     fine = address is not None and re.fullmatch(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*", address)
     return address if fine and address else "/"
@@ -171,7 +171,7 @@ def see_other(address: str, *, said: str | None = None) -> Response:
     return RedirectResponse(address, status_code=303)
 
 
-def key_of(request: Request) -> ApiKey | None:
+def signed_in_key(request: Request) -> ApiKey | None:
     """The key of who is signed in; ``None`` on pages for everybody."""
     key: ApiKey | None = getattr(request.state, "key", None)
     return key
@@ -206,7 +206,7 @@ def render(
         title=title,
         events=events,
         nav=_nav(request),
-        me=key_of(request),
+        me=signed_in_key(request),
         path=request.scope["path"],
         notice=notice,
         here=lambda **changed: here(request, **changed),
@@ -233,7 +233,7 @@ def fragment(page: str, name: str) -> str:
     return ""
 
 
-def as_page(scope: Scope, answer: Response) -> Response:
+def error_page(scope: Scope, answer: Response) -> Response:
     """A refusal as a user in front of a browser should get it; *answer* itself where a program asked."""
     if not scope.get("state", {}).get("page") or answer.status_code < 400:
         return answer
@@ -241,7 +241,7 @@ def as_page(scope: Scope, answer: Response) -> Response:
     if answer.status_code == 401:
         query = scope["query_string"].decode("ascii", "replace")
         back = scope["path"] + (f"?{query}" if query else "") if scope["method"] == "GET" else "/"
-        return see_other(link("/sign-in", next=None if back == "/" else local(back)))
+        return see_other(link("/sign-in", next=None if back == "/" else local_address(back)))
     told = {"detail": "", "hint": "", **json.loads(bytes(answer.body))}
     page = render("refusal.html", request, title=told["title"], status=answer.status_code, problem=told)
     for name in ("allow", "retry-after"):
@@ -268,11 +268,11 @@ async def _form(request: Request) -> Form:
     return Form((name, value.replace("\r\n", "\n")) for name, value in pairs)
 
 
-Filled = Annotated[Form, Depends(_form)]
+FormDep = Annotated[Form, Depends(_form)]
 
 
 def _nav(request: Request) -> list[dict[str, Any]]:
-    key, table, path = key_of(request), request.app.state.table, request.scope["path"]
+    key, table, path = signed_in_key(request), request.app.state.table, request.scope["path"]
     shown = []
     for title, address, icon in NAV:
         route, _, _ = table.find("GET", address)
@@ -284,12 +284,12 @@ def _nav(request: Request) -> list[dict[str, Any]]:
     return shown if len(shown) > 1 else []  # who may open one page needs no way to others
 
 
-def _asset(name: str) -> str:
+def _static_address(name: str) -> str:
     """The address of a static file; it changes with the content, so that browsers may keep it for good."""
     return f"/static/{name}?v={STATIC[name][2]}"
 
 
-def _when(at: datetime | None, form: str = "long") -> str:
+def _format_time(at: datetime | None, form: str = "long") -> str:
     """``14 Mar 2026, 09:12``; ``form="iso"`` for machines, ``"short"`` without the year."""
     if at is None:
         return ""
@@ -300,7 +300,7 @@ def _when(at: datetime | None, form: str = "long") -> str:
     return f"{told.day} {told:%b}{year}, {told:%H:%M}"
 
 
-def _count(number: float, one: str = "", many: str = "") -> str:
+def _format_count(number: float, one: str = "", many: str = "") -> str:
     """``1,204``; ``1 message``, ``2 messages``."""
     if not one:
         return f"{number:,}"
@@ -308,11 +308,33 @@ def _count(number: float, one: str = "", many: str = "") -> str:
 
 
 _templates = Environment(
-    loader=FileSystemLoader(HERE / "templates"),
+    loader=FileSystemLoader(FOLDER / "templates"),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_templates.globals.update(static=_asset, link=link, scope_query=scope_query)
-_templates.filters.update(when=_when, count=_count)
+_templates.globals.update(static=_static_address, link=link, scope_query=scope_query)
+_templates.filters.update(when=_format_time, count=_format_count)
+
+
+def format_percent(number: float) -> str:
+    """``61.0 %``."""
+    return f"{number * 100:.1f} %"
+
+
+def format_bytes(number: float) -> str:
+    """Bytes in words: ``12.4 MB``."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if number < 1000 or unit == "GB":
+            return f"{number:,.0f} {unit}" if unit == "bytes" else f"{number:,.1f} {unit}"
+        number /= 1000
+    raise AssertionError
+
+
+def format_duration(seconds: float) -> str:
+    """A span of time in words: ``5 min``, ``3 d``."""
+    for unit, span in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= span:
+            return f"{seconds / span:,.0f} {unit}"
+    return f"{seconds:.0f} s"
