@@ -18,7 +18,7 @@ from ...conversation import Conversation
 from ...errors import ConfigError, HoldfastError, NotFound
 from ...memory import Memory
 from ...reports import ConversationState, ErasureReceipt, RebuildReport
-from ...types import Job
+from ...types import Job, Summary
 from ..jobs import OnProgress, Owner, ReportData, Task, Tasks, TasksDep, load_report, report_data
 from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep, ConversationDep, ConversationName, UserDep, UserName
@@ -127,7 +127,6 @@ def conversation_page(
     last = min(state.messages, first + MESSAGES_A_PAGE - 1)
     jobs = [job for job in caller.memory.jobs() if _is_about(job, state, user, grant.org, grant.bot)]
     dead = [job for job in jobs if job.state in ("dead", "cancelled")]
-    versions = _versions(ever, chosen)
     return render(
         "conversation.html",
         request,
@@ -158,11 +157,7 @@ def conversation_page(
         meta=sorted((s for s in live if s.level > 1), key=lambda s: (-s.level, s.start_seq)),
         chunks=[s for s in live if s.level == 1],
         facts=[fact for fact in facts if fact.live],
-        chunk=chosen,
-        is_live=chosen is not None and chosen.id in {summary.id for summary in live},
-        versions=versions,
-        diff=_version_diff(versions, chosen),
-        children=[s for s in live if chosen is not None and s.id in chosen.children],
+        **_chosen_summary(chosen, live, ever),
         rebuilds=list(reversed(chat.rebuilds()))[:20],
         regenerate=estimate_rebuild(request, chat),
         progress=rebuild_progress(caller, chat, tasks),
@@ -283,18 +278,20 @@ def _first_shown(at: int | None, chunk: int | None, messages: int) -> int:
     return max(1, min(wanted, messages))
 
 
-def _versions(ever: list[Any], chosen: Any) -> list[Any]:
-    """Every version of the range that is shown, the oldest first."""
+def _chosen_summary(chosen: Summary | None, live: list[Summary], ever: list[Summary]) -> dict[str, Any]:
+    """Return a summary with every version of its range, oldest first, and its changes since the version before."""
     if chosen is None:
-        return []
+        return {"chunk": None, "is_live": False, "versions": [], "diff": None, "children": []}
     same = [s for s in ever if (s.level, s.start_seq, s.end_seq) == (chosen.level, chosen.start_seq, chosen.end_seq)]
-    return sorted(same, key=lambda summary: (summary.version, summary.id))
-
-
-def _version_diff(versions: list[Any], chosen: Any) -> list[tuple[str, str]] | None:
-    """The version that is shown against the one before it."""
-    at = versions.index(chosen) if chosen in versions else 0
-    return list(word_diff(versions[at - 1].text, chosen.text)) if at > 0 else None
+    versions = sorted(same, key=lambda summary: (summary.version, summary.id))
+    at = versions.index(chosen)
+    return {
+        "chunk": chosen,
+        "is_live": chosen.id in {summary.id for summary in live},
+        "versions": versions,
+        "diff": word_diff(versions[at - 1].text, chosen.text) if at else None,
+        "children": [summary for summary in live if summary.id in chosen.children],
+    }
 
 
 WAIT_S = 0.8
