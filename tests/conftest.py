@@ -1,5 +1,6 @@
 """How every test runs, and the fixtures that many folders share; others live beside the tests that use them."""
 
+import asyncio
 import gc
 import itertools
 import os
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn.server
 from hypothesis import settings
 
 from holdfast import Memory
@@ -25,6 +27,20 @@ from tests import keeping
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+class _ShortSleeps:
+    """The module `asyncio`, for uvicorn: it looks ten times a second whether it shall stop, and twenty times as often here."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(asyncio, name)
+
+    @staticmethod
+    async def sleep(delay: float) -> None:
+        await asyncio.sleep(delay / 20)
+
+
+uvicorn.server.asyncio = _ShortSleeps()  # type: ignore[assignment]
 
 HERE = Path(__file__).parent
 # Words in the names of files whose tests fork, kill or walk for long, or run a page of commands.
@@ -59,7 +75,7 @@ def memory(clock: FakeClock) -> Iterator[Memory]:
 def served() -> Callable[..., Any]:
     """``with served(memory) as address``: a server of it in a thread, with a real socket."""
     # imported here, as most tests need none of it
-    uvicorn, app = import_module("uvicorn"), import_module("holdfast.server.app")
+    app = import_module("holdfast.server.app")
     defaults = import_module("holdfast.server.settings").ServerSettings(requests_per_minute=10_000_000)
 
     @contextmanager

@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import MCPServerError, ResourceError, ResourceNotFoundError, ToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
@@ -92,6 +93,7 @@ class ErasedRows(BaseModel):
 
 def tools(memory: Memory, identify: Identify) -> MCPServer[Any]:
     """Return seven tools, three resources and two prompts over *memory*; *identify* names the user of each call."""
+    calls = (*_reading(memory, identify), *_writing(memory, identify))
     server: MCPServer[Any] = MCPServer(
         "holdfast",
         title="Holdfast",
@@ -99,9 +101,8 @@ def tools(memory: Memory, identify: Identify) -> MCPServer[Any]:
         description="Conversation memory",
         instructions=INSTRUCTIONS,
         log_level="WARNING",
+        tools=[_tool(call, title, annotations) for call, title, annotations in calls],
     )
-    _add_reading(server, memory, identify)
-    _add_writing(server, memory, identify)
     _add_resources(server, memory, identify)
     _add_prompts(server)
     return server
@@ -124,13 +125,23 @@ Statement = Annotated[str, Field(description="One thing the user stated, as a se
 NewValue = Annotated[str, Field(description='What held instead, such as "Lisbon".')]
 
 
-def _add_reading(server: MCPServer[Any], memory: Memory, identify: Identify) -> None:
-    @server.tool(title="Search memory", annotations=READS)
+# Reading the schemas out of a signature takes milliseconds, and is the same for every memory.
+_TOOLS: dict[str, Tool] = {}
+_ToolCall = tuple[Callable[..., Any], str, ToolAnnotations]
+
+
+def _tool(call: Callable[..., Any], title: str, annotations: ToolAnnotations) -> Tool:
+    if call.__name__ not in _TOOLS:
+        _TOOLS[call.__name__] = Tool.from_function(call, title=title, annotations=annotations)
+        _TOOLS[call.__name__].fn = _tool  # not the first memory's
+    return _TOOLS[call.__name__].model_copy(update={"fn": call})
+
+
+def _reading(memory: Memory, identify: Identify) -> list[_ToolCall]:
     async def search_memory(query: Query, ctx: Context[Any, Any], limit: Limit = 10) -> list[MemoryItem]:
         """Find what was said or is known about the user, best first."""
         return await _call(_search, identify(ctx).open_user(memory), query, limit)
 
-    @server.tool(title="List memories", annotations=READS)
     async def list_memories(
         ctx: Context[Any, Any], category: OptionalCategory = None, limit: Limit = 100
     ) -> list[MemoryItem]:
@@ -138,12 +149,10 @@ def _add_reading(server: MCPServer[Any], memory: Memory, identify: Identify) -> 
         facts = await _call(identify(ctx).open_user(memory).facts, category)
         return [_fact(fact) for fact in facts[:limit]]
 
-    @server.tool(title="History of a memory", annotations=READS)
     async def memory_history(category: Category, ctx: Context[Any, Any], key: OptionalKey = None) -> list[MemoryItem]:
         """Return every value that a category, or one key of it, had, oldest first, with when each held."""
         return [_fact(fact) for fact in await _call(identify(ctx).open_user(memory).history, category, key)]
 
-    @server.tool(title="Context for a reply", annotations=READS)
     async def get_context(
         ctx: Context[Any, Any],
         query: OptionalQuery = None,
@@ -155,23 +164,33 @@ def _add_reading(server: MCPServer[Any], memory: Memory, identify: Identify) -> 
         context = await _call(chat.context, query, budget_tokens=budget_tokens)
         return str(context.to_text())
 
+    return [
+        (search_memory, "Search memory", READS),
+        (list_memories, "List memories", READS),
+        (memory_history, "History of a memory", READS),
+        (get_context, "Context for a reply", READS),
+    ]
 
-def _add_writing(server: MCPServer[Any], memory: Memory, identify: Identify) -> None:
-    @server.tool(title="Add a memory", annotations=WRITES)
+
+def _writing(memory: Memory, identify: Identify) -> list[_ToolCall]:
     async def add_memory(text: Statement, ctx: Context[Any, Any]) -> MemoryChange:
         """Note one lasting thing that the user stated: "I'm allergic to nuts." """
         return _change(await _call(identify(ctx).open_user(memory).remember, text))
 
-    @server.tool(title="Correct a memory", annotations=WRITES)
     async def update_memory(memory_id: MemoryId, value: NewValue, ctx: Context[Any, Any]) -> MemoryChange:
         """Correct a fact that was wrong. For something that has changed since, use add_memory."""
         return _change(await _call(identify(ctx).open_user(memory).correct, memory_id, value=value))
 
-    @server.tool(title="Forget a memory", annotations=ERASES)
     async def delete_memory(memory_id: MemoryId, ctx: Context[Any, Any]) -> ErasedRows:
         """Erase a fact with the words it rests on, for good. Only when the user asks for it."""
         receipt = await _call(identify(ctx).open_user(memory).forget, memory_id)
         return ErasedRows(rows=dict(receipt.rows), level=receipt.level, why=receipt.why)
+
+    return [
+        (add_memory, "Add a memory", WRITES),
+        (update_memory, "Correct a memory", WRITES),
+        (delete_memory, "Forget a memory", ERASES),
+    ]
 
 
 def _add_resources(server: MCPServer[Any], memory: Memory, identify: Identify) -> None:
