@@ -1,7 +1,7 @@
 """
-Every setting, in one frozen value: the name carries the unit, the default is what most want.
+All settings, in one frozen value.  A name carries the unit; the defaults suit most uses.
 
-Nothing here is read from the environment or from a file; pass a ``Config`` to ``Memory``.
+Nothing is read from the environment or from a file: pass a ``Config`` to ``Memory``.
 """
 
 from __future__ import annotations
@@ -27,118 +27,121 @@ def setting(default: Any, doc: str, *, least: float | None = None, most: float |
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """
-    How one ``Memory`` behaves.  Raises ``ConfigError`` when a value is out of its bounds.
+    The settings of one ``Memory``.  Raises ``ConfigError`` when a value is out of its bounds.
     """
 
     chunk_messages: int = setting(10, "Messages after which a chunk may close, at the next exchange.", least=10)
     chunk_exchanges: int = setting(10, "Exchanges after which a chunk closes in any case.", least=5)
     chunk_gap_minutes: int = setting(
         360,
-        "A silence this long opens a new session and closes a full chunk, four times as long a half-full one.",
+        "Silence after which a new session begins and a full chunk closes; a half-full one closes after four times as long.",
         least=1,
     )
-    rollup_summaries: int = setting(3, "Summaries of level n that make one of level n+1.", least=2)
+    rollup_summaries: int = setting(3, "Summaries of level n that are joined into one of level n+1.", least=2)
     recent_messages: int = setting(
-        20, "Messages kept verbatim in a layered context, the last two turns in any case.", least=2
+        20, "Recent messages shown verbatim in a layered context; the last two turns always are.", least=2
     )
-    recall_limit: int = setting(10, "Recalled items in a context, at most.", least=0)
+    recall_limit: int = setting(10, "Maximum number of recalled items in a context.", least=0)
     recall_min_score: float = setting(
-        0.0, "Score below which a context recalls nothing; below 0 a hit probably has nothing to do with the question."
+        0.0, "Score below which a context recalls nothing; a hit below 0 is probably about something else."
     )
-    min_confidence: float = setting(0.7, "Extractions below this confidence are rejected.", least=0, most=1)
+    min_confidence: float = setting(0.7, "Candidates below this confidence are rejected.", least=0, most=1)
     max_memories: int = setting(
-        500, "Facts of one user that are active at a time; the weakest of more are put away, not lost.", least=1
+        500, "Maximum number of active facts of one user; the weakest beyond it are archived, not lost.", least=1
     )
     decay_half_life_days: float = setting(
-        30, "Days after which a fact that nobody stated or used is half as strong.", least=0.01
+        30, "Days after which a fact that is neither stated nor used is half as strong.", least=0.01
     )
     consolidate_similarity: float | None = setting(
         None,
-        "Cosine from which statements may be merged; None takes the value calibrated for the embedder.",
+        "Cosine from which statements may be merged; None uses the value calibrated for the embedder.",
         least=0,
         most=1,
     )
-    budget_tokens: int = setting(4000, "Tokens that a context may use when the call names no budget.", least=1)
-    max_message_chars: int = setting(4_000_000, "Longest message that is stored; a longer one is refused.", least=1)
-    language: str | None = setting(None, "Language of the words (ISO 639-1) when detection should not decide.")
-    job_lease_ms: int = setting(60_000, "How long a worker holds a job before others may take it over.", least=100)
-    job_attempts: int = setting(5, "Failures after which a job is put aside as dead.", least=1)
-    job_backoff_ms: int = setting(2_000, "Wait after a job's first failure; doubles with each further one.", least=0)
-    backfill_delay_ms: int = setting(
-        500, "Pause between two calls of a model while old conversations are backfilled.", least=0
+    budget_tokens: int = setting(4000, "Tokens that a context may use if the call names no budget.", least=1)
+    max_message_chars: int = setting(4_000_000, "Maximum length of a message; a longer one is refused.", least=1)
+    language: str | None = setting(None, "Language of the messages (ISO 639-1); None detects it.")
+    job_lease_ms: int = setting(
+        60_000, "Time for which a worker holds a job before another may take it over.", least=100
     )
-    workers: int = setting(2, "Background threads when Memory(background=True).", least=1)
-    busy_timeout_ms: int = setting(30_000, "How long a write waits for another process on the same file.", least=0)
-    store_connections: int = setting(10, "Connections to a PostgreSQL server that one Memory may hold.", least=1)
+    job_attempts: int = setting(5, "Failures after which a job is dead.", least=1)
+    job_backoff_ms: int = setting(2_000, "Wait after a job's first failure; it doubles with each further one.", least=0)
+    backfill_delay_ms: int = setting(500, "Pause between two calls of a model during a backfill.", least=0)
+    workers: int = setting(2, "Background threads of Memory(background=True).", least=1)
+    busy_timeout_ms: int = setting(
+        30_000, "Time for which a write waits for another process on the same file.", least=0
+    )
+    store_connections: int = setting(10, "Maximum number of connections of one Memory to a PostgreSQL server.", least=1)
     store_prepares: bool = setting(
-        True, "Keep statements prepared on a PostgreSQL server; False behind a pooler that cannot carry them."
+        True, "Keep prepared statements on a PostgreSQL server; use False behind a pooler that does not support them."
     )
     statement_timeout_ms: int = setting(
         60_000,
-        "How long a PostgreSQL server may work on one statement about a user; 0 for as long as it takes.",
+        "Time that a PostgreSQL server may spend on one statement about a user; 0 for no limit.",
         least=0,
     )
     durable: bool = setting(
-        True, "Sync the disk before a write is acknowledged; False may lose the last writes at a power cut."
+        True, "Sync the disk before a write is acknowledged; with False, a power cut may lose the last writes."
     )
-    index_cache_mb: int = setting(64, "Memory for cached search indexes of users; 0 switches the cache off.", least=0)
+    index_cache_mb: int = setting(64, "Memory for cached search indexes of users; 0 disables the cache.", least=0)
     embed_anew: bool = setting(
-        True, "Embed everybody anew whose vectors another embedder made; else only who says something new."
+        True,
+        "After a change of embedder, embed the texts of all users again; with False, only those of users with new messages.",
     )
     redact_messages: bool = setting(
-        False, "Take cards, passwords and the like out of the stored message too, not only out of what is derived."
+        False, "Remove cards, passwords, and keys from the stored message as well, not only from derived data."
     )
-    detectors: tuple[Detector, ...] = setting((), "Further detectors of what must not be remembered; see Detector.")
+    detectors: tuple[Detector, ...] = setting(
+        (), "Additional detectors of text that must not be remembered; see Detector."
+    )
     extract_every_user_turns: int = setting(
-        5, "With a model: user messages after which it reads them for facts; sooner when one states something.", least=1
+        5, "With a model: user messages after which it extracts facts; sooner if a message states something.", least=1
     )
     economy: bool = setting(
-        False, "With a model: one combined call a chunk instead of one a layer; cheaper, and facts come later."
+        False, "With a model: one combined call per chunk instead of one per layer; cheaper, but facts come later."
     )
-    message_char_limit: int = setting(
-        1_200, "Characters of one message that a model is shown; the rest is cut.", least=40
-    )
-    max_output_tokens: int = setting(1_024, "Tokens that a model may answer with.", least=16)
-    model_timeout_s: float = setting(60.0, "How long one call of a model may take.", least=0.1)
+    message_char_limit: int = setting(1_200, "Characters of one message that a model sees; the rest is cut.", least=40)
+    max_output_tokens: int = setting(1_024, "Maximum number of tokens in a model's answer.", least=16)
+    model_timeout_s: float = setting(60.0, "Time that one call of a model may take.", least=0.1)
     model_requests_per_minute: int | None = setting(
-        None, "Requests a minute with one key of a provider, by all processes of a store together.", least=1
+        None, "Requests per minute with one key of a provider, for all processes of a store together.", least=1
     )
     model_tokens_per_minute: int | None = setting(
-        None, "Tokens a minute with one key of a provider, by all processes of a store together.", least=1
+        None, "Tokens per minute with one key of a provider, for all processes of a store together.", least=1
     )
     prompt_cache: bool = setting(
-        True, "Ask the provider to keep the beginnings of prompts, where it takes a key for that."
+        True, "Ask the provider to cache the beginnings of prompts, where it accepts a key for that."
     )
-    prompt_cache_min_tokens: int = setting(1_024, "Prompts below this length are sent without a cache key.", least=0)
+    prompt_cache_min_tokens: int = setting(1_024, "Prompts shorter than this are sent without a cache key.", least=0)
     prompt_cache_retention: Literal["24h", "in_memory"] = setting(
-        "24h", "How long a kept beginning is wanted: 24h, or in_memory; providers take the nearest that they offer."
+        "24h", "How long the provider should cache: 24h or in_memory; it gets the nearest value that it supports."
     )
     prices: Mapping[str, Price] = field(
         default_factory=dict,
         metadata=told(
-            "Price by model (as `openai:gpt-5-mini`), before the table that comes with the package; see Price."
+            "Prices by model (such as `openai:gpt-5-mini`); they take precedence over the installed table; see Price."
         ),
     )
     budget: Budget | None = field(
-        default=None, metadata=told("What models may use a day in the whole memory; see Budget.")
+        default=None, metadata=told("Limit per day for models in the whole memory; see Budget.")
     )
-    budget_org: Budget | None = field(default=None, metadata=told("What models may use a day for one organisation."))
-    budget_user: Budget | None = field(default=None, metadata=told("What models may use a day for one user."))
+    budget_org: Budget | None = field(default=None, metadata=told("Limit per day for models of one org."))
+    budget_user: Budget | None = field(default=None, metadata=told("Limit per day for models of one user."))
     allow_private_endpoints: tuple[str, ...] = setting(
         (),
-        "Private hosts and networks that keys brought by users and orgs may be sent to, "
-        "as `localhost:11434`, `ollama.internal` or `10.0.0.0/8`; none unless named.",
+        "Private hosts and networks to which keys of users and orgs may be sent, "
+        "such as `localhost:11434`, `ollama.internal`, or `10.0.0.0/8`.",
     )
-    usage_days: int = setting(400, "Days for which the use of models is kept on record.", least=1)
+    usage_days: int = setting(400, "Days for which the usage of models is kept.", least=1)
     event_rows: int = setting(
-        10_000, "Events of one user that are kept on record; up to 256 more wait for their removal.", least=256
+        10_000, "Events of one user that are kept; up to 256 more wait for their removal.", least=256
     )
-    event_days: int = setting(90, "Days after which an event goes, once something else happens.", least=1)
+    event_days: int = setting(90, "Days after which an event is removed, at the next event.", least=1)
     scrub_mb: int = setting(
-        200, "Largest file that is written anew and searched after an erasure; see ErasureReceipt.", least=0
+        200, "Largest file that is rewritten and searched after an erasure; see ErasureReceipt.", least=0
     )
     categories: Mapping[str, Mapping[str, Any]] = field(
-        default_factory=dict, metadata=told("Further fact categories, in the shape of the registry file.")
+        default_factory=dict, metadata=told("Additional fact categories, in the format of the registry file.")
     )
 
     def __post_init__(self) -> None:
