@@ -4,8 +4,8 @@ Draw how many tokens each strategy sends, turn by turn, and measure what it lose
     python scripts/make_plots.py           write docs/explanation/strategies.svg and print the table
     python scripts/make_plots.py --table   print the table only
 
-The chat is the ordinary one of ``benchmarks/support``; everything is deterministic, nothing calls a
-model, and the drawing is plain SVG whose colours can be read on a light and on a dark page.
+The chat is `holdfast.bench.model_calls.ordinary_chat`; everything is deterministic, nothing calls a
+model, and the drawing is plain SVG whose colors can be read on a light and on a dark page.
 """
 
 from __future__ import annotations
@@ -18,16 +18,13 @@ from html import escape
 from itertools import pairwise
 from pathlib import Path
 
+from holdfast import Memory, Message, strategies
+from holdfast.bench.model_calls import FIRST_AT, ordinary_chat
+from holdfast.testing.clock import FakeClock
+from holdfast.text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
+from holdfast.types import RollingSummary
+
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "benchmarks"))
-
-from support.ordinary import FIRST, chat  # noqa: E402
-
-from holdfast import Memory, Message, strategies  # noqa: E402
-from holdfast.testing.clock import FakeClock  # noqa: E402
-from holdfast.text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens  # noqa: E402
-from holdfast.types import RollingSummary  # noqa: E402
-
 PICTURE = ROOT / "docs" / "explanation" / "strategies.svg"
 TURNS = 200
 TURNS_DRAWN = range(2, TURNS + 1, 2)
@@ -80,7 +77,7 @@ def things() -> list[tuple[str, str, str]]:
 
 def talk() -> list[Message]:
     """The exchanges; every fifth begins with one of the `things`, the last fifty turns hold none."""
-    messages, said = chat(TURNS), iter(things())
+    messages, said = ordinary_chat(TURNS), iter(things())
     for start in range(0, len(messages), 2 * THING_EVERY):
         thing = next(said, None)
         if thing:
@@ -111,7 +108,7 @@ def classic(line: Line, messages: Sequence[Message]) -> None:
 
 def layered(line: Line, messages: Sequence[Message]) -> None:
     """Replay the talk with a memory; the question is not stored yet when its context is made."""
-    clock = FakeClock(FIRST)
+    clock = FakeClock(FIRST_AT)
     with Memory(embedder=None, clock=clock) as memory:
         chat = memory.conversation("plot", user="plot", strategy=line.strategy)
         for start in range(0, len(messages), 2):

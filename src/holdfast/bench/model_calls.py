@@ -32,7 +32,7 @@ BARS = {"defaults": (35, 45_000), "economy": (12, 20_000)}
 CACHED_FROM, CACHED_STEP = 1024, 128  # tokens: providers cache a beginning of that length, in such steps
 SUMMARY_WORDS, EPISODES = 80, 3
 
-_FIRST_AT = datetime(2026, 1, 5, 8, 30, tzinfo=UTC)
+FIRST_AT = datetime(2026, 1, 5, 8, 30, tzinfo=UTC)
 _LONG_REPLY_CHARS = 100
 _BLANK = re.compile(r"\{(\w+)\}")
 _ITEM = re.compile(r"(\d+) (\w+)[^:]*?(?: \(\d{4}-\d\d-\d\d\))?: (.*)", re.DOTALL)
@@ -41,7 +41,7 @@ _ITEM = re.compile(r"(\d+) (\w+)[^:]*?(?: \(\d{4}-\d\d-\d\d\))?: (.*)", re.DOTAL
 def count_requests(config: Config, exchanges: int, embedder: Embedder | None = None) -> list[Request]:
     """Store so many exchanges, each with its background work, and return every model request that they cause."""
     messages = ordinary_chat(exchanges)
-    model, clock = CountingModel(), FakeClock(_FIRST_AT)
+    model, clock = CountingModel(), FakeClock(FIRST_AT)
     with Memory(llm=model, embedder=embedder, clock=clock, config=config) as memory:
         chat = memory.conversation("a", user="ana")
         for question, answer in zip(messages[::2], messages[1::2], strict=True):
@@ -88,7 +88,7 @@ def _exchanges(seed: int) -> Iterator[tuple[Message, Message]]:
     rng = random.Random(seed)
     text = (resources.files(__package__) / "data" / "ordinary.toml").read_text(encoding="utf-8")
     source: dict[str, Any] = tomllib.loads(text)
-    now = _FIRST_AT
+    now = FIRST_AT
     while True:
         for topic in rng.sample(source["topic"], len(source["topic"])):
             words = {name: rng.choice(values) for name, values in source["words"].items()}
