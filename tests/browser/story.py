@@ -2,7 +2,7 @@
 The memories that pages are looked at with.
 
 `rich` holds the conversations of `holdfast demo` (Priya's trip, Elena's two pets, Tomasz's failing sync), somebody who
-paused, somebody who opted out, and a job that failed for good; `bare` holds nothing.  ``names`` is what the paths of
+paused, somebody who opted out, and a job that failed permanently; `bare` holds nothing.  ``names`` is what the paths of
 pages are made of.
 """
 

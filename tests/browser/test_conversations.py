@@ -35,13 +35,13 @@ def test_a_range_is_made_again_and_the_page_shows_it_without_a_reload(fresh, vis
     stays(page)
     page.get_by_role("link", name=re.compile("^Level 1, summary 1,")).click()
     expect(page.locator("#chunk")).to_contain_text("in use")
-    page.locator("#chunk").get_by_role("link", name="This", exact=True).click()
-    expect(page.locator(".estimate")).to_contain_text("Calls of a model")
+    page.locator("#chunk").get_by_role("link", name="This summary", exact=True).click()
+    expect(page.locator(".estimate")).to_contain_text("Model calls")
     chat = fresh.memory.conversation("japan", user="priya")
     assert chat.rebuilds() == []
 
-    page.get_by_role("button", name="Make it again").click()
-    expect(page.locator("#regenerate .callout")).to_contain_text("Made again")
+    page.get_by_role("button", name="Rebuild this range").click()
+    expect(page.locator("#rebuild .callout")).to_contain_text("Rebuilt")
     expect(page.locator("#chunk")).to_contain_text("older version")  # what was chosen is not what is told any more
     made = chat.summaries(1)[0]
     assert made.version == 2
@@ -51,8 +51,8 @@ def test_a_range_is_made_again_and_the_page_shows_it_without_a_reload(fresh, vis
     expect(page.locator("#chunk")).to_contain_text("in use")
     assert page.locator(".versions a").count() == 2
 
-    page.locator("#regenerate .confirm summary").first.click()
-    page.get_by_role("button", name="Put the older version back").first.click()
+    page.locator("#rebuild .confirm summary").first.click()
+    page.get_by_role("button", name="Revert to the previous version").first.click()
     until(page, lambda: len(chat.rebuilds()) == 3, what="putting back")
     assert stayed(page)
     assert someone.watch.all == []
@@ -112,13 +112,13 @@ def test_single_keys_can_be_turned_off(fresh, visitor):
     assert page.evaluate("document.activeElement.name") == "name"
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Keyboard shortcuts").click()
-    page.get_by_label("Single keys do something").uncheck()
+    page.get_by_label("Enable single-key shortcuts").uncheck()
     page.keyboard.press("Escape")
     page.reload()
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.name ?? ''") == ""
     page.get_by_role("button", name="Keyboard shortcuts").click()
-    page.get_by_label("Single keys do something").check()
+    page.get_by_label("Enable single-key shortcuts").check()
 
 
 def test_forgetting_can_be_taken_back_for_five_seconds(fresh, visitor):
@@ -141,7 +141,7 @@ def test_forgetting_can_be_taken_back_for_five_seconds(fresh, visitor):
     page.reload()
     forget()
     expect(page.locator("#m1")).to_contain_text("was forgotten")
-    expect(page.locator("#notice")).to_contain_text("hold no trace of it")
+    expect(page.locator("#notice")).to_contain_text("no trace of it is left")
     assert chat.load()[0].seq == 2
     assert someone.watch.all == []
 
@@ -153,12 +153,12 @@ def test_without_scripts_everything_can_be_done(chromium, fresh):
         page.locator("#m1 .more-of > summary").click()
         page.locator("#m1 textarea").fill("My sister Asha lives in York.")
         page.locator("#m1").get_by_role("button", name="Save").click()
-        expect(page.locator("#notice")).to_contain_text("says something else now")
-        page.get_by_text("Make a range again").click()
+        expect(page.locator("#notice")).to_contain_text("Message changed")
+        page.get_by_text("Rebuild a range").click()
         page.locator("select[name=make]").select_option("facts")
         page.get_by_role("button", name="Estimate first").click()
-        page.get_by_role("button", name="Make it again").click()
-        expect(page.locator("#regenerate")).to_contain_text("Made again")
+        page.get_by_role("button", name="Rebuild this range").click()
+        expect(page.locator("#rebuild")).to_contain_text("Rebuilt")
         said = fresh.memory.conversation("web-42", user="priya").load()[0]
         assert said.content == "My sister Asha lives in York."
     finally:

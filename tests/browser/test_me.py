@@ -57,13 +57,13 @@ def test_a_corrected_fact_changes_the_next_context(fresh, page):
     assert "Seattle" in context_of(fresh)
     home = belief(page, "Lives in Seattle.")
     home.locator("summary", has_text="Change").click()
-    home.get_by_label("What is right?").fill("Tacoma")
+    home.get_by_label("Correct value").fill("Tacoma")
     page.evaluate("() => { window.sameDocument = true; }")
     home.get_by_role("button", name="Save").click()
 
     expect(belief(page, "Lives in Tacoma.")).to_have_count(1)
     assert page.evaluate("() => window.sameDocument === true")
-    expect(page.locator("#said")).to_contain_text("The next answer knows it.")
+    expect(page.locator("#said")).to_contain_text("The next reply uses it.")
     assert "loaded once" in page.evaluate(
         "() => performance.getEntriesByType('navigation').length === 1 && 'loaded once'"
     )
@@ -103,7 +103,7 @@ def test_pausing_stops_what_is_used_and_going_on_brings_it_back(fresh, page):
     assert "Seattle" not in context_of(fresh)
     expect(page.locator("summary", has_text="Change")).to_have_count(0)
 
-    page.get_by_role("button", name="Go on remembering").click()
+    page.get_by_role("button", name="Resume memory").click()
     expect(page.locator("#status")).to_contain_text("Memory is on")
     assert "Seattle" in context_of(fresh)
 
@@ -113,14 +113,14 @@ def test_everything_is_erased_with_a_receipt(fresh, page):
     page.get_by_label("Type").fill("forget")
     page.get_by_role("button", name="Forget everything").click()
 
-    expect(page.locator("#receipt")).to_contain_text("the bytes on disk were searched")
+    expect(page.locator("#receipt")).to_contain_text("bytes on disk were searched")
     expect(page.locator("#facts")).to_contain_text("I know nothing about you yet.")
     assert fresh.memory.user("priya").export()["conversations"] == []
     assert "Seattle" not in context_of(fresh)
 
 
 def test_both_downloads_arrive(page):
-    for name, words in (("Download to read", "Lives in Seattle."), ("Download as data", '"format": "holdfast-user"')):
+    for name, words in (("Download as a page", "Lives in Seattle."), ("Download as data", '"format": "holdfast-user"')):
         with page.expect_download() as found:
             page.get_by_role("link", name=name).click()
         assert words in found.value.path().read_text(encoding="utf-8")
@@ -142,7 +142,7 @@ def test_a_change_by_keyboard_alone(page):
 
     tab_to("Change: Lives in Seattle.")
     page.keyboard.press("Enter")
-    field = belief(page, "Lives in Seattle.").get_by_label("What is right?")
+    field = belief(page, "Lives in Seattle.").get_by_label("Correct value")
     expect(field).to_be_focused()
     page.keyboard.press("Escape")
     expect(belief(page, "Lives in Seattle.").locator("summary", has_text="Change")).to_be_focused()
@@ -163,7 +163,7 @@ def test_all_of_it_works_without_scripts(fresh, chromium):
     go(page, fresh.origin + "/me")
     home = belief(page, "Lives in Seattle.")
     home.locator("summary", has_text="Change").click()
-    home.get_by_label("What is right?").fill("Tacoma")
+    home.get_by_label("Correct value").fill("Tacoma")
     home.get_by_role("button", name="Save").click()
     expect(page.locator("#said")).to_contain_text("Changed.")
     violin = belief(page, "Plays: the violin.")

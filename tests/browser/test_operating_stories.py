@@ -48,24 +48,24 @@ def test_a_prompt_is_edited_tried_saved_and_rolled_back(modelled, visitor):
     operator = visitor(modelled, "operator")
     page = operator.open("/dashboard/prompts?user=priya")
     page.get_by_role("link", name="Chunk summaries").click()
-    page.get_by_label("Words, at most").fill("In verse, please.")
-    page.get_by_role("button", name="Estimate a trial").click()
-    page.get_by_text("Nothing was asked yet").wait_for()
+    page.get_by_label("Text, at most").fill("In verse, please.")
+    page.get_by_role("button", name="Estimate cost").click()
+    page.get_by_text("No model was called yet").wait_for()
     judged(page, operator, "prompt, estimated")
     page.get_by_role("button", name="Try on 3 saved chunks").click()
-    page.get_by_role("heading", name="What they would make").wait_for()
+    page.get_by_role("heading", name="Results").wait_for()
     assert "in verse" in page.locator("#preview").inner_text()
-    assert page.get_by_label("Words, at most").input_value() == "In verse, please."
+    assert page.get_by_label("Text, at most").input_value() == "In verse, please."
     judged(page, operator, "prompt, tried")
 
     page.get_by_role("button", name="Save as draft").click()
     page.get_by_role("button", name="Activate version 1").click()
-    page.get_by_text("own words, version 2").wait_for()
-    page.get_by_label("Words, at most").fill("In prose after all.")
+    page.get_by_text("custom, version 2").wait_for()
+    page.get_by_label("Text, at most").fill("In prose after all.")
     page.get_by_role("button", name="Save and use").click()
     page.get_by_role("link", name="Compare version 1").click()
     page.get_by_role("button", name="Roll back to version 2").click()
-    page.get_by_text("own words, version 4").wait_for()
+    page.get_by_text("custom, version 4").wait_for()
     assert modelled.memory.user("priya").prompts.get("chunk_summary") == "In verse, please."
     judged(page, operator, "prompt, rolled back")
 
@@ -76,7 +76,7 @@ def test_a_dead_job_is_retried_without_a_reload(fresh, visitor):
     page.evaluate("() => { window.notReloaded = true; }")
     job = fresh.names["job"]
     page.get_by_role("button", name=f"Retry {job}").click()
-    until(page, lambda: page.get_by_text("failed for good").count() == 0, what="the callout going")
+    until(page, lambda: page.get_by_text("failed permanently").count() == 0, what="the callout going")
 
     assert page.evaluate("() => window.notReloaded") is True
     assert [one.state for one in fresh.memory.jobs() if one.id == job] == ["ready"]
@@ -97,13 +97,13 @@ def test_a_file_is_imported_with_progress_and_users_appear(fresh, visitor, tmp_p
     operator = visitor(fresh, "operator")
     page = operator.open("/dashboard/import")
     page.locator("input[type=file]").set_input_files(path)
-    page.get_by_role("button", name="Look at it").click()
-    page.get_by_role("heading", name="What it holds").wait_for()
+    page.get_by_role("button", name="Check file").click()
+    page.get_by_role("heading", name="Content").wait_for()
     assert "2,002" in page.locator("#report").inner_text()
     judged(page, operator, "import, checked")
     assert "nils" not in [user for _, user, _ in fresh.memory.admin.users()]
 
-    page.get_by_label("Goes to the user").fill("nils")
+    page.get_by_label("Import for user").fill("nils")
     page.get_by_role("button", name="Start").click()
     page.get_by_role("progressbar").wait_for()
     judged(page, operator, "import, running")
@@ -118,9 +118,9 @@ def test_a_file_is_imported_with_progress_and_users_appear(fresh, visitor, tmp_p
 def test_a_key_is_made_shown_once_and_revoked(fresh, visitor):
     operator = visitor(fresh, "operator")
     page = operator.open("/dashboard/settings")
-    page.get_by_text("Make a key").click()
-    page.get_by_label("Name (what it is for)").fill("web chat")
-    page.get_by_role("button", name="Make the key").click()
+    page.get_by_text("Create a key").click()
+    page.get_by_label("Name (purpose)").fill("web chat")
+    page.get_by_role("button", name="Create key").click()
     key = page.locator("#new-key").inner_text()
     about = fresh.memory.admin.keys.check(key)
     assert about is not None
@@ -133,7 +133,7 @@ def test_a_key_is_made_shown_once_and_revoked(fresh, visitor):
     row.get_by_text("Revoke", exact=True).click()
     judged(page, operator, "settings, asked before revoking")
     row.get_by_role("button", name="Revoke it").click()
-    page.get_by_text("The key opens nothing any more.").wait_for()
+    page.get_by_text("The key is revoked.").wait_for()
     assert fresh.memory.admin.keys.check(key) is None
 
 

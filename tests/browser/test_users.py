@@ -41,7 +41,7 @@ def test_from_a_name_to_the_line_of_time_and_back_to_an_older_value(fresh, page)
     page.get_by_role("button", name="Restore this value: Is vegetarian.").click()
     believed = page.locator("#facts .belief").first
     expect(believed).to_contain_text("vegetarian")
-    expect(believed).to_contain_text("believed")
+    expect(believed).to_contain_text("active")
     assert [fact.key for fact in fresh.memory.user("priya").facts("dietary")] == ["vegetarian"]
 
 

@@ -219,7 +219,7 @@ def test_a_misshapen_file_is_an_error_without_its_words(kept, data):
     one = kept.take(io.BytesIO(data), "x.json", "default", "default")
 
     assert one.state == "refused"
-    assert one.error.startswith("it is not shaped as was expected")
+    assert one.error.startswith("it is not shaped unexpected structure")
 
 
 def test_uploads_are_kept_apart_bounded_and_deleted(kept, memory):

@@ -129,12 +129,12 @@ def _measure(name: str, value: float | None, numerator: float, denominator: floa
 
 def _share(name: str, part: int, whole: int, *, n: int | None = None) -> Measure:
     value = part / whole if whole else None
-    return _measure(name, value, part, whole, whole if n is None else n, "nothing to count was recorded")
+    return _measure(name, value, part, whole, whole if n is None else n, "no data recorded yet")
 
 
 def _median(name: str, values: Sequence[int]) -> Measure:
     value = float(median(values)) if values else None
-    return _measure(name, value, sum(values), len(values), len(values), "nothing to count was recorded")
+    return _measure(name, value, sum(values), len(values), len(values), "no data recorded yet")
 
 
 def _saving(counted: Tally) -> Measure:

@@ -151,7 +151,7 @@ class Dashboard(Browser):
 
     def put_back(self) -> None:
         made = re.findall(r'name="rebuild" value="([^"]+)"', self._get(self.TALK))
-        self._post(self.TALK, do="restore", rebuild=made[0])
+        self._post(self.TALK, do="revert", rebuild=made[0])
 
     def versions(self) -> int:
         chunks = re.findall(

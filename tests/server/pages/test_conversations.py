@@ -54,7 +54,7 @@ def test_the_list_is_by_user_and_finds_beginnings(sign_in, memory):
     found = section(sign_in().get("/dashboard/conversations?name=an"), "list")
     assert "anna maria" in found
     assert "bo/b" not in found
-    assert "Nobody" in section(sign_in().get("/dashboard/conversations?name=zzz"), "list")
+    assert "No user name begins" in section(sign_in().get("/dashboard/conversations?name=zzz"), "list")
     assert sign_in().get("/dashboard/conversations/bo%2Fb/a%20b").status_code == 200
 
 
@@ -88,7 +88,7 @@ def test_an_empty_memory_says_how_it_is_filled(sign_in):
 def test_a_conversation_that_is_not_there_is_a_page_that_says_so(sign_in, told):
     answer = sign_in().get("/dashboard/conversations/ana/other")
     assert answer.status_code == 404
-    assert "it may be about another subject" in answer.text
+    assert "it may belong to another subject" in answer.text
 
 
 def test_the_page_shows_what_was_said_what_covers_it_and_what_was_learned(sign_in, told):
@@ -143,28 +143,28 @@ def test_fragments_are_the_sections_alone(sign_in, told):
 
 def test_a_range_is_estimated_then_made_again_and_put_back(sign_in, told):
     browser, before = sign_in(), told.summaries(1)
-    estimate = section(browser.get(f"{ONE}?make=chunk&first=1&last=15"), "regenerate")
+    estimate = section(browser.get(f"{ONE}?make=chunk&first=1&last=15"), "rebuild")
     assert "messages 1 to 15 Ranges 3" in estimate
-    assert "Calls of a model none" in estimate
-    assert "Not made by this memory: episodes." in estimate
+    assert "Model calls none" in estimate
+    assert "Not built by this memory: episodes." in estimate
     assert told.rebuilds() == []
 
     done = post(browser, do="rebuild", make="chunk", first="1", last="15")
-    assert "Made again 3 ranges, 0 calls of a model. The old versions are kept." in section(done, "regenerate")
+    assert "Rebuilt 3 ranges, 0 model calls. The previous versions are kept." in section(done, "rebuild")
     now = told.summaries(1)
     assert [s.version for s in now] == [2, 2, 1]
     assert {s.id for s in before} <= {s.id for s in told.summaries(1, live=False)}
 
     made = next(one for one in told.rebuilds() if one.layer == "summaries")
-    assert "The older version stands again." in post(browser, do="restore", rebuild=made.id).text
+    assert "Reverted to the previous version." in post(browser, do="revert", rebuild=made.id).text
     assert [s.text for s in told.summaries(1)] == [s.text for s in before]
 
 
 def test_what_this_memory_does_not_make_is_said_before(sign_in, told):
     page = sign_in().get(f"{ONE}?make=episodes")
-    assert "the built-in rules make no episodes" in section(page, "regenerate")
+    assert "the built-in rules make no episodes" in section(page, "rebuild")
     assert post(sign_in(), do="rebuild", make="episodes").status_code == 422
-    assert "Nothing to make again" in section(sign_in().get(f"{ONE}?make=meta&first=38&last=40"), "regenerate")
+    assert "Nothing to rebuild" in section(sign_in().get(f"{ONE}?make=meta&first=38&last=40"), "rebuild")
 
 
 def test_with_a_model_the_estimate_counts_its_calls(memory, settings, clock):
@@ -179,12 +179,12 @@ def test_with_a_model_the_estimate_counts_its_calls(memory, settings, clock):
         key = read_by_a_model.admin.keys.create("operator").key
         with TestClient(app, base_url=BASE, headers=BROWSER) as browser:
             browser.post("/sign-in", data={"key": key})
-            estimate = section(browser.get(f"{ONE}?make=summaries&first=1&last=15"), "regenerate")
-            assert "Ranges 2 Calls of a model 2 " in estimate
-            assert "no price is known" in estimate
+            estimate = section(browser.get(f"{ONE}?make=summaries&first=1&last=15"), "rebuild")
+            assert "Ranges 2 Model calls 2 " in estimate
+            assert "price unknown" in estimate
             assert len(model.asked) == asked
-            done = section(post(browser, do="rebuild", make="summaries", first="1", last="15"), "regenerate")
-            assert "Made again 2 ranges, 2 calls of a model" in done
+            done = section(post(browser, do="rebuild", make="summaries", first="1", last="15"), "rebuild")
+            assert "Rebuilt 2 ranges, 2 model calls" in done
             assert len(model.asked) == asked + 2
 
 
@@ -194,8 +194,8 @@ def test_undo_and_believe_again(sign_in, told, memory):
     undone = post(browser, do="undo", fact=fish.id)
     assert "Undone" in undone.text
     assert [fact.key for fact in user.facts() if fact.category == "dietary"] == ["vegetarian"]
-    assert "Believe it again" in section(undone, "transcript")
-    post(browser, do="believe", fact=fish.id)
+    assert "Restore" in section(undone, "transcript")
+    post(browser, do="restore-fact", fact=fish.id)
     assert [fact.key for fact in user.facts() if fact.category == "dietary"] == ["pescatarian"]
 
 
@@ -207,7 +207,7 @@ def test_a_message_is_edited_and_forgotten(sign_in, told, memory):
     assert [fact.value for fact in user.facts() if fact.category == "home"] == ["Lisbon"]
     gone = post(browser, do="forget", seq="7")
     assert "Message 7 was forgotten" in section(gone, "transcript")
-    assert re.search(r"Forgotten, with everything .*messages 1.*hold no trace of it\.", gone.text)
+    assert re.search(r"Forgotten, with everything .*messages 1.*no trace of it is left", gone.text)
     assert [fact for fact in user.facts() if fact.category == "home"] == []
     assert "Lisbon" not in gone.text
 
@@ -255,7 +255,7 @@ def test_only_the_words_of_receipts_are_ours(sign_in, told):
     for said in ("forgotten.E2.<b>-1", "forgotten.E3.facts-1", "forgotten.E2.facts-x", "nothing"):
         assert 'id="notice"' not in sign_in().get(ONE, params={"said": said}).text
     answer = sign_in().get(f"{ONE}?said=forgotten.E1.facts-2", headers={"X-Fragment": "facts"})
-    assert unquote(answer.headers["x-notice"]) == "Forgotten, with everything that rested only on it (facts 2)."
+    assert unquote(answer.headers["x-notice"]) == "Forgotten, with everything learned only from it (facts 2)."
 
 
 def test_any_name_and_any_text_stands_on_the_page_as_text(sign_in, memory):
@@ -287,7 +287,7 @@ def test_the_context_stands_beside_that_for_an_earlier_question(sign_in, told):
     shown = section(browser.get(f"{ONE}?query=Where+is+the+zeppelin%3F&against={first.seq}"), "context")
 
     assert f"Compared with message {first.seq}" in shown
-    assert "what was sent then is not kept" in shown
+    assert "the one sent back then is not kept" in shown
     assert "zeppelin" in shown.partition("Only now: ")[2].partition("Raw JSON")[0]
     assert "the stable prefix is the same" in shown
     assert "nothing to compare with" in section(browser.get(f"{ONE}?query=x&against=2"), "context")

@@ -58,10 +58,10 @@ def test_a_file_goes_through_the_wizard(sign_in, memory):
     assert memory.user("ana").conversations() == ["old"]
     assert "/dashboard/conversations/ana" in done.text
     browser.post(address, data={"do": "resume"})
-    assert "0 messages stored , 2 were here already" in words(until_over(browser, address))
+    assert "0 messages stored , 2 already stored" in words(until_over(browser, address))
 
     gone = browser.post(address, data={"do": "discard"})
-    assert "deleted here" in words(gone)
+    assert "deleted from this server" in words(gone)
     assert browser.get(address).status_code == 404
     assert memory.user("ana").conversations() == ["old"]
 

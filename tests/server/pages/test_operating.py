@@ -43,9 +43,9 @@ def test_the_lab_shows_rank_score_parts_and_what_is_recalled(sign_in, told):
 
     assert page.status_code == 200
     assert "I live in Porto." in text
-    assert re.search(r"would be recalled: from score 0 on, at most 10", text)
+    assert re.search(r"would be recalled: score at least 0, at most 10", text)
     assert "Words Vector Time Around Score Recalled" in text
-    assert "What the model would get" in text
+    assert "What the model sees" in text
     assert f"{told.user('ana').search('Where do I live?')[0].score:.2f}" in text
 
 
@@ -62,9 +62,9 @@ def test_looking_in_the_lab_counts_as_no_use(sign_in, told):
     [
         ({}, 200, "Ask a question"),
         ({"user": "", "q": "x"}, 200, "Ask a question"),
-        ({"user": "nobody", "q": "clocks"}, 200, "Nothing is found"),
+        ({"user": "nobody", "q": "clocks"}, 200, "No results"),
         ({"user": "ana", "q": "clocks", "at": "never"}, 422, "'never' is not a time"),
-        ({"user": "ana", "q": "clocks", "at": "2020-01-01T00:00"}, 200, "Nothing is found"),
+        ({"user": "ana", "q": "clocks", "at": "2020-01-01T00:00"}, 200, "No results"),
         ({"user": "ana", "q": "clocks", "conversation": "nothing"}, 200, "I like old clocks."),
         ({"user": "ana", "q": "clocks", "limit": "7"}, 200, "I like old clocks."),
     ],
@@ -119,14 +119,14 @@ def test_dead_jobs_stand_first_with_their_reason(sign_in, settings, clock):
         page = _browse(memory, settings, "/dashboard/jobs")
     text = words(page)
 
-    assert "failed for good" in text
+    assert "failed permanently" in text
     assert text.index("dead") < text.index("ready") if "ready" in text else True
     assert dead[0].reason in text
     assert "secret word" not in text
 
 
 def test_no_jobs_is_a_state_of_its_own(sign_in):
-    assert "Nothing waits" in words(sign_in().get("/dashboard/jobs"))
+    assert "No unfinished jobs" in words(sign_in().get("/dashboard/jobs"))
 
 
 def test_what_is_due_is_done_on_demand(sign_in, memory):
@@ -158,7 +158,7 @@ def test_prompts_are_edited_drafted_activated_and_rolled_back(sign_in, memory):
     browser.post(page, data={"do": "activate", "version": "1", "text": ""})
     assert own.get("chunk_summary") == "In verse.\nAlways."
     browser.post(page, data={"do": "reset", "text": ""})
-    assert "ours" in words(browser.get(page))
+    assert "default" in words(browser.get(page))
     assert "<b>prose" not in browser.get(page + "&diff=2").text
 
 
@@ -209,9 +209,9 @@ def test_a_trial_is_estimated_first_and_then_shown_beside_what_stands(settings, 
         model.say("chunk_summary", "SUMMARY: A train, a wait, a sigh.")
         tried = words(_browse(memory, settings, page, {"do": "try", "text": "In verse."}))
 
-        assert "An estimate" in estimate
+        assert "Estimate" in estimate
         assert "at most" in estimate
-        assert "What they would make" in tried
+        assert "Results" in tried
         assert "A train , a wait , a sigh" in re.sub(r"\s+", " ", tried) or "train" in tried
         assert all(request.system.startswith("In verse.") for request in model.asked)
         assert memory.user("ana").prompts.versions("chunk_summary") == []
@@ -231,11 +231,11 @@ def test_metrics_show_each_value_with_its_n_and_list_what_was_asked_again(sign_i
     text = words(sign_in().get("/dashboard/metrics"))
 
     assert "100.0 %" in text
-    assert "1 had been answered / 1 questions of the assistant" in text
+    assert "1 already answered / 1 questions by the bot" in text
     assert "Where do you live?" in text
     assert "Lives in Porto." in text
-    assert "a guess by words" in text
-    assert "not measured" in text
+    assert "estimate" in text
+    assert "Not measured yet" in text
 
 
 def test_metrics_of_one_user_link_to_what_was_said(sign_in, told):
@@ -262,7 +262,7 @@ def test_a_key_is_shown_once_works_and_is_revoked(sign_in, memory, ask):
     browser.post("/dashboard/settings", data={"do": "revoke", "key": about.id})
     assert memory.admin.keys.check(key[1]) is None
     again = browser.post("/dashboard/settings", data={"do": "revoke", "key": about.id})
-    assert "That key is gone already." in words(again)
+    assert "This key no longer exists." in words(again)
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_settings_tell_what_is_in_force_and_check_the_store(sign_in, told):
 
 
 def test_secrets_are_never_shown():
-    assert format_setting("upstream_key", "sk-canary") == "set, not shown"
+    assert format_setting("upstream_key", "sk-canary") == "set, hidden"
     assert format_setting("upstream_key", "") == "not set"
     assert "canary" not in format_setting("budget", type("SecretBox", (), {"__str__": lambda self: "canary"})())
 

@@ -38,13 +38,13 @@ MOST_ORGS = 50
 _AFTER_EVERY_NAME = "\U0010ffff" * 3
 
 NOTICES = {
-    "edited": "The message says something else now. What was learned from the old words is gone.",
-    "undone": "Undone: this is not believed any more, and what it had replaced holds again.",
-    "believed-again": "This is believed again.",
-    "stopped": "It stops after the range that it is in. What was made stays made.",
-    "put-back": "The older version stands again.",
-    "ended": "The conversation was closed: its rest is being summarised.",
-    "retried": "It is tried again.",
+    "edited": "Message changed. What was learned from the old text is deleted.",
+    "undone": "Undone. The fact is retracted, and the one it replaced is active again.",
+    "fact-restored": "The fact is active again.",
+    "stopped": "Stopping after the current range. Finished ranges keep their new version.",
+    "reverted": "Reverted to the previous version.",
+    "ended": "Conversation ended. The remaining messages are being summarized.",
+    "retried": "The job will run again.",
 }
 
 
@@ -118,7 +118,7 @@ def conversation_page(
     """The transcript of one conversation, what covers it, what was learned, and what the model would see next."""
     state = chat.state()
     if state is None:
-        raise NotFound(f"{user!r} has no conversation {conversation!r} here", hint="it may be about another subject")
+        raise NotFound(f"{user!r} has no conversation {conversation!r} here", hint="it may belong to another subject")
     grant, query = caller.grant, request.query_params
     events = events_address(request, user, grant.org, grant.bot, state.subject, conversation)
     live, ever, facts = chat.summaries(), chat.summaries(live=False), chat.learned()
@@ -159,7 +159,7 @@ def conversation_page(
         facts=[fact for fact in facts if fact.live],
         **_chosen_summary(chosen, live, ever),
         rebuilds=list(reversed(chat.rebuilds()))[:20],
-        regenerate=estimate_rebuild(request, chat),
+        estimate=estimate_rebuild(request, chat),
         progress=rebuild_progress(caller, chat, tasks),
         layers=LAYERS,
         context=context_panel(request, chat),
@@ -181,17 +181,17 @@ def conversation_change(
     elif do == "undo":
         owner.never_true(form["fact"])
         said = "undone"
-    elif do == "believe":
+    elif do == "restore-fact":
         owner.restore(form["fact"])
-        said = "believed-again"
+        said = "fact-restored"
     elif do == "rebuild":
         return start_rebuild(request, caller, chat, form, tasks)
     elif do == "stop":
         tasks.cancel(form["task"])
         said = "stopped"
-    elif do == "restore":
+    elif do == "revert":
         chat.restore(form["rebuild"])
-        said = "put-back"
+        said = "reverted"
     elif do == "end":
         chat.end()
         said = "ended"
@@ -199,13 +199,13 @@ def conversation_change(
         caller.memory.retry(form["job"])
         said = "retried"
     else:
-        raise HTTPException(422, "This page has no such form")
+        raise HTTPException(422, "Unknown action")
     return see_other(here(request), said=said)
 
 
 def _seq(form: Form) -> int:
     if not form["seq"].isdecimal():
-        raise HTTPException(422, "The number of the message is not a number")
+        raise HTTPException(422, "The message number must be a whole number")
     return int(form["seq"])
 
 
@@ -221,8 +221,8 @@ def _receipt_notice(code: str) -> dict[str, str]:
         return {}
     parts = [part.rpartition("-") for part in found[2].split(".") if part]
     told = ", ".join(f"{kind.replace('_', ' ')} {rows}" for kind, _, rows in parts)
-    sure = "; the bytes of the store were searched and hold no trace of it" if found[1] == "E2" else ""
-    return {code: f"Forgotten, with everything that rested only on it ({told or 'nothing was left of it'}){sure}."}
+    sure = "; no trace of it is left in the bytes of the store" if found[1] == "E2" else ""
+    return {code: f"Forgotten, with everything learned only from it ({told or 'nothing was left'}){sure}."}
 
 
 def _orgs(memory: Memory) -> Iterator[str]:
@@ -257,11 +257,11 @@ def _list_row(state: ConversationState, user: str, org: str, bot: str, jobs: lis
 def _status_badge(state: ConversationState, dead: list[Job]) -> tuple[str, str, str]:
     """``(kind, icon, words)`` of a badge."""
     if dead:
-        return "bad", "bad", "could not be summarised" if _summaries_failed(dead) else "work put aside"
+        return "bad", "bad", "summaries failed" if _summaries_failed(dead) else "jobs failed"
     if not state.summarised:
         return "quiet", "wait", "no summary yet"
     if state.waiting > 2 * max(1, state.summarised):
-        return "info", "wait", f"{state.waiting} waiting"
+        return "info", "wait", f"{state.waiting:,} messages waiting"
     return "ok", "ok", "up to date"
 
 
@@ -377,7 +377,7 @@ def start_rebuild(request: Request, caller: CallerDep, chat: Conversation, form:
     """Make the range again, layer by layer, in the background; what cannot be made stays as it was."""
     what = form["make"]
     if what not in LAYERS:
-        raise HTTPException(422, "There is no such layer")
+        raise HTTPException(422, "Unknown layer")
     span: dict[str, Any] = {"start_seq": _form_number(form, "first"), "end_seq": _form_number(form, "last")}
     layers = [layer for layer in LAYERS[what][1] if _can_rebuild(chat, layer, span, alone=len(LAYERS[what][1]) == 1)]
 

@@ -18,7 +18,7 @@ from .layout import NAV, STATIC, FormDep, local_address, render, see_other, sign
 table = RouteTable()
 SESSION = timedelta(hours=12)
 SESSION_NAME = "browser"
-_NO_PAGES = "This key is for programs. Sign in with an operator's key, or with a user's own."
+_NO_PAGES = "This key is for programs. Sign in with an operator's key or a user's key."
 
 
 @table.page("GET", "/", USER)
@@ -49,7 +49,7 @@ def sign_in(request: Request, form: FormDep) -> Response:
     typed = form.get("key", "").strip()
     if SignInLinks.is_link(typed):
         if not request.app.state.sign_in_links.redeem(typed):
-            return _sign_in(request, "This link has signed in once already, or is too old. Sign in with a key.")
+            return _sign_in(request, "This link was used already or has expired. Sign in with a key.")
         made = access.create("operator", name=SESSION_NAME, expires_at=SESSION)
         return _signed_in(request, made.key)
     key = access.check(typed)
@@ -57,7 +57,7 @@ def sign_in(request: Request, form: FormDep) -> Response:
         return _sign_in(request, _NO_PAGES)
     made = access.copy(typed, name=SESSION_NAME, lasts=SESSION)
     if made is None:
-        return _sign_in(request, "This key opens nothing. It may have been revoked, or have expired.")
+        return _sign_in(request, "This key is not valid. It may have been revoked or have expired.")
     return _signed_in(request, made.key)
 
 
@@ -92,7 +92,7 @@ def sign_out(request: Request, caller: CallerDep) -> Response:
 def static_file(request: Request, file: str) -> Response:
     """A style sheet, a script or an icon; for good when the address names the content."""
     if file not in STATIC:
-        raise HTTPException(404, "There is no such file")
+        raise HTTPException(404, "File not found")
     data, kind, tag = STATIC[file]
     kept = "public, max-age=31536000, immutable" if request.query_params.get("v") == tag else "no-cache"
     headers = {"Cache-Control": kept, "ETag": f'"{tag}"'}

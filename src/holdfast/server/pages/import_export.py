@@ -38,12 +38,12 @@ ONE = PATH + "/{import_id}"
 EXPORT = "/dashboard/export"
 BAD_SHOWN = 10
 NAMES_SHOWN = 50
-KINDS = {"tool": "Output of tools", "system": "System messages", "hidden": "What the other program had hidden"}
+KINDS = {"tool": "Tool output", "system": "System messages", "hidden": "Messages hidden in the other program"}
 NOTICES = {
-    "started": "The import runs. You may leave this page.",
-    "stopped": "It stops after the block that it is in. What is stored stays, and it can go on from there.",
-    "discarded": "The file is deleted here. What was stored stays.",
-    "looked": "Looked at again; nothing is stored yet.",
+    "started": "The import is running. You can leave this page.",
+    "stopped": "Stopping after the current block. Stored messages stay, and you can resume from there.",
+    "discarded": "The file is deleted from this server. Stored messages stay.",
+    "looked": "Checked again. Nothing is stored yet.",
 }
 
 
@@ -101,7 +101,7 @@ def import_change(request: Request, caller: CallerDep, import_id: str, form: For
             return see_other(here(request), said="started")
     except HoldfastError as error:
         return _render_import(request, caller, one, error)
-    raise HTTPException(422, f"There is nothing called {do}")
+    raise HTTPException(422, f"Unknown action {do}")
 
 
 @table.page("GET", EXPORT, OPERATOR)
@@ -109,7 +109,7 @@ def export_download(request: Request, caller: CallerDep) -> Response:
     """Everything about one user as a file: ``?as=json``, which is taken back unchanged, else a page to read."""
     user = caller.user()
     if not user.conversations() and not user.history():
-        raise NotFound(f"nothing is held about {caller.grant.user!r} here", hint="look under Users who is")
+        raise NotFound(f"nothing is stored about {caller.grant.user!r} here", hint="the page Users lists every user")
     answer: Response = me_download(request, caller)
     return answer
 
@@ -285,7 +285,7 @@ class Imports:
         self._let_go()
         with self._lock:
             if len(self._kept) >= MAX_KEPT:
-                raise Conflict(f"{MAX_KEPT} files are kept already", hint="discard some of them")
+                raise Conflict(f"{MAX_KEPT} files are kept already", hint="delete some of them")
             if self._root is None:
                 self._root = Path(tempfile.mkdtemp(prefix="holdfast-import-"))  # for this user's eyes only
                 self._finalizer = weakref.finalize(self, shutil.rmtree, self._root, ignore_errors=True)
@@ -311,7 +311,7 @@ class Imports:
             one.found, one.error, one.hint = None, error.message, error.hint
         except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError) as error:
             # a file of another program may be shaped in any way; its words are not repeated
-            one.found, one.error = None, f"it is not shaped as was expected ({type(error).__name__})"
+            one.found, one.error = None, f"the file has an unexpected structure ({type(error).__name__})"
 
     def get(self, key: str, org: str) -> Import:
         """
@@ -345,9 +345,9 @@ class Imports:
             raise BadInput("this file cannot be read", hint=one.hint)
         target = one.target
         if one.found.format != "user" and not target.user:
-            raise BadInput("an import needs to know whose memory it goes to", hint="name the user")
+            raise BadInput("an import needs a user", hint="enter the user whose messages these are")
         if one.found.survey.bad and not target.skip_bad:
-            raise BadInput("some lines cannot be used", hint="leave them out, or mend the file")
+            raise BadInput("some lines cannot be used", hint="leave them out, or fix the file")
         one.outcome, one.facts, one.learning = ImportOutcome(), 0, False
         owner = Owner(target.org, target.user or one.found.user, target.bot, target.subject)
         one.task = self._tasks.order("import", owner, lambda step: self._work(one, memory, step))

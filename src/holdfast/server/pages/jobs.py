@@ -23,21 +23,21 @@ PATH = "/dashboard/jobs"
 STATES = ("dead", "waiting", "running", "ready", "cancelled")
 MAX_SHOWN = 200
 KIND_TITLES = {
-    "extract": "Read messages for facts, by rules",
-    "read": "Read messages for facts, by the model",
-    "episodes": "Read a chunk for episodes",
-    "again": "Tell a summary again",
-    "chunk": "Summarise what is complete",
-    "consolidate": "Merge what says the same",
-    "upkeep": "Put away what is too much",
-    "embed": "Make vectors",
+    "extract": "Extract facts with rules",
+    "read": "Extract facts with the model",
+    "episodes": "Extract episodes",
+    "again": "Update a summary",
+    "chunk": "Summarize complete chunks",
+    "consolidate": "Merge duplicates",
+    "upkeep": "Archive weak facts",
+    "embed": "Compute embeddings",
 }
 NOTICES = {
-    "retried": "The job is ready again.",
-    "running": "The job is due now.",
-    "cancelled": "The job will not run.",
-    "gone": "That job is finished or gone.",
-    "digested": "What was due has been done.",
+    "retried": "The job will run again.",
+    "running": "The job runs next.",
+    "cancelled": "The job is cancelled.",
+    "gone": "This job has finished or no longer exists.",
+    "digested": "All due jobs have run.",
 }
 
 
@@ -84,7 +84,7 @@ def jobs_change(request: Request, caller: CallerDep, tasks: TasksDep, form: Form
         "stop": (tasks.cancel, "cancelled"),
     }
     if do not in calls:
-        raise HTTPException(422, f"There is nothing called {do}")
+        raise HTTPException(422, f"Unknown action {do}")
     call, said = calls[do]
     try:
         call(form["job"])
@@ -114,7 +114,7 @@ def job_row(job: Job, now: datetime) -> dict[str, Any]:
 
 def _due_text(job: Job, due_s: float) -> str:
     if job.state == "running":
-        return f"running since attempt {job.attempt}"
+        return f"running, attempt {job.attempt}"
     if job.state not in ("ready", "waiting"):
         return ""
-    return f"due in {format_duration(due_s)}" if due_s > 0 else f"due since {format_duration(-due_s)}"
+    return f"due in {format_duration(due_s)}" if due_s > 0 else f"due for {format_duration(-due_s)}"

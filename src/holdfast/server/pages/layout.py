@@ -85,8 +85,8 @@ SHORT = {"Conversations": "Chats", "Recall lab": "Recall"}  # where there is lit
 NOTICES = {
     "saved": "Saved.",
     "forgotten": "Forgotten.",
-    "restored": "Put back.",
-    "queued": "It is being done in the background.",
+    "restored": "Restored.",
+    "queued": "Running in the background.",
     "signed-out": "You are signed out.",
 }
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -254,7 +254,7 @@ class Form(dict[str, str]):
     """The fields of a posted form, the last one of each name; one that is missing is a request that cannot be used."""
 
     def __missing__(self, name: str) -> str:
-        raise HTTPException(422, f"The form has no field {name}")
+        raise HTTPException(422, f"The form lacks the field {name}")
 
 
 async def _form(request: Request) -> Form:

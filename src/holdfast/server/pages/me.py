@@ -51,7 +51,7 @@ def me_change(request: Request, caller: CallerDep, form: FormDep) -> Response:
             raise HTTPException(422, said("done.word", word=word))
         return _page(request, caller, receipt=ERASING[do](user, form))
     if do not in CHANGING:
-        raise HTTPException(422, "There is nothing of that name to do")
+        raise HTTPException(422, "Unknown action")
     return see_other(here(request, **CHANGING[do](caller, form)))
 
 

@@ -29,19 +29,19 @@ TITLES = {
     "prefix_stability": "Prefix stability",
     "freshness": "Freshness",
     "job_failures": "Failed jobs",
-    "call_failures": "Failed calls of models",
-    "cost_per_1000_turns": "Cost of 1,000 turns",
+    "call_failures": "Failed model calls",
+    "cost_per_1000_turns": "Cost per 1,000 turns",
 }
 COUNTED = {
-    "recall_hit_rate": ("replies that use it", "replies with recall"),
-    "repeated_question_rate": ("had been answered", "questions of the assistant"),
+    "recall_hit_rate": ("replies that use a recalled item", "replies with recall"),
+    "repeated_question_rate": ("already answered", "questions by the bot"),
     "correction_rate": ("corrected", "facts learned"),
     "conversation_length": ("user messages", "conversations"),
-    "token_saving": ("tokens sent", "tokens of the whole history"),
-    "cached_share": ("tokens cached", "input tokens"),
-    "prefix_stability": ("replies", "runs of one prefix"),
+    "token_saving": ("tokens sent", "tokens in the whole history"),
+    "cached_share": ("cached tokens", "input tokens"),
+    "prefix_stability": ("replies", "runs with the same prefix"),
     "freshness": ("", ""),
-    "job_failures": ("put aside", "unfinished"),
+    "job_failures": ("failed", "unfinished"),
     "call_failures": ("failed", "calls"),
     "cost_per_1000_turns": ("US dollars", "user messages"),
 }
@@ -88,7 +88,7 @@ def parse_day(text: str) -> date | None:
     try:
         return date.fromisoformat(text) if text else None
     except ValueError:
-        raise BadInput(f"{text[:40]!r} is not a day", hint="write 2026-03-14") from None
+        raise BadInput(f"{text[:40]!r} is not a date", hint="write it like 2026-03-14") from None
 
 
 def measure_row(one: Measure) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def measure_row(one: Measure) -> dict[str, Any]:
     part, whole = COUNTED[one.name]
     counted = f"{one.numerator:,.10g} {part} / {one.denominator:,.10g} {whole}" if part and one.denominator else ""
     if one.name == "freshness" and one.n:
-        counted = f"the oldest of {one.n:,} messages that no summary covers"
+        counted = f"the oldest of {one.n:,} message{'s' if one.n != 1 else ''} without a summary"
     bar = one.value if one.unit == "share" and one.value is not None and 0 <= one.value <= 1 else None
     return {"one": one, "title": TITLES[one.name], "value": format_value(one), "counted": counted, "bar": bar}
 

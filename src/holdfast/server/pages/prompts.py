@@ -22,15 +22,15 @@ table = RouteTable()
 PATH = "/dashboard/prompts"
 ONE = PATH + "/{name}"
 ABOUT = {
-    "fact_extraction": ("Facts", "Which facts to read in messages, and how to put them"),
-    "chunk_summary": ("Chunk summaries", "How to sum up about ten messages"),
-    "meta_summary": ("Summaries of summaries", "How to sum up several summaries"),
+    "fact_extraction": ("Facts", "Which facts to extract from messages, and how to word them"),
+    "chunk_summary": ("Chunk summaries", "How to summarize about ten messages"),
+    "meta_summary": ("Summaries of summaries", "How to summarize several summaries"),
 }
 SAMPLES = 3
 NOTICES = {
-    "drafted": "Saved as a draft. It is not used yet.",
-    "used": "These words are used from the next call of a model on. What was made before stays as it is.",
-    "reset": "Our own words are used again.",
+    "drafted": "Saved as a draft. It is not in use yet.",
+    "used": "In use from the next model call on. Existing summaries and facts stay unchanged.",
+    "reset": "The default prompt is in use again.",
 }
 
 
@@ -76,7 +76,7 @@ def prompt_change(request: Request, caller: CallerDep, name: str, form: FormDep)
             return see_other(clean, said="reset")
     except BadInput as wrong:
         return _editor(request, caller, name, text=form["text"], error=wrong)
-    raise HTTPException(422, f"There is nothing called {do}")
+    raise HTTPException(422, f"Unknown action {do}")
 
 
 def _try_prompt(request: Request, caller: CallerDep, name: str, text: str, *, dry_run: bool) -> Response:
@@ -140,7 +140,7 @@ def _prompt_user(caller: CallerDep, name: str) -> User:
 
 def _form_version(form: Form) -> int:
     if not form["version"].isascii() or not form["version"].isdigit() or len(form["version"]) > 9:
-        raise BadInput("a version is a number")
+        raise BadInput("the version must be a number")
     return int(form["version"])
 
 

@@ -20,25 +20,25 @@ table = RouteTable()
 PATH = "/dashboard/recall"
 LIMITS = (10, 20, 50)
 PART_TEXTS = {
-    "words": "The words of the question that stand in it, rare ones counting more",
-    "meaning": "How near its vector is to that of the question",
-    "neighbours": "The turns beside it match, too",
-    "session": "The sitting that it belongs to matches",
-    "day": "It was said on a day that the question names",
-    "speaker": "It was said by whom the question is about",
-    "echo": "The other side repeats the same words without the fact",
+    "words": "Words of the question that it contains; rare words count more",
+    "meaning": "Similarity of its embedding to the question's",
+    "neighbours": "Neighboring turns match, too",
+    "session": "Its session matches",
+    "day": "It was said on a date in the question",
+    "speaker": "It was said by the speaker that the question asks about",
+    "echo": "A repetition of the same words without the fact",
     "around": "The words are spread over the turns around it",
-    "gathered": "The turns around it hold the words of the question between them",
-    "again": "The words were said a moment before, and are taken up only",
+    "gathered": "Together, the turns around it contain the words of the question",
+    "again": "The words were said just before and are only repeated here",
     "answer": "It answers a question that matches",
-    "time": "It places something in time",
-    "opens": "It opens a sitting, where users tell their news",
+    "time": "It says when something happened",
+    "opens": "It starts a session, where users often share news",
     "question": "It ends in a question, which is rarely evidence",
-    "kind": "It holds a time or a number, which the question wants",
-    "source": "What the turn that it came from gained by its surroundings",
+    "kind": "It contains a time or number, as the question asks for",
+    "source": "The score that its source turn gained from its surroundings",
     "prior": "A constant for its kind",
-    "relevance": "How much of the memory has to do with the question at all; the same for every row",
-    "newest": "Of turns that say nearly the same the newest stands first",
+    "relevance": "How well the memory as a whole matches the question; the same for every row",
+    "newest": "Among near duplicates, the newest comes first",
 }
 
 
@@ -94,7 +94,7 @@ def parse_time(text: str) -> datetime | None:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise BadInput(f"{text[:40]!r} is not a time", hint="write 2026-03-14T19:02") from None
+        raise BadInput(f"{text[:40]!r} is not a time", hint="write it like 2026-03-14T19:02") from None
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 

@@ -23,7 +23,7 @@ from .layout import Form, FormDep, format_bytes, here, render, see_other
 table = RouteTable()
 PATH = "/dashboard/settings"
 PROVIDERS = ("openai", "anthropic", "google", "ollama")
-MASKED = "set, not shown"
+MASKED = "set, hidden"
 # What each group of settings is about, in the order of the page.
 GROUPS = {
     "Privacy": ("redact_messages", "detectors", "min_confidence", "scrub_mb"),
@@ -35,15 +35,15 @@ GROUPS = {
     "Background work": ("workers", "job_lease_ms", "job_attempts", "job_backoff_ms"),
 }
 LIMITS = (
-    ("day", "One key, a day", "%Y-%m-%d"),
-    ("month", "One key, a month", "%Y-%m"),
-    ("org_day", "The org, a day", "%Y-%m-%d"),
-    ("org_month", "The org, a month", "%Y-%m"),
+    ("day", "Per key and day", "%Y-%m-%d"),
+    ("month", "Per key and month", "%Y-%m"),
+    ("org_day", "Whole org, per day", "%Y-%m-%d"),
+    ("org_month", "Whole org, per month", "%Y-%m"),
 )
 NOTICES = {
-    "revoked": "The key opens nothing any more.",
-    "gone": "That key is gone already.",
-    "provider-set": "The provider's key is sealed and used from now on. It is shown nowhere.",
+    "revoked": "The key is revoked.",
+    "gone": "This key no longer exists.",
+    "provider-set": "The provider's key is encrypted and in use from now on. It is never shown.",
     "provider-removed": "The provider's key is deleted.",
 }
 
@@ -79,13 +79,13 @@ def settings_change(request: Request, caller: CallerDep, form: FormDep) -> Respo
             return see_other(here(request), said="provider-removed")
     except NotFound:
         return see_other(here(request), said="gone")
-    raise HTTPException(422, f"There is nothing called {do}")
+    raise HTTPException(422, f"Unknown action {do}")
 
 
 def _create_key(caller: CallerDep, form: Form) -> NewKey:
     days = form.get("days", "")
     if days and not (days.isascii() and days.isdigit() and 0 < int(days[:6]) <= 3650):
-        raise BadInput("a key may last 1 to 3,650 days")
+        raise BadInput("a key may last from 1 to 3,650 days")
     given: dict[str, Any] = {name: form.get(name) or None for name in ("user", "bot", "subject")}
     role: Any = form["role"]
     lasts = timedelta(days=int(days)) if days else None

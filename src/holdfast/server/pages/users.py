@@ -41,15 +41,15 @@ WORD = "erase"
 Key = tuple[str, str, str]
 
 NOTICES = {
-    "corrected": "Corrected. The next context knows it.",
-    "never-true": "It counts as never true; what it had replaced holds again.",
-    "nothing": "Nothing had to be changed.",
+    "corrected": "Corrected. The next context uses it.",
+    "never-true": "Marked as never true. The value it replaced is active again.",
+    "nothing": "Nothing changed.",
     "paused": "Memory is paused for this user.",
-    "resumed": "Memory goes on.",
+    "resumed": "Memory is on again.",
     "opted-in": "Memory is on.",
     "never": "Nothing new about this will be remembered.",
-    "allowed": "This can be remembered again.",
-    "refused": "This was not stored: memory is off or paused, or the user caller never to remember it.",
+    "allowed": "This may be remembered again.",
+    "refused": "Not stored: memory is off or paused, or the user asked never to remember this.",
 }
 
 
@@ -103,7 +103,7 @@ def _parse_cursor(given: str | None) -> Key | None:
     try:
         org, user, bot = json.loads(given)
     except ValueError:
-        raise BadInput("this page of the list does not exist", hint="begin at the first") from None
+        raise BadInput("this page of the list does not exist", hint="start at the first page") from None
     return (str(org), str(user), str(bot))
 
 
@@ -288,13 +288,13 @@ ERASING: dict[str, Callable[[User, Form], ErasureReceipt]] = {
 
 def _change(owner: User, form: Form) -> str:
     if form["do"] not in CHANGING:
-        raise HTTPException(422, "There is nothing of that name to do")
+        raise HTTPException(422, "Unknown action")
     return CHANGING[form["do"]](owner, form)
 
 
 def _erase(owner: User, form: Form) -> ErasureReceipt:
     if form["do"] == "erase" and form["word"].strip().casefold() != WORD:
-        raise HTTPException(422, f"Nothing was erased: type the word {WORD} to go on")
+        raise HTTPException(422, f"Nothing was erased: type {WORD} to confirm")
     return ERASING[form["do"]](owner, form)
 
 

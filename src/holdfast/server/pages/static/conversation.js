@@ -64,7 +64,7 @@ function light() {
 document.addEventListener("click", (event) => {
   const soft = event.target.closest?.("a[data-soft], .strip a.chunk[id], .summaries a, .versions a");
   if (!soft || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-  const ids = soft.dataset.soft ?? "chunk coverage transcript regenerate";
+  const ids = soft.dataset.soft ?? "chunk coverage transcript rebuild";
   event.preventDefault();
   go(soft.href, ids, ids.split(" ")[0]).catch(() => location.assign(soft.href));
 });
@@ -75,7 +75,7 @@ document.addEventListener("submit", (event) => {
   if (!id) return;
   event.preventDefault();
   const address = `${location.pathname}?${new URLSearchParams(new FormData(form))}`;
-  go(address, id, id).catch(() => notice("The server could not be reached; try again."));
+  go(address, id, id).catch(() => notice("The server could not be reached. Try again."));
 });
 
 // Back and forward; a mere jump within the page comes here, too.

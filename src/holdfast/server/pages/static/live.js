@@ -30,7 +30,7 @@ function connected(yes) {
   banner.hidden = yes;
   if (!yes) {
     const at = new Date(heard).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-    banner.querySelector("span").textContent = `Not connected. What you see is from ${at}; trying again.`;
+    banner.querySelector("span").textContent = `Not connected. Last update at ${at}; trying to reconnect.`;
     if (was) announce("Connection lost");
   } else if (!was) {
     announce("Connected again");
