@@ -80,7 +80,7 @@ class Client:
 
     @property
     def admin(self) -> Admin:
-        """What only operators need: keys, metrics, figures of the store, users."""
+        """The calls for operators: keys, metrics, figures of the store, users."""
         return Admin(self._wire)
 
     def conversation(
@@ -235,7 +235,7 @@ class Conversation:
 
 
 class User:
-    """What a server holds about one user; made by `Client.user`.  See `holdfast.User`."""
+    """The memory of one user on a server; made by `Client.user`.  See `holdfast.User`."""
 
     def __init__(self, wire: Wire, scope: UserScope) -> None:
         self._wire = wire
@@ -251,7 +251,7 @@ class User:
 
 
 class Prompts:
-    """What models are asked to do for one user; see `holdfast.Prompts`."""
+    """The prompts for one user; see `holdfast.Prompts`."""
 
     def __init__(self, wire: Wire, scope: UserScope) -> None:
         self._wire = wire
@@ -262,7 +262,7 @@ class Prompts:
 
 
 class Admin:
-    """What only operators need, across users; from `Client.admin`."""
+    """The calls for operators, across users; from `Client.admin`."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -296,7 +296,7 @@ class ApiKeys:
         name: str = "",
         expires_at: datetime | timedelta | None = None,
     ) -> NewKey:
-        """Make a key; it is shown once.  A request whose answer is lost may have made one that nobody knows: list them."""
+        """Make a key; it is shown once.  When the answer is lost, the key may exist: `list` shows it."""
         until = datetime.now(UTC) + expires_at if isinstance(expires_at, timedelta) else expires_at
         body = {"role": role, "user": user, "bot": bot, "subject": subject, "name": name, "expires_at": until}
         return self._wire.send(Call("POST", "/v1/keys", NewKey, body=body, org=org))

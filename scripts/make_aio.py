@@ -152,7 +152,7 @@ def _forwarded(node: ast.FunctionDef) -> str:
 
 
 def _imports(trees: Mapping[str, ast.Module], body: ast.Module, homes: Mapping[str, str]) -> str:
-    """What the generated classes name, imported from where the sync ones have it."""
+    """Return the imports that the generated classes need, as the sync ones have them."""
     used = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
     used |= {
         node.value.id for node in ast.walk(body) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)

@@ -55,7 +55,7 @@ from __future__ import annotations
 
 @dataclass
 class Reads:
-    """What the handler of a route reads of a request, by name."""
+    """The parts of a request that the handler of a route reads, by name."""
 
     path: set[str] = field(default_factory=set)
     query: dict[str, Any] = field(default_factory=dict)
@@ -207,7 +207,7 @@ def render_sync() -> str:
 
 
 def imports(trees: list[ast.Module], body: ast.Module) -> Iterator[str]:
-    """What *body* names, from where the template and the doors have it; the doors are one folder above."""
+    """Yield the imports that *body* needs, as the template and the doors have them; the doors are one folder above."""
     used = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
     used -= {node.name for node in body.body if isinstance(node, ast.ClassDef)}
     yield "from .calls import RAW, Call, idempotency_key_of, part, versions"

@@ -15,6 +15,7 @@ from .clock import DAY_MS, from_ms, to_ms
 from .engine import Engine
 from .errors import BadInput, Conflict, NotFound
 from .jobs.metrics import compute_metrics, days_between
+from .jobs.queue import as_listed
 from .jobs.usage import usage_of_all
 from .llm.addresses import address_for_key
 from .llm.sealing import Keyring, Master
@@ -25,7 +26,7 @@ from .scope import Scope, checked_name
 from .store import ConsentRow, ErasureRow, KeyRow, ProviderKeyRow
 from .store.queries import schema_version
 from .text.validate import checked_count
-from .types import ApiKey, NewKey, ProviderKey, Role, Secret, Upstream
+from .types import ApiKey, Job, NewKey, ProviderKey, Role, Secret, Upstream
 
 ROLES: tuple[Role, ...] = ("operator", "app", "user", "subject")
 FORMAT = "holdfast ledger 1"
@@ -116,6 +117,23 @@ class Admin:
         while page := self.users(after=after):
             yield from page
             after = page[-1]
+
+    def job(self, job_id: str) -> Job:
+        """
+        Return one job that is not finished.
+
+        Raises:
+            NotFound: there is none of this id.
+        """
+        found = self._engine.store.job(job_id)
+        if found is None:
+            raise NotFound(f"there is no job {job_id!r}", hint="what is finished leaves no row")
+        return as_listed(found, self._engine.now_ms())
+
+    def jobs_of_user(self, user: str, *, org: str = "default", bot: str = "default") -> list[Job]:
+        """Return one user's background work that is not finished, oldest first."""
+        found = self._engine.store.read(Scope(org=org, bot=bot, user=user), lambda view: view.jobs())
+        return [as_listed(job, self._engine.now_ms()) for job in found]
 
     def backlog(self) -> tuple[Backlog, ...]:
         """Count the unfinished background work by kind and state; cheap."""

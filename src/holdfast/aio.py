@@ -596,7 +596,7 @@ class AsyncConversation:
 
     async def restore(self, rebuild_id: str) -> RebuildReport:
         """
-        Put back what stood before a rebuild, in one transaction; itself a rebuild that can be put back.
+        Revert a rebuild in one transaction; this is a rebuild too and can be reverted.
 
         Raises:
             NotFound: there is no such rebuild in this conversation.
@@ -862,7 +862,7 @@ class AsyncUser:
 
     async def prune(self, *, faded: bool = False) -> PruneReport:
         """
-        Put away now what is more than ``Config.max_memories``, the weakest first; the background does so too.
+        Archive the weakest facts beyond ``Config.max_memories`` now; the background does so too.
 
         What is put away is not shown or recalled. `facts` with ``archived=True`` lists it, `restore` brings it back,
         and so does saying it again.
@@ -1110,6 +1110,19 @@ class AsyncAdmin:
         return await asyncio.to_thread(
             self._sync.metrics, org=org, bot=bot, since=since, until=until, most_users=most_users
         )
+
+    async def job(self, job_id: str) -> Job:
+        """
+        Return one job that is not finished.
+
+        Raises:
+            NotFound: there is none of this id.
+        """
+        return await asyncio.to_thread(self._sync.job, job_id)
+
+    async def jobs_of_user(self, user: str, *, org: str = "default", bot: str = "default") -> list[Job]:
+        """Return one user's background work that is not finished, oldest first."""
+        return await asyncio.to_thread(self._sync.jobs_of_user, user, org=org, bot=bot)
 
     async def backlog(self) -> tuple[Backlog, ...]:
         """Count the unfinished background work by kind and state; cheap."""

@@ -290,7 +290,7 @@ class Conversation:
 
     def restore(self, rebuild_id: str) -> RebuildReport:
         """
-        Put back what stood before a rebuild, in one transaction; itself a rebuild that can be put back.
+        Revert a rebuild in one transaction; this is a rebuild too and can be reverted.
 
         Raises:
             NotFound: there is no such rebuild in this conversation.

@@ -323,7 +323,7 @@ class User:
 
     def prune(self, *, faded: bool = False) -> PruneReport:
         """
-        Put away now what is more than ``Config.max_memories``, the weakest first; the background does so too.
+        Archive the weakest facts beyond ``Config.max_memories`` now; the background does so too.
 
         What is put away is not shown or recalled. `facts` with ``archived=True`` lists it, `restore` brings it back,
         and so does saying it again.

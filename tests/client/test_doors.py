@@ -31,6 +31,8 @@ WHY_NOT = {
     "User.events": "is read as a stream: GET /v1/users/{user}/events",
     "User.last_event": "is read as a stream: GET /v1/users/{user}/events",
     "Admin.observe": "is called within the process of the memory",
+    "Admin.job": "is answered by GET /v1/jobs/{id}, beside long work that requests started",
+    "Admin.jobs_of_user": "is a part of Memory.jobs",
     "Admin.backlog": "is what /metrics tells",
     "Admin.size_bytes": "is among what GET /v1/stats and /metrics tell",
     "ApiKeys.is_valid": "is what streams of the server ask",

@@ -123,7 +123,7 @@ class AsyncClient:
 
     @property
     def admin(self) -> AsyncAdmin:
-        """What only operators need: keys, metrics, figures of the store, users."""
+        """The calls for operators: keys, metrics, figures of the store, users."""
         return AsyncAdmin(self._wire)
 
     def conversation(
@@ -564,7 +564,7 @@ class AsyncConversation:
 
     async def restore(self, rebuild_id: str) -> RebuildReport:
         """
-        Put back what stood before a rebuild, in one transaction; itself a rebuild that can be put back.
+        Revert a rebuild in one transaction; this is a rebuild too and can be reverted.
 
         Raises:
             NotFound: there is no such rebuild in this conversation.
@@ -577,7 +577,7 @@ class AsyncConversation:
 
 
 class AsyncUser:
-    """What a server holds about one user; made by `AsyncClient.user`.  See `holdfast.User`."""
+    """The memory of one user on a server; made by `AsyncClient.user`.  See `holdfast.User`."""
 
     def __init__(self, wire: AsyncWire, scope: UserScope) -> None:
         self._wire = wire
@@ -857,7 +857,7 @@ class AsyncUser:
 
     async def prune(self, *, faded: bool = False) -> PruneReport:
         """
-        Put away now what is more than ``Config.max_memories``, the weakest first; the background does so too.
+        Archive the weakest facts beyond ``Config.max_memories`` now; the background does so too.
 
         What is put away is not shown or recalled. `facts` with ``archived=True`` lists it, `restore` brings it back,
         and so does saying it again.
@@ -937,7 +937,7 @@ class AsyncUser:
 
 
 class AsyncPrompts:
-    """What models are asked to do for one user; see `holdfast.Prompts`."""
+    """The prompts for one user; see `holdfast.Prompts`."""
 
     def __init__(self, wire: AsyncWire, scope: UserScope) -> None:
         self._wire = wire
@@ -1053,7 +1053,7 @@ class AsyncPrompts:
 
 
 class AsyncAdmin:
-    """What only operators need, across users; from `AsyncClient.admin`."""
+    """The calls for operators, across users; from `AsyncClient.admin`."""
 
     def __init__(self, wire: AsyncWire) -> None:
         self._wire = wire
@@ -1116,7 +1116,7 @@ class AsyncApiKeys:
         name: str = "",
         expires_at: datetime | timedelta | None = None,
     ) -> NewKey:
-        """Make a key; it is shown once.  A request whose answer is lost may have made one that nobody knows: list them."""
+        """Make a key; it is shown once.  When the answer is lost, the key may exist: `list` shows it."""
         until = datetime.now(UTC) + expires_at if isinstance(expires_at, timedelta) else expires_at
         body = {"role": role, "user": user, "bot": bot, "subject": subject, "name": name, "expires_at": until}
         return await self._wire.send(Call("POST", "/v1/keys", NewKey, body=body, org=org))

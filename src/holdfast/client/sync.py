@@ -121,7 +121,7 @@ class Client:
 
     @property
     def admin(self) -> Admin:
-        """What only operators need: keys, metrics, figures of the store, users."""
+        """The calls for operators: keys, metrics, figures of the store, users."""
         return Admin(self._wire)
 
     def conversation(
@@ -556,7 +556,7 @@ class Conversation:
 
     def restore(self, rebuild_id: str) -> RebuildReport:
         """
-        Put back what stood before a rebuild, in one transaction; itself a rebuild that can be put back.
+        Revert a rebuild in one transaction; this is a rebuild too and can be reverted.
 
         Raises:
             NotFound: there is no such rebuild in this conversation.
@@ -567,7 +567,7 @@ class Conversation:
 
 
 class User:
-    """What a server holds about one user; made by `Client.user`.  See `holdfast.User`."""
+    """The memory of one user on a server; made by `Client.user`.  See `holdfast.User`."""
 
     def __init__(self, wire: Wire, scope: UserScope) -> None:
         self._wire = wire
@@ -847,7 +847,7 @@ class User:
 
     def prune(self, *, faded: bool = False) -> PruneReport:
         """
-        Put away now what is more than ``Config.max_memories``, the weakest first; the background does so too.
+        Archive the weakest facts beyond ``Config.max_memories`` now; the background does so too.
 
         What is put away is not shown or recalled. `facts` with ``archived=True`` lists it, `restore` brings it back,
         and so does saying it again.
@@ -925,7 +925,7 @@ class User:
 
 
 class Prompts:
-    """What models are asked to do for one user; see `holdfast.Prompts`."""
+    """The prompts for one user; see `holdfast.Prompts`."""
 
     def __init__(self, wire: Wire, scope: UserScope) -> None:
         self._wire = wire
@@ -1035,7 +1035,7 @@ class Prompts:
 
 
 class Admin:
-    """What only operators need, across users; from `Client.admin`."""
+    """The calls for operators, across users; from `Client.admin`."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -1098,7 +1098,7 @@ class ApiKeys:
         name: str = "",
         expires_at: datetime | timedelta | None = None,
     ) -> NewKey:
-        """Make a key; it is shown once.  A request whose answer is lost may have made one that nobody knows: list them."""
+        """Make a key; it is shown once.  When the answer is lost, the key may exist: `list` shows it."""
         until = datetime.now(UTC) + expires_at if isinstance(expires_at, timedelta) else expires_at
         body = {"role": role, "user": user, "bot": bot, "subject": subject, "name": name, "expires_at": until}
         return self._wire.send(Call("POST", "/v1/keys", NewKey, body=body, org=org))

@@ -108,7 +108,7 @@ def jobs_run(caller: CallerDep, job_id: str) -> None:
 
 @table.add("GET", "/v1/stats", OPERATOR, door=Admin.stats, response_model=StoreStats)
 def stats_get(caller: CallerDep) -> StoreStats:
-    """Where the store is, how large, and how many rows it has of each kind."""
+    """Return where the store is, how large it is, and how many rows of each kind it has."""
     return caller.memory.admin.stats()
 
 

@@ -44,7 +44,7 @@ from ..reports import (
     RebuildReport,
     Rebuilt,
 )
-from ..types import Fact, Job, Summary
+from ..types import Fact, Summary
 from ..user import User
 from .routing import APP, OPERATOR, USER, RouteTable
 from .schemas import (
@@ -68,16 +68,16 @@ from .schemas import (
 log = logging.getLogger("holdfast")
 
 OnProgress = Callable[[int, int], None]
-"""Called with how much is done and how much there is; 0 when nobody knows."""
+"""Called with how much is done and how much there is; 0 when that is unknown."""
 ReportData = Mapping[str, Any] | None
 """The report as figures and ids."""
 
 AT_ONCE = 2
 MOST_OPEN = 100
 KEPT = 1_000  # in this process's memory; the rows are kept for a week
-SAVE_S = 1.0  # how often a row tells how far it is
-ALIVE_S = 5.0  # how often it tells that somebody is still at work
-SILENT_S = 20.0  # after so long without a word nobody is
+SAVE_S = 1.0  # how often the progress is saved
+ALIVE_S = 5.0  # how often a row without progress is saved
+SILENT_S = 20.0  # a row that was not saved for so long is interrupted
 INTERRUPTED_REASON = (
     "the server ended before it was done; what it made stays: send the same request again, and the rest is done"
 )
@@ -162,7 +162,7 @@ class Tasks:
         )
         with self._lock:
             now = self._now()
-            if once and (before := self._standing(once, owner)) is not None:
+            if once and (before := self._find_repeated(once, owner)) is not None:
                 if before.request_digest != digest:
                     raise KeyReused(f"idempotency key {key!r} was used for another order", hint="use a new key")
                 return before
@@ -171,14 +171,14 @@ class Tasks:
             task = Task(new_id("task", to_ms(now)), kind, owner, now, once=once, request_digest=digest)
             known = self._operations.add(self._row(task))
             if known.id != task.id:
-                return self._shown(known)  # another process was asked the same, just now
+                return self._from_row(known)  # another process received the same request just now
             self._tasks[task.id] = task
-            self._let_go()
+            self._drop_finished()
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(AT_ONCE, "holdfast-task")
-                threading.Thread(target=self._say_alive, name="holdfast-task-alive", daemon=True).start()
-            whoever = copy_context()  # the work is the doing of who asked for it
-            self._threads.submit(whoever.run, self._run, task, work).add_done_callback(_log)
+                threading.Thread(target=self._save_periodically, name="holdfast-task-alive", daemon=True).start()
+            context = copy_context()  # keeps the actor of the request for the audit log
+            self._threads.submit(context.run, self._run, task, work).add_done_callback(_log)
         return task
 
     def get(self, task_id: str) -> Task:
@@ -195,17 +195,17 @@ class Tasks:
         row = self._operations.get(task_id)
         if row is None:
             raise NotFound(f"there is no job {task_id!r}", hint="finished work is listed for a week")
-        return self._shown(row)
+        return self._from_row(row)
 
     def of(self, owner: Owner) -> list[Task]:
         """List the tasks of exactly this memory, the newest first."""
         user = (owner.org or "default", owner.user or "", owner.bot or "")
-        found = (self._shown(row) for row in self._operations.newest(MOST_OPEN, of=user))
+        found = (self._from_row(row) for row in self._operations.newest(MOST_OPEN, of=user))
         return [task for task in found if task.owner == owner]
 
     def newest(self, limit: int) -> list[Task]:
         """List at most *limit* tasks of all users, the newest first."""
-        return [self._shown(row) for row in self._operations.newest(limit)]
+        return [self._from_row(row) for row in self._operations.newest(limit)]
 
     def cancel(self, task_id: str) -> None:
         """Cancel a task before its next range, whichever process runs it; what it made stays."""
@@ -232,14 +232,14 @@ class Tasks:
                 if not task.over.is_set():
                     self._end(task, "interrupted")
 
-    def _standing(self, once: str, owner: Owner) -> Task | None:
+    def _find_repeated(self, once: str, owner: Owner) -> Task | None:
         """Return the task that has this idempotency key, unless it was interrupted."""
         user = (owner.org or "default", owner.user or "", owner.bot or "")
         found = [task for task in self._tasks.values() if task.once == once]
-        found = found or [self._shown(row) for row in self._operations.newest(KEPT, of=user) if row.once == once]
+        found = found or [self._from_row(row) for row in self._operations.newest(KEPT, of=user) if row.once == once]
         return next((task for task in found if task.state != "interrupted"), None)
 
-    def _shown(self, row: Operation) -> Task:
+    def _from_row(self, row: Operation) -> Task:
         """Turn a row into a task; one of another process that is silent counts as interrupted."""
         mine = self._tasks.get(row.id)
         if mine is not None:
@@ -296,7 +296,7 @@ class Tasks:
             if self._operations.save(self._row(task)):
                 task.stop.set()
 
-    def _say_alive(self) -> None:
+    def _save_periodically(self) -> None:
         while not self._closed.wait(ALIVE_S):
             with self._lock:
                 mine = [task for task in self._tasks.values() if not task.over.is_set()]
@@ -305,7 +305,7 @@ class Tasks:
                 if task.saved_at < late and not task.over.is_set():
                     self._save(task)
 
-    def _let_go(self) -> None:
+    def _drop_finished(self) -> None:
         """Forget the oldest finished tasks; their rows stay."""
         over = [task.id for task in self._tasks.values() if task.over.is_set()]
         for task_id in over[: max(0, len(self._tasks) - KEPT)]:
@@ -567,7 +567,7 @@ async def jobs_get(
     try:
         task = visible_task(caller, await run_in_threadpool(tasks.get, job_id))
     except NotFound:
-        return await run_in_threadpool(_of_store, caller, job_id)
+        return await run_in_threadpool(_store_job, caller, job_id)
     until = time.monotonic() + wait_s
     while not task.over.is_set() and time.monotonic() < until:
         await asyncio.sleep(ASK_AGAIN_S if task.here else ASK_OTHERS_S)
@@ -620,13 +620,11 @@ def job_status(memory: Memory, task: Task, subject: str | None) -> JobStatus:
     )
 
 
-def _of_store(caller: Caller, job_id: str) -> JobStatus:
+def _store_job(caller: Caller, job_id: str) -> JobStatus:
     """Describe a job of the store, which only operators see."""
     if caller.grant.key is None or caller.grant.key.role != "operator":
         raise NotFound(f"there is no job {job_id!r}", hint="finished work is listed for a week")
-    found: Job | None = next((job for job in caller.memory.jobs() if job.id == job_id), None)
-    if found is None:
-        raise NotFound(f"there is no job {job_id!r}", hint="what is finished leaves no row")
+    found = caller.memory.admin.job(job_id)
     owner = {"org": found.org, "user": found.user, "bot": found.bot, "subject": found.subject or None}
     about: dict[str, Any] = {**owner, "conversation": found.conversation or None, "reason": found.reason}
     state: Any = found.state

@@ -42,7 +42,7 @@ _QUICK = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 
 class Meters:
     """
-    The metrics of one process, in a registry of its own.
+    The metrics of one process, in a separate registry.
 
     *tail* is there in servers, *threads* is how many threads of the process do background work.
     """

@@ -186,7 +186,7 @@ def _too_long() -> BadHead:
 
 
 def _off_target(target: bytes, method: bytes) -> BadHead | None:
-    """Refuse a target with a host of its own beside the one that the gate checks."""
+    """Refuse a target that names a host beside the one that the gate checks."""
     if target.startswith(b"/") or (method == b"OPTIONS" and target == b"*"):
         return None
     return BadHead(400, "bad-target", "A request names a path, and the host in its own header")

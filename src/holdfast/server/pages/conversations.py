@@ -58,11 +58,10 @@ def conversations_page(request: Request, caller: CallerDep) -> Response:
     users = [one for one in found if one[0] == org and one[1].startswith(begins)]
     more = len(users) > USERS_A_PAGE
     users = users[:USERS_A_PAGE]
-    jobs = memory.jobs()
     groups = []
     for at, user, bot in users:
         owner = memory.user(user, org=at, bot=bot)
-        states = owner.overview()
+        states, jobs = owner.overview(), memory.admin.jobs_of_user(user, org=at, bot=bot)
         shown = [_list_row(state, user, at, bot, jobs) for state in states[:CONVERSATIONS_A_USER]]
         rest = link(OF_USER.replace(":name", ""), user=user, **scope_query(at, bot))
         groups.append({"user": user, "bot": bot, "rows": shown, "all": len(states), "address": rest})
@@ -87,7 +86,8 @@ def conversations_of_user_page(request: Request, caller: CallerDep, owner: UserD
     grant, wanted = caller.grant, request.query_params.get("name", "")
     first = max(0, query_number(request, "first") or 0)
     states = [state for state in owner.overview() if wanted.lower() in state.conversation.lower()]
-    shown, jobs = states[first : first + CONVERSATIONS_A_PAGE], caller.memory.jobs()
+    shown = states[first : first + CONVERSATIONS_A_PAGE]
+    jobs = caller.memory.admin.jobs_of_user(user, org=grant.org, bot=grant.bot)
     last = first + CONVERSATIONS_A_PAGE
     return render(
         "conversations-of-user.html",
@@ -125,7 +125,8 @@ def conversation_page(
     chosen = next((summary for summary in ever if summary.id == query.get("chunk")), None)
     first = _first_shown(query_number(request, "at"), chosen.start_seq if chosen else None, state.messages)
     last = min(state.messages, first + MESSAGES_A_PAGE - 1)
-    jobs = [job for job in caller.memory.jobs() if _is_about(job, state, user, grant.org, grant.bot)]
+    of_user = caller.memory.admin.jobs_of_user(user, org=grant.org, bot=grant.bot)
+    jobs = [job for job in of_user if _is_about(job, state)]
     dead = [job for job in jobs if job.state in ("dead", "cancelled")]
     return render(
         "conversation.html",
@@ -236,15 +237,14 @@ def _orgs(memory: Memory) -> Iterator[str]:
         after = (found[0][0], _AFTER_EVERY_NAME, "")
 
 
-def _is_about(job: Job, state: ConversationState, user: str, org: str, bot: str) -> bool:
-    mine = (job.org, job.user, job.bot, job.subject) == (org, user, bot, state.subject)
-    return mine and job.conversation == state.conversation
+def _is_about(job: Job, state: ConversationState) -> bool:
+    return (job.subject, job.conversation) == (state.subject, state.conversation)
 
 
 def _list_row(state: ConversationState, user: str, org: str, bot: str, jobs: list[Job]) -> dict[str, Any]:
     """A row of a list."""
     subject = None if state.subject == "self" else state.subject
-    dead = [job for job in jobs if job.state in ("dead", "cancelled") and _is_about(job, state, user, org, bot)]
+    dead = [job for job in jobs if job.state in ("dead", "cancelled") and _is_about(job, state)]
     named = {"user": user, "conversation": state.conversation, **scope_query(org, bot, subject)}
     return {
         "state": state,

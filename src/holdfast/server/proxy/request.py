@@ -100,7 +100,7 @@ def _scanned(text: str) -> ChatRequest:
 
 
 def _list(text: str, at: int) -> tuple[list[Any], list[int], int, int]:
-    """``(items, where each begins, where the closing bracket stands, the place behind it)``."""
+    """Return ``(items, where each begins, the place of the closing bracket, the place behind it)``."""
     items: list[Any] = []
     starts: list[int] = []
     at = _after_space(text, _token(text, at, "["))

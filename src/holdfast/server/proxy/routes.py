@@ -29,7 +29,7 @@ from ..settings import ServerSettings
 from .answer import ReplyReader
 from .chat import ChatMemory, ProxiedChat
 from .request import ChatRequest, MemoryOptions, Unreadable, header_name, memory_options, read, with_field
-from .upstream import VIA, Headers, Mask, ModelServer, Pool, answered, upstream_of
+from .upstream import VIA, Headers, Mask, UpstreamServer, Pool, answered, upstream_of
 
 CHAT, MODELS, MODEL = "/v1/chat/completions", "/v1/models", "/v1/models/{model}"
 _log = logging.getLogger("holdfast")
@@ -75,7 +75,7 @@ MODEL_OPERATION["parameters"] = [{"name": "model", "in": "path", "required": Tru
 class _Exchange:
     """One request on its way: what is sent on, to which server, and the chat it belongs to."""
 
-    upstream: ModelServer
+    upstream: UpstreamServer
     method: str
     url: str
     headers: Headers
@@ -101,7 +101,7 @@ class Proxy:
         table.add_application(("GET",), MODELS, WHOLE_USER, _Application(self._models), MODELS_OPERATION)
         table.add_application(("GET",), MODEL, WHOLE_USER, _Application(self._models), MODEL_OPERATION)
 
-    async def _upstream(self, scope: Scope, org: str, user: str | None) -> ModelServer | Response:
+    async def _upstream(self, scope: Scope, org: str, user: str | None) -> UpstreamServer | Response:
         """Return the server for a user's requests, or the answer when there is none."""
         if any(name == VIA for name, _ in scope["headers"]):
             hint = "the upstream is this server itself: name the model's own address"
@@ -304,7 +304,7 @@ def _read(body: bytes, scope: Scope, grant: Grant) -> tuple[ChatRequest | None, 
     return request, memory_options(request.fields, headers, grant)
 
 
-def _written(request: ChatRequest, turn: ProxiedChat, user: str, grant: Grant, upstream: ModelServer) -> bytes:
+def _written(request: ChatRequest, turn: ProxiedChat, user: str, grant: Grant, upstream: UpstreamServer) -> bytes:
     """Return the body with what the memory adds."""
     text = request.with_messages(turn.inserted)
     if upstream.takes_cache_key and "prompt_cache_key" not in request.fields:

@@ -69,7 +69,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class ModelServer:
+class UpstreamServer:
     """
     A server that speaks OpenAI's protocol; ``base_url`` ends before ``/chat/completions``.
 
@@ -119,7 +119,7 @@ class Mask:
     Providers tell which key they refuse, and the client is not the one whose key it is.
     """
 
-    def __init__(self, upstream: ModelServer) -> None:
+    def __init__(self, upstream: UpstreamServer) -> None:
         key = upstream.key or (upstream.own.key.reveal() if upstream.own is not None else "")
         self._key = key.encode()
         self._held = b""
@@ -140,7 +140,7 @@ class Mask:
         return self._held
 
 
-def upstream_of(memory: Memory, settings: ServerSettings, org: str, user: str | None) -> ModelServer | None:
+def upstream_of(memory: Memory, settings: ServerSettings, org: str, user: str | None) -> UpstreamServer | None:
     """
     Return the server for a user's chats: that of their own key, of their org's, else the one in the settings.
 
@@ -156,8 +156,8 @@ def upstream_of(memory: Memory, settings: ServerSettings, org: str, user: str | 
     except BadInput:  # a name that cannot be one has no key of its own
         own = memory.admin.provider_keys.upstream(org=org)
     if own is not None and own.provider in SAME_PROTOCOL:
-        return ModelServer(own.base_url, own=own)
-    return ModelServer(settings.upstream_base_url, settings.upstream_key) if settings.upstream_base_url else None
+        return UpstreamServer(own.base_url, own=own)
+    return UpstreamServer(settings.upstream_base_url, settings.upstream_key) if settings.upstream_base_url else None
 
 
 @dataclass(slots=True, eq=False)
@@ -190,7 +190,7 @@ class Pool:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @asynccontextmanager
-    async def client(self, upstream: ModelServer) -> AsyncIterator[httpx2.AsyncClient]:
+    async def client(self, upstream: UpstreamServer) -> AsyncIterator[httpx2.AsyncClient]:
         """
         Return the client for *upstream* in the running loop; one for a user's own key goes to its address alone.
 
