@@ -29,7 +29,7 @@ from ..settings import ServerSettings
 from .answer import ReplyReader
 from .chat import ChatMemory, ProxiedChat
 from .request import ChatRequest, MemoryOptions, Unreadable, header_name, memory_options, read, with_field
-from .upstream import VIA, Headers, Mask, UpstreamServer, Pool, answered, upstream_of
+from .upstream import VIA, Headers, Mask, Pool, UpstreamServer, answered, upstream_of
 
 CHAT, MODELS, MODEL = "/v1/chat/completions", "/v1/models", "/v1/models/{model}"
 _log = logging.getLogger("holdfast")
