@@ -67,8 +67,7 @@ if TYPE_CHECKING:
         StoreStats,
         Usage,
     )
-    from .store.jsonfiles import JsonFileMessages
-    from .store.messages import InMemoryMessages, MessageStore
+    from .store.messages import InMemoryMessages, JsonFileMessages, MessageStore
     from .text.tokens import CalibratedCounter, TiktokenCounter
     from .types import (
         ApiKey,
@@ -142,7 +141,7 @@ _HOME = {
     "HoldfastError": "errors",
     "InMemoryMessages": "store.messages",
     "Job": "types",
-    "JsonFileMessages": "store.jsonfiles",
+    "JsonFileMessages": "store.messages",
     "Measure": "reports",
     "Memory": "memory",
     "Merged": "reports",

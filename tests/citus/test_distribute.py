@@ -10,7 +10,7 @@ import pytest
 from holdfast import Memory
 from holdfast.errors import BadInput, StoreError
 from holdfast.store import copy, distribute, initialize, open_store
-from holdfast.store.cluster.distribute import ALONE, by_column
+from holdfast.store.postgres.cluster import ALONE, by_column
 from holdfast.store.queries import tables
 from holdfast.testing.embedder import HashEmbedder
 from tests.citus.conftest import APP, OWNER, SHARDS, Cluster

@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 import psycopg
 
-from holdfast.store.postgres.roles import APP, initialize
+from holdfast.store.postgres.schema import APP, initialize
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # where it puts its sockets is its own affair

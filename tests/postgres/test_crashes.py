@@ -13,7 +13,7 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.errors import StoreError
-from holdfast.store.postgres.roles import APP, initialize
+from holdfast.store.postgres.schema import APP, initialize
 from holdfast.testing.embedder import HashEmbedder
 from tests.postgres.lending import Server
 

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.store import queries
 from holdfast.store.postgres.driver import of_org, statements, together
-from holdfast.store.postgres.roles import APP
+from holdfast.store.postgres.schema import APP
 from tests.postgres.lending import Lender
 from tests.store.test_sql_rules import OF_A_USER
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import StoreError, StoreTooNew
 from holdfast.store import open_store, queries
-from holdfast.store.postgres.roles import APP, initialize
+from holdfast.store.postgres.schema import APP, initialize
 from holdfast.store.queries import tables
 from tests.postgres.lending import Lender
 

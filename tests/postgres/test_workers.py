@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from holdfast import Config, Memory
-from holdfast.store.postgres.roles import APP
+from holdfast.store.postgres.schema import APP
 from holdfast.types import Job
 from tests.postgres.lending import Lender
 

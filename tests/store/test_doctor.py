@@ -11,9 +11,9 @@ import pytest
 
 from holdfast import Memory
 from holdfast.store import ContextStatsRow, EpisodeRangeRow, ProviderKeyRow, WriteView, open_store
-from holdfast.store.doctor import HINTS
 from holdfast.store.queries import load
 from holdfast.store.sqlite import backend
+from holdfast.store.store import HINTS
 from holdfast.testing.rows import ANA, END_MS, add_rebuilt_range, add_usage_and_prompt, end_fact, learn, say, summarize
 
 DAMAGE = {

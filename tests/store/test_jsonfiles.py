@@ -17,15 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import StoreBusy, StoreCorrupt, StoreError, StoreFull, StoreReadOnly, StoreTooNew
-from holdfast.store import jsonfiles
-from holdfast.store.jsonfiles import JsonFileMessages, file_name, session_name
+from holdfast.store import messages
+from holdfast.store.messages import JsonFileMessages, file_name, session_name
 from holdfast.testing.message_contract import SESSIONS
 
 HI = {"role": "user", "content": "hi"}
 
 COUNT = """
 import sys
-from holdfast.store.jsonfiles import JsonFileMessages
+from holdfast.store.messages import JsonFileMessages
 store = JsonFileMessages(sys.argv[1])
 print("open", flush=True)
 sys.stdin.readline()
@@ -36,7 +36,7 @@ print("done", flush=True)
 
 TALK_UNTIL_KILLED = r"""
 import itertools, os, sys
-from holdfast.store.jsonfiles import JsonFileMessages
+from holdfast.store.messages import JsonFileMessages
 store = JsonFileMessages(sys.argv[1])
 for number in itertools.count(len(store.load("s")) + 1):
     store.append("s", {"role": "user", "content": f"{number} " + "x" * 2000})
@@ -203,7 +203,7 @@ def test_a_full_disk_loses_nothing_that_was_there(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(jsonfiles.os, "fsync", full)
+        patched.setattr(messages.os, "fsync", full)
         with pytest.raises(StoreFull, match="room"):
             store.append("s", HI)
 

@@ -181,7 +181,7 @@ def test_the_check_catches_what_reaches_further(sql: str, found: str) -> None:
 
 
 def test_only_what_is_seldom_written_stands_on_every_node() -> None:
-    """A new table without a user in its key needs a column of its own in `holdfast.store.cluster.ALONE`, or a line here."""
+    """A new table without a user in its key needs a column of its own in `holdfast.store.postgres.cluster.ALONE`, or a line here."""
     assert {"api_key"} == EVERYWHERE
 
 

@@ -16,7 +16,7 @@ from holdfast.errors import StoreError, StoreReadOnly
 from holdfast.store import initialize
 from holdfast.store.port import Table
 from holdfast.store.postgres import schema
-from holdfast.store.postgres.connections import Connection, connect
+from holdfast.store.postgres.driver import Connection, connect
 from holdfast.store.queries import tables
 from holdfast.testing.embedder import HashEmbedder
 from tests.postgres.lending import Lender, Server

@@ -14,8 +14,18 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any
 
 from ..errors import ConfigError, StoreCorrupt
-from .outcomes import CopyReport, Distribution, ScrubReport, StoreInit
-from .port import Maintenance, Progress, Row, Source, Table, Target
+from .port import (
+    CopyReport,
+    CopySource,
+    CopyTarget,
+    Distribution,
+    Maintenance,
+    Progress,
+    Row,
+    ScrubReport,
+    StoreInit,
+    Table,
+)
 from .queries import tables
 from .registry import backend_class, is_address
 
@@ -133,7 +143,7 @@ def digests_of(location: str, names: Collection[str]) -> dict[str, str]:
         return {table.name: digest_of(side, table) for table in tables() if table.name in names}
 
 
-def digest_of(side: Source, table: Table) -> str:
+def digest_of(side: CopySource, table: Table) -> str:
     """Return the SHA-256 of one table."""
     digest = hashlib.sha256()
     for _ in _digested(side.rows(table), digest):
@@ -141,7 +151,7 @@ def digest_of(side: Source, table: Table) -> str:
     return digest.hexdigest()
 
 
-def _copied(old: Source, new: Target, progress: Progress | None) -> CopyReport:
+def _copied(old: CopySource, new: CopyTarget, progress: Progress | None) -> CopyReport:
     """Copy every row, and compare the two table by table."""
     report = progress or (lambda done, total: None)
     total, done = 2 * sum(old.count(table) for table in tables()), 0

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
@@ -21,7 +21,7 @@ from ..config import Config
 from ..errors import ConfigError
 from ..reports import Finding
 from ..scope import Scope
-from .outcomes import Distribution, ScrubReport, StoreInit
+from ..types import ErasureLevel
 from .values import Scrubbed
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class Driver(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class DatabaseHealth:
     """
     The state of a database, as `Backend.health` finds it.
 
@@ -74,7 +74,7 @@ class Table:
         return f"INSERT INTO {self.name} ({', '.join(self.columns)}) VALUES ({', '.join([mark] * len(self.columns))})"
 
 
-class Source(Protocol):
+class CopySource(Protocol):
     """One snapshot of a whole database, to copy from."""
 
     def count(self, table: Table) -> int:
@@ -84,7 +84,7 @@ class Source(Protocol):
         """Return all rows of a table, by key."""
 
 
-class Target(Source, Protocol):
+class CopyTarget(CopySource, Protocol):
     """One transaction on an empty database, to copy into."""
 
     def add(self, table: Table, rows: Sequence[Row]) -> None:
@@ -105,11 +105,11 @@ class Maintenance:
     def __init__(self, location: str) -> None:
         self.location = location
 
-    def source(self) -> AbstractContextManager[Source]:
+    def source(self) -> AbstractContextManager[CopySource]:
         """Open one snapshot to copy from."""
         raise ConfigError("this kind of database cannot be copied from", hint="export the users and import them")
 
-    def target(self, replaces: Mapping[str, str] | None = None) -> AbstractContextManager[Target]:
+    def target(self, replaces: Mapping[str, str] | None = None) -> AbstractContextManager[CopyTarget]:
         """
         Open one transaction to copy into; it is committed when nothing was raised.
 
@@ -183,9 +183,9 @@ class Backend(ABC):
         """
         return next(self._changes)
 
-    def health(self) -> Health:
+    def health(self) -> DatabaseHealth:
         """Examine the database itself, not the rows."""
-        return Health({"version": type(self).__name__})
+        return DatabaseHealth({"version": type(self).__name__})
 
     def damage(self) -> list[Finding]:
         """Return the damage that the database finds in its own files."""
@@ -194,3 +194,83 @@ class Backend(ABC):
     def scrub(self, traces: Sequence[bytes]) -> Scrubbed:
         """Overwrite what deleted rows left on the disk, and search the bytes for *traces*."""
         return Scrubbed(why=f"{type(self).__name__} cannot search the bytes on its disk")
+
+
+@dataclass(frozen=True, slots=True)
+class StoreInit:
+    """
+    A PostgreSQL database that is ready: applications log in as ``role`` at ``address``.
+
+    ``made``: the role was not there before; only then does the address hold its password.
+    """
+
+    role: str
+    made: bool
+    address: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyReport:
+    """What was copied from one store to another: rows and, to compare, one SHA-256 a table."""
+
+    rows: Mapping[str, int]
+    digests: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubReport:
+    """
+    The result of `holdfast.store.scrub`: ``left`` says in a sentence each what it could not do, and who can.
+
+    ``searched`` words were looked for in the bytes; ``found`` of them stand in ``files`` although no row says them.
+    """
+
+    searched: int = 0
+    found: int = 0
+    files: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+    @property
+    def level(self) -> ErasureLevel:
+        """``E2`` when words were looked for, none was found, and nothing is left to do."""
+        return "E2" if self.searched and not self.found and not self.left else "E1"
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """An obstacle to distributing a database over a cluster, and the fix."""
+
+    what: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """
+    One table of a database that is spread over a cluster.
+
+    ``by`` is the column by which it is cut, ``""`` when it stands whole on every node; ``there``: it does already;
+    ``sql`` is the statement that does it.
+    """
+
+    table: str
+    by: str
+    rows: int
+    there: bool
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """
+    A database on a Citus cluster, table by table in the order in which they move.
+
+    ``citus`` is the version, ``nodes`` how many hold rows; ``done``: every table is where it belongs.  With
+    ``obstacles`` nothing was moved.
+    """
+
+    citus: str
+    nodes: int
+    done: bool
+    tables: tuple[Placement, ...]
+    obstacles: tuple[Obstacle, ...] = ()

@@ -9,8 +9,9 @@ another user.  The other calls look across users, for workers and operators, and
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any, TypeVar
@@ -19,9 +20,8 @@ from ..clock import Clock, to_ms, utc_now
 from ..reports import Backlog, Event, Finding, News, Operation, Report, UserKey
 from ..scope import Scope, actor
 from ..types import Job
-from . import doctor, rows
+from . import rows
 from .changes import ChangeLog
-from .fairness import LOOK_AHEAD, FairOrder
 from .port import Backend, Driver, Row
 from .queries import schema_version
 from .readview import EVERYTHING, ReadView
@@ -31,6 +31,8 @@ from .writeview import WriteView
 T = TypeVar("T")
 
 LATE_MS = 5 * 60_000
+LOOK_AHEAD = 32  # due jobs read in one claim; other workers may be faster at the first ones
+_REMEMBERED = 10_000
 _EVENT_LIMITS = EventLimits()
 WAITING = "waiting:"
 """What the reason of a job begins with while its model may not be asked."""
@@ -528,7 +530,7 @@ class Store:
 
     def check(self) -> list[Finding]:
         """Return every broken invariant; an empty list means that the store is sound."""
-        return self.backend.damage() or self.backend.read(doctor.broken_rules)
+        return self.backend.damage() or self.backend.read(broken_rules)
 
     def examine(self) -> Report:
         """Examine the database, then every rule that the rows must keep."""
@@ -542,7 +544,7 @@ class Store:
         return Report(
             ok=not findings,
             findings=findings,
-            checked=(*health.checked, "dead-jobs", *doctor.RULES),
+            checked=(*health.checked, "dead-jobs", *RULES),
             notices=tuple(notices),
             database={**health.about, "schema": schema_version()},
         )
@@ -619,3 +621,114 @@ def _operation(row: Row) -> Operation:
     report = json.loads(row[12]) if row[12] else None
     values: tuple[Any, ...] = (*row[:12], report, *row[13:15], bool(row[15]), *row[16:])
     return Operation(*values)
+
+
+class FairOrder:
+    """
+    Fair turns among the due jobs of many users, so that one user's import does not delay the others.
+
+    Every second claim takes the job that is overdue longest, so none waits for ever.  The others go round robin: the
+    org that was served least recently, its user who was, and of that user's jobs the longest overdue.  The candidates
+    are the oldest and the newest due jobs, since a hundred thousand jobs of one import may lie between them.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tick = 0
+        self._served: OrderedDict[tuple[str, ...], int] = OrderedDict()
+
+    def next_is_round_robin(self) -> bool:
+        """Whether the next claim goes round robin; every second one does."""
+        with self._lock:
+            self._tick += 1
+            return self._tick % 2 == 0
+
+    def sorted(self, due: Iterable[Row]) -> list[Row]:
+        """Sort due jobs (org, user, … , due at, created at) by whose turn it is."""
+        with self._lock:
+            last = dict(self._served)
+        return sorted(due, key=lambda row: (last.get((row[0],), 0), last.get((row[0], row[1]), 0), row[-2], row[-1]))
+
+    def note_served(self, org: str, user: str) -> None:
+        """Note that a job of this user was claimed."""
+        with self._lock:
+            for key in ((org,), (org, user)):
+                self._served[key] = self._tick
+                self._served.move_to_end(key)
+            while len(self._served) > _REMEMBERED:
+                self._served.popitem(last=False)
+
+
+_SUMMARIES = "rebuild the summaries of this conversation"
+_INDEX = "rebuild the vectors and the index of this user"
+_FACTS = "rebuild the facts of this user, or restore a backup"
+_LOST = "restore a backup: messages or counters were lost or changed from outside"
+
+HINTS = {
+    "coverage_points_home": _SUMMARIES,
+    "coverage_whole": _SUMMARIES,
+    "level1_contiguous": _SUMMARIES,
+    "chunk_start": _SUMMARIES,
+    "summary_range": _SUMMARIES,
+    "parent": _SUMMARIES,
+    "children": _SUMMARIES,
+    "summary_edges": _SUMMARIES,
+    "edge_of_summary": _SUMMARIES,
+    "edge_of_fact": _FACTS,
+    "edge_to_summary": _SUMMARIES,
+    "edge_to_messages": _LOST,
+    "live_address": _FACTS,
+    "fact_evidence": _FACTS,
+    "fact_end": _FACTS,
+    "superseded_by": _FACTS,
+    "merged": _FACTS,
+    "evidence_fact": _FACTS,
+    "quote": _FACTS,
+    "message_doc": _INDEX,
+    "fact_doc": _INDEX,
+    "summary_doc": _INDEX,
+    "doc_of_message": _INDEX,
+    "doc_of_fact": _INDEX,
+    "doc_of_summary": _INDEX,
+    "doc_kind": _INDEX,
+    "posting_doc": _INDEX,
+    "doc_terms": _INDEX,
+    "vector_doc": _INDEX,
+    "doc_vector": _INDEX,
+    "next_doc": _LOST,
+    "next_seq": _LOST,
+    "message_home": _LOST,
+    "conversation_home": _LOST,
+    "marks": _LOST,
+    "episode_range": "rebuild the episodes of this conversation",
+    "idempotency": _LOST,
+    "rebuild": _LOST,
+    "read_range": _LOST,
+    "context_stats": _LOST,
+    "older_version": _SUMMARIES,
+    "erased_message": "forget the message again",
+    "edge_of_end": _FACTS,
+    "consent": "pause the user again",
+    "usage": "erase this user's usage, or restore a backup",
+    "prompt": "reset this user's prompts",
+    "provider_key": "set this key of a provider again",
+    "event_numbers": _LOST,
+    "event_home": "clear the conversation again",
+    "job_state": "cancel the job and order its work again",
+}
+"""Each rule, in the order in which they are looked at, and what to do when it is broken."""
+
+RULES = tuple(rule.replace("_", "-") for rule in HINTS)
+
+
+def broken_rules(driver: Driver) -> list[Finding]:
+    """
+    Return every broken invariant in one snapshot of the whole store; ``where`` is a JSON list of keys, never text.
+
+    The queries are in ``sql/shared/doctor.sql``; each is named ``check_`` and the rule.
+    """
+    return [
+        Finding(rule.replace("_", "-"), rows.compact_json(list(row)), hint)
+        for rule, hint in HINTS.items()
+        for row in driver.run(f"check_{rule}", {})
+    ]

@@ -19,7 +19,7 @@ from ..output import BAD, GOOD, QUIET, STRONG, ProgressBar, Screen, print_json, 
 from ..terminal import CommandError, count, to_json
 
 if TYPE_CHECKING:
-    from ...store.outcomes import Distribution
+    from ...store.port import Distribution
 
 _SCRUB_LEVELS = {
     "E1": "  deleted rows are gone from the tables",

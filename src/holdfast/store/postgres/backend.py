@@ -22,18 +22,26 @@ from psycopg.sql import SQL
 from ...config import Config
 from ...errors import HoldfastError, StoreClosed, StoreError, StoreReadOnly
 from ...scope import Scope
-from ..cluster.distribute import distribute, is_spread
 from ..maintenance import copy
-from ..outcomes import Distribution, ScrubReport, StoreInit
-from ..port import Backend, Driver, Health, Maintenance, Progress, Source, Target
+from ..port import (
+    Backend,
+    CopySource,
+    CopyTarget,
+    DatabaseHealth,
+    Distribution,
+    Driver,
+    Maintenance,
+    Progress,
+    ScrubReport,
+    StoreInit,
+)
 from ..sqlite.manifest import write_manifest
 from ..values import Scrubbed
-from .connections import Connection, Connections, connect
+from .cluster import distribute, is_spread
 from .copying import reading, writing
-from .driver import Gone, InTheWay, PsycopgDriver, of_org, translated
+from .driver import Connection, Connections, Gone, InTheWay, PsycopgDriver, connect, of_org, translated
 from .health import health
-from .roles import initialize
-from .schema import migrate
+from .schema import initialize, migrate
 from .scrub import scrub
 
 T = TypeVar("T")
@@ -53,11 +61,11 @@ UNSEARCHED = (
 class PostgresMaintenance(Maintenance):
     """The work of an operator on a PostgreSQL database, on a cluster too."""
 
-    def source(self) -> AbstractContextManager[Source]:
+    def source(self) -> AbstractContextManager[CopySource]:
         """Open one snapshot."""
         return reading(self.location)
 
-    def target(self, replaces: Mapping[str, str] | None = None) -> AbstractContextManager[Target]:
+    def target(self, replaces: Mapping[str, str] | None = None) -> AbstractContextManager[CopyTarget]:
         """Open one transaction to copy into, on an empty database or one whose tables it *replaces*."""
         return writing(self.location, replaces)
 
@@ -208,7 +216,7 @@ class PostgresBackend(Backend):
         query = "cluster_bytes" if self.spread else "file_bytes"
         return int(self.read(lambda driver: driver.run(query, {}))[0][1])
 
-    def health(self) -> Health:
+    def health(self) -> DatabaseHealth:
         """Examine the server, its settings and the guards of the tables."""
         return self.read(health)
 

@@ -12,10 +12,9 @@ from psycopg import errors
 
 from ...errors import Conflict, StoreError
 from ..maintenance import BATCH_ROWS, digest_of
-from ..port import Row, Source, Table, Target
+from ..port import CopySource, CopyTarget, Row, Table
 from ..queries import tables
-from .connections import Connection, connect
-from .driver import PsycopgDriver, translated
+from .driver import Connection, PsycopgDriver, connect, translated
 from .schema import migrate
 
 _SNAPSHOT = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL holdfast.across = 'on'"
@@ -56,7 +55,7 @@ class _Database:
 
 
 @contextmanager
-def reading(location: str) -> Iterator[Source]:
+def reading(location: str) -> Iterator[CopySource]:
     """One snapshot."""
     with _connected(location) as connection:
         connection.execute(_SNAPSHOT)
@@ -65,7 +64,7 @@ def reading(location: str) -> Iterator[Source]:
 
 
 @contextmanager
-def writing(location: str, was: Mapping[str, str] | None = None) -> Iterator[Target]:
+def writing(location: str, was: Mapping[str, str] | None = None) -> Iterator[CopyTarget]:
     """
     One transaction, committed when nothing was raised.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ...reports import Finding
-from ..port import Driver, Health
+from ..port import DatabaseHealth, Driver
 from ..queries import tables
 
 DEAD_ROWS = 10_000  # fewer in a table are no lag
@@ -33,7 +33,7 @@ CHECKED = (
 _INIT = "run `holdfast store init` with the address of the role that owns the tables"
 
 
-def health(driver: Driver) -> Health:
+def health(driver: Driver) -> DatabaseHealth:
     """Look at all of it in one snapshot."""
     (server,) = driver.run("health_server", {})
     settings = {name: value for name, value in driver.run("health_settings", {})}
@@ -49,7 +49,7 @@ def health(driver: Driver) -> Health:
         "state": "standby" if standby else "primary",
     }
     notices = (*_login(server, there), *_settings(settings, server[-1]), *_upkeep(driver, server))
-    return Health(about, tuple(_tables(there)), notices, CHECKED)
+    return DatabaseHealth(about, tuple(_tables(there)), notices, CHECKED)
 
 
 def _tables(there: list[tuple[object, ...]]) -> Iterator[Finding]:

@@ -16,10 +16,9 @@ from psycopg import errors
 from psycopg.sql import SQL, Identifier
 
 from ...errors import StoreError
-from ..outcomes import ScrubReport
+from ..port import ScrubReport
 from ..queries import tables
-from .connections import Connection, connect
-from .driver import translated
+from .driver import Connection, connect, translated
 from .schema import migrate
 
 Progress = Callable[[int, int], None]

@@ -27,12 +27,21 @@ from ...errors import ConfigError, Conflict, StoreClosed, StoreCorrupt, StoreErr
 from ...reports import Finding
 from ...scope import Scope
 from .. import queries
-from ..outcomes import ScrubReport
-from ..port import Backend, Driver, Health, Maintenance, Progress, Row, Source, Table, Target
+from ..port import (
+    Backend,
+    CopySource,
+    CopyTarget,
+    DatabaseHealth,
+    Driver,
+    Maintenance,
+    Progress,
+    Row,
+    ScrubReport,
+    Table,
+)
 from ..values import Scrubbed
-from . import forks
 from .driver import ApswDriver, translated
-from .file import MEMORY, open_file, open_reader
+from .file import MEMORY, open_file, open_reader, watch
 from .manifest import write_manifest
 from .scrub import scrub_file, scrub_memory
 from .writer import GroupCommit
@@ -51,11 +60,11 @@ CHECKED = ("sqlite-version", "sqlite-settings", "sqlite-integrity", "file-rights
 class SqliteMaintenance(Maintenance):
     """The work of an operator on a SQLite file."""
 
-    def source(self) -> AbstractContextManager[Source]:
+    def source(self) -> AbstractContextManager[CopySource]:
         """Open one snapshot of the file."""
         return _source(self.location)
 
-    def target(self, replaces: Mapping[str, str] | None = None) -> AbstractContextManager[Target]:
+    def target(self, replaces: Mapping[str, str] | None = None) -> AbstractContextManager[CopyTarget]:
         """Create a file that gets its name when everything is in it and on the disk."""
         return _target(self.location)
 
@@ -101,7 +110,7 @@ class SqliteBackend(Backend):
         self._db = open_file(self._path, config, vfs)
         self._writer = GroupCommit(self._db, self._sql, self._turn)
         self._finalizer = weakref.finalize(self, _let_go, self._writer, self._idle, self._watch, self._process)
-        forks.watch(self)
+        watch(self)
 
     @classmethod
     def open(cls, location: str, config: Config) -> Self:
@@ -202,7 +211,7 @@ class SqliteBackend(Backend):
             size += os.path.getsize(self._path + "-wal") if self._path != MEMORY else 0
         return size
 
-    def health(self) -> Health:
+    def health(self) -> DatabaseHealth:
         """Examine the library, a connection to the file, and the file."""
         return self._with_reader(lambda db: _health(db, self._path))
 
@@ -248,7 +257,7 @@ class SqliteBackend(Backend):
             time.sleep(0.0005)
 
     def let_go_in_child(self) -> str | None:
-        """Close idle connections in a forked process; return the path when one was in use, see `forks`."""
+        """Close idle connections in a forked process; return the path when one was in use; see `watch`."""
         if self._closed or self._path == MEMORY:
             return None
         if self._writer.busy or self._reading_now:
@@ -283,7 +292,7 @@ def _let_go(writer: GroupCommit, idle: list[apsw.Connection], watch: list[apsw.C
     writer.stop()
 
 
-def _health(db: apsw.Connection, path: str) -> Health:
+def _health(db: apsw.Connection, path: str) -> DatabaseHealth:
     version = apsw.sqlite_lib_version()
     journal, synchronous = db.pragma("journal_mode"), {1: "normal", 2: "full"}.get(int(db.pragma("synchronous")), "off")
     about = {"version": f"SQLite {version}", "journal": str(journal), "synchronous": synchronous}
@@ -292,7 +301,7 @@ def _health(db: apsw.Connection, path: str) -> Health:
         findings.append(Finding("sqlite-version", version, "pip install --upgrade apsw: this one can damage its log"))
     if not db.pragma("secure_delete") or synchronous == "off":
         findings.append(Finding("sqlite-settings", path, "open it again: a setting that we rely on was changed"))
-    return Health(about, tuple(findings), () if path == MEMORY else tuple(_on_disk(path)), CHECKED)
+    return DatabaseHealth(about, tuple(findings), () if path == MEMORY else tuple(_on_disk(path)), CHECKED)
 
 
 def _on_disk(path: str) -> Iterator[Finding]:
@@ -327,7 +336,7 @@ class _File:
 
 
 @contextmanager
-def _source(path: str) -> Iterator[Source]:
+def _source(path: str) -> Iterator[CopySource]:
     if not os.path.exists(path):
         raise StoreError(f"there is no memory at {path}", hint="check the path")
     db = open_file(path, Config(), None)
@@ -342,7 +351,7 @@ def _source(path: str) -> Iterator[Source]:
 
 
 @contextmanager
-def _target(path: str) -> Iterator[Target]:
+def _target(path: str) -> Iterator[CopyTarget]:
     if os.path.exists(path):
         raise Conflict(f"there is a file at {path} already", hint="remove it, or choose another path")
     part = f"{path}.part-{os.getpid()}"

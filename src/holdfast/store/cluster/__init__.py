@@ -1,1 +1,0 @@
-"""A PostgreSQL database spread over the nodes of a Citus cluster."""
