@@ -120,7 +120,7 @@ def test_everything_is_erased_with_a_receipt(fresh, page):
 
 
 def test_both_downloads_arrive(page):
-    for name, words in (("Download as a page", "Lives in Seattle."), ("Download as data", '"format": "holdfast-user"')):
+    for name, words in (("Download as a page", "Lives in Seattle."), ("Download as JSON", '"format": "holdfast-user"')):
         with page.expect_download() as found:
             page.get_by_role("link", name=name).click()
         assert words in found.value.path().read_text(encoding="utf-8")

@@ -297,7 +297,7 @@ def test_settings_tell_what_is_in_force_and_check_the_store(sign_in, told):
     text = words(sign_in().get("/dashboard/settings"))
 
     assert "redact messages" in text
-    assert "Tokens that a context may use when the call names no budget." in text
+    assert "Tokens that a context may use if the call names no budget." in text
     assert "127.0.0.1" in text
     checked = words(sign_in().post("/dashboard/settings", data={"do": "doctor"}))
     assert "none broken" in checked

@@ -1,1 +1,1 @@
-"""What users see in a browser; `shell` says how a page is added."""
+"""The pages of the server; `layout` says how to add one."""

@@ -1,4 +1,4 @@
-"""``/dashboard/conversations``: who talked, and one conversation with everything that was made of it."""
+"""Pages of conversations: the lists, and one conversation with its summaries, facts, rebuilds and next context."""
 
 from __future__ import annotations
 
@@ -36,6 +36,15 @@ CONVERSATIONS_A_PAGE = 50
 MESSAGES_A_PAGE = 100
 MOST_ORGS = 50
 _AFTER_EVERY_NAME = "\U0010ffff" * 3
+WAIT_S = 0.8  # for a rebuild that needs no model
+LAYERS = {
+    "chunk": ("Chunk summaries, with facts and episodes", ("summaries", "facts", "episodes")),
+    "summaries": ("Chunk summaries", ("summaries",)),
+    "meta": ("Meta summaries", ("meta",)),
+    "facts": ("Facts", ("facts",)),
+    "episodes": ("Episodes", ("episodes",)),
+    "vectors": ("Embeddings", ("vectors",)),
+}
 
 NOTICES = {
     "edited": "Message changed. What was learned from the old text is deleted.",
@@ -50,7 +59,7 @@ NOTICES = {
 
 @table.page("GET", LIST, OPERATOR)
 def conversations_page(request: Request, caller: CallerDep) -> Response:
-    """Everybody's conversations, by user."""
+    """Show conversations by user."""
     memory, query = caller.memory, request.query_params
     org, begins = caller.grant.org, query.get("name", "")
     after = (org, query["after"], query.get("after_bot", "")) if "after" in query else (org, begins, "")
@@ -82,7 +91,7 @@ def conversations_page(request: Request, caller: CallerDep) -> Response:
 
 @table.page("GET", OF_USER, OPERATOR)
 def conversations_of_user_page(request: Request, caller: CallerDep, owner: UserDep, user: UserName) -> Response:
-    """All conversations of one user, the newest first."""
+    """Show the conversations of one user, newest first."""
     grant, wanted = caller.grant, request.query_params.get("name", "")
     first = max(0, query_number(request, "first") or 0)
     states = [state for state in owner.overview() if wanted.lower() in state.conversation.lower()]
@@ -115,7 +124,7 @@ def conversation_page(
     user: UserName,
     conversation: ConversationName,
 ) -> Response:
-    """The transcript of one conversation, what covers it, what was learned, and what the model would see next."""
+    """Show one conversation: transcript, coverage, summaries, facts and the next context."""
     state = chat.state()
     if state is None:
         raise NotFound(f"{user!r} has no conversation {conversation!r} here", hint="it may belong to another subject")
@@ -172,7 +181,7 @@ def conversation_page(
 def conversation_change(
     request: Request, caller: CallerDep, chat: ConversationDep, owner: UserDep, tasks: TasksDep, form: FormDep
 ) -> Response:
-    """Edit or forget a message, undo what was learned, make a range again, put an older version back."""
+    """Edit or forget a message, retract a fact, rebuild a range, revert a rebuild."""
     do = form["do"]
     if do == "edit":
         chat.edit(_seq(form), form["content"])
@@ -211,23 +220,23 @@ def _seq(form: Form) -> int:
 
 
 def _receipt_code(receipt: ErasureReceipt) -> str:
-    """A receipt as a code: its level, and how many rows of each kind went or were told anew."""
+    """Return a receipt as a code: its level and the number of rows of each kind."""
     return ".".join(["forgotten", receipt.level, *(f"{kind}-{rows}" for kind, rows in receipt.rows.items())])
 
 
 def _receipt_notice(code: str) -> dict[str, str]:
-    """The sentence for such a code; no other words of the address are shown."""
+    """Return the notice for such a code; other text from the address is never shown."""
     found = re.fullmatch(r"forgotten\.(E[012])((?:\.[a-z_ ]{1,40}-\d{1,9})*)", code)
     if found is None:
         return {}
     parts = [part.rpartition("-") for part in found[2].split(".") if part]
-    told = ", ".join(f"{kind.replace('_', ' ')} {rows}" for kind, _, rows in parts)
+    counts = ", ".join(f"{kind.replace('_', ' ')} {rows}" for kind, _, rows in parts)
     sure = "; no trace of it is left in the bytes of the store" if found[1] == "E2" else ""
-    return {code: f"Forgotten, with everything learned only from it ({told or 'nothing was left'}){sure}."}
+    return {code: f"Forgotten, with everything learned only from it ({counts or 'nothing was left'}){sure}."}
 
 
 def _orgs(memory: Memory) -> Iterator[str]:
-    """The tenants there are, each found with one look."""
+    """Yield the orgs, each found with one query."""
     after: tuple[str, str, str] | None = None
     for _ in range(MOST_ORGS):
         found = memory.admin.users(limit=1, after=after)
@@ -242,7 +251,6 @@ def _is_about(job: Job, state: ConversationState) -> bool:
 
 
 def _list_row(state: ConversationState, user: str, org: str, bot: str, jobs: list[Job]) -> dict[str, Any]:
-    """A row of a list."""
     subject = None if state.subject == "self" else state.subject
     dead = [job for job in jobs if job.state in ("dead", "cancelled") and _is_about(job, state)]
     named = {"user": user, "conversation": state.conversation, **scope_query(org, bot, subject)}
@@ -255,7 +263,7 @@ def _list_row(state: ConversationState, user: str, org: str, bot: str, jobs: lis
 
 
 def _status_badge(state: ConversationState, dead: list[Job]) -> tuple[str, str, str]:
-    """``(kind, icon, words)`` of a badge."""
+    """Return ``(kind, icon, text)`` of a badge."""
     if dead:
         return "bad", "bad", "summaries failed" if _summaries_failed(dead) else "jobs failed"
     if not state.summarised:
@@ -266,12 +274,11 @@ def _status_badge(state: ConversationState, dead: list[Job]) -> tuple[str, str, 
 
 
 def _summaries_failed(dead: list[Job]) -> bool:
-    """Whether it is summaries that could not be made."""
     return any(job.kind in ("chunk", "summary") for job in dead)
 
 
 def _first_shown(at: int | None, chunk: int | None, messages: int) -> int:
-    """Where the page of the transcript begins: at a message that was asked for, else with the last page."""
+    """Return the first message of the page: the requested one, else the start of the last page."""
     wanted = at if at is not None else chunk
     if wanted is None:
         return max(1, messages - MESSAGES_A_PAGE + 1)
@@ -294,20 +301,9 @@ def _chosen_summary(chosen: Summary | None, live: list[Summary], ever: list[Summ
     }
 
 
-WAIT_S = 0.8
-LAYERS = {
-    "chunk": ("Chunk summaries, with facts and episodes", ("summaries", "facts", "episodes")),
-    "summaries": ("Chunk summaries", ("summaries",)),
-    "meta": ("Meta summaries", ("meta",)),
-    "facts": ("Facts", ("facts",)),
-    "episodes": ("Episodes", ("episodes",)),
-    "vectors": ("Embeddings", ("vectors",)),
-}
-
-
 @dataclass(slots=True)
 class RebuildEstimate:
-    """What making a range again would take, at most; ``refused`` says why it cannot be done."""
+    """The upper bounds of a rebuild; ``refused`` says why it is impossible."""
 
     what: str
     words: str
@@ -324,48 +320,47 @@ class RebuildEstimate:
 
 @dataclass(frozen=True, slots=True)
 class RebuildProgress:
-    """How far such work has come; ``report`` when it is done."""
+    """The state of a rebuild, with its ``report`` once it is done."""
 
     task: Task
     report: RebuildReport | None
 
 
 def estimate_rebuild(request: Request, chat: Conversation) -> RebuildEstimate | None:
-    """The estimate that the address asks for."""
+    """Return the estimate for the range in the query, if any."""
     what = request.query_params.get("make", "")
     if what not in LAYERS:
         return None
     words, layers = LAYERS[what]
-    told = RebuildEstimate(what, words, query_number(request, "first"), query_number(request, "last"))
+    estimate = RebuildEstimate(what, words, query_number(request, "first"), query_number(request, "last"))
     for layer in layers:
         try:
-            report = chat.rebuild(layer, start_seq=told.first, end_seq=told.last, dry_run=True)
+            report = chat.rebuild(layer, start_seq=estimate.first, end_seq=estimate.last, dry_run=True)
         except ConfigError as error:
             if len(layers) == 1:
-                told.refused, told.hint = error.message, error.hint
-            told.skipped.append(layer)
+                estimate.refused, estimate.hint = error.message, error.hint
+            estimate.skipped.append(layer)
         except HoldfastError as error:
-            told.refused, told.hint = error.message, error.hint
+            estimate.refused, estimate.hint = error.message, error.hint
         else:
-            _add_estimate(told, report)
-    return told
+            _add_estimate(estimate, report)
+    return estimate
 
 
-def _add_estimate(told: RebuildEstimate, report: RebuildReport) -> None:
-    told.ranges += report.ranges
-    told.calls += report.calls
-    told.tokens += report.tokens
-    told.cost = None if told.cost is None or report.cost is None else told.cost + report.cost
+def _add_estimate(estimate: RebuildEstimate, report: RebuildReport) -> None:
+    estimate.ranges += report.ranges
+    estimate.calls += report.calls
+    estimate.tokens += report.tokens
+    estimate.cost = None if estimate.cost is None or report.cost is None else estimate.cost + report.cost
 
 
 def rebuild_owner(caller: CallerDep, chat: Conversation) -> Owner:
-    """Whose work making parts of this conversation again is."""
     grant = caller.grant
     return Owner(grant.org, grant.user, grant.bot, grant.subject, chat.id)
 
 
 def rebuild_progress(caller: CallerDep, chat: Conversation, tasks: Tasks) -> RebuildProgress | None:
-    """The last such work on this conversation that this server was asked for."""
+    """Return the latest rebuild of this conversation, if any."""
     task = next(iter(tasks.of(rebuild_owner(caller, chat))), None)
     if task is None:
         return None
@@ -374,7 +369,7 @@ def rebuild_progress(caller: CallerDep, chat: Conversation, tasks: Tasks) -> Reb
 
 
 def start_rebuild(request: Request, caller: CallerDep, chat: Conversation, form: Form, tasks: Tasks) -> Response:
-    """Make the range again, layer by layer, in the background; what cannot be made stays as it was."""
+    """Rebuild the range in the background, layer by layer; ranges that fail keep their version."""
     what = form["make"]
     if what not in LAYERS:
         raise HTTPException(422, "Unknown layer")
@@ -389,17 +384,17 @@ def start_rebuild(request: Request, caller: CallerDep, chat: Conversation, form:
         return report_data(total)
 
     task = tasks.order("rebuild", rebuild_owner(caller, chat), work)
-    task.over.wait(WAIT_S)  # without a model it is over before anybody wants to see how far it is
+    task.over.wait(WAIT_S)
     return see_other(here(request, make=None, first=None, last=None))
 
 
 def _layer_progress(step: OnProgress, layer: int, layers: int, done: int, ranges: int) -> None:
-    """Layers are told one after the other: each is an equal part of the whole."""
+    """Report progress, with each layer as an equal part."""
     step(layer * ranges + done, layers * ranges)
 
 
 def _can_rebuild(chat: Conversation, layer: str, span: dict[str, Any], *, alone: bool) -> bool:
-    """Whether this memory makes the layer at all; when it is the only one that is wanted, the refusal is told."""
+    """Return whether the memory builds this layer; raise if it is the only one wanted."""
     try:
         chat.rebuild(layer, **span, dry_run=True)
     except ConfigError:
@@ -426,26 +421,26 @@ def _form_number(form: Form, name: str) -> int | None:
 
 
 def context_panel(request: Request, chat: Conversation) -> dict[str, Any]:
-    """The context that the address asks for; it takes a search, so only when somebody asks.  Looking notes nothing."""
+    """Return the next context for the query of the address, if any.  Building it records no use."""
     query, budget = request.query_params.get("query", "").strip(), query_number(request, "budget")
     against = query_number(request, "against")
-    told: dict[str, Any] = {"query": query, "budget": budget, "against": against}
-    told |= {"found": None, "sections": [], "raw": "", "other": None}
+    panel: dict[str, Any] = {"query": query, "budget": budget, "against": against}
+    panel |= {"found": None, "sections": [], "raw": "", "other": None}
     wanted = request.headers.get("x-fragment", "context").split()
     if "context" not in wanted or "query" not in request.query_params:
-        return told
+        return panel
     budget = budget if budget and budget > 0 else None
     found = chat.context(query or None, budget_tokens=budget, note=False)
     raw = json.dumps(found.to_dict(), ensure_ascii=False, indent=1)
-    told |= {"found": found, "sections": [_section_rows(found, section) for section in found.sections], "raw": raw}
+    panel |= {"found": found, "sections": [_section_rows(found, section) for section in found.sections], "raw": raw}
     earlier = _earlier_question(chat, against)
     if earlier is not None:
-        told["other"] = compare_contexts(chat.context(earlier, budget_tokens=budget, note=False), found)
-    return told
+        panel["other"] = compare_contexts(chat.context(earlier, budget_tokens=budget, note=False), found)
+    return panel
 
 
 def _earlier_question(chat: Conversation, seq: int | None) -> str | None:
-    """What the user said in an earlier message; ``None`` when it is none of theirs."""
+    """Return the text of message *seq* if the user wrote it."""
     if seq is None or seq < 1:
         return None
     found = chat.load(start_seq=seq, limit=1)
@@ -453,7 +448,7 @@ def _earlier_question(chat: Conversation, seq: int | None) -> str | None:
 
 
 def compare_contexts(before: Context, after: Context) -> dict[str, Any]:
-    """How two contexts differ: tokens, whether the stable part is the same, and per section what is in one alone."""
+    """Return the differences of two contexts: tokens, stable prefix, and items per section."""
     sections = []
     for section in after.sections:
         old = next((one for one in before.sections if one.name == section.name), None)
@@ -468,12 +463,12 @@ def compare_contexts(before: Context, after: Context) -> dict[str, Any]:
 def _section_rows(found: Context, section: Any) -> dict[str, Any]:
     sources = [source for source in found.sources if source.section == section.name]
     exact = len(sources) == len(section.items)
-    told = [(plain_item(item), sources[n] if exact else None) for n, item in enumerate(section.items)]
-    return {"name": section.name, "tokens": section.tokens, "stable": section.stable, "items": told}
+    items = [(plain_item(item), sources[n] if exact else None) for n, item in enumerate(section.items)]
+    return {"name": section.name, "tokens": section.tokens, "stable": section.stable, "items": items}
 
 
 def plain_item(item: str) -> str:
-    """The text of an item, which in a prompt stands as a JSON string."""
+    """Return the text of a context item, which may be a JSON string."""
     try:
         text = json.loads(item)
     except ValueError:

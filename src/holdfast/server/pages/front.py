@@ -1,4 +1,4 @@
-"""The way in and out: ``/sign-in``, ``/sign-out``, ``/``, and the static files."""
+"""Sign-in, sign-out, the home page, the API reference and static files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_PAGES = "This key is for programs. Sign in with an operator's key or a user'
 
 @table.page("GET", "/", USER)
 def front_page(request: Request) -> Response:
-    """To the first page that the key opens."""
+    """Redirect to the first page that the key may open."""
     key, known = signed_in_key(request), request.app.state.table
     for _title, address, _icon in NAV:
         route, _, _ = known.find("GET", address)
@@ -34,14 +34,14 @@ def front_page(request: Request) -> Response:
 
 @table.page("GET", "/sign-in", PUBLIC)
 def sign_in_page(request: Request) -> Response:
-    """Where a key is typed, or comes with a link."""
+    """Show the form for a key."""
     return _sign_in(request)
 
 
 @table.page("POST", "/sign-in", PUBLIC)
 def sign_in(request: Request, form: FormDep) -> Response:
     """
-    Take a key, and give the browser one of its own for twelve hours.
+    Check a key, and give the browser a key of its own for twelve hours.
 
     So the key that was typed is nowhere in the browser, and signing out ends what the browser holds.
     """
@@ -62,7 +62,7 @@ def sign_in(request: Request, form: FormDep) -> Response:
 
 
 def _signed_in(request: Request, session_key: str) -> Response:
-    """To the page that was asked for, with *session_key* in the browser's cookie."""
+    """Redirect to the requested page, with *session_key* in a cookie."""
     answer = see_other(local_address(request.query_params.get("next")))
     secure = request.url.scheme == "https" or request.headers.get("origin", "").startswith("https:")
     answer.set_cookie(
@@ -79,7 +79,7 @@ def _signed_in(request: Request, session_key: str) -> Response:
 
 @table.page("POST", "/sign-out", USER)
 def sign_out(request: Request, caller: CallerDep) -> Response:
-    """End the key that this browser holds."""
+    """Revoke the key of this browser."""
     key = caller.grant.key
     if key is not None and key.name == SESSION_NAME:
         caller.memory.admin.keys.revoke(key.id)
@@ -90,7 +90,7 @@ def sign_out(request: Request, caller: CallerDep) -> Response:
 
 @table.page("GET", "/static/{file}", PUBLIC)
 def static_file(request: Request, file: str) -> Response:
-    """A style sheet, a script or an icon; for good when the address names the content."""
+    """Return a style sheet, a script or an icon; cached for a year if the address names its content."""
     if file not in STATIC:
         raise HTTPException(404, "File not found")
     data, kind, tag = STATIC[file]
@@ -110,7 +110,7 @@ HTTP_METHODS = ("get", "post", "put", "patch", "delete")
 
 
 def reference_page(request: Request, document: Mapping[str, Any]) -> Response:
-    """Render *document*: every operation, by noun, with its parameters and the fields of its body."""
+    """Show every operation of the API, by noun, with its parameters and body fields."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for path, methods in document["paths"].items():
         for method in HTTP_METHODS:
@@ -129,7 +129,7 @@ def reference_page(request: Request, document: Mapping[str, Any]) -> Response:
 
 
 def _body_fields(operation: Mapping[str, Any], document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The fields of a JSON body, each with its name, its type in a few words, and whether it is required."""
+    """Return the fields of a JSON body: name, type, and whether it is required."""
     content = operation.get("requestBody", {}).get("content", {})
     schema = _resolved(content.get("application/json", {}).get("schema", {}), document)
     required = schema.get("required", [])
@@ -147,7 +147,7 @@ def _resolved(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping
 
 
 def _type_text(schema: Mapping[str, Any]) -> str:
-    """A schema in a few words: ``integer``, ``list of string``, ``"a" or "b"``."""
+    """Describe a schema: ``integer``, ``list of string``, ``"a" or "b"``."""
     if "enum" in schema:
         return " or ".join(f'"{value}"' for value in schema["enum"])
     if "anyOf" in schema:

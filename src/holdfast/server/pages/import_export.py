@@ -1,4 +1,4 @@
-"""``/dashboard/import``: files in, users out; each import is looked at before anything is stored."""
+"""The import and export page; every file is checked before anything is stored."""
 
 from __future__ import annotations
 
@@ -38,6 +38,10 @@ ONE = PATH + "/{import_id}"
 EXPORT = "/dashboard/export"
 BAD_SHOWN = 10
 NAMES_SHOWN = 50
+MAX_KEPT = 20
+MAX_AGE_S = 24 * 3600
+MAX_NAME_CHARS = 100
+LEARNING_S = 2.0
 KINDS = {"tool": "Tool output", "system": "System messages", "hidden": "Messages hidden in the other program"}
 NOTICES = {
     "started": "The import is running. You can leave this page.",
@@ -48,20 +52,19 @@ NOTICES = {
 
 
 def imports_of(request: Request) -> Imports:
-    """The uploads of this server."""
     found: Imports = request.app.state.imports
     return found
 
 
 @table.page("GET", PATH, OPERATOR)
 def import_export_page(request: Request, caller: CallerDep) -> Response:
-    """Where a file is chosen, what is being taken in, and whose memory is taken along."""
+    """Show the form for a file, the uploads, and the export of a user."""
     return _render_start(request, caller)
 
 
 @table.page("POST", PATH, OPERATOR, upload=True)
 async def upload_file(request: Request, caller: CallerDep) -> Response:
-    """Keep a file and look at it; nothing is stored yet."""
+    """Keep and check a file; store nothing yet."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "multipart/form-data":
         raise HTTPException(415, "Send a form with a file")
@@ -76,13 +79,13 @@ async def upload_file(request: Request, caller: CallerDep) -> Response:
 
 @table.page("GET", ONE, OPERATOR)
 def import_page(request: Request, caller: CallerDep, import_id: str) -> Response:
-    """One import: what the file holds, how it is to be read, how far it is."""
+    """Show one import: content, settings and progress."""
     return _render_import(request, caller, imports_of(request).get(import_id, caller.grant.org))
 
 
 @table.page("POST", ONE, OPERATOR)
 def import_change(request: Request, caller: CallerDep, import_id: str, form: FormDep) -> Response:
-    """Look again, start, stop, go on, discard."""
+    """Check again, start, stop, resume or delete an import."""
     imports, do = imports_of(request), form["do"]
     one = imports.get(import_id, caller.grant.org)
     if do == "discard":
@@ -106,7 +109,7 @@ def import_change(request: Request, caller: CallerDep, import_id: str, form: For
 
 @table.page("GET", EXPORT, OPERATOR)
 def export_download(request: Request, caller: CallerDep) -> Response:
-    """Everything about one user as a file: ``?as=json``, which is taken back unchanged, else a page to read."""
+    """Return all data of one user: JSON that can be imported again, or a page to read."""
     user = caller.user()
     if not user.conversations() and not user.history():
         raise NotFound(f"nothing is stored about {caller.grant.user!r} here", hint="the page Users lists every user")
@@ -133,7 +136,7 @@ def _form_target(one: Import, form: Form) -> ImportTarget:
 
 
 def _speakers(one: Import) -> list[str]:
-    """Who speaks in the file, the most talkative first; in the same order each time."""
+    """Return the speakers of the file, most messages first, in a stable order."""
     known = dict.fromkeys(one.target.mapped.names)
     if one.found is not None:
         counts: dict[str, int] = {}
@@ -202,7 +205,7 @@ def _conversation_counts(one: Import) -> list[tuple[str, int]]:
 
 
 def _imported_users(one: Import) -> list[dict[str, Any]]:
-    """Whom the import has brought: where to look at them."""
+    """Return links to the users whose messages were imported."""
     user = one.target.user or (one.found.user if one.found else "")
     if not user or one.task is None or not (one.outcome.done or one.state == "done"):
         return []
@@ -210,15 +213,9 @@ def _imported_users(one: Import) -> list[dict[str, Any]]:
     return [{"user": user, "address": link("/dashboard/conversations/{user}", user=user, **scope)}]
 
 
-MAX_KEPT = 20
-MAX_AGE_S = 24 * 3600
-MAX_NAME_CHARS = 100
-LEARNING_S = 2.0
-
-
 @dataclass(frozen=True, slots=True)
 class ImportTarget:
-    """Where an import goes, and how its file is read."""
+    """The user and the settings of an import."""
 
     user: str
     org: str = "default"
@@ -231,7 +228,7 @@ class ImportTarget:
 
 @dataclass(slots=True)
 class Import:
-    """One uploaded file, and what was made of it."""
+    """One uploaded file, with its check and its import."""
 
     id: str
     name: str
@@ -250,19 +247,18 @@ class Import:
 
     @property
     def state(self) -> str:
-        """``refused``, ``checked``, or that of its task: ``ready``, ``running``, ``done``, ``failed``, ``cancelled``."""
+        """``refused``, ``checked``, or the state of its task: ``ready``, ``running``, ``done``, ``failed``, ``cancelled``."""
         if self.task is not None:
             return self.task.state
         return "refused" if self.error else "checked"
 
     @property
     def upload(self) -> Path:
-        """The file as it came."""
         return self.folder / "upload"
 
     @property
     def lines(self) -> Path:
-        """Its messages, one a line."""
+        """The file of its messages, one per line."""
         return self.folder / "lines.jsonl"
 
 
@@ -277,7 +273,7 @@ class Imports:
 
     def take(self, stream: BinaryIO, name: str, org: str, bot: str) -> Import:
         """
-        Keep an upload and look at it; what is wrong with it stands in ``error``.
+        Keep and check an upload; problems are in ``error``.
 
         Raises:
             Conflict: too many are kept already.
@@ -287,7 +283,7 @@ class Imports:
             if len(self._kept) >= MAX_KEPT:
                 raise Conflict(f"{MAX_KEPT} files are kept already", hint="delete some of them")
             if self._root is None:
-                self._root = Path(tempfile.mkdtemp(prefix="holdfast-import-"))  # for this user's eyes only
+                self._root = Path(tempfile.mkdtemp(prefix="holdfast-import-"))  # readable by this account only
                 self._finalizer = weakref.finalize(self, shutil.rmtree, self._root, ignore_errors=True)
             now = self._now()
             key = new_id("import", int(now.timestamp() * 1000))
@@ -303,22 +299,22 @@ class Imports:
         return one
 
     def look(self, one: Import, target: ImportTarget) -> None:
-        """Read the file as *target* says, storing nothing."""
+        """Check the file with the settings of *target*; store nothing."""
         one.target, one.error, one.hint = target, "", ""
         try:
             one.found = survey_file(one.upload, target.conversation or "imported", target.mapped, one.lines)
         except HoldfastError as error:
             one.found, one.error, one.hint = None, error.message, error.hint
         except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError) as error:
-            # a file of another program may be shaped in any way; its words are not repeated
+            # files of other programs can have any structure; their text is not repeated
             one.found, one.error = None, f"the file has an unexpected structure ({type(error).__name__})"
 
     def get(self, key: str, org: str) -> Import:
         """
-        One upload of an org.
+        Return one upload of an org.
 
         Raises:
-            NotFound: it was never here, or has been let go of.
+            NotFound: there is no such upload, or it was deleted.
         """
         with self._lock:
             one = self._kept.get(key)
@@ -327,17 +323,17 @@ class Imports:
         return one
 
     def of(self, org: str) -> list[Import]:
-        """The uploads of an org, the newest first."""
+        """Return the uploads of an org, newest first."""
         with self._lock:
             return [one for one in reversed(self._kept.values()) if one.org == org]
 
     def start(self, one: Import, memory: Memory) -> None:
         """
-        Take it in, in the background.
+        Import the file in the background.
 
         Raises:
-            BadInput: it cannot be taken in so.
-            Conflict: it is being taken in.
+            BadInput: the file or its settings do not allow it.
+            Conflict: it is running already.
         """
         if one.state in ("ready", "running"):
             raise Conflict("this import is running already")
@@ -353,12 +349,12 @@ class Imports:
         one.task = self._tasks.order("import", owner, lambda step: self._work(one, memory, step))
 
     def stop(self, one: Import) -> None:
-        """End it after the block that it is in; what is stored stays."""
+        """Stop after the current block; stored messages stay."""
         if one.task is not None:
             self._tasks.cancel(one.task.id)
 
     def discard(self, one: Import) -> None:
-        """Forget the file; what was stored stays."""
+        """Delete the file; stored messages stay."""
         self.stop(one)
         with self._lock:
             self._kept.pop(one.id, None)
@@ -413,7 +409,7 @@ class Imports:
 
 
 def _learn(one: Import, memory: Memory, step: OnProgress) -> None:
-    """Do the work that the messages ordered; stopping leaves it to the background."""
+    """Run the jobs that the messages created; after a stop, the background does the rest."""
     one.learning = True
     while True:
         report = memory.digest(LEARNING_S)

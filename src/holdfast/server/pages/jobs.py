@@ -1,4 +1,4 @@
-"""``/dashboard/jobs``: work that is not finished, what went wrong with it, and what can be done."""
+"""The page of unfinished jobs: their state, their errors, and buttons to retry, run or cancel them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NOTICES = {
 
 @table.page("GET", PATH, OPERATOR)
 def jobs_page(request: Request, caller: CallerDep, tasks: TasksDep) -> Response:
-    """Unfinished work, the worst first."""
+    """Show unfinished jobs, failed ones first."""
     state, user = request.query_params.get("state", ""), request.query_params.get("user", "")
     now = datetime.now(UTC)
     every = [job for job in caller.memory.jobs() if user in ("", job.user)]
@@ -72,7 +72,7 @@ def jobs_page(request: Request, caller: CallerDep, tasks: TasksDep) -> Response:
 
 @table.page("POST", PATH, OPERATOR)
 def jobs_change(request: Request, caller: CallerDep, tasks: TasksDep, form: FormDep) -> Response:
-    """Retry, put forward or cancel a job, end a task, or do what is due."""
+    """Retry, run or cancel a job, stop a task, or run all due jobs."""
     do, memory = form["do"], caller.memory
     if do == "digest":
         memory.digest(10)
@@ -94,12 +94,11 @@ def jobs_change(request: Request, caller: CallerDep, tasks: TasksDep, form: Form
 
 
 def is_overdue(job: Job, now: datetime) -> bool:
-    """Whether a job that nothing keeps from running is late."""
+    """Return whether a ready job is late."""
     return job.state == "ready" and job.run_at_ms < now.timestamp() * 1000 - LATE_MS
 
 
 def job_row(job: Job, now: datetime) -> dict[str, Any]:
-    """One job as the page shows it."""
     due_s = job.run_at_ms / 1000 - now.timestamp()
     return {
         "job": job,

@@ -1,35 +1,32 @@
 """
-The shell that every page stands in: templates, headers, navigation, notices, refusals.
+The layout that all pages share: templates, headers, navigation, notices and error pages.
 
 How to add a page
 
-1.  A module here with ``table = Table()``, listed in ``PAGES`` of ``server/app.py``; a row for each route in
-    ``tests/server/test_roles.py``.  A handler is an ordinary function (it runs in a thread) that takes ``request``,
-    and with ``CallerDep``, ``UserDep``, ``ConversationDep`` of ``schemas.py`` the doors; ``FormDep`` holds the fields of a posted form::
+1.  Write a module here with ``table = RouteTable()``, list it in ``PAGES`` of ``server/app.py``, and add a row for each route
+    to ``tests/server/test_roles.py``.  A handler is an ordinary function (it runs in a thread).  It takes ``request``, the
+    dependencies ``CallerDep``, ``UserDep``, ``ConversationDep`` of ``schemas.py``, and ``FormDep``, the fields of a form::
 
         @table.page("GET", "/dashboard/users/{user:name}", OPERATOR)
-        def users_page(request: Request, ana: UserDep, user: UserName) -> Response:
-            events = events_of(request, user)
-            return render("user.html", request, title="Ana", facts=ana.facts(), events=events)
+        def user_page(request: Request, owner: UserDep, user: UserName) -> Response:
+            return render("user.html", request, title=user, facts=owner.facts(), events=events_address(request, user, ...))
 
         @table.page("POST", "/dashboard/users/{user:name}", OPERATOR)
-        def users_change(request: Request, ana: UserDep, form: Filled) -> Response:
-            ana.forget(form["fact"])
+        def user_change(request: Request, owner: UserDep, form: FormDep) -> Response:
+            owner.forget(form["fact"])
             return see_other(here(request), said="forgotten")
 
-    ``?org=``, ``?bot=``, ``?subject=`` in the address choose whose memory, as the gate allows; `link` writes them.
-2.  A template in ``templates/`` that extends ``base.html`` and fills ``{% block main %}``.  The pieces are macros of
-    ``macros.html``: ``section``, ``panel`` (one that folds), ``badge``, ``callout``, ``button``, ``confirm`` (asks before
-    it posts), ``empty``, ``pages`` (older and newer), ``scope_fields``.  Everything is escaped; nothing is marked safe.
-    Styles that no other page needs go to a file of their own in ``static/``, named in ``{% block head %}``.  There are no
-    ``style`` attributes and no inline scripts: the policy below forbids them, and a test sees each report.
-3.  Live: the handler passes ``events=`` (the address of an event stream) and each ``section`` names in ``live=`` the
-    kinds of events, or beginnings of kinds, that concern it.  ``live.js`` then asks for the page again with
-    ``X-Fragment: <id of the section>``; `render` answers with that section alone, whatever the handler does.
-4.  A form posts to the page's own path and is answered by `see_other`; without scripts that is all.  ``data-swap="id"`` on
-    a form lets ``forms.js`` post it and put the section in place without a reload.  ``said="code"`` shows the
-    sentence for that code: from `NOTICES`, or from ``notices=`` of `render`.
-5.  Errors raise: `HoldfastError` and ``HTTPException`` become pages with their hint.
+    ``?org=``, ``?bot=`` and ``?subject=`` choose the memory, as far as the gate allows; `link` writes them.
+2.  Write a template that extends ``base.html`` and fills ``{% block main %}`` with macros of ``macros.html``.  Everything is
+    escaped; nothing is marked safe.  Styles of one page go to a file in ``static/``, named in ``{% block head %}``.  ``style``
+    attributes and inline scripts are forbidden by the policy below; a test sees each report.
+3.  Live updates: pass ``events=`` (the address of an event stream), and name in ``live=`` of each ``section`` the kinds of
+    events (or their beginnings) that change it.  ``live.js`` asks for the page with ``X-Fragment: <id of the section>``, and
+    `render` answers with that section alone.
+4.  A form posts to the page's own path and is answered by `see_other`; that works without scripts.  With ``data-swap="id"``,
+    ``forms.js`` posts it and replaces the section without a reload.  ``said="code"`` shows the notice of that code, from
+    `NOTICES` or from ``notices=`` of `render`.
+5.  Raise errors: `HoldfastError` and ``HTTPException`` become pages with their hint.
 """
 
 from __future__ import annotations
@@ -107,7 +104,7 @@ STATIC = _load_static()
 
 def link(path: str, /, **query: str | int | None) -> str:
     """
-    An address: ``link("/dashboard/users/{user}", user="a/b", bot="x")`` is ``/dashboard/users/a%2Fb?bot=x``.
+    Build an address: ``link("/dashboard/users/{user}", user="a/b", bot="x")`` is ``/dashboard/users/a%2Fb?bot=x``.
 
     Names fill the braces of *path*, percent-encoded; what has no brace becomes the query, unless it is ``None``.
     """
@@ -122,13 +119,13 @@ def link(path: str, /, **query: str | int | None) -> str:
 
 
 def scope_query(org: str = "default", bot: str = "default", subject: str | None = None) -> dict[str, str]:
-    """What the query of a link must say so that the same memory is meant."""
+    """Return the query parameters of a scope; defaults are left out."""
     named = {"org": (org, "default"), "bot": (bot, "default"), "subject": (subject or "", "")}
     return {name: value for name, (value, usual) in named.items() if value != usual}
 
 
 def here(request: Request, **changed: str | int | None) -> str:
-    """The page's own address; *changed* parts of the query are set, or left out when ``None``."""
+    """Return the address of the current page with *changed* query parameters; ``None`` removes one."""
     query = {**dict(request.query_params), "said": None, **changed}
     raw = request.scope["path"]  # the gate leaves it as it came, encoded
     text = urlencode({name: value for name, value in query.items() if value is not None}, quote_via=quote)
@@ -136,7 +133,7 @@ def here(request: Request, **changed: str | int | None) -> str:
 
 
 def query_number(request: Request, name: str) -> int | None:
-    """A whole number of the query; ``None`` when it is not given, or is none."""
+    """Return a whole number of the query; ``None`` if it is missing or invalid."""
     value = request.query_params.get(name, "").strip()
     return int(value) if value.isdecimal() and len(value) < 16 else None
 
@@ -145,9 +142,9 @@ def events_address(
     request: Request, user: str, org: str, bot: str, subject: str | None = None, conversation: str | None = None
 ) -> str:
     """
-    The address of a user's stream of events from now on; empty where there is none, and pages ask every five seconds.
+    Return the address of a user's event stream from now on; empty without one, and pages poll every five seconds.
 
-    Handlers take it before they read anything: what happens while they read is told again rather than not at all.
+    Handlers take it before they read anything: an event in between is then repeated, not missed.
     """
     path = "/v1/users/{user}/events"
     route, _, _ = request.app.state.table.find("GET", path)
@@ -159,20 +156,20 @@ def events_address(
 
 
 def local_address(address: str | None) -> str:
-    """*address* when it is one of this server, else the front page: nobody is sent elsewhere."""
+    """Return *address* if it is on this server, else ``/``."""
     fine = address is not None and re.fullmatch(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*", address)
     return address if fine and address else "/"
 
 
 def see_other(address: str, *, said: str | None = None) -> Response:
-    """After a form: go and look at *address*, where the sentence for the code *said* is shown."""
+    """Redirect to *address* after a form; the notice for the code *said* is shown there."""
     if said is not None:
         address += ("&" if "?" in address else "?") + urlencode({"said": said})
     return RedirectResponse(address, status_code=303)
 
 
 def signed_in_key(request: Request) -> ApiKey | None:
-    """The key of who is signed in; ``None`` on pages for everybody."""
+    """Return the key of the request; ``None`` on public pages."""
     key: ApiKey | None = getattr(request.state, "key", None)
     return key
 
@@ -188,7 +185,7 @@ def render(
     **values: Any,
 ) -> Response:
     """
-    A page, or the sections of it that ``X-Fragment`` names.
+    Render a page, or only the sections that ``X-Fragment`` names.
 
     Args:
         template: its file.
@@ -220,7 +217,7 @@ def render(
 
 
 def fragment(page: str, name: str) -> str:
-    """The ``<section>`` of a rendered page with the id *name*; nothing when there is none."""
+    """Return the ``<section>`` with the id *name*; empty if the page has none."""
     begin, depth = -1, 0
     for tag in _SECTIONS.finditer(page):  # what users wrote is escaped, so no other text looks like this
         if begin < 0:
@@ -234,7 +231,7 @@ def fragment(page: str, name: str) -> str:
 
 
 def error_page(scope: Scope, answer: Response) -> Response:
-    """A refusal as a user in front of a browser should get it; *answer* itself where a program asked."""
+    """Turn an error into a page for browsers; return *answer* unchanged for programs."""
     if not scope.get("state", {}).get("page") or answer.status_code < 400:
         return answer
     request = Request(scope)
@@ -242,8 +239,8 @@ def error_page(scope: Scope, answer: Response) -> Response:
         query = scope["query_string"].decode("ascii", "replace")
         back = scope["path"] + (f"?{query}" if query else "") if scope["method"] == "GET" else "/"
         return see_other(link("/sign-in", next=None if back == "/" else local_address(back)))
-    told = {"detail": "", "hint": "", **json.loads(bytes(answer.body))}
-    page = render("refusal.html", request, title=told["title"], status=answer.status_code, problem=told)
+    problem = {"detail": "", "hint": "", **json.loads(bytes(answer.body))}
+    page = render("refusal.html", request, title=problem["title"], status=answer.status_code, problem=problem)
     for name in ("allow", "retry-after"):
         if name in answer.headers:
             page.headers[name] = answer.headers[name]
@@ -251,7 +248,7 @@ def error_page(scope: Scope, answer: Response) -> Response:
 
 
 class Form(dict[str, str]):
-    """The fields of a posted form, the last one of each name; one that is missing is a request that cannot be used."""
+    """The fields of a posted form, the last value of each name; a missing field is an error 422."""
 
     def __missing__(self, name: str) -> str:
         raise HTTPException(422, f"The form lacks the field {name}")
@@ -285,23 +282,23 @@ def _nav(request: Request) -> list[dict[str, Any]]:
 
 
 def _static_address(name: str) -> str:
-    """The address of a static file; it changes with the content, so that browsers may keep it for good."""
+    """Return the address of a static file; it changes with the content, so browsers may cache it."""
     return f"/static/{name}?v={STATIC[name][2]}"
 
 
 def _format_time(at: datetime | None, form: str = "long") -> str:
-    """``14 Mar 2026, 09:12``; ``form="iso"`` for machines, ``"short"`` without the year."""
+    """Format as ``14 Mar 2026, 09:12``; ``form="iso"`` for machines, ``"short"`` without the year."""
     if at is None:
         return ""
-    told = at.astimezone(UTC)
+    utc = at.astimezone(UTC)
     if form == "iso":
-        return told.isoformat(timespec="seconds")
-    year = "" if form == "short" else f" {told.year}"
-    return f"{told.day} {told:%b}{year}, {told:%H:%M}"
+        return utc.isoformat(timespec="seconds")
+    year = "" if form == "short" else f" {utc.year}"
+    return f"{utc.day} {utc:%b}{year}, {utc:%H:%M}"
 
 
 def _format_count(number: float, one: str = "", many: str = "") -> str:
-    """``1,204``; ``1 message``, ``2 messages``."""
+    """Format as ``1,204``, ``1 message`` or ``2 messages``."""
     if not one:
         return f"{number:,}"
     return f"{number:,} {one if number == 1 else many or one + 's'}"
@@ -319,12 +316,12 @@ _templates.filters.update(when=_format_time, count=_format_count)
 
 
 def format_percent(number: float) -> str:
-    """``61.0 %``."""
+    """Format as ``61.0 %``."""
     return f"{number * 100:.1f} %"
 
 
 def format_bytes(number: float) -> str:
-    """Bytes in words: ``12.4 MB``."""
+    """Format as ``12.4 MB``."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if number < 1000 or unit == "GB":
             return f"{number:,.0f} {unit}" if unit == "bytes" else f"{number:,.1f} {unit}"
@@ -333,7 +330,7 @@ def format_bytes(number: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """A span of time in words: ``5 min``, ``3 d``."""
+    """Format as ``5 min`` or ``3 d``."""
     for unit, span in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= span:
             return f"{seconds / span:,.0f} {unit}"

@@ -1,8 +1,7 @@
 """
-``/me``: what is remembered about a user, for that user.
+``/me``: the page where users see, correct, forget and download what is remembered about them, pause it, or erase it all.
 
-They see everything with the words it rests on, put it right, forget it, say what is never to be remembered, pause, take it
-all with them, or have it all erased.  Every sentence of the page stands in ``texts/me.en.toml``.
+Every sentence of the page is in ``texts/me.en.toml``.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ OWNER: frozenset[Role] = frozenset(("user",))
 
 @table.page("GET", "/me", OWNER)
 def me_page(request: Request, caller: CallerDep) -> Response:
-    """Everything that is held about who is signed in."""
+    """Show everything stored about the signed-in user."""
     return _page(request, caller)
 
 
 @table.page("POST", "/me", OWNER)
 def me_change(request: Request, caller: CallerDep, form: FormDep) -> Response:
-    """Put right, forget, pause, and what else the page offers; an erasure is answered with its receipt."""
+    """Apply a posted form; an erasure answers with its receipt."""
     do, user = form["do"], caller.user()
     if do in ERASING:
         said = load_texts("me")
@@ -57,7 +56,7 @@ def me_change(request: Request, caller: CallerDep, form: FormDep) -> Response:
 
 @table.page("GET", "/me/download", OWNER)
 def me_download(request: Request, caller: CallerDep) -> Response:
-    """Everything as a file: ``?as=json`` for machines, else a page to read."""
+    """Return everything as a file: ``?as=json`` for machines, else a page to read."""
     user, now = caller.user(), datetime.now(UTC)
     data = user.export()
     name = f"memory-{now:%Y-%m-%d}"
@@ -112,11 +111,11 @@ def _page(request: Request, caller: Caller, receipt: ErasureReceipt | None = Non
 
 
 def _confirmed_here(fact: Fact) -> bool:
-    """Whether the user has told or confirmed it here."""
+    """Return whether the user entered or confirmed the fact on this page."""
     return any(said.conversation == BY_HAND_CONVERSATION for said in fact.evidence)
 
 
-# What a posted form asks for; each answers with what the address of the page then says.
+# The actions of forms; each returns the query of the page that follows.
 
 Done = dict[str, str | None]
 
@@ -151,40 +150,23 @@ def _restore(caller: Caller, form: Form) -> Done:
     return _change_result(caller.user().restore(form["fact"]), "restored")
 
 
-def _never(caller: Caller, form: Form) -> Done:
-    caller.user().never_remember(form["topic"].strip())
-    return _done("never")
+def _choose(done: str, choice: Callable[[User, Form], object]) -> Callable[[Caller, Form], Done]:
+    def act(caller: Caller, form: Form) -> Done:
+        choice(caller.user(), form)
+        return _done(done)
 
-
-def _allow(caller: Caller, form: Form) -> Done:
-    caller.user().allow(form["topic"])
-    return _done("allowed")
-
-
-def _pause(caller: Caller, _form: Form) -> Done:
-    caller.user().pause()
-    return _done("paused")
-
-
-def _resume(caller: Caller, _form: Form) -> Done:
-    caller.user().resume()
-    return _done("resumed")
-
-
-def _opt_in(caller: Caller, _form: Form) -> Done:
-    caller.user().opt_in()
-    return _done("on")
+    return act
 
 
 CHANGING: dict[str, Callable[[Caller, Form], Done]] = {
     "right": _right,
     "change": _change,
     "restore": _restore,
-    "never": _never,
-    "allow": _allow,
-    "pause": _pause,
-    "resume": _resume,
-    "opt-in": _opt_in,
+    "never": _choose("never", lambda user, form: user.never_remember(form["topic"].strip())),
+    "allow": _choose("allowed", lambda user, form: user.allow(form["topic"])),
+    "pause": _choose("paused", lambda user, _form: user.pause()),
+    "resume": _choose("resumed", lambda user, _form: user.resume()),
+    "opt-in": _choose("on", lambda user, _form: user.opt_in()),
 }
 ERASING: dict[str, Callable[[User, Form], ErasureReceipt]] = {
     "forget": lambda user, form: user.forget(form["fact"]),
@@ -194,7 +176,7 @@ ERASING: dict[str, Callable[[User, Form], ErasureReceipt]] = {
 
 
 def editable_value(fact: Fact) -> str:
-    """What users would write over to change a fact: its value, or its sentence where it has none."""
+    """Return the text to edit a fact: its value, or its sentence if it has none."""
     if fact.kind != "attribute":
         return fact.text
     return fact.key.replace("_", " ") if fact.value == "true" else fact.value
@@ -205,7 +187,7 @@ ARCHIVED = "archived"
 
 @dataclass(slots=True)
 class FactWithHistory:
-    """A fact that holds, and what stood in its place before, the newest first."""
+    """An active fact and the ones it replaced, newest first."""
 
     fact: Fact
     earlier: list[Fact] = field(default_factory=list)
@@ -213,7 +195,7 @@ class FactWithHistory:
 
 @dataclass(slots=True)
 class FactTopic:
-    """One category: what holds, and what held of which nothing is left."""
+    """The facts of one category; ``past`` are those without an active successor."""
 
     category: str
     beliefs: list[FactWithHistory] = field(default_factory=list)
@@ -222,7 +204,7 @@ class FactTopic:
 
 @dataclass(slots=True)
 class SubjectFacts:
-    """Whom or what it is about; the user themself is ``self``."""
+    """The facts about one subject; the user is ``self``."""
 
     name: str
     topics: list[FactTopic]
@@ -230,12 +212,12 @@ class SubjectFacts:
 
 def group_facts(live: Sequence[Fact], ever: Iterable[Fact], order: Sequence[str] = ()) -> list[SubjectFacts]:
     """
-    *live* facts and what they were before, the user first, topics in *order* and then by name.
+    Group *live* facts and their history: the user first, topics in *order* and then by name.
 
     Args:
-        live: what is believed now.
-        ever: everything that ever was; what is in *live* is passed over.
-        order: categories in the order in which they are wanted.
+        live: the active facts.
+        ever: all facts of the history; those in *live* are skipped.
+        order: the categories, in order.
     """
     standing = {fact.id: FactWithHistory(fact) for fact in live}
     subjects: dict[str, dict[str, FactTopic]] = defaultdict(dict)
@@ -265,7 +247,7 @@ def _topic_of(subjects: dict[str, dict[str, FactTopic]], fact: Fact) -> FactTopi
 
 
 def _address(fact: Fact) -> tuple[str, str, str]:
-    """Where at most one of several facts holds; a sentence has a place of its own."""
+    """Return the address at which only one fact can be active; a sentence has its own."""
     if fact.kind != "attribute":
         return (fact.subject, fact.category, fact.id)
     return (fact.subject, fact.category, "" if fact.cardinality == "exclusive" else fact.key)
@@ -287,48 +269,48 @@ TEXT_FOLDER = Path(__file__).parent / "texts"
 
 
 class Texts:
-    """The sentences of one page in one language."""
+    """The texts of one page in one language."""
 
     def __init__(self, texts: dict[str, Any]) -> None:
         self._texts = texts
 
     def __call__(self, name: str, /, **values: object) -> str:
-        """The sentence of that name (``facts.since``), filled."""
+        """Return the text *name* (``facts.since``) with its *values*."""
         found: Any = self._texts
         for part in name.split("."):
             found = found[part]
         return str(found).format(**values)
 
     def find(self, name: str, other: str) -> str:
-        """The sentence of that name; *other* where the catalogue has none."""
+        """Return the text *name*, or *other* if there is none."""
         group, _, key = name.partition(".")
         return str(self._texts.get(group, {}).get(key, other))
 
     def topic(self, category: str) -> str:
-        """What users call a category of facts."""
+        """Return the title of a category of facts."""
         plain = category.replace("_", " ")
         return self.find(f"topics.{category}", plain[:1].upper() + plain[1:])
 
     def topics(self) -> list[str]:
-        """The categories that the catalogue has words for, in the order in which they are shown."""
+        """Return the categories that have a title, in the order shown."""
         return list(self._texts["topics"])
 
     def day(self, at: datetime | None) -> str:
-        """``4 March 2026``."""
+        """Format as ``4 March 2026``."""
         if at is None:
             return ""
-        told = at.astimezone(UTC)
-        return self("day", day=told.day, month=self._texts["months"][told.month - 1], year=told.year)
+        utc = at.astimezone(UTC)
+        return self("day", day=utc.day, month=self._texts["months"][utc.month - 1], year=utc.year)
 
     def receipt(self, receipt: ErasureReceipt) -> list[str]:
-        """What an erasure did, in sentences."""
+        """Describe an erasure in sentences."""
         counted = [(name, number) for name, number in receipt.rows.items() if number and name in self._texts["rows"]]
-        told = [f"{number:,} {self.find(f'rows.{name}', name)}" for name, number in counted]
-        lines = [self("receipt.rows", rows=", ".join(told)) if told else self("receipt.nothing")]
+        parts = [f"{number:,} {self.find(f'rows.{name}', name)}" for name, number in counted]
+        lines = [self("receipt.rows", rows=", ".join(parts)) if parts else self("receipt.nothing")]
         return [*lines, self(f"receipt.{receipt.level}")]
 
 
 @cache
 def load_texts(page: str, language: str = "en") -> Texts:
-    """The catalogue of *page*."""
+    """Load the texts of *page* from ``texts/``."""
     return Texts(tomllib.loads((TEXT_FOLDER / f"{page}.{language}.toml").read_text(encoding="utf-8")))

@@ -1,4 +1,4 @@
-"""``/dashboard/metrics``: how well memory serves, each figure with its definition and what it was counted from."""
+"""The metrics page: each figure with its definition and source."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ COUNTED = {
 
 @table.page("GET", PATH, OPERATOR)
 def metrics_page(request: Request, caller: CallerDep) -> Response:
-    """The measures of everybody in an org, or of one user."""
+    """Show the metrics of an org or of one user."""
     query, error = request.query_params, ""
     found = Metrics(())
     try:
@@ -80,7 +80,7 @@ def metrics_page(request: Request, caller: CallerDep) -> Response:
 
 def parse_day(text: str) -> date | None:
     """
-    A day as the form gives it.
+    Parse a date of the form.
 
     Raises:
         BadInput: it is none.
@@ -92,7 +92,6 @@ def parse_day(text: str) -> date | None:
 
 
 def measure_row(one: Measure) -> dict[str, Any]:
-    """One measure as the page shows it."""
     part, whole = COUNTED[one.name]
     counted = f"{one.numerator:,.10g} {part} / {one.denominator:,.10g} {whole}" if part and one.denominator else ""
     if one.name == "freshness" and one.n:
@@ -102,7 +101,7 @@ def measure_row(one: Measure) -> dict[str, Any]:
 
 
 def format_value(one: Measure) -> str:
-    """The value in words; nothing when it was not measured."""
+    """Format the value; empty if it was not measured."""
     if one.value is None:
         return ""
     if one.unit == "share":
@@ -113,7 +112,7 @@ def format_value(one: Measure) -> str:
 
 
 def repeated_question_row(one: AskedAgain, caller: CallerDep) -> dict[str, Any]:
-    """A question that had been answered, where it was asked and where it had been answered."""
+    """Return a repeated question with links to it and to its earlier answer."""
     said = one.fact.evidence[0] if one.fact.evidence else None
     user = caller.grant.user
     return {

@@ -1,4 +1,4 @@
-"""``/dashboard/prompts``: what a model is told to do for somebody: edit, try on saved chunks, save, use, roll back."""
+"""The prompts pages: edit a user's prompts, try them on saved chunks, save, activate and roll back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NOTICES = {
 
 @table.page("GET", PATH, OPERATOR)
 def prompts_page(request: Request, caller: CallerDep) -> Response:
-    """The three prompts, as they hold for one user."""
+    """Show the three prompts of one user."""
     user = user_in_query(caller)
     whom = scope_fields(caller, request)
     rows = []
@@ -52,13 +52,13 @@ def prompts_page(request: Request, caller: CallerDep) -> Response:
 
 @table.page("GET", ONE, OPERATOR)
 def prompt_page(request: Request, caller: CallerDep, name: str) -> Response:
-    """One prompt of one user, with its versions."""
+    """Show one prompt with its versions."""
     return _editor(request, caller, name)
 
 
 @table.page("POST", ONE, OPERATOR)
 def prompt_change(request: Request, caller: CallerDep, name: str, form: FormDep) -> Response:
-    """Try the words, save them, use them, go back."""
+    """Try, save, activate or reset a prompt."""
     user, do = _prompt_user(caller, name), form["do"]
     clean = here(request, diff=None)
     if do in ("estimate", "try"):
@@ -81,9 +81,9 @@ def prompt_change(request: Request, caller: CallerDep, name: str, form: FormDep)
 
 def _try_prompt(request: Request, caller: CallerDep, name: str, text: str, *, dry_run: bool) -> Response:
     """
-    The editor with what the words make of saved chunks.
+    Show the editor with the results for saved chunks.
 
-    It is shown once and kept nowhere, so nothing that is erased meanwhile can be told from it.
+    It is shown once and stored nowhere, so an erasure need not look for it.
     """
     try:
         found = _prompt_user(caller, name).prompts.preview(name, text, limit=SAMPLES, dry_run=dry_run)
@@ -145,10 +145,9 @@ def _form_version(form: Form) -> int:
 
 
 def active_version(versions: list[PromptVersion]) -> PromptVersion | None:
-    """The version whose words are used; ``None`` while ours are, for nobody has set any."""
+    """Return the version in use; ``None`` for the default prompt."""
     return next((one for one in reversed(versions) if not one.draft), None)
 
 
 def sample_row(one: Any) -> dict[str, Any]:
-    """One tried chunk, with what changed word by word."""
     return {"one": one, "diff": word_diff(one.old, one.new) if one.new and not one.error else []}

@@ -1,4 +1,4 @@
-"""``/dashboard/recall``: what a question finds in somebody's memory, and why; nothing counts as used."""
+"""The recall lab: what a question finds in a user's memory, and why; it records no use."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PART_TEXTS = {
 
 @table.page("GET", PATH, OPERATOR)
 def recall_page(request: Request, caller: CallerDep) -> Response:
-    """The form, and what it finds."""
+    """Show the form and its results."""
     query = request.query_params
     user, words = user_in_query(caller), query.get("q", "").strip()
     limit = next((number for number in LIMITS if str(number) == query.get("limit")), LIMITS[0])
@@ -84,7 +84,7 @@ def recall_page(request: Request, caller: CallerDep) -> Response:
 
 def parse_time(text: str) -> datetime | None:
     """
-    A time as the form gives it, in UTC; ``None`` for now.
+    Parse a time of the form, in UTC; ``None`` for now.
 
     Raises:
         BadInput: it is none.
@@ -99,7 +99,7 @@ def parse_time(text: str) -> datetime | None:
 
 
 def result_row(one: Ranked, caller: CallerDep) -> dict[str, Any]:
-    """One line of the table: where it was said, and its parts, the largest first."""
+    """Return one result with its address and the parts of its score, largest first."""
     hit, grant = one.hit, caller.grant
     address = ""
     if hit.kind != "fact" and grant.user:
@@ -111,12 +111,11 @@ def result_row(one: Ranked, caller: CallerDep) -> dict[str, Any]:
 
 
 def parts_add_up(found: Explained | None) -> bool:
-    """Whether what is shown adds up to the scores, as it must."""
+    """Return whether the parts of every score add up to it."""
     return found is None or all(abs(sum(one.hit.parts.values()) - one.hit.score) < 1e-6 for one in found.ranked)
 
 
 def context_sections(context: Context) -> list[dict[str, Any]]:
-    """What a context would hold, part by part."""
     return [
         {
             "name": section.name.replace("_", " "),

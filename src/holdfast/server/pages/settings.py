@@ -1,4 +1,4 @@
-"""``/dashboard/settings``: what is in force, the keys of the server and of providers, the store and its health."""
+"""The settings page: settings, keys, quotas, and the state of the store."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ NOTICES = {
 
 @table.page("GET", PATH, OPERATOR)
 def settings_page(request: Request, caller: CallerDep) -> Response:
-    """What is in force, and what can be changed here."""
+    """Show the settings."""
     return _page(request, caller)
 
 
 @table.page("POST", PATH, OPERATOR)
 def settings_change(request: Request, caller: CallerDep, form: FormDep) -> Response:
-    """Make or revoke a key, set or remove a provider's, check the store."""
+    """Create or revoke a key, set or remove a provider key, check the store."""
     do, memory, org = form["do"], caller.memory, caller.grant.org
     try:
         if do == "make":
@@ -132,7 +132,7 @@ def _page(
 
 
 def _quota_rows(caller: CallerDep, quotas: Quotas) -> list[dict[str, Any]]:
-    """The limits in force, each with what was stored against it: by the org, and by the keys that stored most."""
+    """Return each quota with its use: by the org, and by the five keys that stored most."""
     keys, now = caller.memory.admin.keys, datetime.now(UTC)
     names = {key.id: key.name or key.id for key in keys.list(caller.grant.org)} | {"": "all keys"}
     rows = []
@@ -142,19 +142,19 @@ def _quota_rows(caller: CallerDep, quotas: Quotas) -> list[dict[str, Any]]:
         mine = sorted(
             (one for one in found if (one.key == "") == limit.startswith("org")), key=lambda one: -one.messages
         )
-        told = [(names.get(one.key, one.key), one.messages) for one in mine[:5]]
-        rows.append({"words": words, "most": most, "spent": told if most is not None else []})
+        used = [(names.get(one.key, one.key), one.messages) for one in mine[:5]]
+        rows.append({"words": words, "most": most, "spent": used if most is not None else []})
     return rows
 
 
 def setting_groups(config: Config) -> list[tuple[str, list[dict[str, Any]]]]:
-    """The settings of the memory, in groups; what is in none comes last."""
+    """Return the settings of the memory by group; ungrouped ones come last."""
     named = {name for names in GROUPS.values() for name in names}
     every = {item.name: item for item in fields(config)}
     usual = Config()
     rest = tuple(name for name in every if name not in named)
 
-    def told(name: str) -> dict[str, Any]:
+    def setting_row(name: str) -> dict[str, Any]:
         value = getattr(config, name)
         changed = value != getattr(usual, name)
         return {
@@ -165,12 +165,13 @@ def setting_groups(config: Config) -> list[tuple[str, list[dict[str, Any]]]]:
         }
 
     return [
-        (title, [told(name) for name in names if name in every]) for title, names in (*GROUPS.items(), ("More", rest))
+        (title, [setting_row(name) for name in names if name in every])
+        for title, names in (*GROUPS.items(), ("More", rest))
     ]
 
 
 def format_setting(name: str, value: object) -> str:
-    """A setting in words; whatever may be a secret is not."""
+    """Format a setting; possible secrets are hidden."""
     if any(word in name for word in ("key", "secret", "token_", "password")) and isinstance(value, str):
         return MASKED if value else "not set"
     if "Secret" in type(value).__name__:

@@ -1,4 +1,4 @@
-"""A conversation as lines on a page: messages, what was forgotten, what was learned where; versions side by side.  Pure."""
+"""The transcript of a conversation, the coverage by summaries, and word diffs.  Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_DIFF_WORDS = 4_000  # that are compared one by one
 
 @dataclass(frozen=True, slots=True)
 class FactBadge:
-    """What a message did to what is believed: ``previous`` is what it replaced."""
+    """The effect of a message on a fact; ``previous`` is the fact it replaced."""
 
     kind: Literal["learned", "replaced", "confirmed", "over"]
     fact: Fact
@@ -24,7 +24,7 @@ class FactBadge:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptLine:
-    """One message, or with ``message`` ``None`` the numbers of messages that were forgotten."""
+    """One message; if ``message`` is ``None``, a range of forgotten messages."""
 
     start_seq: int
     end_seq: int
@@ -33,7 +33,7 @@ class TranscriptLine:
 
 
 def fact_badges(facts: Sequence[Fact], conversation: str) -> dict[int, list[FactBadge]]:
-    """By message of *conversation*: what it taught, replaced, or said again."""
+    """Return the badges of each message of *conversation*: learned, replaced, or mentioned again."""
     replaced_by = {fact.superseded_by: fact for fact in facts if fact.superseded_by}
     found: dict[int, list[FactBadge]] = {}
     for fact in facts:
@@ -54,20 +54,20 @@ def fact_badges(facts: Sequence[Fact], conversation: str) -> dict[int, list[Fact
 def transcript_lines(
     messages: Sequence[Message], first: int, last: int, learned: dict[int, list[FactBadge]]
 ) -> list[TranscriptLine]:
-    """Messages *first* to *last*; numbers without a message were forgotten."""
-    told, place = [], first
+    """Return messages *first* to *last* as lines; numbers without a message were forgotten."""
+    result, place = [], first
     for message in messages:
         if message.seq > place:
-            told.append(TranscriptLine(place, message.seq - 1, None))
-        told.append(TranscriptLine(message.seq, message.seq, message, tuple(learned.get(message.seq, ()))))
+            result.append(TranscriptLine(place, message.seq - 1, None))
+        result.append(TranscriptLine(message.seq, message.seq, message, tuple(learned.get(message.seq, ()))))
         place = message.seq + 1
     if place <= last:
-        told.append(TranscriptLine(place, last, None))
-    return told
+        result.append(TranscriptLine(place, last, None))
+    return result
 
 
 def word_diff(before: str, after: str) -> list[tuple[Literal["same", "gone", "new"], str]]:
-    """*after* against *before*, in stretches of words."""
+    """Compare two texts word by word, as stretches that are the same, gone or new."""
     old, new = re.findall(r"\S+\s*|\s+", before), re.findall(r"\S+\s*|\s+", after)
     if max(len(old), len(new)) > MAX_DIFF_WORDS:
         return [("gone", before), ("new", after)]
@@ -84,7 +84,7 @@ def word_diff(before: str, after: str) -> list[tuple[Literal["same", "gone", "ne
 
 
 def first_mentions(facts: Iterable[Fact], conversation: str) -> list[tuple[int, Fact, bool]]:
-    """``(message, fact, whether it replaced another)`` for each fact that was first said in *conversation*."""
+    """Return ``(message, fact, replaced another)`` for each fact first mentioned in *conversation*."""
     known = list(facts)
     replacing = {fact.superseded_by for fact in known if fact.superseded_by}
     return [
@@ -100,7 +100,7 @@ MOST_COLUMNS = 48
 
 @dataclass(frozen=True, slots=True)
 class CoverageCell:
-    """Messages ``start_seq`` to ``end_seq`` at one level, over ``span`` columns; with the summary that tells them."""
+    """Messages ``start_seq`` to ``end_seq`` at one level, over ``span`` columns, with their summary."""
 
     start_seq: int
     end_seq: int
@@ -111,7 +111,7 @@ class CoverageCell:
 
 @dataclass(frozen=True, slots=True)
 class LearnedCount:
-    """How many facts were first said in a column, and how many of them replaced another."""
+    """The number of facts first mentioned in a column, and how many replaced another."""
 
     facts: int
     replaced: int
@@ -142,7 +142,7 @@ def coverage_strip(
     most: int = MOST_COLUMNS,
 ) -> CoverageStrip:
     """
-    The stretch of the coverage that holds message *around*, or the last one.
+    Return the stretch of the coverage that contains message *around*, or the last one.
 
     Args:
         summaries: the live ones, of all levels.
@@ -170,7 +170,7 @@ def coverage_strip(
 
 
 def _level_one(summaries: Sequence[Summary], messages: int, failed: bool) -> list[CoverageCell]:
-    """One column a chunk, and one for what lies between chunks or after the last one."""
+    """Return one column per chunk, and one for each gap and for the rest."""
     columns, place = [], 1
     for summary in sorted((s for s in summaries if s.level == 1), key=lambda s: s.start_seq):
         if summary.start_seq > place:
@@ -184,7 +184,7 @@ def _level_one(summaries: Sequence[Summary], messages: int, failed: bool) -> lis
 
 
 def _level_row(summaries: Sequence[Summary], level: int, columns: Sequence[CoverageCell]) -> tuple[CoverageCell, ...]:
-    """The cells of one level over the columns that are shown; a summary that begins before them is cut."""
+    """Return the cells of one level; a summary that begins before the first column is cut."""
     own = sorted((s for s in summaries if s.level == level), key=lambda s: s.start_seq)
     cells: list[CoverageCell] = []
     for column in columns:

@@ -1,5 +1,5 @@
 """
-``/dashboard/users``: who there is, what is believed about one of them and since when, and what they chose.
+The users pages: the list, one user's facts and privacy choices, and the timeline of a fact.
 
 An operator mends by the same calls that the user has at ``/me``, and sees of each belief how it came about.
 """
@@ -55,8 +55,6 @@ NOTICES = {
 
 @dataclass(frozen=True, slots=True)
 class UserListRow:
-    """One user in the list."""
-
     org: str
     user: str
     bot: str
@@ -67,7 +65,7 @@ class UserListRow:
 
 @table.page("GET", LIST, OPERATOR)
 def users_page(request: Request, caller: CallerDep) -> Response:
-    """Everybody with a memory, by tenant and name."""
+    """Show the users, by org and name."""
     query = request.query_params
     words, org = query.get("q", "").strip(), query.get("org")
     found = list(islice(_matching_users(caller.memory, words, org, _parse_cursor(query.get("after"))), ROWS + 1))
@@ -84,7 +82,7 @@ def users_page(request: Request, caller: CallerDep) -> Response:
 
 
 def _matching_users(memory: Memory, words: str, org: str | None, after: Key | None) -> Iterator[Key]:
-    """Who fits, by key; a search looks at so many that a page is never waited for long."""
+    """Yield the keys of matching users; at most *MAX_SCANNED* are read."""
     wanted = words.casefold()
     for key in islice(_all_users(memory, after), MAX_SCANNED):
         if org in (None, key[0]) and wanted in " ".join(key).casefold():
@@ -115,13 +113,13 @@ def _row(memory: Memory, key: Key) -> UserListRow:
 
 @table.page("GET", ONE, OPERATOR)
 def user_page(request: Request, caller: CallerDep, owner: UserDep, user: UserName) -> Response:
-    """What is believed about one user, and what they chose."""
+    """Show the facts and privacy choices of one user."""
     return _render_user(request, caller, owner, user)
 
 
 @table.page("POST", ONE, OPERATOR)
 def user_change(request: Request, caller: CallerDep, owner: UserDep, user: UserName, form: FormDep) -> Response:
-    """Mend, forget, pause, erase; an erasure is answered with its receipt."""
+    """Correct, forget, pause or erase; an erasure answers with its receipt."""
     if form["do"] in ERASING:
         return _render_user(request, caller, owner, user, receipt=_erase(owner, form))
     return see_other(here(request), said=_change(owner, form))
@@ -129,13 +127,13 @@ def user_change(request: Request, caller: CallerDep, owner: UserDep, user: UserN
 
 @table.page("GET", FACT, OPERATOR)
 def fact_page(request: Request, caller: CallerDep, owner: UserDep, user: UserName) -> Response:
-    """How one belief has changed, on a line of time and as a table."""
+    """Show the timeline of one fact."""
     return _render_fact(request, caller, owner, user)
 
 
 @table.page("POST", FACT, OPERATOR)
 def fact_change(request: Request, caller: CallerDep, owner: UserDep, user: UserName, form: FormDep) -> Response:
-    """Put a value back, take one back, or forget one."""
+    """Restore, retract or forget a value."""
     if form["do"] in ERASING:
         return _render_fact(request, caller, owner, user, receipt=_erase(owner, form))
     return see_other(here(request), said=_change(owner, form))
@@ -145,7 +143,9 @@ def _render_user(
     request: Request, caller: Caller, owner: User, user: str, receipt: ErasureReceipt | None = None
 ) -> Response:
     grant, said = caller.grant, load_texts("me")
-    events = events_address(request, user, grant.org, grant.bot, grant.subject)  # what happens from here on is told
+    events = events_address(
+        request, user, grant.org, grant.bot, grant.subject
+    )  # before anything is read, so that no event is missed
     ever = owner.history()
     return render(
         "user.html",
@@ -176,13 +176,13 @@ def _render_user(
 
 
 def _recent_events(owner: User) -> list[Event]:
-    """The last that happened, the newest first; jobs come and go, and are told on their own page."""
+    """Return the latest events, newest first, without those of jobs."""
     found = owner.audit(limit=10 * SHOWN_EVENTS)
     return [event for event in found if not event.kind.startswith("job.")][:SHOWN_EVENTS]
 
 
 def _fact_address(user: str, fact: Fact, scope: dict[str, str]) -> str:
-    """The address of a fact's line of time."""
+    """Return the address of a fact's timeline."""
     key = None if fact.cardinality == "exclusive" else fact.key
     return link(LIST + "/{user}/fact", user=user, about=fact.subject, category=fact.category, key=key, **scope)
 
@@ -217,67 +217,28 @@ def _render_fact(
 
 
 def _plain(name: str) -> str:
-    """A category or a key, for users to read."""
+    """Return a category or key as a title."""
     words = name.replace("_", " ")
     return words[:1].upper() + words[1:]
 
 
-# What forms ask for.
-
-
-def _result_code(change: FactChange, said: str) -> str:
-    return "refused" if change.op == "rejected" else said
-
-
-def _correct(owner: User, form: Form) -> str:
+def _correct(owner: User, form: Form) -> FactChange | None:
     value = form["value"].strip()
     if not value or value == editable_value(owner.fact(form["fact"])):
-        return "nothing"
-    return _result_code(owner.correct(form["fact"], value=value), "corrected")
+        return None
+    return owner.correct(form["fact"], value=value)
 
 
-def _never_true(owner: User, form: Form) -> str:
-    return _result_code(owner.never_true(form["fact"]), "never-true")
-
-
-def _restore(owner: User, form: Form) -> str:
-    return _result_code(owner.restore(form["fact"]), "restored")
-
-
-def _pause(owner: User, _form: Form) -> str:
-    owner.pause()
-    return "paused"
-
-
-def _resume(owner: User, _form: Form) -> str:
-    owner.resume()
-    return "resumed"
-
-
-def _opt_in(owner: User, _form: Form) -> str:
-    owner.opt_in()
-    return "opted-in"
-
-
-def _never(owner: User, form: Form) -> str:
-    owner.never_remember(form["topic"].strip())
-    return "never"
-
-
-def _allow(owner: User, form: Form) -> str:
-    owner.allow(form["topic"])
-    return "allowed"
-
-
-CHANGING: dict[str, Callable[[User, Form], str]] = {
-    "correct": _correct,
-    "never-true": _never_true,
-    "restore": _restore,
-    "pause": _pause,
-    "resume": _resume,
-    "opt-in": _opt_in,
-    "never": _never,
-    "allow": _allow,
+# The actions of forms: the call, and the code of the notice.
+CHANGING: dict[str, tuple[Callable[[User, Form], object], str]] = {
+    "correct": (_correct, "corrected"),
+    "never-true": (lambda owner, form: owner.never_true(form["fact"]), "never-true"),
+    "restore": (lambda owner, form: owner.restore(form["fact"]), "restored"),
+    "pause": (lambda owner, _form: owner.pause(), "paused"),
+    "resume": (lambda owner, _form: owner.resume(), "resumed"),
+    "opt-in": (lambda owner, _form: owner.opt_in(), "opted-in"),
+    "never": (lambda owner, form: owner.never_remember(form["topic"].strip()), "never"),
+    "allow": (lambda owner, form: owner.allow(form["topic"]), "allowed"),
 }
 ERASING: dict[str, Callable[[User, Form], ErasureReceipt]] = {
     "forget": lambda owner, form: owner.forget(form["fact"]),
@@ -289,7 +250,11 @@ ERASING: dict[str, Callable[[User, Form], ErasureReceipt]] = {
 def _change(owner: User, form: Form) -> str:
     if form["do"] not in CHANGING:
         raise HTTPException(422, "Unknown action")
-    return CHANGING[form["do"]](owner, form)
+    call, said = CHANGING[form["do"]]
+    result = call(owner, form)
+    if call is _correct and result is None:
+        return "nothing"
+    return "refused" if isinstance(result, FactChange) and result.op == "rejected" else said
 
 
 def _erase(owner: User, form: Form) -> ErasureReceipt:
@@ -300,7 +265,7 @@ def _erase(owner: User, form: Form) -> ErasureReceipt:
 
 @dataclass(frozen=True, slots=True)
 class TimelineBar:
-    """One value on a line of time: where it begins and how wide it is, of 1,000, in which lane."""
+    """One value on the timeline: its start and width, of 1,000, and its lane."""
 
     fact: Fact
     lane: int
@@ -309,7 +274,7 @@ class TimelineBar:
 
 
 def timeline_bars(facts: Sequence[Fact], now: datetime) -> tuple[list[TimelineBar], int]:
-    """``(spans, number of lanes)``: what held at the same time stands in lanes of its own."""
+    """Return ``(bars, number of lanes)``; values valid at the same time get different lanes."""
     if not facts:
         return [], 0
     begin = min(fact.valid_from for fact in facts)
