@@ -586,7 +586,7 @@ def version_in_use(versions: Sequence[PromptRow | PromptVersion]) -> int:
 
 def _checked(name: object) -> str:
     if name not in CUSTOM_PROMPTS:
-        raise BadInput(f"there is no prompt {name!r} to put in own words", hint=f"use {', '.join(CUSTOM_PROMPTS)}")
+        raise BadInput(f"there is no prompt {name!r} that you can replace", hint=f"use {', '.join(CUSTOM_PROMPTS)}")
     return str(name)
 
 

@@ -96,7 +96,7 @@ def test_an_existing_user_is_not_overwritten(ana: Holdfast) -> None:
     run = ana("import", "ana.json")
 
     assert run.code == 1
-    assert "error[conflict]: ana: something is held about this user already" in run.err
+    assert "error[conflict]: ana: this user has data already" in run.err
     assert "run `holdfast erase -u ana` first" in run.err
 
 

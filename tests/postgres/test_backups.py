@@ -154,7 +154,7 @@ def test_what_is_erased_during_the_restore_stops_it(
         return ready(*args)
 
     monkeypatch.setattr(backups, "_made_ready", meanwhile)
-    with pytest.raises(Conflict, match="somebody wrote meanwhile: erased"):
+    with pytest.raises(Conflict, match="written to during the restore: erasure changed"):
         restore_backup(tmp_path / "monday.db", admin, replace=True)
     assert len(heard(address)) == 4
 

@@ -81,12 +81,12 @@ class Budgets:
             CallDeferred: a budget is spent, or a failed call asked for a pause.
         """
         if now_ms < self._paused_until_ms:
-            raise CallDeferred(self._pause_reason, self._paused_until_ms, hint="or when the memory is opened anew")
+            raise CallDeferred(self._pause_reason, self._paused_until_ms, hint="or when the memory is opened again")
         for owner, budget, rows in self._budgets(scope, day_of(now_ms)):
             spent = describe_overspending(budget, rows)
             if spent:
                 until_ms = (now_ms // DAY_MS + 1) * DAY_MS
-                raise CallDeferred(f"budget of {owner}: {spent}", until_ms, hint="or raise it and open the memory anew")
+                raise CallDeferred(f"budget of {owner}: {spent}", until_ms, hint="or raise it and open the memory again")
 
     def pause(self, error: ModelError, now_ms: int) -> None:
         """Pause calls for as long as the provider asked, or until a person may have repaired the setup."""

@@ -345,7 +345,7 @@ def check_version(version: object, allowed: Collection[object]) -> None:
         Changed: *version* is not among *allowed*.
     """
     if version not in allowed:
-        raise Changed("it has changed meanwhile", hint="read it again, then decide")
+        raise Changed("it has changed since you read it", hint="read it again, then decide")
 
 
 def _key_and_value(fact: Fact, value: str) -> tuple[str, str]:

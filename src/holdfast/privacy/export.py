@@ -111,7 +111,7 @@ class Exporter:
 
     def _import(self, view: WriteView, data: Data, reads: ReadMode) -> None:
         if view.user() != UserRow() or view.consent():
-            raise Conflict("something is held about this user already", hint="erase() first, or choose another user")
+            raise Conflict("this user has data already", hint="erase() first, or choose another user")
         now_ms = self.now_ms()
         view.save_user(UserRow(epoch=now_ms), now_ms)
         for item in object_list(data, "conversations"):

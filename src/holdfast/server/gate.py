@@ -314,7 +314,7 @@ def _once(scope: Scope) -> None:
     names = Counter(name.decode("latin-1").lower() for name, _ in scope["headers"])
     twice = sorted(name for name in _ONCE & names.keys() if names[name] > 1)
     if twice:
-        raise Refused(problem(400, "said-twice", f"The header {twice[0]} may stand once"))
+        raise Refused(problem(400, "repeated-header", f"The header {twice[0]} may occur only once"))
 
 
 def _headers(scope: Scope) -> dict[str, str]:

@@ -257,7 +257,7 @@ _STATUS: tuple[tuple[type[HoldfastError], int, str], ...] = (
     (BadInput, 422, "The request cannot be used"),
     (NotFound, 404, "Not found"),
     (KeyReused, 422, "This key was used before"),
-    (Changed, 412, "It has changed meanwhile"),
+    (Changed, 412, "It has changed since"),
     (Conflict, 409, "Conflict"),
     (VaultLocked, 409, "Keys of providers cannot be kept here"),
     (ConfigError, 422, "The request cannot be used"),

@@ -103,7 +103,7 @@ def _emptied(connection: Connection, database: _Database, was: Mapping[str, str]
         changed = [t.name for t in tables() if t.name in was and digest_of(database, t) != was[t.name]]
         if changed:
             hint = "stop the servers and workers, then restore again"
-            raise Conflict(f"somebody wrote meanwhile: {', '.join(changed)} changed", hint=hint)
+            raise Conflict(f"the database was written to during the restore: {', '.join(changed)} changed", hint=hint)
         connection.execute(f"TRUNCATE TABLE {names}".encode())
     except errors.InsufficientPrivilege as error:
         hint = "use the address that `holdfast store init` was run with"

@@ -79,9 +79,9 @@ def translated(error: psycopg.Error) -> HoldfastError:
     if isinstance(error, errors.SerializationFailure | errors.DeadlockDetected):
         return InTheWay(f"others changed the same rows again and again (SQLSTATE {state})", hint="try again")
     if state.startswith("23") and _OF_EVENTS.fullmatch(error.diag.table_name or ""):
-        return InTheWay("others told of what they did at the same time", hint="try again")  # they took the same number
+        return InTheWay("others recorded events at the same time", hint="try again")  # they took the same number
     if state.startswith("23"):
-        return Conflict(f"somebody was first (SQLSTATE {state})")
+        return Conflict(f"another caller was first (SQLSTATE {state})")
     if isinstance(error, psycopg.DataError) and not state:
         return BadInput(_NO_TEXT)
     for code, ours, meaning, hint in _MEANING:

@@ -72,7 +72,7 @@ def scrub(location: str, words: Sequence[str] = (), progress: Progress | None = 
         owner, powerful = connection.execute(_MAY.encode(), (names,)).fetchall()[0]
         if not owner:
             hint = "use the address that `holdfast store init` was run with"
-            raise StoreError("only the role that owns the tables may write them anew", hint=hint)
+            raise StoreError("only the role that owns the tables may rewrite them", hint=hint)
         _write_anew(connection, names, left, progress or (lambda done, total: None))
         _drop_log(connection, left, powerful=powerful)
         found: dict[str, list[str]] = {}

@@ -44,7 +44,7 @@ def translated(error: apsw.Error, path: str = "") -> HoldfastError:
     """What an apsw error means to a caller.  SQLite's own words name tables and columns, never content."""
     where = f" ({path})" if path else ""
     if isinstance(error, apsw.ConstraintError) and getattr(error, "extendedresult", 0) in _UNIQUE:
-        return Conflict(f"somebody was first: {error}")
+        return Conflict(f"another caller was first: {error}")
     for theirs, ours, meaning, hint in _MEANING:
         if isinstance(error, theirs):
             return ours(f"{meaning}{where}: {error}", hint=hint)
