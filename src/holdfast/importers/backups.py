@@ -116,7 +116,7 @@ def _into_database(
     """Made ready as a file first; then one transaction puts all rows into the database, or none."""
     was = None
     if replacing:  # before its ledger is read: what is erased after this moment is noticed
-        was = digests_of(address, ("erased", "ledger_key", "consent"))
+        was = digests_of(address, ("erasure", "ledger_key", "consent"))
     with Memory(address, config=Config(embed_anew=False)) as memory:
         place = memory.admin.stats().place
         if not replacing and memory.admin.users(limit=1):

@@ -86,7 +86,9 @@ class Budgets:
             spent = describe_overspending(budget, rows)
             if spent:
                 until_ms = (now_ms // DAY_MS + 1) * DAY_MS
-                raise CallDeferred(f"budget of {owner}: {spent}", until_ms, hint="or raise it and open the memory again")
+                raise CallDeferred(
+                    f"budget of {owner}: {spent}", until_ms, hint="or raise it and open the memory again"
+                )
 
     def pause(self, error: ModelError, now_ms: int) -> None:
         """Pause calls for as long as the provider asked, or until a person may have repaired the setup."""
