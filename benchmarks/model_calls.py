@@ -5,7 +5,7 @@ How often a model is asked, and with how many tokens, per 100 messages of ordina
 
 The model is a stand-in that counts: it finds as many facts as the rules do and writes summaries and episodes of the
 length that the instructions ask for.  Background work is run after every exchange, as threads would.  Tokens are
-those of `holdfast.text.tokens`, which errs upwards.
+those of `holdfast.text.terms`, which errs upwards.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from holdfast.bench.model_calls import (
 )
 from holdfast.embed import default_embedder
 from holdfast.testing.clock import FakeClock
-from holdfast.text.tokens import count_tokens
+from holdfast.text.terms import count_tokens
 
 
 def contexts(turns: int, *, budget_tokens: int | None = None) -> list[str]:

@@ -35,8 +35,7 @@ from support import StandIn, machine, p50_p95, sentence, talk
 from holdfast.clock import to_ms
 from holdfast.config import Config
 from holdfast.embed import quantize
-from holdfast.ingest.append import WorkSettings, append
-from holdfast.ingest.prepare import prepare
+from holdfast.ingest.append import WorkSettings, append, prepare
 from holdfast.recall.index import IndexCache
 from holdfast.recall.search import search
 from holdfast.scope import Scope

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
         Usage,
     )
     from .store.messages import InMemoryMessages, JsonFileMessages, MessageStore
-    from .text.tokens import CalibratedCounter, TiktokenCounter
+    from .text.terms import CalibratedCounter, TiktokenCounter
     from .types import (
         ApiKey,
         Budget,
@@ -118,7 +118,7 @@ _HOME = {
     "Backlog": "reports",
     "BackupReport": "reports",
     "Budget": "types",
-    "CalibratedCounter": "text.tokens",
+    "CalibratedCounter": "text.terms",
     "Candidate": "types",
     "Config": "config",
     "Consent": "types",
@@ -174,7 +174,7 @@ _HOME = {
     "Section": "types",
     "StoreStats": "reports",
     "Summary": "types",
-    "TiktokenCounter": "text.tokens",
+    "TiktokenCounter": "text.terms",
     "Upstream": "types",
     "Usage": "reports",
     "User": "user",

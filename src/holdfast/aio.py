@@ -21,8 +21,8 @@ from typing import Any
 from .admin import Admin, ApiKeys, Erasures, Events, Operations, ProviderKeys
 from .clock import Clock
 from .config import Config
-from .context.budget import Count
-from .context.layered import Strategy
+from .context.assemble import Strategy
+from .context.material import Count
 from .context.result import Context
 from .conversation import Conversation
 from .embed import BUILT_IN, BuiltIn

@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from .clock import from_ms
-from .context.budget import Count
-from .context.layered import Strategy
+from .context.assemble import Strategy
+from .context.material import Count
 from .context.result import Context
 from .engine import Engine
 from .errors import BadInput
 from .reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, Receipt
 from .scope import Scope, checked_name
 from .store import ConversationRow
-from .text.tokens import count_tokens
+from .text.terms import count_tokens
 from .text.validate import MessageLike, checked_count, checked_query
 from .types import Fact, Hit, Message, Summary
 

@@ -1,7 +1,7 @@
 """
 The engine: the only file that knows the order of the stages.
 
-    a message comes in      ingest: prepare → consent → append          one transaction, then acknowledged
+    a message comes in      ingest: consent → append                    one transaction, then acknowledged
     work falls due          digest: read → ground, reconcile: learn     one transaction a batch
                             digest: chunk → summarize → level n+1       one transaction a summary
                             reconcile: merge what says the same         one transaction a memory
@@ -29,19 +29,16 @@ from numpy.typing import NDArray
 
 from .clock import DAY_MS, Clock, from_ms, to_ms
 from .config import Config
-from .context.assemble import LAYERED, assemble, profile
-from .context.budget import Count
-from .context.classic import opening_messages
-from .context.layered import Strategy
-from .context.material import Material, Prefix
+from .context.assemble import LAYERED, Strategy, assemble, profile
+from .context.material import Count, Material, Prefix
 from .context.result import Context
+from .context.turns import opening_messages
 from .digest import rules
 from .digest.summarize import summarize_conversation
 from .embed.protocol import Embedder
 from .errors import Conflict, StoreError
-from .ingest.append import AppendResult, WorkSettings, append
+from .ingest.append import AppendResult, WorkSettings, append, body_digest, prepare
 from .ingest.consent import INCOGNITO, effective_consent
-from .ingest.prepare import body_digest, prepare
 from .ingest.redact import redact_secrets
 from .jobs.backfill import Backfiller
 from .jobs.facts import FactReader
@@ -57,7 +54,7 @@ from .llm import from_address
 from .llm.addresses import Address
 from .llm.protocol import LanguageModel
 from .observer import Observer, observed
-from .privacy.consent import ConsentChoices, state_of
+from .privacy.consent import ConsentChoices
 from .privacy.corrections import Corrections, FactInput, Versions, find_fact
 from .privacy.erasure import Eraser, change_message, with_content
 from .privacy.export import Exporter
@@ -76,7 +73,7 @@ from .reconcile.registry import registry
 from .reports import ConsolidationReport, DigestReport, ErasureReceipt, Explained, PromptPreview, RebuildReport, Receipt
 from .scope import Scope
 from .store import ReadView, Store, UsageRow, UserRow, WriteView
-from .text.tokens import count_tokens
+from .text.terms import count_tokens
 from .text.validate import MessageLike, checked_messages
 from .types import ConsentState, Fact, FactChange, Hit, HitKind, Message, Section
 
@@ -186,7 +183,7 @@ class Engine:
         size = self.context_stats.pop(scope, [item.message for item in ready])
 
         def work(view: WriteView) -> AppendResult | ConsentState:
-            state = state_of(view, scope.subject)
+            state = effective_consent(view.consent(), scope.subject)
             if state != "active":
                 return state
             self.uses.write(view, used)
@@ -241,7 +238,11 @@ class Engine:
 
         def work(view: WriteView) -> None:
             row, now_ms = view.conversation(), self.now_ms()
-            if row is not None and row.next_seq > row.chunk_start and state_of(view, row.subject) == "active":
+            if (
+                row is not None
+                and row.next_seq > row.chunk_start
+                and effective_consent(view.consent(), row.subject) == "active"
+            ):
                 view.save_conversation(replace(row, ended_seq=row.next_seq - 1))
                 view.want("chunk", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
                 if row.unread_turns and reads == "turns":
@@ -265,7 +266,7 @@ class Engine:
             ((checked, _),) = checked_messages(given, now=self.clock(), max_chars=self.config.max_message_chars)
             return with_content(checked, checked.content, self.config)
 
-        if self.store.read(scope, lambda view: state_of(view, scope.subject)) != "active":
+        if self.store.read(scope, lambda view: effective_consent(view.consent(), scope.subject)) != "active":
             raise Conflict("the user does not want anything written now", hint="forget(seq) works; or resume() first")
         receipt = self.eraser.change(scope, change_message(seq, rewrite), reread=seq)
         if self.work.read_mode(scope):
@@ -424,7 +425,7 @@ class Engine:
         vector = self._vector(query)
 
         def work(view: ReadView) -> list[Hit]:
-            if state_of(view, scope.subject) != "active":
+            if effective_consent(view.consent(), scope.subject) != "active":
                 return []
             hits = search(
                 view,
@@ -451,9 +452,9 @@ class Engine:
         """Build one block of the active facts that may be used; see `User.profile`."""
 
         def look(view: ReadView) -> list[Fact]:
-            if state_of(view, scope.subject) != "active":
+            if effective_consent(view.consent(), scope.subject) != "active":
                 return []
-            chosen, now_ms = [(row.subject, row.state) for row in view.consent()], self.now_ms()
+            chosen, now_ms = view.consent(), self.now_ms()
             rows = [row for row in view.facts(evidence=False) if is_current(row, now_ms)]
             return [row.fact for row in rows if effective_consent(chosen, row.fact.subject) == "active"]
 
@@ -464,7 +465,7 @@ class Engine:
         """Return the nearest of the last messages; see `Conversation.recall`."""
 
         def work(view: ReadView) -> list[Hit]:
-            if state_of(view, scope.subject) != "active":
+            if effective_consent(view.consent(), scope.subject) != "active":
                 return []
             found = search_recent(
                 view, query, last_n=last, k=limit, now=self.clock(), embedder=self.embedder, cache=self.cache
@@ -475,7 +476,7 @@ class Engine:
 
     def _usable(self, view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
         """Return *hits* without expired facts and without those about a subject for which memory is paused."""
-        chosen = [(row.subject, row.state) for row in view.consent()]
+        chosen = view.consent()
         kept = without_expired(view, hits, self.now_ms())
         return [hit for hit in kept if effective_consent(chosen, hit.subject) == "active"] if chosen else kept
 
@@ -515,7 +516,7 @@ class Engine:
         variant = f"{strategy.name}/{budget_tokens}"
 
         def look(view: ReadView) -> tuple[Material, Prefix | None, int | None]:
-            if incognito or state_of(view, scope.subject) != "active":
+            if incognito or effective_consent(view.consent(), scope.subject) != "active":
                 return Material(scope.conversation or "", [], 0, query=query, roll=summarize_conversation), None, None
             found = self._material(view, query, vector, budget_tokens, strategy, variant)
             return *found, view.user().epoch
@@ -571,7 +572,7 @@ class Engine:
             vector = self._vector(question)
         hits = self._recall(view, question, vector, len(messages)) if question else []
         facts = view.facts(evidence=False) if strategy.recalls else []
-        chosen, now_ms = [(one.subject, one.state) for one in view.consent()], self.now_ms()
+        chosen, now_ms = view.consent(), self.now_ms()
         known = view.prefix(variant)
         material = Material(
             conversation=view.scope.conversation or "",
@@ -599,7 +600,7 @@ class Engine:
         threshold = self.config.recall_min_score
 
         def work(view: ReadView) -> Explained:
-            state, most = state_of(view, scope.subject), self.config.recall_limit
+            state, most = effective_consent(view.consent(), scope.subject), self.config.recall_limit
             if state != "active":
                 return Explained(query, at, threshold, most, (), state=state)
             hits = search(

@@ -18,7 +18,7 @@ from typing import Any
 from .admin import Admin
 from .clock import Clock, utc_now
 from .config import Config
-from .context.layered import Strategy
+from .context.assemble import Strategy
 from .conversation import Conversation
 from .embed import BUILT_IN, BuiltIn, resolve
 from .embed.protocol import Embedder

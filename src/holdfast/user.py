@@ -8,14 +8,14 @@ from datetime import date, datetime
 from typing import Any
 
 from .clock import from_ms, to_ms
-from .context.budget import Count
+from .context.material import Count
 from .conversation import conversation_state
 from .engine import Engine
 from .errors import BadInput, Conflict, NotFound
+from .ingest.consent import effective_consent
 from .jobs.metrics import compute_metrics, days_between
 from .jobs.model_client import CUSTOM_PROMPTS, customized_prompt
 from .jobs.usage import usage_of_user
-from .privacy.consent import state_of
 from .privacy.corrections import FactInput, Versions, check_version, find_fact
 from .recall.search import facts_held_at, is_current
 from .reconcile.decide import ARCHIVED
@@ -33,7 +33,7 @@ from .reports import (
 )
 from .scope import Scope, checked_name
 from .store import PromptRow, UserRow, WriteView
-from .text.tokens import count_tokens
+from .text.terms import count_tokens
 from .text.validate import checked_count, checked_query, checked_share, checked_text, replace_unstorable
 from .types import HIT_KINDS, Consent, Fact, FactChange, FactKind, Hit, HitKind, PromptVersion, Rejected, Section
 
@@ -565,7 +565,7 @@ class Prompts:
             own = [row for row in view.prompts() if row.name == name]
             if if_version is not None:
                 check_version(version_in_use(own), (if_version,) if isinstance(if_version, int) else if_version)
-            if state_of(view, None) == "opted-out":
+            if effective_consent(view.consent(), None) == "opted-out":
                 raise Conflict("the user does not want anything remembered", hint="opt_in() first")
             if view.user() == UserRow():
                 view.save_user(UserRow(epoch=now_ms), now_ms)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from holdfast.context.material import Material
 from holdfast.context.result import Context
 from holdfast.text.render import parse_blocks, parse_line
-from holdfast.text.tokens import MESSAGE_OVERHEAD_TOKENS
+from holdfast.text.terms import MESSAGE_OVERHEAD_TOKENS
 
 
 def check(material: Material, context: Context, count) -> None:

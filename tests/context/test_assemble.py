@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.context.assemble import Layered, Material, assemble
-from holdfast.context.window import first_verbatim
+from holdfast.context.turns import first_verbatim
 from holdfast.errors import BadInput
 from holdfast.types import Message
 

@@ -15,7 +15,7 @@ from holdfast.context.assemble import assemble
 from holdfast.context.material import Material
 from holdfast.digest.summarize import summarize_conversation
 from holdfast.errors import BadInput, ConfigError
-from holdfast.text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
+from holdfast.text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from holdfast.types import Message, RollingSummary
 
 from .checks import anthropic_accepts, in_order, tool_calls_are_paired, within_budget

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.context.assemble import Material, assemble
-from holdfast.context.window import first_verbatim
-from holdfast.text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
+from holdfast.context.turns import first_verbatim
+from holdfast.text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from holdfast.types import Message
 
 from .checks import check

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.context.assemble import FIRST, Material, Prefix, assemble
-from holdfast.context.window import first_verbatim
+from holdfast.context.turns import first_verbatim
 
 from .checks import check
 from .worlds import CHAT, DAY, fact, hit, message, summary, talk, tree

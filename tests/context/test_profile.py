@@ -11,7 +11,7 @@ from holdfast import Config, Memory
 from holdfast.errors import BadInput
 from holdfast.testing.clock import FakeClock
 from holdfast.text.render import parse_blocks
-from holdfast.text.tokens import count_tokens
+from holdfast.text.terms import count_tokens
 
 from .hostile import HOSTILE
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from holdfast.context.window import covering_summaries, first_verbatim, gaps, ranges, window_starts
+from holdfast.context.turns import covering_summaries, first_verbatim, gaps, ranges, window_starts
 
 from .worlds import summary, tree
 

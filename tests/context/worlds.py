@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from holdfast.text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
+from holdfast.text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from holdfast.types import Fact, Hit, Message, Summary
 
 DAY = datetime(2025, 3, 1, 9, tzinfo=UTC)

@@ -16,8 +16,7 @@ from holdfast.llm.prompts import load
 from holdfast.llm.protocol import Answer
 from holdfast.reconcile.registry import registry
 from holdfast.text.render import parse_blocks
-from holdfast.text.terms import language_of
-from holdfast.text.tokens import count_tokens
+from holdfast.text.terms import count_tokens, language_of
 from holdfast.types import Message
 
 LINE = re.compile(r"(\d+) (user|assistant|tool|system)(?: ([^(:]+?))?(?: \((\d{4}-\d\d-\d\d)\))?: (.*)", re.S)

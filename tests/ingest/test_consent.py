@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.ingest.consent import effective_consent, matches_blocked_topic
-from holdfast.types import Candidate
+from holdfast.store import ConsentRow
+from holdfast.types import Candidate, ConsentState
 
 
 @pytest.mark.parametrize(
@@ -21,8 +22,10 @@ from holdfast.types import Candidate
         ([("", "opted-out"), ("rex", "paused")], "rex", "opted-out"),
     ],
 )
-def test_the_strictest_choice_holds(chosen: list[tuple[str, str]], subject: str | None, state: str) -> None:
-    assert effective_consent(chosen, subject) == state
+def test_the_strictest_choice_holds(chosen: list[tuple[str, ConsentState]], subject: str | None, state: str) -> None:
+    rows = [ConsentRow(about, choice, 0) for about, choice in chosen]
+
+    assert effective_consent(rows, subject) == state
 
 
 def claim(category: str, value: str, text: str) -> Candidate:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import BadInput, TooLarge
-from holdfast.ingest.prepare import body_digest, prepare
+from holdfast.ingest.append import body_digest, prepare
 from holdfast.types import Message
 
 NOW = datetime(2026, 3, 14, 19, 2, tzinfo=UTC)

@@ -10,7 +10,7 @@ from holdfast import Config, Memory
 from holdfast.llm.protocol import ModelError
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.model import ScriptedModel
-from holdfast.text.tokens import count_tokens
+from holdfast.text.terms import count_tokens
 
 from .talk import COMBINED, World
 

@@ -59,7 +59,7 @@ LAYERS = [
 
 # Values in, values out: no clock, no database, no model.
 PURE = [
-    "context/budget.py",
+    "context/material.py",
     "text/render.py",
     "digest/chunk.py",
     "ingest/consent.py",

@@ -45,9 +45,9 @@ def files_of(call: Callable[[], object]) -> set[str]:
 @pytest.mark.parametrize(
     ("call", "most"),
     [
-        (lambda m: m.conversation("c", user="ana").append({"role": "user", "content": "The weather is mild."}), 18),
-        (lambda m: m.user("ana").search(ASKED), 23),
-        (lambda m: m.conversation("c", user="ana").context(ASKED), 33),
+        (lambda m: m.conversation("c", user="ana").append({"role": "user", "content": "The weather is mild."}), 16),
+        (lambda m: m.user("ana").search(ASKED), 22),
+        (lambda m: m.conversation("c", user="ana").context(ASKED), 27),
     ],
     ids=["append", "search", "context"],
 )

@@ -13,8 +13,7 @@ import pytest
 from holdfast.clock import to_ms
 from holdfast.config import Config
 from holdfast.embed import Embedder, quantize
-from holdfast.ingest.append import WorkSettings, append
-from holdfast.ingest.prepare import prepare
+from holdfast.ingest.append import WorkSettings, append, prepare
 from holdfast.recall.search import search
 from holdfast.scope import SELF, Scope
 from holdfast.store import DocRow, WriteView, open_store

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast import CalibratedCounter, Memory, TiktokenCounter
 from holdfast.errors import ConfigError
-from holdfast.text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
+from holdfast.text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens
 
 LONG = [{"role": "user", "content": "words and more words " * 50}]
 ESTIMATED = count_tokens(LONG[0]["content"]) + MESSAGE_OVERHEAD_TOKENS

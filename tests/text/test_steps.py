@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from holdfast.text import steps
-from holdfast.text.steps import find_in_steps, search_in_steps
+from holdfast.text import terms
+from holdfast.text.terms import find_in_steps, search_in_steps
 
 PATTERNS = [re.compile(r"(?<!\d)\d{3}-\d{2}(?!\d)"), re.compile(r"\bpaste\s+this\b"), re.compile(r"a+")]
 
@@ -13,7 +13,7 @@ PATTERNS = [re.compile(r"(?<!\d)\d{3}-\d{2}(?!\d)"), re.compile(r"\bpaste\s+this
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch):
     for name, chars in (("STEP_CHARS", 40), ("OVERLAP_CHARS", 16), ("_EDGE_CHARS", 4)):
-        monkeypatch.setattr(steps, name, chars)
+        monkeypatch.setattr(terms, name, chars)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.pattern)

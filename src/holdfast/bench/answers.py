@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from ..llm.protocol import LanguageModel, ModelError, Request
 from ..text.render import render_block, render_line
-from ..text.tokens import count_tokens
+from ..text.terms import count_tokens
 from .judges import Judge, judge_prompts, judges_for, load_prompts, parse_verdict, score_by_rule
 from .questions import Benchmark, Question, Sample
 from .retrieval import ProgressCallback, RetrievalRun, RunState, StepRecord, no_progress

@@ -21,7 +21,7 @@ from ..memory import Memory
 from ..scope import SELF
 from ..testing.model import uneventful
 from ..text.render import parse_blocks
-from ..text.tokens import count_tokens
+from ..text.terms import count_tokens
 from ..types import Fact
 from .stories import BeliefStory, StoryClaim, StoryTurn, TrueBelief, turns_by_conversation
 

@@ -23,7 +23,7 @@ from ..llm.protocol import Answer, Request
 from ..memory import Memory
 from ..testing.clock import FakeClock
 from ..text.render import parse_blocks
-from ..text.tokens import count_tokens
+from ..text.terms import count_tokens
 from ..types import Message
 
 BARS = {"defaults": (35, 45_000), "economy": (12, 20_000)}

@@ -9,7 +9,7 @@ from datetime import date, datetime
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from ..context.layered import Strategy
+from ..context.assemble import Strategy
 from ..errors import BadInput
 from ..integrations import strategies
 from ..types import Message

@@ -27,15 +27,26 @@ from typing import Any, Literal
 
 from ..errors import BadInput, ConfigError
 from ..text.render import render_line
-from ..text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
+from ..text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from ..text.validate import MessageLike, checked_messages
 from ..types import Message, RollingSummary, Summary
-from .budget import Count, TokenMeter, shorten_middle
-from .layered import Layout, Part, Strategy, build_part, frame_cost, message_cost
-from .material import Item, Material
+from .assemble import Layout, Part, Strategy, build_part, frame_cost, message_cost
+from .material import Count, Item, Material, TokenMeter, shorten_middle
 from .result import ContextSource
-from .turns import QUERY_SEQ, Turn, Verbatim, build_turns, choose_turns, last_exchanges
-from .window import NO_SUMMARY, Narrative, covering_summaries, first_verbatim, list_left_out
+from .turns import (
+    NO_SUMMARY,
+    QUERY_SEQ,
+    Narrative,
+    Turn,
+    Verbatim,
+    build_turns,
+    choose_turns,
+    covering_summaries,
+    first_verbatim,
+    last_exchanges,
+    list_left_out,
+    opening_messages,
+)
 
 FOLD_TO = 0.5  # of the threshold: a fold makes room for as much again, so few are needed
 NOT_LOADED = "older than what the budget could hold, or a tool result without its call"
@@ -277,11 +288,6 @@ class ConversationTurns:
     def tokens_from(self, index: int) -> int:
         """What the turns from *index* on cost."""
         return self._after[index]
-
-
-def opening_messages(messages: Sequence[Message]) -> Sequence[Message]:
-    """The system messages at the head of *messages*."""
-    return messages[: next((i for i, message in enumerate(messages) if message.role != "system"), len(messages))]
 
 
 def lay_out_turns(

@@ -18,6 +18,8 @@ from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
+from ..text.terms import fold_quotes
+
 _HOLE = re.compile(r"\{([a-z_A-Z]+)(\+?)(?::([a-z_]+))?\}")
 _WORDS_OF = re.compile(r"(?<!P)<([a-z_]+)>")
 TECH_VERSION = r"(?:\s*v?\d+(?:\.\d+)*(?![A-Za-z0-9_%]))?"
@@ -278,14 +280,6 @@ def languages() -> list[str]:
 
 
 WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
-_SAME_WIDTH = str.maketrans(
-    {"’": "'", "‘": "'", "´": "'", "`": "'", "“": '"', "”": '"', "„": '"', "\u00a0": " ", "＇": "'"}
-)
-
-
-def fold_quotes(text: str) -> str:
-    """Straighten curly quotes and no-break spaces; every character keeps its place."""
-    return text.translate(_SAME_WIDTH)
 
 
 @dataclass(frozen=True, slots=True)

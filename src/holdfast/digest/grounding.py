@@ -19,10 +19,10 @@ from ..clock import from_ms
 from ..scope import SELF
 from ..text.dates import find_times
 from ..text.sentences import split_pieces, split_sentences
-from ..text.terms import likely_languages, terms
+from ..text.terms import fold_quotes, likely_languages, terms
 from ..types import Candidate, Evidence, Message
 from .answers import MAX_SMALL_NUMBER, numbers_in
-from .grammar import MAX_TEXT_CHARS, PatternLanguage, fold_quotes, load_language
+from .grammar import MAX_TEXT_CHARS, PatternLanguage, load_language
 from .modality import BLANK, cues, judge, masked, own_words
 
 NO_QUOTE = "no-quote: the candidate gives no words that it rests on"

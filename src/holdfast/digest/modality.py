@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..text.steps import search_in_steps
-from ..text.terms import likely_languages
+from ..text.terms import fold_quotes, likely_languages, search_in_steps
 from ..types import Modality
-from .grammar import PatternLanguage, fold_quotes, load_language
+from .grammar import PatternLanguage, load_language
 
 BLANK = "\x00"
 

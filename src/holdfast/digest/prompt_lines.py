@@ -13,8 +13,7 @@ from itertools import accumulate
 
 from ..scope import SELF
 from ..text.render import render_block
-from ..text.terms import terms
-from ..text.tokens import count_tokens
+from ..text.terms import count_tokens, terms
 from ..types import Fact, Message, Summary
 
 MOST_KNOWN, MOST_KNOWN_TOKENS = 40, 250

@@ -20,9 +20,9 @@ from ..clock import from_ms
 from ..scope import SELF
 from ..text.dates import TimeSpan, find_times
 from ..text.sentences import split_pieces, split_sentences
-from ..text.terms import likely_languages
+from ..text.terms import fold_quotes, likely_languages
 from ..types import Candidate, Fact, Message
-from .grammar import MAX_TEXT_CHARS, Expression, Pattern, PatternLanguage, PatternSlot, fold_quotes, load_language
+from .grammar import MAX_TEXT_CHARS, Expression, Pattern, PatternLanguage, PatternSlot, load_language
 from .mentions import ME, UNIQUE, MentionedPerson, Mentions, subject_name
 from .modality import BLANK, Verdict, cues, judge, masked
 from .slots import SlotValue, read_at, read_slot

@@ -572,7 +572,7 @@ _VERBAL = re.compile(r"(?:ing|ed|ly)$")
 
 
 @dataclass(slots=True)
-class _Candidate:
+class _ScoredSentence:
     surface: str
     stems: tuple[str, ...]
     first: int
@@ -591,7 +591,7 @@ def themes(said: Sequence[tuple[int, str, float]], words: SalienceWords, names: 
         names: of the speakers; they are no themes.
     """
     barred = {part.lower() for name in names for part in name.split()}
-    found: dict[tuple[str, ...], _Candidate] = {}
+    found: dict[tuple[str, ...], _ScoredSentence] = {}
     spread: dict[str, set[int]] = {}
     volume: Counter[str] = Counter()
     order = 0
@@ -599,7 +599,7 @@ def themes(said: Sequence[tuple[int, str, float]], words: SalienceWords, names: 
         for run in _runs(sentence, words, barred):
             for surface, stems, named in _phrases(run, words, sentence.startswith(run[0])):
                 order += 1
-                entry = found.setdefault(stems, _Candidate(surface, stems, order, set()))
+                entry = found.setdefault(stems, _ScoredSentence(surface, stems, order, set()))
                 entry.messages.add(message)
                 entry.weight += weight
                 entry.named = entry.named or named
@@ -610,7 +610,7 @@ def themes(said: Sequence[tuple[int, str, float]], words: SalienceWords, names: 
     return _distinct(ranked, spread, volume)
 
 
-def _rank(candidate: _Candidate, spread: dict[str, set[int]], volume: Counter[str]) -> float:
+def _rank(candidate: _ScoredSentence, spread: dict[str, set[int]], volume: Counter[str]) -> float:
     parts = [math.log1p(len(spread.get(stem, ()))) + 0.3 * math.log1p(volume[stem]) for stem in candidate.stems]
     base = sum(parts) / len(parts) * (1 + 0.35 * (len(parts) - 1))
     base *= 0.6 + 0.4 * math.log1p(len(candidate.messages)) + 0.15 * min(3.0, candidate.weight)
@@ -621,8 +621,8 @@ def _rank(candidate: _Candidate, spread: dict[str, set[int]], volume: Counter[st
     return base
 
 
-def _distinct(ranked: Sequence[_Candidate], spread: dict[str, set[int]], volume: Counter[str]) -> tuple[str, ...]:
-    chosen: list[_Candidate] = []
+def _distinct(ranked: Sequence[_ScoredSentence], spread: dict[str, set[int]], volume: Counter[str]) -> tuple[str, ...]:
+    chosen: list[_ScoredSentence] = []
     top = _rank(ranked[0], spread, volume) if ranked else 0.0
     used: set[str] = set()
     for candidate in ranked:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..store import ConsentRow
 from ..text.terms import terms
 from ..types import Candidate, ConsentState
 
@@ -16,13 +17,13 @@ INCOGNITO = "incognito"
 _STRICTNESS: tuple[ConsentState, ...] = ("active", "paused", "opted-out")
 
 
-def effective_consent(chosen: Iterable[tuple[str, str]], subject: str | None) -> ConsentState:
+def effective_consent(chosen: Iterable[ConsentRow], subject: str | None) -> ConsentState:
     """
-    Return the strictest ``(subject, state)`` for *subject*; ``None`` means the user as a whole.
+    Return the strictest state that was chosen for *subject*; ``None`` means the user as a whole.
 
     Only what was chosen for all subjects and for this very one counts.
     """
-    mine = {state for about, state in chosen if about in ("", subject)}
+    mine = {row.state for row in chosen if row.subject in ("", subject)}
     return max((state for state in _STRICTNESS if state in mine), key=_STRICTNESS.index, default="active")
 
 

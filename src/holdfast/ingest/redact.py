@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from ..errors import ConfigError
-from ..text.steps import find_in_steps
+from ..text.terms import find_in_steps
 from ..types import Detector, Message
 
 MASK = "\u2588"

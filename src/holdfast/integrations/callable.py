@@ -44,14 +44,14 @@ from typing import Any, Protocol
 
 from ..aio import AsyncMemory
 from ..clock import utc_now
-from ..context.budget import Count
+from ..context.material import Count
 from ..conversation import Conversation
 from ..errors import BadInput, ConfigError, Conflict
 from ..memory import Memory
 from ..reports import Receipt
 from ..scope import MAX_NAME_CHARS
 from ..store.messages import MAX_MESSAGE_CHARS, KeepsSummaries, MessageLog, checked_session
-from ..text.tokens import MESSAGE_OVERHEAD_TOKENS, CalibratedCounter, count_tokens
+from ..text.terms import MESSAGE_OVERHEAD_TOKENS, CalibratedCounter, count_tokens
 from ..text.validate import MessageLike, checked_messages
 from ..types import Message, RollingSummary
 from .strategies import Buffer, Strategy, Summary, SummaryBuffer, TokenBuffer, Window

@@ -27,9 +27,10 @@ from typing import Literal
 
 from ..config import Config
 from ..context import classic
-from ..context.budget import Count, TokenMeter
-from ..context.classic import Buffer, TokenBuffer, Window, check_messages, choose_messages, opening_messages
-from ..context.layered import Layered, Strategy
+from ..context.assemble import Layered, Strategy
+from ..context.classic import Buffer, TokenBuffer, Window, check_messages, choose_messages
+from ..context.material import Count, TokenMeter
+from ..context.turns import opening_messages
 from ..digest.answers import numbers_in, parse_rolling_summary
 from ..digest.grounding import numbers_said
 from ..digest.prompt_lines import format_sections, message_lines
@@ -39,7 +40,7 @@ from ..ingest.redact import mask_message
 from ..llm import Function, model_of
 from ..llm.prompts import load
 from ..llm.protocol import LanguageModel, ModelError, Request
-from ..text.tokens import count_tokens
+from ..text.terms import count_tokens
 from ..text.validate import MessageLike
 from ..types import Message, RollingSummary
 

@@ -24,7 +24,7 @@ from ..llm.protocol import Answer, BadAnswer, KeyLimited, LanguageModel, Layer, 
 from ..observer import Observer
 from ..scope import Scope
 from ..store import PromptRow, RateRow, Store, UsageRow
-from ..text.tokens import count_tokens
+from ..text.terms import count_tokens
 from ..types import Budget, Job
 from .queue import FenceLost
 from .usage import NANO, day_of, publish_tokens, record, with_tokens

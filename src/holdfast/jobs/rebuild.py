@@ -35,7 +35,7 @@ from ..store import (
     SummaryRow,
     WriteView,
 )
-from ..text.tokens import count_tokens
+from ..text.terms import count_tokens
 from ..types import Candidate, Fact, FactKind, Job, Message, Summary
 from .facts import FactReader, known_before
 from .model_client import CallDeferred, CallTotals
@@ -666,7 +666,7 @@ def check_active(view: ReadView) -> None:
     Raises:
         Conflict: memory is paused, or the user opted out.
     """
-    if effective_consent([(row.subject, row.state) for row in view.consent()], view.scope.subject) != "active":
+    if effective_consent(view.consent(), view.scope.subject) != "active":
         raise Conflict("the user does not want anything written now", hint="resume() first")
 
 

@@ -55,6 +55,5 @@ class Upkeep:
 
 def unpaused_facts(view: ReadView) -> list[FactRow]:
     """Return the live facts in the scope whose subject is not paused, without their quotes."""
-    chosen = [(row.subject, row.state) for row in view.at(None, None).consent()]
-    state = partial(effective_consent, chosen)
+    state = partial(effective_consent, view.at(None, None).consent())
     return [row for row in view.facts(evidence=False) if state(row.fact.subject) == "active"]

@@ -215,7 +215,7 @@ class UseCounter:
             counts = self.pop(whole)
 
             def work(view: WriteView, counts: UseCounts = counts) -> None:
-                if effective_consent([(row.subject, row.state) for row in view.consent()], None) == "active":
+                if effective_consent(view.consent(), None) == "active":
                     self.write(view, counts)
 
             self._store.write(whole, work)

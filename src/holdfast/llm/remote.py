@@ -28,7 +28,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
 from ..errors import ConfigError
-from ..text.tokens import count_tokens
+from ..text.terms import count_tokens
 from ..types import Secret
 from .addresses import Address
 from .guarded_http import AddressRefused, guarded_client

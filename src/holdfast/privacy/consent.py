@@ -13,11 +13,6 @@ from ..store import ConsentRow, ReadView, Store, UserRow, WriteView
 from ..types import Consent, ConsentState
 
 
-def state_of(view: ReadView, subject: str | None) -> ConsentState:
-    """What holds for a subject, or for the user as a whole, in this snapshot or transaction."""
-    return effective_consent([(row.subject, row.state) for row in view.consent()], subject)
-
-
 @dataclass(frozen=True, slots=True)
 class ConsentChoices:
     """The choices of users in one store."""
@@ -32,7 +27,7 @@ class ConsentChoices:
 
         def look(view: ReadView) -> Consent:
             chosen = [row for row in view.consent() if row.subject in ("", scope.subject)]
-            state = effective_consent([(row.subject, row.state) for row in chosen], scope.subject)
+            state = effective_consent(chosen, scope.subject)
             since = min((row.since for row in chosen if row.state == state), default=None)
             topics = tuple(dict.fromkeys(topic for _, topic in view.blocked_topics()))
             return Consent(state, None if since is None else from_ms(since), topics)
@@ -48,7 +43,7 @@ class ConsentChoices:
 
         def work(view: WriteView) -> None:
             now_ms, user = self.now_ms(), view.user()
-            if state_of(view, scope.subject) == state and state != "active":
+            if effective_consent(view.consent(), scope.subject) == state and state != "active":
                 return
             view.save_consent(ConsentRow(scope.subject or "", state, now_ms))
             if user == UserRow():
@@ -66,7 +61,7 @@ class ConsentChoices:
         """Order what the messages that are there still call for, of the rules and, as it *reads*, of a model."""
         for row in view.conversations():
             here, last = view.at(row.subject, row.conversation), row.next_seq - 1
-            if state_of(here, row.subject) != "active":
+            if effective_consent(here.consent(), row.subject) != "active":
                 continue
             if row.extracted_seq < last:
                 here.want("extract", "", wanted=last, run_at_ms=now_ms, now_ms=now_ms)

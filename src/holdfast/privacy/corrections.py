@@ -16,9 +16,8 @@ from dataclasses import dataclass, replace
 from ..clock import from_ms, new_id, to_ms
 from ..config import Config
 from ..errors import Changed, HoldfastError, KeyReused, NotFound
-from ..ingest.append import WorkSettings, append
-from ..ingest.consent import matches_blocked_topic
-from ..ingest.prepare import prepare
+from ..ingest.append import WorkSettings, append, prepare
+from ..ingest.consent import effective_consent, matches_blocked_topic
 from ..ingest.redact import MASK, mask_secrets
 from ..jobs.facts import DISCARDED, FactReader
 from ..reconcile.archive import index_fact, request_upkeep, unindex_fact
@@ -29,7 +28,6 @@ from ..reconcile.merging import merged_into, split_fact
 from ..scope import SELF, Scope
 from ..store import Derivation, FactRow, ReadView, Store, WriteView
 from ..types import BY_HAND_CONVERSATION, BY_HAND_SOURCE, Candidate, Evidence, Fact, FactChange, Message
-from .consent import state_of
 
 UNWANTED = "never-remember: the user asked never to remember this"
 
@@ -76,7 +74,7 @@ class Corrections:
             return FactChange("rejected", None, reason=refused.message)
 
     def _check_active(self, view: WriteView, subject: str | None) -> None:
-        state = state_of(view, subject)
+        state = effective_consent(view.consent(), subject)
         if state != "active":
             raise _Refused(f"{state}: nothing is written while memory is {state.replace('-', ' ')}")
 

@@ -29,8 +29,8 @@ from ..clock import from_ms, new_id, to_ms
 from ..config import Config
 from ..digest.summarize import SummaryDraft, summarize_chunk, summarize_level
 from ..errors import Conflict, NotFound
-from ..ingest.append import build_document
-from ..ingest.prepare import index_message, redact_message
+from ..ingest.append import build_document, index_message, redact_message
+from ..ingest.consent import effective_consent
 from ..ingest.redact import MASK, mask_message
 from ..jobs.facts import FactReader, RuleInput
 from ..jobs.summaries import into_index
@@ -41,7 +41,6 @@ from ..reports import ErasureReceipt
 from ..scope import SELF, Scope
 from ..store import Derivation, ErasureRow, FactRow, MessageRow, ReadView, Store, SummaryRow, WriteView
 from ..types import Evidence, FactChange, Message, Summary
-from .consent import state_of
 
 MAX_TRIES = 50
 ERASED = "erased"
@@ -275,7 +274,7 @@ class Eraser:
     def _request_vectors(self, view: WriteView, now_ms: int) -> None:
         """Request vectors for the conversation's new documents, unless the user paused memory."""
         row = view.conversation()
-        if self.reader.embeds and row is not None and state_of(view, row.subject) == "active":
+        if self.reader.embeds and row is not None and effective_consent(view.consent(), row.subject) == "active":
             view.want("embed", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
 
     def receipt(self, removed: Removed) -> ErasureReceipt:

@@ -18,8 +18,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from ..clock import from_ms, to_ms
 from ..config import Config
 from ..errors import BadInput, Conflict, HoldfastError
-from ..ingest.append import build_document
-from ..ingest.prepare import index_message
+from ..ingest.append import build_document, index_message
 from ..jobs.queue import ReadMode
 from ..jobs.summaries import into_index as summary_into_index
 from ..reconcile.archive import index_fact as fact_into_index

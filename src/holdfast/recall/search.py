@@ -73,7 +73,7 @@ class _Filters:
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class _RankedMatch:
     """One candidate: where it stands in its index, and its score."""
 
     kind: HitKind
@@ -255,15 +255,15 @@ def _relevance_shift(
 
 def _best_of_all_kinds(
     parts: Sequence[_KindMatches], scored: dict[HitKind, dict[str, Floats]], view: ReadView, bounds: _Filters
-) -> list[_Candidate]:
+) -> list[_RankedMatch]:
     """The best documents of all kinds in one list; a fact before a message before a summary among equals."""
-    found: list[_Candidate] = []
+    found: list[_RankedMatch] = []
     for part in parts:
         score = rank.total(scored[part.kind])
         allowed = _mask(part, view, bounds)
         if bounds.min_score is not None:
             allowed = allowed & (score >= bounds.min_score)
-        found += [_Candidate(part.kind, place, float(score[place])) for place in _best(score, allowed, bounds.limit)]
+        found += [_RankedMatch(part.kind, place, float(score[place])) for place in _best(score, allowed, bounds.limit)]
     found.sort(key=lambda hit: (-hit.score, KINDS.index(hit.kind)))
     return found[: bounds.limit]
 
@@ -297,8 +297,8 @@ def _best(score: Floats, allowed: Bools, limit: int) -> list[int]:
 
 
 def _newest_first(
-    found: list[_Candidate], index: Index, asked: Sequence[_EmbeddedQuestion], view: ReadView
-) -> list[_Candidate]:
+    found: list[_RankedMatch], index: Index, asked: Sequence[_EmbeddedQuestion], view: ReadView
+) -> list[_RankedMatch]:
     """The first messages among *found*, as `rank.newest_first` orders them; each takes the score of its new place."""
     slots = [at for at, hit in enumerate(found) if hit.kind == "message"][: rank.NEWEST]
     if not asked or len(slots) < 2:
@@ -319,7 +319,7 @@ def _newest_first(
 
 def _hits(
     view: ReadView,
-    found: Sequence[_Candidate],
+    found: Sequence[_RankedMatch],
     indexes: dict[HitKind, tuple[tuple[Partition, ...], Index]],
     scored: dict[HitKind, dict[str, Floats]],
     explain: bool,

@@ -9,7 +9,7 @@ from fastapi import Path, Query, Request
 from starlette.responses import Response
 
 from ..clock import to_ms
-from ..context.layered import Strategy
+from ..context.assemble import Strategy
 from ..context.result import Context
 from ..conversation import Conversation
 from ..errors import BadInput, NotFound

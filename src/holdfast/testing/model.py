@@ -20,7 +20,7 @@ from typing import Any
 
 from ..llm.protocol import Answer, Layer, Request
 from ..text.render import parse_blocks
-from ..text.tokens import count_tokens
+from ..text.terms import count_tokens
 
 Reply = str | Answer | Exception
 Script = Mapping[Layer, Iterable[Reply] | Callable[[Request], Reply]]

@@ -14,7 +14,7 @@ from typing import Any
 from ..clock import from_ms, to_ms
 from ..errors import BadInput, TooLarge
 from ..types import Message
-from .tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
+from .terms import MESSAGE_OVERHEAD_TOKENS, count_tokens
 
 MAX_TEXT_CHARS = 10_000
 

@@ -13,10 +13,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from ...context.assemble import LAYERED
-from ...context.budget import TokenMeter
-from ...context.layered import Layout
-from ...context.material import Material
+from ...context.assemble import LAYERED, Layout
+from ...context.material import Material, TokenMeter
 from ...context.result import Context
 from ...conversation import Conversation
 from ...ingest.redact import redact_secrets
