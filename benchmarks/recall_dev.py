@@ -33,8 +33,7 @@ from numpy.typing import NDArray
 from holdfast.clock import to_ms
 from holdfast.config import Config
 from holdfast.embed import Embedder, default_embedder, quantize
-from holdfast.ingest.append import WorkSettings, append
-from holdfast.ingest.append import prepare
+from holdfast.ingest.append import WorkSettings, append, prepare
 from holdfast.recall.index import IndexCache
 from holdfast.recall.query import ROLE_NAMES
 from holdfast.recall.search import search

@@ -16,7 +16,7 @@ from typing import Any
 import httpx2
 
 from ..clock import utc_now
-from ..context.layered import Strategy
+from ..context.assemble import Strategy
 from ..errors import BadInput
 from ..reports import BackfillReport, DigestReport, Receipt, UserKey
 from ..scope import checked_name
