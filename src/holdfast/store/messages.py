@@ -26,7 +26,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from ..clock import Clock, from_ms, to_ms, utc_now
 from ..errors import BadInput, StoreCorrupt, StoreError, StoreFull, StoreReadOnly, StoreTooNew
-from ..text.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
+from ..text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from ..text.validate import MessageLike, checked_messages
 from ..types import Message, RollingSummary
 from .filelock import locked
