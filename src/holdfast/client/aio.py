@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 
 from ..clock import utc_now
-from ..context.layered import Strategy
+from ..context.assemble import Strategy
 from ..context.material import Count
 from ..context.result import Context
 from ..errors import BadInput, NotFound
