@@ -73,9 +73,9 @@ USERS: list[Visit] = [
     Visit("user: paused", "/dashboard/users/{paused}", hostile=False),
     Visit("user: opted out", "/dashboard/users/{gone}", hostile=False),
     Visit("user: nobody", "/dashboard/users/{user}", world="bare", hostile=False),
-    Visit("belief", "/dashboard/users/{user}/fact?category=dietary"),
-    Visit("belief: many values", "/dashboard/users/{user}/fact?category=hobby&key={user}"),
-    Visit("belief: none", "/dashboard/users/{user}/fact?category=nothing", hostile=False),
+    Visit("fact", "/dashboard/users/{user}/fact?category=dietary"),
+    Visit("fact: many values", "/dashboard/users/{user}/fact?category=hobby&key={user}"),
+    Visit("fact: none", "/dashboard/users/{user}/fact?category=nothing", hostile=False),
 ]
 ME: list[Visit] = [
     Visit("me", "/me", who="user"),
@@ -98,8 +98,8 @@ OPERATING: list[Visit] = [
     Visit("prompts", "/dashboard/prompts"),
     Visit("prompts of somebody", "/dashboard/prompts?user={user}"),
     Visit("prompt", "/dashboard/prompts/chunk_summary?user={user}"),
-    Visit("takeaway", "/dashboard/import"),
-    Visit("takeaway, none", "/dashboard/import", world="bare"),
+    Visit("import and export", "/dashboard/import"),
+    Visit("import and export, none", "/dashboard/import", world="bare"),
     Visit("import that is gone", "/dashboard/import/{user}", status=404),
     Visit("metrics", "/dashboard/metrics"),
     Visit("metrics of somebody", "/dashboard/metrics?user={user}"),

@@ -231,7 +231,7 @@ def test_metrics_show_each_value_with_its_n_and_list_what_was_asked_again(sign_i
     text = words(sign_in().get("/dashboard/metrics"))
 
     assert "100.0 %" in text
-    assert "1 already answered / 1 questions by the bot" in text
+    assert "already answered: 1 · questions by the bot: 1" in text
     assert "Where do you live?" in text
     assert "Lives in Porto." in text
     assert "estimate" in text

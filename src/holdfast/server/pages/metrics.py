@@ -93,7 +93,7 @@ def parse_day(text: str) -> date | None:
 
 def measure_row(one: Measure) -> dict[str, Any]:
     part, whole = COUNTED[one.name]
-    counted = f"{one.numerator:,.10g} {part} / {one.denominator:,.10g} {whole}" if part and one.denominator else ""
+    counted = f"{part}: {one.numerator:,.10g} · {whole}: {one.denominator:,.10g}" if part and one.denominator else ""
     if one.name == "freshness" and one.n:
         counted = f"the oldest of {one.n:,} message{'s' if one.n != 1 else ''} without a summary"
     bar = one.value if one.unit == "share" and one.value is not None and 0 <= one.value <= 1 else None
