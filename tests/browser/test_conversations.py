@@ -28,7 +28,7 @@ def count(page: Page, panel: str) -> int:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (320, "light"), (320, "dark")])
-def test_a_range_is_made_again_and_the_page_shows_it_without_a_reload(fresh, visitor, width, scheme):
+def test_a_range_is_rebuilt_without_a_reload(fresh, visitor, width, scheme):
     """Estimate first, then the work, then the new version beside the old one, which can be put back."""
     someone = visitor(fresh, "operator")
     page = someone.open(TALK, width=width, scheme=scheme)
@@ -58,7 +58,7 @@ def test_a_range_is_made_again_and_the_page_shows_it_without_a_reload(fresh, vis
     assert someone.watch.all == []
 
 
-def test_what_is_said_elsewhere_appears_by_itself(fresh, visitor):
+def test_messages_added_elsewhere_appear_by_themselves(fresh, visitor):
     """A new message, a new fact and its badge, and the count of facts, while the page is open."""
     someone = visitor(fresh, "operator")
     page = someone.open("/dashboard/conversations/priya/web-42")

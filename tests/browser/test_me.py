@@ -97,7 +97,7 @@ def test_forgetting_can_be_taken_back_for_a_moment_and_then_shows_a_receipt(fres
     assert fresh.memory.user("priya").facts("hobby") == []
 
 
-def test_pausing_stops_what_is_used_and_going_on_brings_it_back(fresh, page):
+def test_pausing_stops_the_use_of_memory_and_resuming_restores_it(fresh, page):
     page.get_by_role("button", name="Pause").click()
     expect(page.locator("#status")).to_contain_text("Memory is paused")
     assert "Seattle" not in context_of(fresh)
@@ -176,7 +176,7 @@ def test_all_of_it_works_without_scripts(fresh, chromium):
     context.close()
 
 
-def test_what_is_learned_elsewhere_appears_by_itself(fresh, page):
+def test_facts_learned_elsewhere_appear_by_themselves(fresh, page):
     """Said in a chat while the page is open: it is there without a reload."""
     page.evaluate("() => { window.sameDocument = true; }")
     fresh.memory.conversation("web-42", user="priya").record("I have a cat named Miso.", "Lovely.")

@@ -23,7 +23,7 @@ def page(desk: Visitor) -> Page:
     assert desk.watch.all == []
 
 
-def test_from_a_name_to_the_line_of_time_and_back_to_an_older_value(fresh, page):
+def test_a_value_is_restored_from_the_timeline(fresh, page):
     """Search, open, look when a belief changed, put the old value back."""
     page.keyboard.press("/")
     page.keyboard.type("pri")
@@ -45,7 +45,7 @@ def test_from_a_name_to_the_line_of_time_and_back_to_an_older_value(fresh, page)
     assert [fact.key for fact in fresh.memory.user("priya").facts("dietary")] == ["vegetarian"]
 
 
-def test_what_was_never_true_is_taken_back_and_its_predecessor_holds(fresh, desk):
+def test_a_value_that_was_never_true_gives_way_to_the_one_before(fresh, desk):
     page = desk.open("/dashboard/users/priya/fact?category=dietary")
     page.get_by_role("button", name="This was never true").click()
 

@@ -141,7 +141,7 @@ def test_fragments_are_the_sections_alone(sign_in, told):
     assert answer.text.rstrip().endswith("</section>")
 
 
-def test_a_range_is_estimated_then_made_again_and_put_back(sign_in, told):
+def test_a_range_is_estimated_rebuilt_and_reverted(sign_in, told):
     browser, before = sign_in(), told.summaries(1)
     estimate = section(browser.get(f"{ONE}?make=chunk&first=1&last=15"), "rebuild")
     assert "messages 1 to 15 Ranges 3" in estimate
@@ -160,7 +160,7 @@ def test_a_range_is_estimated_then_made_again_and_put_back(sign_in, told):
     assert [s.text for s in told.summaries(1)] == [s.text for s in before]
 
 
-def test_what_this_memory_does_not_make_is_said_before(sign_in, told):
+def test_a_layer_that_this_memory_does_not_build_is_refused_first(sign_in, told):
     page = sign_in().get(f"{ONE}?make=episodes")
     assert "the built-in rules make no episodes" in section(page, "rebuild")
     assert post(sign_in(), do="rebuild", make="episodes").status_code == 422
@@ -188,7 +188,7 @@ def test_with_a_model_the_estimate_counts_its_calls(memory, settings, clock):
             assert len(model.asked) == asked + 2
 
 
-def test_undo_and_believe_again(sign_in, told, memory):
+def test_a_learned_fact_is_undone_and_restored(sign_in, told, memory):
     browser, user = sign_in(), memory.user("ana")
     fish = next(fact for fact in user.facts() if fact.category == "dietary")
     undone = post(browser, do="undo", fact=fish.id)
@@ -232,7 +232,7 @@ def test_a_form_that_cannot_be_used_changes_nothing(sign_in, told, memory, field
     assert memory.user("ana").export() == before
 
 
-def test_what_is_paused_says_so_and_makes_nothing(sign_in, told, memory):
+def test_a_paused_conversation_says_so_and_rebuilds_nothing(sign_in, told, memory):
     memory.user("ana").pause()
     page = sign_in().get(ONE)
     assert "Memory is paused" in page.text
@@ -251,7 +251,7 @@ def test_looking_at_the_context_uses_and_notes_nothing(sign_in, told, memory):
     assert "Unchanged since the last reply." in section(sign_in().get(f"{ONE}?query="), "context")
 
 
-def test_only_the_words_of_receipts_are_ours(sign_in, told):
+def test_the_address_adds_no_text_to_a_receipt(sign_in, told):
     for said in ("forgotten.E2.<b>-1", "forgotten.E3.facts-1", "forgotten.E2.facts-x", "nothing"):
         assert 'id="notice"' not in sign_in().get(ONE, params={"said": said}).text
     answer = sign_in().get(f"{ONE}?said=forgotten.E1.facts-2", headers={"X-Fragment": "facts"})
