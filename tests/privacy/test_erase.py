@@ -11,7 +11,9 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.errors import NotFound
+from holdfast.privacy import forget
 from holdfast.store import Store, WriteView
+from holdfast.store.queries import tables
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
 from tests import keeping
@@ -413,3 +415,9 @@ def test_a_memory_without_a_file_is_searched_too() -> None:
         chat.record("I live in Quorvaneqqa, by the old harbour.")
 
         assert chat.forget(1).level == keeping.erased()
+
+
+def test_a_receipt_counts_the_rows_of_every_table_with_data_of_the_user() -> None:
+    uncounted = {"user_state", "consent", "operation"}  # counters, choices that stay, work on record for a week
+
+    assert {table.name for table in tables() if "user_id" in table.key} - uncounted == set(forget.TABLES)

@@ -45,8 +45,8 @@ TABLES = {
     "conversation": "conversations", "message": "messages", "summary": "summaries", "fact": "facts",
     "evidence": "quotes", "rejected": "refused", "idempotency": "keys", "doc": "documents", "posting": "terms",
     "vector": "vectors", "derivation": "edges", "coverage": "coverage", "job": "jobs", "prefix": "prefixes",
-    "never": "topics", "episodes": "asked for episodes", "rebuilt": "rebuilds",
-    "reading": "readings", "shown": "measured replies", "prompt": "prompts", "usage": "usage",
+    "blocked_topic": "topics", "episode_range": "episode ranges", "rebuild": "rebuilds",
+    "read_range": "read ranges", "context_stats": "measured replies", "prompt": "prompts", "usage": "usage",
     "provider_key": "provider keys", "event": "events",
 }  # fmt: skip
 
