@@ -27,13 +27,13 @@ FAULTS = {
     "row-security": "ALTER TABLE fact NO FORCE ROW LEVEL SECURITY",
     "policies": "DROP POLICY own_org ON message",
     "public-rights": "GRANT SELECT ON evidence TO PUBLIC",
-    "collation": 'DROP VIEW turns; ALTER TABLE message ALTER COLUMN name TYPE text COLLATE "default"',
+    "collation": 'DROP VIEW messages; ALTER TABLE message ALTER COLUMN name TYPE text COLLATE "default"',
     "index-valid": "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'fact_live'::regclass",
     "table-missing": "DROP TABLE blocked_topic",
 }
 KNOWN = {
     "schema-rights": "GRANT CREATE ON SCHEMA public TO holdfast_app",
-    "table-rights": "GRANT TRUNCATE ON fact TO holdfast_app; GRANT DELETE ON erased TO holdfast_app",
+    "table-rights": "GRANT TRUNCATE ON fact TO holdfast_app; GRANT DELETE ON erasure TO holdfast_app",
     "server-log": "ALTER ROLE holdfast_app SET log_parameter_max_length_on_error = 100",
     "replication-slot": "SELECT pg_create_physical_replication_slot('nobody_reads')",
 }

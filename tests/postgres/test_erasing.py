@@ -148,7 +148,7 @@ def test_the_command_scrubs_a_file_however_large(tmp_path: Path, holdfast: Holdf
 
     assert (done.code, done.data["level"], done.data["searched"], done.data["found"]) == (0, "E2", 9, 0)
     assert standing(path.read_bytes(), CANARIES) == []
-    assert "no word was looked for" in holdfast("store", "scrub", "--store", str(path)).out
+    assert "no words were searched for" in holdfast("store", "scrub", "--store", str(path)).out
 
 
 def on_disk(server: Server, part: str = "") -> bytes:

@@ -32,12 +32,12 @@ def test_an_order_is_told_by_another_process_with_its_report(address: str) -> No
     with Memory(address, embedder=None) as first, Memory(address, embedder=None) as second:
         first.conversation("c", user="ana").record("Hello.", "Hi.")
         tasks, whose = Tasks(first.admin.operations), Owner("default", "ana", "default")
-        task = tasks.order("import", whose, lambda step: {"stored": 3}, key="once", asked={})
+        task = tasks.order("import", whose, lambda step: {"stored": 3}, key="once", request={})
         assert task.over.wait(10)
         seen = Tasks(second.admin.operations)
 
-        assert (seen.get(task.id).state, seen.get(task.id).told) == ("done", {"stored": 3})
-        assert seen.order("import", whose, lambda step: None, key="once", asked={}).id == task.id
+        assert (seen.get(task.id).state, seen.get(task.id).report) == ("done", {"stored": 3})
+        assert seen.order("import", whose, lambda step: None, key="once", request={}).id == task.id
         first.user("ana").erase()
         assert second.admin.operations.get(task.id) is None
         seen.close()

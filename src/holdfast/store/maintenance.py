@@ -139,8 +139,9 @@ def replace_all(source: str, address: str, was: Mapping[str, str] | None, progre
 
 def digests_of(location: str, names: Collection[str]) -> dict[str, str]:
     """Return the SHA-256 of some tables of the memory at *location*."""
+    by_name = {table.name: table for table in tables()}
     with maintenance(location).source() as side:
-        return {table.name: digest_of(side, table) for table in tables() if table.name in names}
+        return {name: digest_of(side, by_name[name]) for name in names}
 
 
 def digest_of(side: CopySource, table: Table) -> str:
