@@ -88,7 +88,7 @@ class Conversation:
         Args:
             start_seq: the first message wanted, from 1.
             limit: at most so many.
-            last: none that stands further from the end of the conversation.
+            last: only so many, counted from the end of the conversation.
         """
         start = 1 if start_seq is None else max(1, start_seq)
         return self._engine.load(self._scope, start, limit, None if last is None else checked_count("last", last))
@@ -149,10 +149,10 @@ class Conversation:
 
     def summaries(self, level: int | None = None, *, live: bool = True) -> list[Summary]:
         """
-        Its summaries by range.
+        Return its summaries by range.
 
         Args:
-            level: only this one: 1 for chunks, 2 and up for what stands in for several.
+            level: only this one: 1 for chunks, 2 and up for summaries of several.
             live: ``False`` adds older versions of ranges that were summarised again.
         """
         return self._engine.store.read(self._scope, lambda view: view.summaries(level=level, live=live))
@@ -216,16 +216,16 @@ class Conversation:
 
     def edit(self, seq: int, content: str) -> ErasureReceipt:
         """
-        Put other words in place of a message; what was learned from the old ones goes, the new ones are read.
+        Replace the words of a message; what was learned from the old ones goes, the new ones are read.
 
-        The message's ``meta`` tells when, as ``edited_at``.
+        The message's ``meta`` holds the time, as ``edited_at``.
 
         Args:
             seq: the message's number.
             content: what it says now.
 
         Returns:
-            What was removed or told anew, and in ``changes`` what the new words say.
+            What was removed or rewritten, and in ``changes`` what the new words say.
 
         Raises:
             BadInput: the content cannot be used.
@@ -238,7 +238,7 @@ class Conversation:
         """
         Erase one message and what rested only on it; its number stays, empty.
 
-        Summaries over it are told anew from what remains, facts that others said too stay, and a
+        Summaries over it are rewritten from what remains, facts that others said too stay, and a
         value that it had replaced holds again.
 
         Raises:
@@ -262,9 +262,9 @@ class Conversation:
         """
         Rebuild one layer with the model or rules of today; the old version is kept.
 
-        Only what holds any of the messages is made again: whole chunks for summaries and episodes, what
-        stands above them for ``meta``.  Facts that are not found again end as ``rebuilt``; what was written or
-        denied by hand stays.  Each range is one transaction: until it, the old version is what everybody sees.
+        Only what holds any of the messages is made again: whole chunks for summaries and episodes, the
+        summaries above them for ``meta``.  Facts that are not found again end as ``rebuilt``; what was written or
+        denied by hand stays.  Each range is one transaction: until it, readers see the old version.
 
         Args:
             layer: ``facts``, ``episodes``, ``summaries`` (of chunks), ``meta`` (of summaries) or ``vectors``.
@@ -290,11 +290,11 @@ class Conversation:
 
     def restore(self, rebuild_id: str) -> RebuildReport:
         """
-        Revert a rebuild in one transaction; this is a rebuild too and can be reverted.
+        Restore the state before a rebuild, in one transaction; itself a rebuild that can be restored.
 
         Raises:
             NotFound: there is no such rebuild in this conversation.
-            Conflict: a summary was told again since then, or one of its messages was changed or erased; or
+            Conflict: a summary was rewritten since then, or one of its messages was changed or erased; or
                 the user paused memory or opted out.
         """
         return self._engine.rebuilder.restore(self._scope, rebuild_id)

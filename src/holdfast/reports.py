@@ -39,7 +39,7 @@ class ErasureReceipt:
 
     ``rows`` counts what was removed, rewritten or made anew, by kind.  ``level`` is ``E2`` when
     everything that rested on it is gone and the bytes of the store were searched and hold no trace
-    of it, ``E1`` when the rows are gone and the bytes could not be vouched for (``why`` tells),
+    of it, ``E1`` when the rows are gone and the bytes could not be vouched for (``why`` says why),
     ``E0`` when nothing was deleted.  ``verified_at`` is when the bytes were searched.  ``changes``
     is what an edited message says now.
     """
@@ -89,12 +89,12 @@ class Event:
 
     ``id`` counts up within the user without a gap.  ``kind`` is one of ``message.added``, ``message.edited``,
     ``message.deleted``; ``fact.added``, ``.confirmed``, ``.changed``, ``.replaced``, ``.corrected``, ``.ended`` (taken
-    back, put away, merged, not found again) and ``.forgotten``; ``summary.made``, ``.stale``, ``.removed``;
+    back, archived, merged, not found again) and ``.forgotten``; ``summary.made``, ``.stale``, ``.removed``;
     ``episode.added``, ``.removed``; ``job.queued``, ``.running``, ``.progress``, ``.done``, ``.failed``,
     ``.cancelled``; ``consent.changed``, ``prompt.changed``, ``erased``; of an org ``key.made``, ``key.revoked``, ``vault.set``, ``vault.removed``.
 
     ``actor`` is the id of the key that did it, ``local`` for a program that uses the library, ``background`` for work
-    that nobody waited for.  ``subject`` and ``conversation`` are ``""`` where it concerns the user as a whole, and
+    without a caller.  ``subject`` and ``conversation`` are ``""`` where it concerns the user as a whole, and
     after the place was erased.  ``ref`` names the thing: the id of a fact, summary, job or key, the number of a message
     (``7``) or the first and the last of several (``7-8``), the range of episodes, the state that was chosen, the name
     of a prompt.
@@ -232,11 +232,11 @@ class RebuildReport:
     """
     The result of ``rebuild``, or with ``dry_run`` what it would do.
 
-    ``before`` and ``after`` are the summaries or facts that stood in the range and that stand there now; a dry
+    ``before`` and ``after`` are the summaries or facts that were in the range and that are there now; a dry
     run has no ``after``.  ``ranges`` counts what was made again one by one, ``start_seq`` to ``end_seq``
     is what they span.  ``calls`` of a model took ``tokens`` and ``cost`` (``None`` where no price is
     known); in a dry run these are estimates that err upwards.  ``id`` is what ``restore`` takes, empty when
-    nothing can be put back.  ``errors`` tells, range by range, what was left as it was and why.
+    nothing can be restored.  ``errors`` lists, range by range, what was left unchanged and why.
     """
 
     layer: str
@@ -273,7 +273,7 @@ class BackfillReport:
     The result of ``backfill``, counted in ranges of messages, once per layer.
 
     ``processed`` were looked at, of which ``created`` were made, ``skipped`` had what was looked for and ``errors`` failed;
-    ``reasons`` tells why, by conversation and range.  ``left`` were not looked at as the limit was reached.
+    ``reasons`` says why, by conversation and range.  ``left`` were not looked at as the limit was reached.
     """
 
     processed: int = 0
@@ -319,7 +319,7 @@ class BackupReport:
     A backup that was looked at or put back.
 
     It holds so many ``users`` and is ``sound``, or breaks the rules in ``findings``.  ``replayed`` has an entry
-    for each ledger: what of it was still there.  After a restore ``path`` is where it stands now, ``replaced`` the
+    for each ledger: what of it was still there.  After a restore ``path`` is its place now, ``replaced`` the
     file that was there before.  ``rows`` counts them by table; they and a SHA-256 of each table are compared with what
     was noted in the file when it was made, at ``made_at`` (``None``: nothing was noted, by an older version).
     """
@@ -456,7 +456,7 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
-    """Where a store is (``place``, without a password), its ``bytes``, its ``schema`` version, its ``rows`` by kind."""
+    """A store's ``place`` (without a password), its ``bytes``, its ``schema`` version, its ``rows`` by kind."""
 
     place: str
     bytes: int
@@ -469,7 +469,7 @@ class Backlog:
     """
     Jobs of one ``kind`` in one ``state``, counted across users.
 
-    Of ``jobs`` so many are ``due``: nobody works on them, and somebody could.  So many are ``overdue``: ready for more than
+    Of ``jobs`` so many are ``due``: waiting for a worker.  So many are ``overdue``: ready for more than
     five minutes.  The oldest has been due for ``oldest_due_ms``; ``None`` when none is.
     """
 
@@ -524,7 +524,7 @@ class Operation:
     """
     Long work that a request started; a name is ``""`` where it concerns all of its kind.
 
-    ``done`` of ``total`` parts, 0 while nobody knows.  ``report`` has figures and ids.  ``once`` and ``asked`` are digests
+    ``done`` of ``total`` parts, 0 while unknown.  ``report`` has figures and ids.  ``once`` and ``asked`` are digests
     of the caller's idempotency key and of what was asked for.  ``seen_ms``: when whoever works on it last said so.
     """
 

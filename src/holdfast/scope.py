@@ -1,5 +1,5 @@
 """
-Whose memory a call may touch.
+The scope of a call: the org, user, bot, subject and conversation whose memory it may touch.
 
 A ``Scope`` is minted by the front door (or by authentication) and handed down.  Nothing below
 reads one from a model's output, and nothing joins its parts into one string: storage keys are
@@ -31,7 +31,7 @@ class Scope:
 
     ``org``, ``bot`` and ``user`` name one user's memory, which is one key range in every table.
     ``subject`` is whom or what a conversation is about: ``"self"`` unless the caller named a pet,
-    a patient, a project.  ``None`` stands for all of the user's subjects; only a `User` has
+    a patient, a project.  ``None`` means all of the user's subjects; only a `User` has
     such a scope, a conversation never.  ``conversation`` is ``None`` for calls about a user.
     """
 
@@ -59,7 +59,7 @@ def checked_name(what: str, value: object) -> str:
     """
     Return *value* when it can name an org, bot, user, subject or conversation.
 
-    Any text is a name as it stands: nothing is stripped, folded or normalised, so two names that
+    Any text is a name, unchanged: nothing is stripped, folded or normalised, so two names that
     differ in one code point are two users.
 
     Raises:
@@ -78,7 +78,7 @@ def checked_name(what: str, value: object) -> str:
 
 
 def actor() -> str:
-    """Who acts here: the id of a key, or one of the two names above."""
+    """Return who acts here: the id of a key, or one of the two names above."""
     return _actor.get()
 
 

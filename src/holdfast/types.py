@@ -53,7 +53,7 @@ class Message:
 
     @property
     def speaker(self) -> str:
-        """Who spoke: the name where there is one, the role otherwise."""
+        """Return the speaker: the name where there is one, the role otherwise."""
         return self.name or self.role
 
 
@@ -86,7 +86,7 @@ class Fact:
     is when it was learned; a live fact has no ``valid_to``.  ``evidence`` lists every message that
     stated it, oldest first.  ``source`` is ``"rules 1"`` or a model with the digest of its prompt.
     ``ended_because`` is empty for a live fact, else ``replaced``, ``retracted``, ``expired``,
-    ``never_true``, ``archived`` (put away because there were too many), ``merged`` (one sentence with
+    ``never_true``, ``archived`` (because there were too many), ``merged`` (one sentence with
     others, which ``superseded_by`` names), ``unmerged`` (such a sentence, taken apart again) or
     ``rebuilt`` (a later reading of the same words did not find it).
     ``strength`` was counted at the last use or statement; it halves with each half-life from there.
@@ -139,7 +139,7 @@ class Candidate:
 
     ``op`` is ``assert`` or ``retract`` (the value, or whatever the address holds when the value is
     empty, no longer holds).  ``join`` overrides the registry for an unknown category: ``replace``
-    or ``add``.  ``quote`` must stand verbatim in message ``seq`` at ``start``; grounding checks it.
+    or ``add``.  ``quote`` must occur verbatim in message ``seq`` at ``start``; grounding checks it.
     ``valid_from_ms``/``valid_to_ms`` are set when the words themselves name a time.
     """
 
@@ -254,7 +254,7 @@ class Section:
     """
     One part of a context.
 
-    ``items`` are the rendered lines (or messages) in order; ``stable`` says that it stands above
+    ``items`` are the rendered lines (or messages) in order; ``stable`` says that it is above
     the cache breakpoint.
     """
 
@@ -307,7 +307,7 @@ class PromptVersion:
     """
     One version of a user's own prompt; of those that are no ``draft`` the newest is used.
 
-    ``text`` is empty where they went back to the words that come with the library.  ``digest`` stands in the
+    ``text`` is empty where they went back to the words that come with the library.  ``digest`` is part of the
     ``source`` of what it wrote.
     """
 
@@ -324,7 +324,7 @@ class ApiKey:
     """
     A key that opens the server, without the key itself.
 
-    ``user`` and ``subject`` are set where the role names somebody, ``bot`` where it opens one assistant's memory only.
+    ``user`` and ``subject`` are set where the role names a user, ``bot`` where it opens one assistant's memory only.
     """
 
     id: str
@@ -351,7 +351,7 @@ class Detector(Protocol):
     """
     Finds what must not be remembered.
 
-    ``kind`` is a word for users: it stands in ``[… removed]`` and in ``Receipt.discarded``.
+    ``kind`` is a word for users: it appears in ``[… removed]`` and in ``Receipt.discarded``.
     """
 
     @property

@@ -67,7 +67,7 @@ class User:
             kind: only attributes, statements or episodes.
             as_of: what held at that time instead of now.
             known_at: as it was known at that time instead of now.
-            archived: what was put away instead, the strongest first; not together with the two times.
+            archived: archived facts instead, the strongest first; not together with the two times.
 
         Raises:
             BadInput: *archived* together with a time.
@@ -161,7 +161,7 @@ class User:
         Build a block for a system prompt from what is known about this user.
 
         The facts that matter most and fit, those of one value first, then sentences and events, within each the
-        most used.  Nothing while memory is paused or opted out; nothing that has run out or was put away.  The
+        most used.  Nothing while memory is paused or opted out; nothing that has expired or is archived.  The
         text is the same until a fact changes, and it is data: one JSON string a line, which cannot break out.
 
         Args:
@@ -323,13 +323,13 @@ class User:
 
     def prune(self, *, faded: bool = False) -> PruneReport:
         """
-        Archive the weakest facts beyond ``Config.max_memories`` now; the background does so too.
+        Archive the facts beyond ``Config.max_memories``, the weakest first; the background does so too.
 
-        What is put away is not shown or recalled. `facts` with ``archived=True`` lists it, `restore` brings it back,
+        Archived facts are not shown or recalled. `facts` with ``archived=True`` lists it, `restore` brings it back,
         and so does saying it again.
 
         Args:
-            faded: put away as well, however few there are, sentences and events that nobody said or used for
+            faded: archive as well, however few there are, sentences and events that were not said or used for
                 more than four half-lives.
         """
         return self._engine.upkeep.prune(self._scope, with_faded=faded)
@@ -391,7 +391,7 @@ class User:
         With a model, sentences about the same thing are joined as well; its text must be made of their words.
 
         Args:
-            dry_run: change nothing, and tell what would be merged without a model.
+            dry_run: change nothing, and return what would be merged without a model.
         """
         return self._engine.consolidate(self._scope, dry_run=dry_run)
 

@@ -189,7 +189,7 @@ def build_answer_report(
     Build the report as data.
 
     Args:
-        benchmark: what was asked; categories that stand apart are in no overall figure.
+        benchmark: what was asked; separate categories are in no overall figure.
         answered: from `Answering.answers`.
         wrong: questions with a wrong key, from `wrong_gold`.
         seed: of the resampling for intervals.

@@ -60,8 +60,8 @@ class BeliefScores:
 
     Rates: ``stale`` of what no longer holds, how much is still believed; ``contradicting`` of the
     addresses that hold one value, how many hold several; ``lost`` of what is true, how much is not
-    known; ``merged`` of what is true and was once known, how much was destroyed or went to somebody
-    else; ``junk`` of what is believed, how much has no source.
+    known; ``merged`` of what is true and was once known, how much was destroyed or went to another
+    user; ``junk`` of what is believed, how much has no source.
     """
 
     exchanges: int

@@ -2,7 +2,7 @@
 The number of model calls and prompt tokens that an ordinary chat causes, and the share of them that a cache can keep.
 
 `ordinary_chat` is a chat of everyday topics in which one user turn in four is about the user; its exchanges are in
-``data/ordinary.toml``, and a seed chooses their order and fills their blanks.  `CountingModel` stands in for a model.
+``data/ordinary.toml``, and a seed chooses their order and fills their blanks.  `CountingModel` replaces a model.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class ChatLine:
 @dataclass(frozen=True, slots=True)
 class Question:
     """
-    A question, and where its answer stands.
+    A question, and the lines that hold its answer.
 
     ``evidence`` are ids of lines, ``sessions`` those that hold them.  ``latest`` and ``stale`` are set
     where a value changed: the lines with the new one and with the old.  ``abstain``: memory holds no
@@ -68,7 +68,7 @@ class Sample:
     """
     One user's talk with its questions.
 
-    ``apart``: every session is a conversation of its own; otherwise all are one that goes on.
+    ``apart``: every session is a separate conversation; otherwise all are one that goes on.
     """
 
     id: str

@@ -48,7 +48,7 @@ def ranking_row(question: Question, ranked: Sequence[str], lines: Mapping[str, C
         ``R@k`` (share of the evidence among the first k), ``hit@k`` (any of it), ``all@k`` (all of it),
         ``nDCG@10``, ``MRR``, ``B@b`` and ``Ball@b`` (share, and whether all of it, inside a context of b
         tokens filled from the top; 4 characters a token), ``latest@k`` where a value changed: whether
-        the new one stands among the first k and above the old.
+        the new one is among the first k and above the old.
     """
     ids = list(dict.fromkeys(ranked))
     costs = [math.ceil(len(lines[one].rendered) / 4) if one in lines else 0 for one in ids]

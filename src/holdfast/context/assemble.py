@@ -84,9 +84,9 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Layout:
     """
-    What a strategy decided: parts above the cache breakpoint, the recalled part, turns verbatim.
+    The choice of a strategy: parts above the cache breakpoint, the recalled part, turns verbatim.
 
-    ``opening``: turns that stand before everything else and never change.
+    ``opening``: turns that come before everything else and never change.
     """
 
     stable: tuple[Part, ...]
@@ -112,7 +112,7 @@ class Strategy(Protocol):
         """Whether it wants facts, and what can be recalled for the question."""
 
     def first_wanted(self, summaries: Sequence[Summary], total: int, recent_messages: int, budget_tokens: int) -> int:
-        """The number of the first of *total* messages that must be in the material."""
+        """Return the number of the first of *total* messages that must be in the material."""
 
     def lay_out(self, material: Material, room: int, recent_messages: int, meter: TokenMeter) -> Layout:
         """Choose from *material* what fits into *room* tokens."""
@@ -150,7 +150,7 @@ class Layered:
         return True
 
     def first_wanted(self, summaries: Sequence[Summary], total: int, recent_messages: int, budget_tokens: int) -> int:
-        """See `Strategy.first_wanted`."""
+        """Return the number of the first of *total* messages that must be in the material."""
         return first_verbatim(summaries, total, recent_messages, budget_tokens=budget_tokens)
 
     def lay_out(self, material: Material, room: int, recent_messages: int, meter: TokenMeter) -> Layout:
@@ -202,7 +202,7 @@ class Layered:
         meter: TokenMeter,
     ) -> tuple[int, Part]:
         """
-        Where the verbatim window starts, and the summaries before it.
+        Choose the start of the verbatim window, and the summaries before it.
 
         The earliest start whose messages fit beside the stable part is taken.  What the stable part
         needs is rounded up to an eighth of the budget, so that a new fact seldom moves the window.
@@ -249,7 +249,7 @@ class Layered:
     def _stable(
         self, told: Part, facts: Part, needed: int, asked: int, room: int, meter: TokenMeter
     ) -> tuple[Part, ...]:
-        """What stands above the breakpoint so that the last exchanges still fit, or at least the last question."""
+        """Choose the parts above the breakpoint so that the last exchanges still fit, or at least the last question."""
         nothing = (build_part("summaries", (), meter), build_part("facts", (), meter))
         options = ((told, facts), (nothing[0], facts), nothing)
         for option in options:
@@ -277,13 +277,13 @@ class Layered:
 
 
 def build_part(name: str, items: Sequence[Item], meter: TokenMeter) -> Part:
-    """A section with its price; an empty one costs nothing."""
+    """Build a section with its price; an empty one costs nothing."""
     tokens = frame_cost(name, meter) + meter.lines(item.line for item in items) if items else 0
     return Part(name, tuple(items), tokens)
 
 
 def facts_part(facts: Sequence[Fact], room: int, meter: TokenMeter) -> Part:
-    """The facts that matter most and fit, by address."""
+    """Build the section of the facts that matter most and fit, by address."""
     items: dict[str, Item] = {}
 
     def price(fact: Fact) -> int:
@@ -296,12 +296,12 @@ def facts_part(facts: Sequence[Fact], room: int, meter: TokenMeter) -> Part:
 
 
 def frame_cost(name: str, meter: TokenMeter) -> int:
-    """What a section costs besides its items, with the blank line that parts it from the next."""
+    """Return the cost of a section besides its items, with the blank line before the next one."""
     return meter.lines(block_lines(name, (), PREAMBLES[name])) + 1
 
 
 def message_cost(parts: Sequence[Part]) -> int:
-    """What one message costs that holds *parts*."""
+    """Return the cost of one message that holds *parts*."""
     tokens = sum(p.tokens for p in parts)
     return tokens + MESSAGE_OVERHEAD_TOKENS if tokens else 0
 
@@ -435,7 +435,7 @@ _Range = tuple[int, int]
 
 
 def build_prefix(messages: Sequence[Mapping[str, Any]], items: Sequence[Item], system: str | None) -> Prefix:
-    """The digest of the stable messages, and what tells their items apart without saying what they hold."""
+    """Build the digest of the stable messages, and digests of their items without their content."""
     canonical = json.dumps(messages, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
     manifest = {
         "system": "" if system is None else short_digest(system),
@@ -514,7 +514,7 @@ def _fact_changes(
 
 def profile(facts: Sequence[Fact], budget_tokens: int, count: Count) -> Section:
     """
-    The facts that matter most within *budget_tokens*, sorted by address so that the text seldom changes.
+    Build a section of the facts that matter most within *budget_tokens*, sorted by address so that it seldom changes.
 
     One JSON string a line, like every other section of a context: data that cannot break out.
     """

@@ -1,5 +1,5 @@
 """
-The five classic strategies: what stays of a conversation when it is only messages.  Pure.
+Five classic strategies, for a conversation that is only messages.  Pure.
 
                    what it keeps                     tokens           lost                  extra calls
     Buffer         everything                        grow for ever    nothing               none
@@ -12,8 +12,8 @@ None goes above the budget of a context: a buffer that does not fit loses its ol
 the context says so.  System messages that open a conversation stay, before everything else.  A tool
 call stays with its results; a result whose call is gone is not shown first.
 
-They want no facts and recall nothing.  Where a memory has summaries, these stand in for what the
-last two leave out, and only messages that no summary tells yet are summarised on the spot.
+They use no facts and recall nothing.  Where a memory has summaries, these replace what the last two
+leave out, and only messages without a summary are summarized at once.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ NOT_LOADED = "older than what the budget could hold, or a tool result without it
 
 @dataclass(frozen=True, slots=True)
 class Classic:
-    """What the five have in common."""
+    """The base of the five strategies."""
 
     memory_role: Literal["user", "system", "developer"] = field(default="user", kw_only=True, repr=False)
 
@@ -64,7 +64,7 @@ class Classic:
         return False
 
     def first_wanted(self, summaries: Sequence[Summary], total: int, recent_messages: int, budget_tokens: int) -> int:
-        """See `Strategy.first_wanted`: all that could fit if every message were empty."""
+        """See `Strategy.first_wanted`: from the start of a chunk, so that summaries cover all before it."""
         return max(1, total - budget_tokens // MESSAGE_OVERHEAD_TOKENS + 1)
 
 
@@ -81,7 +81,7 @@ class Unsummarized(Classic):
         count: Count | None = None,
     ) -> list[Message]:
         """
-        Those of *messages* that a model should see; nothing is stored.
+        Return the *messages* that a model should see; nothing is stored.
 
         Args:
             messages: the whole conversation, oldest first.
@@ -167,7 +167,7 @@ class Summarized(Classic):
         return f"summary/{self.exchanges}"
 
     def first_wanted(self, summaries: Sequence[Summary], total: int, recent_messages: int, budget_tokens: int) -> int:
-        """See `Strategy.first_wanted`: from the start of a chunk, so that summaries tell all before it."""
+        """See `Strategy.first_wanted`: from the start of a chunk, so that summaries cover all before it."""
         return first_verbatim(summaries, total, recent_messages, budget_tokens=budget_tokens)
 
     def lay_out(self, material: Material, room: int, recent_messages: int, meter: TokenMeter) -> Layout:
@@ -177,7 +177,7 @@ class Summarized(Classic):
         return lay_out_turns(talk, start, room, NO_SUMMARY, roll_summaries(material, talk.seq_at(start)))
 
     def summary_through(self, messages: Sequence[Message], through: int, room: int, meter: TokenMeter) -> int:
-        """How many of all *messages* a rolling summary should tell, when it tells the first *through*."""
+        """Return how many messages a rolling summary should cover, when it covers the first *through*."""
         talk = ConversationTurns(Material("", messages, len(messages)), meter)
         return max(through, talk.seq_at(talk.exchanges(self.exchanges)) - 1)
 
@@ -201,7 +201,7 @@ class SummaryBuffered(Classic):
         return f"summary_buffer/{self.tokens}"
 
     def first_wanted(self, summaries: Sequence[Summary], total: int, recent_messages: int, budget_tokens: int) -> int:
-        """See `Strategy.first_wanted`: all that could fit, from the start of a chunk."""
+        """See `Strategy.first_wanted`: from the start of a chunk, so that summaries cover all before it."""
         first = max(1, total - min(self.tokens, budget_tokens) // MESSAGE_OVERHEAD_TOKENS + 1)
         return max(
             (s.start_seq for s in summaries if s.level == 1 and s.start_seq <= first <= s.end_seq), default=first
@@ -229,7 +229,7 @@ class SummaryBuffered(Classic):
         return talk.fitting(limit)
 
     def summary_through(self, messages: Sequence[Message], through: int, room: int, meter: TokenMeter) -> int:
-        """See `Summarized.summary_through`; it stays as it is until the threshold, or half of *room*, is passed."""
+        """Return how many messages a rolling summary should cover, when it covers the first *through*."""
         talk, threshold = ConversationTurns(Material("", messages, len(messages)), meter), min(self.tokens, room // 2)
         if talk.tokens_from(talk.index_of(through + 1)) <= threshold:
             return through
@@ -249,7 +249,7 @@ class ConversationTurns:
     The turns of *material*.
 
     ``opening_messages``: the system messages that the conversation begins with.  ``asked``: the index of the
-    last question.  An index of ``len(turns)`` stands for the end.
+    last question.  An index of ``len(turns)`` means the end.
     """
 
     def __init__(self, material: Material, meter: TokenMeter) -> None:
@@ -264,29 +264,29 @@ class ConversationTurns:
         self._after = [*accumulate((turn.tokens for turn in reversed(turns)), initial=0)][::-1]
 
     def exchanges(self, number: int) -> int:
-        """Where the last *number* exchanges begin; a question without an answer yet is not one of them."""
+        """Return where the last *number* exchanges begin; a question without an answer yet is not one of them."""
         replies = [turn for turn in self.turns[self.asked + 1 :] if turn.role == "assistant"]
         answered = any("tool_calls" not in turn.messages[0] for turn in replies)
         return last_exchanges(self.turns, number if answered else number + 1)[0]
 
     def fitting(self, room: int) -> int:
-        """Where to begin so that all from there on fits into *room*; at the last question at the latest."""
+        """Return where to begin so that all from there on fits into *room*; at the last question at the latest."""
         return next((index for index in range(self.asked) if self._after[index] <= room), self.asked)
 
     def index_of(self, seq: int) -> int:
-        """The first turn that begins at message *seq* or later; the question, which has no number yet, at the end."""
+        """Return the first turn that begins at message *seq* or later; the question, which has no number yet, at the end."""
         return next(
             (i for i, turn in enumerate(self.turns) if QUERY_SEQ in turn.seqs or turn.seqs[0] >= seq), len(self.turns)
         )
 
     def seq_at(self, index: int) -> int:
-        """The number of the message at which the turn begins, or will when it is stored."""
+        """Return the number of the message at which the turn begins, or will when it is stored."""
         if index < len(self.turns) and self.turns[index].seqs[0] != QUERY_SEQ:
             return self.turns[index].seqs[0]
         return self.material.total_messages + 1
 
     def tokens_from(self, index: int) -> int:
-        """What the turns from *index* on cost."""
+        """Return the cost of the turns from *index* on."""
         return self._after[index]
 
 
@@ -294,10 +294,10 @@ def lay_out_turns(
     talk: ConversationTurns, start: int, room: int, older: str, summaries: Sequence[RolledSummary] = ()
 ) -> Layout:
     """
-    The turns from *start* on, as many as fit into *room*, after the opening and *summaries*.
+    Lay out the turns from *start* on, as many as fit into *room*, after the opening and *summaries*.
 
-    The last question comes first: what would leave it no room is left out.  *older* says why what
-    stands before *start* is not told.
+    The last question comes first: what would leave it no room is left out.  *older* says why the
+    messages before *start* are left out.
     """
     while start < len(talk.turns) and talk.turns[start].role == "tool":  # its call is not there
         start += 1
@@ -351,7 +351,7 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 
 @dataclass(frozen=True, slots=True)
 class RolledSummary:
-    """The text that stands for a range of messages, and the line that shows it."""
+    """A summary of a range of messages, and the line that shows it."""
 
     summary: Summary
     text: str
@@ -360,10 +360,10 @@ class RolledSummary:
 
 def roll_summaries(material: Material, before: int) -> list[RolledSummary]:
     """
-    What messages 1 to *before* - 1 came to, as one text for each stretch without a hole.
+    Summarize messages 1 to *before* - 1, as one text for each stretch without a hole.
 
     There is a hole only where messages are neither summarised nor given, or too many are not
-    summarised yet; then the stretch before it and the one after it are told each by itself.
+    summarized yet; then the stretch before it and the one after it get a summary each.
     """
     stored = covering_summaries(material.summaries, before)
     if material.roll is None:
@@ -385,7 +385,7 @@ def roll_summaries(material: Material, before: int) -> list[RolledSummary]:
 
 
 def covered_end(summaries: Sequence[Summary]) -> int:
-    """The last message that a summary tells; 0 when there is none."""
+    """Return the last message that a summary covers; 0 when there is none."""
     return max((summary.end_seq for summary in summaries), default=0)
 
 
@@ -405,7 +405,7 @@ class _Stretch:
 
 
 def rolling_summary(text: str, start: int, end: int, source: str) -> Summary:
-    """A rolling summary as a value; it has no place in the store."""
+    """Return a rolling summary as a value; it has no place in the store."""
     return Summary(
         id=f"{ROLLING} {start}-{end}",
         level=0,
@@ -425,7 +425,7 @@ def rolling_summary(text: str, start: int, end: int, source: str) -> Summary:
 
 
 def _unsummarized(material: Material, stored: Sequence[Summary], before: int) -> list[Message]:
-    """The messages before *before* that no summary tells, the last ones when they are very many."""
+    """Return the messages before *before* that no summary covers, the last ones when they are very many."""
     head = True
     found: list[Message] = []
     for message in material.messages:
@@ -457,7 +457,7 @@ def choose_messages(
     count: Count | None = None,
 ) -> list[Message]:
     """
-    Those of *messages* that *strategy* shows, after *summary* as one more message.
+    Return the *messages* that *strategy* shows, after *summary* as one more message.
 
     What is shown whole is the message that was given.
 

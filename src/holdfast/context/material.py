@@ -31,7 +31,7 @@ class Material:
 
     ``opening``: system messages before ``messages`` that open the conversation.  ``roll`` makes one
     text of summaries and of the messages after them, and says who wrote it; without it, what no
-    summary tells is not summarised on the spot.
+    summary covers is not summarized at once.
     """
 
     conversation: str
@@ -67,17 +67,17 @@ class Prefix:
     manifest: Mapping[str, Any]
 
     def dumps(self) -> str:
-        """The manifest as JSON text."""
+        """Return the manifest as JSON text."""
         return json.dumps(self.manifest, separators=(",", ":"), sort_keys=True)
 
     @classmethod
     def loads(cls, sha256: str, manifest: str) -> Prefix:
-        """The inverse of `dumps`."""
+        """Parse the text of `dumps`."""
         return cls(sha256, json.loads(manifest))
 
 
 def short_digest(text: str) -> str:
-    """A short fingerprint that shows whether something changed."""
+    """Return a short fingerprint that shows whether something changed."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
@@ -103,7 +103,7 @@ class Item:
 
 
 def fact_item(fact: Fact) -> Item:
-    """The fact as one sentence, with since when it holds unless that is for good."""
+    """Render the fact as one sentence, with since when it holds unless that is for good."""
     text = fact.text or f"{fact.category} {fact.key}: {fact.value}"
     if fact.subject != SELF and fact.subject.casefold() not in text.casefold():
         text = f"{fact.subject}: {text}"
@@ -116,19 +116,19 @@ def fact_item(fact: Fact) -> Item:
 
 
 def fact_sort_key(fact: Fact) -> tuple[str, str, str, str, str]:
-    """What facts are sorted by: nothing that changes when a fact is used or confirmed."""
+    """Return a sort key that does not change when a fact is used or confirmed."""
     return (fact.subject, fact.category, fact.key, fact.value, fact.id)
 
 
 def summary_item(summary: Summary, conversation: str) -> Item:
-    """The summary's text after the range that it tells."""
+    """Render the summary's text after its range."""
     span = f"messages {summary.start_seq}-{summary.end_seq}"
     source = ContextSource("summaries", "summary", summary.id, conversation, summary.start_seq, summary.end_seq)
     return Item(render_line(f"{span}: {summary.text}"), source, span)
 
 
 def brief_item(summary: Summary, conversation: str) -> Item:
-    """The range and what it was about, in a line, where there is no room for the summary itself."""
+    """Render the range and its subject in a line, where there is no room for the summary itself."""
     about = "; ".join(summary.themes) or " ".join(summary.text.split()[:BRIEF_WORDS])
     full = summary_item(summary, conversation)
     short = render_line(f"{full.label}, in brief: {about}")
@@ -136,7 +136,7 @@ def brief_item(summary: Summary, conversation: str) -> Item:
 
 
 def hit_item(hit: Hit, replaced_by: str | None) -> Item:
-    """What was recalled, with its day and speaker, and with what replaced it meanwhile."""
+    """Render a recalled item, with its day and speaker, and with what replaced it meanwhile."""
     text = hit.text
     if len(text) > MAX_RECALLED_CHARS:
         text = f"{text[:MAX_RECALLED_CHARS]} […{len(text) - MAX_RECALLED_CHARS} characters left out…]"
@@ -158,7 +158,7 @@ MISSES = 4
 
 class TokenMeter:
     """
-    What things cost, in the caller's count of tokens.
+    A meter of tokens, in the caller's count.
 
     A rendered line costs its own tokens and one for its end, so that lines can be added up without
     counting the whole text again.  Remembers what it counted for as long as one context takes.
@@ -195,7 +195,7 @@ def choose_affordable(
     items: Iterable[T], cost: Callable[[T], int], room: int, *, least: int = 1
 ) -> tuple[list[T], int]:
     """
-    Those of *items* that fit into *room*, most wanted first, and what they cost.
+    Choose the *items* that fit into *room*, most wanted first, and return them with their cost.
 
     One that is too big is passed over.  Stops when less than *least* is left, or when too many in a
     row were too big, so that nothing is counted for a room that is as good as full.
@@ -217,9 +217,9 @@ def choose_affordable(
 
 def shorten_middle(text: str, room: int, count: Count) -> str | None:
     """
-    The beginning and the end of *text* with a visible mark between them, within *room* tokens.
+    Return the beginning and the end of *text* with a visible mark between them, within *room* tokens.
 
-    Two thirds are kept from the beginning, one third from the end, where questions tend to stand.
+    Two thirds are kept from the beginning, one third from the end, where questions tend to be.
     ``None`` when not even the mark and a character fit.
     """
     low, high = 0, min(len(text) - 1, room * MAX_CHARS_A_TOKEN)

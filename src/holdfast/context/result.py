@@ -14,7 +14,7 @@ from ..types import Section
 @dataclass(frozen=True, slots=True)
 class ContextSource:
     """
-    Where one shown item comes from.
+    The origin of one shown item.
 
     ``kind`` is ``fact``, ``summary``, ``message`` or ``query``; ``id`` names a fact or summary, the
     range names messages (of ``conversation``), 0 where there is none.
@@ -31,7 +31,7 @@ class ContextSource:
 @dataclass(frozen=True, slots=True)
 class LeftOut:
     """
-    What the model does not see, and why.
+    An omission: messages or items that the model does not see, and why.
 
     ``messages``: ``start_seq`` to ``end_seq`` are neither shown nor summarised here; ``part``: of
     that message only the beginning and the end are shown; ``query``, ``facts`` and ``recalled``: so
@@ -48,9 +48,9 @@ class LeftOut:
 @dataclass(frozen=True, slots=True, repr=False)
 class Context:
     """
-    What the model should see for the next reply.
+    A prompt: everything the model should see for the next reply.
 
-    ``messages`` are in OpenAI's shape; the first ``stable_messages`` of them stand above the cache
+    ``messages`` are in OpenAI's shape; the first ``stable_messages`` of them are above the cache
     breakpoint.  ``prefix_changed_because`` is ``None`` when those are byte for byte what the last
     context of this conversation and shape had.  ``tokens`` is the sum over ``sections`` and never
     above ``budget_tokens``.
@@ -70,7 +70,7 @@ class Context:
 
     def section(self, name: str) -> Section:
         """
-        The section called *name*.
+        Return the section called *name*.
 
         Raises:
             KeyError: this strategy has no such section.
@@ -90,7 +90,7 @@ class Context:
         return anthropic_request(self.messages, self.stable_messages)
 
     def to_text(self) -> str:
-        """The same as plain text with a heading per section, for models without roles and for users."""
+        """Return the same as plain text with a heading per section, for models without roles and for users."""
         parts = [f"# {section.name}\n{section.text}" for section in self.sections if section.text]
         return "\n\n".join(parts)
 

@@ -88,7 +88,7 @@ def shorten_turn(turn: Turn, room: int, meter: TokenMeter) -> Turn | None:
 
 def last_exchanges(turns: Sequence[Turn], exchanges: int) -> tuple[int, int]:
     """
-    Where the last *exchanges* exchanges begin, and where the last user message stands.
+    Return where the last *exchanges* exchanges begin, and where the last user message is.
 
     Without any user message the last turn counts as one.
     """
@@ -99,7 +99,7 @@ def last_exchanges(turns: Sequence[Turn], exchanges: int) -> tuple[int, int]:
 
 
 def _is_asked(messages: Sequence[Message], query: str) -> bool:
-    """Whether *query* is the user's last message and nobody has answered it in words."""
+    """Whether *query* is the user's last message and has no answer in words yet."""
     for message in reversed(messages):
         if message.role == "user":
             return message.content == query
@@ -224,7 +224,7 @@ def first_verbatim(
     summaries: Sequence[Summary], total_messages: int, recent_messages: int, *, budget_tokens: int | None = None
 ) -> int:
     """
-    The number of the first message that a context may show verbatim.
+    Return the number of the first message that a context may show verbatim.
 
     It is the latest start of a chunk with at least *recent_messages* covered messages from there
     on; 1 before that many are covered.  With *budget_tokens*, messages so far back that they could
@@ -237,7 +237,7 @@ def first_verbatim(
 
 
 def window_starts(summaries: Sequence[Summary], recent_messages: int) -> list[int]:
-    """Where the window may start, most messages first; the last is just after everything covered."""
+    """Return where the window may start, most messages first; the last is just after everything covered."""
     chunks = sorted((s.start_seq, s.end_seq) for s in summaries if s.level == 1)
     if not chunks:
         return [1]
@@ -250,10 +250,10 @@ def window_starts(summaries: Sequence[Summary], recent_messages: int) -> list[in
 
 def covering_summaries(summaries: Iterable[Summary], before: int) -> list[Summary]:
     """
-    The fewest summaries that tell messages 1 to *before* - 1, in order.
+    Return the fewest summaries that cover messages 1 to *before* - 1, in order.
 
     At each message the highest level that starts there and ends in time is taken, so a summary is
-    never beside one that it stands for.  Where nothing starts, the next one that does follows.
+    never beside one that it covers.  Where nothing starts, the next one that does follows.
     """
     at: dict[int, Summary] = {}
     for summary in summaries:
@@ -287,7 +287,7 @@ def ranges(seqs: Iterable[int]) -> list[Range]:
 
 
 def gaps(shown: Iterable[Range], last: int) -> list[Range]:
-    """What of 1 to *last* lies in none of *shown*."""
+    """Return the ranges from 1 to *last* that lie in none of *shown*."""
     found: list[Range] = []
     reached = 0
     for start, end in sorted(shown):
@@ -309,7 +309,7 @@ class Narrative:
     """
     One context's narrative: summaries that are shown and not, where verbatim starts, the turns.
 
-    ``older``: why the strategy does not tell what stands before the start and is in no summary.
+    ``older``: why the strategy leaves out what is before the start and in no summary.
     """
 
     material: Material
@@ -326,10 +326,10 @@ class Narrative:
 
     def unseen(self, facts: AbstractSet[str]) -> Iterator[Hit]:
         """
-        The hits that are not shown anyway, best first, each once.
+        Return the hits that are not shown anyway, best first, each once.
 
         A summary is recalled only where nothing of its range is shown, and one a conversation, so
-        that no summary stands beside one that it is part of.
+        that no summary comes beside one that it is part of.
         """
         here = self.material.conversation
         spans = {s.id: (s.start_seq, s.end_seq) for s in self.material.summaries}
@@ -355,7 +355,7 @@ class Narrative:
 
 
 def list_left_out(story: Narrative) -> list[LeftOut]:
-    """Every stored message that is neither shown nor summarised, as ranges with the reason, and every cut one."""
+    """List the stored messages that are neither shown nor summarized, as ranges with the reason, and every cut one."""
     material = story.material
     exists = {message.seq for message in material.messages}
     told = [(s.start_seq, s.end_seq) for s in story.told]

@@ -107,7 +107,7 @@ def split_labels(text: str, names: tuple[str, ...]) -> dict[str, str]:
     """
     Return the parts of *text* after labels such as ``SUMMARY:``, keyed by the label in lower case.
 
-    Only *names* count; of a label that comes twice the longer part is kept.  What stands before the first one is
+    Only *names* count; of a label that comes twice the longer part is kept.  The text before the first one is
     under ``""``.
     """
     found: dict[str, str] = {}

@@ -3,14 +3,14 @@ Chunk boundaries of a conversation, as a pure function of its messages.
 
 The messages are walked once, oldest first, and each boundary is decided by the message that comes
 right after it and by nothing later.  So a boundary that was reported stays where it is when more
-messages arrive, and the walk can be taken up again at the first message that no chunk holds yet.
+messages arrive, and the walk can resume at the first message that no chunk holds yet.
 
-An *exchange* is what somebody says and the replies to it.  It starts at a message of role ``user``
+An *exchange* is a statement or question and the replies to it.  It starts at a message of role ``user``
 whose speaker (the name) differs from the speaker before, once the running exchange has had a reply.
 With a user and an assistant that is every user message after an answer; between Ana and Bo it is
 each time the turn comes back (Ana, Bo | Ana, Bo); in a group, whoever speaks after a reply opens
 the next one.  Several messages in a row by one speaker are one turn.  ``system`` messages are
-nobody's turn, and what an assistant says before the first user message opens nothing.
+no turn, and what an assistant says before the first user message opens nothing.
 """
 
 from __future__ import annotations

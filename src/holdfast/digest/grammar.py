@@ -1,7 +1,7 @@
 """
 Pattern files as compiled regular expressions: lexicons, slots, macros, triggers.
 
-A pattern's ``find`` is a regular expression in which a space stands for any white space, ``{name}``
+A pattern's ``find`` is a regular expression in which a space means any white space, ``{name}``
 for a macro, a lexicon or an open slot, ``{name+}`` for a list of them ("Spanish, French and Korean")
 and ``{name:group}`` gives the slot another group name.  Nothing is compiled before a text holds one
 of the pattern's trigger words, so loading costs one TOML parse and a text without triggers costs
@@ -292,7 +292,7 @@ class OpenSlot:
     words of ``drop``.  A value that begins with an activity ("going for walks in the park") reaches
     further: to a word of ``cut_doing``.  ``alone`` says too little by itself; a value that ends with
     one of ``dangling`` was cut in the wrong place and is refused.  ``commas``: it may hold commas.
-    Behind a word of ``capitals_after`` a name needs its capital even from somebody who writes without.
+    Behind a word of ``capitals_after`` a name needs its capital even from a user who writes without.
     """
 
     name: str

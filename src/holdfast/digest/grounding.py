@@ -55,7 +55,7 @@ def ground(
         injected: lines that the memory itself put into the prompt; text that repeats one is no evidence.
 
     Returns:
-        ``(grounded, rejected)``.  A wrong ``start`` is mended when the quote stands in the message
+        ``(grounded, rejected)``.  A wrong ``start`` is mended when the quote occurs in the message
         exactly once.
     """
     grounded: list[tuple[Candidate, Evidence]] = []

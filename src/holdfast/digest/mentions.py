@@ -145,7 +145,7 @@ class Mentions:
         Resolve the subject of a clause that leaves it out, as some languages may.
 
         That is the last topic that *words*, the sentence up to there, name (*cue* finds them); else the
-        one of the sentences before, at first the user.  None when it is somebody we cannot name.
+        one of the sentences before, at first the user.  None when it cannot be named.
         """
         for found in cue.finditer(words) if cue else ():
             self._topic = self.whom(found["who"])

@@ -1,7 +1,7 @@
 """
 Prompt sections: messages, known facts and summaries as lines that cannot break out of their section.
 
-Sections stand in the order of how rarely they change, so that a provider can reuse the beginning of one
+Sections are ordered by how rarely they change, so that a provider can reuse the beginning of one
 prompt for the next.  Pure.
 """
 
@@ -24,7 +24,7 @@ def message_lines(messages: Sequence[Message], most_chars: int, *, others: int |
     """
     Format each message as ``12 user (2026-03-14): text``, the day only where it changes.
 
-    Cut after *most_chars*.  Where *others* is given, what somebody else than a user says is cut to that, in its
+    Cut after *most_chars*.  Where *others* is given, what others than the user say is cut to that, in its
     middle: an assistant asks at the end.
     """
     lines = []

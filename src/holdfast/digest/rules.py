@@ -484,9 +484,9 @@ def resolve_valid_time(
         end: where it ends; a time may follow within 60 characters of the same clause.
         mode: ``""`` (only "since", "for" and "until" bound it), ``"change"`` (it began at the time named:
             "we moved last week"), ``"event"`` (it happens at the time named and is over after it) or
-            ``"plan"`` (it begins at a time to come, and nobody says when it ends).
+            ``"plan"`` (it begins at a time to come, with no end named).
         at: when the message was written; its zone is used to show dates.
-        gap: what may stand between an event and its time, as a whole.
+        gap: what may come between an event and its time, as a whole.
     """
     held = ValidTime(end=end)
     for span in times:

@@ -504,7 +504,7 @@ def shorten(sentence: str, limit: float, words: SalienceWords) -> str:
     """
     Shorten *sentence* to about *limit* words: its best run of clauses, with "…" for the rest.
 
-    A clause tells when it holds numbers, names, first persons, decisions or troubles.
+    A clause counts when it holds numbers, names, first persons, decisions or troubles.
     """
     if size(sentence) <= limit:
         return sentence
@@ -583,7 +583,7 @@ class _ScoredSentence:
 
 def themes(said: Sequence[tuple[int, str, float]], words: SalienceWords, names: Iterable[str] = ()) -> tuple[str, ...]:
     """
-    Return up to five phrases, the weightiest first; none when nothing stands out.
+    Return up to five phrases, the weightiest first; none when no phrase is weighty enough.
 
     Args:
         said: ``(message, sentence, weight)`` in order; the weight says how much its speaker counts.

@@ -2,7 +2,7 @@
 Slot values: the words of a value, cut out of the sentence and normalized.
 
 A lexicon's word becomes its canonical spelling; a number word becomes digits; a name, a place or a
-thing keeps its own words.  A slot that cannot tell where its value ends refuses: no fact is better
+thing keeps its own words.  A slot that cannot find where its value ends refuses: no fact is better
 than half a sentence as a value.
 """
 
@@ -29,7 +29,7 @@ class SlotValue:
     The value of a slot and its place in the sentence.
 
     ``kind`` is the kind of its lexicon or its currency, ``version`` the number behind a technology,
-    ``said`` the words of a lexicon's entry as they stand ("vegetariana", not "vegetarian").
+    ``said`` the unchanged words of a lexicon's entry ("vegetariana", not "vegetarian").
     """
 
     value: str

@@ -6,7 +6,7 @@ order in which they were said.  A higher one says which themes and concerns come
 together, and how the story went: first, later, now.  Nothing is inferred and nothing is reworded;
 what is missing inside a sentence shows as "…".  The same messages give the same summary.
 
-Each statement stands under its speaker, ``[2026-03-14] Priya: …``; the date (UTC) stands where it
+Each statement follows its speaker, ``[2026-03-14] Priya: …``; the date (UTC) appears where it
 changes, because people say "yesterday".  Tools are named, their results are not quoted.
 """
 

@@ -37,14 +37,14 @@ BUILT_IN: Final[BuiltIn] = "default"
 
 
 def default_embedder() -> Embedder | None:
-    """The built-in embedder, one a process, which reads its file at the first text; None where it is missing."""
+    """Return the built-in embedder, one a process, which reads its file at the first text; None where it is missing."""
     found = state()
     return _shared(str(found.folder)) if found.present else None
 
 
 def resolve(embedder: Embedder | BuiltIn | None = BUILT_IN) -> Embedder | None:
     """
-    What ``Memory(embedder=…)`` means: ``"default"`` is the built-in one if it is there, ``None`` no embedder.
+    Return the embedder for ``Memory(embedder=…)``: ``"default"`` is the built-in one if installed, ``None`` no embedder.
 
     Raises:
         ConfigError: it is neither of these nor an embedder.

@@ -1,4 +1,4 @@
-"""Where the default embedder's two data files are: in the package, or in the user's cache."""
+"""Location of the default embedder's two data files: the package, or the user's cache."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PACKAGE_DATA = Path(__file__).parent / "data"
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """Where the files are, or would be put; ``present`` says whether they are there."""
+    """The location of the files; ``present`` says whether they are there."""
 
     present: bool
     folder: Path

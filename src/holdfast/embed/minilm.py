@@ -77,7 +77,7 @@ class MiniLM:
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """
-        One row a text, shape (n, 384), of length 1; zeros for a text without words.
+        Return one row a text, shape (n, 384), of length 1; zeros for a text without words.
 
         A text counts up to its 254th token, some 200 words.
 
@@ -295,7 +295,7 @@ class WordPiece:
 
 
 def _normalized(text: str) -> str:
-    """Without control characters and accents, lower-case, every Han character a word of its own."""
+    """Return *text* without control characters and accents, lower-case, every Han character a separate word."""
     kept = []
     for char in text:
         category = unicodedata.category(char)
@@ -308,7 +308,7 @@ def _normalized(text: str) -> str:
 
 
 def _parts(word: str) -> list[str]:
-    """*word* cut around its punctuation, each mark a part of its own."""
+    """Return *word* cut around its punctuation, each mark a separate part."""
     parts: list[str] = []
     start = 0
     for at, char in enumerate(word):

@@ -1,5 +1,5 @@
 """
-What Holdfast asks of an embedder: a name, a width, its own thresholds, and one method.
+The protocol of an embedder: a name, a width, its own thresholds, and one method.
 
 An embedder turns texts into unit vectors, so that a dot product is a cosine.  It knows nothing of
 scopes, messages or facts.
@@ -51,5 +51,5 @@ class Embedder(Protocol):
     def thresholds(self) -> Thresholds: ...
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row a text, shape ``(len(texts), dim)``: of length 1, or all zeros for a text without words."""
+        """Return one row a text, shape ``(len(texts), dim)``: of length 1, or all zeros for a text without words."""
         ...

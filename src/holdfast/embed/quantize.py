@@ -28,7 +28,7 @@ def quantize(rows: NDArray[np.float32]) -> list[tuple[float, bytes]]:
 
 def dequantize(pairs: Iterable[tuple[float, bytes]], dim: int) -> NDArray[np.float32]:
     """
-    The rows that `quantize` stored, shape (n, dim).
+    Return the rows that `quantize` stored, shape (n, dim).
 
     Raises:
         BadInput: a row is not *dim* bytes long, so another embedder made it.

@@ -1,5 +1,5 @@
 """
-What goes into a context: six strategies to choose from.
+Six strategies that choose the content of a context.
 
                    what it keeps                     tokens           lost                  extra calls
     Buffer         everything                        grow for ever    nothing               none
@@ -14,7 +14,7 @@ With a memory: ``memory.conversation(…, strategy=Window(5))`` or ``chat.contex
 Over messages alone, all but the layered one: ``Window(5).apply(store.load("s1"))``.
 
 The extra calls are those of ``summarize``: a function of yours, or `summarize_with` a model.  Without one a
-built-in summariser picks sentences that were said and says so (its source is ``rules 1``); it calls nobody.
+built-in summariser picks sentences that were said and says so (its source is ``rules 1``); it calls no model.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ Summarize = Callable[[str, list[Message]], str]
 
 def summarize_with(llm: str | Function | LanguageModel, config: Config | None = None) -> Summarize:
     """
-    A ``summarize`` that has a model write one running summary of a whole conversation.
+    Return a ``summarize`` that has a model write one running summary of a whole conversation.
 
         Summary(4, summarize=summarize_with("openai:gpt-5-mini"))
 
-    It sees the summary so far and the messages after it.  A summary in a language that nobody spoke, a
+    It sees the summary so far and the messages after it.  A summary in a language that is not spoken there, a
     refusal or a failed call leaves the summary as it was; the next exchange tries again.
 
     Args:
@@ -79,14 +79,14 @@ def summarize_with(llm: str | Function | LanguageModel, config: Config | None = 
 
 @dataclass(frozen=True, slots=True)
 class ByModel:
-    """What `summarize_with` returns."""
+    """A summarizer that asks a model; `summarize_with` returns it."""
 
     model: LanguageModel
     config: Config
 
     @property
     def source(self) -> str:
-        """Who writes: the model and the digest of its instructions."""
+        """Return the writer: the model and the digest of its instructions."""
         return f"{self.model.name} {load(ROLLING).digest}"
 
     def __call__(self, before: str, messages: list[Message]) -> str:
@@ -154,12 +154,12 @@ class Summary(classic.Summarized):
         count: Count | None = None,
     ) -> list[Message]:
         """
-        What a model should see of *messages*: the summary as one message, and those that it does not tell.
+        Return what a model should see of *messages*: the summary as one message, and those that it does not cover.
 
         Args:
             messages: the whole conversation, oldest first.
             budget_tokens: never exceeded; no bound when not given.
-            summary: what `fold` returned; it is shown as it stands.  Without it one is made here.
+            summary: what `fold` returned; it is shown unchanged.  Without it one is made here.
             count: how tokens are counted; by an estimate when not given.
 
         Raises:
@@ -198,7 +198,7 @@ class SummaryBuffer(classic.SummaryBuffered):
         summary: RollingSummary | None = None,
         count: Count | None = None,
     ) -> list[Message]:
-        """What a model should see of *messages*; see `Summary.apply`."""
+        """Return what a model should see of *messages*; see `Summary.apply`."""
         return _apply(self, self.summarize, messages, summary, budget_tokens, count)
 
 

@@ -1,4 +1,4 @@
-"""What a user chooses: memory on, paused or off, and topics that are never remembered."""
+"""A user's choices: memory on, paused or off, and topics that are never remembered."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ConsentChoices:
     reads: Callable[[Scope], ReadMode]
 
     def status(self, scope: Scope) -> Consent:
-        """What holds now for the scope's subject, or for all of the user's."""
+        """Return the state in force for the scope's subject, or for all of the user's."""
 
         def look(view: ReadView) -> Consent:
             chosen = [row for row in view.consent() if row.subject in ("", scope.subject)]

@@ -109,7 +109,7 @@ class Erasing:
         self.ledger.append(ErasedItem(view.scope, CONVERSATION))
 
     def at(self, subject: str, conversation: str) -> Erasing:
-        """The same erasure in one conversation."""
+        """Return the same erasure in one conversation."""
         return replace(self, view=self.view.at(subject, conversation))
 
     def finish(self) -> None:

@@ -80,9 +80,9 @@ class Exporter:
 
     def import_(self, scope: Scope, data: object) -> None:
         """
-        Take an export back into a user of whom nothing is held.
+        Import an export for a user without any data.
 
-        It is tried in a store of its own first, whose every promise is then checked.
+        It is tried in a separate store first, whose every promise is then checked.
 
         Raises:
             BadInput: not an export, or one that was damaged; nothing was stored.
@@ -273,7 +273,7 @@ Data = Mapping[str, Any]
 
 def build_value(kind: Callable[..., T], item: Data, **given: Any) -> T:
     """
-    A value of the frozen class *kind*; what else stands in *item* is passed over, *given* goes first.
+    Build a value of the frozen class *kind*; other fields of *item* are ignored, *given* goes first.
 
     A field that has a default may be missing, so that exports of earlier versions are read.  Lists become tuples, and milliseconds become times where the class wants those.
 
@@ -326,7 +326,7 @@ def _fits(hint: Any, value: Any) -> bool:
 
 
 def object_list(item: Data, name: str) -> Sequence[Any]:
-    """The list of objects that stands under *name*."""
+    """Return the list of objects under *name*."""
     found = item.get(name)
     if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
         raise BadInput(f"{name} must be a list of objects")
@@ -334,7 +334,7 @@ def object_list(item: Data, name: str) -> Sequence[Any]:
 
 
 def text_field(item: Data, name: str) -> str:
-    """The text that stands under *name*."""
+    """Return the text under *name*."""
     found = item.get(name)
     if not isinstance(found, str):
         raise BadInput(f"{name} must be text")
@@ -342,7 +342,7 @@ def text_field(item: Data, name: str) -> str:
 
 
 def whole_number(item: Data, name: str) -> int:
-    """The whole number that stands under *name*."""
+    """Return the whole number under *name*."""
     found = item.get(name)
     if not _fits(int, found):
         raise BadInput(f"{name} must be a whole number")
@@ -350,7 +350,7 @@ def whole_number(item: Data, name: str) -> int:
 
 
 def time_ms(value: object) -> int:
-    """A time in milliseconds since 1970 UTC, from the year 1 to the year 9999."""
+    """Return a time in milliseconds since 1970 UTC, from the year 1 to the year 9999."""
     if isinstance(value, bool) or not isinstance(value, int) or not LONG_AGO_MS <= value <= FAR_MS:
         raise BadInput("a time must be whole milliseconds since 1970")
     return value

@@ -50,7 +50,7 @@ NO_SOURCES: Mapping[str, Sequence[SourceKey]] = {}
 @dataclass(frozen=True, slots=True)
 class SessionLayout:
     """
-    Which documents stand next to each other.
+    The order of documents within sessions.
 
     ``session`` numbers the sessions from 0 in order, ``start`` is the first document of each;
     ``same[k - 1]`` says of each document from the k-th on whether the one k before is in its session.
@@ -75,14 +75,14 @@ class SessionLayout:
         return out
 
     def near_all(self, values: Floats) -> Floats:
-        """The sum over five turns, two on each side, within the session."""
+        """Return the sum over five turns, two on each side, within the session."""
         near: Floats = values + self.before(values, 1) + self.after(values, 1)
         near += self.before(values, 2) + self.after(values, 2)
         return near
 
     def near(self, places: Ints, values: Floats) -> tuple[Ints, Floats]:
         """
-        Where `near_all` is not 0, and what it is there, when only *places* have *values* above 0.
+        Return where `near_all` is not 0, and its values there, when only *places* have *values* above 0.
 
         *places* ascend.
         """
@@ -98,7 +98,7 @@ class SessionLayout:
         return at, near[at]
 
     def after_another(self, places: Ints) -> Ints:
-        """Those of *places*, which ascend, that stand one or two turns after another of them in its session."""
+        """Return those of *places*, ascending, that follow another of them by one or two turns in its session."""
         marked = np.zeros(len(self.session), np.bool_)
         marked[places] = True
         after = np.zeros(len(places), np.bool_)
@@ -109,12 +109,12 @@ class SessionLayout:
         return places[after]
 
     def by_session(self, values: Floats) -> Floats:
-        """The sum over each session, shape (sessions,)."""
+        """Return the sum over each session, shape (sessions,)."""
         total: Floats = np.add.reduceat(values, self.start) if len(values) else np.zeros(0)
         return total
 
     def top_mean(self, values: Floats, best: int) -> Floats:
-        """The mean of the *best* largest values of each session, of fewer where it is shorter."""
+        """Return the mean of the *best* largest values of each session, of fewer where it is shorter."""
         if not len(values):
             return np.zeros(0)
         left = values.copy()
@@ -134,7 +134,7 @@ class FactSources:
     """
     The messages that facts rest on, k pairs of a fact's place and a message's key.
 
-    ``talk`` indexes ``talks``, the (subject, name) of the conversations they stand in.
+    ``talk`` indexes ``talks``, the (subject, name) of their conversations.
     """
 
     place: Ints
@@ -187,13 +187,13 @@ class Index:
 
     @property
     def nbytes(self) -> int:
-        """Roughly what it may occupy: some 160 bytes a document in arrays, its id, vectors, words asked for."""
+        """Return the bytes that are held now."""
         vectors = sum(held.nbytes for held in self.vectors)
         refs = sum(len(ref) + 57 for ref in self.refs if ref) if self.kind != "message" else 0
         return 4096 + 160 * len(self) + refs + vectors + self.words.max_bytes
 
     def row(self, place: int) -> DocRow:
-        """The document at *place*, as far as a search knows it."""
+        """Return the document at *place*, as far as a search knows it."""
         subject, conversation = self.conversations[self.conversation[place]]
         return DocRow(
             subject=subject,
@@ -301,7 +301,7 @@ def _concatenate(columns: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Speakers:
-    """Where, by whom and in what role each document was said; see `Index`."""
+    """The place, speaker and role of each document; see `Index`."""
 
     talks: tuple[tuple[str, str], ...]
     talk: Ints
@@ -391,11 +391,11 @@ class PostingsCache:
 
     @property
     def nbytes(self) -> int:
-        """What is held now."""
+        """Return the bytes that are held now."""
         return self._nbytes
 
     def get(self, term: str) -> Postings | None:
-        """The postings of *term*; ``None`` when they are not held, which says nothing about the text."""
+        """Return the postings of *term*; ``None`` when they are not held, which says nothing about the text."""
         with self._lock:
             found = self._held.get(term)
             if found is not None:
@@ -446,14 +446,14 @@ class IndexCache:
 
     @property
     def nbytes(self) -> int:
-        """What is held now."""
+        """Return the bytes that are held now."""
         return self._nbytes
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def get(self, key: Key, stamp: UserRow) -> Index | None:
-        """The index under *key*, if it was read when the user's counters were *stamp*."""
+        """Return the index under *key*, if it was read when the user's counters were *stamp*."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None or entry.stamp != stamp:
@@ -485,7 +485,7 @@ class IndexCache:
 def read_index(
     view: ReadView, kind: HitKind, stamp: UserRow, embedders: Sequence[Embedder], cache: IndexCache | None
 ) -> tuple[tuple[Partition, ...], Index]:
-    """The scope's partitions of one kind and their arrays, from the cache where it has the current ones."""
+    """Return the scope's partitions of one kind and their arrays, from the cache where it has the current ones."""
     partitions = tuple(view.partitions((kind,)))
     key = (view.scope.user_key, partitions, tuple(embedder.id for embedder in embedders))
     index = cache.get(key, stamp) if cache is not None else None
@@ -515,7 +515,7 @@ def _load_vectors(
 
 
 def read_vectors(view: ReadView, index: Index, embedder: Embedder, places: Ints) -> Codes:
-    """The vectors of the documents at *places*, in their order; scale 0 where there is none."""
+    """Return the vectors of the documents at *places*, in their order; scale 0 where there is none."""
     codes, scale = np.zeros((len(places), embedder.dim), np.int8), np.zeros(len(places), np.float32)
     slots = dict(zip(index.docs[places].tolist(), range(len(places)), strict=True))
     by_subject: dict[str, list[int]] = {}
@@ -534,7 +534,7 @@ def _fact_sources(view: ReadView) -> dict[str, list[SourceKey]]:
 
 
 def read_matches(view: ReadView, partitions: Sequence[Partition], index: Index, query: Query) -> list[Match]:
-    """Each distinct word of the question with the documents of *index* that hold it."""
+    """Return each distinct word of the question with the documents of *index* that hold it."""
     words = Counter(query.terms)
     held: dict[str, Postings] = {}
     missing = []

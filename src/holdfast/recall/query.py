@@ -1,5 +1,5 @@
 """
-What a question asks for: its words, whom it names, which days, and what shape the answer has.
+A question's words, the speakers and days it names, and the shape of its answer.
 
 Pure: no clock, no store.  The expressions are English; a question in another language loses a few
 small bonuses by that and none of its words.
@@ -97,7 +97,7 @@ def parse_question(question: str, *, names: Collection[str], now: datetime, lang
     """
     Read *question*, asked *now* of a memory in which *names* have spoken.
 
-    Role names ("user", "assistant") among the names are nobody's.  *language* is the ISO 639-1 code
+    Role names ("user", "assistant") among the names are ignored.  *language* is the ISO 639-1 code
     of the question's words; ``None`` lets the words decide.
     """
     users = [name for name in names if name.lower() not in ROLE_NAMES]
@@ -160,7 +160,7 @@ def _owning(name: str) -> re.Pattern[str]:
 
 
 def find_days(question: str, now: datetime) -> When | None:
-    """The first date, bare year or relative expression of *question*; ``None`` when it names none."""
+    """Return the first date, bare year or relative expression of *question*; ``None`` when it names none."""
     lowered = question.lower()
     found = _DATE.search(lowered)
     if found and not (found[2] == "may" and not (found[1] or found[3] or found[4])):

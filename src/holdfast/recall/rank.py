@@ -29,7 +29,7 @@ from .vectors import FEW, Comparison, mean_and_deviation
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """What each component counts, in deviations of the match."""
+    """The weight of each component, in deviations of the match."""
 
     neighbour: float = 0.2  # a turn beside a match is likely about the same thing
     next_neighbour: float = 0.1  # and so, less, is the one after
@@ -81,7 +81,7 @@ class ScoreScale:
 
 
 def idf(holding: int, total: int) -> float:
-    """How telling a word is that *holding* of *total* documents hold."""
+    """Return the rarity of a word that *holding* of *total* documents hold."""
     return float(np.log(1 + (total - holding + 0.5) / (holding + 0.5)))
 
 
@@ -119,11 +119,11 @@ def _norm_against(index: Index, background: Index) -> Floats:
 
 def measure_scale(raws: list[RawScores], unrelated: float = 0.0) -> ScoreScale:
     """
-    The scale of a search, from the evidence of each kind, messages first.
+    Return the scale of a search, from the evidence of each kind, messages first.
 
     The messages alone set it unless they are fewer than 20; then all kinds do, and as many
     imagined documents as are missing, which hold no word of the question and whose cosine is
-    between 0 and *unrelated*.  So a single message, too, can stand out.
+    between 0 and *unrelated*.  So a single message can score high, too.
     """
     base = raws[:1] if raws and len(raws[0].words) >= FEW else raws
     words = np.concatenate([raw.words for raw in base]) if base else np.zeros(0)
@@ -139,7 +139,7 @@ def measure_scale(raws: list[RawScores], unrelated: float = 0.0) -> ScoreScale:
 
 def combine_match(raw: RawScores, scale: ScoreScale, weight: float) -> dict[str, Floats]:
     """
-    The two parts of the match, ``words`` and ``meaning``; *weight* is the share of the words, 0 to 1.
+    Return the two parts of the match, ``words`` and ``meaning``; *weight* is the share of the words, 0 to 1.
     """
     words = standardize(raw.words, *scale.words)
     if raw.seen is None:
@@ -158,7 +158,7 @@ def rank_messages(
     c: Constants = DEFAULTS,
 ) -> dict[str, Floats]:
     """
-    Every component of the score of each message; the score is their sum.
+    Return every component of the score of each message; the score is their sum.
 
     *matches* are the words of the question in *index*, *match* is what `combine_match` made of them, and
     *weight* the share of the words in it.
@@ -202,10 +202,10 @@ def rank_facts(
     c: Constants = DEFAULTS,
 ) -> dict[str, Floats]:
     """
-    Every component of the score of each fact.
+    Return every component of the score of each fact.
 
     A fact gets what their surroundings give to the best of the turns it came from: it is ranked as
-    if it stood in their place, and so before a turn that words the answer no better.  *told* are
+    if it replaced them, and so before a turn that words the answer no better.  *told* are
     the components of the *messages*; ``None`` when there are none.
     """
     around = np.full(len(index), -np.inf)
@@ -222,7 +222,7 @@ def rank_facts(
 def rank_summaries(
     index: Index, query: Query, match: Mapping[str, Floats], c: Constants = DEFAULTS
 ) -> dict[str, Floats]:
-    """Every component of the score of each summary: the match, the days named, and a constant."""
+    """Return every component of the score of each summary: the match, the days named, and a constant."""
     parts = {**match, "prior": np.full(len(index), c.summary)}
     if query.when is not None:
         parts["day"] = c.day * days_match(query.when, index.at_ms, index.year)
@@ -230,7 +230,7 @@ def rank_summaries(
 
 
 def total(parts: Mapping[str, Floats]) -> Floats:
-    """The sum of all parts, added one after the other in their order, as whoever checks a score would."""
+    """Return the sum of all parts, added one after the other in their order, as a check of a score would."""
     score: Floats = reduce(np.add, parts.values())
     return score
 
@@ -257,7 +257,7 @@ def _speaker_parts(parts: dict[str, Floats], index: Index, query: Query, h: Floa
 
 def _score_surroundings(index: Index, matches: list[Match]) -> tuple[Floats, Floats]:
     """
-    What the five turns around each message and its session say to the question.
+    Score the five turns around each message, and its session, against the question.
 
     BM25 of both, each in deviations, together; and the share of the question's words that the five
     turns hold between them, 0 to 1, rare words counting more.
@@ -319,13 +319,13 @@ def newest_first(best: Sequence[int], index: Index, vectors: NDArray[np.float32]
 @dataclass(frozen=True, slots=True)
 class Relevance:
     """
-    What the best document says about whether a question bears on this memory at all.
+    The shift of all scores by the best document: whether a question concerns this memory at all.
 
-    Deviations cannot tell: some document always stands out.  So every score of a search is moved by
+    Deviations do not show it: some document always scores high.  So every score of a search is moved by
     the same amount, ``nearness`` times the largest cosine (0 at the embedder's ``recall_min``, 1 at
     its ``merge``) plus ``coverage`` times the largest share of the question's words in one
     document, plus ``offset``.  The offset puts 19 in 20 of the turns that answered, among the first
-    ten, above 0 (866 questions of LoCoMo and REALTALK); questions about somebody else's life lose
+    ten, above 0 (866 questions of LoCoMo and REALTALK); questions about another person's life lose
     95 % of their first ten on LoCoMo and 74 % on REALTALK, where users overlap, and small talk 96
     and 81 %.  By words alone: 85, 69, 83 and 73 %.  The best of few is less than the best of many,
     so below 500 documents ``fewer`` is added for each factor of e that there are less.
@@ -337,7 +337,7 @@ class Relevance:
     fewer: float
 
     def of(self, nearness: float, coverage: float, documents: int) -> float:
-        """How far all scores of a search move."""
+        """Return how far all scores of a search move."""
         fewer = self.fewer * max(0.0, math.log(500 / max(documents, 1)))
         return self.nearness * nearness + self.coverage * coverage + self.offset + fewer
 
@@ -348,7 +348,7 @@ RELEVANCE_BY_WORDS: Final = Relevance(nearness=0.0, coverage=15.0, offset=-14.15
 
 def coverage(matches: list[Match], holding: list[int], background: int, size: int) -> float:
     """
-    The largest share of the question's words that one document holds, 0 to 1, rare words counting more.
+    Return the largest share of the question's words that one document holds, 0 to 1, rare words counting more.
 
     *holding* says how many of the *background* documents hold each word, *size* how many documents
     *matches* speak of.

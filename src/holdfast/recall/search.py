@@ -54,7 +54,7 @@ class _EmbeddedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class _Filters:
-    """What the caller leaves of a scope; see `search`."""
+    """The caller's filters within a scope; see `search`."""
 
     conversation: str | None
     window: tuple[int, int] | None
@@ -74,7 +74,7 @@ class _Filters:
 
 @dataclass(frozen=True, slots=True)
 class _RankedMatch:
-    """One candidate: where it stands in its index, and its score."""
+    """One candidate: its place in its index, and its score."""
 
     kind: HitKind
     place: int
@@ -102,18 +102,18 @@ def search(
     language: str | None = None,
 ) -> list[Hit]:
     """
-    The *limit* documents of the view's scope that best answer *question*; without vectors words alone decide.
+    Return the *limit* documents in the view's scope that best answer *question*; without vectors words alone decide.
 
     Args:
         view: one snapshot of one user's memory, and the scope that bounds the search.
-        question: in the words of whoever asks.
+        question: in the user's words.
         now: what "yesterday" in the question is measured from.
         kinds: which of ``fact``, ``message`` and ``summary`` to look for.
         limit: hits at most.
         min_score: leave out hits below it; ``None`` leaves out nothing.
         conversation: only messages and summaries of this conversation; facts belong to none.
         embedder: whose vectors to compare; ``None`` for words alone.
-        question_vector: of *question* as it stands; not used when it names a participant, whose name misleads.
+        question_vector: of the unchanged *question*; not used when it names a participant, whose name misleads.
         previous: the embedder before this one; what only it has seen yet is compared by its vectors.
         cache: where indexes are kept between searches; ``None`` reads them anew.
         explain: fill ``Hit.parts`` with the components whose sum, added in their order, is the score.
@@ -155,7 +155,7 @@ def search_recent(
     cache: IndexCache | None = None,
     min_score: float | None = None,
 ) -> list[Hit]:
-    """The *k* messages that best answer *question* among the last *last_n* of the scope's conversation, best first."""
+    """Return the *k* messages that best answer *question* among the last *last_n* of the scope's conversation, best first."""
     row = view.conversation()
     if row is None or last_n <= 0:
         return []
@@ -354,7 +354,7 @@ TIME = frozenset(("day", "newest", "opens", "time"))
 
 
 def explain_ranking(hits: Sequence[Hit], threshold: float, limit: int) -> tuple[Ranked, ...]:
-    """The hits of a search, best first, each with the groups of its parts, and whether a context would recall it."""
+    """Return the hits of a search, best first, each with the groups of its parts, and whether a context would recall it."""
     told, kept = [], 0
     for place, hit in enumerate(hits, 1):
         reason = _reason(hit, threshold, kept, limit)
@@ -374,12 +374,12 @@ def _reason(hit: Hit, threshold: float, kept: int, limit: int) -> str:
 
 
 def is_current(row: FactRow, now_ms: int) -> bool:
-    """A live fact whose own words did not set an end that has passed."""
+    """Whether a fact is live and its own words did not set an end that has passed."""
     return row.fact.live and (row.expires_at is None or row.expires_at > now_ms)
 
 
 def facts_held_at(rows: Sequence[FactRow], as_of_ms: int, known_at_ms: int) -> list[Fact]:
-    """What held at one moment, as it was known at another; by address."""
+    """Return the facts that held at one moment, as it was known at another; by address."""
     held = []
     for row in rows:
         fact = row.fact
@@ -419,7 +419,7 @@ def with_replacements(view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
 
 
 def _replacement(view: ReadView, fact_id: str) -> str:
-    """What is believed in the place of a past fact; empty where that is unknown or the same again."""
+    """Return what is believed in place of a past fact; empty where that is unknown or the same again."""
     row = view.fact(fact_id)
     if row is None:
         return ""

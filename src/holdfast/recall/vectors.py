@@ -1,5 +1,5 @@
 """
-How near documents are to a question, by their vectors.
+Nearness of documents to a question, by their vectors.
 
 Up to `BIG` documents of a kind all vectors are held and compared exactly.  Of more, their signs are:
 an eighth of the bytes, from which a cosine can be told within some .05, so that the documents that
@@ -62,11 +62,11 @@ class Vectors:
 
     @property
     def nbytes(self) -> int:
-        """What it occupies."""
+        """Return its size in bytes."""
         return self.codes.nbytes + self.scale.nbytes
 
     def cosines(self, question: NDArray[np.float32]) -> Floats:
-        """The cosine of each document with a unit vector, shape (n,)."""
+        """Return the cosine of each document with a unit vector, shape (n,)."""
         return cosines((self.codes, self.scale), question)
 
 
@@ -87,11 +87,11 @@ class Signs:
 
     @property
     def nbytes(self) -> int:
-        """What it occupies."""
+        """Return its size in bytes."""
         return self.bits.nbytes + self.present.nbytes + sum(part.nbytes for part in self.vectors)
 
     def estimates(self, question: NDArray[np.float32]) -> Floats:
-        """The cosine of each document as its signs tell it: those of two vectors differ by their angle's share."""
+        """Estimate the cosine of each document by its signs: those of two vectors differ by their angle's share."""
         asked = pack_signs(np.packbits(question >= 0)[None, :], self.dim)[:, 0]
         differing = np.zeros(self.bits.shape[1], np.uint16)
         for word, own in zip(self.bits, asked, strict=True):
@@ -133,7 +133,7 @@ class Signs:
 
 
 def cosines(vectors: Codes, question: NDArray[np.float32]) -> Floats:
-    """The cosine of each of k *vectors* with a unit vector, shape (k,)."""
+    """Return the cosine of each of k *vectors* with a unit vector, shape (k,)."""
     codes, scale = vectors
     size, dim = codes.shape
     product = np.empty(size, np.float32)
@@ -155,14 +155,14 @@ def mean_and_deviation(values: Floats, unrelated: float = 0.0, few: int = FEW) -
 
 
 def compare_exactly(vectors: Vectors, question: NDArray[np.float32]) -> Comparison:
-    """Every document exactly."""
+    """Compare every document exactly."""
     found, present = vectors.cosines(question), vectors.present
     return Comparison(found, present, mean_and_deviation(found[present], few=0))
 
 
 def merge_comparisons(one: Comparison, other: Comparison) -> Comparison:
     """
-    What two embedders say, of whom each has seen other documents: while they are embedded anew.
+    Merge the comparisons of two embedders that have seen different documents, while they are embedded anew.
 
     Cosines of two embedders are no more alike than their vectors, but both can be told in deviations
     from their means.  So those of the embedder that has seen fewer are put on the other's scale.
@@ -189,7 +189,7 @@ def pack_signs(signs: NDArray[np.uint8], dim: int) -> NDArray[np.uint64]:
 
 def order_vectors(docs: Ints, places: Ints, rows: Sequence[tuple[int, float, bytes]], dim: int) -> Vectors:
     """
-    Stored vectors in the order of an index; *docs* ascends and *places* says where each of them stands.
+    Return stored vectors in the order of an index; *docs* ascends and *places* gives each one's position.
 
     Vectors of documents that are not there are passed over, and those of another width than *dim*.
     """

@@ -1,5 +1,5 @@
 """
-Memories that are put away: not shown, not recalled, and not lost.
+Archived memories: not shown and not recalled, but not lost.
 
 An archived fact is history with ``ended_because`` = ``archived`` and no document.  For what is
 learned it counts as believed: said again it comes back, contradicted it is replaced, taken back it
@@ -90,6 +90,6 @@ def index_fact(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
 
 
 def unindex_fact(view: WriteView, row: FactRow) -> None:
-    """What no longer holds is history: it can be read, and is never recalled."""
+    """Remove a past fact from search; it stays readable as history."""
     if row.doc:
         view.remove_docs(row.fact.subject, "fact", [row.doc])

@@ -1,9 +1,9 @@
 """
-Do two sentences agree in everything that a similarity does not see?  Pure.
+Comparison of two sentences beyond their similarity.  Pure.
 
 "I have two cats" and "I have three cats" are nearly the same to any embedder, and so are a sentence
 and its negation.  Nothing is merged unless numbers, negation, names, users, tense, quantities,
-directions, days and the order of the words agree, and no single word stands in another's place.
+directions, days and the order of the words agree, and no single word replaces another.
 Written for English; `comparable` says where it holds, elsewhere only the same words are the same.
 """
 
@@ -104,11 +104,11 @@ OPPOSITES = [
 @dataclass(frozen=True, slots=True)
 class Sense:
     """
-    What is compared of one sentence.
+    The compared parts of one sentence.
 
     ``words``: stems of the words that carry it, in order; ``numbers`` in order; ``negated``: an odd
     number of negations; ``names``: capitalised words; ``marks``: user, tense, quantity and the like;
-    ``plain``: the words as they stand; ``sequence``: everything that was said, in order, see `sequence`.
+    ``plain``: the words unchanged; ``sequence``: everything that was said, in order, see `sequence`.
     """
 
     words: tuple[str, ...]
@@ -122,7 +122,7 @@ class Sense:
 
 @lru_cache(maxsize=4096)
 def sense(text: str) -> Sense:
-    """What *text* says, as far as it can be told word by word."""
+    """Parse *text* word by word, as far as its language allows."""
     words, numbers, names, marks, plain = [], [], set(), set(), set()
     negations = 0
     for place, token in enumerate(_TOKEN.findall(text)):
@@ -152,7 +152,7 @@ def sense(text: str) -> Sense:
 
 
 def to_figures(token: str) -> str | None:
-    """The number that a folded token stands for, in figures; ``None`` when it stands for none."""
+    """Return the number in a folded token, in figures; ``None`` when it holds none."""
     if not token[0].isdigit():
         return NUMBERS.get(token)
     return token.replace(",", "") if _THOUSANDS.fullmatch(token) else token
@@ -258,13 +258,13 @@ def same_words(one: str, other: str) -> bool:
 
 
 def _signs_and_words(text: str) -> list[str]:
-    """What `all_words` finds, and the signs that mean something."""
+    """Return the words of `all_words`, and the signs that carry meaning."""
     pieces = [(piece, piece.group().casefold()) for piece in _PIECE.finditer(text)]
     return [low for piece, low in pieces if low[0].isalnum() or _means_something(low, text, piece)]
 
 
 def all_words(text: str) -> list[str]:
-    """Every word, folded: for languages of which nothing else is known."""
+    """Return every word, folded: for languages of which nothing else is known."""
     return [token.casefold() for token in _TOKEN.findall(text)]
 
 
@@ -274,7 +274,7 @@ def _may_be_inflected(word: str) -> bool:
 
 
 def marks_in_group(marks: Iterable[str], group: str) -> set[str]:
-    """The marks of one group: ``user``, ``time``, ``mood``, ``quantity`` or ``word``."""
+    """Return the marks of one group: ``user``, ``time``, ``mood``, ``quantity`` or ``word``."""
     return {mark for mark in marks if mark.startswith(f"{group}:")}
 
 
@@ -284,7 +284,7 @@ def _opposed(a: frozenset[str], b: frozenset[str]) -> bool:
 
 
 def _same_or_synonyms(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
-    """Whether each word stands in its place, or one that means the same."""
+    """Whether the words agree one by one: the same, or synonyms."""
     return len(a) == len(b) and all(x == y or _synonyms(x, y) for x, y in zip(a, b, strict=True))
 
 
@@ -301,7 +301,7 @@ Words = tuple[str, ...]
 
 
 def content_words(text: str) -> Words:
-    """Every word that says something, in order; without "is", and without what only joins sentences."""
+    """Return the words that carry meaning, in order; without "is", and without what only joins sentences."""
     return tuple(word for word in sequence(text, user_is_i=False) if word not in _LEFT_OUT)
 
 
@@ -328,7 +328,7 @@ def may_join(one: str, other: str) -> bool:
 
 def find_unfaithful(text: str, sentences: Sequence[str]) -> str:
     """
-    Why *text* must not stand for *sentences*; empty when it says all of them and nothing else.
+    Return why *text* must not replace *sentences*; empty when it says all of them and nothing else.
     """
     if not comparable(text):
         return "it is not written in English words"
@@ -357,7 +357,7 @@ def _another_value(a: Words, b: Words) -> bool:
 
 
 def _is_made_of(told: Words, parts: Sequence[Words]) -> bool:
-    """Whether each part stands in *told* as a whole (or without a beginning it shares), and nothing beside them."""
+    """Whether *told* consists of the parts as wholes (or without a beginning they share), and nothing else."""
     whole = {part: [range(at, at + len(part)) for at in _find_starts(told, part)] for part in parts}
     covered = {index for places in whole.values() for place in places for index in place}
     for part, places in whole.items():
@@ -381,8 +381,9 @@ def _is_made_of(told: Words, parts: Sequence[Words]) -> bool:
 
 def _only_inside_longer(place: range, told: Words, whole: Mapping[Words, Sequence[range]]) -> bool:
     """
-    Whether a sentence stands there only as the beginning or a part of a longer one: "I eat meat" is not
-    said by "I eat meat substitutes", but "I have a cat" is by "I have a cat named Tom".
+    Whether a sentence occurs only as the beginning or a part of a longer one.
+
+    "I eat meat" is not said by "I eat meat substitutes", but "I have a cat" is by "I have a cat named Tom".
     """
     if told[place.stop : place.stop + 1] in (("named",), ("called",)):
         return False

@@ -1,9 +1,9 @@
 """
-How strong a memory is, and which are put away when there are too many.  Pure.
+The strength of a memory, and the choice of those to archive when there are too many.  Pure.
 
 A fact is stored with its strength at the moment of its last use or statement, whichever was later.
 From there it halves with every half-life; a use adds one to what is left.  So what is used often or
-was used lately is strong, and what nobody asked for fades.  To read a strength no clock has to tick
+was used lately is strong, and the rest fades.  To read a strength no clock has to tick
 in the store.
 """
 
@@ -21,12 +21,12 @@ FADED = 0.06
 
 
 def strength_at(strength: float, since_ms: int, now_ms: int, half_life_ms: float) -> float:
-    """What is left of *strength*, which was counted at *since_ms*."""
+    """Return the rest of a *strength* that was counted at *since_ms*."""
     return strength * math.pow(0.5, max(0, now_ms - since_ms) / half_life_ms)
 
 
 def record_uses(row: UseRow, times: int, at_ms: int, half_life_ms: float) -> UseRow:
-    """The row after *times* more uses, the last at *at_ms*; an older use than the last known moves no time back."""
+    """Return the row after *times* more uses, the last at *at_ms*; an older use than the last known moves no time back."""
     since = _counted_since(row.stated_at, row.last_used_at)
     at_ms = max(at_ms, row.last_used_at or 0)
     left = strength_at(row.strength, since, at_ms, half_life_ms)
@@ -34,14 +34,14 @@ def record_uses(row: UseRow, times: int, at_ms: int, half_life_ms: float) -> Use
 
 
 def now_strength(row: FactRow, now_ms: int, half_life_ms: float) -> float:
-    """How strong a fact is now; 1 for one that was just stated and never used."""
+    """Return the present strength of a fact; 1 for one that was just stated and never used."""
     last = None if row.fact.last_used_at is None else to_ms(row.fact.last_used_at)
     return strength_at(row.fact.strength, _counted_since(row.stated_at, last), now_ms, half_life_ms)
 
 
 def archive_order(row: FactRow, now_ms: int, half_life_ms: float) -> tuple[int, float, int, str]:
     """
-    The order in which facts are put away, first to go first.
+    Return a sort key by which facts are archived, first to go first.
 
     What has run out goes first, then sentences and events, then attributes, then what says who the
     user is, and last what was written by hand; within each the weakest, the oldest.
@@ -50,13 +50,13 @@ def archive_order(row: FactRow, now_ms: int, half_life_ms: float) -> tuple[int, 
 
 
 def over_cap(rows: Sequence[FactRow], cap: int, now_ms: int, half_life_ms: float) -> list[FactRow]:
-    """Those of the live *rows* that must be put away so that at most *cap* stay."""
+    """Return the live *rows* to archive so that at most *cap* stay."""
     ordered = sorted(rows, key=lambda row: archive_order(row, now_ms, half_life_ms))
     return ordered[: max(0, len(rows) - cap)]
 
 
 def faded(rows: Sequence[FactRow], now_ms: int, half_life_ms: float) -> list[FactRow]:
-    """Sentences and events that nobody said or used for long; of what was imported lately, all that is old."""
+    """Return sentences and events that were not said or used for long; of recent imports, all that is old."""
     return [row for row in rows if _importance(row, now_ms) < 2 and now_strength(row, now_ms, half_life_ms) < FADED]
 
 

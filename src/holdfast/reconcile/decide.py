@@ -47,7 +47,7 @@ class Claim:
 @dataclass(frozen=True, slots=True)
 class Decision:
     """
-    What to write.
+    The rows to write for one claim.
 
     ``add`` is a new row (live or already history), ``updates`` are existing rows with new columns,
     ``support`` names the existing fact that the evidence joins.  ``refused`` is set instead of all
@@ -65,7 +65,7 @@ def decide(
     claim: Claim, live: Sequence[FactRow], past: Sequence[FactRow], registry: Registry, *, fact_id: str, now_ms: int
 ) -> Decision:
     """
-    What one claim does to the facts of its subject and category.
+    Decide how one claim changes the facts of its subject and category.
 
     Args:
         claim: what was said.
@@ -116,7 +116,7 @@ def retracts(claim: Claim, row: FactRow) -> bool:
 
 
 def as_active(row: FactRow) -> FactRow:
-    """An archived fact as if it was live: for what is learned it counts as believed.  Others as they are."""
+    """Return an archived fact as if it was live: for learning it counts as believed.  Others as they are."""
     if row.fact.ended_because != ARCHIVED:
         return row
     return replace(row, fact=replace(row.fact, valid_to=None, ended_because=""), ended_at=None)
@@ -165,7 +165,7 @@ def _row(claim: Claim, slot: Slot, fact_id: str, now_ms: int) -> FactRow:
 
 def _begin_later(new: FactRow, holder: FactRow, said_at_ms: int) -> FactRow:
     """
-    *new* so that *holder* held for a while: "we moved last week", of somebody who told us on Monday where they lived.
+    Return *new* so that *holder* held for a while: "we moved last week", after a home stated on Monday.
 
     What was last said before counts as true when it was said; the new value then begins when it was told.
     """
@@ -178,7 +178,7 @@ def _begin_later(new: FactRow, holder: FactRow, said_at_ms: int) -> FactRow:
 def _into_empty_slot(
     claim: Claim, new: FactRow, slot: Slot, live: Sequence[FactRow], past: Sequence[FactRow], now_ms: int
 ) -> Decision:
-    """Nothing live stands at the address; a claim older than a retraction there goes to history."""
+    """Decide for an address without a live fact; a claim older than a retraction there goes to history."""
     ended = [row for row in past if (row.slot_key, row.slot_value) == (slot.key, slot.value) and row.fact.valid_to]
     after = [row for row in ended if row.fact.valid_to and to_ms(row.fact.valid_to) > claim.said_at_ms]
     if after:
@@ -188,7 +188,7 @@ def _into_empty_slot(
 
 
 def confirm(claim: Claim, holder: FactRow) -> Decision:
-    """The claim says what *holder* says: one more quote for it."""
+    """Add one more quote to *holder*, which says the same as the claim."""
     fact = replace(
         holder.fact,
         confidence=max(holder.fact.confidence, claim.candidate.confidence),
@@ -208,7 +208,7 @@ def confirm(claim: Claim, holder: FactRow) -> Decision:
 
 
 def add_late(claim: Claim, new: FactRow, others: Sequence[FactRow], now_ms: int) -> Decision:
-    """An older statement arrives after a newer one: it held until the next one began, and is history."""
+    """Add an older statement that arrives late: it held until the next one began, and is history."""
     begin = new.fact.valid_from
     held = next((row for row in others if row.fact.valid_to and row.fact.valid_from <= begin < row.fact.valid_to), None)
     if held is not None and _says_claim(held, claim.candidate):
@@ -258,7 +258,7 @@ def _is_meant(row: FactRow, candidate: Candidate) -> bool:
 
 
 def close_fact(row: FactRow, valid_to: datetime, now_ms: int, because: str, successor: str | None) -> FactRow:
-    """The row as history from *valid_to* on."""
+    """Return the row as history from *valid_to* on."""
     fact = replace(row.fact, valid_to=valid_to, superseded_by=successor, ended_because=because)
     return replace(row, fact=fact, ended_at=now_ms)
 
@@ -303,7 +303,7 @@ Addresses = Callable[[str], Mapping[Address, str]]
 
 
 class ActiveSentence(NamedTuple):
-    """A sentence that is believed, and the fact that ``stands`` for it: its own, or the one it was merged into."""
+    """A believed sentence and the fact that holds it: its own, or the one it was merged into."""
 
     text: str
     stands: FactRow
@@ -333,7 +333,7 @@ _ENDED = re.compile(r"\b(?:stopped|quit|gave up|no longer|any ?more|any longer)\
 @dataclass(frozen=True, slots=True)
 class SentenceMatch:
     """
-    What a new sentence is to those that are believed: ``again`` says one of them, ``ends`` others.
+    The relation of a new sentence to the believed ones: ``again`` says one of them, ``ends`` others.
 
     ``parted``: memories that were merged of several sentences, of which it ends some.
     """
@@ -351,7 +351,7 @@ def compare_with_active(
     addresses: Addresses | None = None,
 ) -> SentenceMatch:
     """
-    What the sentence of *claim* is to the *believed* ones about the same subject.
+    Compare the sentence of *claim* with the *believed* ones about the same subject.
 
     *cosines* are those of the sentence with believed ones, by fact id, where an embedder is there; from *merge*
     on two sentences may be one.  *addresses* reads the single-valued addresses of a sentence.  What
@@ -392,9 +392,9 @@ def _all_of_it(verdicts: Sequence[tuple[ActiveSentence, bool]]) -> bool:
 
 def settle_statement(claim: Claim, base: Decision, meeting: SentenceMatch, now_ms: int) -> Decision:
     """
-    What to write of a sentence, given what its address says (*base*) and whom it met.
+    Decide what to write of a sentence, given the decision for its address (*base*) and its matches.
 
-    The later of two that contradict each other stands, whichever was read first.
+    Of two that contradict each other the later holds, whichever was read first.
     """
     if base.add is None or not base.add.fact.live:
         return base
@@ -487,7 +487,7 @@ def _says_switched(text: str, b: Sense) -> bool:
 
 
 def _core_stems(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The stems without those that only say that somebody likes it or not, or stopped."""
+    """Return the stems without those that only say that a user likes it or not, or stopped."""
     stems = tuple((terms(word, "en")[:1] or [word])[0] for word in words)
     return tuple(stem for stem in stems if stem not in _ATTITUDES)
 

@@ -1,7 +1,7 @@
 """
-What falls when a source falls: facts lose quotes, fall, or hand their place back.
+Effects of an erased source: facts lose quotes, fall, or restore what they replaced.
 
-A fact stands as long as one quote of it does.  What a fallen fact had replaced takes over its end:
+A fact holds as long as one quote of it does.  What a fallen fact had replaced takes over its end:
 if the fallen one was believed, the older one is believed again, because by what remains it never
 stopped; if it had been replaced or retracted itself, the older one ends there.  A retraction falls
 with the message that said it.  All inside the caller's transaction.
@@ -28,7 +28,7 @@ _SLICE_CHARS = 48
 
 @dataclass(slots=True)
 class Removed:
-    """What went, for the receipt: counts, and texts whose bytes must be gone."""
+    """Removed rows, for the receipt: counts, and texts whose bytes must be gone."""
 
     rows: dict[str, int] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)

@@ -60,7 +60,7 @@ def embed_sentences(
 
 @dataclass(frozen=True, slots=True)
 class MatchHints:
-    """What helps to compare sentences beside their words; each part may be missing."""
+    """Aids to compare sentences beside their words; each may be missing."""
 
     vectors: SentenceVectors | None = None
     addresses: Addresses | None = None
@@ -115,9 +115,9 @@ def learn(
 
 def with_opposites(claims: Iterable[Claim], registry: Registry) -> Iterator[Claim]:
     """
-    Each claim, after it the end of what it excludes: who likes something does not dislike it any more.
+    Return each claim, after it the end of what it excludes: what is liked is not disliked any more.
 
-    That end carries the modality ``negated``: where nothing is to be ended, nobody is told.
+    That end carries the modality ``negated``: where there is nothing to end, no rejection is recorded.
     """
     for claim in claims:
         yield claim
@@ -150,7 +150,7 @@ def write(view: WriteView, claim: Claim, decision: Decision, known: Sequence[Fac
 
 
 def _match(view: WriteView, claim: Claim, hints: MatchHints, now_ms: int) -> tuple[ActiveSentences, SentenceMatch]:
-    """What the sentences are to the claim; a memory of which it contradicts a part is taken apart first."""
+    """Match the claim with the sentences; a memory that it contradicts in part is split first."""
     while True:
         believed = _active_sentences(view, claim.candidate.subject)
         meeting = compare_with_active(
@@ -167,7 +167,7 @@ def _match(view: WriteView, claim: Claim, hints: MatchHints, now_ms: int) -> tup
 
 
 def _active_sentences(view: WriteView, subject: str) -> list[ActiveSentence]:
-    """The sentences about *subject* with the fact that stands for each; what was merged stands by its whole."""
+    """Return the sentences about *subject* with the fact that holds each; a merged one comes with its whole."""
     rows = {row.fact.id: as_active(row) for row in view.at(None, None).statements(subject)}
     found = []
     for row in rows.values():
@@ -189,7 +189,7 @@ def _cosines(view: WriteView, claim: Claim, believed: ActiveSentences, new: Sent
 
 
 def _edge(fact_id: str, claim: Claim, kind: str = "fact") -> Derivation:
-    """What the message did: stated the fact, or (``end``) ended it."""
+    """Return the effect of the message: it stated the fact, or (``end``) ended it."""
     said = claim.evidence
     return Derivation(kind, fact_id, "message", said.home, said.conversation, said.seq, said.seq)
 
@@ -197,7 +197,7 @@ def _edge(fact_id: str, claim: Claim, kind: str = "fact") -> Derivation:
 @dataclass(frozen=True, slots=True)
 class Rereading:
     """
-    What was read in messages ``first`` to ``last`` of the view's conversation, by ``source``.
+    A new reading of messages ``first`` to ``last`` of the view's conversation, by ``source``.
 
     ``begin`` is the first message of the whole rebuild: a fact that rests on words before that stays.
     ``kinds`` are the kinds of facts that this reading is about.
@@ -214,7 +214,7 @@ class Rereading:
 
 
 def facts_resting_on(view: ReadView, first: int, last: int, kinds: Sequence[FactKind]) -> list[FactRow]:
-    """The facts of these kinds that rest on a range of the view's conversation, live and past, by id."""
+    """Return the facts of these kinds that rest on a range of the view's conversation, live and past, by id."""
     everybody = view.at(None, None)
     found = [everybody.fact(child) for kind, child in view.derived_from(first, last) if kind == "fact"]
     return [row for row in found if row is not None and row.fact.kind in kinds]
@@ -235,7 +235,7 @@ def relearn(
         now_ms: when this is learned.
 
     Returns:
-        What stood there, what stands there now, and what changed.
+        The old rows of the range, the new rows, and the changes.
     """
     everybody, before = view.at(None, None), facts_resting_on(view, found.first, found.last, found.kinds)
     denied = [row for row in before if row.fact.ended_because == "never_true"]
@@ -274,7 +274,7 @@ def relearn(
 
 
 def undo_relearn(view: WriteView, first: int, last: int, leaves: Side, comes: Side, now_ms: int) -> None:
-    """Take *leaves*, which stands in a range of the view's conversation, away again, and put back what *comes*."""
+    """Remove *leaves* from a range of the view's conversation, and restore *comes*."""
     everybody = view.at(None, None)
     if leaves.ends or comes.ends:
         undo_retractions(view, range(first, last + 1), now_ms, keep=comes.ends)
@@ -291,7 +291,7 @@ def undo_relearn(view: WriteView, first: int, last: int, leaves: Side, comes: Si
 
 
 def withdraw_fact(view: WriteView, fact_id: str, now_ms: int) -> None:
-    """The fact held at no time, as a later reading did not find it; what it had replaced takes over its end."""
+    """End the fact as never true, as a later reading did not find it; what it had replaced takes over its end."""
     row = view.fact(fact_id)
     if row is None:
         return

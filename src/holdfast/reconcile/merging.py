@@ -27,14 +27,14 @@ from .registry import normalize_value
 
 
 def merged_sources(view: WriteView, whole: FactRow) -> list[FactRow]:
-    """The sentences that were merged into a fact, by when they began to hold; none for most facts."""
+    """Return the sentences that were merged into a fact, by when they began to hold; none for most facts."""
     if whole.fact.kind != "statement":
         return []
     return [row for row in view.replaced_by(whole.fact.subject, whole.fact.id) if row.fact.ended_because == MERGED]
 
 
 def merged_into(view: WriteView, row: FactRow) -> FactRow | None:
-    """The memory that a sentence was merged into, if it was."""
+    """Return the memory that a sentence was merged into, if it was."""
     return view.at(None, None).fact(row.fact.superseded_by or "") if row.fact.ended_because == MERGED else None
 
 
@@ -79,7 +79,7 @@ def merge_facts(
 
 def split_fact(view: WriteView, whole: FactRow, now_ms: int, *, keep_apart: bool = False) -> list[FactRow]:
     """
-    Let the sentences of a whole stand for themselves again, as the whole stood; returns those that do.
+    Split a merged fact into its sentences, in the state that the whole had; returns those that are live again.
 
     With *keep_apart* the whole stays as history, so that they are not merged again.
     """
@@ -223,7 +223,7 @@ Cosines = NDArray[np.float32] | None
 
 
 def quote_place(evidence: Evidence) -> QuotePlace:
-    """The place of a quote."""
+    """Return the place of a quote."""
     return (evidence.home, evidence.conversation, evidence.seq, evidence.start)
 
 
@@ -238,7 +238,7 @@ def mergeable(rows: Iterable[FactRow]) -> list[FactRow]:
 
 
 def split_apart(rows: Iterable[FactRow]) -> list[frozenset[QuotePlace]]:
-    """For each memory that somebody took apart: the places whose sentences must not be merged again."""
+    """Return, for each memory that was split by hand, the places whose sentences must not be merged again."""
     return [frozenset(map(quote_place, row.fact.evidence)) for row in rows if row.fact.ended_because == UNMERGED]
 
 
@@ -270,7 +270,7 @@ def cluster_related(
 
 
 def representative(cluster: Sequence[FactRow]) -> FactRow:
-    """The sentence that stands for all: one written by hand, else the one that says most, else the latest."""
+    """Return the sentence that represents all: one written by hand, else the one that says most, else the latest."""
 
     def worth(row: FactRow) -> tuple[bool, int, int, int, str]:
         return (

@@ -1,8 +1,8 @@
 """
-What kinds of facts there are, and how each is addressed.
+Kinds of facts, and how each is addressed.
 
 The registry is data (``categories.toml``): for every category how many live facts it may hold and
-which questions its keys answer.  A category that nobody declared still works: its facts join
+which questions its keys answer.  An undeclared category still works: its facts join
 rather than replace, unless the write itself says "replace".  When in doubt, join, never destroy.
 """
 
@@ -67,7 +67,7 @@ class Registry:
         self.categories = dict(categories)
 
     def cardinality(self, category: str, key: str, join: str = "") -> Cardinality:
-        """How a value joins the live ones at its address; *join* speaks only where nothing is declared."""
+        """Return how a value joins the live ones at its address; *join* counts only where nothing is declared."""
         known = self.categories.get(category)
         if known is not None:
             if known.cardinality == "exclusive":
@@ -79,7 +79,7 @@ class Registry:
         return (known.cardinality if known else None) or "multi"
 
     def slot(self, category: str, key: str, value: str, join: str = "") -> Slot:
-        """The address of a fact: the category alone, the key, or the key with its value."""
+        """Return the address of a fact: the category alone, the key, or the key with its value."""
         cardinality = self.cardinality(category, key, join)
         if cardinality == "exclusive":
             return Slot(cardinality, "", "")
@@ -88,13 +88,13 @@ class Registry:
         return Slot(cardinality, key, normalize_value(value))
 
     def opposite(self, category: str, key: str) -> str:
-        """The key of the same category that cannot hold the same value: what is liked is not disliked; else ``""``."""
+        """Return the key of the same category that excludes the same value (liked, disliked); else ``""``."""
         known = self.categories.get(category)
         return known.keys[key].opposite if known and key in known.keys else ""
 
     def listing(self) -> str:
         """
-        The categories with their keys for a reader: ``home: lives_in comes_from …``; ``+`` marks a set of values.
+        Format the categories with their keys for a reader: ``home: lives_in comes_from …``; ``+`` marks a set of values.
 
         Of a category without keys the description says how they are named; what a caller declared comes with
         its questions.
@@ -113,7 +113,7 @@ class Registry:
         return "Categories and keys (+ holds several values):\n" + "\n".join(lines)
 
     def refusal(self, candidate: Candidate) -> str:
-        """Why the candidate's value does not fit its declared type; empty when it does."""
+        """Return why the candidate's value does not fit its declared type; empty when it does."""
         if not candidate.category or not (candidate.key or candidate.op == "retract"):
             return "no-address: an attribute needs a category and a key"
         known = self.categories.get(candidate.category)
@@ -128,7 +128,7 @@ class Registry:
 
 
 def normalize_value(value: str) -> str:
-    """The form in which two values are compared: NFKC, case and runs of blanks and end marks folded."""
+    """Return the form in which values are compared: NFKC, case and runs of blanks and end marks folded."""
     folded = unicodedata.normalize("NFKC", value).casefold()
     return re.sub(r"\s+", " ", folded).strip(" \t\n.,;:!?\"'")
 
@@ -182,5 +182,5 @@ def _bundled() -> dict[str, Category]:
 
 
 def registry(extra: Mapping[str, Mapping[str, Any]] | None = None) -> Registry:
-    """The bundled registry, with *extra* categories added or put in place of bundled ones."""
+    """Return the bundled registry, with *extra* categories added or put in place of bundled ones."""
     return Registry({**_bundled(), **parse(extra or {})})

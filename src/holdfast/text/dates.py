@@ -2,7 +2,7 @@
 Times named in a text ("last weekend"), resolved against the moment it was written.
 
 Absolute ("3 May 2024", "2019") and relative ("two weeks ago", "next Tuesday at 5pm") alike become a
-range in milliseconds UTC, end excluded, with the words as they stand.  Days begin at midnight in
+range in milliseconds UTC, end excluded, with the words unchanged.  Days begin at midnight in
 the time zone of ``at``.  The words themselves are data (`holdfast.text.datewords`).  Where a day or
 month names no year, the tense of the sentence decides between the last one and the next.
 """

@@ -1,8 +1,7 @@
 """
 Sentence boundaries, as character offsets into the text.
 
-Chat is not prose: lines and bullets end sentences too, an emoji may stand where a full stop
-would, and "Dr." or "3.5" or "e.g." must not.  The full stops of Chinese and Japanese need no space
+Chat is not prose: lines and bullets end sentences too, an emoji may replace a full stop, and "Dr." or "3.5" or "e.g." must not.  The full stops of Chinese and Japanese need no space
 after them.  Works in one pass over the text; nothing is changed or thrown away except white space
 between sentences.
 """

@@ -444,7 +444,7 @@ class CalibratedCounter:
         """
         Learn that a provider counted *prompt_tokens* for *messages*, in OpenAI's shape.
 
-        Messages too short to tell anything (below 50 tokens) are passed over.
+        Messages below 50 tokens, too short to measure, are ignored.
         """
         estimated = sum(self._base(_message_words(message)) + MESSAGE_OVERHEAD_TOKENS for message in messages)
         if prompt_tokens < 1 or estimated < 50:
