@@ -365,7 +365,7 @@ class AsyncConversation:
         Args:
             start_seq: the first message wanted, from 1.
             limit: at most so many.
-            last: none that stands further from the end of the conversation.
+            last: only so many, counted from the end of the conversation.
         """
         query = {"start_seq": start_seq, "last": last}
         return await self._wire.pages(self._scope.call("GET", "/messages", RAW, query=query), Message, limit)
@@ -424,10 +424,10 @@ class AsyncConversation:
 
     async def summaries(self, level: int | None = None, *, live: bool = True) -> list[Summary]:
         """
-        Its summaries by range.
+        Return its summaries by range.
 
         Args:
-            level: only this one: 1 for chunks, 2 and up for what stands in for several.
+            level: only this one: 1 for chunks, 2 and up for summaries of several.
             live: ``False`` adds older versions of ranges that were summarised again.
         """
         query = {"level": level, "live": live}
@@ -486,16 +486,16 @@ class AsyncConversation:
 
     async def edit(self, seq: int, content: str) -> ErasureReceipt:
         """
-        Put other words in place of a message; what was learned from the old ones goes, the new ones are read.
+        Replace the words of a message; what was learned from the old ones goes, the new ones are read.
 
-        The message's ``meta`` tells when, as ``edited_at``.
+        The message's ``meta`` holds the time, as ``edited_at``.
 
         Args:
             seq: the message's number.
             content: what it says now.
 
         Returns:
-            What was removed or told anew, and in ``changes`` what the new words say.
+            What was removed or rewritten, and in ``changes`` what the new words say.
 
         Raises:
             BadInput: the content cannot be used.
@@ -511,7 +511,7 @@ class AsyncConversation:
         """
         Erase one message and what rested only on it; its number stays, empty.
 
-        Summaries over it are told anew from what remains, facts that others said too stay, and a
+        Summaries over it are rewritten from what remains, facts that others said too stay, and a
         value that it had replaced holds again.
 
         Raises:
@@ -535,9 +535,9 @@ class AsyncConversation:
         """
         Rebuild one layer with the model or rules of today; the old version is kept.
 
-        Only what holds any of the messages is made again: whole chunks for summaries and episodes, what
-        stands above them for ``meta``.  Facts that are not found again end as ``rebuilt``; what was written or
-        denied by hand stays.  Each range is one transaction: until it, the old version is what everybody sees.
+        Only what holds any of the messages is made again: whole chunks for summaries and episodes, the
+        summaries above them for ``meta``.  Facts that are not found again end as ``rebuilt``; what was written or
+        denied by hand stays.  Each range is one transaction: until it, readers see the old version.
 
         Args:
             layer: ``facts``, ``episodes``, ``summaries`` (of chunks), ``meta`` (of summaries) or ``vectors``.
@@ -564,11 +564,11 @@ class AsyncConversation:
 
     async def restore(self, rebuild_id: str) -> RebuildReport:
         """
-        Revert a rebuild in one transaction; this is a rebuild too and can be reverted.
+        Restore the state before a rebuild, in one transaction; itself a rebuild that can be restored.
 
         Raises:
             NotFound: there is no such rebuild in this conversation.
-            Conflict: a summary was told again since then, or one of its messages was changed or erased; or
+            Conflict: a summary was rewritten since then, or one of its messages was changed or erased; or
                 the user paused memory or opted out.
         """
         return await self._wire.send(
@@ -608,7 +608,7 @@ class AsyncUser:
             kind: only attributes, statements or episodes.
             as_of: what held at that time instead of now.
             known_at: as it was known at that time instead of now.
-            archived: what was put away instead, the strongest first; not together with the two times.
+            archived: archived facts instead, the strongest first; not together with the two times.
 
         Raises:
             BadInput: *archived* together with a time.
@@ -686,7 +686,7 @@ class AsyncUser:
         Build a block for a system prompt from what is known about this user.
 
         The facts that matter most and fit, those of one value first, then sentences and events, within each the
-        most used.  Nothing while memory is paused or opted out; nothing that has run out or was put away.  The
+        most used.  Nothing while memory is paused or opted out; nothing that has expired or is archived.  The
         text is the same until a fact changes, and it is data: one JSON string a line, which cannot break out.
 
         Args:
@@ -857,13 +857,13 @@ class AsyncUser:
 
     async def prune(self, *, faded: bool = False) -> PruneReport:
         """
-        Archive the weakest facts beyond ``Config.max_memories`` now; the background does so too.
+        Archive the facts beyond ``Config.max_memories``, the weakest first; the background does so too.
 
-        What is put away is not shown or recalled. `facts` with ``archived=True`` lists it, `restore` brings it back,
+        Archived facts are not shown or recalled. `facts` with ``archived=True`` lists it, `restore` brings it back,
         and so does saying it again.
 
         Args:
-            faded: put away as well, however few there are, sentences and events that nobody said or used for
+            faded: archive as well, however few there are, sentences and events that were not said or used for
                 more than four half-lives.
         """
         body = {"faded": faded}
@@ -908,7 +908,7 @@ class AsyncUser:
         With a model, sentences about the same thing are joined as well; its text must be made of their words.
 
         Args:
-            dry_run: change nothing, and tell what would be merged without a model.
+            dry_run: change nothing, and return what would be merged without a model.
         """
         body = {"dry_run": dry_run}
         if dry_run:
