@@ -23,12 +23,9 @@ from holdfast.testing.clock import FakeClock
 from tests import keeping
 
 from ..elsewhere import Blocking
-from .command import Command
-from .doors import Doors
+from .drivers import CALLS, LACKS, Command, Doors, Surface, Tools
 from .pages import Dashboard, Me
 from .stories import STORIES
-from .surface import CALLS, LACKS, Through
-from .tools import Tools
 
 DRIVERS = {
     "library": Doors,
@@ -58,12 +55,12 @@ class Place:
         self._patch = patch
 
     @contextmanager
-    def through(self, name: str) -> Iterator[Through]:
+    def through(self, name: str) -> Iterator[Surface]:
         """The surface *name*, whole."""
         with ExitStack() as stack:
             memory = stack.enter_context(Memory(self.path, **self.options))
             make = getattr(self, "_" + name.replace(" ", "_"))
-            yield Through(name, make(memory, stack), Doors(memory), self.clock)
+            yield Surface(name, make(memory, stack), Doors(memory), self.clock)
 
     def _library(self, memory, _stack):
         return Doors(memory)
