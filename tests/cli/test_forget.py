@@ -32,7 +32,7 @@ def test_a_fact_goes_with_its_words_after_asking(ana: Holdfast, answer: Answer, 
 
     assert run.code == 0
     assert "1 |  I live in Quorvane." in run.out
-    assert "Erase home, lives in: Quorvane, with the words it rests on? [y/N]" in run.err
+    assert "Erase home, lives in: Quorvane, with the words that state it? [y/N]" in run.err
     assert "E2  deleted, and no trace is left" in run.out
     assert b"Quorvane" not in bytes_of(tmp_path)
     assert ana("facts", "home", "-u", "ana", "--json").data == []

@@ -39,7 +39,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "list": (f"{_USER}.conversations", "List the users in the store, or a user's conversations."),
         "messages": (f"{_USER}.conversations", "Show the messages of a conversation with their numbers."),
         "facts": (f"{_USER}.facts", "List the facts about the user with their quotes."),
-        "why": (f"{_USER}.facts", "Show the quotes that a fact rests on, and how to correct it."),
+        "why": (f"{_USER}.facts", "Show the quotes behind a fact, and how to correct it."),
         "history": (f"{_USER}.facts", "Show every value of a fact and when each was true."),
         "summaries": (f"{_USER}.conversations", "Show the summaries of a conversation, level by level."),
         "search": (f"{_USER}.conversations", "Search facts, messages and summaries."),

@@ -91,7 +91,7 @@ def earlier_facts(fact: Fact, history: list[Fact]) -> list[Fact]:
 def show_fact(
     screen: Screen, fact: Fact, past: list[Fact], quotes: QuoteFinder | None, *, with_id: bool = False
 ) -> None:
-    """Print one fact; with *quotes*, also the latest quote that it rests on, and what it replaced."""
+    """Print one fact; with *quotes*, also the latest quote behind it, and what it replaced."""
     if quotes is not None:
         screen.line()
     show_fact_line(screen, fact, _fact_note(fact, past))

@@ -191,7 +191,7 @@ def forget(
     yes: Yes = False,
 ) -> int:
     """
-    Erase a fact with the words it rests on, a message, a conversation, or all facts.
+    Erase a fact with the words that state it, a message, a conversation, or all facts.
 
     This cannot be undone, so it asks first. What rested on the erased words is removed, too: facts
     that other messages also state stay, summaries are written again. `holdfast erase` erases
@@ -230,7 +230,7 @@ def _forget_fact(memory: Memory, options: SubjectOptions, name: str, yes: bool) 
     fact = find_fact(owner, name)
     if not options.as_json and not yes:
         show_fact(Screen(), fact, [], QuoteFinder(memory, options))
-    question = f"Erase {fact_label(fact)}: {fact_value(fact)}, with the words it rests on?"
+    question = f"Erase {fact_label(fact)}: {fact_value(fact)}, with the words that state it?"
     confirm(question, yes=yes, as_json=options.as_json)
     return owner.forget(fact.id)
 
@@ -243,7 +243,7 @@ def _forget_in_chat(
     if message is None:
         number = sum(1 for _ in load_messages(chat))
         messages = "the 1 message" if number == 1 else f"the {number:,} messages"
-        question = f"Erase {messages} of {chat.id}, and what rests only on them?"
+        question = f"Erase {messages} of {chat.id}, and everything derived from them alone?"
         confirm(question, yes=yes, as_json=options.as_json)
         return chat.clear()
     found = chat.load(start_seq=message, limit=1)

@@ -57,7 +57,7 @@ def demo(
     """
     Read the bundled conversations and show what is remembered.
 
-    The memory is a file that you can go on with; running the demo again replaces it. The users in
+    The memory is a file that you can keep using; running the demo again replaces it. The users in
     the conversations are fictional.
 
     \b
@@ -250,7 +250,7 @@ def _show_next(screen: Screen, store: str, one: DemoConversation) -> None:
     commands = {
         f'holdfast say "I\'m vegetarian again."{repeated} -c {one.id}': "change a fact, and see it replaced",
         f'holdfast context "{one.question}"{repeated} -o text': "what a model would be sent, word for word",
-        f"holdfast why dietary{repeated}": "every quote that a fact rests on, and how to correct it",
+        f"holdfast why dietary{repeated}": "every quote behind a fact, and how to correct it",
         "holdfast import chat.jsonl": "your own conversations",
         "holdfast chat": "chat, and see what is remembered; --llm MODEL answers",
     }

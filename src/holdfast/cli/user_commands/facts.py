@@ -1,4 +1,4 @@
-"""``holdfast facts``, ``history`` and ``why``: what is known about a user, and what it rests on."""
+"""``holdfast facts``, ``history`` and ``why``: what is known about a user, with the quotes behind it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def facts(
         str | None,
         typer.Option("--as-of", metavar="TIME", help="What was true then: 2026-03-14 (its end) or 2026-03-14T19:02."),
     ] = None,
-    quotes: Annotated[bool, typer.Option(help="Show the quote that each fact rests on.")] = True,
+    quotes: Annotated[bool, typer.Option(help="Show the quote behind each fact.")] = True,
     ids: Annotated[bool, typer.Option("--ids", help="Show the id of each fact.")] = False,
     rejected: Annotated[bool, typer.Option("--rejected", help="Show rejected candidates, and why.")] = False,
     archived: Annotated[bool, typer.Option("--archived", help="Show archived facts.")] = False,
 ) -> int:
     """
-    List the facts about the user, each with the quote that it rests on.
+    List the facts about the user, each with the quote behind it.
 
     \b
     Examples:
@@ -103,7 +103,7 @@ def history(
 
 def why(options: SubjectOptions, fact: Annotated[str, typer.Argument(metavar="FACT", help=FACT_HELP)]) -> int:
     """
-    Show what a fact rests on: every quote, its reader, what it replaced, how to correct it.
+    Show the evidence of a fact: every quote, its extractor, what it replaced, how to correct it.
 
     \b
     Examples:
@@ -151,7 +151,7 @@ def _show_details(screen: Screen, fact: Fact, name: str, name_and_value: str) ->
         [
             *([correct] if fact.kind == "attribute" else []),
             [f"  holdfast never-true {name}", ("it was never true", QUIET)],
-            [f"  holdfast forget {name}", ("erase it, and the words it rests on", QUIET)],
+            [f"  holdfast forget {name}", ("erase it, and the words that state it", QUIET)],
         ]
     )
 
