@@ -10,6 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from holdfast import Memory
 from holdfast.store.filelock import locked
 
@@ -19,7 +21,6 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": str(SOURCE)}
 
 
 def test_a_backup_is_checked_and_restored_without_what_was_erased(holdfast: Holdfast, tmp_path: Path) -> None:
-    os.chdir(tmp_path)
     holdfast("say", "I live in Quorvane.")
     holdfast("say", "I have a dog named Rex.")
     assert "only you can read it" in holdfast("store", "backup", "monday.db").out
@@ -43,7 +44,6 @@ def test_a_backup_is_checked_and_restored_without_what_was_erased(holdfast: Hold
 
 
 def test_a_lost_file_is_restored_with_an_exported_erasure_log(holdfast: Holdfast, tmp_path: Path) -> None:
-    os.chdir(tmp_path)
     holdfast("say", "I live in Quorvane.")
     holdfast("store", "backup", "monday.db")
     holdfast("forget", "--message", "1", "--yes")
@@ -59,7 +59,6 @@ def test_a_lost_file_is_restored_with_an_exported_erasure_log(holdfast: Holdfast
 
 
 def test_files_that_are_no_backup_or_no_erasure_log_are_refused_with_a_hint(holdfast: Holdfast, tmp_path: Path) -> None:
-    os.chdir(tmp_path)
     holdfast("say", "I live in Faro.")
     (tmp_path / "text.txt").write_text("not a database, but long enough to be looked at " * 20)
     for args in (["verify", "text.txt"], ["restore", "text.txt", "--to", "new.db"], ["verify", "absent.db"]):
@@ -73,7 +72,6 @@ def test_files_that_are_no_backup_or_no_erasure_log_are_refused_with_a_hint(hold
 
 
 def test_a_file_of_another_kind_is_named_in_the_error(holdfast: Holdfast, tmp_path: Path) -> None:
-    os.chdir(tmp_path)
     (tmp_path / "text.txt").write_text("not a database")
     run = holdfast("store", "verify", "text.txt")
     assert run.code == 1
@@ -81,7 +79,6 @@ def test_a_file_of_another_kind_is_named_in_the_error(holdfast: Holdfast, tmp_pa
 
 
 def test_the_next_restore_removes_what_a_killed_one_left(holdfast: Holdfast, tmp_path: Path) -> None:
-    os.chdir(tmp_path)
     holdfast("say", "I live in Faro.")
     holdfast("store", "backup", "monday.db")
     killed, used = tmp_path / "holdfast-working-killed", tmp_path / "holdfast-working-used"
@@ -97,7 +94,6 @@ def test_the_next_restore_removes_what_a_killed_one_left(holdfast: Holdfast, tmp
 
 
 def test_a_file_that_is_open_elsewhere_is_not_replaced(holdfast: Holdfast, tmp_path: Path) -> None:
-    os.chdir(tmp_path)
     holdfast("say", "I live in Faro.")
     holdfast("store", "backup", "monday.db")
     script = "import sys, time; from holdfast import Memory; m = Memory('holdfast.db'); m.admin.users(); print('open', flush=True); time.sleep(60)"
@@ -115,8 +111,8 @@ def test_a_file_that_is_open_elsewhere_is_not_replaced(holdfast: Holdfast, tmp_p
         other.stdout.close()
 
 
-def test_a_restore_that_is_killed_has_changed_nothing(tmp_path: Path) -> None:
-    os.chdir(tmp_path)
+def test_a_restore_that_is_killed_has_changed_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     with Memory("live.db") as memory:
         for number in range(30):
             memory.conversation(f"c{number}", user="ana").record(f"I live in Quorvane {number}.", "Ok.")

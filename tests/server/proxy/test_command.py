@@ -10,6 +10,9 @@ import sys
 import openai
 import pytest
 
+from holdfast import Memory
+from holdfast.cli import main
+
 from ..test_serve import start
 from .test_clients import ask
 
@@ -51,14 +54,24 @@ def test_a_key_goes_to_its_own_address_and_nowhere_else(model, monkeypatch, tmp_
 @pytest.mark.parametrize(
     "url", ["nonsense", "ftp://x/v1", "http://", "http://127.0.0.1:99999/v1", "http://localhost:{port}/v1"]
 )
-def test_an_upstream_that_cannot_be_one_is_refused_and_the_first_key_waits(tmp_path, unused_port, url):
+def test_an_upstream_that_cannot_be_one_is_refused_and_no_key_is_made(tmp_path, unused_port, capsys, url):
+    store = tmp_path / "chat.db"
+    options = ["--port", str(unused_port), "--json", "--upstream", url.format(port=unused_port)]
+
+    assert main(["serve", "--store", str(store), *options]) == 2
+
+    assert json.loads(capsys.readouterr().err)["error"]["code"] == "bad-upstream"
+    with Memory(store, embedder=None) as memory:
+        assert list(memory.admin.keys.list()) == []
+
+
+def test_the_first_key_waits_for_a_start_that_is_not_refused(tmp_path, unused_port):
     store = tmp_path / "chat.db"
     command = [sys.executable, "-m", "holdfast", "serve", "--store", str(store), "--port", str(unused_port), "--json"]
-    command += ["--upstream", url.format(port=unused_port)]
+    command += ["--upstream", "nonsense"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ)
 
     assert done.returncode == 2
-    assert json.loads(done.stderr)["error"]["code"] == "bad-upstream"
     running = start(store)
     running.process.terminate()
     running.process.communicate(timeout=30)

@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -162,8 +162,11 @@ def serve(
         "workers": max(1, server.threads),
         "allow_private_endpoints": tuple(server.allow_endpoint or ()),
     }
-    with model.open() as llm, options.create(llm, **background, **rates.settings) as memory:
-        listener = _listen(server.host, server.port)
+    with (
+        model.open() as llm,
+        options.create(llm, **background, **rates.settings) as memory,
+        closing(_listen(server.host, server.port)) as listener,
+    ):
         port = listener.getsockname()[1]
         settings = values.ServerSettings(
             host=server.host,
