@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import get_args
 
 import pytest
 import requests
@@ -23,8 +24,10 @@ from schemathesis.checks import CHECKS
 
 from holdfast import Memory
 from holdfast.server.app import create_app, described
+from holdfast.server.schemas import NewMessage
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
+from holdfast.text import validate
 
 # Left out: `positive_data_acceptance` (a cursor or an id that fits the document may still be none of ours),
 # `use_after_free` (what is erased may be erased again), `negative_data_rejection` (unknown names in a query are passed
@@ -152,3 +155,8 @@ def test_the_document_is_valid():
     for schema in found["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)
     assert {"/v1/chat/completions", "/v1/models", "/v1/models/{model}"} <= found["paths"].keys()
+
+
+def test_a_message_may_have_the_roles_that_the_library_knows():
+    """The names of roles are written for the document and for the library; the two agree."""
+    assert set(get_args(NewMessage.model_fields["role"].annotation)) == {*validate.ROLES, *validate._ALIASES}

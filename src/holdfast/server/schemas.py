@@ -17,6 +17,7 @@ from ..conversation import Conversation
 from ..errors import BadInput
 from ..memory import Memory
 from ..reports import BackfillReport, ConsolidationReport, ErasureReceipt, MessageCount, RebuildReport
+from ..text.validate import MAX_TEXT_CHARS
 from ..types import Budget, ConsentState, Role
 from ..user import User
 from .gate import Grant
@@ -24,7 +25,7 @@ from .gate import Grant
 T = TypeVar("T")
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-Text = Annotated[str, Field(min_length=1, max_length=10_000)]
+Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARS)]
 
 
 def _with_example(example: dict[str, Any]) -> ConfigDict:
@@ -182,7 +183,7 @@ class TopicName(Body):
 class PromptText(Body):
     """The text of a prompt."""
 
-    model_config = _with_example({"text": "Summarise in one sentence, in the third user."})
+    model_config = _with_example({"text": "Summarize in one sentence, in the third person."})
     text: Annotated[str, Field(min_length=1, max_length=4_000)]
 
 
