@@ -3,21 +3,22 @@ Times named in a text ("last weekend"), resolved against the moment it was writt
 
 Absolute ("3 May 2024", "2019") and relative ("two weeks ago", "next Tuesday at 5pm") alike become a
 range in milliseconds UTC, end excluded, with the words unchanged.  Days begin at midnight in
-the time zone of ``at``.  The words themselves are data (`holdfast.text.datewords`).  Where a day or
+the time zone of ``at``.  The words themselves are data (``datewords.toml``).  Where a day or
 month names no year, the tense of the sentence decides between the last one and the next.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Literal
+from importlib import resources
+from typing import Any, Literal
 
 from ..clock import to_ms
-from .datewords import WORDS, DateWords
 from .sentences import split_pieces
 
 _HOLE = re.compile(r"\{(\w+)\}")
@@ -34,6 +35,40 @@ _MAX_COUNT = {
     "month": 1_000,
     "year": 120,
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class DateWords:
+    """The time words of one language; ``datewords.toml`` explains each field."""
+
+    units: Mapping[str, str]
+    numbers: Mapping[str, float]
+    days: Mapping[str, int]
+    weekdays: tuple[str, ...]
+    months: tuple[str, ...]
+    seasons: tuple[str, ...] = ("", "", "", "")
+    ordinal: str = ""
+    phrases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    past: str = r"(?!)"
+    since: str = ""
+    until: str = ""
+    since_after: str = ""
+    until_after: str = ""
+    day_first: bool = True
+    spaced: bool = True
+
+
+@cache
+def date_words() -> Mapping[str, DateWords]:
+    """Return the time words of each language by its code; the file is read once, at the first text."""
+    data = tomllib.loads((resources.files(__package__) / "datewords.toml").read_text(encoding="utf-8"))
+    return {code: DateWords(**{name: _frozen(value) for name, value in words.items()}) for code, words in data.items()}
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _frozen(item) for key, item in value.items()}
+    return tuple(value) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +223,7 @@ _CLOCK = r"\d{1,2}(?:[:.]\d{2})? ?[ap](?:\.m\.|m\b)|\d{1,2}:\d{2}|noon|midday|mi
 @cache
 def _grammar(language: str) -> _Grammar | None:
     """Compile the expressions of *language* on first use."""
-    words = WORDS.get(language)
+    words = date_words().get(language)
     if words is None:
         return None
     holes = {
