@@ -56,6 +56,7 @@ from .reports import (
     Usage,
     UserKey,
 )
+from .store import RejectedPosition
 from .text.validate import MessageLike
 from .types import (
     HIT_KINDS,
@@ -727,6 +728,18 @@ class AsyncUser:
     async def rejected(self, *, limit: int = 100) -> list[Rejected]:
         """Return what was read but rejected, newest first, each with its reason."""
         return await asyncio.to_thread(self._sync.rejected, limit=limit)
+
+    async def rejected_page(
+        self, *, limit: int, after: RejectedPosition | None = None
+    ) -> tuple[list[Rejected], RejectedPosition | None]:
+        """
+        Return one page of what was rejected, newest first, and the position of its last one if more follow.
+
+        Args:
+            limit: at most so many.
+            after: the position that the page before ended with.
+        """
+        return await asyncio.to_thread(self._sync.rejected_page, limit=limit, after=after)
 
     async def conversations(self) -> list[str]:
         """Return the ids of the user's conversations, by name."""

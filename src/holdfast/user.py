@@ -32,7 +32,7 @@ from .reports import (
     Usage,
 )
 from .scope import Scope, checked_name
-from .store import PromptRow, UserRow, WriteView
+from .store import PromptRow, RejectedPosition, UserRow, WriteView
 from .text.terms import count_tokens
 from .text.validate import checked_count, checked_query, checked_share, checked_text, replace_unstorable
 from .types import HIT_KINDS, Consent, Fact, FactChange, FactKind, Hit, HitKind, PromptVersion, Rejected, Section
@@ -180,6 +180,18 @@ class User:
     def rejected(self, *, limit: int = 100) -> list[Rejected]:
         """Return what was read but rejected, newest first, each with its reason."""
         return self._engine.store.read(self._scope, lambda view: view.rejected(limit=limit))
+
+    def rejected_page(
+        self, *, limit: int, after: RejectedPosition | None = None
+    ) -> tuple[list[Rejected], RejectedPosition | None]:
+        """
+        Return one page of what was rejected, newest first, and the position of its last one if more follow.
+
+        Args:
+            limit: at most so many.
+            after: the position that the page before ended with.
+        """
+        return self._engine.store.read(self._scope, lambda view: view.rejected_page(limit=limit, after=after))
 
     def conversations(self) -> list[str]:
         """Return the ids of the user's conversations, by name."""

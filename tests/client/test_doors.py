@@ -29,6 +29,7 @@ WHY_NOT = {
     "Admin.operations": "is GET /v1/jobs/{id}",
     "Admin.events": "is Client.events, a stream of one user's",
     "User.events": "is read as a stream: GET /v1/users/{user}/events",
+    "User.rejected_page": "is one page of User.rejected",
     "User.last_event": "is read as a stream: GET /v1/users/{user}/events",
     "Admin.observe": "is called within the process of the memory",
     "Admin.job": "is answered by GET /v1/jobs/{id}, beside long work that requests started",

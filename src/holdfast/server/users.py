@@ -8,7 +8,10 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query, Request, Response
 
 from ..clock import to_ms
+from ..errors import BadInput
 from ..reports import ErasureReceipt, Explained, Metrics, PromptPreview, Usage
+from ..store import RejectedPosition
+from ..text.validate import replace_unstorable
 from ..types import Consent, Fact, FactChange, FactKind, Hit, PromptVersion, Rejected, Section
 from ..user import Prompts, User, version_in_use
 from .gate import count_messages, quota_exceeded
@@ -31,6 +34,8 @@ from .schemas import (
     SearchRequest,
     TopicName,
     UserDep,
+    decode_cursor,
+    encode_cursor,
     paginate,
     prompt_versions_of,
     versions_of,
@@ -38,7 +43,6 @@ from .schemas import (
 
 table = RouteTable()
 ONE = "/v1/users/{user:name}"
-MOST_REJECTED = 100_000
 FactId = Annotated[str, Path(max_length=200, description="The fact's id.")]
 By = Annotated[
     list[Literal["day", "layer", "model", "none"]],
@@ -167,7 +171,8 @@ def history_list(
 @table.add("GET", ONE + "/rejected", USER, door=User.rejected, response_model=Page[Rejected], dependencies=SCOPE_PARAMS)
 def rejected_list(user: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Rejected]:
     """List rejected facts, newest first, each with its reason."""
-    return paginate(user.rejected(limit=MOST_REJECTED), _refusal, cursor, limit)
+    rejected, last = user.rejected_page(limit=limit, after=_position(cursor))
+    return Page(data=rejected, next_cursor=None if last is None else encode_cursor(last))
 
 
 @table.add("GET", ONE + "/profile", USER, door=User.profile, response_model=Section, dependencies=SCOPE_PARAMS)
@@ -275,10 +280,20 @@ def _time(fact: Fact) -> tuple[int, int, str]:
     return (to_ms(fact.valid_from), to_ms(fact.recorded_at), fact.id)
 
 
-def _refusal(rejected: Rejected) -> tuple[int, str, int, int, str, str, str]:
-    claim = rejected.candidate
-    at_ms = 0 if rejected.at is None else to_ms(rejected.at)
-    return (-at_ms, rejected.conversation, claim.seq, claim.start, claim.category, claim.key, claim.value)
+def _position(cursor: str | None) -> RejectedPosition | None:
+    """
+    Parse the cursor of a list of rejected candidates.
+
+    Raises:
+        BadInput: it belongs to another list.
+    """
+    match decode_cursor(cursor) if cursor is not None else None:
+        case None if cursor is None:
+            return None
+        case (int(at), str(conversation), str(subject), int(seq), str(id_)) if max(abs(at), abs(seq)) < 2**62:
+            texts = [replace_unstorable(text) for text in (conversation, subject, id_)]
+            return at, texts[0], texts[1], seq, texts[2]
+    raise BadInput("this cursor belongs to another list", hint="send back next_cursor as it came")
 
 
 PromptName = Annotated[str, Path(description="`chunk_summary`, `meta_summary` or `fact_extraction`.")]

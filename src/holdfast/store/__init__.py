@@ -16,7 +16,7 @@ from ..clock import Clock, utc_now
 from ..config import Config
 from .maintenance import copy, distribute, initialize, scrub
 from .port import Backend, Driver
-from .readview import ReadView
+from .readview import ReadView, RejectedPosition
 from .registry import backend_class, is_address, register
 from .store import Store
 from .values import (
@@ -65,6 +65,7 @@ __all__ = [
     "RateRow",
     "ReadView",
     "RebuildRow",
+    "RejectedPosition",
     "Scrubbed",
     "Side",
     "Store",

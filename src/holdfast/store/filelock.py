@@ -63,7 +63,7 @@ def _busy(path: str, timeout_ms: int) -> StoreBusy:
 
 
 def _after_fork_in_child() -> None:
-    """What other threads of the parent held is nobody's in the child."""
+    """Forget the locks of the parent's other threads."""
     global _threads
     _threads = threading.Lock()
     _held.clear()

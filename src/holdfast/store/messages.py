@@ -36,7 +36,7 @@ MAX_MESSAGE_CHARS = 4_000_000
 
 class MessageLog(Protocol):
     """
-    What is kept of sessions, and grows.  Safe to call from any thread.
+    The messages of sessions, to append and load.  Safe to call from any thread.
 
     A session is any text but the empty one; two that differ in one code point never meet.
     """
@@ -45,7 +45,7 @@ class MessageLog(Protocol):
         """Store one message, or a list of them as a whole, after those that are there."""
 
     def load(self, session: str) -> list[Message]:
-        """All messages of the session, oldest first, numbered from 1; none when there is no such session."""
+        """Return all messages of the session, oldest first, numbered from 1; none when there is no such session."""
 
 
 class MessageStore(MessageLog, Protocol):
@@ -57,10 +57,10 @@ class MessageStore(MessageLog, Protocol):
 
 @runtime_checkable
 class KeepsSummaries(Protocol):
-    """What a message store offers when it can also keep the rolling summary of a session."""
+    """A message store that can also keep the rolling summary of a session."""
 
     def load_summary(self, session: str) -> RollingSummary | None:
-        """The summary that was kept last, if any."""
+        """Return the summary that was kept last, if any."""
 
     def save_summary(self, session: str, summary: RollingSummary) -> None:
         """Keep *summary* instead of the one before, unless that reaches further."""
@@ -106,7 +106,7 @@ class InMemoryMessages:
                 self._summaries[session] = summary
 
     def sessions(self) -> list[str]:
-        """Every session with a message, by name."""
+        """Return every session with a message, by name."""
         with self._lock:
             return sorted(self._messages)
 
@@ -128,12 +128,12 @@ def checked_session(session: object) -> str:
 
 
 def incoming(given: MessageLike | Sequence[MessageLike], clock: Clock) -> list[Message]:
-    """What the caller gave as clean messages without numbers; see `checked_messages`."""
+    """Return the caller's messages checked and without numbers; see `checked_messages`."""
     return [message for message, _ in checked_messages(given, now=clock(), max_chars=MAX_MESSAGE_CHARS)]
 
 
 def numbered(messages: Sequence[Message], session: str, first: int) -> list[Message]:
-    """*messages* with their place in *session*."""
+    """Return *messages* numbered within *session*."""
     return [
         replace(message, seq=seq, conversation=session, meta=dict(message.meta))
         for seq, message in enumerate(messages, first)
@@ -142,7 +142,7 @@ def numbered(messages: Sequence[Message], session: str, first: int) -> list[Mess
 
 def furthest(kept: RollingSummary | None, new: RollingSummary, messages: int) -> RollingSummary | None:
     """
-    The one that reaches further, so that a slow writer never puts an older summary back.
+    Return the summary that reaches further, so that a slow writer never restores an older one.
 
     One that speaks of more messages than there are was made before the session was cleared.
     """
@@ -228,7 +228,7 @@ class JsonFileMessages:
 
     def sessions(self) -> list[str]:
         """
-        Every session with a file, by name.
+        Return every session with a file, by name.
 
         Raises:
             StoreCorrupt: a file with a long name does not say which session it holds.
@@ -238,7 +238,7 @@ class JsonFileMessages:
         return sorted(self._session_of(path) for path in self._folder.iterdir() if path.suffix == ".json")
 
     def path(self, session: str) -> Path:
-        """The file of *session*, whether or not it is there: always directly inside the folder."""
+        """Return the path of the file of *session*, which may not exist: always directly inside the folder."""
         return self._folder / f"{file_name(checked_session(session))}.json"
 
     def _session_of(self, path: Path) -> str:
@@ -262,7 +262,7 @@ class JsonFileMessages:
     def _rewrite(
         self, session: str, change: Callable[[list[Message], RollingSummary | None], RollingSummary | None]
     ) -> None:
-        """Read, let *change* alter the messages and return the summary, write; nobody else writes meanwhile."""
+        """Read, let *change* alter the messages and return the summary, and write, all under the session's lock."""
         path = self.path(session)
         with _errors_name(path):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -274,7 +274,7 @@ class JsonFileMessages:
 
     @contextmanager
     def _locked(self, session: str) -> Iterator[None]:
-        """One of a fixed number of locks, so that no lock file has to be removed with its session."""
+        """Hold one of a fixed number of locks, so that no lock file has to be removed with its session."""
         number = int(hashlib.sha256(session.encode()).hexdigest(), 16) % LOCKS
         with _errors_name(self._folder), locked(str(self._folder / f".lock-{number:02}"), timeout_ms=self._timeout_ms):
             yield
@@ -282,7 +282,7 @@ class JsonFileMessages:
 
 def file_name(session: str) -> str:
     """
-    *session* as a name that is safe on every file system, and that `session_name` reads back.
+    Encode *session* as a name that is safe on every file system; `session_name` decodes it.
 
     Small letters, digits, ``-`` and ``_`` stand for themselves, every other byte of the UTF-8 is
     ``%xx``: there are no separators, dots or capitals, so nothing leaves the folder and no two
@@ -296,7 +296,7 @@ def file_name(session: str) -> str:
 
 
 def session_name(name: str) -> str:
-    """The session whose `file_name` is *name*, when that is no digest."""
+    """Decode a `file_name` that is not a digest."""
     return _ENCODED.sub(lambda found: chr(int(found[1], 16)), name.removeprefix("s_")).encode("latin-1").decode("utf-8")
 
 
@@ -335,7 +335,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _dumped(session: str, messages: Sequence[Message], summary: RollingSummary | None) -> str:
-    """A JSON object with one line a message."""
+    """Return a JSON object with one line for each message."""
     head = json.dumps({"format": FORMAT, "session": session}, ensure_ascii=False)[:-1]
     kept = None if summary is None else {name: getattr(summary, name) for name in summary.__slots__}
     lines = ",\n".join(json.dumps(_fields(message), ensure_ascii=False) for message in messages)
@@ -365,7 +365,7 @@ def _summary(data: Mapping[str, Any]) -> RollingSummary:
 
 
 def _parsed(path: Path, raw: bytes, session: str | None) -> dict[str, Any]:
-    """The JSON object in *raw*, which must be of a format that we know and hold *session* if that is given."""
+    """Parse the JSON object in *raw*, of a known format, and of *session* if that is given."""
     with _damage_names(path):
         data = json.loads(raw.decode("utf-8"))
         if not isinstance(data["session"], str) or not isinstance(data["messages"], list):
@@ -389,7 +389,7 @@ def _damage_names(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _errors_name(path: Path) -> Iterator[None]:
-    """What the system says of *path*, as one of our errors."""
+    """Raise the system's errors about *path* as ours."""
     try:
         yield
     except FileNotFoundError:

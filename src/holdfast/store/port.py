@@ -70,7 +70,7 @@ class Table:
         return f"SELECT {', '.join(self.columns)} FROM {self.name} ORDER BY {', '.join(self.key)}"
 
     def insert(self, mark: str) -> str:
-        """Return the SQL that inserts one row; *mark* stands for a value."""
+        """Return the SQL that inserts one row, with *mark* as the placeholder of a value."""
         return f"INSERT INTO {self.name} ({', '.join(self.columns)}) VALUES ({', '.join([mark] * len(self.columns))})"
 
 
@@ -211,7 +211,7 @@ class StoreInit:
 
 @dataclass(frozen=True, slots=True)
 class CopyReport:
-    """What was copied from one store to another: rows and, to compare, one SHA-256 a table."""
+    """A copy from one store to another: the rows of each table and, to compare, its SHA-256."""
 
     rows: Mapping[str, int]
     digests: Mapping[str, str]

@@ -39,6 +39,10 @@ from .values import (
 )
 
 EVERYTHING = 2**62
+RejectedPosition = tuple[int, str, str, int, str]
+"""The place of a rejected candidate in the list: time, conversation, subject, message, id."""
+
+_NEWEST: RejectedPosition = (EVERYTHING, "", "", 0, "")
 """A limit, or the number of a last message, that no conversation reaches."""
 
 
@@ -62,7 +66,7 @@ class ReadView:
 
     def _place(self) -> tuple[str, str]:
         """
-        The subject and the name of the scope's conversation.
+        Return the subject and the name of the scope's conversation.
 
         Raises:
             BadInput: the scope is of a user, or of all subjects; one conversation is needed.
@@ -120,7 +124,7 @@ class ReadView:
 
     def facts(self, *, category: str | None = None, kind: str | None = None, evidence: bool = True) -> list[FactRow]:
         """
-        The live facts that the scope may see, by (subject, category, key, value).
+        Return the active facts that the scope may see, by (subject, category, key, value).
 
         A scope without a subject sees all.  ``self`` sees facts about the user and those about
         others that were said in a conversation about no subject in particular.  Any other subject
@@ -165,7 +169,7 @@ class ReadView:
         return self._facts_with_evidence(self._run("statements", about=subject, **self._visible()))
 
     def uses(self, fact_ids: Sequence[str]) -> list[UseRow]:
-        """How often and when facts of the user were used, of those among *fact_ids* that are there."""
+        """Return how often and when the facts among *fact_ids* were used; missing ones are left out."""
         keys = [(*self._head, fact_id) for fact_id in dict.fromkeys(fact_ids)]
         return [UseRow(*row) for row in self._driver.many("uses", keys)]
 
@@ -175,18 +179,32 @@ class ReadView:
         return [((row[0], row[1], row[2]), row[3]) for row in found]
 
     def rejected(self, *, limit: int = 100) -> list[Rejected]:
-        """The newest refused candidates of the scope's conversation, or of all it can see."""
-        return [rows.rejected(row) for row in self._run("rejected", limit=max(0, limit))]
+        """Return the newest rejected candidates of the scope's conversation, or of all it can see."""
+        return self.rejected_page(limit=limit)[0]
+
+    def rejected_page(
+        self, *, limit: int, after: RejectedPosition | None = None
+    ) -> tuple[list[Rejected], RejectedPosition | None]:
+        """Return rejected candidates, newest first, behind *after*; and the position of the last one if there are more."""
+        position = zip(("at", "conversation", "subject", "seq", "id"), after or _NEWEST, strict=True)
+        limit = min(max(0, limit), EVERYTHING - 1)
+        found = self._run("rejected", limit=limit + 1, **{f"before_{name}": value for name, value in position})
+        page = found[:limit]
+        last = None
+        if page and len(found) > limit:
+            conversation, _, _, recorded_at, subject, seq, id_ = page[-1]
+            last = (recorded_at, conversation, subject, seq, id_)
+        return [rows.rejected(row) for row in page], last
 
     def summaries(self, *, level: int | None = None, live: bool = True) -> list[Summary]:
-        """Summaries of the scope's conversation by (start_seq, level)."""
+        """Return summaries of the scope's conversation by (start_seq, level)."""
         _, name = self._place()
         found = self._run("summaries", level=level, old=int(not live))
         children = self._children(found)
         return [rows.summary(row, name, children) for row in found]
 
     def _children(self, found: Sequence[Row]) -> Mapping[str, Sequence[str]]:
-        """The children of the higher ones among *found* summaries."""
+        """Return the children of the higher ones among *found* summaries."""
         children: defaultdict[str, list[str]] = defaultdict(list)
         if any(row[1] > 1 for row in found):
             for parent, child, _ in self._run("summary_children"):
@@ -221,12 +239,12 @@ class ReadView:
         return found
 
     def docs(self, partition: Partition) -> list[DocRow]:
-        """Every document of a partition, by number."""
+        """Return every document of a partition, by number."""
         return [rows.doc(row) for row in self._run("docs", **_where(partition))]
 
     def columns(self, partition: Partition, *, signs_of: str = "") -> dict[str, tuple[Any, ...]]:
         """
-        The same documents as one tuple per name in `values.COLUMNS`, several times faster than `docs`.
+        Return the documents as one tuple per name in `values.COLUMNS`, several times faster than `docs`.
         With *signs_of* an embedder there are ``signs``, too: a bit for each number of its vector, 1 from
         0 upwards, the first in the highest bit; ``None`` where the current vector is not by it.
         """
@@ -252,7 +270,7 @@ class ReadView:
         return found
 
     def vectors_of(self, partition: Partition, embedder: str, docs: Iterable[int]) -> list[tuple[int, float, bytes]]:
-        """Those of `vectors` that belong to the given documents, in their order."""
+        """Return those of `vectors` that belong to the given documents, in their order."""
         head = (*self._head, partition.subject, partition.kind, embedder)
         found: list[Any] = self._driver.many("vector_of", [(*head, doc) for doc in docs])
         return found
@@ -270,7 +288,7 @@ class ReadView:
         return found
 
     def unembedded(self, embedder: str, *, limit: int) -> list[DocRow]:
-        """Documents of any subject whose current vector is not by *embedder*, oldest first."""
+        """Return documents of any subject whose current vector is not by *embedder*, oldest first."""
         return [rows.doc(row) for row in self._run("unembedded", embedder=embedder, limit=max(0, limit))]
 
     def prefix(self, variant: str) -> tuple[str, str] | None:
@@ -280,7 +298,7 @@ class ReadView:
         return (found[0][0], found[0][1]) if found else None
 
     def jobs(self) -> list[Job]:
-        """The user's background work that is not finished, oldest first."""
+        """Return the user's unfinished jobs, oldest first."""
         return [rows.job(row) for row in self._run("jobs_of_user")]
 
     def usage(self, since: str = "") -> list[UsageRow]:
@@ -288,7 +306,7 @@ class ReadView:
         return [UsageRow(*row) for row in self._run("usage", since=since)]
 
     def prompts(self) -> list[PromptRow]:
-        """Every version of the user's own prompts, by (name, version)."""
+        """Return every version of the user's own prompts, by (name, version)."""
         return [PromptRow(row[0], row[1], row[2], row[3], draft=bool(row[4])) for row in self._run("prompts")]
 
     def context_stats(self) -> list[ContextStatsRow]:
@@ -315,7 +333,7 @@ class ReadView:
         return [rows.stored(row, name) for row in found]
 
     def summary_rows(self) -> list[SummaryRow]:
-        """All summaries of the scope's conversation, older versions among them, by (start_seq, level)."""
+        """Return all summaries of the scope's conversation with their older versions, by (start_seq, level)."""
         _, name = self._place()
         found = self._run("summary_rows")
         children = self._children(found)
@@ -357,7 +375,7 @@ class ReadView:
         return News(newest, tuple(rows.event(row, self._head) for row in found))
 
     def events_before(self, before: int | None, *, limit: int) -> list[Event]:
-        """The newest events below a number, or of all, newest first."""
+        """Return the newest events below a number, or of all, newest first."""
         below = EVERYTHING if before is None else before
         found = self._run("events_before", before=below, limit=max(0, limit))
         return [rows.event(row, self._head) for row in found]

@@ -27,7 +27,7 @@ _SIGN = bytes([ord("1")] * 128 + [ord("0")] * 128)  # of an int8, read as a byte
 
 
 def signs(data: bytes) -> bytes:
-    """The signs of a vector's int8 numbers, a bit each: 1 from 0 upwards, the first in the highest bit."""
+    """Return the signs of a vector's int8 numbers, a bit each: 1 from 0 upwards, the first in the highest bit."""
     told = data.translate(_SIGN)
     whole = -(-len(told) // 8)
     return int(told.ljust(8 * whole, b"0") or b"0", 2).to_bytes(whole, "big")
@@ -39,14 +39,14 @@ def compact_json(value: Any) -> str:
 
 
 def message(row: Row, conversation: str) -> Message:
-    """A row of ``messages``."""
+    """Parse a row of ``messages``."""
     seq, role, name, content, at, tokens, meta = row
     values = json.loads(meta) if meta != "{}" else {}
     return Message(role, content, name, from_ms(at), seq, conversation, tokens, values)
 
 
 def message_columns(row: MessageRow) -> Row:
-    """What ``add_message`` takes after the conversation's key."""
+    """Return the parameters of ``add_message`` after the conversation's key."""
     m = row.message
     if m.at is None:
         raise ValueError("a message on its way into the store must have its time set")
@@ -55,13 +55,13 @@ def message_columns(row: MessageRow) -> Row:
 
 
 def stored(row: Row, conversation: str) -> MessageRow:
-    """A row of ``stored``."""
+    """Parse a row of ``stored``."""
     session, number, recorded_at = row[7:]
     return MessageRow(message(row[:7], conversation), session, number, recorded_at)
 
 
 def rewritten(row: MessageRow) -> dict[str, Any]:
-    """The parameters of ``rewrite_message`` beside the conversation's key."""
+    """Return the parameters of ``rewrite_message`` beside the conversation's key."""
     m = row.message
     meta = compact_json(dict(m.meta)) if m.meta else "{}"
     content = {"role": m.role, "name": m.name, "content": m.content, "tokens": m.tokens, "meta": meta}
@@ -69,7 +69,7 @@ def rewritten(row: MessageRow) -> dict[str, Any]:
 
 
 def doc(row: Row) -> DocRow:
-    """A row of ``docs`` or ``unembedded``."""
+    """Parse a row of ``docs`` or ``unembedded``."""
     (subject, kind, number, conversation, seq, ref, session, speaker, role, at,
      terms, chars, signals, unscoped, embedded) = row  # fmt: skip
     place = (subject, kind, number, conversation, seq, ref, session, speaker, role, at)
@@ -77,13 +77,13 @@ def doc(row: Row) -> DocRow:
 
 
 def doc_columns(row: DocRow) -> Row:
-    """What ``add_doc`` takes after the user's key."""
+    """Return the parameters of ``add_doc`` after the user's key."""
     head = (row.subject, row.kind, row.doc, row.conversation, row.seq, row.ref, row.session, row.speaker)
     return (*head, row.role, row.at, row.terms, row.chars, row.signals, int(row.unscoped), row.embedded)
 
 
 def evidence_by_fact(rows: Iterable[Row]) -> Mapping[FactKey, tuple[Evidence, ...]]:
-    """Rows of an evidence query, oldest first within each fact."""
+    """Parse the rows of an evidence query, oldest first within each fact."""
     found: defaultdict[FactKey, list[Evidence]] = defaultdict(list)
     for subject, fact_id, conversation, seq, role, quote, start, stop, at, home in rows:
         found[subject, fact_id].append(Evidence(conversation, seq, role, quote, start, stop, from_ms(at), home))
@@ -91,7 +91,7 @@ def evidence_by_fact(rows: Iterable[Row]) -> Mapping[FactKey, tuple[Evidence, ..
 
 
 def fact(row: Row, evidence: Mapping[FactKey, tuple[Evidence, ...]]) -> FactRow:
-    """A row of any query in facts.sql that selects facts."""
+    """Parse a row of any query in facts.sql that selects facts."""
     (subject, fact_id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
      valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
      stated_at, stated_seq, strength, last_used_at, uses, doc_number, source) = row  # fmt: skip
@@ -123,7 +123,7 @@ def fact(row: Row, evidence: Mapping[FactKey, tuple[Evidence, ...]]) -> FactRow:
 
 
 def fact_columns(row: FactRow) -> dict[str, Any]:
-    """The parameters of ``add_fact`` and ``update_fact`` beside the user's key."""
+    """Return the parameters of ``add_fact`` and ``update_fact`` beside the user's key."""
     f = row.fact
     return {
         "about": f.subject,
@@ -157,7 +157,7 @@ def fact_columns(row: FactRow) -> dict[str, Any]:
 
 
 def summary(row: Row, conversation: str, children: Mapping[str, Sequence[str]]) -> Summary:
-    """A row of ``summaries``."""
+    """Parse a row of ``summaries``."""
     (summary_id, level, start_seq, end_seq, exchanges, text, themes, concerns, actions, block, version,
      created_at, source, stale, parent) = row  # fmt: skip
     lists = json.loads(f"[{themes},{concerns},{actions}]")
@@ -183,35 +183,35 @@ def summary(row: Row, conversation: str, children: Mapping[str, Sequence[str]]) 
 
 
 def summary_row(row: Row, conversation: str, children: Mapping[str, Sequence[str]]) -> SummaryRow:
-    """A row of ``summary_rows``."""
+    """Parse a row of ``summary_rows``."""
     return SummaryRow(summary(row[:15], conversation, children), row[15], bool(row[16]))
 
 
 def consent(row: Row) -> ConsentRow:
-    """A row of ``consent``."""
+    """Parse a row of ``consent``."""
     return ConsentRow(*row)
 
 
 def derivation(row: Row) -> Derivation:
-    """A row of ``endings``."""
+    """Parse a row of ``endings``."""
     return Derivation(*row)
 
 
 def rebuilt(row: Row) -> RebuildRow:
-    """A row of ``rebuilt``."""
+    """Parse a row of ``rebuilt``."""
     rebuild_id, part, layer, start_seq, end_seq, before, after, source, created_at = row
     return RebuildRow(rebuild_id, part, layer, start_seq, end_seq, side(before), side(after), source, created_at)
 
 
 def side(text: str) -> Side:
-    """A side of a rebuilt range as the store holds it."""
+    """Parse one side of a rebuilt range."""
     found = json.loads(text)
     pairs = (tuple(map(tuple, found[name])) for name in ("sources", "ends"))
     return Side(tuple(found["ids"]), *pairs)
 
 
 def rebuilt_columns(row: RebuildRow) -> dict[str, Any]:
-    """The parameters of ``add_rebuild`` beside the conversation's key."""
+    """Return the parameters of ``add_rebuild`` beside the conversation's key."""
     texts = {"before": compact_json(asdict(row.before)), "after": compact_json(asdict(row.after))}
     plain = {
         name: getattr(row, name) for name in ("id", "part", "layer", "start_seq", "end_seq", "source", "created_at")
@@ -220,7 +220,7 @@ def rebuilt_columns(row: RebuildRow) -> dict[str, Any]:
 
 
 def summary_columns(row: Summary, doc_number: int) -> dict[str, Any]:
-    """The parameters of ``add_summary`` beside the conversation's key."""
+    """Return the parameters of ``add_summary`` beside the conversation's key."""
     return {
         "id": row.id,
         "level": row.level,
@@ -242,34 +242,34 @@ def summary_columns(row: Summary, doc_number: int) -> dict[str, Any]:
 
 
 def rejected(row: Row) -> Rejected:
-    """A row of ``rejected``."""
-    conversation, claim, reason, recorded_at = row
+    """Parse a row of ``rejected``."""
+    conversation, claim, reason, recorded_at, *_ = row
     return Rejected(Candidate(**json.loads(claim)), reason, conversation, from_ms(recorded_at))
 
 
 def claim_columns(candidate: Candidate) -> dict[str, Any]:
-    """The claim as JSON, and an id that is the same for the same claim."""
+    """Return the claim as JSON, and an id that is the same for the same claim."""
     claim = compact_json(asdict(candidate))
     return {"seq": candidate.seq, "claim": claim, "id": hashlib.sha256(claim.encode()).hexdigest()[:24]}
 
 
 def job(row: Row) -> Job:
-    """A row of any query in jobs.sql that selects whole jobs."""
+    """Parse a row of any query in jobs.sql that selects whole jobs."""
     return Job(*row)
 
 
 def erased(row: Row) -> ErasureRow:
-    """A row of ``erased``."""
+    """Parse a row of ``erasures``."""
     id_, place, kind, seq, fact, spans, at = row
     return ErasureRow(id_, place, kind, at, seq, fact, tuple((start, end) for start, end in json.loads(spans)))
 
 
 def erased_columns(row: ErasureRow) -> dict[str, Any]:
-    """What ``add_erasures`` takes."""
+    """Return the parameters of ``add_erasures``."""
     return asdict(row) | {"spans": compact_json([list(span) for span in row.spans])}
 
 
 def event(row: Row, user: tuple[str, str, str]) -> Event:
-    """A row of ``events_after`` or ``events_before``; *user* is (org, user, bot)."""
+    """Parse a row of ``events_after`` or ``events_before``; *user* is (org, user, bot)."""
     number, at, kind, actor, subject, conversation, ref = row
     return Event(number, at, kind, actor, *user, subject, conversation, ref)

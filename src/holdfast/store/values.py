@@ -297,7 +297,7 @@ class ProviderKeyRow:
 
     @property
     def bound(self) -> tuple[str, ...]:
-        """The fields that the seal covers: a row that was moved or changed does not open."""
+        """Return the fields that the seal covers: a row that was moved or changed does not open."""
         return (self.org, self.user, self.id, self.provider, self.base_url)
 
 

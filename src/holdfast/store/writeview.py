@@ -84,7 +84,7 @@ class WriteView(ReadView):
 
     @property
     def _here(self) -> tuple[str, str]:
-        """The place of an event: ``""`` for the user as a whole."""
+        """Return the place of an event: ``""`` for the user as a whole."""
         return self.scope.subject or "", self.scope.conversation or ""
 
     def save_user(self, row: UserRow, now_ms: int) -> None:
@@ -167,13 +167,13 @@ class WriteView(ReadView):
         self._driver.many("remove_doc", [(*head, doc) for doc in sorted(gone)])
 
     def fact_at(self, subject: str, category: str, slot_key: str, slot_value: str) -> FactRow | None:
-        """The live fact at an address, whatever the scope's subject is."""
+        """Return the active fact at an address, whatever the scope's subject is."""
         address = {"category": category, "slot_key": slot_key, "slot_value": slot_value}
         found = self._facts_with_evidence(self._run("fact_at", about=subject, **address))
         return found[0] if found else None
 
     def facts_in(self, subject: str, category: str) -> list[FactRow]:
-        """The live facts of one subject and category, whatever the scope's subject is, by (key, value)."""
+        """Return the active facts of one subject and category, whatever the scope's subject is, by (key, value)."""
         return self._facts_with_evidence(self._run("facts_in", about=subject, category=category))
 
     def all_facts_in(self, subject: str, category: str) -> list[FactRow]:
@@ -317,7 +317,7 @@ class WriteView(ReadView):
         self._run("move_job", id=job.id, wanted=max(wanted, job.wanted), run_at=run_at_ms if waits else job.run_at_ms)
 
     def _held(self, job: Job) -> Job | None:
-        """The row of *job* while its fence is current, else ``None``."""
+        """Return the row of *job* while its fence is current, else ``None``."""
         if (job.org, job.user, job.bot) != self._head:
             return None
         found = self._run("job", id=job.id)
@@ -367,7 +367,7 @@ class WriteView(ReadView):
         self._changes.note("consent.changed", (subject, ""))
 
     def ledger_key(self) -> str:
-        """The key under which places are digested, 64 hexadecimal digits; made when there is none yet."""
+        """Return the key that hashes places, 64 hexadecimal digits; created when there is none yet."""
         found = self._run("ledger_key")
         if not found:
             self._run("add_ledger_key", key=secrets.token_hex(32))
@@ -403,7 +403,7 @@ class WriteView(ReadView):
         self._run("add_context_stats", **asdict(row))
 
     def replaced_by(self, subject: str, fact_id: str) -> list[FactRow]:
-        """Past facts of a subject that name *fact_id* as what replaced them, by (valid_from, id)."""
+        """Return past facts of a subject that *fact_id* replaced, by (valid_from, id)."""
         return self._facts_with_evidence(self._run("replaced_by", about=subject, id=fact_id))
 
     def rewrite_summary(self, row: SummaryRow) -> None:
@@ -454,7 +454,7 @@ class WriteView(ReadView):
         self._changes.note_fact("fact.forgotten", row.fact.id, row.fact.subject, self._here)
 
     def remove_evidence(self, subject: str, fact_id: str, evidence: Evidence) -> None:
-        """Delete one quote, and the edge to its message when no other quote of the fact stands there."""
+        """Delete one quote, and the edge to its message when the fact has no other quote of it."""
         place = {"home": evidence.home, "conversation": evidence.conversation, "seq": evidence.seq}
         self._run("remove_evidence", about=subject, fact=fact_id, start=evidence.start, **place)
         if not self._run("evidence_at", about=subject, fact=fact_id, **place):
@@ -525,5 +525,5 @@ class WriteView(ReadView):
         self._changes.note_user_erased()
 
     def count_rows(self) -> dict[str, int]:
-        """Rows of the user per table."""
+        """Count the user's rows in each table."""
         return {row[0]: row[1] for row in self._run("count_rows")}

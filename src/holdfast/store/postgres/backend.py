@@ -258,7 +258,7 @@ def _take_turn(driver: PsycopgDriver, key: Mapping[str, Any]) -> bool:
 
 def _settings(config: Config) -> tuple[SQL, SQL]:
     """
-    What a transaction across all users begins with, and one of one user, before its org.
+    Return the settings of a transaction across all users, and of one user's before its org.
 
     They are settings of the transaction and not of the session: behind a pooler a session is anybody's.
     """
@@ -274,7 +274,7 @@ def _settings(config: Config) -> tuple[SQL, SQL]:
 
 
 def _transaction(connection: Connection, opening: Any, work: Callable[[PsycopgDriver], T], driver: PsycopgDriver) -> T:
-    """*work* between BEGIN and COMMIT; what a statement failed with is raised, even if *work* swallowed it."""
+    """Run *work* between BEGIN and COMMIT; raise the error of a statement even if *work* swallowed it."""
     try:
         connection.execute(opening)
         answer = work(driver)

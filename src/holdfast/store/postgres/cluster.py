@@ -35,7 +35,7 @@ Progress = Callable[[str, int, int], None]
 
 @cache
 def by_column() -> Mapping[str, str]:
-    """Every table in the order in which they move, and by which column it is cut; ``""``: it stands on every node."""
+    """Return the column that distributes each table, in the order in which they move; ``""``: a copy on every node."""
     names = [table.name for table in tables() if "user_id" in table.key]
     by_user = dict.fromkeys([FIRST, *names], "user_id")
     rest = {table.name: ALONE.get(table.name, "") for table in tables() if table.name not in by_user}
@@ -44,7 +44,7 @@ def by_column() -> Mapping[str, str]:
 
 def is_spread(connection: Connection) -> bool:
     """
-    Whether the tables stand on a cluster.
+    Whether the tables are distributed over a cluster.
 
     Raises:
         StoreError: some of them do and others do not.
@@ -91,7 +91,7 @@ def distribute(
 
 def _cluster(connection: Connection) -> tuple[str, int]:
     """
-    Which Citus it is, and how many nodes hold rows.
+    Return the version of Citus, and how many nodes hold rows.
 
     Raises:
         StoreError: there is none, or this is not the node that commands go to.
@@ -111,7 +111,7 @@ def _cluster(connection: Connection) -> tuple[str, int]:
 
 
 def _planned(connection: Connection, shards: int) -> list[Placement]:
-    """What has to be done for each table, in the order in which it is done."""
+    """Return the work on each table, in order."""
     there = whereabouts(connection)
     schema = connection.execute("SELECT current_schema()").fetchall()[0][0]
     plan = []
@@ -126,7 +126,7 @@ def _planned(connection: Connection, shards: int) -> list[Placement]:
 
 
 def _counted(connection: Connection, table: str) -> int:
-    """Rows of all orgs."""
+    """Count the rows of all orgs."""
     with connection.transaction():
         connection.execute("SET LOCAL citus.propagate_set_commands = 'local'")
         connection.execute("SET LOCAL holdfast.across = 'on'")
@@ -149,7 +149,7 @@ def _spread(connection: Connection, plan: Sequence[Placement], progress: Progres
 
 def _moved(connection: Connection, table: Placement) -> None:
     """
-    One table, while nobody else sees it.
+    Move one table under an exclusive lock.
 
     Row level security is lifted from its owner until the end of the transaction: Citus copies with ``COPY``, which
     is not for those whom it holds.
@@ -178,7 +178,7 @@ def _moved(connection: Connection, table: Placement) -> None:
 
 def _cleared(connection: Connection, table: str) -> None:
     """
-    Take away what Citus leaves of a table where it stood before.
+    Remove the rows that Citus leaves in the local table after it moved.
 
     Nobody can see these rows any more, and no erasure would reach them.
     """
@@ -189,7 +189,7 @@ def _cleared(connection: Connection, table: str) -> None:
 
 
 def _explained(error: psycopg.Error) -> StoreError | Exception:
-    """Citus says most of what is wrong under one code; its words name tables and nodes, never a row of somebody's."""
+    """Return Citus's own message for the code it uses for most errors; it names tables and nodes, never a row."""
     meaning = translated(error)
     if error.sqlstate in ("XX000", "0A000") and error.diag.message_primary:
         return StoreError(f"Citus refused: {error.diag.message_primary}", hint=error.diag.message_hint or "")
@@ -258,7 +258,7 @@ SELECT t.relname
 
 
 def whereabouts(connection: Connection) -> frozenset[str]:
-    """The tables of this schema that stand on the cluster already."""
+    """Return the tables of this schema that are already on the cluster."""
     return frozenset(row[0] for row in connection.execute(_WHERE.encode()).fetchall())
 
 
@@ -328,7 +328,7 @@ def _of_roles(connection: Connection) -> Iterator[Obstacle]:
 
 
 def _of_rows(connection: Connection, cut: Sequence[str]) -> Iterator[Obstacle]:
-    """A user without a name would stand on one node together with the rows of all orgs."""
+    """Find rows of a user without a name: they would share one node with the rows of all orgs."""
     for table in cut:
         if table in OF_ORGS:
             continue

@@ -56,7 +56,7 @@ class _Database:
 
 @contextmanager
 def reading(location: str) -> Iterator[CopySource]:
-    """One snapshot."""
+    """Open one snapshot to copy from."""
     with _connected(location) as connection:
         connection.execute(_SNAPSHOT)
         yield _Database(connection)
@@ -66,7 +66,7 @@ def reading(location: str) -> Iterator[CopySource]:
 @contextmanager
 def writing(location: str, was: Mapping[str, str] | None = None) -> Iterator[CopyTarget]:
     """
-    One transaction, committed when nothing was raised.
+    Open one transaction to copy into, committed when nothing was raised.
 
     Args:
         location: ``postgresql://…``
@@ -89,7 +89,7 @@ def writing(location: str, was: Mapping[str, str] | None = None) -> Iterator[Cop
 
 
 def _emptied(connection: Connection, database: _Database, was: Mapping[str, str]) -> None:
-    """Lock the tables against everybody, look whether all is as it was, and empty them; until the commit nobody sees it."""
+    """Lock the tables exclusively, check that they are as they were, and empty them; invisible until the commit."""
     others, until = 1, time.monotonic() + _GOING_S
     while others and time.monotonic() < until:  # a session that was closed a moment ago may still be counted
         others = connection.execute(_OTHERS).fetchall()[0][0]

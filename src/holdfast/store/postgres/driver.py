@@ -52,7 +52,7 @@ class InTheWay(StoreBusy):
 
 
 class Gone(StoreUnavailable):
-    """The connection was lost; ``at_commit`` when nobody can say whether the transaction had been committed."""
+    """The connection was lost; ``at_commit``: it is unknown whether the transaction was committed."""
 
     at_commit = False
 
@@ -74,7 +74,7 @@ _MEANING: tuple[tuple[str, type[StoreError], str, str], ...] = (
 
 
 def translated(error: psycopg.Error) -> HoldfastError:
-    """What a psycopg error means to a caller; decided by SQLSTATE, and never with the words of a row."""
+    """Return our error for a psycopg error, by its SQLSTATE and never with the words of a row."""
     state = error.sqlstate or ""
     if isinstance(error, errors.SerializationFailure | errors.DeadlockDetected):
         return InTheWay(f"others changed the same rows again and again (SQLSTATE {state})", hint="try again")
@@ -110,7 +110,7 @@ _INSERT = re.compile(r"(INSERT INTO \w+\s+\([^)]*\)\s+)VALUES \(((?:\s*%\(\w+\)s
 @cache
 def together(sql: bytes, names: tuple[str, ...], kinds: tuple[type, ...]) -> bytes | None:
     """
-    One statement instead of many about the same user.
+    Return one statement instead of many about the same user.
 
     Args:
         sql: a statement of `statements` that asks something, or inserts a row.
@@ -138,7 +138,7 @@ def together(sql: bytes, names: tuple[str, ...], kinds: tuple[type, ...]) -> byt
 
 
 def _kind(values: Sequence[Any]) -> type:
-    """The type of all that are not ``None``; ``object`` when they differ."""
+    """Return the type of all that are not ``None``; ``object`` when they differ."""
     kinds = {type(one) for one in values} - {type(None)}
     return kinds.pop() if len(kinds) == 1 else object if kinds else type(None)
 
@@ -217,7 +217,7 @@ class PsycopgDriver:
         return self._sent(sql, given) if given else []
 
     def finish(self, last: bytes) -> None:
-        """What waits, and then *last*, which ends the transaction."""
+        """Run the waiting statements, and then *last*, which ends the transaction."""
         self._sent(last, [()])
 
     def write_in(self, org: str) -> None:
@@ -273,7 +273,7 @@ def _execute(cursor: psycopg.Cursor[Row], sql: bytes | Composed, given: Sequence
 
 def of_org(org: str) -> Composed:
     """
-    What names the org whose rows a transaction may touch.
+    Return the statement that names the org whose rows a transaction may touch.
 
     ``SET LOCAL`` and not ``set_config``: a cluster passes only the former on to its workers.
     """
@@ -305,7 +305,7 @@ _alive: weakref.WeakSet[Connection] = weakref.WeakSet()
 
 def connect(location: str) -> Connection:
     """
-    A new connection to *location*.
+    Open a new connection to *location*.
 
     Raises:
         ConfigError: the address cannot be read.
@@ -352,7 +352,7 @@ class Connections:
     @contextmanager
     def lent(self) -> Iterator[Connection]:
         """
-        A connection that nobody else has.
+        Lend a connection to this caller alone.
 
         Raises:
             StoreBusy: none became free in time.
@@ -415,7 +415,7 @@ def _end(connection: Connection) -> None:
 
 
 def _cut_off_child() -> None:
-    """A forked process must not say good-bye on sockets that are its parent's: it gets others in their place."""
+    """Replace the parent's sockets in a forked process, which must not send a farewell on them."""
     for connection in list(_alive):
         with suppress(psycopg.Error, OSError):
             nowhere = os.open(os.devnull, os.O_RDWR)

@@ -66,7 +66,7 @@ def _spelled(sql: str) -> str:
 
 
 def _guarded(table: str) -> str:
-    """A session that named no org sees nothing; one that looks across sees all, and writes in the org it names."""
+    """Add row level security: a session sees the org it named, or nothing; one across users sees all."""
     return f"""
 ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;
 ALTER TABLE {table} FORCE ROW LEVEL SECURITY;
@@ -163,7 +163,7 @@ def initialize(location: str, role: str = APP, password: str | None = None) -> S
 
 
 def _made(connection: Connection, role: str, password: str | None) -> str | None:
-    """The password of the role when it was made now."""
+    """Create the role if needed; return the password of a new one."""
     if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchall():
         return None
     word = password or secrets.token_urlsafe(24)
@@ -203,12 +203,12 @@ def _granted(connection: Connection, role: str) -> None:
 
 
 def let_settings_travel(connection: Connection, role: str) -> None:
-    """What a transaction of *role* sets reaches the nodes of a cluster: without it row level security shows nothing."""
+    """Let the settings of *role*'s transactions reach a cluster's nodes; row level security would hide all rows."""
     connection.execute(SQL("ALTER ROLE {} SET citus.propagate_set_commands = 'local'").format(Identifier(role)))
 
 
 def _address(location: str, role: str, password: str | None) -> str:
-    """Where applications connect to; with the password when it was made now."""
+    """Return the address for applications, with the password of a new role."""
     scheme, _, rest = location.partition("://")
     where, _, query = rest.rpartition("@")[2].partition("?")
     who = quote(role, safe="") + (f":{quote(password, safe='')}" if password else "")

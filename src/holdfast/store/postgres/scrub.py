@@ -1,5 +1,5 @@
 """
-Take what was deleted off a server's disk, as far as the login may, and look whether words still stand there.
+Remove deleted rows from a server's disk, as far as the login may, and search its bytes for words.
 
 A deleted row stays in its table until that is written anew, its words in the planner's statistics until those are made
 anew, and all of it in the server's log until the log's files are gone.  Each step says what it could not do.
@@ -145,7 +145,7 @@ def _drop_log(connection: Connection, left: list[str], *, powerful: bool) -> Non
 
 @contextmanager
 def _removing(connection: Connection) -> Iterator[None]:
-    """The server removes old files of its log meanwhile, where it else would rename them and keep what is in them."""
+    """Have the server remove old log files meanwhile instead of recycling them with their content."""
     (was,) = connection.execute(b"SELECT current_setting('wal_recycle')").fetchall()[0]
     if was == "off":
         yield

@@ -41,7 +41,7 @@ _MEANING: tuple[tuple[type[apsw.Error], type[StoreError], str, str], ...] = (
 
 
 def translated(error: apsw.Error, path: str = "") -> HoldfastError:
-    """What an apsw error means to a caller.  SQLite's own words name tables and columns, never content."""
+    """Return our error for an apsw error.  SQLite's own words name tables and columns, never content."""
     where = f" ({path})" if path else ""
     if isinstance(error, apsw.ConstraintError) and getattr(error, "extendedresult", 0) in _UNIQUE:
         return Conflict(f"another caller was first: {error}")

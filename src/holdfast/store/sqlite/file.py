@@ -29,7 +29,7 @@ _LOG_BYTES = 8 * 2**20  # size to which the write-ahead log is cut back after it
 
 def open_file(path: str, config: Config, vfs: str | None) -> apsw.Connection:
     """
-    The writing connection to *path*, created with mode 0600 when there is no such file.
+    Open the writing connection to *path*, created with mode 0600 when there is no such file.
 
     Raises:
         StoreTooNew: a newer version of this library wrote the file.
@@ -69,7 +69,7 @@ def _give_up(connection: apsw.Connection | None) -> None:
 
 
 def open_reader(path: str, config: Config, vfs: str | None) -> apsw.Connection:
-    """A further connection to a file that `open_file` has accepted; it cannot write."""
+    """Open a further connection to a file that `open_file` has accepted; it cannot write."""
     try:
         connection = _connect(path, config, vfs)
         connection.pragma("query_only", True)

@@ -38,7 +38,7 @@ class Manifest:
 
 
 def write_manifest(path: str) -> None:
-    """Count and digest every table of the file at *path*, which nobody else has open, and note it there."""
+    """Store the row count and digest of every table in the file at *path*, which no other process has open."""
     with _opened(path) as db:
         found = _looked_at(db)
         db.pragma("journal_mode", "memory")  # a file that is not finished has nothing to come back to
@@ -55,7 +55,7 @@ def write_manifest(path: str) -> None:
 
 def read_manifest(path: str) -> Manifest:
     """
-    Compare the file at *path*, which nobody else has open, with what was noted when it was made.
+    Compare the file at *path*, which no other process has open, with its manifest.
 
     Raises:
         StoreCorrupt: it is no database, or damaged.

@@ -1,5 +1,5 @@
 """
-After an erasure: write the file anew, empty the log into it, and look whether a trace still stands there.
+Scrubbing after an erasure: rewrite the file, empty the log, and search the bytes for traces.
 
 ``secure_delete`` overwrites rows that are deleted, but not the copies that a page keeps where rows
 were moved when it was filled or split: such copies were found in the bytes.  A file that is written
@@ -53,14 +53,14 @@ def scrub_file(path: str, alone: Alone, said: Said, traces: Sequence[bytes], con
 
 
 def scrub_memory(alone: Alone, said: Said, traces: Sequence[bytes]) -> Scrubbed:
-    """The same for a database that has no file."""
+    """Scrub a database that has no file."""
     alone(_written_anew)
     image = alone(lambda db: db.serialize("main"))
     return _told(traces, {trace for trace in traces if trace in image}, said)
 
 
 def _told(traces: Sequence[bytes], found: Collection[bytes], said: Said) -> Scrubbed:
-    """A trace that some row says is no residue: others said it too."""
+    """Drop traces that a remaining row contains: these are no residue."""
     left = [trace for trace in traces if trace in found and not said(trace)]
     return Scrubbed(len(traces), len(left), "bytes of it still stand in the file" if left else "")
 

@@ -436,6 +436,21 @@ class FactsContract:
         assert store.read(ANA.within("other"), lambda view: view.rejected()) == []
         assert store.read(REX, lambda view: view.rejected()) == []
 
+    def test_rejected_claims_are_paged_by_their_position(self, store: Store) -> None:
+        claim = Candidate("attribute", "self", "home", "lives_in", "Mars", "lives in Mars", 0.9, 3, "Mars", 0)
+        for number in range(7):  # four of them in the same millisecond
+            store.write(ANA, methodcaller("add_rejected", replace(claim, seq=number), "no", START_MS + number // 4))
+        everything = store.read(ALL, lambda view: view.rejected())
+        first, last = store.read(ALL, lambda view: view.rejected_page(limit=3))
+        store.write(ANA, methodcaller("add_rejected", replace(claim, seq=9), "no", START_MS + 9))
+
+        pages = [first]
+        while last is not None:
+            page, last = store.read(ALL, methodcaller("rejected_page", limit=3, after=last))
+            pages.append(page)
+        assert [len(page) for page in pages] == [3, 3, 1]
+        assert [r for page in pages for r in page] == everything
+
 
 class SummariesContract:
     """Summaries and their coverage."""

@@ -1,4 +1,4 @@
--- What `holdfast doctor` asks of the server: names, versions, settings and counts, no row of anybody.
+-- The questions of `holdfast doctor` to the server: names, versions, settings and counts, no user's row.
 
 -- name: health_server
 SELECT current_setting('server_version'), CAST(current_user AS text), u.rolsuper, u.rolbypassrls, pg_is_in_recovery(),

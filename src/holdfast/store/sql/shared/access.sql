@@ -6,7 +6,7 @@ SELECT org, id, digest, role, user_id, bot, subject, label, created, expires, re
  WHERE id = :id;
 
 -- name: keys
--- A null org stands for all.
+-- A null org means all.
 SELECT org, id, digest, role, user_id, bot, subject, label, created, expires, revoked, parent
   FROM api_key
  WHERE CAST(:org AS text) IS NULL OR org = :org

@@ -1,8 +1,8 @@
 -- Looks across users, for workers and operators.  They read keys and states, never text, and take
--- no lock: what is done afterwards names the user again.
+-- no lock: later statements name the user again.
 
 -- name: jobs
--- Ids sort by time.  A null state stands for all; a ready job with a reason to wait is in the state 'waiting'.
+-- Ids sort by time.  A null state means all; a ready job with a reason to wait is in the state 'waiting'.
 SELECT org, user_id, bot, id, kind, key, subject, conversation, state, wanted, attempt, fence,
        run_at, lease_until, worker, reason, created_at
   FROM job
@@ -59,7 +59,7 @@ SELECT org, user_id, bot
  LIMIT :limit;
 
 -- name: users_to_embed
--- Two ranges, since an index cannot look for what differs.  Whoever has such work before them, or put aside, is left out.
+-- Two ranges, since an index cannot look for what differs.  Users who have such a job, in any state, are left out.
 SELECT p.org, p.user_id, p.bot
   FROM user_state p
  WHERE p.embedder < :embedder
@@ -111,7 +111,7 @@ SELECT org, user_id, id, provider, model, base_url, master, sealed, print, set_a
  LIMIT :limit;
 
 -- name: usage_across
--- Counters summed over what :by_… leaves out; a null org, user_id or bot stands for all.
+-- Counters summed over what :by_… leaves out; a null org, user_id or bot means all.
 SELECT CASE CAST(:by_org AS integer) WHEN 1 THEN org ELSE '' END,
        CASE CAST(:by_user AS integer) WHEN 1 THEN user_id ELSE '' END,
        CASE CAST(:by_bot AS integer) WHEN 1 THEN bot ELSE '' END,
@@ -128,7 +128,7 @@ SELECT CASE CAST(:by_org AS integer) WHEN 1 THEN org ELSE '' END,
  ORDER BY 1, 2, 3, 4, 5, 6;
 
 -- name: waiting_jobs
--- Jobs that were told to wait, by the words that their reason begins with.
+-- Waiting jobs, by the words that their reason begins with.
 SELECT org, user_id, bot, id
   FROM job
  WHERE state = 'ready' AND run_at > :now_ms AND substr(reason, 1, 8) = 'waiting:'

@@ -1,7 +1,7 @@
--- What the user chose about their memory.
+-- The user's choices about memory.
 
 -- name: consent
--- A null subject stands for all; the row for all subjects ('') counts in any case.
+-- A null subject means all; the row for all subjects ('') counts in any case.
 SELECT subject, state, since
   FROM consent
  WHERE org = :org AND user_id = :user_id AND bot = :bot

@@ -1,4 +1,4 @@
--- What the context before each reply came to.
+-- The size of the context before each reply.
 
 -- name: context_stats
 SELECT seq, at, strategy, tokens, prefix, recalled, used

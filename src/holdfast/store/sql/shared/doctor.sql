@@ -1,4 +1,4 @@
--- What must never be: each query finds the rows that break one promise, and returns their keys alone.
+-- Invariants: each query finds the rows that break one, and returns only their keys.
 --
 -- They look across users, in one pass a table; both sides of every join agree on the user.
 
@@ -42,7 +42,7 @@ SELECT c.org, c.user_id, c.bot, c.subject, c.conversation, c.chunk_start
 HAVING c.chunk_start <> COALESCE(MAX(s.end_seq), 0) + 1;
 
 -- name: check_summary_range
--- A summary tells of messages that are there.
+-- A summary covers messages that exist.
 SELECT s.org, s.user_id, s.bot, s.subject, s.conversation, s.id
   FROM summary s
   LEFT JOIN conversation c ON c.org = s.org AND c.user_id = s.user_id AND c.bot = s.bot
@@ -50,7 +50,7 @@ SELECT s.org, s.user_id, s.bot, s.subject, s.conversation, s.id
  WHERE c.next_seq IS NULL OR s.start_seq < 1 OR s.end_seq >= c.next_seq;
 
 -- name: check_parent
--- What stands in for a live summary is live, one level up, and spans it.
+-- The parent of a live summary is live, one level up, and spans it.
 SELECT s.org, s.user_id, s.bot, s.subject, s.conversation, s.id, s.parent
   FROM summary s
   LEFT JOIN summary p ON p.org = s.org AND p.user_id = s.user_id AND p.bot = s.bot
@@ -72,7 +72,7 @@ HAVING COUNT(k.id) = 0 OR MIN(k.start_seq) <> s.start_seq OR MAX(k.end_seq) <> s
     OR SUM(k.end_seq - k.start_seq + 1) <> s.end_seq - s.start_seq + 1;
 
 -- name: check_summary_edges
--- A live summary has an edge to what it was made from.
+-- A live summary has an edge to each of its sources.
 SELECT s.org, s.user_id, s.bot, s.subject, s.conversation, s.id
   FROM summary s
   LEFT JOIN derivation d ON d.org = s.org AND d.user_id = s.user_id AND d.bot = s.bot
@@ -95,7 +95,7 @@ SELECT d.org, d.user_id, d.bot, d.child_kind, d.child, d.source_kind, d.subject,
  WHERE d.child_kind = 'fact' AND f.id IS NULL;
 
 -- name: check_edge_to_summary
--- What a derived row was made from is still there: summaries.
+-- The summaries that a derived row was made from exist.
 SELECT d.org, d.user_id, d.bot, d.child_kind, d.child, d.source_kind, d.subject, d.conversation, d.start_seq, d.source
   FROM derivation d
   LEFT JOIN summary s ON s.org = d.org AND s.user_id = d.user_id AND s.bot = d.bot
@@ -103,7 +103,7 @@ SELECT d.org, d.user_id, d.bot, d.child_kind, d.child, d.source_kind, d.subject,
  WHERE d.source_kind = 'summary' AND s.id IS NULL;
 
 -- name: check_edge_to_messages
--- What a derived row was made from is still there: messages.
+-- The messages that a derived row was made from exist.
 SELECT d.org, d.user_id, d.bot, d.child_kind, d.child, d.source_kind, d.subject, d.conversation, d.start_seq, d.source
   FROM derivation d
   LEFT JOIN conversation c ON c.org = d.org AND c.user_id = d.user_id AND c.bot = d.bot
@@ -134,7 +134,7 @@ SELECT org, user_id, bot, subject, id
     OR (valid_to IS NOT NULL AND (ended_at IS NULL OR ended_because = ''));
 
 -- name: check_superseded_by
--- What replaced a fact is there.
+-- The fact that replaced another exists.
 SELECT f.org, f.user_id, f.bot, f.subject, f.id, f.superseded_by
   FROM fact f
   LEFT JOIN fact g ON g.org = f.org AND g.user_id = f.user_id AND g.bot = f.bot
@@ -150,7 +150,7 @@ SELECT e.org, e.user_id, e.bot, e.subject, e.fact, e.home, e.conversation, e.seq
  WHERE f.id IS NULL;
 
 -- name: check_quote
--- A quote is what its message says at that place, to the character.
+-- A quote equals its message at that place, to the character.
 SELECT e.org, e.user_id, e.bot, e.subject, e.fact, e.home, e.conversation, e.seq, e.start
   FROM evidence e
   LEFT JOIN message m ON m.org = e.org AND m.user_id = e.user_id AND m.bot = e.bot
@@ -304,7 +304,7 @@ SELECT i.org, i.user_id, i.bot, i.subject, i.conversation, i.first_seq, i.last_s
  WHERE c.next_seq IS NULL OR i.first_seq < 1 OR i.last_seq < i.first_seq OR i.last_seq >= c.next_seq;
 
 -- name: check_rebuild
--- What was made again lies within its conversation.
+-- A rebuilt range lies within its conversation.
 SELECT r.org, r.user_id, r.bot, r.subject, r.conversation, r.id, r.part
   FROM rebuild r
   LEFT JOIN conversation c ON c.org = r.org AND c.user_id = r.user_id AND c.bot = r.bot
@@ -312,7 +312,7 @@ SELECT r.org, r.user_id, r.bot, r.subject, r.conversation, r.id, r.part
  WHERE c.next_seq IS NULL OR r.start_seq < 1 OR r.end_seq < r.start_seq OR r.end_seq >= c.next_seq;
 
 -- name: check_read_range
--- What a model read lies within its conversation.
+-- A range that a model read lies within its conversation.
 SELECT r.org, r.user_id, r.bot, r.subject, r.conversation, r.model, r.start_seq
   FROM read_range r
   LEFT JOIN conversation c ON c.org = r.org AND c.user_id = r.user_id AND c.bot = r.bot
@@ -320,7 +320,7 @@ SELECT r.org, r.user_id, r.bot, r.subject, r.conversation, r.model, r.start_seq
  WHERE c.next_seq IS NULL OR r.start_seq < 1 OR r.end_seq < r.start_seq OR r.end_seq >= c.next_seq;
 
 -- name: check_context_stats
--- What was shown before a reply: of a conversation that is there, and in numbers that can be.
+-- Context statistics belong to an existing conversation and have possible values.
 SELECT s.org, s.user_id, s.bot, s.subject, s.conversation, s.seq
   FROM context_stats s
   LEFT JOIN conversation c ON c.org = s.org AND c.user_id = s.user_id AND c.bot = s.bot
@@ -360,7 +360,7 @@ SELECT m.org, m.user_id, m.bot, m.subject, m.conversation, m.seq
         OR d.doc IS NOT NULL OR e.child IS NOT NULL);
 
 -- name: check_edge_of_end
--- An edge that says what ended a fact has its fact, and that fact has ended.
+-- An edge for the end of a fact has its fact, and that fact has ended.
 SELECT d.org, d.user_id, d.bot, d.child_kind, d.child, d.source_kind, d.subject, d.conversation, d.start_seq, d.source
   FROM derivation d
   LEFT JOIN fact f ON f.org = d.org AND f.user_id = d.user_id AND f.bot = d.bot AND f.id = d.child
@@ -368,14 +368,14 @@ SELECT d.org, d.user_id, d.bot, d.child_kind, d.child, d.source_kind, d.subject,
  WHERE d.child_kind = 'end' AND f.id IS NULL;
 
 -- name: check_consent
--- Nobody who opted out has work waiting.
+-- A user who opted out has no job.
 SELECT j.org, j.user_id, j.bot, j.id
   FROM job j
   LEFT JOIN consent c ON c.org = j.org AND c.user_id = j.user_id AND c.bot = j.bot
  WHERE c.state IN ('paused', 'opted-out') AND c.subject IN ('', j.subject);
 
 -- name: check_usage
--- Counters of somebody who has a memory, and no more failures or unpriced answers than calls.
+-- Counters belong to a user with a memory, with no more failures or unpriced answers than calls.
 SELECT u.org, u.user_id, u.bot, u.day, u.layer
   FROM usage u
   LEFT JOIN user_state p ON p.org = u.org AND p.user_id = u.user_id AND p.bot = u.bot
@@ -383,14 +383,14 @@ SELECT u.org, u.user_id, u.bot, u.day, u.layer
     OR length(u.day) <> 10 OR substr(u.day, 5, 1) <> '-' OR substr(u.day, 8, 1) <> '-' OR u.input_tokens < 0 OR u.output_tokens < 0 OR u.cached_tokens < 0 OR u.cost < 0;
 
 -- name: check_event_numbers
--- What happened to a user is numbered without a gap, from the oldest that is kept.
+-- A user's events are numbered without a gap, from the oldest that is kept.
 SELECT e.org, e.user_id, e.bot
   FROM event e
  GROUP BY e.org, e.user_id, e.bot
 HAVING COUNT(*) <> MAX(e.number) - MIN(e.number) + 1 OR MIN(e.number) < 1;
 
 -- name: check_event_home
--- No event but a job's names a conversation that is not there: what was erased is not called by its name.
+-- Only events of jobs may name a missing conversation: erased ones are never named.
 SELECT e.org, e.user_id, e.bot, e.number
   FROM event e
   LEFT JOIN conversation c ON c.org = e.org AND c.user_id = e.user_id AND c.bot = e.bot
@@ -398,7 +398,7 @@ SELECT e.org, e.user_id, e.bot, e.number
  WHERE e.conversation <> '' AND substr(e.kind, 1, 4) <> 'job.' AND c.conversation IS NULL;
 
 -- name: check_prompt
--- A prompt is one of somebody who has a memory.
+-- A prompt belongs to a user with a memory.
 SELECT q.org, q.user_id, q.bot, q.version
   FROM prompt q
   LEFT JOIN user_state p ON p.org = q.org AND p.user_id = q.user_id AND p.bot = q.bot
@@ -413,7 +413,7 @@ SELECT k.org, k.user_id, k.id
     OR k.provider NOT IN ('openai', 'anthropic', 'google', 'ollama');
 
 -- name: check_merged
--- What was merged names a memory that rests on all of its quotes, and that was not merged itself.
+-- A merged fact names a fact that has all of its evidence and was not merged itself.
 SELECT f.org, f.user_id, f.bot, f.subject, f.id, f.superseded_by
   FROM fact f
   JOIN evidence e ON e.org = f.org AND e.user_id = f.user_id AND e.bot = f.bot

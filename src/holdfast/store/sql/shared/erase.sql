@@ -103,7 +103,7 @@ DELETE FROM rejected
 RETURNING seq;
 
 -- name: remove_all_rejected
--- A null subject stands for all of them.
+-- A null subject means all of them.
 DELETE FROM rejected
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND (CAST(:subject AS text) IS NULL OR subject = :subject)
@@ -128,7 +128,7 @@ UPDATE job
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND state = 'running';
 
 -- name: remove_jobs
--- A null subject or conversation stands for all of them.
+-- A null subject or conversation means all of them.
 DELETE FROM job
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND (CAST(:subject AS text) IS NULL OR subject = :subject)

@@ -1,4 +1,4 @@
--- What happened: rows without text, written with what they tell of.
+-- Events: rows without text, written in the transaction of the change.
 
 -- name: newest_event
 -- The user comes back, as this is asked for several at once.
@@ -45,7 +45,7 @@ DELETE FROM event
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND number < :first;
 
 -- name: blank_events_in
--- An erased conversation leaves the numbers of what happened there, not its name.
+-- An erased conversation leaves the numbers of its events, not its name.
 UPDATE event
    SET subject = '', conversation = '', ref = ''
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND conversation = :conversation;

@@ -1,6 +1,6 @@
--- Facts, the quotes they rest on, and what was refused.
+-- Facts, their evidence, and rejected candidates.
 --
--- What a scope may see is said by three parameters: :all = 1 for a scope without a subject;
+-- Three parameters limit the rows that a scope may see: :all = 1 for a scope without a subject;
 -- :subject for the subject of the scope ('self' included in any case); :shared = 1 when facts about
 -- others count as well that were said in a conversation about no subject in particular.
 
@@ -167,13 +167,15 @@ ON CONFLICT (org, user_id, bot, subject, fact, home, conversation, seq, start) D
 RETURNING seq;
 
 -- name: rejected
--- A null subject or conversation stands for all of them.
-SELECT conversation, claim, reason, recorded_at
+-- A null subject or conversation means all of them.
+SELECT conversation, claim, reason, recorded_at, subject, seq, id
   FROM rejected
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND (CAST(:subject AS text) IS NULL OR subject = :subject)
    AND (CAST(:conversation AS text) IS NULL OR conversation = :conversation)
- ORDER BY recorded_at DESC, conversation, seq DESC, id
+   AND (recorded_at, conversation, subject, seq, id)
+     < (:before_at, :before_conversation, :before_subject, :before_seq, :before_id)
+ ORDER BY recorded_at DESC, conversation DESC, subject DESC, seq DESC, id DESC
  LIMIT :limit;
 
 -- name: add_rejected

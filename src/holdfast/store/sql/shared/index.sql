@@ -21,7 +21,7 @@ SELECT subject, kind, doc, conversation, seq, ref, session, speaker, role, at, t
  ORDER BY doc;
 
 -- name: doc_columns
--- The same documents without what is equal in all of them; the order is that of protocol.COLUMNS.
+-- The same documents without what is equal in all of them; the order is that of values.COLUMNS.
 -- Where, by what role and by whom come in one text, since few differ, and three small numbers in one: each column
 -- of many rows takes its time.  Signs come only of vectors by :embedder.
 SELECT doc, conversation || :separator || role || :separator || speaker AS said, seq, ref, session, at,

@@ -1,5 +1,5 @@
 -- Background work of one user.  Whoever changes a job names the fence (or the state) it read:
--- when somebody was faster, no row comes back and nothing has changed.
+-- when another worker was faster, no row comes back and nothing has changed.
 
 -- name: job_in_lane
 SELECT org, user_id, bot, id, kind, key, subject, conversation, state, wanted, attempt, fence,

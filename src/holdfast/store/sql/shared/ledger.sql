@@ -1,4 +1,4 @@
--- The ledger of what was erased: digests, numbers and times, of all users together.
+-- The ledger of erasures: digests, numbers and times, of all users together.
 
 -- name: ledger_key
 SELECT key FROM ledger_key WHERE one = 1;

@@ -1,7 +1,7 @@
 -- Verbatim messages of one conversation.
 
 -- name: messages
--- What was erased leaves a gap.
+-- Erased messages leave a gap.
 SELECT seq, role, name, content, at, tokens, meta
   FROM message
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND conversation = :conversation

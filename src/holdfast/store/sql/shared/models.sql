@@ -1,4 +1,4 @@
--- What models cost for one user, and the user's own prompts.
+-- One user's model costs and own prompts.
 
 -- name: usage
 SELECT day, layer, model, calls, failed, input_tokens, output_tokens, cached_tokens, cost, unpriced
@@ -45,7 +45,7 @@ DELETE FROM prompt
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND name = :name AND version <= :version;
 
 -- name: release_job
--- A job that was told to wait is due again.
+-- Make a waiting job due again.
 UPDATE job
    SET run_at = :run_at
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND id = :id AND state = 'ready'

@@ -20,6 +20,6 @@ UPDATE rate_limit
 RETURNING id;
 
 -- name: remove_idle_rates
--- Keys that nobody has used for long tell nothing.
+-- Delete keys that have not been used for long.
 DELETE FROM rate_limit
  WHERE requests_at < :before AND closed_until < :before;

@@ -1,4 +1,4 @@
--- Making derived rows again, and putting back what stood before.
+-- Rebuild derived rows, and restore the previous versions.
 
 -- name: rebuilds
 SELECT id, part, layer, start_seq, end_seq, before, after, source, created_at

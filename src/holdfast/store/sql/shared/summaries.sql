@@ -1,7 +1,7 @@
--- Summaries of one conversation, which messages they cover, what derived rows rest on.
+-- Summaries of one conversation, the messages they cover, and the sources of derived rows.
 
 -- name: summaries
--- A null level stands for all; older versions of a range only when :old is 1.
+-- A null level means all; older versions of a range only when :old is 1.
 SELECT id, level, start_seq, end_seq, exchanges, text, themes, concerns, actions, block, version,
        created_at, source, stale, parent
   FROM summary

@@ -25,7 +25,7 @@ SELECT subject, conversation, next_seq, chunk_start, ended_seq, extracted_seq, s
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND conversation = :conversation;
 
 -- name: conversations
--- A null subject stands for all of them.
+-- A null subject means all of them.
 SELECT subject, conversation, next_seq, chunk_start, ended_seq, extracted_seq, session, last_at, created_at,
        read_seq, stated_seq, unread_turns, ahead_turns
   FROM conversation

@@ -1,5 +1,5 @@
 -- Keys of providers that users and orgs brought, sealed.  They belong to a user in all of an org's assistants, so
--- no bot is named; an empty user_id stands for the org itself.
+-- no bot is named; an empty user_id means the org itself.
 
 -- name: provider_keys
 SELECT org, user_id, id, provider, model, base_url, master, sealed, print, set_at
@@ -33,7 +33,7 @@ DELETE FROM provider_key
  WHERE org = :org AND user_id = :user_id;
 
 -- name: reseal_provider_key
--- Only if nobody has set it anew meanwhile.
+-- Only if it has not been set again meanwhile.
 UPDATE provider_key
    SET master = :master, sealed = :sealed, print = :print
  WHERE org = :org AND user_id = :user_id AND id = :id AND sealed = :was

@@ -1,7 +1,7 @@
 -- Looks for one user's due work.  :kinds is a JSON list of kinds, [] for all of them.
 
 -- name: due_of_user
--- A null conversation stands for all of them and for work on the user as a whole.  Work may be begun before it is due,
+-- A null conversation means all of them and for work on the user as a whole.  Work may be begun before it is due,
 -- at :soon_ms; a lease runs until :now_ms is there.
 SELECT org, user_id, bot, id, state, fence, attempt,
        CASE state WHEN 'ready' THEN run_at ELSE lease_until END AS due_at, created_at
