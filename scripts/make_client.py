@@ -89,7 +89,7 @@ def reads(route: Route) -> Reads:
 
 
 def method_of(door_class: str, node: ast.FunctionDef, route: Route, door: Door) -> str:
-    """The text of one call of the client."""
+    """Return the text of one call of the client."""
     returns = ast.unparse(node.returns) if node.returns else "None"
     given = [arg.arg for arg in [*node.args.args[1:], *node.args.kwonlyargs]]
     lines, call = call_of(door_class, given, route, door)
@@ -151,7 +151,7 @@ def paged(route: Route) -> bool:
 
 
 def sending(given: list[str], returns: str, route: Route, door: Door, call: str) -> list[str]:
-    """The statements that send the call and return its result."""
+    """Return the statements that send the call and return its result."""
 
     def filled(kind: str, *more: str) -> str:
         return call.replace("@returns@", kind).replace("@more@", "".join(f", {one}" for one in more))
@@ -182,7 +182,7 @@ def sending(given: list[str], returns: str, route: Route, door: Door, call: str)
 
 
 def render_sync() -> str:
-    """The text of the sync client."""
+    """Return the text of the sync client."""
     template = ast.parse(TEMPLATE.read_text(encoding="utf-8"))
     doors = {door.call.__qualname__: (route, door) for route in routes().routes for door in route.doors}
     trees = {module: ast.parse((PACKAGE / f"{module}.py").read_text(encoding="utf-8")) for module in DOOR_MODULES}
@@ -232,7 +232,7 @@ def imports(trees: list[ast.Module], body: ast.Module) -> Iterator[str]:
 
 
 def awaited(door: ast.ClassDef) -> set[str]:
-    """The methods of *door* that send, directly or by another one."""
+    """Return the methods of *door* that send, directly or by another one."""
     methods = [node for node in door.body if isinstance(node, ast.FunctionDef)]
     found: set[str] = set()
     while more := {m.name for m in methods if m.name not in found and any(sends(node, found) for node in ast.walk(m))}:
@@ -265,7 +265,7 @@ class Awaiting(ast.NodeTransformer):
         return ast.Name(self._names.get(node.id, node.id), node.ctx)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """``httpx2.Client`` has a twin, too."""
+        """Rename ``httpx2.Client``, which has an async twin."""
         self.generic_visit(node)
         if ast.unparse(node) == "httpx2.Client":
             return ast.Attribute(node.value, "AsyncClient", node.ctx)
@@ -281,7 +281,7 @@ class Awaiting(ast.NodeTransformer):
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        """``async def`` for what sends."""
+        """Turn a method that sends into ``async def``."""
         self.generic_visit(node)
         if node.name not in self._methods:
             return node
@@ -290,7 +290,7 @@ class Awaiting(ast.NodeTransformer):
 
 
 def render_async(sync: str) -> str:
-    """The text of the async client, from that of the *sync* one."""
+    """Return the text of the async client, made from that of the *sync* one."""
     tree = ast.parse(sync)
     doors = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     names = {door.name: f"Async{door.name}" for door in doors} | {"Wire": "AsyncWire", "Following": "AsyncFollowing"}
@@ -307,7 +307,7 @@ def render_async(sync: str) -> str:
 
 
 def tidy(text: str, name: str) -> str:
-    """*text* as the formatter lays it out."""
+    """Format *text*."""
     for arguments in (["check", "--select=I,F401,F811,UP034", "--fix"], ["format"]):
         command = [
             sys.executable,

@@ -16,7 +16,7 @@ from ..scope import checked_name
 T = TypeVar("T")
 RAW: TypeAlias = dict[str, Any]
 OWN = "default"
-"""An org or bot of this name stands for the key's own, so it is not sent."""
+"""An org or bot of this name means that of the key, so it is not sent."""
 
 
 def part(name: str) -> str:

@@ -4,7 +4,7 @@ Problems of the server as the errors of the front door.
     HoldfastError
     ├── NotAllowed      the key opens nothing, or not this
     ├── TooOften        the key asked more often than it may
-    └── Unreachable     no answer came: nobody listens, the connection broke, it took too long
+    └── Unreachable     no answer came: no server listens, the connection broke, it took too long
 
 Every other problem is the error that the library raises for it.
 """

@@ -86,7 +86,7 @@ class Client:
         chat = memory.conversation("web-42", user="alice")
 
     It has the calls of `holdfast.Memory`, which give the same values and raise the same errors.  What the key may not do
-    raises `NotAllowed`.  An ``org`` or ``bot`` of ``"default"`` stands for the key's own.  Safe to use from several threads.
+    raises `NotAllowed`.  An ``org`` or ``bot`` of ``"default"`` means that of the key.  Safe to use from several threads.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """
 Sending calls, sync and async: retries where that is safe, pages, and waiting for jobs.
 
-What is decided stands in functions that know no network; `Wire` and `AsyncWire` only carry it out.
+Functions that know no network decide; `Wire` and `AsyncWire` only carry it out.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def key_whoami(caller: CallerDep) -> ApiKey:
 
 @table.add("GET", "/v1/keys", OPERATOR, response_model=Page[ApiKey])
 def keys_list(caller: CallerDep, all_orgs: bool = False, cursor: Cursor = None, limit: Limit = 100) -> Page[ApiKey]:
-    """The keys of the org, or with `all_orgs` of every org, oldest first."""
+    """List the keys of the org, or with `all_orgs` of every org, oldest first."""
     found = caller.memory.admin.keys.list(None if all_orgs else caller.grant.org)
     return paginate(found, lambda key: (to_ms(key.created_at), key.id), cursor, limit)
 

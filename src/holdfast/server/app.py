@@ -166,7 +166,7 @@ def of_request(context: Context[Any, Any]) -> MemoryOwner:
 
 
 def routes() -> RouteTable:
-    """Every route there is."""
+    """Return the table of all routes."""
     table = RouteTable()
     for part in (conversations, users, jobs, events, metrics, admin, *PAGES):
         table.routes += part.table.routes

@@ -170,7 +170,7 @@ class UserFeed:
         self.head: int | None = None
         self.recent: deque[Event] = deque(maxlen=RECENT)
         self.listeners: set[Listener] = set()
-        self._since = 0  # what followed this number stands in `recent`, all of it
+        self._since = 0  # `recent` holds every event after this number
 
     def take(self, news: News) -> None:
         """Add news and wake the listeners."""

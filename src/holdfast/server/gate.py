@@ -50,7 +50,7 @@ _CORS_HEADERS = ", ".join(
 _LINK_PREFIX = "link_"
 _MAX_QUERY_BYTES = 8_192
 _HOST = re.compile(r"(?:(?P<name>[a-z0-9._-]+)|\[(?P<v6>[0-9a-f:.]+:[0-9a-f:.]*)\])(?::[0-9]{1,5})?")
-# What is read once: a second one could be the one that somebody on the way has looked at.
+# Headers that may come once only: a proxy on the way may have checked another one of the two.
 _ONCE = frozenset(
     "authorization content-length content-type host idempotency-key if-match origin sec-fetch-site "
     "transfer-encoding x-holdfast-org x-holdfast-user".split()
@@ -306,7 +306,7 @@ def _forbidden(detail: str) -> Response:
 
 
 def _name(headers: Mapping[str, str], header: str, own: str | None) -> Any:
-    """A name in a header, percent-encoded as in a path, so that it can be any; *own* when there is none."""
+    """Return the name in a header, percent-encoded as in a path, or *own* when there is none."""
     return unquote(headers[header], errors="replace") if header in headers else own
 
 

@@ -206,7 +206,7 @@ def _add_resources(server: MCPServer[Any], memory: Memory, identify: Identify) -
         "memory://conversations/{conversation}/summary", title="Summary of a conversation", mime_type="text/plain"
     )
     async def summary(conversation: str, ctx: Context[Any, Any]) -> str:
-        """The highest summaries of each part, in order."""
+        """Return the highest summaries of each part, in order."""
         summaries = await _call(identify(ctx).open_conversation(memory, conversation).summaries, failure=ResourceError)
         return "\n\n".join(item.text for item in summaries if item.parent is None)
 

@@ -1,8 +1,8 @@
 """
 ``/metrics``, ``/healthz`` and ``/readyz``: what this process does, for Prometheus and probes.
 
-Counters are of this process alone; nothing here names a user, an org or a conversation.  What stands in the store (jobs, its
-size) is looked at when somebody asks, at most every few seconds.
+Counters are of this process alone; nothing here names a user, an org or a conversation.  What the store holds (jobs, its
+size) is read when metrics are requested, at most every few seconds.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class WorkMeters:
         Gauge("workers", "Threads that do background work.", **of).set(threads)
         self.open = Gauge("jobs_open", "Jobs that are not finished.", ["state"], **of)
         self.overdue = Gauge("jobs_overdue", "Jobs that are more than five minutes late.", **of)
-        self.due = Gauge("jobs_due", "Jobs that somebody could take up now, and nobody has.", ["kind"], **of)
+        self.due = Gauge("jobs_due", "Jobs that are due and that no worker has claimed.", ["kind"], **of)
         self.oldest = Gauge("job_oldest_due_seconds", "How long the oldest job that is due has waited.", ["kind"], **of)
 
     def take(self, what: str, of: str, amount: float) -> None:

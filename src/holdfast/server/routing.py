@@ -1,7 +1,7 @@
 """
 The table of routes: method, path, roles and the call of the front door; and errors as problem documents.
 
-Every route names its roles when it is made, and the gate knows no other: what does not stand here is not served.
+Every route names its roles when it is made, and the gate knows no other: a path that is not in the table is not served.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class Route:
     One method of one path.
 
     ``path`` has the parts of FastAPI; a part such as ``{user:name}`` may hold any name, percent-encoded.  ``roles``
-    may call it; ``None``: everybody, without a key.  ``whole``: the call is an ASGI application of its own.
-    ``operation`` then describes it in the document of the API.  ``page``: refusals are HTML pages.  ``cookie``: the cookie of somebody who signed in
+    may call it; ``None``: anyone, without a key.  ``whole``: the call is an ASGI application of its own.
+    ``operation`` then describes it in the document of the API.  ``page``: refusals are HTML pages.  ``cookie``: the cookie of a signed-in browser
     opens it as well as a key in the header.  ``upload``: its body is a file, for which other limits hold.
     """
 
@@ -99,7 +99,7 @@ class Route:
         return "pages" if self.page else self.call.__name__.partition("_")[0]
 
     def endpoint(self) -> BaseRoute:
-        """The route as FastAPI serves it; it holds nothing of an application."""
+        """Build the route that FastAPI serves; it holds nothing of an application."""
         noun_verb = self.call.__name__
         extra: dict[str, Any] = {} if self.roles is None else {"security": [{"key": []}]}
         router = APIRouter()
@@ -116,7 +116,7 @@ class Route:
         return router.routes[0]
 
     def match(self, parts: list[str]) -> dict[str, str] | None:
-        """The names in a path given as its raw parts, or ``None`` when it is another path."""
+        """Return the names in a path given as its raw parts, or ``None`` when it is another path."""
         own = self.path.strip("/").split("/")
         if len(own) != len(parts):
             return None
@@ -155,7 +155,7 @@ class RouteTable:
         **options: Any,
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """
-        A decorator that puts a handler into the table; *options* go to FastAPI.
+        Return a decorator that adds a handler to the table; *options* go to FastAPI.
 
         *door* is the call of the front door that it serves, *repeatable* see `Door`.
 
@@ -174,7 +174,7 @@ class RouteTable:
     def page(
         self, method: str, path: str, roles: frozenset[Role] | None, *, upload: bool = False
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """A decorator for what users open in a browser: it answers with HTML or a redirect, refusals included."""
+        """Return a decorator for a page that users open in a browser: it answers with HTML or a redirect, refusals included."""
 
         def take(call: Callable[..., Any]) -> Callable[..., Any]:
             options = {"include_in_schema": False, "response_model": None, "response_class": HTMLResponse}
@@ -195,7 +195,7 @@ class RouteTable:
         self.routes += [Route(method, path, roles, call, {}, whole=True, operation=operation) for method in methods]
 
     def operations(self) -> dict[str, dict[str, Any]]:
-        """The described ASGI applications, as paths of an OpenAPI document."""
+        """Return the described ASGI applications as paths of an OpenAPI document."""
         found: dict[str, dict[str, Any]] = {}
         for route in self.routes:
             if route.operation is not None:
@@ -204,7 +204,7 @@ class RouteTable:
         return found
 
     def find(self, method: str, raw_path: str) -> tuple[Route | None, dict[str, str], list[str]]:
-        """``(route, names in the path, methods that the path has)``."""
+        """Find the route: ``(route, names in the path, methods that the path has)``."""
         parts = raw_path.strip("/").split("/")
         methods = []
         for route in self.routes:

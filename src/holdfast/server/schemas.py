@@ -299,7 +299,7 @@ class JobStatus(BaseModel):
     """
     Background work: a job of the store, or work that a request started.
 
-    `done` of `total` ranges; `total` is 0 when nobody knows.  `report` is there when an ordered one is `done`, `code` and
+    `done` of `total` ranges; `total` is 0 when it is unknown.  `report` is there when an ordered one is `done`, `code` and
     `reason` when it `failed`, or was `interrupted` by the end of its server: the same request does the rest.
     """
 

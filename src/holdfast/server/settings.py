@@ -13,7 +13,7 @@ class ServerSettings:
     Every setting of the server; the name carries the unit.
 
     ``allowed_hosts`` are the names under which the server may be asked for, without port; a request for another
-    name is refused, so that a page elsewhere cannot reach the server by a name of its own that points here.
+    name is refused, so that a page elsewhere cannot reach the server by another name that points here.
     ``allowed_origins`` are the pages (``https://chat.example``) whose scripts may ask from a browser.
 
     ``requests_per_minute`` is of one key, ``org_requests_per_minute`` of all keys of one org; each process counts for

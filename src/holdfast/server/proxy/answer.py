@@ -1,7 +1,7 @@
 """
 A model's answer, read while its bytes pass through.  Pure.
 
-The bytes themselves are nobody's business here: whatever cannot be read is passed on all the same, and not stored.
+The bytes pass unchanged: whatever cannot be read is passed on all the same, and not stored.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class ReplyReader:
 
 
 def _of_first_choice(given: Mapping[str, Any], part: str) -> dict[str, Any]:
-    """*given* with the choice of number 0 alone, if it holds one whose *part* is an object."""
+    """Return *given* with the choice of number 0 alone, if it holds one whose *part* is an object."""
     choices = given.get("choices")
     for choice in choices if isinstance(choices, list) else ():
         if isinstance(choice, dict) and choice.get("index", 0) == 0 and isinstance(choice.get(part), dict):

@@ -1,8 +1,8 @@
 """
 Which messages of a request are new, and which are stored already.  Pure.
 
-Clients of OpenAI's protocol send the whole conversation every time.  New is what stands behind the last answer; what
-stands before it was said in earlier requests, or was never meant for this memory, and is not stored a second time.
+Clients of OpenAI's protocol send the whole conversation every time.  New is what follows the last answer; what
+comes before it was said in earlier requests, or was never meant for this memory, and is not stored a second time.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def said(raw: Mapping[str, Any]) -> Message | None:
 
 
 def split(messages: Sequence[Mapping[str, Any]]) -> tuple[list[Message], list[Message]]:
-    """``(what was said before, the new input)`` of a request; instructions are in neither."""
+    """Return ``(what was said before, the new input)`` of a request; instructions are in neither."""
     known = [message for message in map(said, messages) if message is not None]
     last = max((index for index, message in enumerate(known) if message.role == "assistant"), default=-1)
     return known[: last + 1], known[last + 1 :]

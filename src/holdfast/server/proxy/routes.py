@@ -219,7 +219,7 @@ class Proxy:
 
     async def _passed(self, exchange: _Exchange, response: httpx2.Response, send: Send) -> None:
         """
-        The answer's bytes as they come; a document when it is whole.
+        Yield the answer's bytes as they come; a document when it is whole.
 
         What was said is stored before the client hears that it is at its end: the client's next request finds it there.
         """

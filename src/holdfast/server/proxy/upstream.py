@@ -58,7 +58,7 @@ _NOT_FORWARDED = _HOP_BY_HOP | frozenset(
         b"x-real-ip",
     )
 )
-# What a client says of its own key; beside the operator's it would name a project that the client may not use.
+# Headers about the client's key; beside the operator's key they would name a project that the client may not use.
 _OF_KEY = frozenset((b"openai-organization", b"openai-project"))
 _OURS = (b"x-memory", b"x-holdfast", b"sec-")
 # What is between this server and the upstream.
@@ -149,11 +149,11 @@ def upstream_of(memory: Memory, settings: ServerSettings, org: str, user: str | 
     Raises:
         VaultLocked: there is a key of their own, and it cannot be opened; no other is used in its place.
         EndpointRefused: the operator does not allow its address any more.
-        StoreError: nobody can say whether there is one.
+        StoreError: the store cannot say whether there is one.
     """
     try:
         own = memory.admin.provider_keys.upstream(org=org, user=user)
-    except BadInput:  # a name that cannot be one has no key of its own
+    except BadInput:  # an invalid name has no key
         own = memory.admin.provider_keys.upstream(org=org)
     if own is not None and own.provider in SAME_PROTOCOL:
         return UpstreamServer(own.base_url, own=own)
@@ -211,7 +211,7 @@ class Pool:
 
     def threads(self) -> anyio.CapacityLimiter:
         """
-        The threads in which the memory works for chats.
+        Return the threads in which the memory works for chats.
 
         They are no others': when the store hangs, all of them may wait for it, and chats still pass.
         """
