@@ -16,7 +16,7 @@ from .conftest import Holdfast
 
 NAMES = [name for commands in COMMANDS.values() for name in commands]
 # What costs time to import, and is not needed to print help.
-ENGINE = {"numpy", "apsw", "Stemmer", "threadpoolctl", "holdfast.memory", "holdfast.engine"}
+ENGINE = {"numpy", "apsw", "threadpoolctl", "holdfast.memory", "holdfast.engine"}
 
 
 def test_every_command_is_listed_with_a_description(holdfast: Holdfast) -> None:

@@ -165,7 +165,7 @@ class ErasingWalk(Walk):
 PLANTED = {
     "erases another user's messages": without("erase_message", "user_id = :user_id"),
     "clears another conversation": without("clear_message", "conversation = :conversation"),
-    "exports another bot's messages": without("stored", "bot = :bot"),
+    "exports another bot's messages": without("message_rows", "bot = :bot"),
     "pauses another user": without("consent", "user_id = :user_id"),
     "merges another user's sentences": without("all_facts", "user_id = :user_id"),
 }

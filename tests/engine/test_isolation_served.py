@@ -45,8 +45,8 @@ class Current:
         return getattr(self.memory, name)
 
     @property
-    def access(self):
-        return Door(lambda: self.memory.admin.keys)
+    def admin(self):
+        return AdminDoor(lambda: self.memory.admin)
 
 
 class Door:
@@ -55,6 +55,12 @@ class Door:
 
     def __getattr__(self, name):
         return getattr(self._find(), name)
+
+
+class AdminDoor(Door):
+    @property
+    def keys(self):
+        return Door(lambda: self._find().keys)
 
 
 class Keyring:

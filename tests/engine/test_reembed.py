@@ -125,7 +125,7 @@ def test_half_way_both_kinds_of_vectors_are_searched(tmp_path):
             scale = float(np.abs(row).max() / 127)
             db.execute("INSERT INTO vector VALUES (?,?,?,?,?,'new',?,?,?)", (*place, scale, codes))
             db.execute("UPDATE doc SET embedded = 'new' WHERE embedded = ''")
-            db.execute("UPDATE user SET version = version + 1")
+            db.execute("UPDATE user_state SET version = version + 1")
         assert best(memory) == TALK[0]
         found = memory.user("ana").search("who sleeps all day?", kinds=("message",), limit=1, explain=True)[0]
         assert (found.seq, found.parts["meaning"] > 0) == (5, True)

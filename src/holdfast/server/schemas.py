@@ -76,7 +76,7 @@ class ContextRequest(Body):
 
     model_config = _with_example({"query": "Where should we meet?", "budget_tokens": 2000})
     query: str | None = None
-    budget_tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    budget_tokens: Annotated[int, Field(strict=True, ge=1, le=10_000_000)] | None = None
     system: str | None = None
     strategy: StrategyBody | None = None
     note: bool = True
