@@ -18,6 +18,8 @@ Memory.config               | -                                             |
 Memory.close                | -                                             |
 Memory.backup               | -                                             |
 Admin.backlog               | -                                             |
+Admin.job                   | GET /jobs/{job_id}                            |
+Admin.jobs_of_user          | GET /jobs                                     |
 Memory.admin                | -                                             |
 Memory.import_              | POST /import                                  |
 Memory.digest               | POST /digest                                  |
@@ -79,6 +81,7 @@ User.search                 | POST {u}/search                               | se
 User.explain                | POST {u}/explain                              |
 User.profile                | GET {u}/profile                               |
 User.rejected               | GET {u}/rejected                              |
+User.rejected_page          | GET {u}/rejected                              |
 User.conversations          | GET {u}/conversations                         |
 User.overview               | GET {u}/overview                              |
 User.remember               | POST {u}/facts                                | add_memory
