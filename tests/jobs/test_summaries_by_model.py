@@ -125,7 +125,7 @@ GERMAN = "SUMMARY: " + "Der Nutzer war gestern mit einer Freundin im Restaurant 
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        ("I'm sorry, but I can't help with that.", "bad-answer: the model refused to summarise"),
+        ("I'm sorry, but I can't help with that.", "bad-answer: the model refused to summarize"),
         ("", "bad-answer: the model answered with nothing"),
         (
             Answer("SUMMARY: They met at", "m", finish="length"),
