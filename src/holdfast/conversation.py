@@ -153,7 +153,7 @@ class Conversation:
 
         Args:
             level: only this one: 1 for chunks, 2 and up for summaries of several.
-            live: ``False`` adds older versions of ranges that were summarised again.
+            live: ``False`` adds older versions of ranges that were summarized again.
         """
         return self._engine.store.read(self._scope, lambda view: view.summaries(level=level, live=live))
 
@@ -210,7 +210,7 @@ class Conversation:
         self._engine.record_usage(self._scope, checked_name("model", model), used, cost)
 
     def end(self) -> None:
-        """Close the open chunk: the conversation is over for now, and its rest can be summarised."""
+        """Close the open chunk: the conversation is over for now, and its rest can be summarized."""
         if not self._incognito:
             self._engine.end(self._scope)
 
@@ -306,7 +306,7 @@ def conversation_state(row: ConversationRow) -> ConversationState:
         conversation=row.conversation,
         subject=row.subject,
         messages=row.next_seq - 1,
-        summarised=row.chunk_start - 1,
+        summarized=row.chunk_start - 1,
         read=row.extracted_seq,
         created_at=from_ms(row.created_at),
         last_at=from_ms(row.last_at),

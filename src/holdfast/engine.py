@@ -128,7 +128,7 @@ class Engine:
             wake=threading.Event(),
             observer=self.observer,
         )
-        self._reembed = Reembedding(deps, embedder) if embedder is not None and config.embed_anew else None
+        self._reembed = Reembedding(deps, embedder) if embedder is not None and config.reembed else None
         self._workers = Workers(self.queue, config.workers, self._order_vectors) if background else None
         self.consent = ConsentChoices(store, self.now_ms, embeds, self.work.read_mode)
         self.eraser = Eraser(store, config, self.now_ms, reader, self._forget_caches)
@@ -232,7 +232,7 @@ class Engine:
         publish_tokens(self.observer, model if model in self.config.prices else "other", row)
 
     def end(self, scope: Scope) -> None:
-        """Mark that the conversation is over for now: what is open may be summarised at once."""
+        """Mark that the conversation is over for now: what is open may be summarized at once."""
 
         reads = self.work.read_mode(scope)
 

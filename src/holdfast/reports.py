@@ -209,14 +209,14 @@ class ConversationState:
     """
     How far one conversation has come.
 
-    ``messages`` counts those that were ever stored, ``summarised`` and ``read`` are the numbers of the last message that a
+    ``messages`` counts those that were ever stored, ``summarized`` and ``read`` are the numbers of the last message that a
     chunk summary covers and that was read for facts; 0 where none was.
     """
 
     conversation: str
     subject: str
     messages: int
-    summarised: int
+    summarized: int
     read: int
     created_at: datetime
     last_at: datetime
@@ -224,7 +224,7 @@ class ConversationState:
     @property
     def waiting(self) -> int:
         """The number of messages that no chunk summary covers yet."""
-        return self.messages - self.summarised
+        return self.messages - self.summarized
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ class RebuildReport:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """One past rebuild of a conversation: which layer and range, by whom, how many rows it put aside and brought."""
+    """One past rebuild of a conversation: which layer and range, its author, and how many rows it replaced and added."""
 
     id: str
     layer: str
@@ -263,8 +263,8 @@ class Rebuilt:
     end_seq: int
     at: datetime
     source: str
-    put_aside: int
-    brought: int
+    replaced: int
+    added: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -487,7 +487,7 @@ class Ranked:
     One candidate of a search, with why it would be recalled or not.
 
     The parts of its score in four groups, which sum to it: ``words`` and ``meaning`` of the text itself, ``time``
-    (days that are named, newest first), and ``around`` (neighbours, speaker, prior and the rest).
+    (days that are named, newest first), and ``around`` (neighbors, speaker, prior and the rest).
     """
 
     rank: int

@@ -189,7 +189,7 @@ class Summary:
 
     Level 1 covers one chunk of messages, level n+1 covers ``children`` of level n.  ``exchanges``
     counts the turns inside, ``block`` is the summary's place in its level (from 0), ``version``
-    counts how often this range was summarised.  ``stale`` says that a source has changed since.
+    counts how often this range was summarized.  ``stale`` says that a source has changed since.
     """
 
     id: str

@@ -157,7 +157,7 @@ def test_a_file_that_is_not_text_is_one_error(holdfast: Holdfast, tmp_path: Path
     ]
 
 
-def test_the_last_messages_of_an_import_are_summarised_as_well(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_the_last_messages_of_an_import_are_summarized_as_well(holdfast: Holdfast, tmp_path: Path) -> None:
     """Unless the conversations go on."""
     write_jsonl(tmp_path / "over.jsonl", [said("I live in Lisbon."), {"role": "assistant", "content": "Noted."}])
     write_jsonl(tmp_path / "on.jsonl", [said("I live in Lisbon."), {"role": "assistant", "content": "Noted."}])

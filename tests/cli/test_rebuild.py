@@ -11,7 +11,7 @@ from .conftest import Holdfast, said, write_jsonl
 
 @pytest.fixture
 def chat(holdfast: Holdfast, tmp_path: Path) -> Holdfast:
-    """A conversation of two chunks, read and summarised by the rules."""
+    """A conversation of two chunks, read and summarized by the rules."""
     rows = []
     for number in range(1, 13):
         rows.append(said(f"On day {number} we walked along the river for {number + 20} minutes."))

@@ -204,7 +204,7 @@ def test_system_messages_at_the_head_stay_first(strategy, number):
     assert shown.count(SYSTEM) <= 1
 
 
-def test_opening_system_messages_are_not_summarised():
+def test_opening_system_messages_are_not_summarized():
     strategy = Summary(1, summarize=lambda before, messages: " ".join(m.role for m in messages))
 
     assert "system" not in strategy.fold([SYSTEM, *exchanges(5)]).text
@@ -294,7 +294,7 @@ def test_a_size_is_a_whole_number_of_at_least_1(make, number):
 
 
 def told_once(material: Material, context) -> None:
-    """Every stored message is shown, summarised, or named among what is left out."""
+    """Every stored message is shown, summarized, or named among what is left out."""
     told = {seq for s in context.sources if s.kind != "query" for seq in range(s.start_seq, s.end_seq + 1)}
     told |= {
         seq for left in context.left_out if left.kind == "messages" for seq in range(left.start_seq, left.end_seq + 1)
@@ -339,7 +339,7 @@ def talk_of(last: int, covered: int) -> Material:
     )
 
 
-def test_a_context_with_a_summary_shows_what_the_memory_summarised():
+def test_a_context_with_a_summary_shows_what_the_memory_summarized():
     context, _ = assemble(talk_of(46, 40), budget_tokens=4000, recent_messages=20, strategy=Summary(2))
 
     (source,) = [s for s in context.sources if s.kind == "summary"]

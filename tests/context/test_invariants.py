@@ -49,7 +49,7 @@ def conversation(rng: random.Random, length: int) -> list[Message]:
     return found
 
 
-def summarised(rng: random.Random, messages: list[Message]) -> list:
+def summarized(rng: random.Random, messages: list[Message]) -> list:
     """Chunks that never end inside a tool call and its results, up to some point, and their roll-ups."""
     ends = [m.seq for m, after in pairwise(messages) if after.role != "tool"]
     found, start = [], 1
@@ -70,7 +70,7 @@ def summarised(rng: random.Random, messages: list[Message]) -> list:
 def world(seed: int, length: int, recent: int, *, erase: bool = False) -> Material:
     rng = random.Random(seed)
     messages = conversation(rng, length)
-    summaries = summarised(rng, messages)
+    summaries = summarized(rng, messages)
     facts = [
         fact(f"k{i}", text=one_text(rng), strength=rng.choice([0.5, 1, 3, 9]), subject=rng.choice(["self", "rex"]))
         for i in range(rng.choice([0, 1, 5, 40]))

@@ -63,7 +63,7 @@ TEA = fact("tea")
         (
             material(50, 50),
             material(50, 50, summaries=tree(50)[:-1]),
-            "messages 1-10 are summarised on their own again; ",
+            "messages 1-10 are summarized on their own again; ",
         ),
         (material(60, 50), material(60, 50, summaries=[]), "the summary of messages 1-30 is no longer shown"),
     ],

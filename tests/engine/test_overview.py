@@ -11,9 +11,9 @@ def test_a_conversation_tells_how_far_it_has_come(memory):
     for n in range(12):
         chat.record(f"Point {n} about the garden.", "Noted.")
     new = chat.state()
-    assert (new.messages, new.summarised, new.waiting, new.subject) == (24, 0, 24, "self")
+    assert (new.messages, new.summarized, new.waiting, new.subject) == (24, 0, 24, "self")
     memory.digest()
-    assert (chat.state().summarised, chat.state().read, chat.state().waiting) == (20, 24, 4)
+    assert (chat.state().summarized, chat.state().read, chat.state().waiting) == (20, 24, 4)
 
 
 def test_the_overview_lists_the_newest_first_and_keeps_subjects_apart(memory):

@@ -71,7 +71,7 @@ def test_a_process_can_leave_the_vectors_of_another_embedder_alone(tmp_path):
     path, again = tmp_path / "m.db", Meaning("new", 5)
     fill(path, "ana", "ben")
 
-    with Memory(path, embedder=again, config=Config(embed_anew=False)) as memory:
+    with Memory(path, embedder=again, config=Config(reembed=False)) as memory:
         memory.digest()
 
     assert (again.seen, embedders_in(path)) == (0, {"old"})

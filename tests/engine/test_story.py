@@ -1,4 +1,4 @@
-"""The main path through the front door: what is said is kept, believed, summarised, found and shown."""
+"""The main path through the front door: what is said is kept, believed, summarized, found and shown."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -145,7 +145,7 @@ def wait_until_busy(postgres: Lender) -> None:
 
 
 def assert_done(address: str, acknowledged: list[tuple[str, str]]) -> None:
-    """All that was acknowledged is there, read, and summarised, once."""
+    """All that was acknowledged is there, read, and summarized, once."""
     with Memory(address, embedder=None, config=Config(job_lease_ms=LEASE_S * 1000)) as memory:
         deadline = time.monotonic() + 120
         # vectors that a killed worker had begun are left lying: this memory makes none

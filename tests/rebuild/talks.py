@@ -30,7 +30,7 @@ def opened(location: Any = ":memory:", **given: Any) -> Memory:
 
 
 def walked(memory: Memory, exchanges: int = 24, name: str = "web-42") -> Conversation:
-    """A talk that is summarised on two levels and states a few things."""
+    """A talk that is summarized on two levels and states a few things."""
     chat = memory.conversation(name, user=USER)
     for day in range(exchanges):
         memory._clock.advance(seconds=60)  # type: ignore[attr-defined]

@@ -73,7 +73,7 @@ def opened(path: str, *, model: bool = True) -> Memory:
 
 
 def filled(path: str) -> None:
-    """Rules alone have read and summarised it."""
+    """Rules alone have read and summarized it."""
     with opened(path, model=False) as memory:
         chat = memory.conversation("a", user=USER)
         for number in range(16):

@@ -113,7 +113,7 @@ def test_progress_is_told_range_by_range() -> None:
     assert seen == [(n, 5) for n in range(1, 6)]
 
 
-def test_what_nobody_asked_to_be_summarised_is_not() -> None:
+def test_what_nobody_asked_to_be_summarized_is_not() -> None:
     """Messages without a summary are the digest's work; an empty range and an empty conversation are none."""
     with opened() as memory:
         chat = walked(memory, 6)

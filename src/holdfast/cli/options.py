@@ -202,7 +202,7 @@ def open_memory(store: str, llm: LanguageModel | None = None, *, background: boo
 
     The file may belong to a program with another embedder, so opening it never embeds anything again.
     """
-    config = holdfast.Config(embed_anew=False, **settings)
+    config = holdfast.Config(reembed=False, **settings)
     return holdfast.Memory(store, llm=llm, background=background, config=config)
 
 

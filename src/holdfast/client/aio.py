@@ -428,7 +428,7 @@ class AsyncConversation:
 
         Args:
             level: only this one: 1 for chunks, 2 and up for summaries of several.
-            live: ``False`` adds older versions of ranges that were summarised again.
+            live: ``False`` adds older versions of ranges that were summarized again.
         """
         query = {"level": level, "live": live}
         return await self._wire.pages(self._scope.call("GET", "/summaries", RAW, query=query), Summary)
@@ -481,7 +481,7 @@ class AsyncConversation:
         await self._wire.do(self._scope.call("POST", "/usage", RAW, body=body))
 
     async def end(self) -> None:
-        """Close the open chunk: the conversation is over for now, and its rest can be summarised."""
+        """Close the open chunk: the conversation is over for now, and its rest can be summarized."""
         await self._wire.do(self._scope.call("POST", "/end", RAW, again=True))
 
     async def edit(self, seq: int, content: str) -> ErasureReceipt:

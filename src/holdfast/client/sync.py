@@ -420,7 +420,7 @@ class Conversation:
 
         Args:
             level: only this one: 1 for chunks, 2 and up for summaries of several.
-            live: ``False`` adds older versions of ranges that were summarised again.
+            live: ``False`` adds older versions of ranges that were summarized again.
         """
         query = {"level": level, "live": live}
         return self._wire.pages(self._scope.call("GET", "/summaries", RAW, query=query), Summary)
@@ -473,7 +473,7 @@ class Conversation:
         self._wire.do(self._scope.call("POST", "/usage", RAW, body=body))
 
     def end(self) -> None:
-        """Close the open chunk: the conversation is over for now, and its rest can be summarised."""
+        """Close the open chunk: the conversation is over for now, and its rest can be summarized."""
         self._wire.do(self._scope.call("POST", "/end", RAW, again=True))
 
     def edit(self, seq: int, content: str) -> ErasureReceipt:

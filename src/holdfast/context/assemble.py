@@ -488,7 +488,7 @@ def _summary_changes(old: Sequence[Sequence[Any]], new: Sequence[Sequence[Any]])
             gone -= inside
             said.append(f"the summary of {named} now stands for {len(inside)} older ones")
         elif around:
-            said.append(f"{named} are summarised on their own again")
+            said.append(f"{named} are summarized on their own again")
         else:
             said.append(f"older {named} moved into a summary")
     return said + [f"the summary of messages {start}-{end} is no longer shown" for start, end in sorted(gone)]

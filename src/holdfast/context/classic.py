@@ -344,7 +344,7 @@ def _fit_summaries(summaries: Sequence[RolledSummary], room: int, meter: TokenMe
     return build_part("summaries", items[::-1], meter)
 
 
-MAX_ON_THE_SPOT = 60  # messages: some 80 ms; what is older waits for its chunk to be summarised
+MAX_ON_THE_SPOT = 60  # messages: some 80 ms; what is older waits for its chunk to be summarized
 ROLLING = "rolling"
 EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -362,7 +362,7 @@ def roll_summaries(material: Material, before: int) -> list[RolledSummary]:
     """
     Summarize messages 1 to *before* - 1, as one text for each stretch without a hole.
 
-    There is a hole only where messages are neither summarised nor given, or too many are not
+    There is a hole only where messages are neither summarized nor given, or too many are not
     summarized yet; then the stretch before it and the one after it get a summary each.
     """
     stored = covering_summaries(material.summaries, before)

@@ -33,7 +33,7 @@ class LeftOut:
     """
     An omission: messages or items that the model does not see, and why.
 
-    ``messages``: ``start_seq`` to ``end_seq`` are neither shown nor summarised here; ``part``: of
+    ``messages``: ``start_seq`` to ``end_seq`` are neither shown nor summarized here; ``part``: of
     that message only the beginning and the end are shown; ``query``, ``facts`` and ``recalled``: so
     many of them did not fit.
     """

@@ -117,7 +117,7 @@ def _into_database(
     was = None
     if replacing:  # before its ledger is read: what is erased after this moment is noticed
         was = digests_of(address, ("erasure", "ledger_key", "consent"))
-    with Memory(address, config=Config(embed_anew=False)) as memory:
+    with Memory(address, config=Config(reembed=False)) as memory:
         place = memory.admin.stats().place
         if not replacing and memory.admin.users(limit=1):
             raise Conflict("the database holds a memory already", hint="--replace empties it first")
@@ -179,7 +179,7 @@ def _worked_on(source: Path, beside: Path | None = None) -> Iterator[Path]:
 @contextmanager
 def _opened(path: Path) -> Iterator[Memory]:
     """The memory in a file, to be looked at or mended: nobody is embedded anew for that."""
-    with Memory(path, config=Config(embed_anew=False)) as memory:
+    with Memory(path, config=Config(reembed=False)) as memory:
         yield memory
 
 

@@ -145,7 +145,7 @@ def _saving(counted: Tally) -> Measure:
 
 def _freshness(counted: Tally, days: Days) -> Measure:
     age = None if counted.oldest_ms is None else max(0, days.now_ms - counted.oldest_ms) / 1000
-    return _measure("freshness", age, age or 0, 1, counted.unsummarised, "every message is summarised")
+    return _measure("freshness", age, age or 0, 1, counted.unsummarized, "every message is summarized")
 
 
 def _cost(used: Sequence[Usage], turns: int) -> Measure:
@@ -196,7 +196,7 @@ class Tally:
     sent: int = 0
     whole: int = 0
     runs: list[int] = field(default_factory=list)
-    unsummarised: int = 0
+    unsummarized: int = 0
     oldest_ms: int | None = None
 
     def add(self, other: Tally) -> None:
@@ -214,7 +214,7 @@ class Tally:
         self.sent += other.sent
         self.whole += other.whole
         self.runs += other.runs
-        self.unsummarised += other.unsummarised
+        self.unsummarized += other.unsummarized
         self.oldest_ms = min((at for at in (self.oldest_ms, other.oldest_ms) if at is not None), default=None)
 
 
@@ -289,7 +289,7 @@ def _count_unsummarized(counted: Tally, here: ReadView, row: ConversationRow) ->
     if waiting <= 0:
         return
     first = here.message_rows(start_seq=row.chunk_start, end_seq=row.chunk_start)
-    counted.unsummarised += waiting
+    counted.unsummarized += waiting
     if first:
         counted.oldest_ms = min(at for at in (counted.oldest_ms, first[0].recorded_at) if at is not None)
 

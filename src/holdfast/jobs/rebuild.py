@@ -705,8 +705,8 @@ def _listed(rows: Sequence[RebuildRow]) -> Rebuilt:
         end_seq=max(row.end_seq for row in rows),
         at=from_ms(rows[0].created_at),
         source=rows[-1].source,
-        put_aside=sum(len(row.before.ids) for row in rows),
-        brought=sum(len(row.after.ids) for row in rows),
+        replaced=sum(len(row.before.ids) for row in rows),
+        added=sum(len(row.after.ids) for row in rows),
     )
 
 

@@ -146,11 +146,11 @@ class FactSources:
 @dataclass(frozen=True, slots=True)
 class Index:
     """
-    n documents in the order of (conversation, seq), so that neighbours and sessions lie together.
+    n documents in the order of (conversation, seq), so that neighbors and sessions lie together.
 
     ``peer``: a talk between named users of like length; ``mixed``: users' and assistants' turns
     together.  ``norm``, ``near_norm`` and ``session_norm`` are BM25's length terms,
-    k1 (1 - b + b L / mean L), of a document, of five neighbours and of a session.
+    k1 (1 - b + b L / mean L), of a document, of five neighbors and of a session.
     """
 
     kind: str

@@ -3,7 +3,7 @@ The ranking, every component apart, so that the parts of a hit add up to its sco
 
 A document's match ``h`` is ``w z(BM25) + (1 - w) z(cosine)``: words and vectors, each measured in
 deviations from the mean over all messages, so that neither scale matters.  A message then gains by
-its neighbours, its session, its day, its speaker and its kind.  Facts and summaries are measured on
+its neighbors, its session, its day, its speaker and its kind.  Facts and summaries are measured on
 the messages' own scale and get a constant each.  Pure: arrays in, arrays out.
 
 The constants are set by hand, with one digit where one is enough; docs/decisions/ranking.md says on
@@ -31,8 +31,8 @@ from .vectors import FEW, Comparison, mean_and_deviation
 class Constants:
     """The weight of each component, in deviations of the match."""
 
-    neighbour: float = 0.2  # a turn beside a match is likely about the same thing
-    next_neighbour: float = 0.1  # and so, less, is the one after
+    neighbor: float = 0.2  # a turn beside a match is likely about the same thing
+    next_neighbor: float = 0.1  # and so, less, is the one after
     reply: float = 0.2  # between user and assistant only the reply is; other turns are other requests
     session: float = 0.25  # a session whose best three turns match is about the question
     day: float = 1.0  # it was said on the days that the question names
@@ -168,10 +168,10 @@ def rank_messages(
     before, after = layout.before(h, 1), layout.after(h, 1)
     parts = dict(match)
     if index.mixed:
-        parts["neighbours"] = c.reply * after * index.user
+        parts["neighbors"] = c.reply * after * index.user
     else:
         next_to_them = layout.before(h, 2) + layout.after(h, 2)
-        parts["neighbours"] = c.neighbour * (before + after) + c.next_neighbour * next_to_them
+        parts["neighbors"] = c.neighbor * (before + after) + c.next_neighbor * next_to_them
     parts["session"] = c.session * z_scores(layout.top_mean(h, 3)[layout.session])
     if query.when is not None:
         parts["day"] = c.day * days_match(query.when, index.at_ms, index.year)

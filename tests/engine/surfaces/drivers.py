@@ -266,7 +266,7 @@ class Command:
         self._of_chat("rebuild", "--undo", "last")
 
     def versions(self) -> int:
-        return len(self.summaries()) + sum(made["put_aside"] for made in self._of_chat("rebuild", "--list"))
+        return len(self.summaries()) + sum(made["replaced"] for made in self._of_chat("rebuild", "--list"))
 
     def prompt(self) -> str:
         return str(self._of("prompts", "chunk_summary")["text"])

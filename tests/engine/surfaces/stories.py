@@ -137,7 +137,7 @@ def other_words_in_a_message_change_what_was_learned(at: Any) -> None:
     assert at.facts() == at.messages() == []
 
 
-def chunks_are_summarised_and_made_again_on_demand(at: Any) -> None:
+def chunks_are_summarized_and_made_again_on_demand(at: Any) -> None:
     for number in range(12):
         at.say(f"The weather is item {number} on the list.")
     at.digest()

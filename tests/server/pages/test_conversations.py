@@ -23,7 +23,7 @@ ONE = "/dashboard/conversations/ana/web"
 
 @pytest.fixture
 def told(memory):
-    """Forty messages with three facts, summarised."""
+    """Forty messages with three facts, summarized."""
     chat = memory.conversation("web", user="ana")
     said = {0: "I'm vegetarian.", 3: "I live in Porto.", 12: "I eat fish now."}
     for n in range(20):

@@ -137,7 +137,7 @@ def _list_rebuilds(chat: Conversation, as_json: bool, repeated: str) -> None:
             (one.layer, NAME),
             f"messages {one.start_seq}–{one.end_seq}",
             minute(one.at),
-            (f"by {one.source}; {one.put_aside} replaced, {one.brought} new", QUIET),
+            (f"by {one.source}; {one.replaced} replaced, {one.added} new", QUIET),
         ]
         for one in rebuilds
     ]

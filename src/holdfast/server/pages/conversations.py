@@ -266,9 +266,9 @@ def _status_badge(state: ConversationState, dead: list[Job]) -> tuple[str, str, 
     """Return ``(kind, icon, text)`` of a badge."""
     if dead:
         return "bad", "bad", "summaries failed" if _summaries_failed(dead) else "jobs failed"
-    if not state.summarised:
+    if not state.summarized:
         return "quiet", "wait", "no summary yet"
-    if state.waiting > 2 * max(1, state.summarised):
+    if state.waiting > 2 * max(1, state.summarized):
         return "info", "wait", f"{state.waiting:,} messages waiting"
     return "ok", "ok", "up to date"
 

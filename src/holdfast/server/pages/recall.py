@@ -22,7 +22,7 @@ LIMITS = (10, 20, 50)
 PART_TEXTS = {
     "words": "Words of the question that it contains; rare words count more",
     "meaning": "Similarity of its embedding to the question's",
-    "neighbours": "Neighboring turns match, too",
+    "neighbors": "Neighboring turns match, too",
     "session": "Its session matches",
     "day": "It was said on a date in the question",
     "speaker": "It was said by the speaker that the question asks about",

@@ -148,7 +148,7 @@ def coverage_strip(
         summaries: the live ones, of all levels.
         messages: how many messages the conversation has.
         learned: ``(message, fact, whether it replaced another)``.
-        failed: what is not summarised yet could not be.
+        failed: what is not summarized yet could not be.
         around: a message that is to be seen.
         most: columns at most.
     """
