@@ -57,6 +57,7 @@ LONG = (
     "test_disk_errors",
     "test_portable",
     "test_docs",
+    "test_wire",
 )
 
 

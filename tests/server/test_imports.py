@@ -199,7 +199,7 @@ def test_the_export_of_a_user_is_taken_back_whole(kept, memory):
     assert [fact.value for fact in memory.user("eve").facts()] == ["Porto"]
     again = taken(kept, memory, data, user="eve")
     assert finished(again) == "failed"
-    assert "held" in again.task.reason
+    assert "has data already" in again.task.reason
 
 
 def test_what_cannot_be_taken_in_is_told(kept, memory):
@@ -207,7 +207,7 @@ def test_what_cannot_be_taken_in_is_told(kept, memory):
     with pytest.raises(BadInput, match="some lines"):
         taken(kept, memory, bad)
     assert finished(taken(kept, memory, bad, skip_bad=True)) == "done"
-    with pytest.raises(BadInput, match="whose memory"):
+    with pytest.raises(BadInput, match="needs a user"):
         taken(kept, memory, user="")
     memory.user("pia").opt_out()
     assert finished(taken(kept, memory, user="pia")) == "failed"
@@ -219,7 +219,7 @@ def test_a_misshapen_file_is_an_error_without_its_words(kept, data):
     one = kept.take(io.BytesIO(data), "x.json", "default", "default")
 
     assert one.state == "refused"
-    assert one.error.startswith("it is not shaped unexpected structure")
+    assert one.error.startswith("the file has an unexpected structure")
 
 
 def test_uploads_are_kept_apart_bounded_and_deleted(kept, memory):

@@ -1,4 +1,4 @@
-"""What a user decides: ``holdfast status``, ``pause``, ``resume``, ``opt-out``, ``opt-in``, ``never-remember``, ``allow``."""
+"""The choices of a user: ``holdfast status``, ``pause``, ``resume``, ``opt-out``, ``opt-in``, ``never-remember``, ``allow``."""
 
 from __future__ import annotations
 
