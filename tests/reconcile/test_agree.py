@@ -59,7 +59,7 @@ def test_at_the_calibrated_threshold_nothing_is_merged_wrongly_and_most_trifles_
         ("I no longer smoke.", "I smoke.", "negation"),
         ("I told Anna about Rex.", "I told Ben about Rex.", "names"),
         ("Anna likes hiking.", "Ben likes hiking.", "names"),
-        ("My sister has a boat.", "She has a boat.", "user"),
+        ("My sister has a boat.", "She has a boat.", "person"),
         ("I was a nurse.", "I am a nurse.", "time"),
         ("I can swim.", "I could swim.", "mood"),
         ("All my plants died.", "Some of my plants died.", "quantity"),

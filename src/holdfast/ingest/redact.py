@@ -22,7 +22,7 @@ from ..text.terms import find_in_steps
 from ..types import Detector, Message
 
 MASK = "\u2588"
-MOST_GROUPS = 7  # into which users cut the number of a card
+MOST_GROUPS = 7  # into which people cut the number of a card
 
 _DIGITS = re.compile(r"(?<!\d)\d(?:[ \u00a0.\-]?\d)+(?!\d)")
 _TWO_DIGITS = re.compile(r"\d\d")
@@ -343,7 +343,7 @@ class PresidioDetector:
 
         Args:
             entities: presidio's names, such as ``PERSON`` or ``PHONE_NUMBER``; all that it knows when none is given.
-            kind: the word for users, as in ``[phone removed]``.
+            kind: the word shown, as in ``[phone removed]``.
             analyzer: a ``presidio_analyzer.AnalyzerEngine``.  Without one presidio makes its own, for which
                 it downloads a language model on first use.
             language: in which the texts are read.

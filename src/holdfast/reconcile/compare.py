@@ -2,7 +2,7 @@
 Comparison of two sentences beyond their similarity.  Pure.
 
 "I have two cats" and "I have three cats" are nearly the same to any embedder, and so are a sentence
-and its negation.  Nothing is merged unless numbers, negation, names, users, tense, quantities,
+and its negation.  Nothing is merged unless numbers, negation, names, persons, tense, quantities,
 directions, days and the order of the words agree, and no single word replaces another.
 Written for English; `comparable` says where it holds, elsewhere only the same words are the same.
 """
@@ -52,11 +52,11 @@ _BEFORE_NOT = {"ca": "can", "wo": "will", "sha": "shall", "do": "", "does": "", 
 _SHORTENED = {"'m": "be", "'re": "be", "'ve": "have", "'ll": "will", "'d": "'d"}
 _NOT = "not"
 _MARKS = {
-    "user:first": "i me my mine myself we us our ours ourselves user user's users i'm i've i'll i'd we're we've we'll we'd",
-    "user:second": "you your yours yourself you're",
-    "user:he": "he him his himself he's he'll he'd",
-    "user:she": "she her hers herself she's she'll she'd",
-    "user:they": "they them their theirs themselves they're they've",
+    "person:first": "i me my mine myself we us our ours ourselves user user's users i'm i've i'll i'd we're we've we'll we'd",
+    "person:second": "you your yours yourself you're",
+    "person:he": "he him his himself he's he'll he'd",
+    "person:she": "she her hers herself she's she'll she'd",
+    "person:they": "they them their theirs themselves they're they've",
     "time:past": "was were had did used formerly previously ex former went lived worked ago",
     "time:future": "will shall tomorrow soon going next gonna i'll we'll he'll she'll they'll",
     "mood:can": "can able", "mood:could": "could", "mood:may": "may might maybe perhaps possibly", "mood:would": "would",
@@ -107,7 +107,7 @@ class Sense:
     The compared parts of one sentence.
 
     ``words``: stems of the words that carry it, in order; ``numbers`` in order; ``negated``: an odd
-    number of negations; ``names``: capitalised words; ``marks``: user, tense, quantity and the like;
+    number of negations; ``names``: capitalised words; ``marks``: person, tense, quantity and the like;
     ``plain``: the words unchanged; ``sequence``: everything that was said, in order, see `sequence`.
     """
 
@@ -143,8 +143,8 @@ def sense(text: str) -> Sense:
         if mark is None and low not in FILLERS and not low.endswith("n't") and low not in ("not", "no"):
             plain.add(bare)
             words += terms(bare, "en")[:1] or [bare]
-    if not any(mark.startswith("user:") for mark in marks):
-        marks.add("user:first")  # "Likes tea": who it is about is the one whose memory it is
+    if not any(mark.startswith("person:") for mark in marks):
+        marks.add("person:first")  # "Likes tea": who it is about is the one whose memory it is
     negated = negations % 2 == 1
     return Sense(
         tuple(words), tuple(numbers), negated, frozenset(names), frozenset(marks), frozenset(plain), sequence(text)
@@ -235,7 +235,7 @@ def disagreement(one: str, other: str) -> str:
         return "negation"
     if a.names != b.names:
         return "names"
-    for group in ("user", "time", "mood", "quantity", "word"):
+    for group in ("person", "time", "mood", "quantity", "word"):
         if marks_in_group(a.marks, group) != marks_in_group(b.marks, group):
             return group
     if _opposed(a.plain, b.plain):
@@ -274,7 +274,7 @@ def _may_be_inflected(word: str) -> bool:
 
 
 def marks_in_group(marks: Iterable[str], group: str) -> set[str]:
-    """Return the marks of one group: ``user``, ``time``, ``mood``, ``quantity`` or ``word``."""
+    """Return the marks of one group: ``person``, ``time``, ``mood``, ``quantity`` or ``word``."""
     return {mark for mark in marks if mark.startswith(f"{group}:")}
 
 
@@ -315,7 +315,7 @@ def may_join(one: str, other: str) -> bool:
     if not (comparable(one) and comparable(other)) or _is_negated(one) or _is_negated(other):
         return False
     a, b = sense(one), sense(other)
-    for group in ("user", "time", "mood"):
+    for group in ("person", "time", "mood"):
         if marks_in_group(a.marks, group) != marks_in_group(b.marks, group):
             return False
     mine, theirs = a.plain - b.plain, b.plain - a.plain
