@@ -186,7 +186,7 @@ def _need_role_and_content(message: dict[str, Any]) -> None:
     role, content = message["role"], message.get("content")
     if role not in ROLES if isinstance(role, str) else True:
         shown = json.dumps(role, ensure_ascii=False)[:40]
-        _refuse(f"its role is {shown}", "use user, assistant, system or tool; a user's name goes into name")
+        _refuse(f"its role is {shown}", "use user, assistant, system or tool; the speaker's name goes into name")
     if content is None and not message.get("tool_calls"):
         _refuse("its content is null", f"write {_EXAMPLE}")
     if content is not None and not isinstance(content, str | list):

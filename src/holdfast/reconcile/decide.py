@@ -436,7 +436,7 @@ def _contradicts(text: str, one: ActiveSentence, here: Mapping[Address, str], ad
     if not (comparable(text) and comparable(old)):
         return False
     a, b = sense(text), sense(old)
-    if marks_in_group(a.marks, "user") != marks_in_group(b.marks, "user"):
+    if marks_in_group(a.marks, "person") != marks_in_group(b.marks, "person"):
         return False
     return _negates(a, b) or _other_number(text, a, old, b) or _says_stopped(text, a, b) or _says_switched(text, b)
 
