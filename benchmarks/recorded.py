@@ -176,7 +176,8 @@ class RecordingModel:
         number = next(n for n in self._numbers() if not (self._folder / f"{n:03}.request.txt").exists())
         asked, answered = (self._folder / f"{number:03}.{kind}.txt" for kind in ("request", "answer"))
         asked.write_text(
-            f"case {self._case}, layer {request.layer}\n\n=== system\n{request.system}\n\n=== user\n{request.text}\n", encoding="utf-8"
+            f"case {self._case}, layer {request.layer}\n\n=== system\n{request.system}\n\n=== user\n{request.text}\n",
+            encoding="utf-8",
         )
         waited, size = 0.0, -1
         while waited < self._wait_s:
