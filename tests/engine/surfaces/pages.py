@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from holdfast.server.pages.me import load_texts
 
-from .drivers import CHAT
+from .stories import CHAT
 
 STATES = {"memory on": "active", "paused": "paused", "opted out": "opted-out"}
 
