@@ -369,7 +369,7 @@ class AsyncConversation:
         Store one message or a list of them, durably and in order.
 
         Args:
-            message_or_messages: a `Message`, a mapping in OpenAI's shape, or a list of either.
+            message_or_messages: a `Message`, a mapping in OpenAI's shape, text (a message of the user), or a list of these.
             idempotency_key: the same key with the same messages stores them once.
 
         Returns:

@@ -67,7 +67,7 @@ def test_times_become_utc(text, expected):
     ("bad", "says"),
     [
         ([], "empty list"),
-        ("hello", r"not str.*record"),
+        (b"hello", "not bytes"),
         (7, "not int"),
         ([7], "message 0 is a int"),
         ({"content": "x"}, "no role"),
@@ -88,6 +88,13 @@ def test_times_become_utc(text, expected):
 def test_bad_input_is_named_with_its_place(bad, says):
     with pytest.raises(BadInput, match=says):
         prepare(bad, now=NOW, max_chars=1000)
+
+
+@pytest.mark.parametrize("text", ["hello", ["hello"], [{"role": "user", "content": "hello"}]])
+def test_text_alone_is_a_message_of_the_user(text):
+    message = one(text)
+
+    assert (message.role, message.content) == ("user", "hello")
 
 
 def test_a_message_beyond_the_limit_is_refused_with_both_sizes():

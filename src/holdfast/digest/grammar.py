@@ -293,6 +293,9 @@ class OpenSlot:
     further: to a word of ``cut_doing``.  ``alone`` says too little by itself; a value that ends with
     one of ``dangling`` was cut in the wrong place and is refused.  ``commas``: it may hold commas.
     Behind a word of ``capitals_after`` a name needs its capital even from a user who writes without.
+    A word of ``restricts`` directly behind the value begins a clause without which it says too much
+    ("people who lie"), so the value is refused.  In a list, a head noun of ``heads`` that ends the last
+    item belongs to the single words before it too ("action and sci-fi movies").
     """
 
     name: str
@@ -311,6 +314,8 @@ class OpenSlot:
     commas: bool = False
     joints: frozenset[str] = frozenset()
     capitals_after: frozenset[str] = frozenset()
+    restricts: frozenset[str] = frozenset()
+    heads: frozenset[str] = frozenset()
 
 
 class WordList:
@@ -385,6 +390,8 @@ def open_slot(name: str, spec: Mapping[str, Any]) -> OpenSlot:
         bool(spec.get("commas", False)),
         words("joints"),
         words("capitals_after"),
+        words("restricts"),
+        words("heads"),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .grammar import OpenSlot, PatternLanguage, PatternSlot
 
@@ -75,7 +75,20 @@ def read_slot(
         values.append(one)
         if text[one.end : last].strip(_EDGE):
             break
-    return values
+    return _with_shared_head(spec, values)
+
+
+def _with_shared_head(spec: OpenSlot, values: list[SlotValue]) -> list[SlotValue]:
+    """Complete the items of a list whose last one holds the noun of all: "action and sci-fi movies"."""
+    words = values[-1].value.split(" ") if len(values) > 1 else []
+    if len(words) < 2 or words[-1].lower() not in spec.heads:
+        return values
+    first = [
+        value if " " in value.value or value.value.lower() in spec.heads or _is_doing(value)
+        else replace(value, value=f"{value.value} {words[-1]}")
+        for value in values[:-1]
+    ]  # fmt: skip
+    return [*first, values[-1]]
 
 
 def read_at(
@@ -183,6 +196,8 @@ def _read_words(
             if spec.cut_doing and len(word) > 4 and word.endswith("ing"):
                 cut, most = spec.cut_doing, spec.words + 4
         elif word in cut or stem in cut or (word in spec.joints and _clause_follows(spec, text, last)):
+            if word in spec.restricts:
+                return None
             break
         if word in spec.never:
             return None

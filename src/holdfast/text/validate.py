@@ -87,14 +87,14 @@ _OWN_KEYS = frozenset(("role", "content", "name", "at", "seq", "conversation", "
 MAX_META_CHARS = 1_000_000
 MAX_META_DEPTH = 100
 
-MessageLike = Message | Mapping[str, Any]
+MessageLike = Message | Mapping[str, Any] | str
 
 
 def checked_messages(given: object, *, now: datetime, max_chars: int) -> list[tuple[Message, bool]]:
     """
     Return one message or a list of them as ``(message, whether the caller gave its time)``.
 
-    A message is a `Message` or a mapping in OpenAI's shape: ``role``, ``content`` (text, parts, or
+    Text alone is a message of the user.  Else a message is a `Message` or a mapping in OpenAI's shape: ``role``, ``content`` (text, parts, or
     None beside tool calls), and optionally ``name``, ``at`` (an aware datetime or ISO 8601 text),
     ``tool_calls``, ``tool_call_id`` and anything else that JSON can hold, which is kept in ``meta``.
 
@@ -102,12 +102,12 @@ def checked_messages(given: object, *, now: datetime, max_chars: int) -> list[tu
         BadInput: says which message (from 0) and what is wrong with it.
         TooLarge: its content is longer than *max_chars*.
     """
-    if isinstance(given, Message | Mapping):
+    if isinstance(given, Message | Mapping | str):
         given = [given]
-    if isinstance(given, str) or not isinstance(given, Sequence):
+    if isinstance(given, bytes) or not isinstance(given, Sequence):
         raise BadInput(
             f"append takes a message or a list of them, not {type(given).__name__}",
-            hint='try {"role": "user", "content": "…"} or record("…")',
+            hint='try {"role": "user", "content": "…"} or "…"',
         )
     if not given:
         raise BadInput("append was given an empty list", hint="pass at least one message")
@@ -115,9 +115,11 @@ def checked_messages(given: object, *, now: datetime, max_chars: int) -> list[tu
 
 
 def _check_message(item: object, index: int, now: datetime, max_chars: int) -> tuple[Message, bool]:
+    if isinstance(item, str):
+        item = Message("user", item)
     message = _from_mapping(item, index) if isinstance(item, Mapping) else item
     if not isinstance(message, Message):
-        raise BadInput(f"message {index} is a {type(item).__name__}; it must be a Message or a mapping")
+        raise BadInput(f"message {index} is a {type(item).__name__}; it must be a Message, a mapping, or text")
     role = _ALIASES.get(message.role, message.role) if isinstance(message.role, str) else message.role
     if role not in ROLES:
         raise BadInput(f"message {index} has role {message.role!r}; use one of {', '.join(ROLES)}")
