@@ -19,7 +19,7 @@ import holdfast
 from holdfast import Memory
 from holdfast.cli.app import COMMANDS, command
 from holdfast.config import Config
-from holdfast.reconcile.registry import Category, registry
+from holdfast.reconcile.registry import TRANSIENT_DAYS, Category, registry
 from holdfast.server.app import create_app
 from holdfast.server.routing import Route
 from holdfast.types import Role
@@ -70,7 +70,8 @@ existing ones:
 - `single`: the key holds one active value; a new one replaces it.
 - `multi`: the key holds a set of values; a new one is added.
 
-Values of the types `number`, `money`, `date`, `bool`, and `name` are checked; an invalid value is rejected. The built-in rules do not
+Values of the types `number`, `money`, `date`, `bool`, and `name` are checked; an invalid value is rejected. A passing fact
+(`lifetime` = `transient`) ends at the time that was said, else after 14 days or the days that its category names below. The built-in rules do not
 fill every key: `src/holdfast/digest/patterns/en.toml` lists what they extract. You can
 [declare your own categories](../how-to/custom-categories.md).
 """
@@ -116,6 +117,8 @@ def facts_page() -> str:
 
 def _category(category: Category) -> str:
     text = f"\n## {category.name}\n\n{category.description}"
+    if category.transient_days != TRANSIENT_DAYS:
+        text += f" Passing facts end after {category.transient_days:g} days."
     if category.cardinality == "exclusive":
         return f"{text} The whole category is `exclusive`; any key is allowed.\n"
     if not category.keys:

@@ -113,7 +113,9 @@ class Engine:
         self.observer = Observer()
         store.on_changes = self.observer.report_counts
         self._orders = WorkSettings(embed=embeds)
-        deps = Dependencies(store, config, registry(config.categories), self.now_ms, embedder, self.observer)
+        categories = registry(config.categories)
+        self.category_name = categories.category_name
+        deps = Dependencies(store, config, categories, self.now_ms, embedder, self.observer)
         reader, self.upkeep = FactReader(deps), Upkeep(deps)
         self.work = UserWork(deps, model, self.provider_keys)
         self.client, self.rebuilder = self.work.default.client, self.work.default.rebuilder

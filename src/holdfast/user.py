@@ -72,6 +72,7 @@ class User:
         Raises:
             BadInput: *archived* together with a time.
         """
+        category = category and self._engine.category_name(category)
         if archived:
             if as_of is not None or known_at is not None:
                 raise BadInput("archived facts are those of now", hint="leave out as_of and known_at")
@@ -98,6 +99,7 @@ class User:
 
     def history(self, category: str | None = None, key: str | None = None) -> list[Fact]:
         """Return every value that a category, one of its keys, or anything had, oldest first, with when each held."""
+        category = category and self._engine.category_name(category)
         rows = self._engine.store.read(self._scope, lambda view: view.all_facts(category=category, key=key))
         return [row.fact for row in rows]
 

@@ -14,7 +14,7 @@ from holdfast.digest.rules import extract_facts, may_state_facts
 from holdfast.reconcile.registry import registry
 from holdfast.types import Candidate, Message
 
-OPEN = {"dietary", "medication", "favourite", "family", "budget", "appointment", "pets", "tech"}  # keyed by a word
+OPEN = {"dietary", "medication", "favorite", "family", "budget", "appointment", "pets", "tech"}  # keyed by a word
 AT = datetime(2024, 5, 15, 12, tzinfo=UTC)  # a Wednesday
 
 

@@ -84,8 +84,9 @@ def test_a_single_key_keeps_its_newest_value(beliefs):
 def test_who_likes_something_does_not_dislike_it(beliefs, key, other):
     beliefs.hear(claim("preference", other, "sushi", 1), claim("preference", other, "jazz", 2))
     said = [*with_opposites([claim("preference", key, "Sushi", 3)], registry())]
+    here = [one for one in said if one.candidate.key in ("likes", "dislikes")]
 
-    assert beliefs.hear(*said) == ["new", "retracted"]
+    assert beliefs.hear(*here) == ["new", "retracted"]
     assert beliefs.live() == [(other, "jazz"), (key, "Sushi")] or beliefs.live() == [(key, "Sushi"), (other, "jazz")]
 
 

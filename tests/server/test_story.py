@@ -63,7 +63,7 @@ def test_facts_come_in_pages_that_nothing_shifts(ask):
     """A fact that is forgotten between two pages neither repeats nor hides another one."""
     app = ask("app")
     for number in range(9):
-        app.post(f"{ANA}/facts", json={"category": "favourite", "key": f"thing{number}", "value": str(number)})
+        app.post(f"{ANA}/facts", json={"category": "favorite", "key": f"thing{number}", "value": str(number)})
     first = app.get(f"{ANA}/facts?limit=4").json()
     app.delete(f"{ANA}/facts/{first['data'][0]['id']}")
     rest = app.get(f"{ANA}/facts?limit=100&cursor={first['next_cursor']}").json()

@@ -492,7 +492,7 @@ def attribute_sentence(category: str, key: str, value: str) -> str:
         text = words
     elif lowered == "false":
         text = f"{words}: no"
-    elif category in ("favourite", "favorite", "appointment", "medication", "family", "account", "budget"):
+    elif category in ("favorite", "appointment", "medication", "family", "account", "budget"):
         text = f"{category if category.startswith('favo') else ''} {words}: {value}".strip()
     else:
         text = f"{words} {value}"

@@ -81,7 +81,7 @@ class FactReader:
         read = [mask_message(message, detectors) for message in messages]
         before = before and mask_message(before, detectors)
         never = [topic for _, topic in view.blocked_topics()]
-        return RuleInput(view.user().epoch, read, before, view.facts(), names, never)
+        return RuleInput(view.user().epoch, read, before, current_facts(view, read), names, never)
 
     def input_of(self, view: ReadView, message: Message) -> RuleInput:
         """Return the snapshot for reading one message again after it was edited."""
@@ -229,6 +229,13 @@ def known_others(scope: Scope, facts: Sequence[FactRow]) -> dict[str, str]:
     if scope.subject is not None and scope.subject != SELF:
         others.setdefault(scope.subject, scope.subject)
     return others
+
+
+def current_facts(view: ReadView, messages: Sequence[Message]) -> list[FactRow]:
+    """Return the facts that are believed when *messages* are read, without those that had run out when they were said."""
+    said = [to_ms(message.at) for message in messages if message.at is not None]
+    rows = view.facts()
+    return [row for row in rows if not said or row.expires_at is None or row.expires_at > min(said)]
 
 
 def known_before(view: ReadView, facts: Sequence[FactRow], start_seq: int) -> list[FactRow]:

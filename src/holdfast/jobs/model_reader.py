@@ -38,6 +38,7 @@ from .facts import (
     DISCARDED,
     FactReader,
     claim_of,
+    current_facts,
     is_masked,
     known_others,
     names_of,
@@ -153,7 +154,7 @@ class ModelReader:
         masked = [mask_message(message, self.config.detectors) for message in found]
         messages = [message for message in masked if message.seq >= start]
         messages = messages if whole else _window(messages)
-        facts = view.facts()
+        facts = current_facts(view, messages)
         return Excerpt(
             epoch=view.user().epoch,
             row=row,

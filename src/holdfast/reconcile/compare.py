@@ -292,6 +292,40 @@ def _synonyms(x: str, y: str) -> bool:
     return any({x, y} <= group for group in SYNONYMS)
 
 
+# Words that say how something is had, and those that say when and how often: not what it is.
+_HAD = frozenset(
+    "a an the my his her their our some any eat eats eating drink drinks drinking have having take takes taking use uses "
+    "using do doing play plays playing cup cups glass glasses bit lot of".split()
+)
+_WHEN = frozenset(
+    "every each day daily days morning mornings evening evenings night nights noon lunch breakfast dinner weekday weekdays "
+    "weekend weekends week weekly month year once twice times always usually often sometimes regularly first thing in at on "
+    "for with after before the".split()
+)
+_OVER = re.compile(r"\s+(?:over|rather than|instead of|than|more than|to)\s+", re.IGNORECASE)
+
+
+def name_thing(value: str) -> str:
+    """Return what a habit is about, without how it is had and when: "coffee" of "a cup of coffee every morning"."""
+    return " ".join(word for word in all_words(value) if word not in _HAD | _WHEN and not word[0].isdigit())
+
+
+def preferred(value: str) -> tuple[str, str]:
+    """Return what is preferred and over what: "tea" and "coffee" of "tea over coffee"."""
+    parts = _OVER.split(value, maxsplit=1)
+    return parts[0], parts[1] if len(parts) > 1 else ""
+
+
+@lru_cache(maxsize=4096)
+def same_thing(one: str, other: str) -> bool:
+    """Whether two values name the same thing, in whatever number and however it is had: "drinking tea", "tea"."""
+
+    def stems(value: str) -> frozenset[str]:
+        return frozenset((terms(word, "en")[:1] or [word])[0] for word in all_words(value) if word not in _HAD)
+
+    return bool(stems(one)) and stems(one) == stems(other)
+
+
 MAX_CHARS = 400
 
 # Joins sentences, and says nothing of its own.

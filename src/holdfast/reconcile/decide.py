@@ -14,11 +14,23 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from ..clock import from_ms, to_ms
+from ..clock import DAY_MS, from_ms, to_ms
 from ..store import FactRow
 from ..text.terms import terms
 from ..types import Candidate, Evidence, Fact, FactChange
-from .compare import NUMBERS, OPPOSITES, Sense, comparable, disagreement, marks_in_group, same_words, sense
+from .compare import (
+    NUMBERS,
+    OPPOSITES,
+    Sense,
+    comparable,
+    disagreement,
+    marks_in_group,
+    name_thing,
+    preferred,
+    same_thing,
+    same_words,
+    sense,
+)
 from .registry import Registry, Slot, normalize_value
 
 ARCHIVED = "archived"
@@ -85,6 +97,7 @@ def decide(
         return Decision()
     past = [row for row in past if row.fact.ended_because not in NEVER_HELD]
     holder = next((row for row in live if (row.slot_key, row.slot_value) == (slot.key, slot.value)), None)
+    claim = with_end(claim, registry)
     new = _row(claim, slot, fact_id, now_ms)
     if holder is None:
         return _into_empty_slot(claim, new, slot, live, past, now_ms)
@@ -98,6 +111,15 @@ def decide(
     return add_late(
         claim, new, [holder, *(row for row in past if (row.slot_key, row.slot_value) == (slot.key, slot.value))], now_ms
     )
+
+
+def with_end(claim: Claim, registry: Registry) -> Claim:
+    """Return a claim of what passes with an end: the one that was said, else that of its category."""
+    candidate = claim.candidate
+    if candidate.lifetime != "transient" or candidate.valid_to_ms is not None:
+        return claim
+    until = claim.said_at_ms + round(registry.transient_days(candidate.category) * DAY_MS)
+    return replace(claim, candidate=replace(candidate, valid_to_ms=until))
 
 
 def states_claim(row: FactRow, claim: Claim) -> bool:
@@ -250,11 +272,23 @@ def _is_meant(row: FactRow, candidate: Candidate) -> bool:
         return row.fact.kind == candidate.kind and normalize_value(row.fact.text) == normalize_value(candidate.text)
     if candidate.key and row.fact.key != candidate.key:
         return False
-    return (
-        not candidate.value
-        or normalize_value(row.fact.value) == normalize_value(candidate.value)
-        or _names_without_version(row, candidate)
-    )
+    if not candidate.value or normalize_value(row.fact.value) == normalize_value(candidate.value):
+        return True
+    if candidate.modality == "negated" and row.fact.kind == "attribute":
+        return _excluded(row, candidate.value)
+    return _names_without_version(row, candidate)
+
+
+def _excluded(row: FactRow, value: str) -> bool:
+    """Whether a fact is about the thing that cannot hold there any more: coffee, of "coffee every morning"."""
+    known = row.fact.value
+    if row.fact.key == "prefers":
+        if preferred(value)[1]:
+            return all(map(same_thing, preferred(known), preferred(value)))
+        known = preferred(known)[0]
+    elif row.fact.category == "schedule":
+        known = name_thing(known)
+    return same_thing(known, value)
 
 
 def close_fact(row: FactRow, valid_to: datetime, now_ms: int, because: str, successor: str | None) -> FactRow:

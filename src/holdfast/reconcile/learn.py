@@ -15,6 +15,7 @@ from ..scope import SELF
 from ..store import Derivation, FactRow, Partition, ReadView, Side, WriteView
 from ..types import Candidate, FactChange, FactKind
 from .archive import index_fact, unindex_fact
+from .compare import name_thing, preferred
 from .decide import (
     MERGED,
     NEVER_HELD,
@@ -35,7 +36,7 @@ from .decide import (
 )
 from .erase import inherit_end, reinstate, undo_retractions
 from .merging import merged_sources, split_fact
-from .registry import Registry
+from .registry import Registry, fold_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def learn(
     for candidate, reason in refused:
         view.add_rejected(candidate, reason, now_ms)
         changes.append(FactChange("rejected", None, reason=reason))
-    for claim in with_opposites(claims, registry):
+    for claim in with_opposites((at_known_address(view, claim, registry) for claim in claims), registry):
         ever = [as_active(row) for row in view.all_facts_in(claim.candidate.subject, claim.candidate.category)]
         live = [row for row in ever if row.fact.live]
         past = [row for row in ever if not row.fact.live]
@@ -122,9 +123,34 @@ def with_opposites(claims: Iterable[Claim], registry: Registry) -> Iterator[Clai
     for claim in claims:
         yield claim
         candidate = claim.candidate
-        key = registry.opposite(candidate.category, candidate.key)
-        if key and candidate.op == "assert" and candidate.kind == "attribute":
-            yield replace(claim, candidate=replace(candidate, key=key, op="retract", modality="negated"))
+        if candidate.op == "assert" and candidate.kind == "attribute":
+            better, worse = preferred(candidate.value) if candidate.key == "prefers" else (candidate.value, "")
+            better = name_thing(better) or better if candidate.category == "schedule" else better
+            excluded = [(*address, better) for address in registry.opposites(candidate.category, candidate.key)]
+            if worse:
+                excluded.append((candidate.category, candidate.key, f"{worse} over {better}"))
+            for category, key, value in excluded:
+                other = replace(
+                    candidate, category=category, key=key, value=value, op="retract", modality="negated", join=""
+                )
+                yield replace(claim, candidate=other)
+
+
+def at_known_address(view: WriteView, claim: Claim, registry: Registry) -> Claim:
+    """Return the claim at the declared address that it means, or at that of a fact whose key is spelled otherwise."""
+    candidate = claim.candidate
+    if candidate.kind != "attribute":
+        return claim
+    moved = registry.known_address(candidate)
+    known = registry.categories.get(moved.category)
+    if moved.key and not (known and moved.key in known.keys):
+        folded = fold_name(moved.key)
+        keys = {
+            row.fact.key for row in view.all_facts_in(moved.subject, moved.category) if row.fact.kind == "attribute"
+        }
+        if moved.key not in keys:
+            moved = replace(moved, key=next((key for key in sorted(keys) if fold_name(key) == folded), moved.key))
+    return claim if moved is candidate else replace(claim, candidate=moved)
 
 
 def write(view: WriteView, claim: Claim, decision: Decision, known: Sequence[FactRow], now_ms: int) -> None:
@@ -239,7 +265,8 @@ def relearn(
     """
     everybody, before = view.at(None, None), facts_resting_on(view, found.first, found.last, found.kinds)
     denied = [row for row in before if row.fact.ended_because == "never_true"]
-    claims = [claim for claim in found.claims if not any(_was_denied(row, claim) for row in denied)]
+    claims = [at_known_address(view, claim, registry) for claim in found.claims]
+    claims = [claim for claim in claims if not any(_was_denied(row, claim) for row in denied)]
     again = [row for row in before if any(states_claim(row, claim) for claim in claims)]
     kept.update(row.fact.id for row in again)
     doomed = [row for row in before if row.fact.id not in kept and _may_go(view, row, found)]

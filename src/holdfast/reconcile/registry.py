@@ -11,17 +11,19 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
 from ..errors import ConfigError
-from ..types import Candidate, Cardinality
+from ..types import BY_HAND_SOURCE, Candidate, Cardinality
 
 CARDINALITIES: tuple[Cardinality, ...] = ("exclusive", "single", "multi")
-TYPES = ("text", "name", "number", "money", "date", "bool")
+TYPES = ("text", "name", "number", "money", "date", "bool", "dose")
+TRANSIENT_DAYS = 14
+"""For so many days a passing fact holds whose end was not said, where its category declares nothing else."""
 
 MOST_LISTED = 6  # keys of one category that a reader is shown
 
@@ -30,25 +32,49 @@ _MONEY = re.compile(r"[^\d\s]{0,4}\s*\d[\d.,' ]*\s*[^\d\s]{0,12}")
 _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?|\d{2}-\d{2}|\d{1,2}:\d{2}")
 
 
+# Categories that say nothing of what a fact is about: its key alone tells.
+_GENERAL = frozenset("about bio general info other personal personal_info profile user user_info".split())
+_AMERICAN = {
+    "centre": "center", "cheque": "check", "favourite": "favorite", "grey": "gray", "jewellery": "jewelry", "licence": "license",
+    "metre": "meter", "litre": "liter", "mum": "mom", "organisation": "organization", "programme": "program",
+    "theatre": "theater", "travelling": "traveling", "tyre": "tire",
+}  # fmt: skip
+_OUR = re.compile(r"^((?:behavi|col|flav|hon|hum|harb|lab|neighb|od|rum)o)ur")
+_BOOLS = {"yes": "true", "no": "false"}
+
+
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key of a category: the question it answers, how its values join, their type, the key that it excludes."""
+    """
+    One key of a category: the question it answers, how its values join, and their type.
+
+    ``opposite``: the addresses that cannot hold the same thing; ``aliases``: other names that models give it.
+    """
 
     name: str
     question: str = ""
     cardinality: Cardinality = "multi"
     type: str = "text"
-    opposite: str = ""
+    opposite: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """One category; ``exclusive`` means that it holds one live fact, whatever the key."""
+    """
+    One category; ``exclusive`` means that it holds one live fact, whatever the key.
+
+    ``type`` and ``opposite`` are those of the keys that it does not list.
+    """
 
     name: str
     description: str = ""
     cardinality: Cardinality | None = None
     keys: Mapping[str, Key] = field(default_factory=dict)
+    type: str = "text"
+    opposite: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    transient_days: float = TRANSIENT_DAYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +91,54 @@ class Registry:
 
     def __init__(self, categories: Mapping[str, Category]) -> None:
         self.categories = dict(categories)
+        self._names: dict[str, str] = {}
+        self._addresses: dict[tuple[str, str], tuple[str, str]] = {}
+        self._general: dict[str, tuple[str, str]] = {}
+        for category in categories.values():
+            for name in category.aliases:
+                self._names.setdefault(fold_name(name), category.name)
+            for key in category.keys.values():
+                for name in (*key.aliases, key.name):
+                    there, _, own = name.rpartition("/")
+                    self._addresses[there or category.name, fold_name(own)] = category.name, key.name
+                    self._general.setdefault(fold_name(own), (category.name, key.name))
+        self._names.update((fold_name(name), name) for name in categories)
+
+    def category_name(self, name: str) -> str:
+        """Return the declared name of a category that is spelled otherwise; undeclared ones as they are."""
+        return name if name in self.categories else self._names.get(fold_name(name), name)
+
+    def known_address(self, candidate: Candidate) -> Candidate:
+        """Return an attribute at its declared address, where its own names are other names of that; else as it is."""
+        category, key = self.category_name(candidate.category), candidate.key
+        folded, by_hand = fold_name(key), candidate.source == BY_HAND_SOURCE
+        known = self.categories.get(category)
+        if known is None and fold_name(category) in _GENERAL:
+            category, key = self._general.get(folded, (category, key))
+        elif known is None or key not in known.keys:
+            category, key = self._addresses.get((category, folded), (category, key))
+        kind = self._type(category, key)
+        value = _BOOLS.get(candidate.value.casefold(), candidate.value) if kind == "bool" else candidate.value
+        moved = replace(candidate, category=category, key=key, value=value)
+        respelled = fold_name(candidate.category), folded
+        if by_hand and (fold_name(category), fold_name(key)) != respelled:
+            return candidate  # who writes by hand finds it where it was put
+        return candidate if candidate.key and self.refusal(moved) else moved
+
+    def _type(self, category: str, key: str) -> str:
+        known = self.categories.get(category)
+        if known is None:
+            return "text"
+        return known.keys[key].type if key in known.keys else known.type
+
+    def holds_doses(self, category: str, key: str) -> bool:
+        """Whether the values of an address are doses: an amount and a schedule, either of which may change alone."""
+        return self._type(category, key) == "dose"
+
+    def transient_days(self, category: str) -> float:
+        """Return for how long a passing fact of a category holds when its end was not said."""
+        known = self.categories.get(category)
+        return known.transient_days if known else TRANSIENT_DAYS
 
     def cardinality(self, category: str, key: str, join: str = "") -> Cardinality:
         """Return how a value joins the live ones at its address; *join* counts only where nothing is declared."""
@@ -87,10 +161,14 @@ class Registry:
             return Slot(cardinality, key, "")
         return Slot(cardinality, key, normalize_value(value))
 
-    def opposite(self, category: str, key: str) -> str:
-        """Return the key of the same category that excludes the same value (liked, disliked); else ``""``."""
+    def opposites(self, category: str, key: str) -> list[tuple[str, str]]:
+        """Return the addresses that cannot hold the same thing (liked, disliked); an empty key means every key."""
         known = self.categories.get(category)
-        return known.keys[key].opposite if known and key in known.keys else ""
+        if known is None:
+            return []
+        named = known.keys[key].opposite if key in known.keys else known.opposite
+        found = [name.rpartition("/") for name in named]
+        return [(there or category, "" if own == "*" else own) for there, _, own in found]
 
     def listing(self) -> str:
         """
@@ -125,6 +203,20 @@ class Registry:
         if key is None:
             return ""
         return _type_error(key.type, candidate.value.strip())
+
+
+@lru_cache(maxsize=4096)
+def fold_name(name: str) -> str:
+    """Return a category or key without what only spells it: case, hyphens, British endings, the plural."""
+    words = re.split(r"[\s_/.\-]+", unicodedata.normalize("NFKC", name).casefold().strip())
+    american = [_OUR.sub(r"\1r", _AMERICAN.get(word, word)) for word in words]
+    return "_".join(_AMERICAN.get(_singular(word), _singular(word)) for word in american)
+
+
+def _singular(word: str) -> str:
+    if len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
+        return word
+    return f"{word[:-3]}y" if word.endswith("ies") and len(word) > 4 else word[:-1]
 
 
 def normalize_value(value: str) -> str:
@@ -163,10 +255,34 @@ def parse(data: Mapping[str, Any]) -> dict[str, Category]:
             cardinality = spec.get("cardinality", default if default in ("single", "multi") else "multi")
             _expect(cardinality, CARDINALITIES, f"category {name!r}, key {key!r}: cardinality")
             _expect(spec.get("type", "text"), TYPES, f"category {name!r}, key {key!r}: type")
-            opposite = spec.get("opposite", "")
-            keys[key] = Key(key, spec.get("question", ""), cardinality, spec.get("type", "text"), opposite)
-        found[name] = Category(name, entry.get("description", ""), default, keys)
+            keys[key] = Key(
+                key,
+                spec.get("question", ""),
+                cardinality,
+                spec.get("type", "text"),
+                _names(spec.get("opposite", ())),
+                _names(spec.get("aliases", ())),
+            )
+        _expect(entry.get("type", "text"), TYPES, f"category {name!r}: type")
+        days = entry.get("transient_days", TRANSIENT_DAYS)
+        if isinstance(days, bool) or not isinstance(days, int | float) or days <= 0:
+            raise ConfigError(f"category {name!r}: transient_days is {days!r}; it must be a number of days above 0")
+        found[name] = Category(
+            name,
+            entry.get("description", ""),
+            default,
+            keys,
+            entry.get("type", "text"),
+            _names(entry.get("opposite", ())),
+            _names(entry.get("aliases", ())),
+            days,
+        )
     return found
+
+
+def _names(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Return one name, or several, as a tuple."""
+    return ((given,) if given else ()) if isinstance(given, str) else tuple(given)
 
 
 def _expect(value: object, allowed: tuple[object, ...], what: str) -> None:
