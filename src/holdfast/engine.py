@@ -38,7 +38,6 @@ from .digest.summarize import summarize_conversation
 from .embed.protocol import Embedder
 from .errors import Conflict, StoreError
 from .ingest.append import AppendResult, WorkSettings, append, body_digest, prepare
-from .ingest.consent import INCOGNITO, effective_consent
 from .ingest.redact import redact_secrets
 from .jobs.backfill import Backfiller
 from .jobs.facts import FactReader
@@ -72,7 +71,7 @@ from .recall.search import (
 from .reconcile.registry import registry
 from .reports import ConsolidationReport, DigestReport, ErasureReceipt, Explained, PromptPreview, RebuildReport, Receipt
 from .scope import Scope
-from .store import ReadView, Store, UsageRow, UserRow, WriteView
+from .store import ReadView, Store, UsageRow, UserRow, WriteView, effective_consent
 from .text.terms import count_tokens
 from .text.validate import MessageLike, checked_messages
 from .types import ConsentState, Fact, FactChange, Hit, HitKind, Message, Section
@@ -173,7 +172,7 @@ class Engine:
             redact_messages=config.redact_messages,
         )
         if incognito:
-            return Receipt((), skipped=INCOGNITO)
+            return Receipt((), skipped="incognito")
         digest, now_ms = body_digest(ready) if key is not None else "", self.now_ms()
         said = [item.message.content for item in ready if item.message.role == "user"]
         states = any(rules.may_state_facts(text) for text in said)

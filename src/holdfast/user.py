@@ -12,7 +12,6 @@ from .context.material import Count
 from .conversation import conversation_state
 from .engine import Engine
 from .errors import BadInput, Conflict, NotFound
-from .ingest.consent import effective_consent
 from .jobs.metrics import compute_metrics, days_between
 from .jobs.model_client import CUSTOM_PROMPTS, customized_prompt
 from .jobs.usage import usage_of_user
@@ -32,7 +31,7 @@ from .reports import (
     Usage,
 )
 from .scope import Scope, checked_name
-from .store import PromptRow, RejectedPosition, UserRow, WriteView
+from .store import PromptRow, RejectedPosition, UserRow, WriteView, effective_consent
 from .text.terms import count_tokens
 from .text.validate import checked_count, checked_query, checked_share, checked_text, replace_unstorable
 from .types import HIT_KINDS, Consent, Fact, FactChange, FactKind, Hit, HitKind, PromptVersion, Rejected, Section

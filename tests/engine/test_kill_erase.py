@@ -14,7 +14,7 @@ from holdfast import Memory
 from holdfast.errors import NotFound
 from holdfast.privacy import erasure
 from holdfast.store import Store, WriteView
-from holdfast.store.sqlite import scrub as sqlite_scrub
+from holdfast.store.sqlite import backend
 from tests import keeping
 
 from .crowd import dying_at, ended, open_memory, settle, spawn, told
@@ -30,8 +30,8 @@ STEPS: list[tuple[Any, str]] = [
     *((WriteView, step) for step in VIEW_STEPS),
     (Store, "write"),
     (Store, "scrub"),
-    (sqlite_scrub, "_written_anew"),
-    (sqlite_scrub, "_emptied"),
+    (backend, "_written_anew"),
+    (backend, "_emptied"),
     (erasure, "replace_summaries"),
     (erasure, "summary_drafts"),
     (erasure, "delete_fact"),

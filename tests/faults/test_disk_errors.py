@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.errors import StoreError, StoreFull
 from holdfast.store import Store, WriteView, open_store
-from holdfast.store.sqlite import writer
+from holdfast.store.sqlite import connection
 from holdfast.store.sqlite.backend import SqliteBackend
 from holdfast.testing.rows import ANA, END_MS, learn, say, summarize
 from tests.faults.power import FaultyDisk
@@ -84,7 +84,7 @@ def state_of(path: Path) -> tuple[object, ...]:
 def test_any_failing_operation_is_survived(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[apsw.Error], stays: bool
 ) -> None:
-    monkeypatch.setattr(writer, "CHECKPOINT_PAGES", 60)
+    monkeypatch.setattr(connection, "CHECKPOINT_PAGES", 60)
     well = FaultyDisk(f"well-{error.__name__}")
     assert live_through(tmp_path / "well.db", well) == 0
     expected = state_of(tmp_path / "well.db")

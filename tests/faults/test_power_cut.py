@@ -17,7 +17,7 @@ import pytest
 from holdfast.config import Config
 from holdfast.errors import StoreCorrupt
 from holdfast.store import Store, open_store
-from holdfast.store.sqlite import writer
+from holdfast.store.sqlite import connection
 from holdfast.store.sqlite.backend import SqliteBackend
 from holdfast.testing.rows import ANA, say, summarize
 from tests.faults.power import PowerCut, write_files
@@ -38,7 +38,7 @@ class Damage:
 
 def cut_again_and_again(folder: Path, monkeypatch: pytest.MonkeyPatch, *, durable: bool, sync: bool) -> Damage:
     """Write, take the disk's state at `CUTS` moments spread over the run, and open each of them."""
-    monkeypatch.setattr(writer, "CHECKPOINT_PAGES", 60)
+    monkeypatch.setattr(connection, "CHECKPOINT_PAGES", 60)
     chance = random.Random(7)
     acknowledged: list[int] = []
     cuts: list[tuple[int, dict[str, bytes]]] = []

@@ -62,7 +62,6 @@ PURE = [
     "context/material.py",
     "text/render.py",
     "digest/chunk.py",
-    "ingest/consent.py",
     "ingest/redact.py",
     "embed/quantize.py",
     "recall/query.py",
@@ -77,7 +76,7 @@ IMPURE_MODULES = {"apsw", "os", "pathlib", "random", "secrets", "sqlite3", "subp
 BROAD_EXCEPTS = {
     "jobs/worker.py": "whatever a job raises becomes the job's state",
     "server/proxy/routes.py": "whatever the memory raises must not cost a chat its answer, and is told in a header",
-    "store/sqlite/writer.py": "whatever a write raises is raised again in the thread that waits for it",
+    "store/sqlite/connection.py": "whatever a write raises is raised again in the thread that waits for it",
     "integrations/callable.py": "whatever a caller's summariser raises must not cost the reply, and is logged",
 }
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast import Config, Memory
-from holdfast.reconcile.registry import fold_name, registry
+from holdfast.reconcile.registry import fold_name, matches_blocked_topic, registry
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.model import ScriptedModel
 from holdfast.types import Candidate
@@ -127,3 +127,20 @@ def test_what_passes_ends_by_itself():
 
         assert "Biscuit" not in " ".join(fact.text for fact in memory.user("ana").facts())
         assert "Biscuit has not eaten" not in model.requests("facts")[-1].text
+
+
+@pytest.mark.parametrize(
+    ("topics", "hit"),
+    [
+        (["health"], True),
+        (["diabetes"], True),
+        (["Diabetes type"], True),
+        (["type 1 diabetes at work"], False),
+        (["work"], False),
+        (["the"], False),
+        ([], False),
+        (["work", "diabetes"], True),
+    ],
+)
+def test_a_blocked_topic_is_a_category_or_words_that_all_occur(topics, hit):
+    assert matches_blocked_topic(candidate("health", "condition", "type 1 diabetes"), topics) is hit

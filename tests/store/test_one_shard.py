@@ -18,7 +18,7 @@ import holdfast
 from holdfast import Memory
 from holdfast.store import queries
 from holdfast.store.queries import tables
-from holdfast.store.sqlite.driver import ApswDriver
+from holdfast.store.sqlite.connection import ApswDriver
 from holdfast.testing.embedder import HashEmbedder
 
 CUT = {table.name for table in tables() if "user_id" in table.key}

@@ -16,7 +16,7 @@ from holdfast.config import Config
 from holdfast.errors import Conflict, StoreClosed, StoreError
 from holdfast.scope import Scope
 from holdfast.store import ReadView, Store, WriteView, open_store
-from holdfast.store.sqlite import writer
+from holdfast.store.sqlite import connection
 from holdfast.store.sqlite.backend import SqliteBackend
 from holdfast.testing.rows import ANA, learn, say
 from tests.faults.power import FaultyDisk
@@ -112,12 +112,12 @@ def test_a_read_does_not_wait_for_a_write(tmp_path: Path) -> None:
         started.set()
         hold.wait(5)
 
-    writer = threading.Thread(target=store.write, args=(ANA, slow))
-    writer.start()
+    connection = threading.Thread(target=store.write, args=(ANA, slow))
+    connection.start()
     started.wait(5)
     seen = len(store.read(ANA, lambda view: view.messages()))
     hold.set()
-    writer.join()
+    connection.join()
 
     assert seen == 1
     store.close()
@@ -132,8 +132,8 @@ def test_closing_finishes_what_was_accepted(tmp_path: Path) -> None:
         started.set()
         hold.wait(5)
 
-    writer = threading.Thread(target=store.write, args=(ANA, slow))
-    writer.start()
+    connection = threading.Thread(target=store.write, args=(ANA, slow))
+    connection.start()
     started.wait(5)
     closer = threading.Thread(target=store.close)
     closer.start()
@@ -141,7 +141,7 @@ def test_closing_finishes_what_was_accepted(tmp_path: Path) -> None:
     assert closer.is_alive()
     hold.set()
     closer.join()
-    writer.join()
+    connection.join()
     with pytest.raises(StoreClosed):
         store.users()
 
@@ -236,7 +236,7 @@ def test_a_file_in_use_at_the_fork_is_refused_in_the_child(tmp_path: Path) -> No
 @forks
 def test_a_fork_right_after_a_write_finds_the_writer_at_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The writer copies its log after the answer was given; the fork waits for that."""
-    monkeypatch.setattr(writer, "CHECKPOINT_PAGES", 1)
+    monkeypatch.setattr(connection, "CHECKPOINT_PAGES", 1)
     path = tmp_path / "memory.db"
     store = open_store(path)
     codes = []
@@ -297,11 +297,11 @@ def test_the_log_stays_small_while_a_reader_is_there(tmp_path: Path) -> None:
 
     def write_under_a_reader(view: ReadView) -> int:
         view.user()
-        writer = threading.Thread(
+        connection = threading.Thread(
             target=lambda: [store.write(ANA, lambda view: say(view, big)) for _ in range(200)], daemon=True
         )
-        writer.start()
-        writer.join()
+        connection.start()
+        connection.join()
         return (tmp_path / "memory.db-wal").stat().st_size
 
     grown = store.read(ANA, write_under_a_reader)
@@ -325,15 +325,15 @@ def test_a_backup_is_a_whole_store_of_one_moment(tmp_path: Path) -> None:
         while not stop.is_set():
             store.write(ANA, lambda view: say(view, "one more"))
 
-    writer = threading.Thread(target=write_on)
-    writer.start()
+    connection = threading.Thread(target=write_on)
+    connection.start()
     copies = []
     for number in range(5):
         before = len(store.read(ANA, lambda view: view.messages()))
         store.backup(str(tmp_path / f"copy{number}.db"))
         copies.append((tmp_path / f"copy{number}.db", before, len(store.read(ANA, lambda view: view.messages()))))
     stop.set()
-    writer.join()
+    connection.join()
     store.close()
 
     for path, before, after in copies:

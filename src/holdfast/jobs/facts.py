@@ -10,12 +10,11 @@ from ..clock import new_id, to_ms
 from ..digest import rules
 from ..digest.endings import find_endings, known_values
 from ..digest.grounding import ground
-from ..ingest.consent import matches_blocked_topic
 from ..ingest.redact import MASK, mask_message
 from ..reconcile.archive import request_upkeep
 from ..reconcile.decide import Address, Claim
 from ..reconcile.learn import MatchHints, embed_sentences, learn
-from ..reconcile.registry import Registry
+from ..reconcile.registry import Registry, matches_blocked_topic
 from ..reports import DigestReport
 from ..scope import SELF, Scope
 from ..store import ConversationRow, FactRow, ReadView, WriteView

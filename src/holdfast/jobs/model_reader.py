@@ -23,12 +23,11 @@ from ..digest.grounding import ground, numbers_said
 from ..digest.prompt_lines import MOST_BEFORE, format_sections, known_lines, message_lines, summary_lines
 from ..digest.summarize import SummaryDraft
 from ..ingest.append import advance_reading, is_reading_due
-from ..ingest.consent import matches_blocked_topic
 from ..ingest.redact import mask_message
 from ..llm.protocol import Answer, BadAnswer, ModelError
 from ..reconcile.decide import Claim
 from ..reconcile.learn import WORDS_ALONE, MatchHints
-from ..reconcile.registry import normalize_value
+from ..reconcile.registry import matches_blocked_topic, normalize_value
 from ..reports import DigestReport
 from ..scope import SELF, Scope
 from ..store import ConversationRow, EpisodeRangeRow, FactRow, ReadView, WriteView

@@ -17,7 +17,6 @@ from ..clock import from_ms, new_id, to_ms
 from ..digest.summarize import SUMMARY_SOURCE, SummaryDraft, summarize_chunk, summarize_level
 from ..errors import BadInput, ConfigError, Conflict, NotFound
 from ..ingest.append import advance_reading
-from ..ingest.consent import effective_consent
 from ..ingest.redact import mask_message
 from ..llm.protocol import ModelError
 from ..reconcile.archive import request_upkeep
@@ -34,6 +33,7 @@ from ..store import (
     Side,
     SummaryRow,
     WriteView,
+    effective_consent,
 )
 from ..text.terms import count_tokens
 from ..types import Candidate, Fact, FactKind, Job, Message, Summary

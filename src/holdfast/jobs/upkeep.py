@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from ..clock import DAY_MS
-from ..ingest.consent import effective_consent
 from ..reconcile.archive import archive_facts
 from ..reconcile.decay import faded, over_cap
 from ..reports import DigestReport, PruneReport
 from ..scope import Scope
-from ..store import FactRow, ReadView, WriteView
+from ..store import FactRow, ReadView, WriteView, effective_consent
 from ..types import Job
 from .queue import Dependencies, check_claim, scope_of
 

@@ -14,12 +14,11 @@ from datetime import UTC, date, datetime, timedelta
 
 from ..clock import from_ms
 from ..errors import BadInput
-from ..ingest.consent import effective_consent
 from ..observer import Observer
 from ..reconcile.decay import record_uses
 from ..reports import Usage
 from ..scope import Scope
-from ..store import ContextStatsRow, Store, UsageRow, UserRow, WriteView
+from ..store import ContextStatsRow, Store, UsageRow, UserRow, WriteView, effective_consent
 from ..text.terms import terms
 from ..types import Message
 

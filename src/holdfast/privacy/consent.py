@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..clock import from_ms
-from ..ingest.consent import effective_consent
 from ..jobs.queue import ReadMode
 from ..scope import Scope
-from ..store import ConsentRow, ReadView, Store, UserRow, WriteView
+from ..store import ConsentRow, ReadView, Store, UserRow, WriteView, effective_consent
 from ..types import Consent, ConsentState
 
 

@@ -17,7 +17,6 @@ from ..clock import from_ms, new_id, to_ms
 from ..config import Config
 from ..errors import Changed, HoldfastError, KeyReused, NotFound
 from ..ingest.append import WorkSettings, append, prepare
-from ..ingest.consent import effective_consent, matches_blocked_topic
 from ..ingest.redact import MASK, mask_secrets
 from ..jobs.facts import DISCARDED, FactReader
 from ..reconcile.archive import index_fact, request_upkeep, unindex_fact
@@ -25,8 +24,9 @@ from ..reconcile.decide import ARCHIVED, MERGED, UNMERGED, Claim
 from ..reconcile.erase import inherit_end, reactivate
 from ..reconcile.learn import MatchHints, learn
 from ..reconcile.merging import merged_into, split_fact
+from ..reconcile.registry import matches_blocked_topic
 from ..scope import SELF, Scope
-from ..store import Derivation, FactRow, ReadView, Store, WriteView
+from ..store import Derivation, FactRow, ReadView, Store, WriteView, effective_consent
 from ..types import BY_HAND_CONVERSATION, BY_HAND_SOURCE, Candidate, Evidence, Fact, FactChange, Message
 
 UNWANTED = "never-remember: the user asked never to remember this"

@@ -30,7 +30,6 @@ from ..config import Config
 from ..digest.summarize import SummaryDraft, summarize_chunk, summarize_level
 from ..errors import Conflict, NotFound
 from ..ingest.append import build_document, index_message, redact_message
-from ..ingest.consent import effective_consent
 from ..ingest.redact import MASK, mask_message
 from ..jobs.facts import FactReader, RuleInput
 from ..jobs.summaries import into_index
@@ -39,7 +38,17 @@ from ..reconcile.erase import Removed, byte_samples, delete_fact, remove_quotes,
 from ..reconcile.learn import learn
 from ..reports import ErasureReceipt
 from ..scope import SELF, Scope
-from ..store import Derivation, ErasureRow, FactRow, MessageRow, ReadView, Store, SummaryRow, WriteView
+from ..store import (
+    Derivation,
+    ErasureRow,
+    FactRow,
+    MessageRow,
+    ReadView,
+    Store,
+    SummaryRow,
+    WriteView,
+    effective_consent,
+)
 from ..types import Evidence, FactChange, Message, Summary
 
 MAX_TRIES = 50

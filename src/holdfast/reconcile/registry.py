@@ -18,6 +18,7 @@ from importlib import resources
 from typing import Any
 
 from ..errors import ConfigError
+from ..text.terms import terms
 from ..types import BY_HAND_SOURCE, Candidate, Cardinality
 
 CARDINALITIES: tuple[Cardinality, ...] = ("exclusive", "single", "multi")
@@ -300,3 +301,24 @@ def _bundled() -> dict[str, Category]:
 def registry(extra: Mapping[str, Mapping[str, Any]] | None = None) -> Registry:
     """Return the bundled registry, with *extra* categories added or put in place of bundled ones."""
     return Registry({**_bundled(), **parse(extra or {})})
+
+
+def matches_blocked_topic(candidate: Candidate, topics: Iterable[str]) -> bool:
+    """Whether a claim is of a blocked topic: its category, or all words of the topic."""
+    said: set[str] | None = None
+    for topic in topics:
+        if topic == candidate.category:
+            return True
+        if said is None:
+            words = (
+                candidate.category,
+                candidate.key.replace("_", " "),
+                candidate.value,
+                candidate.text,
+                candidate.quote,
+            )
+            said = set(terms(" ".join(words)))
+        wanted = set(terms(topic))
+        if wanted and wanted <= said:
+            return True
+    return False

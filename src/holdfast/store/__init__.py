@@ -16,7 +16,7 @@ from ..clock import Clock, utc_now
 from ..config import Config
 from .maintenance import copy, distribute, initialize, scrub
 from .port import Backend, Driver
-from .readview import ReadView, RejectedPosition
+from .readview import ReadView, RejectedPosition, effective_consent
 from .registry import backend_class, is_address, register
 from .store import Store
 from .values import (
@@ -76,6 +76,7 @@ __all__ = [
     "WriteView",
     "copy",
     "distribute",
+    "effective_consent",
     "initialize",
     "is_address",
     "open_store",

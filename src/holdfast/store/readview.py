@@ -15,7 +15,7 @@ from typing import Any, Self
 from ..errors import BadInput
 from ..reports import Event, News
 from ..scope import SELF, Scope
-from ..types import Evidence, Job, Message, Rejected, Summary
+from ..types import ConsentState, Evidence, Job, Message, Rejected, Summary
 from . import rows
 from .port import Driver, Row
 from .values import (
@@ -39,11 +39,24 @@ from .values import (
 )
 
 EVERYTHING = 2**62
+"""A limit, or the number of a last message, that no conversation reaches."""
+
 RejectedPosition = tuple[int, str, str, int, str]
 """The place of a rejected candidate in the list: time, conversation, subject, message, id."""
 
 _NEWEST: RejectedPosition = (EVERYTHING, "", "", 0, "")
-"""A limit, or the number of a last message, that no conversation reaches."""
+# A user chooses for everything (subject ``""``) and may choose more strictly for one subject.
+_STRICTNESS: tuple[ConsentState, ...] = ("active", "paused", "opted-out")
+
+
+def effective_consent(chosen: Iterable[ConsentRow], subject: str | None) -> ConsentState:
+    """
+    Return the strictest state that was chosen for *subject*; ``None`` means the user as a whole.
+
+    Only what was chosen for all subjects and for this very one counts.
+    """
+    mine = {row.state for row in chosen if row.subject in ("", subject)}
+    return max((state for state in _STRICTNESS if state in mine), key=_STRICTNESS.index, default="active")
 
 
 class ReadView:

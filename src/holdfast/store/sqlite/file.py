@@ -20,7 +20,7 @@ from ...clock import to_ms, utc_now
 from ...config import Config
 from ...errors import StoreBusy, StoreError, StoreFull, StoreReadOnly
 from .. import queries
-from .driver import translated
+from .connection import translated
 
 MEMORY = ":memory:"
 _BOOK = "holdfast_migration"

@@ -19,7 +19,7 @@ from ...clock import from_ms, to_ms, utc_now
 from ..maintenance import line_of
 from ..port import Table
 from ..queries import tables_of
-from .driver import translated
+from .connection import translated
 
 _TABLE = "holdfast_backup"
 
