@@ -113,6 +113,28 @@ def test_in_doubt_both_stay(store: Store, old: str, new: str) -> None:
     assert live(store) == sorted([old, new])
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I smoke.", "She stopped smoking."),
+        ("She smokes.", "I stopped smoking."),
+        ("He smokes.", "They stopped smoking."),
+        ("I use PostgreSQL.", "They switched from PostgreSQL to MySQL."),
+        ("I live in Porto.", "He moved from Porto to Faro."),
+        ("I like jazz.", "She likes jazz."),
+        ("I like jazz.", "She doesn't like jazz."),
+        ("He has two cats.", "She has three cats."),
+    ],
+)
+def test_one_person_says_nothing_about_another(store: Store, old: str, new: str) -> None:
+    """Neither ends nor confirms the other, although only the person differs."""
+    tell(store, said(old))
+    (change,) = tell(store, said(new, day=1))
+
+    assert change.op == "joined"
+    assert live(store) == sorted([old, new])
+
+
 def test_an_event_contradicts_nothing(store: Store) -> None:
     tell(store, said("I have two meetings.", lifetime="event"))
     tell(store, said("I have three meetings.", day=1, lifetime="event"))
