@@ -106,6 +106,10 @@ def _word() -> re.Pattern[str]:
 
 
 def _words(text: str) -> list[str]:
+    return [word for piece in pieces(text) for word in _words_of_piece(piece)]
+
+
+def _words_of_piece(text: str) -> list[str]:
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
     words: list[str] = _word().findall(unicodedata.normalize("NFKC", text).lower())
@@ -211,7 +215,7 @@ def terms(text: str, language: str | None = None) -> list[str]:
     keeps its words as they are.
     """
     if text.isascii():
-        words = _ASCII_WORD.findall(text.lower())
+        words = _words(text)
         if (language or _language(text[:_DECIDING_CHARS], words[:_DECIDING_WORDS])) == "en":
             table = _stems("en")
             return [stem for word in words if (stem := table[word])]
@@ -300,12 +304,28 @@ _SAME_WIDTH = str.maketrans(
 
 def fold_quotes(text: str) -> str:
     """Straighten curly quotes and no-break spaces; every character keeps its place."""
-    return text.translate(_SAME_WIDTH)
+    if len(text) <= STEP_CHARS:
+        return text.translate(_SAME_WIDTH)
+    return "".join(text[start : start + STEP_CHARS].translate(_SAME_WIDTH) for start in range(0, len(text), STEP_CHARS))
 
 
+# One call of an expression holds the interpreter until it returns, so long texts are processed in steps.
 STEP_CHARS = 32_768
 OVERLAP_CHARS = 2_048
 _EDGE_CHARS = 64  # what an expression looks at behind a match
+# Marks that are in no word, do not combine, and do not decide how letters beside them are lower-cased.
+_GAP = re.compile(r'[\s,;!?"()\[\]{}<>=|/&+*#\u2013\u2014\u3001\u3002\uff01\uff0c\uff1b\uff1f](?!\n)')
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Cut a long text into parts of about `STEP_CHARS`, behind marks between words; a text without marks stays whole."""
+    start = at = 0
+    while len(text) - at > 2 * STEP_CHARS:
+        at += STEP_CHARS
+        if gap := _GAP.search(text, at, at + STEP_CHARS):
+            yield text[start : gap.end()]
+            start = at = gap.end()
+    yield text[start:]
 
 
 def find_in_steps(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
@@ -376,11 +396,15 @@ def count_tokens(text: str) -> int:
 
 
 def _count(text: str) -> int:
+    return max(1, sum(map(_count_piece, pieces(text)))) if text else 0
+
+
+def _count_piece(text: str) -> int:
     if text.isascii():
-        return max(1, _ascii(text)) if text else 0
+        return _ascii(text)
     text = _OTHER_DIGITS.sub(lambda run: "1" * len(run.group()), text)
     other = sum(map(_price, _NOT_ASCII.findall(text)))
-    return max(1, other + _ascii(_NOT_ASCII.sub(" ", text)))
+    return other + _ascii(_NOT_ASCII.sub(" ", text))
 
 
 def _ascii(text: str) -> int:
