@@ -50,6 +50,18 @@ def shown(text: str, language: str) -> list[str]:
         ("zh", "下周二", "下周二: 2024-05-21 day at"),
         ("zh", "去年", "去年: 2023-01-01 year at"),
         ("zh", "十一月", "十一月: 2024-11-01 month at"),
+        ("pt", "Me mudei há dois meses", "há dois meses: 2024-03-01 month at"),
+        ("pt", "Tenho dentista amanhã às 10:30", "amanhã às 10:30: 2024-05-16 minute at"),
+        ("pt", "na próxima terça", "na próxima terça: 2024-05-21 day at"),
+        ("pt", "a prova é dia 3 de junho", "dia 3 de junho: 2024-06-03 day at"),
+        ("it", "Mi sono trasferita due mesi fa", "due mesi fa: 2024-03-01 month at"),
+        ("it", "domani alle 10:30", "domani alle 10:30: 2024-05-16 minute at"),
+        ("it", "vivo qui dal 2019", "dal 2019: 2019-01-01 year since"),
+        ("it", "martedì prossimo", "martedì prossimo: 2024-05-21 day at"),
+        ("ja", "2ヶ月前に引っ越しました", "2ヶ月前: 2024-03-01 month at"),
+        ("ja", "2019年から住んでいます", "2019年: 2019-01-01 year since"),
+        ("ja", "来週の火曜日", "来週の火曜日: 2024-05-21 day at"),
+        ("ja", "試験は6月3日です", "6月3日: 2024-06-03 day at"),
     ],
 )
 def test_words_name_the_time(language: str, text: str, expected: str) -> None:

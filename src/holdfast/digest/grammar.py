@@ -369,9 +369,8 @@ class WordList:
 
 def open_slot(name: str, spec: Mapping[str, Any]) -> OpenSlot:
     def words(field_name: str) -> frozenset[str]:
-        return frozenset(str(spec.get(field_name, "")).split()) | frozenset(
-            str(spec.get(f"{field_name}_too", "")).split()
-        )
+        own, more, fewer = (frozenset(str(spec.get(field_name + end, "")).split()) for end in ("", "_too", "_not"))
+        return (own | more) - fewer
 
     return OpenSlot(
         name,

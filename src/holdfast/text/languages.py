@@ -119,8 +119,13 @@ _TELLING = {
     "de": "hallo danke gerne möchte wohne wohnt arbeite mag heiße esse isst trinke spreche sprichst magst spielst spiele "
     "nehme benutze nutzen jahre jetzt gern jeden frau tochter sohn kinder hund katze vegetarier vegetarierin bitte wir "
     "werden stehe gehe normalerweise",
-    "it": "ciao grazie vivo abito lavoro sto",
-    "pt": "olá obrigado obrigada tenho tem moro gosto trabalho",
+    "it": "ciao grazie vivo abito lavoro sto vegetariana vegetariano vegana vegano mangio bevo figlia figlio figli moglie "
+    "marito sorella fratello cane gatto piace piacciono adesso oggi domani ieri anni settimana mese trasferito trasferita "
+    "parlo studio prendo odio preferisco allergica allergico viviamo abitiamo abbiamo vado viaggio chiamo smesso più",
+    "pt": "olá obrigado obrigada tenho tem temos moro moramos gosto trabalho vegetariana vegetariano vegana vegano como "
+    "bebo filha filho filhos esposa marido irmã irmão cachorro cachorra gato gata agora hoje amanhã ontem anos semana "
+    "mês mudei falo estudo tomo odeio prefiro alérgica alérgico vou viajar viagem chamo parei minha quero fui jogo toco meço "
+    "quilos faço corro acordo comprei vendi",
     "nl": "hallo bedankt dank graag woon werk",
     "sv": "hej tack gärna bor",
     "da": "hej tak gerne bor",
