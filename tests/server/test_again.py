@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from .test_roles import ROWS, path_of
+from .test_roles import path_of, served
 
 ANA = "/v1/users/ana"
 CHAT = f"{ANA}/conversations/web-42"
@@ -130,10 +130,7 @@ def test_every_list_joins_without_a_gap(ask, memory, clock):
     assert [one["version"] for one in walked(app, f"{ANA}/prompts/chunk_summary/versions")] == [1, 2, 3]
 
 
-LISTS = [path_of(row[1]) for row in ROWS if row[0] == "GET" and row[1].rsplit("/", 1)[-1] in (
-    "conversations", "messages", "summaries", "episodes", "rebuilds", "facts", "history", "rejected", "versions",
-    "keys", "jobs", "users", "usage",
-)]  # fmt: skip
+LISTS = [path_of(r.path) for r in served() if "Page" in getattr(r.options.get("response_model"), "__name__", "")]
 
 
 @pytest.mark.parametrize("path", LISTS)
