@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +14,7 @@ from holdfast.digest.endings import KnownValue, find_endings, known_values
 from holdfast.digest.rules import extract_facts
 from holdfast.types import Message
 
+CASES = tomllib.loads((Path(__file__).parent / "endings.toml").read_text(encoding="utf-8"))
 AT = datetime(2025, 3, 12, 10, tzinfo=UTC)
 KNOWN = [
     KnownValue("self", "home", "lives_in", "Lisbon", True),
@@ -43,7 +47,7 @@ def ended(text, known=KNOWN):
         ("My days at St Mary's are over.", ["- self: work/works_at = St Mary's"]),
         ("I lost my place at St Mary's: I was let go by St Mary's.", ["- self: work/works_at = St Mary's"]),
         ("I'm done with being vegan.", ["- self: dietary/vegan = true"]),
-        ("Sadly we had to put Rex to sleep.", ["- self: pets/pet_named = Rex"]),
+        ("Sadly we had to put Rex to sleep.", ["- self: pets/pet_named = Rex", "- rex: allergy/allergic_to = chicken"]),
         ("The trip to Vienna is off.", ["- self: trip/going_to = Vienna"]),
         ("I've had enough of techno.", ["- self: preference/likes = techno"]),
         ("The doctor took me off metformin.", ["- self: medication/metformin = 500 mg"]),
@@ -85,6 +89,21 @@ def test_words_that_end_something_end_it(text, found):
 )
 def test_words_that_merely_name_it_end_nothing(text):
     assert ended(text) == []
+
+
+@pytest.mark.parametrize(("kind", "first", "second", "word"), [(kind, *case) for kind in CASES for case in CASES[kind]])
+def test_what_ends_a_fact_in_other_words_ends_it_and_nothing_else_does(kind, first, second, word):
+    with Memory(embedder=None) as memory:
+        chat, ana = memory.conversation("c", user="ana"), memory.user("ana")
+        held = []
+        for text in (first, second):
+            chat.record(text, "Ok.")
+            memory.digest()
+            words = [f"{fact.category}/{fact.key} {fact.value} {fact.text}" for fact in ana.facts()]
+            held.append([one for one in words if re.search(word, one, re.IGNORECASE)])
+
+        assert held[0]
+        assert bool(held[1]) == (kind == "keeps")
 
 
 def test_nothing_ends_what_nobody_believes():

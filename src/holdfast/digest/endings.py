@@ -1,68 +1,187 @@
 """
 Endings: messages that end a known fact ("we canceled Vienna"), or put a new value in its place.
 
-`rules` reads each message without knowing any fact.  Here the known values are looked for in the message, next
-to words that end things (``[ended]`` in the pattern files).  So a retraction always names a known value.  Pure.
+`rules` reads each message without knowing any fact.  Here the known facts are what is looked for: their values, next to
+words that end things; events that end a kind of fact ("they let me go"); corrections ("not eggs, I meant hazelnuts");
+and new values of a fact that was just stated ("it's 100 now").  The words are in ``patterns/ended_*.toml``.  So a
+retraction always names a known value.  Pure.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from ..scope import SELF
 from ..text.sentences import split_pieces
 from ..text.terms import likely_languages
 from ..types import Candidate, Fact, Message
 from .grammar import MAX_TEXT_CHARS, PatternLanguage, PatternSlot, load_language
+from .mentions import subject_name
 from .modality import BLANK, judge, masked
-from .rules import FACT_SOURCE, MAX_READ_CHARS
+from .rules import FACT_SOURCE, MAX_READ_CHARS, date_words, sentence_times
 from .slots import read_at
 
 CONFIDENCE = 0.85
+JUST = 4  # a fact was just stated when it stands in one of so many messages before
 _LEAST_CHARS = 3
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _ARTICLE = re.compile(r"^(?:the|an?|my|our) ", re.IGNORECASE)
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
+_BARE = frozenset(("true", "false"))
+# What a value says beside the thing itself: "go to spin class every Wednesday", "move to Lisbon in the autumn".
+_DOING = re.compile(
+    r"^(?:(?:go(?:es|ing)? (?:to|for)|play(?:s|ing)?|do(?:es|ing)?|tak(?:es?|ing)|attend(?:s|ing)?|visit(?:s|ing)?|mov(?:es?|ing) to|"
+    r"fly(?:ing)? to|travel(?:l?ing)? to|learn(?:s|ing)?(?: to)?|buy(?:ing)?|run(?:ning)?|rid(?:es?|ing)|drink(?:s|ing)?|eat(?:s|ing)?|smok(?:es?|ing)|watch(?:es|ing)?|read(?:s|ing)?|ha(?:ve|s|ving)|the|an?|my) )+",
+    re.IGNORECASE,
+)
+_TAIL = re.compile(
+    r" (?:every|each|on|in|at|twice|once|three times|next|this|with|for|after|before|by|\() ?.*$", re.IGNORECASE
+)
+_DOINGS = frozenset(("schedule", "plan", "trip", "goal", "hobby", "appointment", "project"))
+_HABITS = frozenset(("schedule", "hobby", "preference", "appointment", "food"))
+_BRANDS = frozenset(("possession", "tech"))
+# A new value of a few words, up to the next pause.
+_NEW = re.compile(
+    r"(?:to |in |at |with |by )?(?:the |an? |my )?(?P<new>[^\W_][\w'’.&+-]*(?: (?!(?:and|but|because|so|which|who|that|not|is|was|are|now|instead|"
+    r"these|from|since|if|as|actually|i|we|though)\b)[^\W_][\w'’.&+-]*){0,2})",
+    re.IGNORECASE,
+)
+_NO_VALUE = frozenset(
+    "i it that this he she they we you the a an to of so well yes no not just all more one what how fine ok okay good sorry "
+    "tonight today tomorrow yesterday again really please maybe probably never always still too either that's it's i'm "
+    "there here gone done over dead true false wrong right only really very him her them me us been being going".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownValue:
-    """A known attribute: subject, address, value, and whether its address holds one value only."""
+    """
+    A known attribute: subject, address, value, and whether its address holds one value only.
+
+    ``text`` is its sentence, ``seq`` the last message of the conversation that stated it (0: none).
+    """
 
     subject: str
     category: str
     key: str
     value: str
     alone: bool = False
+    text: str = ""
+    seq: int = 0
 
     @property
     def words(self) -> str:
         """The name a message would use: the value, or the key where it says more (``dietary/vegan = true``)."""
-        own = self.value if _LETTERS.search(self.value) and self.value not in ("true", "false") else ""
+        own = self.value if _LETTERS.search(self.value) and self.value not in _BARE else ""
         named = self.key.replace("_", " ") if self.category in ("dietary", "medication") else own
         return _ARTICLE.sub("", named)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names a message may use, the fullest first: "Honda Civic", "Civic"."""
+        words, found = self.words, [self.words]
+        if self.category in _DOINGS:
+            short = _DOING.sub("", words)
+            found += [short, _TAIL.sub("", short)]
+        if self.category in _BRANDS and " " in words:
+            found += [word for word in (words.split()[-1], words.split()[0]) if word[:1].isupper()]
+        if self.category == "appointment":
+            found.append(self.key.replace("_", " "))
+        return tuple(dict.fromkeys(name for name in found if len(name) >= _LEAST_CHARS and _LETTERS.search(name)))
 
-def known_values(believed: Iterable[Fact | Candidate]) -> list[KnownValue]:
+    @property
+    def address(self) -> tuple[str, str, str]:
+        """Its subject, category and key."""
+        return self.subject, self.category, self.key
+
+
+def known_values(believed: Iterable[Fact | Candidate], conversation: str = "") -> list[KnownValue]:
     """Return the attributes among *believed*, each once, without those that were retracted."""
-    found: dict[KnownValue, None] = {}
+    found: dict[tuple[str, ...], KnownValue] = {}
     for one in believed:
         if one.kind != "attribute":
             continue
-        alone = isinstance(one, Fact) and one.cardinality != "multi"
-        known = KnownValue(one.subject, one.category, one.key, one.value, alone)
-        if isinstance(one, Candidate) and one.op == "retract":
-            found = {
-                other: None
-                for other in found
-                if (other.subject, other.category, other.key) != (one.subject, one.category, one.key)
-                or (one.value and other.value != one.value)
-            }
+        address = (one.subject, one.category, one.key)
+        if isinstance(one, Candidate):
+            if one.op == "retract":
+                found = {
+                    place: other
+                    for place, other in found.items()
+                    if place[:3] != address or (one.value and other.value != one.value)
+                }
+                continue
+            seq, alone = one.seq, one.join == "replace"
         else:
-            found[known] = None
-    return list(found)
+            seq = max((e.seq for e in one.evidence if e.conversation == conversation), default=0)
+            alone = one.cardinality != "multi"
+        found[*address, one.value] = KnownValue(*address, one.value, alone, one.text, seq)
+    return list(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One sentence of a message that is read for endings, and the names of others."""
+
+    rules: PatternLanguage
+    message: Message
+    text: str
+    offset: int
+    others: Mapping[str, str]
+
+    def retract(self, span: tuple[int, int], one: KnownValue) -> Candidate:
+        """Return the end of a known value; the characters are those of the sentence."""
+        words = one.words or one.key.replace("_", " ")
+        return self._candidate(span, one, one.value, f"No longer: {words}.", ends=True)
+
+    def state(self, span: tuple[int, int], one: KnownValue, value: str, text: str = "") -> Candidate:
+        """Return the claim that the address of a known value holds *value* now."""
+        text = text or (one.text.replace(one.value, value) if one.value and one.value in one.text else "")
+        return self._candidate(
+            span, one, value, text or f"{one.key.replace('_', ' ').capitalize()}: {value}.", ends=False
+        )
+
+    def means(self, start: int, end: int) -> bool:
+        """Whether the words are said as true, for more than a while, by the user."""
+        verdict = judge(self.rules, self.text, start, end, lead=False)
+        if verdict is None or verdict.modality != "asserted" or verdict.weight != 1 or BLANK in self.text[start:end]:
+            return False
+        passing, nearly = _cue(self.rules.code, "passing"), _cue(self.rules.code, "nearly")
+        return not (passing and passing.match(self.text, end)) and not (nearly and nearly.search(self.text[:start]))
+
+    def is_whole(self, one: KnownValue, names: Sequence[str], end: int) -> bool:
+        """Whether the words that end at *end* name the value itself, and for good: "sold the Volvo", not "the Volvo keys"."""
+        beside, habit = _cue(self.rules.code, "beside"), _cue(self.rules.code, "passing_habit")
+        if habit and one.category in _HABITS and habit.match(self.text, end):
+            return False
+        last = self.text[:end].casefold()
+        at_end = any(last.endswith((name.casefold(), f"{name.casefold()}s")) for name in names)
+        return not (at_end and beside and beside.match(self.text, end))
+
+    def _candidate(self, span: tuple[int, int], one: KnownValue, value: str, text: str, *, ends: bool) -> Candidate:
+        start, end = self.offset + span[0], self.offset + span[1]
+        return Candidate(
+            kind="attribute",
+            subject=one.subject,
+            category=one.category,
+            key=one.key,
+            value=value,
+            text=text,
+            confidence=CONFIDENCE,
+            seq=self.message.seq,
+            quote=self.message.content[start:end],
+            start=start,
+            op="retract" if ends else "assert",
+            join="",
+            modality="negated" if ends else "asserted",
+            lifetime="state",
+            valid_from_ms=None,
+            valid_to_ms=None,
+            source=FACT_SOURCE,
+        )
 
 
 def find_endings(
@@ -74,11 +193,11 @@ def find_endings(
     language_code: str | None = None,
 ) -> list[Candidate]:
     """
-    Return a retraction for each known value that *message* ends, in the order of the words.
+    Return a retraction for each known value that *message* ends, and new values of known facts, in the order of the words.
 
     Args:
         message: one message; nothing is found in any role but ``user``.
-        extracted: the claims of the rules; an address that they wrote to is left alone.
+        extracted: the claims that were read in it; an address that they wrote to is left alone.
         believed: from `known_values`.
         others: names and relations, each with its subject.
         language_code: ISO 639-1, when detection should not decide.
@@ -87,29 +206,47 @@ def find_endings(
         return []
     content = message.content[:MAX_READ_CHARS]
     rules = _language(content, language_code)
-    if rules is None or not rules.ended:
+    if rules is None:
         return []
-    lowered = content.casefold()
     stated = [c for c in extracted if c.op == "assert" and c.modality == "asserted"]
     said = {(c.subject, c.category, c.value.casefold()) for c in stated}
     replaced = {(c.subject, c.category, key) for c in stated for key in (c.key, "")}
-    wanted = [one for one in believed if len(one.words) >= _LEAST_CHARS and one.words.casefold() in lowered]
     wanted = [
         one
-        for one in wanted
+        for one in believed
         if (one.subject, one.category, one.value.casefold()) not in said
         and not (one.alone and (one.subject, one.category, "" if one.category == "dietary" else one.key) in replaced)
+        and one.seq < message.seq
     ]
     if not wanted:
         return []
     text = masked(content, rules)
-    found = [
-        ended
-        for span in split_pieces(text, MAX_TEXT_CHARS)
-        for one in wanted
-        if (ended := _in_sentence(rules, message, span.of(text), span.start, one, others or {})) is not None
+    just = [one for one in wanted if 0 < message.seq - one.seq <= JUST and one.seq]
+    found: dict[tuple[str, str, str, str, str], Candidate] = {}
+    for span in split_pieces(text, MAX_TEXT_CHARS):
+        reading = _Reading(rules, message, span.of(text), span.start, others or {})
+        for candidate in _in_sentence(reading, wanted, just):
+            place = (candidate.op, candidate.subject, candidate.category, candidate.key, candidate.value)
+            found.setdefault(place, candidate)
+    return sorted(found.values(), key=lambda candidate: (candidate.start, candidate.op == "assert"))
+
+
+def _in_sentence(reading: _Reading, wanted: Sequence[KnownValue], just: Sequence[KnownValue]) -> Iterator[Candidate]:
+    """Yield what one sentence ends and puts in its place, each known value once."""
+    corrected = list(_corrected(reading, wanted, just))
+    yield from corrected
+    done = {(c.subject, c.category, c.key) for c in corrected}
+    rest = [one for one in wanted if one.address not in done]
+    if not corrected:
+        renewed = list(_renewed(reading, rest, just))
+        yield from renewed
+        rest = [one for one in rest if one.address not in {(c.subject, c.category, c.key) for c in renewed}]
+    ended = [(one, span) for one in rest if (span := _named(reading, one)) is not None]
+    ended += [
+        (one, span) for one, span in _by_event(reading, rest, just) if all(one is not other for other, _ in ended)
     ]
-    return sorted(found, key=lambda candidate: candidate.start)
+    ended += _with_the_animal(ended, rest)
+    yield from (reading.retract(span, one) for one, span in ended)
 
 
 def _language(content: str, code: str | None) -> PatternLanguage | None:
@@ -117,81 +254,260 @@ def _language(content: str, code: str | None) -> PatternLanguage | None:
     return next((rules for rules in map(load_language, codes) if rules is not None and rules.ended), None)
 
 
-def _in_sentence(
-    rules: PatternLanguage, message: Message, sentence: str, offset: int, one: KnownValue, others: Mapping[str, str]
-) -> Candidate | None:
-    if one.words.casefold() not in sentence.casefold():
+Span = tuple[int, int]
+
+
+def _named(reading: _Reading, one: KnownValue) -> Span | None:
+    """Return the words of a sentence that name a known value and end it."""
+    lowered = reading.text.casefold()
+    names = tuple(name for name in one.names if name.casefold().rstrip("s") in lowered)
+    people = tuple(sorted(name for name, subject in reading.others.items() if subject == one.subject))
+    if one.subject != SELF and one.category not in ("identity", "life"):
+        gone = _search(reading, _expressions(reading.rules.code, "death", SELF, (*people, one.subject), ()))
+        if gone is not None:
+            return gone
+    if not names:
         return None
-    names = tuple(sorted(name for name, subject in others.items() if subject == one.subject))
-    switched = _switched(rules, message, sentence, offset, one)
-    if switched is not None:
-        return switched
-    for expression in _expressions(rules.code, one.category, one.subject, one.words, names):
-        for match in expression.finditer(sentence):
-            if _meant(rules, sentence, match.start(), match.end()):
-                span = offset + match.start(), offset + match.end()
-                return _candidate(message, span, one, one.value, f"No longer: {one.words}.", ends=True)
-    return None
+    expressions = _expressions(reading.rules.code, one.category, one.subject, names, people)
+    return next((span for span in _spans(reading, expressions) if reading.is_whole(one, names, span[1])), None)
 
 
-def _meant(rules: PatternLanguage, sentence: str, start: int, end: int) -> bool:
-    verdict = judge(rules, sentence, start, end, lead=False)
-    asserted = verdict is not None and verdict.modality == "asserted" and verdict.weight == 1
-    return asserted and BLANK not in sentence[start:end]
+def _search(reading: _Reading, expressions: Iterable[re.Pattern[str]]) -> Span | None:
+    return next(_spans(reading, expressions), None)
 
 
-def _switched(
-    rules: PatternLanguage, message: Message, sentence: str, offset: int, one: KnownValue
-) -> Candidate | None:
+def _spans(reading: _Reading, expressions: Iterable[re.Pattern[str]]) -> Iterator[Span]:
+    for expression in expressions:
+        yield from (match.span() for match in expression.finditer(reading.text) if reading.means(*match.span()))
+
+
+def _with_the_animal(
+    ended: Sequence[tuple[KnownValue, Span]], known: Sequence[KnownValue]
+) -> Iterator[tuple[KnownValue, Span]]:
+    """Yield what ends with a pet that has gone: that there is such an animal, where it was the only one."""
+    named = [(one, span) for one, span in ended if (one.category, one.key) == ("pets", "pet_named")]
+    for one, span in named:
+        own = subject_name(one.value)
+        yield from ((other, span) for other in known if other.subject == own and other is not one)
+    species = {one.subject: one.value for one in known if (one.category, one.key) == ("identity", "species")}
+    left = [one.value for one in known if one.category == "pets" and one.key == "pet_named"]
+    for one, span in named:
+        kind = species.get(subject_name(one.value))
+        if kind and [name for name in left if species.get(subject_name(name)) == kind] == [one.value]:
+            yield from ((other, span) for other in known if other.category == "pets" and other.value == kind)
+
+
+def _by_event(
+    reading: _Reading, known: Sequence[KnownValue], just: Sequence[KnownValue]
+) -> Iterator[tuple[KnownValue, Span]]:
+    """Yield the known values that an event ends without naming them: "they let me go", "cancelled it"."""
+    for number, event in enumerate(reading.rules.ended.get("event", ())):
+        own = [one for one in known if one.subject == SELF and one.value != "false" and _ends(event, one)]
+        if not own:
+            continue
+        named = tuple(sorted({name for one in own if one.category in event.get("named", ()) for name in one.names}))
+        recent = [one for one in own if one in just]
+        span = _search(reading, _event(reading.rules.code, number, "now", named))
+        if span is None and recent:
+            span, own = _search(reading, _event(reading.rules.code, number, "just", named)), recent
+        if span is None:
+            continue
+        words = reading.text[slice(*span)].casefold()
+        meant = [one for one in own if any(name.casefold() in words for name in one.names) or _relation(one, words)]
+        people = {one.value.casefold() for one in meant}
+        yield from ((one, span) for one in own if not meant or one in meant or one.value.casefold() in people | _STATUS)
+
+
+_STATUS = frozenset(("married", "engaged", "in a relationship"))
+
+
+def _relation(one: KnownValue, words: str) -> bool:
+    return one.category == "family" and f"my {one.key.replace('_', ' ')}" in words
+
+
+def _ends(event: Mapping[str, Any], one: KnownValue) -> bool:
+    if one.key == "marital_status" and one.value.casefold() not in _STATUS:
+        return False
+    if one.key == "lives_with" and not ({one.key, "partner"} & set(event.get("named", ()))):
+        return False
+    return any(place in event["ends"] for place in (f"{one.category}/{one.key}", f"{one.category}/*"))
+
+
+def _corrected(reading: _Reading, known: Sequence[KnownValue], just: Sequence[KnownValue]) -> Iterator[Candidate]:
+    """Yield the wrong values' ends and the right values of "not eggs, I meant hazelnuts" and "sorry, hazelnuts"."""
+    cue, meant, denied = (_cue(reading.rules.code, name) for name in ("cue", "meant", "not"))
+    if cue is None or meant is None or denied is None:
+        return
+    sentence, put_right = reading.text, cue.search(reading.text) is not None
+    for one in known:
+        if not one.words or not (put_right or one in just):
+            continue
+        for expression in _contrasts(reading.rules.code, one.words):
+            match = expression.search(sentence)
+            if match is None or not reading.means(match.start(), match.end()):
+                continue
+            new = _value_like(reading, one, match.end()) if "new" not in match.groupdict() else match.span("new")
+            if new is not None and _fits(one, sentence[slice(*new)]):
+                yield from _put_right(reading, one, (min(match.start(), new[0]), max(match.end(), new[1])), new)
+                break
+            if put_right:
+                yield reading.retract(match.span(), one)
+                break
+    if any(one.words and one.words.casefold() in sentence.casefold() for one in known):
+        return
+    yield from _by_a_new_word(reading, just)
+
+
+def _by_a_new_word(reading: _Reading, just: Sequence[KnownValue]) -> Iterator[Candidate]:
+    """Yield the right values of a correction that does not name the wrong one: "sorry, I meant hazelnuts"."""
+    last = max((one.seq for one in just), default=0)
+    recent = [one for one in just if one.seq == last and (one.words or one.value[:1].isdigit())]
+    match = _meant_instead(reading.rules.code).search(reading.text) if recent else None
+    if match is None or not reading.means(match.start(), match.end()):
+        return
+    fitting = [one for one in recent if _fits(one, match["new"]) and not reading.text[match.end() :].strip(" .!)*")]
+    if len({one.value.casefold() for one in fitting}) == 1:
+        for one in fitting:
+            yield from _put_right(reading, one, match.span(), match.span("new"))
+
+
+def _put_right(reading: _Reading, one: KnownValue, span: Span, new: Span) -> Iterator[Candidate]:
+    value = reading.text[slice(*new)].strip(" .,;!'’")
+    if not one.alone:
+        yield reading.retract(span, one)
+    yield reading.state(span, one, value)
+
+
+def _value_like(reading: _Reading, one: KnownValue, start: int) -> Span | None:
+    """Return the place of a new value that follows "not eggs, …"."""
+    slot = reading.rules.ended.get("slots", {}).get(f"{one.category}/{one.key}")
+    match = _follows(reading.rules.code).match(reading.text, start)
+    if match is None:
+        return None
+    if slot is not None:
+        at = match.start("new")
+        found = read_at(reading.rules, PatternSlot(slot[0], slot[0], False), reading.text, at, lower_case=False)
+        return (found.start, found.end) if found is not None else None
+    return match.span("new")
+
+
+def _fits(one: KnownValue, new: str) -> bool:
+    """Whether words can be another value of the kind of a known one: a name for a name, a number for a number."""
+    new = new.strip(" .,;!'’")
+    words = new.casefold().split()
+    if (
+        not words
+        or all(word in _NO_VALUE for word in words)
+        or words[0] in _NO_VALUE
+        or new.casefold() == one.words.casefold()
+    ):
+        return False
+    named = one.value[:1].isupper() and one.category != "dietary"
+    return new[:1].isdigit() == one.value[:1].isdigit() and (not named or new[:1].isupper() or new[:1].isdigit())
+
+
+def _renewed(reading: _Reading, known: Sequence[KnownValue], just: Sequence[KnownValue]) -> Iterator[Candidate]:
+    """Yield the new values of known facts that a sentence gives without saying of what: "bumped it up to 100"."""
+    for one in known:
+        switched = _switched(reading, one)
+        if switched is not None:
+            yield switched
+            continue
+        kind = _kind_of_value(one)
+        pattern = _renewal(reading.rules.code, kind, one.words) if kind else None
+        if pattern is None or not _is_topic(reading, one, kind, known, just):
+            continue
+        match = pattern.search(reading.text)
+        if match is None or not reading.means(match.start(), match.end()):
+            continue
+        if kind == "appointment":
+            yield from _moved_to(reading, one, match.start())
+            continue
+        new = next(filter(None, (match["new"], match.groupdict().get("new_")))).strip(" .,;!")
+        if new.casefold() != one.value.casefold() and (
+            kind != "favorite" or new.casefold().split()[0] not in _NO_VALUE
+        ):
+            yield reading.state(match.span(), one, _in_same_unit(new, one.value, kind))
+
+
+def _kind_of_value(one: KnownValue) -> str:
+    """Return which of the tables ``[ended.renew]`` reads a new value of this fact; empty for none."""
+    address = f"{one.category}/{one.key}"
+    kinds = {"health/weight": "weight", "schedule/wakes_at": "clock", "schedule/sleeps_at": "clock"}
+    return kinds.get(address) or (one.category if one.category in ("medication", "favorite", "appointment") else "")
+
+
+def _is_topic(
+    reading: _Reading, one: KnownValue, kind: str, known: Sequence[KnownValue], just: Sequence[KnownValue]
+) -> bool:
+    """Whether a sentence without its name is about this fact: it was just stated, or its kind is named and it is alone."""
+    if one.words and one.category == "medication" and one.words.casefold() in reading.message.content.casefold():
+        return True
+    same = [other for other in known if _kind_of_value(other) == kind and other.address != one.address]
+    recent = [other for other in same if other in just]
+    if one in just and not recent:
+        return True
+    topic = _cue(reading.rules.code, f"topic_{kind}")
+    return not same and topic is not None and topic.search(reading.message.content) is not None
+
+
+def _in_same_unit(new: str, old: str, kind: str) -> str:
+    """Return a bare number with the unit that the old value has: "85" after "92 kilos"."""
+    if kind == "weight" and _NUMBER.fullmatch(new):
+        return _NUMBER.sub(new, old, count=1)
+    return new
+
+
+def _moved_to(reading: _Reading, one: KnownValue, start: int) -> Iterator[Candidate]:
+    """Yield the new time of an appointment."""
+    at = reading.message.at
+    for span in sentence_times(reading.text, at, reading.rules.code, ahead=True) if at is not None else ():
+        if span.start >= start and span.to_ms > at.timestamp() * 1000 and span.relation == "at":  # type: ignore[union-attr]
+            found = reading.state((start, span.end), one, date_words(span, at))  # type: ignore[arg-type]
+            yield replace(found, lifetime="event", valid_to_ms=span.to_ms)
+            return
+
+
+def _switched(reading: _Reading, one: KnownValue) -> Candidate | None:
     """Return the new value in "we went from Oslo to Bergen", when Oslo is the known one."""
-    slot = rules.ended.get("slots", {}).get(f"{one.category}/{one.key}")
+    slot = reading.rules.ended.get("slots", {}).get(f"{one.category}/{one.key}")
     if slot is None or not one.alone or one.subject != SELF:
         return None
-    for expression in _switches(rules.code, one.words):
-        for match in expression.finditer(sentence):
-            new = read_at(rules, PatternSlot(slot[0], slot[0], False), sentence, match.end(), lower_case=False)
-            if new is not None and _meant(rules, sentence, match.start(), new.end):
-                span = offset + match.start(), offset + new.end
-                return _candidate(message, span, one, new.value, slot[1].replace("{}", new.value), ends=False)
+    there = one.words.casefold() in reading.text.casefold()
+    expressions = _switches(reading.rules.code, one.words) if there else ()
+    if one.category in _BRANDS:
+        expressions = (*expressions, *_switches(reading.rules.code, ""))
+    for expression in expressions:
+        for match in expression.finditer(reading.text):
+            place = PatternSlot(slot[0], slot[0], False)
+            new = read_at(reading.rules, place, reading.text, match.end(), lower_case=False)
+            if new is None or new.value.casefold() in one.value.casefold():
+                continue
+            if reading.means(match.start(), new.end):
+                return reading.state((match.start(), new.end), one, new.value, slot[1].replace("{}", new.value))
     return None
 
 
-def _candidate(
-    message: Message, span: tuple[int, int], one: KnownValue, value: str, text: str, *, ends: bool
-) -> Candidate:
-    return Candidate(
-        kind="attribute",
-        subject=one.subject,
-        category=one.category,
-        key=one.key,
-        value=value,
-        text=text,
-        confidence=CONFIDENCE,
-        seq=message.seq,
-        quote=message.content[span[0] : span[1]],
-        start=span[0],
-        op="retract" if ends else "assert",
-        join="",
-        modality="negated" if ends else "asserted",
-        lifetime="state",
-        valid_from_ms=None,
-        valid_to_ms=None,
-        source=FACT_SOURCE,
-    )
+@lru_cache(maxsize=256)
+def _cue(code: str, name: str) -> re.Pattern[str] | None:
+    rules = load_language(code)
+    source = rules.ended.get(name) if rules is not None else None
+    return re.compile(_spelled(source, {}), re.IGNORECASE) if source else None
 
 
 @lru_cache(maxsize=4096)
 def _switches(code: str, words: str) -> tuple[re.Pattern[str], ...]:
+    """Compile what stands before the new value of a fact whose old one is *words*; without words, before any."""
     rules = load_language(code)
     assert rules is not None  # the caller found it
     macros = rules.ended["macro"] | {"v": "<v>"}
-    sources = (_spelled(source, macros) for source in rules.ended["switch"]["find"])
-    return tuple(re.compile(source.replace("<v>", _value(words)), re.IGNORECASE) for source in sources)
+    sources = (_spelled(source, macros) for source in rules.ended.get("switch", {}).get("find" if words else "now", ()))
+    return tuple(re.compile(source.replace("<v>", _value((words,))), re.IGNORECASE) for source in sources)
 
 
 @lru_cache(maxsize=4096)
 def _expressions(
-    code: str, category: str, subject: str, words: str, names: tuple[str, ...]
+    code: str, category: str, subject: str, words: tuple[str, ...], names: tuple[str, ...]
 ) -> tuple[re.Pattern[str], ...]:
     """Compile the expressions that end *words* of that category and subject."""
     rules = load_language(code)
@@ -199,22 +515,91 @@ def _expressions(
     return tuple(re.compile(source, re.IGNORECASE) for source in _sources(rules, category, subject, words, names))
 
 
-def _sources(rules: PatternLanguage, category: str, subject: str, words: str, names: tuple[str, ...]) -> Iterator[str]:
+def _sources(
+    rules: PatternLanguage, category: str, subject: str, words: tuple[str, ...], names: tuple[str, ...]
+) -> Iterator[str]:
     macros = rules.ended["macro"] | {"v": "<v>"}
     if subject != SELF:
-        macros["who"] = macros["other"]
+        macros["who"] = macros["me"] = macros["other"]
     macros.pop("other")
+    lists: Mapping[str, list[str]] = rules.ended.get("find", {})
+    common = () if category == "death" else lists.get("any", ())
+    for template in (*common, *lists.get(category, ())):
+        if subject == SELF or "{who}" in template or "{me}" in template:
+            yield _filled(_spelled(template, macros), words, names, subject)
+
+
+@lru_cache(maxsize=1024)
+def _event(code: str, number: int, when: str, named: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    """Compile the expressions of one event; *named* are the values it may name."""
+    rules = load_language(code)
+    assert rules is not None  # the caller found it
+    macros = {name: source for name, source in rules.ended["macro"].items() if name != "other"}
+    sources = (_spelled(source, macros) for source in rules.ended["event"][number].get(when, ()))
+    return tuple(re.compile(_filled(source, named, (), SELF), re.IGNORECASE) for source in sources)
+
+
+@lru_cache(maxsize=1024)
+def _contrasts(code: str, words: str) -> tuple[re.Pattern[str], ...]:
+    """Compile "hazelnuts, not eggs" and "not eggs", the latter with whatever follows."""
+    rules = load_language(code)
+    assert rules is not None  # the caller found it
+    wrong = rf"{rules.ended['not']}\s+(?:(?:an?|the|to|with|in|at|my|from|called)\s+)?{_value((words,))}"
+    spaced = rules.ended.get("spaced", True)
+    wrong = wrong if spaced else wrong.replace(r"\s+", r"\s*")
+    before = rf"{_NEW.pattern}\s*[,;–—-]*\s*(?:and\s+)?\b{wrong}" if spaced else wrong
+    return tuple(re.compile(source, re.IGNORECASE) for source in (before, rf"(?<!\w){wrong}" if spaced else wrong))
+
+
+@lru_cache(maxsize=16)
+def _follows(code: str) -> re.Pattern[str]:
+    """Compile a new value after "not eggs", up to its end."""
+    rules = load_language(code)
+    assert rules is not None  # the caller found it
+    meant = _spelled(rules.ended["meant"], {})
+    new = _NEW.pattern if rules.ended.get("spaced", True) else r"(?P<new>[^\W_]{1,8}?)(?=[,，。.!！]|$|了)"
+    return re.compile(rf"(?:\s*[,，;:.…–—-]+\s*(?:{meant}\s*[,:]?\s*)*|\s+(?:{meant}\s*[,:]?\s*)+){new}", re.IGNORECASE)
+
+
+@lru_cache(maxsize=16)
+def _meant_instead(code: str) -> re.Pattern[str]:
+    """Compile a correction that names only the right value."""
+    rules = load_language(code)
+    assert rules is not None  # the caller found it
+    cue, meant = (_spelled(rules.ended[name], {}) for name in ("cue", "meant"))
+    new = _NEW.pattern if rules.ended.get("spaced", True) else r"(?P<new>[^\W_]{1,8}?)(?=[,，。.!！]|$)"
+    return re.compile(
+        rf"^\W*(?:(?:ah|oh|hm+|uh|um|argh|ugh|sorry|well)\W+)*(?:{cue}\W*)+(?:(?:{cue}|{meant})\W*)*{new}\W*$",
+        re.IGNORECASE,
+    )
+
+
+@lru_cache(maxsize=256)
+def _renewal(code: str, kind: str, words: str) -> re.Pattern[str] | None:
+    """Compile the expression that gives a new value of a kind."""
+    rules = load_language(code)
+    source = rules.ended.get("renew", {}).get(kind) if rules is not None else None
+    if rules is None or not source:
+        return None
+    return re.compile(
+        _filled(_spelled(source, rules.ended["macro"]), (words,) if words else (), (), SELF), re.IGNORECASE
+    )
+
+
+def _filled(source: str, words: tuple[str, ...], names: tuple[str, ...], subject: str) -> str:
+    """Fill in what people wrote, in one pass: a brace of theirs is no hole, a "<v>" of theirs no value."""
     known = "|".join(_literal(name) for name in sorted({*names, subject}))
     people = {"<v>": _value(words), "<names>": known, "<subject>": _literal(subject)}
-    lists: Mapping[str, list[str]] = rules.ended["find"]
-    for template in (*lists.get("any", ()), *lists.get(category, ())):
-        if subject == SELF or "{who}" in template:
-            # what people wrote comes last, in one pass: a brace of theirs is no hole, a "<v>" of theirs no value
-            yield re.sub("<v>|<names>|<subject>", lambda hole: people[hole[0]], _spelled(template, macros))
+    return re.sub("<v>|<names>|<subject>", lambda hole: people[hole[0]], source)
 
 
-def _value(words: str) -> str:
-    return rf"(?<!\w)(?:{_literal(words)})(?:s|es)?(?!\w)"
+def _value(words: tuple[str, ...]) -> str:
+    """Return the expression of one of several values, in the singular or the plural; one that never matches for none."""
+    if not words:
+        return r"(?!)"
+    spelled = "|".join(_literal(one[:-1] if one.endswith("s") and len(one) > 4 else one) for one in words)
+    bounded = words[0][:1].isascii()
+    return rf"(?<!\w)(?:{spelled})(?:s|es|ism|'s)?(?!\w)" if bounded else rf"(?:{spelled})"
 
 
 def _literal(words: str) -> str:
@@ -223,6 +608,6 @@ def _literal(words: str) -> str:
 
 def _spelled(template: str, macros: Mapping[str, str]) -> str:
     source = template
-    while "{" in re.sub(r"\{\d+(?:,\d*)?\}", "", source):
+    while macros and "{" in re.sub(r"\{\d+(?:,\d*)?\}", "", source):
         source = re.sub(r"\{([a-z_]+)\}", lambda hole: macros[hole[1]], source)
-    return re.sub(r" ", r"\\s+", source)
+    return re.sub(r" (\?)?", lambda gap: r"\s*" if gap[1] else r"\s+", source)

@@ -269,8 +269,10 @@ def load_language(code: str) -> PatternLanguage | None:
 def _table(code: str) -> Mapping[str, Any] | None:
     if not re.fullmatch("[a-z]{2}", code):
         return None
-    file = resources.files("holdfast.digest.patterns").joinpath(f"{code}.toml")
-    return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+    folder = resources.files("holdfast.digest.patterns")
+    files = [file for name in (f"{code}.toml", f"ended_{code}.toml") if (file := folder.joinpath(name)).is_file()]
+    tables = [tomllib.loads(file.read_text(encoding="utf-8")) for file in files]
+    return {name: part for table in tables for name, part in table.items()} or None
 
 
 def languages() -> list[str]:

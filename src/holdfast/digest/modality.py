@@ -159,8 +159,9 @@ def _asked(cue: dict[str, re.Pattern[str]], sentence: str, start: int, end: int)
     opener = cue.get("question")
     if opener is None:
         return asks
-    first = opener.search(sentence)
-    if first is None or not (asks or first.start() <= _first_word(cue, sentence)):
+    begin = _first_word(cue, sentence)  # "guess what" asks nothing
+    first = opener.search(sentence, begin)
+    if first is None or not (asks or first.start() <= begin):
         return asks and not _search(cue, "tail_question", sentence[end:])
     if start < first.start():
         return False

@@ -497,16 +497,18 @@ def resolve_valid_time(
         last = max(end, span.end)
         if mode == "event" and span.relation in ("at", "until"):
             if fits or gap is None:
-                return ValidTime(span.from_ms if span.relation == "at" else None, span.to_ms, last, _dated(span, at))
+                return ValidTime(
+                    span.from_ms if span.relation == "at" else None, span.to_ms, last, date_words(span, at)
+                )
             continue
         if mode == "plan" and span.to_ms > _ms(at):
-            return ValidTime(None, None, last, _dated(span, at))
+            return ValidTime(None, None, last, date_words(span, at))
         if span.relation in ("since", "for") or (
             mode == "change" and span.relation == "at" and span.from_ms <= _ms(at)
         ):
-            return ValidTime(span.from_ms, None, last, _dated(span, at))
+            return ValidTime(span.from_ms, None, last, date_words(span, at))
         if span.relation == "until" and not mode:
-            held = ValidTime(None, span.to_ms, last, _dated(span, at))
+            held = ValidTime(None, span.to_ms, last, date_words(span, at))
     return held
 
 
@@ -526,7 +528,7 @@ def _ms(at: datetime) -> float:
     return at.timestamp() * 1000
 
 
-def _dated(span: TimeSpan, at: datetime) -> str:
+def date_words(span: TimeSpan, at: datetime) -> str:
     """Format the words with the date they mean: ``next Tuesday (2024-05-21)``."""
     zone = at.tzinfo
     first, last = from_ms(span.from_ms).astimezone(zone), from_ms(span.to_ms - 1).astimezone(zone)

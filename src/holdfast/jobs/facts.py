@@ -112,7 +112,8 @@ class FactReader:
                     before=before,
                     language_code=config.language,
                 )
-                known = known_values([*(row.fact for row in seen.facts), *(claim.candidate for claim in accepted)])
+                believed = [*(row.fact for row in seen.facts), *(claim.candidate for claim in accepted)]
+                known = known_values(believed, scope.conversation or "")
                 found += find_endings(message, found, known, others=others, language_code=config.language)
                 speaker = speaker_subject(message, scope.user, seen.names)
                 found = [spoken_by(candidate, speaker) for candidate in found]
