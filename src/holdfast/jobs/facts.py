@@ -18,7 +18,7 @@ from ..reconcile.registry import Registry, matches_blocked_topic
 from ..reports import DigestReport
 from ..scope import SELF, Scope
 from ..store import ConversationRow, FactRow, ReadView, WriteView
-from ..types import Candidate, Evidence, FactChange, Job, Message
+from ..types import Candidate, Evidence, Fact, FactChange, Job, Message
 from .queue import Dependencies, check_claim, scope_of
 
 BATCH_MESSAGES = 200
@@ -112,7 +112,10 @@ class FactReader:
                     before=before,
                     language_code=config.language,
                 )
-                believed = [*(row.fact for row in seen.facts), *(claim.candidate for claim in accepted)]
+                believed: list[Fact | Candidate] = [
+                    *(row.fact for row in seen.facts),
+                    *(claim.candidate for claim in accepted),
+                ]
                 known = known_values(believed, scope.conversation or "")
                 found += find_endings(message, found, known, others=others, language_code=config.language)
                 speaker = speaker_subject(message, scope.user, seen.names)
