@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from ..clock import to_ms
 from ..llm.protocol import Answer, BadAnswer
@@ -21,9 +22,20 @@ from ..text.dates import find_times
 from ..text.sentences import split_sentences
 from ..text.terms import language_of, likely_languages, terms
 from ..types import Candidate, Message
-from .answers import answer_text, is_empty_answer, is_refusal, strip_fences
-from .grounding import OF_OTHERS, OTHER, SUPPOSED, find_flaws, is_hedged, numbers_said
+from .answers import answer_text, is_empty_answer, is_refusal, numbers_in, strip_fences
 from .modality import BLANK, own_words
+from .second_look import (
+    OF_OTHERS,
+    OTHER,
+    OUR_WORDS,
+    SUPPOSED,
+    find_flaws,
+    is_affirmation,
+    is_hedged,
+    neutral_terms,
+    numbers_said,
+    question_of,
+)  # fmt: skip
 
 CATEGORY = "episode"
 LEAST_CHARS = 10  # of a whole answer; what is shorter says nothing
@@ -33,7 +45,7 @@ ALSO_SHARE = 0.34  # of a bullet's terms that a further message must hold to be 
 CONFIDENCE = 0.9
 
 RESTS_ON_NOTHING = "not-supported: too few of its words stand in what the user said"
-NAME = "name-not-said: it names somebody or something that the user did not"
+NAME = "name-not-said: it names somebody or something that is not in the user's own words"
 NUMBER = "number-not-said: it holds a number that the user did not say"
 
 THE_USER = frozenset(
@@ -56,7 +68,17 @@ class ParsedEpisodes:
     dropped: list[tuple[Candidate, str]] = field(default_factory=list)
 
 
-def parse_episodes(answer: Answer, messages: Sequence[Message], *, source: str, subject: str = SELF) -> ParsedEpisodes:
+@dataclass(frozen=True, slots=True)
+class SaidBefore:
+    """What a reader knows from earlier: the user's names, and words that the user said (known facts)."""
+
+    names: tuple[str, ...] = ()
+    words: str = ""
+
+
+def parse_episodes(
+    answer: Answer, messages: Sequence[Message], *, source: str, subject: str = SELF, earlier: SaidBefore | None = None
+) -> ParsedEpisodes:
     """
     Parse the episodes out of an answer about *messages*.
 
@@ -64,11 +86,17 @@ def parse_episodes(answer: Answer, messages: Sequence[Message], *, source: str, 
         BadAnswer: a refusal, or nothing at all; "No facts to record" is neither.
     """
     whole = answer_text(answer)
-    return parse_bullets(whole.text, messages, source=source, subject=subject, cut=whole.cut)
+    return parse_bullets(whole.text, messages, source=source, subject=subject, cut=whole.cut, earlier=earlier)
 
 
 def parse_bullets(
-    text: str, messages: Sequence[Message], *, source: str, subject: str = SELF, cut: bool = False
+    text: str,
+    messages: Sequence[Message],
+    *,
+    source: str,
+    subject: str = SELF,
+    cut: bool = False,
+    earlier: SaidBefore | None = None,
 ) -> ParsedEpisodes:
     """Parse episodes from text, as `parse_episodes` does from an answer."""
     inner = strip_fences(text).strip()
@@ -80,28 +108,33 @@ def parse_bullets(
     lines = _bullets(inner)
     if cut and len(lines) > 1:
         lines = lines[:-1]
-    said_by_users = _UserWords([m for m in messages if m.role == "user"])
+    said_by_users = _UserWords(messages, earlier or SaidBefore())
     for line in lines[:MAX_BULLETS]:
         cited = _CITED.search(line)
         seqs = _numbers(cited[1]) if cited else []
         bullet = " ".join((line[: cited.start()] if cited else line).split())[:MAX_BULLET_CHARS]
         if bullet and not is_empty_answer(bullet):
             _weigh(bullet, seqs, said_by_users, found, source, subject)
-    return _without_misattributed(found, {message.seq: message for message in messages})
+    names = frozenset(word.casefold() for name in said_by_users.names for word in name.split())
+    return _without_misattributed(found, {message.seq: message for message in messages}, names)
 
 
-def _claims(bullet: str) -> bool:
+def _claims(bullet: str, names: frozenset[str]) -> bool:
     """Whether a bullet states plainly that the user is or does something, without "might" or "heard"."""
     first = [word.casefold().strip(",:") for word in bullet.split()[:2]]
-    return bool(THE_USER.intersection(first) or first[:1] in (["i"], ["i'm"], ["we"], ["my"])) and not is_hedged(bullet)
+    return bool(
+        (THE_USER | names).intersection(first) or first[:1] in (["i"], ["i'm"], ["we"], ["my"])
+    ) and not is_hedged(bullet)
 
 
-def _without_misattributed(found: ParsedEpisodes, messages: Mapping[int, Message]) -> ParsedEpisodes:
+def _without_misattributed(
+    found: ParsedEpisodes, messages: Mapping[int, Message], names: frozenset[str]
+) -> ParsedEpisodes:
     """Drop bullets that state as the user's what the user said of others, supposed or heard."""
     kept, dropped = [], list(found.dropped)
     for candidate in found.candidates:
         against = set(find_flaws(candidate, messages[candidate.seq]))
-        if against and against <= {"hypothetical", "reported", OTHER} and _claims(candidate.text):
+        if against and against <= {"hypothetical", "reported", OTHER} and _claims(candidate.text, names):
             reason = OF_OTHERS if OTHER in against else SUPPOSED.format(modality=min(against))
             dropped.append((candidate, reason))
         else:
@@ -146,21 +179,37 @@ def _numbers(cell: str) -> list[int]:
 
 
 class _UserWords:
-    """The users' own words in a chunk: terms, names and numbers."""
+    """The users' own words in a chunk and before it: terms, names and numbers; and the questions that they answer."""
 
-    def __init__(self, messages: Sequence[Message]) -> None:
-        self.messages = {message.seq: message for message in messages}
-        self.own = {message.seq: own_words(message.content) for message in messages}
+    def __init__(self, messages: Sequence[Message], earlier: SaidBefore) -> None:
+        users = [m for m in messages if m.role == "user"]
+        self.messages = {message.seq: message for message in users}
+        self.own = {message.seq: own_words(message.content) for message in users}
         plain = {seq: text.replace(BLANK, " ") for seq, text in self.own.items()}
         # one language for both sides: a short bullet alone is easily taken for another one
         self.language = language_of("\n".join(plain.values()))
         self.terms: Mapping[int, frozenset[str]] = {seq: self.terms_of(text) for seq, text in plain.items()}
-        speakers = {m.name for m in messages if m.name} | THE_USER
-        self.speakers = frozenset().union(*map(self.terms_of, speakers))
-        self.all_terms = frozenset().union(*self.terms.values())
-        self.words = frozenset(word for text in plain.values() for word in re.findall(r"\w+", text.casefold()))
-        self.words |= {word for name in speakers for word in re.findall(r"\w+", name.casefold())}
-        self.numbers: frozenset[int] = frozenset().union(*(numbers_said(m) for m in messages))
+        self.names = frozenset({m.name for m in users if m.name} | set(earlier.names))
+        speakers = self.names | THE_USER
+        self.speakers = frozenset().union(*map(self.terms_of, speakers)) | OUR_WORDS
+        self.all_terms = frozenset().union(*self.terms.values(), self.terms_of(earlier.words))
+        said = [*plain.values(), earlier.words, *speakers]
+        self.words = frozenset(word for text in said for word in re.findall(r"\w+", text.casefold()))
+        self.numbers = numbers_in([earlier.words]).union(*(numbers_said(m) for m in users))
+        self._questions = {
+            later.seq: question_of(before)
+            for before, later in pairwise(messages)
+            if later.role == "user" and question_of(before)
+        }
+
+    def lent(self, mine: frozenset[str], seqs: Iterable[int]) -> str:
+        """Return the questions that the cited messages answer, by yes or by words of the bullet."""
+        asked = ((seq, self._questions[seq]) for seq in seqs if seq in self._questions)
+        return " ".join(
+            question
+            for seq, question in asked
+            if mine & self.terms[seq] or is_affirmation(self.messages[seq].content, question)
+        )
 
     def terms_of(self, text: str) -> frozenset[str]:
         return frozenset(terms(text, self.language))
@@ -171,7 +220,7 @@ def _weigh(
 ) -> None:
     mine = user_words.terms_of(_STAMP.sub(" ", bullet)) - user_words.speakers
     cited = [seq for seq in seqs if seq in user_words.messages] or list(user_words.messages)
-    reason = _unsupported(bullet, mine, user_words)
+    reason = _unsupported(bullet, mine, user_words, user_words.lent(mine, seqs))
     shares = {seq: len(mine & user_words.terms[seq]) / len(mine) if mine else 0.0 for seq in cited}
     if not reason and not any(shares.values()):
         shares = {seq: len(mine & user_words.terms[seq]) / len(mine) for seq in user_words.messages}
@@ -189,28 +238,28 @@ def _weigh(
         found.candidates.append(_candidate(bullet, seq, quote, start, since, source, subject))
 
 
-def _unsupported(bullet: str, mine: frozenset[str], user_words: _UserWords) -> str:
+def _unsupported(bullet: str, mine: frozenset[str], user_words: _UserWords, lent: str) -> str:
     if not mine:
         return RESTS_ON_NOTHING
+    said = user_words.all_terms | user_words.terms_of(lent)
+    mine = (mine - neutral_terms()) or mine
     wide = sum(1 for term in mine if ord(term[0]) >= 0x0E00) * 2 > len(mine)
     least = LEAST_SHARE_OF_PAIRS if wide else LEAST_SHARE_OF_NOUNS if user_words.language == "de" else LEAST_SHARE
-    if len(mine & user_words.all_terms) < least * len(mine):
+    if len(mine & said) < least * len(mine):
         return RESTS_ON_NOTHING
     small = {int(n) for n in re.findall(r"\d+", bullet) if len(n) < 19}
     if any(number not in user_words.numbers and number > 10 for number in small):
         return NUMBER
     if user_words.language == "de":
         return ""
-    names = {name.casefold().removesuffix("'s").removesuffix("’s") for name in _NAME.findall(bullet)}
-    if any(not set(re.findall(r"\w+", name)) & user_words.words and name not in _CALENDAR for name in names):
-        return NAME
+    words = user_words.words.union(re.findall(r"\w+", lent.casefold()))
+    for name in _NAME.findall(bullet):
+        plain = name.casefold().removesuffix("'s").removesuffix("’s")
+        parts = user_words.terms_of(plain)
+        known = words.intersection(re.findall(r"\w+", plain)) or parts & said or parts <= neutral_terms()
+        if not known:
+            return NAME
     return ""
-
-
-_CALENDAR = frozenset(
-    """january february march april may june july august september october november december
-    monday tuesday wednesday thursday friday saturday sunday user""".split()
-)
 
 
 def _sentence(user_words: _UserWords, seq: int, mine: frozenset[str]) -> tuple[int, str]:

@@ -5,7 +5,7 @@ The prompt asks for CSV, one fact a row: ``category,fact_key,fact_value,confiden
 (``set``, ``add``, ``remove``), modality, lifetime, message number and quote.  A row without a key is a
 statement: one self-contained sentence.  Models answer with prose and fences around it, as JSON, as a Markdown
 table, with other delimiters or column orders, with unclosed quotation marks, with a last row cut off.  Every
-readable row is read (`parse_rows`), located in its message and verified (`grounding`); the rest is returned
+readable row is read (`parse_rows`), located in its message and verified (`second_look`); the rest is returned
 with the reason.
 """
 
@@ -24,10 +24,11 @@ from ..scope import SELF
 from ..text.dates import find_times
 from ..text.terms import likely_languages
 from ..text.validate import replace_unstorable
-from ..types import Candidate, Lifetime, Message, Modality
+from ..types import Candidate, Fact, Lifetime, Message, Modality
 from .answers import answer_text, is_empty_answer, is_refusal, strip_fences
-from .grounding import locate_quote, verify_claim
+from .grounding import locate_quote
 from .mentions import subject_name
+from .second_look import repeats_known, verify_claim
 
 COLUMNS = (
     "category",
@@ -298,14 +299,14 @@ class PromptWindow:
     The messages and facts that a prompt showed to the model.
 
     ``messages`` are to be read, by number; those ``before`` them are context.  ``subject`` is the subject of the
-    conversation; ``others`` maps known names to their subjects; ``believed`` holds the known facts, word for word.
+    conversation; ``others`` maps known names to their subjects; ``known`` holds the facts that are believed.
     """
 
     messages: Mapping[int, Message]
     before: Sequence[Message] = ()
     subject: str = SELF
     others: Mapping[str, str] = field(default_factory=dict)
-    believed: Sequence[str] = ()
+    known: Sequence[Fact] = ()
     language: str | None = None
 
     def previous(self, seq: int) -> Message | None:
@@ -351,6 +352,8 @@ def parse_fact_rows(text: str, window: PromptWindow, *, source: str, cut: bool =
     dropped: list[tuple[Candidate, str]] = []
     for row in rows.rows:
         candidate, reason = _candidate(row, window, source)
+        if reason and repeats_known(candidate, window.known):
+            continue  # no news is no mistake
         if reason:
             dropped.append((candidate, reason))
         else:
@@ -415,10 +418,10 @@ def _unfit(candidate: Candidate, message: Message | None, window: PromptWindow) 
         return NO_NAME
     if message is None or message.role != "user":
         return ""  # grounding says so, with the role
-    if _translated(candidate.value or candidate.text, message.content):
+    if _translated(candidate.value or candidate.text, " ".join([message.content, *(f.value for f in window.known)])):
         return TRANSLATED
     shown = [*window.before, *window.messages.values()]
-    return verify_claim(candidate, message, window.previous(message.seq), shown, window.believed, window.language)
+    return verify_claim(candidate, message, window.previous(message.seq), shown, window.known, window.language)
 
 
 def _translated(value: str, content: str) -> bool:

@@ -122,10 +122,12 @@ def judge(
     before, after = sentence[:start], sentence[end:]
     if lead and not _leads(cue, before):
         return _embedded(cue, before)
-    scope = before[_last(cue, "resets", before) :]
+    scope_start = _last(cue, "resets", before)
+    scope = before[scope_start:]
     if _search(cue, "hypothetical", scope) and not _search(cue, "courtesy", scope):
         return Verdict("hypothetical")
-    if _search(cue, "reported", scope) and not _search(cue, "trusted", scope):
+    told_start = scope_start + _last(cue, "new_clause", scope)
+    if _is_report(cue, sentence, told_start, start) and not _search(cue, "trusted", before[told_start:]):
         return Verdict("reported")
     if _search(cue, "undone", after):
         return Verdict("hypothetical")
@@ -133,6 +135,12 @@ def judge(
         return Verdict("question")
     weight = 0.7 if _search(cue, "hedge_after", after) or _search(cue, "hedge_before", before) else 1.0
     return Verdict("asserted", weight)
+
+
+def _is_report(cue: dict[str, re.Pattern[str]], sentence: str, start: int, end: int) -> bool:
+    """Whether a report begins between two places; its cue may look beyond: 说 is none before the name of a language."""
+    pattern = cue.get("reported")
+    return pattern is not None and any(found.end() <= end for found in pattern.finditer(sentence, start))
 
 
 def _leads(cue: dict[str, re.Pattern[str]], before: str) -> bool:
@@ -160,7 +168,9 @@ def _asked(cue: dict[str, re.Pattern[str]], sentence: str, start: int, end: int)
     if opener is None:
         return asks
     begin = _first_word(cue, sentence)  # "guess what" asks nothing
-    first = opener.search(sentence, begin)
+    asides = [found.span() for found in cue["aside"].finditer(sentence)] if "aside" in cue else []
+    found = (one for one in opener.finditer(sentence, begin) if not any(at <= one.start() < to for at, to in asides))
+    first = next(found, None)  # a relative pronoun asks nothing
     if first is None or not (asks or first.start() <= begin):
         return asks and not _search(cue, "tail_question", sentence[end:])
     if start < first.start():

@@ -32,8 +32,8 @@ from ..context.classic import Buffer, TokenBuffer, Window, check_messages, choos
 from ..context.material import Count, TokenMeter
 from ..context.turns import opening_messages
 from ..digest.answers import numbers_in, parse_rolling_summary
-from ..digest.grounding import numbers_said
 from ..digest.prompt_lines import format_sections, message_lines
+from ..digest.second_look import numbers_said
 from ..digest.summarize import extend_rolling_summary
 from ..errors import BadInput, ConfigError
 from ..ingest.redact import mask_message

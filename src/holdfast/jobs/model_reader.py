@@ -17,10 +17,11 @@ from ..context.material import fact_item, summary_item
 from ..digest import episode_answers, fact_answers, rules
 from ..digest.answers import answer_text, build_summary, numbers_in, parse_parts, parse_summary
 from ..digest.chunk import count_exchanges
-from ..digest.episode_answers import ParsedEpisodes
+from ..digest.episode_answers import ParsedEpisodes, SaidBefore
 from ..digest.fact_answers import Extraction, PromptWindow, parse_facts
-from ..digest.grounding import ground, numbers_said
+from ..digest.grounding import ground
 from ..digest.prompt_lines import MOST_BEFORE, format_sections, known_lines, message_lines, summary_lines
+from ..digest.second_look import numbers_said, repeats_known
 from ..digest.summarize import SummaryDraft
 from ..ingest.append import advance_reading, is_reading_due
 from ..ingest.redact import mask_message
@@ -239,7 +240,10 @@ class ModelReader:
         key = f"episodes:{scope.conversation}:{span[0]}-{span[1]}"
         request = self.client.request("episodes", prompt, format_sections([*_about(scope), ("read", lines)]), key)
         answer = self.client.ask(scope, request)
-        bullets = episode_answers.parse_episodes(answer, excerpt.messages, source=source, subject=scope.subject or SELF)
+        subject, earlier = scope.subject or SELF, _said_before(excerpt)
+        bullets = episode_answers.parse_episodes(
+            answer, excerpt.messages, source=source, subject=subject, earlier=earlier
+        )
         return self._episodes(scope, excerpt, span, bullets, source), total_tokens(answer)
 
     def read_combined(self, scope: Scope, excerpt: Excerpt, span: tuple[int, int]) -> tuple[CombinedAnswer, int]:
@@ -272,8 +276,13 @@ class ModelReader:
         def episodes() -> RangeEpisodes | None:
             if "episodes" not in parts or (whole.cut and last == ["episodes"]):
                 return None
-            subject = scope.subject or SELF
-            bullets = episode_answers.parse_bullets(parts["episodes"], excerpt.messages, source=source, subject=subject)
+            bullets = episode_answers.parse_bullets(
+                parts["episodes"],
+                excerpt.messages,
+                source=source,
+                subject=scope.subject or SELF,
+                earlier=_said_before(excerpt),
+            )
             return self._episodes(scope, excerpt, span, bullets, source)
 
         def facts() -> GroundedFacts | None:
@@ -317,7 +326,7 @@ class ModelReader:
             before=tuple(excerpt.before),
             subject=scope.subject or SELF,
             others=known_others(scope, excerpt.facts),
-            believed=tuple(row.fact.text for row in excerpt.facts),
+            known=tuple(row.fact for row in excerpt.facts),
             language=self.config.language,
         )
 
@@ -336,6 +345,7 @@ class ModelReader:
             for candidate, evidence in sorted(good, key=lambda pair: (pair[0].seq, pair[0].start))
             if not is_masked(candidate) and not _is_known(excerpt.facts, candidate, scope)
         ]
+        bad = [pair for pair in bad if not repeats_known(pair[0], [row.fact for row in excerpt.facts])]
         return GroundedFacts(accepted, [*dropped, *bad, *masked], self.fact_reader.hints_for_claims(accepted))
 
     def learn(self, view: WriteView, row: ConversationRow, facts: GroundedFacts, now_ms: int) -> list[FactChange]:
@@ -461,10 +471,22 @@ def _about(scope: Scope) -> Sections:
     return [("about", [scope.subject])] if scope.subject and scope.subject != SELF else []
 
 
+def _said_before(excerpt: Excerpt) -> SaidBefore:
+    """Return what the user said before an excerpt, as far as known facts tell."""
+    facts = [row.fact for row in excerpt.facts]
+    names = (f.value for f in facts if (f.subject, f.category) == (SELF, "identity") and f.key in ("name", "goes_by"))
+    words = (
+        word for f in facts for word in (f.subject.replace("-", " "), f.value, f.text, *(e.quote for e in f.evidence))
+    )
+    return SaidBefore(tuple(names), "\n".join(words))
+
+
 def _context_lines(facts: Iterable[FactRow], summaries: Iterable[Summary]) -> Iterator[str]:
+    """Return what contexts show in words of ours: a sentence that the user said remains the user's."""
     for row in facts:
-        yield row.fact.text
-        yield parse_line(fact_item(row.fact).line)
+        lines = (row.fact.text, parse_line(fact_item(row.fact).line))
+        quotes = [evidence.quote for evidence in row.fact.evidence]
+        yield from (line for line in lines if not any(line.rstrip(".") in quote for quote in quotes))
     for summary in summaries:
         yield from summary.text.splitlines()
         yield parse_line(summary_item(summary, "").line)

@@ -1,0 +1,501 @@
+"""
+The second look at what a model claims: do the user's own words say it?
+
+Rules that know the language judge the clause that holds the claim's words: whether it supposes, reports, asks, only wants or is about
+someone else, whether the words come from another speaker or a quotation, and whether each number was said.  They refuse what
+they can name and nothing else: a relative clause asks nothing, what a request mentions in passing is stated, and a short reply takes
+the words of the question that it answers.  Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import cache, lru_cache
+
+from ..clock import from_ms
+from ..scope import SELF
+from ..text.dates import date_words, find_times
+from ..text.sentences import split_pieces, split_sentences
+from ..text.terms import fold_quotes, likely_languages, terms
+from ..types import Candidate, Fact, Message
+from .answers import MAX_SMALL_NUMBER, numbers_in
+from .grammar import MAX_TEXT_CHARS, PatternLanguage, load_language
+from .modality import BLANK, cues, judge, masked
+
+SUPPOSED = "not-asserted: by the words around them the words are {modality}"
+WANTED = "not-asserted: the words say what is wanted or planned, and the claim says that it is so"
+OF_OTHERS = "about-someone-else: the words are about another person, and the claim is about the user"
+BY_OTHERS = "said-by-others: what is claimed stands in what another says or is quoted with, not in the user's own words"
+NUMBER = "number-not-said: the claim holds a number that the message does not"
+
+OTHER, WISH = "other", "wish"
+# What is said of these people is also a fact about the user: that they have them.
+OF_THE_USER = frozenset({"family", "pets", "contact", "emergency_contact"})
+# What these hold is wanted, planned or felt, so that words of wanting state it.
+OF_WISHES = frozenset(
+    "goal plan preference favourite favorite communication budget trip travel appointment schedule event wish wishlist "
+    "project context shopping interest life history".split()
+)
+_WISHED = re.compile(
+    r"want|plan|goal|wish|hope|hoping|consider|interest|learn|look|intend|need|prefer|like|train|sav|dream|try|apply"
+)
+
+# What happens in a user's life often has a thing for its subject: "the party was lovely".
+HAPPENINGS = frozenset("life event appointment trip travel schedule project history".split())
+_THING = re.compile(
+    r"\W*(?:(?:and|but|so|y|und|et) )?(?:the|this|that|el|la|los|las|der|die|das|le|les)\b", re.IGNORECASE
+)
+
+_DIGITS = re.compile(r"\d+")
+_MEASURED = re.compile(
+    r"\d\s?(?:mg|mcg|µg|g|ml|kg|iu|mmol|%|€|\$|£)(?!\w)|[€$£]\s?\d", re.IGNORECASE
+)  # said to the digit
+_REPLY_CHARS = 60
+_WIDE = 0x0E00  # scripts without spaces between words, and Korean with its particles
+_MAX_IN_PASSING = 6  # words between "my" and what is mentioned in passing
+_CACHE_SIZE = 4096
+_WORD = re.compile(r"\w+")
+_BARE = frozenset({"true", "false", "yes", "no"})
+_CLOSES = re.compile(r"[,;:.!?…)]")
+_BREAKS = re.compile(r"[,;:.!?]")
+_UNITS = (
+    "mg g kg mcg µg ug ml l cl dl iu mmol km m cm mm mi mile ft feet inch lb lbs oz pound stone percent eur euro usd dollar gbp chf "
+    "hour minute week month year day time o'clock am pm uhr h min s sec second tablet pill drop year-old"
+)
+
+
+def verify_claim(
+    candidate: Candidate,
+    message: Message,
+    before: Message | None,
+    window: Sequence[Message],
+    known: Sequence[Fact] = (),
+    code: str | None = None,
+) -> str:
+    """
+    Return why a model's claim is not what the words say; empty when no rule objects.
+
+    Args:
+        candidate: with its quote at its place in *message*.
+        message: the user's message that it quotes.
+        before: the message directly before that one.
+        window: all messages that the model saw.
+        known: the facts that are believed already.
+        code: the language (ISO 639-1), when detection should not decide.
+    """
+    if candidate.modality != "asserted":
+        return ""  # the model says so itself
+    found = find_flaws(candidate, message, code)
+    if found and all(found):
+        return OF_OTHERS if OTHER in found else WANTED if WISH in found else SUPPOSED.format(modality=found[0])
+    if candidate.op == "retract" and _names_known(candidate, known):
+        return ""
+    if _from_others(candidate, message, before, window, known, code):
+        return BY_OTHERS
+    invented = candidate.op == "assert" and _invents_number(candidate, message, before, window, known)
+    return NUMBER if invented else ""
+
+
+def repeats_known(candidate: Candidate, known: Iterable[Fact]) -> bool:
+    """Whether a claim says what is believed already, word for word."""
+    if candidate.op == "retract":
+        return False
+    mine = (candidate.kind, candidate.subject, candidate.category, candidate.key, _plain(candidate))
+    return any(mine == (f.kind, f.subject, f.category, f.key, _plain(f)) for f in known if f.live)
+
+
+def _plain(one: Candidate | Fact) -> str:
+    return " ".join((one.value or one.text).casefold().split()).strip(" .")
+
+
+def _names_known(candidate: Candidate, known: Iterable[Fact]) -> bool:
+    mine = (candidate.subject, candidate.category, candidate.key)
+    value = _plain(candidate)
+    return any(
+        mine == (f.subject, f.category, f.key) and (value == _plain(f) or (candidate.key and not candidate.value))
+        for f in known
+    )
+
+
+def _from_others(
+    candidate: Candidate,
+    message: Message,
+    before: Message | None,
+    window: Sequence[Message],
+    known: Sequence[Fact],
+    code: str | None,
+) -> bool:
+    """Whether half of the claim's words or more come from others than the user."""
+    said = claimed_terms(candidate) - neutral_terms() - _address_terms(candidate)
+    said |= terms_of(candidate.key) if candidate.category == "medication" else frozenset()
+    stated = stated_numbers(message)
+    said = frozenset(term for term in said if not (term.isdigit() and int(term[:18]) in stated))
+    if not said:
+        return False
+    shown = frozenset[str]().union(*(terms_of(m.content) for m in (*window, message, *([before] if before else []))))
+    own = own_terms(candidate, [*window, message], code)
+    here = claimed_terms(candidate) & own_terms(candidate, [message], code)
+    lent = _lent_terms(candidate, message, before, here, code)
+    believed = frozenset[str]().union(*(terms_of(f"{f.subject} {f.key} {f.value} {f.text}") for f in known))
+    if here or said <= lent:
+        own |= believed
+    elif candidate.op == "assert":
+        shown |= believed
+    seen = said & shown
+    foreign = seen - own - lent
+    return bool(foreign) and 2 * len(foreign) >= len(seen)
+
+
+def _lent_terms(
+    candidate: Candidate, message: Message, before: Message | None, here: Collection[str], code: str | None
+) -> frozenset[str]:
+    """Return the words of a question that the user's reply answers, by yes or by a part of the claim."""
+    asked = question_of(before)
+    if not asked or (len(message.content) > _REPLY_CHARS and (not here or candidate.start >= _REPLY_CHARS)):
+        return frozenset()
+    denied = candidate.op == "retract" or candidate.value.casefold() in ("false", "no")
+    number = bool(stated_numbers(message))
+    accepted = denied or here or number or is_affirmation(message.content, asked, code)
+    return terms_of(asked) if accepted else frozenset()
+
+
+def question_of(before: Message | None) -> str:
+    """Return the question with which another speaker's message ends; empty when there is none."""
+    if before is None or before.role == "user":
+        return ""
+    last = [span.of(before.content) for span in split_sentences(before.content[-400:])][-1:]
+    return last[0] if last and last[0].rstrip("\"')*_ ").endswith(("?", "？")) else ""
+
+
+def _invents_number(
+    candidate: Candidate,
+    message: Message,
+    before: Message | None,
+    window: Sequence[Message],
+    known: Sequence[Fact],
+) -> bool:
+    """Whether the claim holds a number that no user's message, nor the question before or a known value, names."""
+    wanted = [int(number) for number in _DIGITS.findall(candidate.value or candidate.text) if len(number) < 19]
+    if not wanted:
+        return False
+    heard = [message, *(m for m in window if m.role == "user"), *([before] if before is not None else [])]
+    said = frozenset[int]().union(*map(numbers_said, heard))
+    said |= numbers_in(f.value or f.text for f in known if f.subject == candidate.subject)
+    least = 0 if _MEASURED.search(candidate.value) else MAX_SMALL_NUMBER
+    spelled = not _DIGITS.search(message.content)
+    return any(
+        number not in said and not (number <= least or (spelled and number <= 100 and least)) for number in wanted
+    )
+
+
+def stated_numbers(message: Message) -> frozenset[int]:
+    """Return the numbers of a message: digits, thousands, those of the dates it names, and those written as words."""
+    return _numbers_of(message.content, message.at)
+
+
+@lru_cache(maxsize=256)
+def _numbers_of(text: str, at: datetime | None) -> frozenset[int]:
+    known = set(numbers_in([text]))
+    known |= {1000 * number for number in known}  # "5k", "5 thousand"
+    codes = likely_languages(text[:400])[:1]
+    if at is not None and at.tzinfo is not None:
+        for code in codes:
+            for ahead in (False, True):
+                for span in find_times(text[:2000], at, code, ahead=ahead):
+                    known |= _date_numbers(span.from_ms) | _date_numbers(span.to_ms - 1)
+    for code in codes:
+        spelled = date_words()[code].numbers if code in date_words() else {}
+        plain = text.casefold()
+        said = set(re.findall(r"\w+", plain)) if code not in ("zh", "ko", "ja") else plain
+        known |= {int(value) for word, value in spelled.items() if word in said and value >= 2}
+    return frozenset(known)
+
+
+def numbers_said(message: Message) -> frozenset[int]:
+    """Return the numbers of a message, and those of its day."""
+    if message.at is None or message.at.tzinfo is None:
+        return stated_numbers(message)
+    day = {message.at.year + more for more in (-1, 0, 1)} | {message.at.month, message.at.day}
+    return stated_numbers(message) | day
+
+
+def _date_numbers(at_ms: int) -> set[int]:
+    at = from_ms(at_ms)
+    return {at.year, at.month, at.day, at.hour, at.minute}
+
+
+@lru_cache(maxsize=_CACHE_SIZE)
+def terms_of(text: str) -> frozenset[str]:
+    """Return the words of *text* for comparison: stemmed, without stop words."""
+    return frozenset(terms(text[:20_000].replace("_", " ").replace(BLANK, " ")))
+
+
+# How a model begins a sentence about the user; nobody said these words.
+OUR_WORDS = terms_of("the user users speaker says said states mentions mentioned told stated claims human person")
+_USER = re.compile(r"^\W*(?:the )?(?:user|speaker)\b(?!['’]s)|^\W*(?:i|i'm|i've|we)\b", re.IGNORECASE)
+
+
+@cache
+def neutral_terms() -> frozenset[str]:
+    """Return the words that claim nothing by themselves: units, days, months, counts, in every language."""
+    found = [_UNITS]
+    for words in date_words().values():
+        tables = (words.units.values(), words.numbers, words.days, words.weekdays, words.months)
+        found += [word for table in tables for word in table]
+    return frozenset[str]().union(*map(terms_of, found))
+
+
+def _address_terms(candidate: Candidate) -> frozenset[str]:
+    """Return the words of a claim's address, where they are not all that it claims."""
+    subject = terms_of(candidate.subject.replace("-", " ")) if candidate.subject != SELF else frozenset[str]()
+    if candidate.kind == "attribute" and candidate.value.casefold() not in _BARE:
+        return subject | terms_of(f"{candidate.category} {candidate.key}")
+    return subject
+
+
+def claimed_terms(candidate: Candidate) -> frozenset[str]:
+    """Return the deciding words of a claim: its value, or its key when the value is yes or no."""
+    if candidate.kind != "attribute":
+        return terms_of(candidate.text) - OUR_WORDS
+    value = candidate.value or candidate.key
+    return terms_of(candidate.key if value.casefold() in _BARE else value)
+
+
+@lru_cache(maxsize=_CACHE_SIZE)
+def patterns_for(text: str, code: str | None) -> PatternLanguage | None:
+    """Return the patterns of *code*, or of the likeliest language of *text* that has any."""
+    return next(filter(None, map(load_language, [code] if code else likely_languages(text[:2000]))), None)
+
+
+def find_flaws(candidate: Candidate, message: Message, code: str | None = None) -> list[str]:
+    """
+    Return the flaw of each sentence that the claim quotes: a modality, `OTHER`, `WISH`, or none (``""``).
+
+    Of several quoted sentences those count that hold the claim's words.
+    """
+    rules = patterns_for(message.content, code)
+    if rules is None:
+        return []
+    claimed = claimed_terms(candidate)
+    start, end = candidate.start, candidate.start + len(candidate.quote)
+    quoted = [(at, one) for at, one in _own_sentences(message.content, rules) if at < end and at + len(one) > start]
+    holding = [(at, one) for at, one in quoted if claimed & terms_of(one)]
+    if holding:
+        return [_flaw(one, candidate, claimed, rules, end - at) for at, one in holding]
+    spans = [(one, max(0, start - at), min(len(one), end - at)) for at, one in quoted]
+    return [_flaw_at(one, candidate, span, rules, span[1]) for one, *span in spans]
+
+
+def own_terms(candidate: Candidate, window: Sequence[Message], code: str | None = None) -> frozenset[str]:
+    """Return the words of the sentences that a user states as true and that share words with the claim."""
+    claimed, own = claimed_terms(candidate), frozenset[str]()
+    for message in window:
+        if message.role != "user" or not claimed & terms_of(message.content):
+            continue
+        rules = patterns_for(message.content, code)
+        for _, one in _own_sentences(message.content, rules):
+            if claimed & terms_of(one) and not (rules and _flaw(one, candidate, claimed, rules, len(one))):
+                own |= terms_of(one)
+    return own
+
+
+def is_affirmation(reply: str, question: str, code: str | None = None) -> bool:
+    """Whether a short *reply* says yes to *question*; True in languages without a list of such words."""
+    found = [rules for rules in (patterns_for(reply, code), patterns_for(question, code)) if rules]
+    known = [cues(rules)["affirms"] for rules in found if "affirms" in cues(rules)]
+    return not known or any(cue.match(fold_quotes(reply)) for cue in known)
+
+
+def is_hedged(text: str, code: str | None = None) -> bool:
+    """Whether a sentence marks its content as supposed, wanted or reported."""
+    rules, plain = patterns_for(text, code), fold_quotes(text)
+    if rules is None:
+        return False
+    verdict = judge(rules, plain, len(plain), len(plain), lead=False)
+    return (verdict is not None and verdict.modality not in ("asserted", "question")) or _wishes(rules, plain)
+
+
+def _wishes(rules: PatternLanguage, text: str) -> bool:
+    found = (cues(rules).get(name) for name in ("intends", "intends_after"))
+    return any(cue is not None and cue.search(text) for cue in found)
+
+
+@lru_cache(maxsize=256)
+def _own_sentences(text: str, rules: PatternLanguage | None) -> tuple[tuple[int, str], ...]:
+    """Return ``(start, sentence)`` of the writer's own words; the rest of a sentence is blanked."""
+    own = masked(text, rules)
+    spans = ((span.start, span.of(own)) for span in split_pieces(text, MAX_TEXT_CHARS))
+    return tuple((at, one) for at, one in spans if one.strip(f"{BLANK} \n\t"))
+
+
+def _flaw(sentence: str, candidate: Candidate, claimed: frozenset[str], rules: PatternLanguage, quoted_to: int) -> str:
+    """Return the flaw of all places with words of the claim; empty when one of them is sound."""
+    first = ""
+    places = [*_claim_places(sentence, claimed), *_key_places(sentence, candidate, rules)]
+    for place in places:
+        flaw = _flaw_at(sentence, candidate, place, rules, quoted_to)
+        if not flaw:
+            return ""
+        first = first or flaw
+    return first
+
+
+@lru_cache(maxsize=_CACHE_SIZE)
+def _claim_places(sentence: str, claimed: frozenset[str]) -> tuple[tuple[int, int], ...]:
+    found: list[tuple[int, int]] = []
+    for word in _WORD.finditer(fold_quotes(sentence)):
+        shared = claimed & terms_of(word.group())
+        within = [(m.start() + word.start(), m.end() + word.start()) for m in _each(shared, word.group().casefold())]
+        found += within or ([word.span()] if shared else [])
+    return tuple(found) or ((0, len(sentence)),)
+
+
+def _each(shared: Iterable[str], run: str) -> Iterator[re.Match[str]]:
+    """Find words within a run of a script that is written without spaces."""
+    inside = [re.escape(term) for term in sorted(shared) if term in run and any(ord(ch) >= _WIDE for ch in run)]
+    return re.finditer("|".join(inside), run) if inside else iter(())
+
+
+def _key_places(sentence: str, candidate: Candidate, rules: PatternLanguage) -> Iterator[tuple[int, int]]:
+    """Find the words of a claim's key within asides: in "inviting Kai, who is my friend" the aside states it."""
+    if candidate.category in OF_THE_USER or candidate.subject != SELF:
+        key, plain = terms_of(candidate.key), fold_quotes(sentence)
+        for word in _WORD.finditer(plain):
+            if key & terms_of(word.group()) and _aside(rules, plain, word.start()):
+                yield word.span()
+
+
+def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: PatternLanguage, quoted_to: int) -> str:
+    """Return what is wrong with a claim whose words stand at *place*, of a quote that ends at *quoted_to*."""
+    plain, (start, end) = fold_quotes(sentence), place
+    asks = candidate.category == "account"
+    aside = _aside(rules, plain, start)
+    if aside:
+        plain, start, end, asks = plain[aside[0] : aside[1]], start - aside[0], end - aside[0], True
+    verdict = judge(rules, plain, start, end, lead=False, asked=asks)
+    flaw: str = verdict.modality if verdict is not None and verdict.modality != "asserted" else ""
+    if flaw and _is_answered(rules, plain[end:quoted_to], candidate):
+        flaw = ""
+    if flaw == "hypothetical" and _only_intends(rules, plain[:start]):
+        flaw = ""
+    if not flaw and _is_wish(rules, plain, start, end, candidate):
+        flaw = WISH
+    passing = candidate.kind == "attribute" and flaw in ("question", "hypothetical", WISH)
+    if passing and _is_in_passing(rules, plain, start, asked=flaw == "question"):
+        flaw = ""
+    if flaw in ("hypothetical", "reported", WISH) and candidate.kind != "attribute" and _admits(candidate):
+        flaw = ""
+    if flaw or candidate.subject != SELF:
+        return flaw
+    cue = cues(rules)
+    subject = _subject_before(cue, plain.replace("\n", " "), start or end) if "other" in cue else ""
+    if subject and ":" in plain[plain.find(subject) + len(subject) : start] and candidate.category in OF_THE_USER:
+        return ""  # "my two kids have birthdays: Ivy …" lists whom it is about
+    return OTHER if subject and not _fits(subject, candidate, cue) else ""
+
+
+def _aside(rules: PatternLanguage, sentence: str, place: int) -> tuple[int, int] | None:
+    """Return the relative clause or apposition around *place*: whatever the sentence does, it states."""
+    cue = cues(rules).get("aside")
+    opening = _last(found for found in cue.finditer(sentence) if found.start() <= place) if cue else None
+    if opening is None or (opening.start() < place < opening.end() and not opening.group()[:1] == ","):
+        return None
+    close = _CLOSES.search(sentence, opening.end())
+    ends = close.start() if close else len(sentence)
+    return (opening.start(), ends) if place < ends else None
+
+
+def _is_in_passing(rules: PatternLanguage, sentence: str, place: int, *, asked: bool) -> bool:
+    """Whether *place* is within a phrase such as "my brother Sam": also a request states what it mentions so."""
+    cue = cues(rules)
+    own, verb = cue.get("possessive"), cue.get("verb")
+    found = _last(one for one in own.finditer(sentence) if one.end() <= place) if own and verb else None
+    if found is None or verb is None:
+        return False
+    gap = sentence[found.end() : place]
+    words = re.findall(r"[\w'-]+", gap)
+    before = re.findall(r"[\w']+", sentence[: found.start()])[-1:] if asked else []  # "is my brother Sam …?"
+    if len(words) > _MAX_IN_PASSING or _BREAKS.search(gap) or any(map(verb.fullmatch, [*words, *before])):
+        return False
+    if "writer" in cue and cue["writer"].search(gap):
+        return False
+    person = "person" in cue and words and cue["person"].fullmatch(words[-1])
+    return not person or sentence[place].isupper()
+
+
+def _is_answered(rules: PatternLanguage, rest: str, candidate: Candidate) -> bool:
+    """Whether the quote goes on with what the writer says to it: "he says we should move, but I won't"."""
+    cue = cues(rules)
+    turn = cue["resets"].search(rest) if "resets" in cue and candidate.kind != "attribute" else None
+    return bool(turn and "writer" in cue and cue["writer"].search(rest, turn.end()))
+
+
+def _is_wish(rules: PatternLanguage, sentence: str, start: int, end: int, candidate: Candidate) -> bool:
+    """Whether the clause says that the claim's words are wanted, while the claim says that they are so."""
+    attribute = candidate.kind == "attribute"
+    wished = candidate.category in OF_WISHES or (candidate.category not in ("technical", "identity") and not attribute)
+    if candidate.op == "retract" or wished or (attribute and _WISHED.search(candidate.key)):
+        return False
+    cue = cues(rules)
+    found = _last(cue["intends"].finditer(sentence, 0, start)) if "intends" in cue else None
+    if found is not None:
+        gap = sentence[found.end() : start]
+        if not _BREAKS.search(gap) and not ("resets" in cue and cue["resets"].search(gap)):
+            return True
+    return "intends_after" in cue and cue["intends_after"].match(sentence[end:]) is not None
+
+
+def _only_intends(rules: PatternLanguage, before: str) -> bool:
+    """Whether all that supposes the words after *before* says that they are wanted or planned."""
+    cue = cues(rules)
+    if "intends" not in cue:
+        return False
+    scope = (
+        before[max((found.end() for found in cue["resets"].finditer(before)), default=0) :]
+        if "resets" in cue
+        else before
+    )
+    wishes = [found.span() for found in cue["intends"].finditer(scope)]
+    return all(any(a <= one.start() < b for a, b in wishes) for one in cue["hypothetical"].finditer(scope))
+
+
+def _admits(candidate: Candidate) -> bool:
+    """Whether a sentence says itself that it is wanted, supposed or reported, and does not say it of the user."""
+    return is_hedged(candidate.text)
+
+
+def _subject_before(cue: Mapping[str, re.Pattern[str]], sentence: str, place: int) -> str:
+    """Return the nearest subject before *place* that names another; empty for the writer or none."""
+    other, writer = cue["other"], cue["writer"]
+    nearest = _last(other.finditer(sentence, 0, place))
+    if nearest is None and not writer.search(sentence):
+        nearest = other.search(sentence)  # "in Lisbon lives my boss"
+    if nearest is None or any(found.start() >= nearest.start() for found in writer.finditer(sentence, 0, place)):
+        return ""
+    return nearest.group()
+
+
+def _last(found: Iterator[re.Match[str]]) -> re.Match[str] | None:
+    return max(found, key=lambda one: one.start(), default=None)
+
+
+def _fits(subject: str, candidate: Candidate, cue: Mapping[str, re.Pattern[str]]) -> bool:
+    """Whether the claim may be made of another *subject*: it is the claim's topic, or the claim names it."""
+    words = subject.split()
+    named = terms_of(" ".join(words[:-1]) or subject)  # the last one is the verb
+    if candidate.kind != "attribute":
+        return bool(named & terms_of(candidate.text)) and not _USER.match(candidate.text)
+    if candidate.category in OF_THE_USER:
+        return not ("possesses" in cue and cue["possesses"].search(words[-1]))
+    if candidate.category == "appointment" and named & terms_of(candidate.key):
+        return True  # "the dentist is on Monday"
+    if candidate.category == "identity":
+        return False
+    if candidate.category in HAPPENINGS and _THING.match(subject) and not cue["person"].search(subject):
+        return True
+    if cue["person"].search(subject):
+        return bool(named & claimed_terms(candidate))  # "the party was lovely, twelve kids came"
+    about = terms_of(f"{candidate.category} {candidate.key}") | claimed_terms(candidate)
+    return bool(named & about)  # "the budget is …", "Porto is home now"

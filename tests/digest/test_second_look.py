@@ -1,0 +1,300 @@
+"""A model's claim is refused for what the user's words say, clause by clause, and for nothing else."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from holdfast.digest.episode_answers import SaidBefore, parse_bullets
+from holdfast.digest.fact_answers import PromptWindow, parse_fact_rows
+from holdfast.digest.grounding import ground
+from holdfast.types import Fact, Message
+
+AT = datetime(2026, 3, 14, 9, tzinfo=UTC)
+# What is said (u: the user, a: the assistant), a row of a model, and the code of the refusal; empty when it is believed.
+CASES = [
+    # (messages(role prefix a:/u:), row, expected code or '')
+    (
+        ["u:My parents, who are 63 and 77, are coming on Friday, can you help me plan a dinner?"],
+        'identity,age,63 and 77,0.9,parents,set,asserted,state,1,"My parents, who are 63 and 77"',
+        "",
+    ),
+    (
+        ["u:Can you write a card for my brother Sam, who turns 30 on Sunday?"],
+        "family,brother,Sam,0.9,,add,asserted,state,1,my brother Sam",
+        "",
+    ),
+    (
+        ["u:Can you write a card for my brother Sam, who turns 30 on Sunday?"],
+        "identity,age,30,0.9,Sam,set,asserted,state,1,who turns 30 on Sunday",
+        "",
+    ),
+    (
+        ["u:What can I cook for my vegan sister Mia?"],
+        "dietary,vegan,true,0.9,Mia,set,asserted,state,1,my vegan sister Mia",
+        "",
+    ),
+    (["u:Is my sister vegan?"], "dietary,vegan,true,0.9,sister,set,asserted,state,1,my sister vegan", "not-asserted"),
+    (
+        ["u:Is my brother Sam allergic to nuts?"],
+        "allergy,allergic_to,nuts,0.9,Sam,add,asserted,state,1,my brother Sam allergic to nuts",
+        "not-asserted",
+    ),
+    (
+        ["u:I'm thinking of inviting Kai, 44, who is my friend from college."],
+        'family,friend,Kai,0.9,,add,asserted,state,1,"inviting Kai, 44, who is my friend from college"',
+        "",
+    ),
+    (
+        ["u:I'm thinking of inviting Kai, 44, who is my friend from college."],
+        'identity,age,44,0.9,Kai,set,asserted,state,1,"Kai, 44, who is my friend"',
+        "",
+    ),
+    (
+        ["u:Our two girls have exams soon: Nell on Monday and Ada on 3 June."],
+        "family,daughter,Nell,0.9,,add,asserted,state,1,Our two girls have exams soon: Nell",
+        "",
+    ),
+    (
+        ["u:I want to set up Redis as a cache."],
+        "tech,uses_database,Redis,0.9,,set,asserted,state,1,I want to set up Redis",
+        "not-asserted",
+    ),
+    (
+        ["u:I want to set up Redis as a cache."],
+        "goal,wants_to,set up Redis,0.9,,add,asserted,state,1,I want to set up Redis",
+        "",
+    ),
+    (
+        ["u:I'd like to move to Porto one day."],
+        "home,lives_in,Porto,0.9,,set,asserted,state,1,move to Porto",
+        "not-asserted",
+    ),
+    (
+        ["u:I'm thinking of moving to Porto."],
+        "goal,,Is considering moving to Porto.,0.9,,add,asserted,state,1,I'm thinking of moving to Porto",
+        "",
+    ),
+    (
+        ["u:I'm thinking of moving to Porto."],
+        "plan,moving_to,Porto,0.9,,set,asserted,state,1,I'm thinking of moving to Porto",
+        "",
+    ),
+    (
+        ["u:If we win, we move to Porto."],
+        "plan,moving_to,Porto,0.9,,set,asserted,state,1,we move to Porto",
+        "not-asserted",
+    ),
+    (
+        ["u:At the vet they said Luna is allergic to chicken."],
+        "allergy,allergic_to,chicken,0.9,Luna,add,asserted,state,1,Luna is allergic to chicken",
+        "",
+    ),
+    (
+        ["u:The vet said Luna is allergic to chicken."],
+        "allergy,allergic_to,chicken,0.9,Luna,add,asserted,state,1,Luna is allergic to chicken",
+        "",
+    ),
+    (
+        ["u:My neighbor said Luna is allergic to chicken."],
+        "allergy,allergic_to,chicken,0.9,Luna,add,asserted,state,1,Luna is allergic to chicken",
+        "not-asserted",
+    ),
+    (
+        ["u:Ana suggested a picnic, and Kai is bringing the salad."],
+        "plan,brings,salad,0.9,Kai,add,asserted,event,1,Kai is bringing the salad",
+        "",
+    ),
+    (
+        ["a:How often do you see her in Bergen?", "u:Every two months."],
+        "behavioral,,Sees her mother in Bergen every two months.,0.9,,add,asserted,state,2,Every two months",
+        "",
+    ),
+    (
+        ["a:Do you live in Madrid?", "u:No, in Porto."],
+        'home,lives_in,Madrid,0.9,,set,asserted,state,2,"No, in Porto"',
+        "said-by-others",
+    ),
+    (
+        ["a:You work at Evilcorp, don't you?", "u:Thanks, that helps a lot."],
+        "work,works_at,Evilcorp,0.9,,set,asserted,state,2,that helps a lot",
+        "said-by-others",
+    ),
+    (
+        ["a:So you take 5 mg of bisoprolol now?", "u:No, ramipril."],
+        'medication,bisoprolol,5 mg,0.9,,set,asserted,state,2,"No, ramipril"',
+        "said-by-others",
+    ),
+    (
+        ["u:Ich möchte Redis einrichten."],
+        "tech,uses_database,Redis,0.9,,set,asserted,state,1,Redis einrichten",
+        "not-asserted",
+    ),
+    (
+        ["u:Kannst du mir helfen? Meine Eltern, die 63 und 77 sind, kommen am Freitag."],
+        'identity,age,63 und 77,0.9,Eltern,set,asserted,state,1,"Meine Eltern, die 63 und 77 sind"',
+        "",
+    ),
+    (
+        ["u:Was kann ich für meine vegane Schwester Mia kochen?"],
+        "dietary,vegan,true,0.9,Mia,set,asserted,state,1,meine vegane Schwester Mia",
+        "",
+    ),
+    (
+        ["u:Beim Tierarzt hieß es, Luna ist allergisch gegen Huhn."],
+        "allergy,allergic_to,Huhn,0.9,Luna,add,asserted,state,1,Luna ist allergisch gegen Huhn",
+        "",
+    ),
+    (
+        ["u:Quiero montar Redis como caché."],
+        "tech,uses_database,Redis,0.9,,set,asserted,state,1,montar Redis",
+        "not-asserted",
+    ),
+    (
+        ["u:¿Qué puedo cocinar para mi hermana Inés, que es vegana?"],
+        "dietary,vegan,true,0.9,Inés,set,asserted,state,1,que es vegana",
+        "",
+    ),
+    (
+        ["u:En el veterinario nos dijeron que Luna es alérgica al pollo."],
+        "allergy,allergic_to,pollo,0.9,Luna,add,asserted,state,1,Luna es alérgica al pollo",
+        "",
+    ),
+    (
+        ["u:Je voudrais installer Redis."],
+        "tech,uses_database,Redis,0.9,,set,asserted,state,1,installer Redis",
+        "not-asserted",
+    ),
+    (
+        ["u:Que puis-je cuisiner pour ma sœur Inès, qui est végane ?"],
+        "dietary,vegan,true,0.9,Inès,set,asserted,state,1,qui est végane",
+        "",
+    ),
+    (["u:我想用Redis做缓存。"], "tech,uses_database,Redis,0.9,,set,asserted,state,1,我想用Redis", "not-asserted"),
+    (
+        ["u:顺便说一下，我爸爸是成都人，我跟他说中文。"],
+        "language,spoken,中文,0.9,,add,asserted,state,1,我跟他说中文",
+        "",
+    ),
+    (["u:我朋友说我住在成都。"], "home,lives_in,成都,0.9,,set,asserted,state,1,我住在成都", "not-asserted"),
+    (
+        ["u:Redis를 쓰고 싶어요."],
+        "tech,uses_database,Redis,0.9,,set,asserted,state,1,Redis를 쓰고 싶어요",
+        "not-asserted",
+    ),
+    (
+        ["u:I need help with my job at Acme, what do you suggest?"],
+        "work,works_at,Acme,0.9,,set,asserted,state,1,my job at Acme",
+        "",
+    ),
+    (
+        ["a:Would you buy the house yourself?", "u:We can't afford that."],
+        "context,,Cannot afford to buy the house.,0.9,,add,asserted,state,2,We can't afford that",
+        "",
+    ),
+    (
+        ["u:My boss says we should move to Graz, but I'd rather not."],
+        'preference,,Would rather not move to Graz.,0.9,,add,asserted,state,1,"we should move to Graz, but I\'d rather not"',
+        "",
+    ),
+    (
+        ["u:Should I take the job at Acme?"],
+        "work,works_at,Acme,0.9,,set,asserted,state,1,the job at Acme",
+        "not-asserted",
+    ),
+    (["u:I applied for a job at Acme."], "work,works_at,Acme,0.9,,set,asserted,state,1,a job at Acme", "not-asserted"),
+    (
+        ["u:My brother Tom, who lives in Rome, is vegan, do you have a recipe?"],
+        "dietary,vegan,true,0.9,Tom,set,asserted,state,1,is vegan",
+        "",
+    ),
+    (
+        ["u:My brother Tom, who lives in Rome, is vegan."],
+        "home,lives_in,Rome,0.9,,set,asserted,state,1,who lives in Rome",
+        "about-someone-else",
+    ),
+]
+
+
+def window(talk, **more):
+    roles = {"a": "assistant", "u": "user"}
+    told = {n: Message(roles[line[0]], line[2:], at=AT, seq=n, conversation="c") for n, line in enumerate(talk, 1)}
+    return PromptWindow(told, **more)
+
+
+def refusal(row, shown):
+    """The reason why a row is not believed, or empty; the rows that are no news have none."""
+    found = parse_fact_rows(row, shown, source="m")
+    _, refused = ground(found.candidates, shown.messages, min_confidence=0.7)
+    return next((reason for _, reason in (*found.dropped, *refused)), "")
+
+
+@pytest.mark.parametrize(("talk", "row", "code"), CASES)
+def test_the_clause_decides(talk, row, code):
+    assert refusal(row, window(talk)).split(":")[0] == code
+
+
+def known(value, *, category="medication", key="ramipril", subject="self"):
+    return Fact(
+        id="f1", kind="attribute", subject=subject, category=category, key=key, value=value, text=value, confidence=1.0,
+        cardinality="single", lifetime="state", valid_from=AT, valid_to=None, recorded_at=AT, superseded_by=None,
+        evidence=(), strength=1.0, last_used_at=None, uses=0, source="m",
+    )  # fmt: skip
+
+
+def test_a_unit_that_is_known_needs_not_be_said_again():
+    shown = window(["u:The doctor doubled my tablets to 20."], known=[known("10 mg")])
+
+    assert refusal("medication,ramipril,20 mg,0.9,,set,asserted,state,1,doubled my tablets to 20", shown) == ""
+
+
+def test_the_rest_of_a_known_value_may_be_repeated():
+    shown = window(["u:It is 45 mg now."], known=[known("30 mg twice a day with food")])
+
+    assert (
+        refusal("medication,ramipril,45 mg twice a day with food,0.9,,set,asserted,state,1,It is 45 mg now", shown)
+        == ""
+    )
+
+
+def test_what_is_known_is_removed_with_the_users_words_alone():
+    talk = ["a:And the pottery evening, is that still on?", "u:I gave it up, too tired."]
+    row = "hobby,does,pottery evening,0.9,,remove,asserted,state,2,I gave it up"
+
+    assert refusal(row, window(talk, known=[known("pottery evening", category="hobby", key="does")])) == ""
+
+
+def test_a_repeated_fact_is_no_refusal():
+    """A model that writes again what is known has made no mistake, and nothing is recorded against it."""
+    shown = window(["u:Thanks!"], known=[known("10 mg")])
+
+    found = parse_fact_rows("medication,ramipril,10 mg,0.9,,set,asserted,state,1,Thanks", shown, source="m")
+
+    assert found.dropped == []
+    assert refusal("medication,ramipril,15 mg,0.9,,set,asserted,state,1,Thanks", shown).startswith("said-by-others")
+
+
+def episodes(talk, bullet, **earlier):
+    found = parse_bullets(bullet, list(window(talk).messages.values()), source="m", earlier=SaidBefore(**earlier))
+    return [reason.split(":")[0] for _, reason in found.dropped]
+
+
+def test_an_episode_may_name_whom_the_user_named_before():
+    talk = ["u:We went to the coast together on Saturday."]
+
+    assert episodes(talk, "- Hanna and Oskar went to the coast on Saturday [1]") == ["name-not-said"]
+    assert (
+        episodes(talk, "- Hanna and Oskar went to the coast on Saturday [1]", names=("Hanna",), words="husband Oskar")
+        == []
+    )
+
+
+def test_an_episode_takes_the_words_of_the_question_that_is_answered():
+    talk = ["a:Are you thinking of buying the flat?", "u:No way, we can't afford that."]
+
+    assert episodes(talk, "- The user cannot afford to buy the flat [2]") == []
+
+
+def test_an_episode_says_every_thursday_as_it_likes():
+    assert episodes(["u:I climb every Thursday."], "- The user climbs on Thursdays [1]") == []
