@@ -44,6 +44,7 @@ class _ShortSleeps:
 uvicorn.server.asyncio = _ShortSleeps()  # type: ignore[assignment]
 
 HERE = Path(__file__).parent
+CLUSTER = "HOLDFAST_TEST_CITUS"  # the address of a database on a cluster, see citus/conftest.py
 MEMORY, MEMORY_NEEDED = Path("/dev/shm"), 4 * 2**30
 # Words in the names of files whose tests fork, kill or walk for long, or run a page of commands.
 LONG = (
@@ -100,6 +101,12 @@ def served() -> Callable[..., Any]:
     return serve
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many again as there are cores: tests wait for processes, servers, and databases much of the time."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores * 3 // 2
+
+
 def pytest_configure() -> None:
     """
     Keep the files of tests in the machine's memory where there is room: a disk takes milliseconds to sync a commit.
@@ -112,15 +119,15 @@ def pytest_configure() -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """
-    Of what runs twice and takes long, PostgreSQL gets a part.
+    Of what runs twice and takes long, PostgreSQL gets a part.  Tests of a cluster are left out where there is none.
 
     The longest tests go first, the same number to each worker: forking a process is cheapest while it is young, and no
     core idles at the end.  Workers begin with equal parts of the list.
     """
-    if config.getoption("--store") == "both" and not config.getoption("--full"):
-        left_out = [item for item in items if not _in_part(item)]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if _in_part(item)]
+    parted = config.getoption("--store") == "both" and not config.getoption("--full")
+    chosen = {item for item in items if _has_cluster(item) and (not parted or _in_part(item))}
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = [item for item in items if item in chosen]
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     long = [item for item in items if any(word in item.path.name for word in LONG)]
     short = [item for item in items if not any(word in item.path.name for word in LONG)]
@@ -142,6 +149,17 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say in one line that tests of a cluster were left out."""
+    asked = [Path(arg.partition("::")[0]).absolute() for arg in config.args]
+    if not os.environ.get(CLUSTER) and any(HERE.joinpath("citus").is_relative_to(path) for path in asked):
+        terminalreporter.write_line(f"tests/citus left out: {CLUSTER} names no Citus cluster")
+
+
+def _has_cluster(item: pytest.Item) -> bool:
+    return bool(os.environ.get(CLUSTER)) or item.get_closest_marker("citus") is None
 
 
 def _in_part(item: pytest.Item) -> bool:
@@ -171,6 +189,8 @@ MANY_CASES = (
     "test_isolation_served",
     "test_poisoning",
     "test_stories",
+    "test_story_elsewhere",
+    "test_profile",
     "test_erase_model",
 )
 
