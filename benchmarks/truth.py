@@ -1,7 +1,7 @@
 """
 What a memory believes after chats, beside what a careful reader notes.
 
-    python benchmarks/truth.py CASES.jsonl [...] [--show]
+    python benchmarks/truth.py CASES.jsonl [...] [--show] [--answers FILE.model.jsonl]
 
 Every line of a file is one case, a JSON object:
 
@@ -12,8 +12,11 @@ Every line of a file is one case, a JSON object:
     subject    the subject of the conversation, `user` the user's id (both optional), `lang` its language (for the table)
     exact      true: every active fact must be one of `live`; anything else is counted as wrong
 
-The table tells how many of the expected facts are held, how many of the forbidden ones, and how many facts are there in all.  `--show` prints each
-case that fails, with all its facts.  Work is done after each exchange, without a model unless the caller of `run_case` brings one.
+A file whose lines are messages is one case with nothing expected.
+
+The table tells how many of the expected facts are held, how many of the forbidden ones, how many facts are there in all, and how many claims were
+refused.  `--show` prints each case that fails, with all its facts.  Work is done after each exchange, without a model unless `--answers` names a
+recording of one (see `recorded.py`; `answer_by_hand.py` makes them): then every refusal is printed with its reason.
 """
 
 from __future__ import annotations
@@ -21,11 +24,13 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+from recorded import Recording, ReplayModel, load_recordings
 
 from holdfast import Config, Fact, Memory, Message
 from holdfast.testing.clock import FakeClock
@@ -43,6 +48,8 @@ class CaseResult:
     wrong: list[str] = field(default_factory=list)
     extra: list[str] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)
+    episodes: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
 
 
 def words_of(fact: Fact) -> str:
@@ -71,9 +78,14 @@ def run_case(case: dict[str, Any], **options: Any) -> CaseResult:
             chat.append(Message(given["role"], given["content"], name=given.get("name"), at=at))
             if given["role"] == "assistant":
                 memory.digest()
+        if "llm" in options:
+            chat.end()
         memory.digest()
         facts = facts_of(memory, user, case)
-    return judge(case, facts)
+        result = judge(case, [fact for fact in facts if fact.kind != "episode"])
+        result.episodes = [f"[{fact.subject}] {fact.text}" for fact in facts if fact.kind == "episode"]
+        result.refused = refusals_of(memory, user, case)
+    return result
 
 
 def facts_of(memory: Memory, user: str, case: dict[str, Any]) -> list[Fact]:
@@ -81,7 +93,22 @@ def facts_of(memory: Memory, user: str, case: dict[str, Any]) -> list[Fact]:
     found = {fact.id: fact for fact in memory.user(user).facts()}
     if case.get("subject"):
         found.update((fact.id, fact) for fact in memory.user(user, subject=case["subject"]).facts())
-    return [fact for fact in found.values() if fact.kind != "episode"]
+    return list(found.values())
+
+
+def refusals_of(memory: Memory, user: str, case: dict[str, Any]) -> list[str]:
+    """Return what was read and not believed, in the order of the messages, each with its reason."""
+    found = memory.user(user).rejected(limit=1000)
+    if case.get("subject"):
+        found += memory.user(user, subject=case["subject"]).rejected(limit=1000)
+    lines = {}
+    for one in sorted(found, key=lambda one: (one.candidate.seq, one.candidate.start)):
+        claim = one.candidate
+        what = f"{claim.category}/{claim.key} = {claim.value}" if claim.kind == "attribute" else claim.text
+        source = "rules" if claim.source.startswith("rules") else "model"
+        op = f"{claim.op} {claim.modality}"
+        lines[f"{claim.seq}: [{claim.subject}] {op} {what} <- {claim.quote!r} ({source}): {one.reason}"] = None
+    return list(lines)
 
 
 def judge(case: dict[str, Any], facts: Sequence[Fact]) -> CaseResult:
@@ -100,31 +127,52 @@ def judge(case: dict[str, Any], facts: Sequence[Fact]) -> CaseResult:
     return result
 
 
-def load_cases(path: Path) -> Iterable[dict[str, Any]]:
-    """Return the cases of a file."""
+def load_cases(path: Path) -> list[dict[str, Any]]:
+    """Return the cases of a file; one whose lines are messages is one case."""
+    found = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if line.strip():
             try:
-                yield json.loads(line)
+                found.append(json.loads(line))
             except ValueError as error:
                 raise SystemExit(f"{path}:{number}: {error}") from error
+    return [{"id": path.stem, "messages": found}] if found and "role" in found[0] else found
 
 
-def run_file(path: Path, *, show: bool = False, run: Callable[..., CaseResult] = run_case) -> list[CaseResult]:
-    """Run the cases of a file and print its line of the table."""
+def replay(path: Path, *, economy: bool = False) -> Callable[..., CaseResult]:
+    """Return a `run_case` with the answers of a recording."""
+    recordings = load_recordings(path, economy=economy)
+
+    def run(case: dict[str, Any]) -> CaseResult:
+        recording = recordings.get(case["id"]) or recordings.get("") or Recording()
+        return run_case(case, llm=ReplayModel(recording), config=Config(economy=economy))
+
+    return run
+
+
+def print_case(result: CaseResult) -> None:
+    """Print what a case came to."""
+    print(f"  {result.id}")
+    for name in ("missing", "wrong", "facts", "episodes", "refused"):
+        for words in getattr(result, name):
+            print(f"    {name:8} {words}")
+
+
+def run_file(
+    path: Path, *, show: bool = False, always: bool = False, run: Callable[..., CaseResult] = run_case
+) -> list[CaseResult]:
+    """Run the cases of a file and print its line of the table; with *always* each case, not only those that fail."""
     results = [run(case) for case in load_cases(path)]
     expected = sum(result.expected for result in results)
     held = expected - sum(len(result.missing) for result in results)
     wrong, facts = sum(len(result.wrong) for result in results), sum(len(result.facts) for result in results)
     clean = sum(not result.missing and not result.wrong for result in results)
     share = f"{held / expected:6.1%}" if expected else "     -"
-    print(f"{path.stem:24} {len(results):5} {clean:6} {expected:9} {share} {wrong:6} {facts:6}")
+    refused = sum(len(result.refused) for result in results)
+    print(f"{path.stem:24} {len(results):5} {clean:6} {expected:9} {share} {wrong:6} {facts:6} {refused:7}")
     for result in results if show else ():
-        if result.missing or result.wrong:
-            print(f"  {result.id}")
-            for name in ("missing", "wrong", "facts"):
-                for words in getattr(result, name):
-                    print(f"    {name:8} {words}")
+        if always or result.missing or result.wrong:
+            print_case(result)
     return results
 
 
@@ -132,10 +180,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--show", action="store_true", help="print the cases that fail, with their facts")
+    parser.add_argument("--answers", type=Path, help="a recording of a model's answers about these chats")
+    parser.add_argument("--economy", action="store_true", help="one call a chunk instead of several")
     given = parser.parse_args()
-    print(f"{'file':24} {'cases':>5} {'clean':>6} {'expected':>9} {'held':>6} {'wrong':>6} {'facts':>6}")
+    run = replay(given.answers, economy=given.economy) if given.answers else run_case
+    titles = ("cases", 5), ("clean", 6), ("expected", 9), ("held", 6), ("wrong", 6), ("facts", 6), ("refused", 7)
+    print(f"{'file':24} " + " ".join(f"{title:>{width}}" for title, width in titles))
     for path in given.files:
-        run_file(path, show=given.show)
+        run_file(path, show=given.show, always=bool(given.answers), run=run)
 
 
 if __name__ == "__main__":

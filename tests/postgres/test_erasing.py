@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -100,7 +101,7 @@ def test_scrubbing_takes_it_off_the_servers_disk() -> None:
             assert CANARIES[0].encode() in on_disk(server, folder), f"without scrubbing it is still in {folder}"
 
         report = store.scrub(place, [*CANARIES, "Porto"])
-        assert (report.level, report.searched, report.found, report.left) == ("E2", 9, 0, ())
+        assert (report.level, report.searched, report.files, report.left) == ("E2", 9, (), ())
         disk = on_disk(server)
         assert [canary for canary in CANARIES if canary.encode() in disk] == standing(disk, CANARIES[:1]) == []
         assert b"Porto" in disk, "what others said is no residue"
@@ -111,6 +112,34 @@ def test_scrubbing_takes_it_off_the_servers_disk() -> None:
         again = store.scrub(place, CANARIES[2:4])
         assert (again.level, again.found, again.files) == ("E1", 1, ("base/leftover",))
     finally:
+        server.close()
+
+
+def test_scrubbing_waits_for_readers_that_are_gone_in_a_moment() -> None:
+    """The server's own maintenance reads for moments; meanwhile the deleted statistics must stay, and then they go."""
+    server, done = Server(haste=True), threading.Event()
+    server.create("memory")
+    place = server.at("memory")
+
+    def read_again_and_again() -> None:
+        with psycopg.connect(place) as reader:
+            while not done.is_set():
+                reader.execute("SELECT txid_current(), pg_sleep(0.3)")
+                reader.commit()
+
+    thread = threading.Thread(target=read_again_and_again)
+    try:
+        with Memory(place, embedder=HashEmbedder()) as memory:
+            plant(memory)
+            with psycopg.connect(place, autocommit=True) as connection:
+                connection.execute("ANALYZE")
+            memory.user(USER).erase()
+        thread.start()
+        report = store.scrub(place, CANARIES)
+        assert (report.level, report.files, report.left) == ("E2", (), ())
+    finally:
+        done.set()
+        thread.join()
         server.close()
 
 

@@ -18,7 +18,7 @@ from ..clock import from_ms
 from ..scope import SELF
 from ..text.dates import date_words, find_times
 from ..text.sentences import split_pieces, split_sentences
-from ..text.terms import fold_quotes, likely_languages, terms
+from ..text.terms import fold_quotes, language_of, likely_languages, terms
 from ..types import Candidate, Fact, Message
 from .answers import MAX_SMALL_NUMBER, numbers_in
 from .grammar import MAX_TEXT_CHARS, PatternLanguage, load_language
@@ -232,6 +232,11 @@ def terms_of(text: str) -> frozenset[str]:
     return frozenset(terms(text[:20_000].replace("_", " ").replace(BLANK, " ")))
 
 
+@lru_cache(maxsize=_CACHE_SIZE)
+def _stems(word: str, language: str) -> frozenset[str]:
+    return frozenset(terms(word, language))
+
+
 # How a model begins a sentence about the user; nobody said these words.
 OUR_WORDS = terms_of("the user users speaker says said states mentions mentioned told stated claims human person")
 _USER = re.compile(r"^\W*(?:the )?(?:user|speaker)\b(?!['’]s)|^\W*(?:i|i'm|i've|we)\b", re.IGNORECASE)
@@ -345,8 +350,9 @@ def _flaw(sentence: str, candidate: Candidate, claimed: frozenset[str], rules: P
 @lru_cache(maxsize=_CACHE_SIZE)
 def _claim_places(sentence: str, claimed: frozenset[str]) -> tuple[tuple[int, int], ...]:
     found: list[tuple[int, int]] = []
+    language = language_of(sentence)
     for word in _WORD.finditer(fold_quotes(sentence)):
-        shared = claimed & terms_of(word.group())
+        shared = claimed & (terms_of(word.group()) | _stems(word.group(), language))
         within = [(m.start() + word.start(), m.end() + word.start()) for m in _each(shared, word.group().casefold())]
         found += within or ([word.span()] if shared else [])
     return tuple(found) or ((0, len(sentence)),)

@@ -8,6 +8,7 @@ anew, and all of it in the server's log until the log's files are gone.  Each st
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -23,6 +24,8 @@ from .schema import migrate
 
 Progress = Callable[[int, int], None]
 CHUNK_BYTES = 16 * 2**20
+RELOAD_TIMEOUT_S = 10.0
+REWRITE_PAUSES_S = (0.2, 0.5, 1.0)
 
 _MAY = """
 SELECT bool_and(pg_has_role(c.relowner, 'USAGE')), bool_or(u.rolsuper)
@@ -93,24 +96,47 @@ def scrub(location: str, words: Sequence[str] = (), progress: Progress | None = 
 
 def _write_anew(connection: Connection, names: list[str], left: list[str], told: Progress) -> None:
     """Tables without their deleted rows, and without the words that statistics took from them."""
-    said: list[str] = []
-    connection.add_notice_handler(lambda notice: said.append(notice.message_detail or ""))
-    total = len(names) + 1
+    stayed, total = 0, len(names) + 1
+    pauses = iter(REWRITE_PAUSES_S)
     for number, name in enumerate(names):
         told(number, total)
         if not _forgotten(connection, name) and _STATISTICS not in left:
             left.append(_STATISTICS)
-        connection.execute(SQL("VACUUM (FULL, ANALYZE, VERBOSE) {}").format(Identifier(name)))
-    counted = [re.match(r"\d+", detail) for detail in said]
-    stayed = sum(int(dead[0]) for dead in counted if dead)
-    if stayed:
-        left.append(_READER.format(stayed))
+        stayed += _rewrite(connection, name, pauses)
     try:
-        connection.execute(b"VACUUM (FULL) pg_catalog.pg_statistic")
+        stayed += _rewrite(connection, "pg_statistic", pauses)
     except errors.InsufficientPrivilege:
         if _STATISTICS not in left:
             left.append(_STATISTICS)
+    if stayed:
+        left.append(_READER.format(stayed))
     told(total, total)
+
+
+def _rewrite(connection: Connection, name: str, pauses: Iterator[float]) -> int:
+    """
+    Rewrite a table without its deleted rows; return how many had to stay because somebody may still read them.
+
+    The server's own maintenance reads for moments only, so after a pause, while some are left, it is tried again.
+    """
+    notices: list[str] = []
+
+    def keep(notice: psycopg.errors.Diagnostic) -> None:
+        notices.append(notice.message_detail or "")
+
+    analyze = "" if name == "pg_statistic" else "ANALYZE, "
+    connection.add_notice_handler(keep)
+    try:
+        while True:
+            notices.clear()
+            connection.execute(SQL("VACUUM (FULL, " + analyze + "VERBOSE) {}").format(Identifier(name)))
+            stayed = sum(int(dead[0]) for detail in notices if (dead := re.match(r"\d+", detail)))
+            pause = next(pauses, None) if stayed else None
+            if pause is None:
+                return stayed
+            time.sleep(pause)
+    finally:
+        connection.remove_notice_handler(keep)
 
 
 def _forgotten(connection: Connection, name: str) -> bool:
@@ -152,11 +178,22 @@ def _removing(connection: Connection) -> Iterator[None]:
         return
     connection.execute(b"ALTER SYSTEM SET wal_recycle = off")
     connection.execute(b"SELECT pg_reload_conf()")
+    _await_reload(connection, "off")
     try:
         yield
     finally:
         connection.execute(b"ALTER SYSTEM RESET wal_recycle")
         connection.execute(b"SELECT pg_reload_conf()")
+
+
+def _await_reload(connection: Connection, value: str) -> None:
+    """Wait until the server's processes know a new setting: they are told one after another, after the call returned."""
+    deadline = time.monotonic() + RELOAD_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if connection.execute(b"SELECT current_setting('wal_recycle')").fetchall()[0][0] == value:
+            time.sleep(0.1)  # this process knows it; the one that removes files was told in the same moment
+            return
+        time.sleep(0.02)
 
 
 def _search(connection: Connection, words: list[str], told: Progress) -> dict[str, list[str]]:
