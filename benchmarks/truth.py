@@ -24,10 +24,11 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from recorded import Recording, ReplayModel, load_recordings
@@ -57,10 +58,10 @@ def words_of(fact: Fact) -> str:
     return f"{fact.category}/{fact.key} {fact.value} {fact.text}"
 
 
-def matches(fact: Fact, wanted: dict[str, Any]) -> bool:
-    """Whether a fact is the one that an expectation describes."""
+def matches(fact: Fact, wanted: dict[str, Any], names: Mapping[str, Collection[str]] = MappingProxyType({})) -> bool:
+    """Whether a fact is the one that an expectation describes; *names* has the names of each subject."""
     subject = wanted.get("subject")
-    if subject is not None and fact.subject.casefold() != subject.casefold():
+    if subject is not None and subject.casefold() not in {fact.subject.casefold(), *names.get(fact.subject, ())}:
         return False
     return all(re.search(pattern, words_of(fact), re.IGNORECASE) for pattern in wanted["has"])
 
@@ -82,7 +83,8 @@ def run_case(case: dict[str, Any], **options: Any) -> CaseResult:
             chat.end()
         memory.digest()
         facts = facts_of(memory, user, case)
-        result = judge(case, [fact for fact in facts if fact.kind != "episode"])
+        names = {one.id: {name.casefold() for name in (one.name, *one.aliases)} for one in memory.user(user).subjects()}
+        result = judge(case, [fact for fact in facts if fact.kind != "episode"], names)
         result.episodes = [f"[{fact.subject}] {fact.text}" for fact in facts if fact.kind == "episode"]
         result.refused = refusals_of(memory, user, case)
     return result
@@ -111,16 +113,20 @@ def refusals_of(memory: Memory, user: str, case: dict[str, Any]) -> list[str]:
     return list(lines)
 
 
-def judge(case: dict[str, Any], facts: Sequence[Fact]) -> CaseResult:
+def judge(
+    case: dict[str, Any], facts: Sequence[Fact], names: Mapping[str, Collection[str]] = MappingProxyType({})
+) -> CaseResult:
     """Compare facts with what a case expects."""
     result = CaseResult(case["id"], facts=[f"[{fact.subject}] {words_of(fact)}" for fact in facts])
     expected = case.get("live", [])
     result.expected = len(expected)
-    result.missing = [str(wanted) for wanted in expected if not any(matches(fact, wanted) for fact in facts)]
+    result.missing = [str(wanted) for wanted in expected if not any(matches(fact, wanted, names) for fact in facts)]
     for unwanted in case.get("gone", []):
-        result.wrong += [f"[{fact.subject}] {words_of(fact)}" for fact in facts if matches(fact, unwanted)]
+        result.wrong += [f"[{fact.subject}] {words_of(fact)}" for fact in facts if matches(fact, unwanted, names)]
     result.extra = [
-        f"[{fact.subject}] {words_of(fact)}" for fact in facts if not any(matches(fact, wanted) for wanted in expected)
+        f"[{fact.subject}] {words_of(fact)}"
+        for fact in facts
+        if not any(matches(fact, wanted, names) for wanted in expected)
     ]
     if case.get("exact"):
         result.wrong += [words for words in result.extra if words not in result.wrong]

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         ReplayReport,
         Report,
         StoreStats,
+        SubjectMerge,
         Usage,
     )
     from .store.messages import InMemoryMessages, JsonFileMessages, MessageStore
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
         RollingSummary,
         Secret,
         Section,
+        Subject,
         Summary,
         Upstream,
     )
@@ -116,13 +118,13 @@ _MODULES = {
     "reports": (
         "AskedAgain BackfillReport Backlog BackupReport ConsolidationReport ConversationState DigestReport "
         "ErasureReceipt Event Explained Finding Measure Merged MessageCount Metrics News Operation PromptPreview "
-        "PromptSample PruneReport Ranked RebuildReport Rebuilt Receipt ReplayReport Report StoreStats Usage"
+        "PromptSample PruneReport Ranked RebuildReport Rebuilt Receipt ReplayReport Report StoreStats SubjectMerge Usage"
     ),
     "store.messages": "InMemoryMessages JsonFileMessages MessageStore",
     "text.terms": "CalibratedCounter TiktokenCounter",
     "types": (
         "ApiKey Budget Candidate Consent Detector Evidence Fact FactChange Hit Job Message NewKey Price "
-        "PromptVersion ProviderKey Rejected RollingSummary Secret Section Summary Upstream"
+        "PromptVersion ProviderKey Rejected RollingSummary Secret Section Subject Summary Upstream"
     ),
     "user": "Prompts User",
 }
@@ -202,6 +204,8 @@ __all__ = [
     "Secret",
     "Section",
     "StoreStats",
+    "Subject",
+    "SubjectMerge",
     "Summary",
     "TiktokenCounter",
     "Upstream",

@@ -13,7 +13,7 @@ from .context.result import Context
 from .engine import Engine
 from .errors import BadInput
 from .reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, Receipt
-from .scope import Scope, checked_name
+from .scope import SELF, Scope, checked_name
 from .store import ConversationRow
 from .text.terms import count_tokens
 from .text.validate import MessageLike, checked_count, checked_query
@@ -27,17 +27,23 @@ class Conversation:
         self, engine: Engine, scope: Scope, strategy: Strategy | None = None, *, incognito: bool = False
     ) -> None:
         self._engine = engine
-        self._scope = scope
+        self._named = scope
         self._strategy = strategy
         self._incognito = incognito
 
+    @property
+    def _scope(self) -> Scope:
+        """Return the scope with the subject that its name means now."""
+        named = self._named
+        return named if named.subject in (None, SELF) else self._engine.subjects.resolve(named)
+
     def __repr__(self) -> str:
-        return f"Conversation({self.id!r}, user={self._scope.user!r})"
+        return f"Conversation({self.id!r}, user={self._named.user!r})"
 
     @property
     def id(self) -> str:
         """Its name, given or made."""
-        return self._scope.conversation or ""
+        return self._named.conversation or ""
 
     def append(
         self, message_or_messages: MessageLike | Sequence[MessageLike], *, idempotency_key: str | None = None
@@ -172,10 +178,11 @@ class Conversation:
             end_seq: only what rests on this message or an earlier one.
         """
         first, last = start_seq or 1, end_seq or sys.maxsize
-        rows = self._engine.store.read(self._scope, lambda view: view.all_facts())
+        scope = self._scope
+        rows = self._engine.store.read(scope, lambda view: view.all_facts())
         found = []
         for fact in (row.fact for row in rows):
-            said = [e.seq for e in fact.evidence if e.conversation == self.id and e.home == self._scope.subject]
+            said = [e.seq for e in fact.evidence if e.conversation == self.id and e.home == scope.subject]
             if any(first <= seq <= last for seq in said):
                 found.append((min(seq for seq in said if first <= seq <= last), fact.recorded_at, fact.id, fact))
         return [fact for *_, fact in sorted(found, key=lambda item: item[:3])]

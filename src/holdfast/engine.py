@@ -20,7 +20,7 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ from .errors import Conflict, StoreError
 from .ingest.append import AppendResult, WorkSettings, append, body_digest, prepare
 from .ingest.redact import redact_secrets
 from .jobs.backfill import Backfiller
-from .jobs.facts import FactReader
+from .jobs.facts import FactReader, subject_labels
 from .jobs.model_client import ModelClient
 from .jobs.prompt_trial import PromptTrial
 from .jobs.queue import Dependencies, Queue, order_range
@@ -58,6 +58,7 @@ from .privacy.corrections import Corrections, FactInput, Versions, find_fact
 from .privacy.erasure import Eraser, change_message, with_content
 from .privacy.export import Exporter
 from .privacy.forget import ErasureReplay, erase_user, facts_of, forget_facts
+from .privacy.subjects import Subjects
 from .recall.index import IndexCache
 from .recall.search import (
     explain_ranking,
@@ -70,8 +71,8 @@ from .recall.search import (
 )
 from .reconcile.registry import registry
 from .reports import ConsolidationReport, DigestReport, ErasureReceipt, Explained, PromptPreview, RebuildReport, Receipt
-from .scope import Scope
-from .store import ReadView, Store, UsageRow, UserRow, WriteView, effective_consent
+from .scope import SELF, Scope
+from .store import FactRow, ReadView, Store, UsageRow, UserRow, WriteView, effective_consent
 from .text.terms import count_tokens
 from .text.validate import MessageLike, checked_messages
 from .types import ConsentState, Fact, FactChange, Hit, HitKind, Message, Section
@@ -133,6 +134,7 @@ class Engine:
         self._workers = Workers(self.queue, config.workers, self._order_vectors) if background else None
         self.consent = ConsentChoices(store, self.now_ms, embeds, self.work.read_mode)
         self.eraser = Eraser(store, config, self.now_ms, reader, self._forget_caches)
+        self.subjects = Subjects(store, self.now_ms)
         self.replay = ErasureReplay(self.eraser, self.consent)
         self.corrections = Corrections(store, config, self.now_ms, reader)
         self.exporter = Exporter(store, config, self.now_ms, self.consent)
@@ -452,14 +454,16 @@ class Engine:
     def profile(self, scope: Scope, budget_tokens: int, count: Count) -> Section:
         """Build one block of the active facts that may be used; see `User.profile`."""
 
-        def look(view: ReadView) -> list[Fact]:
+        def look(view: ReadView) -> tuple[list[Fact], Mapping[str, str]]:
             if effective_consent(view.consent(), scope.subject) != "active":
-                return []
+                return [], {}
             chosen, now_ms = view.consent(), self.now_ms()
             rows = [row for row in view.facts(evidence=False) if is_current(row, now_ms)]
-            return [row.fact for row in rows if effective_consent(chosen, row.fact.subject) == "active"]
+            rows = [row for row in rows if effective_consent(chosen, row.fact.subject) == "active"]
+            return [row.fact for row in rows], _labels(view, rows)
 
-        return profile(self.store.read(scope, look), budget_tokens, count)
+        facts, labels = self.store.read(scope, look)
+        return profile(facts, budget_tokens, count, labels)
 
     @observed("recall", "query")
     def recall(self, scope: Scope, query: str, last: int, limit: int) -> list[Hit]:
@@ -592,6 +596,7 @@ class Engine:
             recall_limit=self.config.recall_limit,
             opening=opening_messages(view.messages(end_seq=start - 1, limit=MAX_OPENING)) if start > 1 else (),
             roll=summarize_conversation,
+            labels=_labels(view, facts),
         )
         return material, Prefix.loads(*known) if known else None
 
@@ -646,6 +651,11 @@ class Engine:
 
     def _vector(self, text: str) -> NDArray[np.float32] | None:
         return self.embedder.embed([text])[0] if self.embedder is not None else None
+
+
+def _labels(view: ReadView, facts: Sequence[FactRow]) -> Mapping[str, str]:
+    """Return the names of the subjects of facts."""
+    return {} if all(row.fact.subject == SELF for row in facts) else subject_labels(view, facts)
 
 
 def _note(view: WriteView, epoch: int, variant: str, prefix: Prefix) -> None:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from .scope import SELF
-from .types import ConsentState, ErasureLevel, Fact, FactChange, Hit, Summary
+from .types import ConsentState, ErasureLevel, Fact, FactChange, Hit, Subject, Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,23 @@ class ErasureReceipt:
     verified_at: datetime | None = None
     why: str = ""
     changes: tuple[FactChange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectMerge:
+    """
+    The result of merging one subject into another, or with ``dry_run`` what it would be.
+
+    ``facts`` changed their subject; of them and of those that were there already, ``replaced`` ended because later words
+    hold at their address, or the other says the same.  ``conversations`` maps the names of the moved conversations to
+    their names there, which differ only where one of that name was there.
+    """
+
+    subject: Subject
+    facts: tuple[Fact, ...] = ()
+    replaced: tuple[Fact, ...] = ()
+    conversations: Mapping[str, str] = field(default_factory=dict)
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +108,7 @@ class Event:
     ``message.deleted``; ``fact.added``, ``.confirmed``, ``.changed``, ``.replaced``, ``.corrected``, ``.ended`` (taken
     back, archived, merged, not found again) and ``.forgotten``; ``summary.made``, ``.stale``, ``.removed``;
     ``episode.added``, ``.removed``; ``job.queued``, ``.running``, ``.progress``, ``.done``, ``.failed``,
-    ``.cancelled``; ``consent.changed``, ``prompt.changed``, ``erased``; of an org ``key.made``, ``key.revoked``, ``vault.set``, ``vault.removed``.
+    ``.cancelled``; ``consent.changed``, ``prompt.changed``, ``subject.changed``, ``erased``; of an org ``key.made``, ``key.revoked``, ``vault.set``, ``vault.removed``.
 
     ``actor`` is the id of the key that did it, ``local`` for a program that uses the library, ``background`` for work
     without a caller.  ``subject`` and ``conversation`` are ``""`` where it concerns the user as a whole, and

@@ -60,7 +60,7 @@ def checked_name(what: str, value: object) -> str:
     Return *value* when it can name an org, bot, user, subject or conversation.
 
     Any text is a name, unchanged: nothing is stripped, folded or normalised, so two names that
-    differ in one code point are two users.
+    differ in one code point are two users.  Only subjects are compared without their case (`subject_id`).
 
     Raises:
         BadInput: not a string, empty, longer than 200 characters, or holding a NUL, a control
@@ -75,6 +75,11 @@ def checked_name(what: str, value: object) -> str:
     if any(unicodedata.category(ch) in ("Cc", "Cs") for ch in value):
         raise BadInput(f"{what} holds a control character or a lone surrogate; use printable text")
     return value
+
+
+def subject_id(value: str) -> str:
+    """Return the id of a subject that callers name: letter case does not matter, so Luna is luna."""
+    return unicodedata.normalize("NFC", value).casefold()
 
 
 def actor() -> str:
@@ -103,5 +108,5 @@ def scope_of(org: str, bot: str, user: str, subject: str | None) -> Scope:
         org=checked_name("org", org),
         bot=checked_name("bot", bot),
         user=checked_name("user", user),
-        subject=None if subject is None else checked_name("subject", subject),
+        subject=None if subject is None else checked_name("subject", subject_id(checked_name("subject", subject))),
     )

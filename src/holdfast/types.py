@@ -133,6 +133,22 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
+class Subject:
+    """
+    Whom or what a user speaks of: a pet, a child, a patient, a project, a friend.
+
+    ``name`` is what is shown, ``aliases`` are the other names that mean it, those that the user introduced among them
+    ("my sister Meera").  ``facts`` and ``conversations`` count the active facts and the conversations about it.
+    """
+
+    id: str
+    name: str
+    aliases: tuple[str, ...] = ()
+    facts: int = 0
+    conversations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """
     A claim of an extractor (rules or a model), before it becomes a fact.

@@ -28,13 +28,26 @@ from .reports import (
     News,
     PromptPreview,
     PruneReport,
+    SubjectMerge,
     Usage,
 )
-from .scope import Scope, checked_name
+from .scope import SELF, Scope, checked_name, subject_id
 from .store import PromptRow, RejectedPosition, UserRow, WriteView, effective_consent
 from .text.terms import count_tokens
 from .text.validate import checked_count, checked_query, checked_share, checked_text, replace_unstorable
-from .types import HIT_KINDS, Consent, Fact, FactChange, FactKind, Hit, HitKind, PromptVersion, Rejected, Section
+from .types import (
+    HIT_KINDS,
+    Consent,
+    Fact,
+    FactChange,
+    FactKind,
+    Hit,
+    HitKind,
+    PromptVersion,
+    Rejected,
+    Section,
+    Subject,
+)
 
 _EVENTS_PAGE = 500  # events that are read at once
 
@@ -44,10 +57,16 @@ class User:
 
     def __init__(self, engine: Engine, scope: Scope) -> None:
         self._engine = engine
-        self._scope = scope
+        self._named = scope
+
+    @property
+    def _scope(self) -> Scope:
+        """Return the scope with the subject that its name means now."""
+        named = self._named
+        return named if named.subject in (None, SELF) else self._engine.subjects.resolve(named)
 
     def __repr__(self) -> str:
-        return f"User({self._scope.user!r})"
+        return f"User({self._named.user!r})"
 
     def facts(
         self,
@@ -193,6 +212,56 @@ class User:
             after: the position that the page before ended with.
         """
         return self._engine.store.read(self._scope, lambda view: view.rejected_page(limit=limit, after=after))
+
+    def subjects(self) -> list[Subject]:
+        """Return the subjects that the user speaks of, by name, each with its names and how much is held about it."""
+        return self._engine.subjects.list(self._scope)
+
+    def subject(
+        self, id: str, *, name: str | None = None, aliases: Sequence[str] = (), without: Sequence[str] = ()
+    ) -> Subject:
+        """
+        Declare a subject, or give it another name or more aliases; letter case does not matter.
+
+        What the user says of it by any of these names, in any conversation, becomes its facts; what was said already
+        moves to it.  A name that two subjects have means neither, except in a conversation about one of them.
+
+        Args:
+            id: as `Memory.conversation` and `Memory.user` take it: ``"pet-42"``.
+            name: what is shown: ``"Luna"``.
+            aliases: other names that mean it: ``"my dog"``; they are added.
+            without: aliases that do not mean it any more.
+
+        Raises:
+            BadInput: a name cannot be one, or there are more than 50 aliases.
+            Conflict: the user paused memory or opted out.
+        """
+        names = {"id": (id,), "name": () if name is None else (name,), "alias": aliases, "without": without}
+        for what, given in names.items():
+            if isinstance(given, str):
+                raise BadInput(f"{what} must be a list of names", hint=f"write ({given!r},)")
+            for one in given:
+                checked_name(what, one)
+        return self._engine.subjects.declare(self._scope, subject_id(id), name, tuple(aliases), tuple(without))
+
+    def merge_subjects(self, id: str, into: str, *, dry_run: bool = False) -> SubjectMerge:
+        """
+        Make one subject part of another: its facts, conversations and names; it cannot be undone.
+
+        At an address that both have the later words hold, and the others become history.
+
+        Args:
+            id: the subject that will be no more.
+            into: the one that stays.
+            dry_run: change nothing, and return what would move.
+
+        Raises:
+            NotFound: there is no such subject.
+            BadInput: one of them is the user, or they are the same.
+            Conflict: the user paused memory or opted out.
+        """
+        first, second = (subject_id(checked_name("subject", one)) for one in (id, into))
+        return self._engine.subjects.merge(self._scope, first, second, dry_run=dry_run)
 
     def conversations(self) -> list[str]:
         """Return the ids of the user's conversations, by name."""
@@ -350,7 +419,7 @@ class User:
     @property
     def prompts(self) -> Prompts:
         """The user's prompts: get, set, reset, versions."""
-        return Prompts(self._engine, self._scope)
+        return Prompts(self._engine, self._named)
 
     def usage(
         self, *, by: Sequence[str] = ("layer", "model"), since: date | None = None, until: date | None = None

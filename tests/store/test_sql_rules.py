@@ -29,6 +29,7 @@ KEYS = {
     "vector": "org, user_id, bot, subject, kind, embedder, doc",
     "evidence": "org, user_id, bot, subject, fact, home, conversation, seq, start",
     "consent": "org, user_id, bot, subject",
+    "subject": "org, user_id, bot, subject",
     "provider_key": "org, user_id, id",
     "usage": "org, user_id, bot, day, layer, model",
     "blocked_topic": "org, user_id, bot, subject, topic",

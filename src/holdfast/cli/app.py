@@ -49,6 +49,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "remember": (f"{_USER}.corrections", "Add a fact by hand, or replace one that has changed."),
         "correct": (f"{_USER}.corrections", "Correct a fact that was wrong from the start."),
         "never-true": (f"{_USER}.corrections", "Retract a fact that was never true."),
+        "subjects": (f"{_USER}.subjects", "List the pets, patients, and friends a user speaks of; name or merge them."),
         "restore": (f"{_USER}.corrections", "Restore a past fact; undoes correct and never-true."),
         "edit": (f"{_USER}.corrections", "Replace the text of a message."),
         "forget": (f"{_USER}.corrections", "Erase a fact, a message, a conversation, or all facts."),

@@ -48,6 +48,7 @@ COMMAND_HINTS = {
     "resume() first": "run `holdfast resume` first, after an opt-out `holdfast opt-in`",
     "retry(id) revives a dead or cancelled one": "`holdfast jobs --retry ID` retries a dead or cancelled one",
     "reset(name) takes ours again": "--reset restores the built-in prompt",
+    "subjects() lists them": "`holdfast subjects` lists them",
     "versions(name) lists them": "`holdfast prompts NAME --versions` lists them",
 }
 

@@ -34,6 +34,7 @@ from ..reports import (
     Receipt,
     Report,
     StoreStats,
+    SubjectMerge,
     Usage,
     UserKey,
 )
@@ -55,6 +56,7 @@ from ..types import (
     Rejected,
     Role,
     Section,
+    Subject,
     Summary,
 )
 from ..user import PromptVersions
@@ -706,6 +708,53 @@ class AsyncUser:
     async def rejected(self, *, limit: int = 100) -> list[Rejected]:
         """Return what was read but rejected, newest first, each with its reason."""
         return await self._wire.pages(self._scope.call("GET", "/rejected", RAW), Rejected, limit)
+
+    async def subjects(self) -> list[Subject]:
+        """Return the subjects that the user speaks of, by name, each with its names and how much is held about it."""
+        return await self._wire.pages(self._scope.call("GET", "/subjects", RAW), Subject)
+
+    async def subject(
+        self, id: str, *, name: str | None = None, aliases: Sequence[str] = (), without: Sequence[str] = ()
+    ) -> Subject:
+        """
+        Declare a subject, or give it another name or more aliases; letter case does not matter.
+
+        What the user says of it by any of these names, in any conversation, becomes its facts; what was said already
+        moves to it.  A name that two subjects have means neither, except in a conversation about one of them.
+
+        Args:
+            id: as `Memory.conversation` and `Memory.user` take it: ``"pet-42"``.
+            name: what is shown: ``"Luna"``.
+            aliases: other names that mean it: ``"my dog"``; they are added.
+            without: aliases that do not mean it any more.
+
+        Raises:
+            BadInput: a name cannot be one, or there are more than 50 aliases.
+            Conflict: the user paused memory or opted out.
+        """
+        body = {"name": name, "aliases": aliases, "without": without}
+        return await self._wire.send(self._scope.call("PUT", f"/subjects/{part(str(id))}", Subject, body=body))
+
+    async def merge_subjects(self, id: str, into: str, *, dry_run: bool = False) -> SubjectMerge:
+        """
+        Make one subject part of another: its facts, conversations and names; it cannot be undone.
+
+        At an address that both have the later words hold, and the others become history.
+
+        Args:
+            id: the subject that will be no more.
+            into: the one that stays.
+            dry_run: change nothing, and return what would move.
+
+        Raises:
+            NotFound: there is no such subject.
+            BadInput: one of them is the user, or they are the same.
+            Conflict: the user paused memory or opted out.
+        """
+        body = {"into": into, "dry_run": dry_run}
+        return await self._wire.send(
+            self._scope.call("POST", f"/subjects/{part(str(id))}/merge", SubjectMerge, body=body)
+        )
 
     async def conversations(self) -> list[str]:
         """Return the ids of the user's conversations, by name."""

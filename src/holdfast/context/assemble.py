@@ -158,7 +158,12 @@ class Layered:
         turns = build_turns(material.messages, material.query, meter)
         first, asked = last_exchanges(turns, self.exchanges)
         small = room < self.small_budget_tokens
-        facts = facts_part(material.facts, int(room * (self.small_facts_share if small else self.facts_share)), meter)
+        facts = facts_part(
+            material.facts,
+            int(room * (self.small_facts_share if small else self.facts_share)),
+            meter,
+            material.labels,
+        )
         start, told = material.first_given, build_part("summaries", (), meter)
         if not small:
             start, told = self._narrative(material, turns, first, facts, room, recent_messages, meter)
@@ -282,12 +287,12 @@ def build_part(name: str, items: Sequence[Item], meter: TokenMeter) -> Part:
     return Part(name, tuple(items), tokens)
 
 
-def facts_part(facts: Sequence[Fact], room: int, meter: TokenMeter) -> Part:
-    """Build the section of the facts that matter most and fit, by address."""
+def facts_part(facts: Sequence[Fact], room: int, meter: TokenMeter, labels: Mapping[str, str] | None = None) -> Part:
+    """Build the section of the facts that matter most and fit, by address; *labels* are the names of subjects."""
     items: dict[str, Item] = {}
 
     def price(fact: Fact) -> int:
-        items[fact.id] = fact_item(fact)
+        items[fact.id] = fact_item(fact, labels)
         return meter.line(items[fact.id].line)
 
     room -= MESSAGE_OVERHEAD_TOKENS + frame_cost("facts", meter)
@@ -512,11 +517,13 @@ def _fact_changes(
     return said + [f"fact {id_} made room for others" for id_ in before if id_ not in after and id_ in believed]
 
 
-def profile(facts: Sequence[Fact], budget_tokens: int, count: Count) -> Section:
+def profile(
+    facts: Sequence[Fact], budget_tokens: int, count: Count, labels: Mapping[str, str] | None = None
+) -> Section:
     """
     Build a section of the facts that matter most within *budget_tokens*, sorted by address so that it seldom changes.
 
     One JSON string a line, like every other section of a context: data that cannot break out.
     """
-    part = facts_part(facts, budget_tokens + MESSAGE_OVERHEAD_TOKENS, TokenMeter(count))
+    part = facts_part(facts, budget_tokens + MESSAGE_OVERHEAD_TOKENS, TokenMeter(count), labels)
     return Section("facts", "\n".join(part.lines), part.tokens, True, tuple(item.line for item in part.items))

@@ -27,7 +27,7 @@ class Material:
     ``summaries``: the live ones of the conversation, of every level.  ``facts``: live and visible
     here.  ``hits``: recalled for this question, best first; at most ``recall_limit`` of those that
     are not shown anyway are taken.  ``query`` is the user's next message.
-    ``notes`` says of a message (conversation, seq) what replaced it.
+    ``notes`` says of a message (conversation, seq) what replaced it.  ``labels``: the name to show of each subject.
 
     ``opening``: system messages before ``messages`` that open the conversation.  ``roll`` makes one
     text of summaries and of the messages after them, and says who wrote it; without it, what no
@@ -46,6 +46,7 @@ class Material:
     recall_limit: int | None = None
     opening: Sequence[Message] = ()
     roll: Roll | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def first_given(self) -> int:
@@ -102,11 +103,12 @@ class Item:
     brief: bool = False
 
 
-def fact_item(fact: Fact) -> Item:
-    """Render the fact as one sentence, with since when it holds unless that is for good."""
+def fact_item(fact: Fact, labels: Mapping[str, str] | None = None) -> Item:
+    """Render the fact as one sentence, with its subject's name, and since when it holds unless that is for good."""
     text = fact.text or f"{fact.category} {fact.key}: {fact.value}"
-    if fact.subject != SELF and fact.subject.casefold() not in text.casefold():
-        text = f"{fact.subject}: {text}"
+    label = (labels or {}).get(fact.subject, fact.subject)
+    if fact.subject != SELF and label.casefold() not in text.casefold():
+        text = f"{label}: {text}"
     if fact.lifetime != "permanent":
         word = "since " if fact.lifetime == "state" and fact.kind != "episode" else ""
         text = f"{text} ({word}{fact.valid_from.date().isoformat()})"

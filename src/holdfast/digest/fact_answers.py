@@ -27,7 +27,7 @@ from ..text.validate import replace_unstorable
 from ..types import Candidate, Fact, Lifetime, Message, Modality
 from .answers import answer_text, is_empty_answer, is_refusal, strip_fences
 from .grounding import locate_quote
-from .mentions import subject_name
+from .mentions import SubjectNames, subject_name
 from .second_look import repeats_known, verify_claim
 
 COLUMNS = (
@@ -305,7 +305,7 @@ class PromptWindow:
     messages: Mapping[int, Message]
     before: Sequence[Message] = ()
     subject: str = SELF
-    others: Mapping[str, str] = field(default_factory=dict)
+    others: SubjectNames = field(default_factory=SubjectNames)
     known: Sequence[Fact] = ()
     language: str | None = None
 
@@ -457,12 +457,7 @@ def _subject(cell: str, window: PromptWindow) -> str:
     plain = name.casefold().replace(" ", "_")
     if not plain or plain in _SELF:
         return SELF
-    for known, subject in window.others.items():
-        if name.casefold() in (known.casefold(), subject.casefold()):
-            return subject
-    if window.subject != SELF and subject_name(window.subject) == subject_name(name):
-        return window.subject
-    return subject_name(name) or SELF
+    return window.others.id_of(name) or subject_name(name) or SELF
 
 
 def _op(cell: str) -> tuple[Literal["assert", "retract"], Literal["replace", "add", ""]]:

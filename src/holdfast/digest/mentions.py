@@ -4,15 +4,20 @@ Resolution of who is meant: the writer, or a person or animal of theirs.
 A fact about a third person never becomes the user's.  It goes to that person's own subject when the
 words say who it is: a name already known or just given ("my dog Luna"), a relation ("my wife"), or
 a pronoun right after such a mention.  Others ("my boss", "Sarah") resolve to None.
+
+`subject_names` collects the names of all subjects of a user: those that were declared, and those that facts state.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from ..scope import SELF
+from ..store import SubjectRow
+from ..text.languages import ENGLISH_STOP
+from ..types import Candidate, Fact
 from .grammar import PatternLanguage
 
 _NAME_CHARS = re.compile(r"[^\w' -]", re.UNICODE)
@@ -43,11 +48,164 @@ def subject_name(name: str) -> str:
     return "-".join(_NAME_CHARS.sub("", name).casefold().split())[:100]
 
 
+# Relations of which one has many: without a name nobody can tell which.
+MANY = frozenset("friend colleague mentor neighbor cousin aunt uncle niece nephew roommate".split())
+# Beginnings of ids of what is no living being, and of children: who is named there is not at once the subject.
+_THINGS = frozenset("project team company product case trip ticket task job order deal account app repo work".split())
+_CHILDREN = frozenset("child kid son daughter baby boy girl student pupil".split())
+_YOUNG = frozenset("daughter son child baby grandson granddaughter".split())
+_OWN = re.compile(r"(?:my|our)\s+", re.IGNORECASE)
+_NO_NAMES = ENGLISH_STOP | frozenset(
+    "everyone everybody someone somebody nobody anyone people today tomorrow yesterday please thanks hello hi also "
+    "maybe mom mum dad doctor vet doc breakfast dinner lunch food update note".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectNames:
+    """
+    The names of a user's subjects, as seen from one of them.
+
+    ``ids`` has the subject of each name, ``labels`` the name to show of each subject that has one.  A name that two
+    subjects have means neither: it stands for a third, which only the user's general conversations see.
+    """
+
+    ids: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    kin: Mapping[str, str] = field(default_factory=dict)
+    declared: frozenset[str] = frozenset()
+
+    def id_of(self, words: str) -> str | None:
+        """Return the subject that *words* name, ``None`` when they name none."""
+        name = words.strip(" .,'\"").casefold()
+        found = self.ids.get(name) or self.ids.get(without_owner(name))
+        if found is None and " " in name:  # "my sister Meera"
+            found = self.ids.get(name.rsplit(" ", 1)[1])
+        return found
+
+    def label(self, subject: str) -> str:
+        """Return the name to show of a subject."""
+        return self.labels.get(subject, subject)
+
+
+def subject_names(rows: Iterable[SubjectRow], facts: Iterable[Fact | Candidate], *, here: str = SELF) -> SubjectNames:
+    """
+    Collect the names of subjects.
+
+    Args:
+        rows: the subjects that have conversations or were declared.
+        facts: what is believed, oldest first; introductions ("my sister Meera") and what says a name count.
+        here: the subject of the conversation; its own names mean it, whoever else has them.
+    """
+    facts, known = list(facts), {row.subject: row for row in rows}
+    if here != SELF:
+        known.setdefault(here, SubjectRow(here))
+    owners: dict[str, dict[str, None]] = {}
+    labels: dict[str, str] = {}
+
+    def own(subject: str, name: str) -> None:
+        owners.setdefault(name.casefold(), {})[subject] = None
+        owners.setdefault(without_owner(name).casefold(), {})[subject] = None
+
+    for row in known.values():
+        label = row.name or _stated_name(row.subject, facts) or ("" if is_code(row.subject) else _label(row.subject))
+        for name in filter(None, (label, row.subject, *row.aliases)):
+            own(row.subject, name)
+        if label:
+            labels[row.subject] = label
+    declared = {name: tuple(ids) for name, ids in owners.items()}
+    kin = _introduce(facts, known, declared, own, labels)
+    for subject in dict.fromkeys(fact.subject for fact in facts):
+        if subject != SELF and subject not in known and subject not in owners:
+            own(subject, subject)
+    species: dict[str, dict[str, None]] = {}
+    for fact in facts:
+        if fact.subject != SELF and (fact.category, fact.key) == ("identity", "species"):
+            species.setdefault(fact.value, {})[fact.subject] = None
+    for word, animals in species.items():
+        if len(animals) == 1:
+            own(next(iter(animals)), word)
+    ids: dict[str, str] = {}
+    for name, found in owners.items():
+        if len(found) == 1 or here in found:
+            ids[name] = here if here in found else next(iter(found))
+        elif name not in species:
+            third = subject_name(name) or name
+            ids[name] = third if third not in found else f"{third}?"
+    return SubjectNames(ids, labels, kin, frozenset(known))
+
+
+def without_owner(name: str) -> str:
+    """Return ``dog`` for ``my dog``."""
+    return _OWN.sub("", name)
+
+
+def is_code(subject: str) -> bool:
+    """Whether an id cannot be a name: it holds a digit."""
+    return any(char.isdigit() for char in subject)
+
+
+def _introduce(
+    facts: Iterable[Fact | Candidate],
+    known: Mapping[str, SubjectRow],
+    declared: Mapping[str, tuple[str, ...]],
+    own: Callable[[str, str], None],
+    labels: dict[str, str],
+) -> dict[str, str]:
+    """Give the people and animals that the user introduced their names; return the relation of each name."""
+    kin: dict[str, str] = {}
+    relations: dict[str, dict[str, None]] = {}
+    for fact in facts:
+        pet = (fact.category, fact.key) == ("pets", "pet_named")
+        if fact.subject != SELF or not (pet or fact.category == "family") or not fact.value:
+            continue
+        if fact.key.startswith(("how_many", "has")):
+            continue
+        name, relation = fact.value.casefold(), "" if pet else fact.key
+        holders = declared.get(name, ())
+        subject = subject_name(relation if relation in UNIQUE else fact.value)
+        if relation and (kin.get(name, relation) != relation or (holders and relation in MANY)):
+            subject = f"{subject}-{relation}"
+        elif len(holders) == 1:
+            subject = holders[0]
+        elif holders and relation:
+            subject = f"{subject}-{relation}"
+        kin.setdefault(name, relation)
+        own(subject, fact.value)
+        labels.setdefault(subject, fact.value)
+        if relation and relation not in MANY:
+            relations.setdefault(relation, {})[subject] = None
+    for relation, meant in relations.items():
+        if len(meant) == 1:
+            own(next(iter(meant)), relation)
+    return kin
+
+
+def _stated_name(subject: str, facts: Iterable[Fact | Candidate]) -> str:
+    """Return the name that facts about a subject state, or with which the first sentence of the rules about it begins."""
+    for fact in facts:
+        if fact.subject == subject and (fact.category, fact.key) == ("identity", "name"):
+            return fact.value
+    for fact in facts if is_code(subject) else ():
+        first = fact.text.split(" ", 1)[0]
+        if fact.subject != subject or not fact.source.startswith("rules ") or not is_name(first):
+            continue
+        quotes = (fact.quote,) if isinstance(fact, Candidate) else tuple(e.quote for e in fact.evidence)
+        if any(re.search(rf"(?<!\w){re.escape(first)}(?!\w)", quote) for quote in quotes):
+            return first
+    return ""
+
+
+def is_name(word: str) -> bool:
+    """Whether a word may be somebody's name: capitalized, and no common word."""
+    return word[:1].isupper() and word.isalpha() and len(word) > 1 and word.casefold() not in _NO_NAMES
+
+
 class Mentions:
     """The people and animals mentioned so far in a message, in order."""
 
-    def __init__(self, language: PatternLanguage, subject: str, others: Mapping[str, str]) -> None:
-        table = language.people
+    def __init__(self, language: PatternLanguage, subject: str, names: SubjectNames) -> None:
+        table, self._labels, self._kin, self._declared = language.people, names.labels, names.kin, names.declared
         self._relations = language.lexicons.get("relation")
         self._pets = frozenset(str(table.get("pets", "")).split())
         self._vague = frozenset(str(table.get("vague", "")).split())
@@ -60,22 +218,26 @@ class Mentions:
         own = str(table.get("own", ""))
         self._edge = r"\w" if language.spaced else r"[^\W\u0250-\U0003ffff]"
         self._own = re.compile(rf"(?:{own})\s{'+' if language.spaced else '*'}", re.IGNORECASE) if own else None
-        self._scope = MentionedPerson(subject, subject[:1].upper() + subject[1:]) if subject != SELF else None
+        label = names.labels.get(subject) or (subject if is_code(subject) else _label(subject))
+        self._scope = MentionedPerson(subject, label) if subject != SELF else None
+        self._nameless = subject != SELF and subject not in names.labels and is_code(subject)
         self._names: dict[str, MentionedPerson] = {}
         self._by_relation: dict[str, MentionedPerson] = {}
         self.last: MentionedPerson | None = self._scope
         self.animal = ""  # the kind of an animal of theirs that was mentioned without a name
         self._topic: MentionedPerson | None = self._scope or ME
-        for name, known in others.items():
+        for name, known in names.ids.items():
             self._know(name, known)
 
     def _know(self, name: str, subject: str) -> None:
         relation = self.relation(name)
-        label = _label(name) if name.islower() else name
+        label = self._labels.get(subject) or (_label(name) if name.islower() else name)
         person = MentionedPerson(subject, label, relation or "")
         if relation:
             self._by_relation[relation] = (
-                person if subject == subject_name(relation) else MentionedPerson(subject, _label(subject))
+                person
+                if subject == subject_name(relation)
+                else MentionedPerson(subject, self._labels.get(subject) or _label(subject))
             )
         self._names[name.casefold()] = person
 
@@ -86,8 +248,17 @@ class Mentions:
     def name(self, name: str, relation: str) -> MentionedPerson:
         """Introduce someone by name; from here on the name and the relation mean them."""
         canonical = self.relation(relation) or relation
-        if canonical in UNIQUE:
+        known, before = self._names.get(name.casefold()), self._kin.get(name.casefold(), canonical)
+        if self._nameless and self._scope and self._is_of(canonical):
+            person = self._call_scope(name)
+        elif canonical in UNIQUE:
             person = self._person(subject_name(canonical), name, canonical)
+        elif (before != canonical and before and canonical not in self._pets) or (
+            canonical in MANY and known is not None and known.subject in self._declared
+        ):
+            person = self._person(f"{subject_name(name)}-{canonical}", name, "")
+        elif known is not None and not known.relation:
+            person = MentionedPerson(known.subject, name)
         else:
             person = self._person(subject_name(name), name, "")
         self._names[name.casefold()] = person
@@ -101,9 +272,24 @@ class Mentions:
             subject = self._scope.subject
         return MentionedPerson(subject, label, "" if label else relation)
 
+    def _is_of(self, relation: str) -> bool:
+        """Whether the conversation's subject, of which no name is known, may be a dog, a daughter, …"""
+        kind = re.split(r"[\W\d_]", self._scope.subject if self._scope else "")[0]
+        if relation in self._pets:
+            return kind not in _THINGS | _CHILDREN
+        return relation in _YOUNG and kind in _CHILDREN
+
+    def _call_scope(self, name: str) -> MentionedPerson:
+        """Give the conversation's subject the name that the user calls it by."""
+        assert self._scope is not None
+        self._nameless, self._scope = False, MentionedPerson(self._scope.subject, name)
+        self._names[name.casefold()] = self.last = self._scope
+        return self._scope
+
     def whom(self, words: str) -> MentionedPerson | None:
         """Resolve *words* (a pronoun, "my wife", "my dog Luna", "Luna"); None when unknown."""
-        words = words.strip(" ,").casefold()
+        given = words.strip(" ,")
+        words = given.casefold()
         if not words or words in self._me:
             return ME
         if words in self._she or words in self._he or words in self._it:
@@ -111,6 +297,9 @@ class Mentions:
         if words in self._names:
             return self._names[words]
         own = self._own.match(words) if self._own else None
+        if own is None and self._nameless and is_name(given) and self.relation(words) is None:
+            kind = re.split(r"[\W\d_]", self._scope.subject if self._scope else "")[0]
+            return None if kind in _THINGS else self._call_scope(given)
         return self._by_own(words[own.end() :]) if own else None
 
     def _by_own(self, words: str) -> MentionedPerson | None:
@@ -127,7 +316,7 @@ class Mentions:
             return self._by_relation[relation]
         if relation in self._vague:
             return None  # one has many friends: without a name nobody knows which
-        if self._scope and relation in self._pets and self._scope.subject != relation:
+        if self._scope and self._scope.subject != relation and (relation in self._pets or self._is_of(relation)):
             return self._scope
         return self._person(subject_name(relation), "", relation)
 
@@ -135,6 +324,8 @@ class Mentions:
         person = self.last
         if person is None or person.is_self:
             return None
+        if self._scope and person.subject != self._scope.subject:
+            return None  # of the two nobody can tell which
         relation = person.relation or person.subject
         if (word in self._she and relation in self._male) or (word in self._he and relation in self._female):
             return None

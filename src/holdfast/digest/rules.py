@@ -10,7 +10,7 @@ little rather than wrongly: the summaries and search hold the rest.  Pure: no cl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -21,9 +21,9 @@ from ..scope import SELF
 from ..text.dates import TimeSpan, find_times
 from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import fold_quotes, likely_languages
-from ..types import Candidate, Fact, Message
+from ..types import Candidate, Message
 from .grammar import MAX_TEXT_CHARS, Expression, Pattern, PatternLanguage, PatternSlot, load_language
-from .mentions import ME, UNIQUE, MentionedPerson, Mentions, subject_name
+from .mentions import ME, MentionedPerson, Mentions, SubjectNames
 from .modality import BLANK, Verdict, cues, judge, masked
 from .slots import SlotValue, read_at, read_slot
 
@@ -39,7 +39,7 @@ def extract_facts(
     message: Message,
     *,
     subject: str = SELF,
-    others: Mapping[str, str] | None = None,
+    others: SubjectNames | Mapping[str, str] | None = None,
     before: Message | None = None,
     language_code: str | None = None,
 ) -> list[Candidate]:
@@ -49,7 +49,7 @@ def extract_facts(
     Args:
         message: one message; only ``role``, ``content``, ``seq`` and ``at`` are looked at.
         subject: whom the conversation is about; "she" and "my dog" mean this one when it is not self.
-        others: names (and relations) already known, each with its subject: ``{"Luna": "luna"}``.
+        others: names (and relations) already known, each with its subject: ``{"Luna": "luna"}``, or `subject_names`.
         before: the message directly before this one; a short answer is read together with its question.
         language_code: ISO 639-1, when detection should not decide.
 
@@ -61,8 +61,9 @@ def extract_facts(
         return []
     content = message.content[:MAX_READ_CHARS]
     found: list[Candidate] = []
+    names = others if isinstance(others, SubjectNames) else SubjectNames(others or {})
     for rules in _rules_for(content, language_code):
-        found = found or _read_in(rules, message, content, Mentions(rules, subject, others or {}), before)
+        found = found or _read_in(rules, message, content, Mentions(rules, subject, names), before)
     return found
 
 
@@ -108,30 +109,6 @@ def _answer(
                 if match and not reply[quote_end(match.found, match.values) :].strip(" .!,"):
                     yield from claims_of_match(piece, people, match)
                     return
-
-
-def known_names(facts: Iterable[Fact]) -> dict[str, str]:
-    """
-    Return the ``others`` of `extract_facts` from known facts: names, and relations of one person only.
-
-    Args:
-        facts: the live facts of one user, of all subjects.
-    """
-    found: dict[str, str] = {}
-    animals: dict[str, list[str]] = {}
-    for fact in facts:
-        if fact.subject != SELF:
-            found.setdefault(fact.subject, fact.subject)
-            if (fact.category, fact.key) == ("identity", "species"):
-                animals.setdefault(fact.value, []).append(fact.subject)
-        elif fact.category == "family" and not fact.key.startswith(("how_many", "has")):
-            found[fact.value] = subject_name(fact.key if fact.key in UNIQUE else fact.value)
-        elif (fact.category, fact.key) == ("pets", "pet_named"):
-            found[fact.value] = subject_name(fact.value)
-    for species, subjects in animals.items():
-        if len(subjects) == 1:
-            found.setdefault(species, subjects[0])
-    return found
 
 
 def may_state_facts(text: str, language_code: str | None = None) -> bool:

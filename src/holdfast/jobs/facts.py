@@ -10,24 +10,31 @@ from ..clock import new_id, to_ms
 from ..digest import rules
 from ..digest.endings import find_endings, known_values
 from ..digest.grounding import ground
+from ..digest.mentions import SubjectNames, is_code, subject_names
 from ..ingest.redact import MASK, mask_message
 from ..reconcile.archive import request_upkeep
 from ..reconcile.decide import Address, Claim
 from ..reconcile.learn import MatchHints, embed_sentences, learn
 from ..reconcile.registry import Registry, matches_blocked_topic
+from ..reconcile.subjects import move_facts
 from ..reports import DigestReport
 from ..scope import SELF, Scope
-from ..store import ConversationRow, FactRow, ReadView, WriteView
+from ..store import ConversationRow, FactRow, ReadView, SubjectRow, WriteView
 from ..types import Candidate, Evidence, Fact, FactChange, Job, Message
 from .queue import Dependencies, check_claim, scope_of
 
 BATCH_MESSAGES = 200
+INTRODUCES = ("family", "pets")
 DISCARDED = "discarded: the words hold what must not be remembered"
 
 
 @dataclass(frozen=True, slots=True)
 class RuleInput:
-    """The messages that the rules read, with their secrets masked, and what they are read with, in one snapshot."""
+    """
+    The messages that the rules read, with their secrets masked, and what they are read with, in one snapshot.
+
+    ``named_by`` are the facts that may say what a subject is called, of all subjects.
+    """
 
     epoch: int
     messages: list[Message]
@@ -35,6 +42,8 @@ class RuleInput:
     facts: list[FactRow]
     names: dict[str, int]
     never: list[str]
+    subjects: list[SubjectRow]
+    named_by: list[FactRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +89,9 @@ class FactReader:
         read = [mask_message(message, detectors) for message in messages]
         before = before and mask_message(before, detectors)
         never = [topic for _, topic in view.blocked_topics()]
-        return RuleInput(view.user().epoch, read, before, current_facts(view, read), names, never)
+        subjects, facts = view.subjects(), current_facts(view, read)
+        named_by = view.at(None, None).facts() if subjects else facts
+        return RuleInput(view.user().epoch, read, before, facts, names, never, subjects, named_by)
 
     def input_of(self, view: ReadView, message: Message) -> RuleInput:
         """Return the snapshot for reading one message again after it was edited."""
@@ -99,16 +110,17 @@ class FactReader:
     def claims(self, scope: Scope, seen: RuleInput) -> tuple[list[Claim], list[tuple[Candidate, str]]]:
         """Return the claims that the messages state, with evidence, and the refused candidates with the reason."""
         config = self.deps.config
-        others = known_others(scope, seen.facts)
+        said: list[Candidate] = []
         accepted: list[Claim] = []
         refused: list[tuple[Candidate, str]] = []
         before = seen.before
         for message in seen.messages:
             if message.role == "user":
+                names = known_subjects(scope, seen.subjects, seen.named_by, said)
                 found = rules.extract_facts(
                     message,
                     subject=scope.subject or SELF,
-                    others=others,
+                    others=names,
                     before=before,
                     language_code=config.language,
                 )
@@ -117,10 +129,10 @@ class FactReader:
                     *(claim.candidate for claim in accepted),
                 ]
                 known = known_values(believed, scope.conversation or "")
-                found += find_endings(message, found, known, others=others, language_code=config.language)
+                found += find_endings(message, found, known, others=names.ids, language_code=config.language)
                 speaker = speaker_subject(message, scope.user, seen.names)
                 found = [spoken_by(candidate, speaker) for candidate in found]
-                others.update((c.subject, c.subject) for c in found if c.subject != SELF)
+                said += found
                 found = [candidate for candidate in found if not matches_blocked_topic(candidate, seen.never)]
                 good, bad = ground(found, {message.seq: message}, min_confidence=config.min_confidence)
                 accepted += [
@@ -159,7 +171,7 @@ class FactReader:
         now_ms: int,
     ) -> list[FactChange]:
         """Reconcile claims with what is believed, inside the caller's transaction."""
-        return learn(
+        changes = learn(
             view,
             accepted,
             refused,
@@ -168,6 +180,9 @@ class FactReader:
             now_ms=now_ms,
             hints=hints,
         )
+        if any(c.fact is not None and (c.fact.subject != SELF or c.fact.category in INTRODUCES) for c in changes):
+            join_mentions(view, now_ms)
+        return changes
 
     def _write(
         self,
@@ -226,12 +241,35 @@ def names_of(view: ReadView, messages: Sequence[Message] = ()) -> dict[str, int]
     return names
 
 
-def known_others(scope: Scope, facts: Sequence[FactRow]) -> dict[str, str]:
-    """Return the subjects other than the user that are known by name, the scope's subject among them."""
-    others = rules.known_names(row.fact for row in facts)
-    if scope.subject is not None and scope.subject != SELF:
-        others.setdefault(scope.subject, scope.subject)
-    return others
+def known_subjects(
+    scope: Scope, rows: Sequence[SubjectRow], facts: Sequence[FactRow], said: Sequence[Candidate] = ()
+) -> SubjectNames:
+    """Return the names of the user's subjects as seen from the scope's; *said* was read and is not stored yet."""
+    believed = sorted((row.fact for row in facts), key=lambda fact: (fact.recorded_at, fact.id))
+    return subject_names(rows, [*believed, *said], here=scope.subject or SELF)
+
+
+def subject_labels(view: ReadView, facts: Sequence[FactRow]) -> Mapping[str, str]:
+    """Return the names to show of the user's subjects, as far as *facts* tell them."""
+    rows = view.subjects()
+    if any(is_code(row.subject) and not row.name for row in rows):
+        facts = view.facts()  # its quotes show what it is called
+    return known_subjects(view.scope, rows, facts).labels
+
+
+def join_mentions(view: WriteView, now_ms: int) -> None:
+    """
+    Move the facts about a mere mention to the subject that turns out to be meant.
+
+    "My sister lives in Rome" is about ``sister`` until "my sister Meera" names her.
+    """
+    whole = view.at(None, None)
+    rows = whole.subjects()
+    names = known_subjects(whole.scope, rows, whole.facts())
+    anchored = {row.subject for row in rows} | {SELF, *names.labels}
+    for name, subject in names.ids.items():
+        if name != subject and name not in anchored:
+            move_facts(view, name, subject, now_ms)
 
 
 def current_facts(view: ReadView, messages: Sequence[Message]) -> list[FactRow]:

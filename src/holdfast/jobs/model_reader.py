@@ -7,7 +7,7 @@ whichever call it came from.  Calls are made with no transaction open; their res
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
@@ -20,6 +20,7 @@ from ..digest.chunk import count_exchanges
 from ..digest.episode_answers import ParsedEpisodes, SaidBefore
 from ..digest.fact_answers import Extraction, PromptWindow, parse_facts
 from ..digest.grounding import ground
+from ..digest.mentions import SubjectNames
 from ..digest.prompt_lines import MOST_BEFORE, format_sections, known_lines, message_lines, summary_lines
 from ..digest.second_look import numbers_said, repeats_known
 from ..digest.summarize import SummaryDraft
@@ -40,11 +41,12 @@ from .facts import (
     claim_of,
     current_facts,
     is_masked,
-    known_others,
+    known_subjects,
     names_of,
     report_of,
     speaker_subject,
     spoken_by,
+    subject_labels,
 )
 from .model_client import ModelClient, total_tokens
 from .queue import check_claim, order_range, range_of, scope_of
@@ -74,6 +76,7 @@ class Excerpt:
     facts: list[FactRow]
     names: dict[str, int]
     never: list[str]
+    subjects: SubjectNames
     injected: frozenset[str]
     unreadable: bool
 
@@ -154,7 +157,7 @@ class ModelReader:
         masked = [mask_message(message, self.config.detectors) for message in found]
         messages = [message for message in masked if message.seq >= start]
         messages = messages if whole else _window(messages)
-        facts = current_facts(view, messages)
+        facts, subjects = current_facts(view, messages), view.subjects()
         return Excerpt(
             epoch=view.user().epoch,
             row=row,
@@ -163,7 +166,8 @@ class ModelReader:
             facts=facts,
             names=names_of(view, messages),
             never=[topic for _, topic in view.blocked_topics()],
-            injected=frozenset(_context_lines(facts, view.summaries())),
+            subjects=known_subjects(view.scope, subjects, view.at(None, None).facts() if subjects else facts),
+            injected=frozenset(_context_lines(facts, view.summaries(), subject_labels(view, facts))),
             unreadable=_is_unreadable(view, [m for m in messages if row and m.seq <= row.extracted_seq], facts),
         )
 
@@ -314,7 +318,7 @@ class ModelReader:
         limit = self.config.message_char_limit
         words, brief = [message.content for message in excerpt.messages], min(limit, BEFORE_CHARS)
         return [
-            *_about(scope),
+            *_about(scope, excerpt.subjects),
             ("known", known_lines([row.fact for row in excerpt.facts], words)),
             ("before", [] if whole else message_lines(excerpt.before, brief, others=brief)),
             ("read", message_lines(excerpt.messages, limit, others=None if whole else min(limit, BRIEF_CHARS))),
@@ -325,7 +329,7 @@ class ModelReader:
             messages={message.seq: message for message in excerpt.messages},
             before=tuple(excerpt.before),
             subject=scope.subject or SELF,
-            others=known_others(scope, excerpt.facts),
+            others=excerpt.subjects,
             known=tuple(row.fact for row in excerpt.facts),
             language=self.config.language,
         )
@@ -466,9 +470,11 @@ def read_upto(excerpt: Excerpt, extraction: Extraction, *, cut: bool) -> int:
     return max(earlier, default=last if named >= last else first_user)
 
 
-def _about(scope: Scope) -> Sections:
+def _about(scope: Scope, names: SubjectNames | None = None) -> Sections:
     """Return the section that names the subject of the conversation when it is not the user."""
-    return [("about", [scope.subject])] if scope.subject and scope.subject != SELF else []
+    if not scope.subject or scope.subject == SELF:
+        return []
+    return [("about", [names.label(scope.subject) if names else scope.subject])]
 
 
 def _said_before(excerpt: Excerpt) -> SaidBefore:
@@ -478,13 +484,15 @@ def _said_before(excerpt: Excerpt) -> SaidBefore:
     words = (
         word for f in facts for word in (f.subject.replace("-", " "), f.value, f.text, *(e.quote for e in f.evidence))
     )
-    return SaidBefore(tuple(names), "\n".join(words))
+    return SaidBefore(tuple(names), "\n".join((*excerpt.subjects.ids, *words)))
 
 
-def _context_lines(facts: Iterable[FactRow], summaries: Iterable[Summary]) -> Iterator[str]:
+def _context_lines(
+    facts: Iterable[FactRow], summaries: Iterable[Summary], labels: Mapping[str, str]
+) -> Iterator[str]:
     """Return what contexts show in words of ours: a sentence that the user said remains the user's."""
     for row in facts:
-        lines = (row.fact.text, parse_line(fact_item(row.fact).line))
+        lines = (row.fact.text, parse_line(fact_item(row.fact, labels).line))
         quotes = [evidence.quote for evidence in row.fact.evidence]
         yield from (line for line in lines if not any(line.rstrip(".") in quote for quote in quotes))
     for summary in summaries:

@@ -35,6 +35,7 @@ from ..store import (
     RebuildRow,
     Side,
     Store,
+    SubjectRow,
     UsageRow,
     UserRow,
     WriteView,
@@ -71,6 +72,7 @@ class Exporter:
             "bot": scope.bot,
             "consent": [asdict(row) for row in view.consent()],
             "never": [{"subject": subject, "topic": topic} for subject, topic in view.blocked_topics()],
+            "subjects": [asdict(row) | {"aliases": list(row.aliases)} for row in view.subjects()],
             "prompts": [asdict(row) for row in view.prompts()],
             "usage": [asdict(row) for row in view.usage()],
             "conversations": [_conversation(view, row) for row in view.conversations()],
@@ -129,6 +131,8 @@ class Exporter:
             view.save_consent(build_value(ConsentRow, item))
         for item in object_list(data, "never"):
             view.set_blocked_topic(text_field(item, "subject"), text_field(item, "topic"), blocked=True, now_ms=now_ms)
+        for item in _may_be_listed(data, "subjects"):
+            view.save_subject(build_value(SubjectRow, item))
         for item in _may_be_listed(data, "prompts"):
             view.add_prompt(build_value(PromptRow, item))
         for item in _may_be_listed(data, "usage"):

@@ -48,6 +48,7 @@ TABLES = {
     "blocked_topic": "topics", "episode_range": "episode ranges", "rebuild": "rebuilds",
     "read_range": "read ranges", "context_stats": "measured replies", "prompt": "prompts", "usage": "usage",
     "provider_key": "provider keys", "event": "events",
+    "subject": "subjects",
 }  # fmt: skip
 
 
@@ -141,6 +142,9 @@ def _erase_subject(eraser: Eraser, scope: Scope) -> ErasureReceipt:
     def clear(erasing: Erasing) -> None:
         for row in erasing.view.conversations():
             erasing.at(row.subject, row.conversation).clear_conversation()
+        if any(row.subject == scope.subject for row in erasing.view.subjects()):
+            erasing.removed.count("subjects")
+            erasing.view.remove_subject(scope.subject or "")
         if erasing.removed.rows:
             erasing.view.forget_subject()
             erasing.ledger.append(ErasedItem(scope, SUBJECT))

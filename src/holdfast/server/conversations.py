@@ -22,7 +22,6 @@ from .gate import Quotas, quota_exceeded
 from .routing import APP, USER, WHOLE_USER, RouteTable
 from .schemas import (
     SCOPE_PARAMS,
-    CallerDep,
     ContextRequest,
     ConversationDep,
     Cursor,
@@ -203,14 +202,14 @@ def usage_record(chat: ConversationDep, body: ModelUse) -> None:
 )
 def facts_learned(
     chat: ConversationDep,
-    caller: CallerDep,
     start_seq: Annotated[int, Query(ge=1, le=2**53)] = 1,
     end_seq: Annotated[int | None, Query(ge=1, le=2**53)] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Page[Fact]:
     """List facts, live and past, that rest on messages of this conversation, by where they were first said in it."""
-    home = caller.grant.subject or SELF
+    state = chat.state()
+    home = state.subject if state else SELF
 
     def first_said(fact: Fact) -> tuple[int, int, str]:
         said = [e.seq for e in fact.evidence if e.conversation == chat.id and e.home == home and e.seq >= start_seq]

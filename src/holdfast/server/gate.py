@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..admin import ApiKeys
 from ..errors import HoldfastError
-from ..scope import LOCAL, acting
+from ..scope import LOCAL, acting, subject_id
 from ..types import ApiKey
 from .pages.layout import error_page
 from .routing import Route, RouteTable, problem, problem_of
@@ -261,7 +261,8 @@ def grant(key: ApiKey, route: Route, names: Mapping[str, str], headers: Mapping[
     if key.user is not None and user != key.user:
         raise Refused(_forbidden("this key opens another user's memory"))
     subject = asked.get("subject", [key.subject])[-1]
-    if key.subject is not None and subject != key.subject:
+    subject = None if subject is None else subject_id(subject)
+    if key.subject is not None and subject != subject_id(key.subject):
         raise Refused(_forbidden("this key opens what is held about another subject"))
     return Grant(key, org, bot, user, subject)
 

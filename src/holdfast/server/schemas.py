@@ -164,6 +164,23 @@ class CorrectedValue(Body):
     value: Text
 
 
+class SubjectNamesBody(Body):
+    """The name to show of a subject, aliases to add, and aliases to take away."""
+
+    model_config = _with_example({"name": "Luna", "aliases": ["my dog"]})
+    name: Name | None = None
+    aliases: list[Name] = []
+    without: list[Name] = []
+
+
+class SubjectMergeBody(Body):
+    """The subject that stays, and whether to change nothing."""
+
+    model_config = _with_example({"into": "pet-42", "dry_run": True})
+    into: Name
+    dry_run: bool = False
+
+
 class ConsentChoice(Body):
     """The user's choice; `erase` goes with `opted-out`, `only_if` names the state in which it applies."""
 

@@ -9,10 +9,10 @@ from fastapi import Path, Query, Request, Response
 
 from ..clock import to_ms
 from ..errors import BadInput
-from ..reports import ErasureReceipt, Explained, Metrics, PromptPreview, Usage
+from ..reports import ErasureReceipt, Explained, Metrics, PromptPreview, SubjectMerge, Usage
 from ..store import RejectedPosition
 from ..text.validate import replace_unstorable
-from ..types import Consent, Fact, FactChange, FactKind, Hit, PromptVersion, Rejected, Section
+from ..types import Consent, Fact, FactChange, FactKind, Hit, PromptVersion, Rejected, Section, Subject
 from ..user import Prompts, User, version_in_use
 from .gate import count_messages, quota_exceeded
 from .routing import APP, USER, WHOLE_USER, Door, RouteTable
@@ -32,6 +32,8 @@ from .schemas import (
     PromptText,
     PromptVersionNumber,
     SearchRequest,
+    SubjectMergeBody,
+    SubjectNamesBody,
     TopicName,
     UserDep,
     decode_cursor,
@@ -44,6 +46,7 @@ from .schemas import (
 table = RouteTable()
 ONE = "/v1/users/{user:name}"
 FactId = Annotated[str, Path(max_length=200, description="The fact's id.")]
+SubjectId = Annotated[str, Path(max_length=200, description="The subject's id.")]
 By = Annotated[
     list[Literal["day", "layer", "model", "none"]],
     Query(description="What is not named is summed up; `none` for all of it."),
@@ -193,6 +196,38 @@ def profile_get(user: UserDep, budget_tokens: Annotated[int, Query(ge=1, le=1_00
 def memory_search(user: UserDep, body: SearchRequest) -> list[Hit]:
     """Search facts, messages and summaries, best first."""
     return user.search(**body.model_dump())
+
+
+@table.add("GET", ONE + "/subjects", USER, door=User.subjects, response_model=Page[Subject], dependencies=SCOPE_PARAMS)
+def subjects_list(user: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Subject]:
+    """List the subjects that the user speaks of, by name, with their names and how much is held about each."""
+    return paginate(user.subjects(), lambda one: (one.name.casefold(), one.id), cursor, limit)
+
+
+@table.add(
+    "PUT",
+    ONE + "/subjects/{id:name}",
+    WHOLE_USER,
+    door=User.subject,
+    response_model=Subject,
+    dependencies=SCOPE_PARAMS,
+)
+def subjects_declare(user: UserDep, id: SubjectId, body: SubjectNamesBody) -> Subject:
+    """Declare a subject, or give it another name or more aliases."""
+    return user.subject(id, **body.model_dump())
+
+
+@table.add(
+    "POST",
+    ONE + "/subjects/{id:name}/merge",
+    WHOLE_USER,
+    door=User.merge_subjects,
+    response_model=SubjectMerge,
+    dependencies=SCOPE_PARAMS,
+)
+def subjects_merge(user: UserDep, id: SubjectId, body: SubjectMergeBody) -> SubjectMerge:
+    """Make a subject part of another one, with its facts, conversations and names."""
+    return user.merge_subjects(id, body.into, dry_run=body.dry_run)
 
 
 @table.add("GET", ONE + "/usage", APP, door=User.usage, response_model=Page[Usage], dependencies=SCOPE_PARAMS)

@@ -32,6 +32,7 @@ from .values import (
     Partition,
     PromptRow,
     RebuildRow,
+    SubjectRow,
     SummaryRow,
     UsageRow,
     UseRow,
@@ -334,6 +335,10 @@ class ReadView:
     def blocked_topics(self) -> list[tuple[str, str]]:
         """Return ``(subject, topic)`` of topics that must not be remembered; subject ``""`` means all."""
         return [(row[0], row[1]) for row in self._run("blocked_topics")]
+
+    def subjects(self) -> list[SubjectRow]:
+        """Return all subjects of the user that have conversations or were declared, by id, whatever the scope's is."""
+        return [rows.subject(row) for row in self._run("subjects")]
 
     def at(self, subject: str | None, conversation: str | None) -> Self:
         """Return a view of the same moment (or transaction) with another subject and conversation of the same user."""

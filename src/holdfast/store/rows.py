@@ -17,7 +17,18 @@ from ..clock import from_ms, to_ms
 from ..reports import Event
 from ..types import Candidate, Evidence, Fact, Job, Message, Rejected, Summary
 from .port import Row
-from .values import ConsentRow, Derivation, DocRow, ErasureRow, FactRow, MessageRow, RebuildRow, Side, SummaryRow
+from .values import (
+    ConsentRow,
+    Derivation,
+    DocRow,
+    ErasureRow,
+    FactRow,
+    MessageRow,
+    RebuildRow,
+    Side,
+    SubjectRow,
+    SummaryRow,
+)
 
 FactKey = tuple[str, str]
 """(subject, fact id): what names a fact within a user."""
@@ -36,6 +47,12 @@ def signs(data: bytes) -> bytes:
 def compact_json(value: Any) -> str:
     """JSON on one line, the same text for the same value, readable in any language."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def subject(row: Row) -> SubjectRow:
+    """Parse a row of ``subjects``."""
+    id_, name, aliases, created_at = row
+    return SubjectRow(id_, name, tuple(json.loads(aliases)), created_at)
 
 
 def message(row: Row, conversation: str) -> Message:

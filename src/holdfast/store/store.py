@@ -714,6 +714,7 @@ HINTS = {
     "provider_key": "set this key of a provider again",
     "event_numbers": _LOST,
     "event_home": "clear the conversation again",
+    "subject": "begin a conversation about it",
     "job_state": "cancel the job and order its work again",
 }
 """Each rule, in the order in which they are looked at, and what to do when it is broken."""

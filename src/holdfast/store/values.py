@@ -187,6 +187,16 @@ COUNTERS = ("calls", "failed", "input_tokens", "output_tokens", "cached_tokens",
 
 
 @dataclass(frozen=True, slots=True)
+class SubjectRow:
+    """Whom or what conversations are about, beside the user: its id, the name to show (or ``""``), other names."""
+
+    subject: str
+    name: str = ""
+    aliases: tuple[str, ...] = ()
+    created_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class PromptRow:
     """One version of a user's own prompt; see the columns of ``prompt``."""
 

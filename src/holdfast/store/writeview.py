@@ -8,14 +8,14 @@ transaction, so the same statements are legal on SQLite, PostgreSQL and Citus.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from operator import itemgetter
 from typing import Self
 
 from ..clock import new_id, to_ms
 from ..errors import Conflict, NotFound
-from ..scope import Scope
+from ..scope import SELF, Scope
 from ..types import Candidate, Evidence, Job, Summary
 from . import rows
 from .changes import ERASED, ChangeLog
@@ -33,6 +33,7 @@ from .values import (
     MessageRow,
     PromptRow,
     RebuildRow,
+    SubjectRow,
     SummaryRow,
     UsageRow,
     UseRow,
@@ -52,6 +53,7 @@ OF_CONVERSATION = (
     "context_stats",
     "conversation",
 )
+MOVED = (*OF_CONVERSATION, "derivation", "evidence", "doc", "job", "event")
 OF_USER = (
     *OF_CONVERSATION,
     "fact",
@@ -67,6 +69,7 @@ OF_USER = (
     "prompt",
     "provider_key",
     "event",
+    "subject",
     "user",
 )
 
@@ -92,8 +95,10 @@ class WriteView(ReadView):
         self._run("save_user", next_doc=row.next_doc, version=row.version, epoch=row.epoch, created_at=now_ms)
 
     def save_conversation(self, row: ConversationRow) -> None:
-        """Insert or update the scope's conversation."""
-        self._place()
+        """Insert or update the scope's conversation, and list its subject among the user's."""
+        subject, _ = self._place()
+        if subject != SELF:
+            self._run("note_subject", aliases="[]", created_at=row.created_at)
         self._run(
             "save_conversation",
             next_seq=row.next_seq,
@@ -401,6 +406,34 @@ class WriteView(ReadView):
         """Insert the measurements of the context before a reply of the scope's conversation."""
         self._place()
         self._run("add_context_stats", **asdict(row))
+
+    def save_subject(self, row: SubjectRow) -> None:
+        """Insert or replace the names of a subject."""
+        aliases = rows.compact_json(row.aliases)
+        self._run("save_subject", about=row.subject, name=row.name, aliases=aliases, created_at=row.created_at)
+        self._changes.note("subject.changed", (row.subject, ""))
+
+    def remove_subject(self, subject: str) -> None:
+        """Remove the names of a subject that has no conversation."""
+        self._run("remove_subject", about=subject)
+        self._changes.blank_subject(subject)
+
+    def move_fact(self, row: FactRow, into: str) -> None:
+        """Move a fact without a document, with its quotes, to another subject."""
+        key = {"about": row.fact.subject, "id": row.fact.id, "into": into}
+        self._run("transfer_fact", **key)
+        self._run("transfer_evidence_of", **key)
+        self._changes.note_fact("fact.changed", row.fact.id, into, self._here)
+
+    def move_conversations(self, into: str, names: Mapping[str, str]) -> None:
+        """Move conversations of the scope's subject to another one; *names* gives each its name there."""
+        for conversation, name in names.items():
+            here = self.at(self.scope.subject, conversation)
+            self.at(into, name)._run("note_subject", aliases="[]", created_at=0)
+            for table in MOVED:
+                here._run(f"transfer_{table}", into=into, name=name)
+        for table in ("posting", "vector"):
+            self._run(f"transfer_{table}", into=into)
 
     def replaced_by(self, subject: str, fact_id: str) -> list[FactRow]:
         """Return past facts of a subject that *fact_id* replaced, by (valid_from, id)."""

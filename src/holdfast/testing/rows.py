@@ -26,6 +26,7 @@ from ..store import (
     ReadView,
     RebuildRow,
     Side,
+    SubjectRow,
     SummaryRow,
     UsageRow,
     WriteView,
@@ -257,6 +258,7 @@ def fill_conversation(view: WriteView) -> None:
     view.add_context_stats(ContextStatsRow(2, END_MS, "layered", 40, "sha", 2, 1))
     view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
     view.set_blocked_topic("", "health", blocked=True, now_ms=1)
+    view.save_subject(SubjectRow("luna", "Luna", ("my dog",), 1))
     add_usage_and_prompt(view)
 
 
@@ -289,7 +291,7 @@ def read_everything(view: ReadView) -> list[object]:
     facts = [row for row in view.all_facts() if rests_on_conversation(view, row)]
     return [
         view.conversation(), view.message_rows(), view.summary_rows(), view.keys(), view.covered(1, 9),
-        view.derived_from(1, 9), view.prefix("layered"), view.rejected(), view.episode_ranges(), facts, view.blocked_topics(),
+        view.derived_from(1, 9), view.prefix("layered"), view.rejected(), view.episode_ranges(), facts, view.blocked_topics(), view.subjects(),
         view.usage(), view.prompts(),
         view.rebuilds(), view.read_ranges(), view.context_stats(),
         [e for e in view.news(0, limit=999).events if (e.subject, e.conversation) == here and e.kind[:4] != "job."],

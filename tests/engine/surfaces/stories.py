@@ -96,6 +96,16 @@ class Doors:
     def _id(self, text: str) -> str:
         return str(next(fact.id for fact in self._ana.history() if fact.text == text))
 
+    def subjects(self) -> list[str]:
+        """Return the names of the subjects that the user speaks of."""
+        return [one.name for one in self._ana.subjects()]
+
+    def name_subject(self, subject: str, name: str, alias: str) -> None:
+        self._ana.subject(subject, name=name, aliases=(alias,))
+
+    def merge_subjects(self, subject: str, into: str) -> None:
+        self._ana.merge_subjects(subject, into)
+
     def never(self, topic: str) -> None:
         self._ana.never_remember(topic)
 
@@ -223,6 +233,15 @@ class Command:
         known = [*self._of("facts"), *self._of("history", "home"), *self._of("history", "dietary")]
         return str(next(fact["id"] for fact in known if fact["text"] == text))
 
+    def subjects(self) -> list[str]:
+        return [one["name"] for one in self._of("subjects")]
+
+    def name_subject(self, subject: str, name: str, alias: str) -> None:
+        self._of("subjects", subject, "--name", name, "--alias", alias)
+
+    def merge_subjects(self, subject: str, into: str) -> None:
+        self._of("subjects", subject, "--into", into, "--yes")
+
     def never(self, topic: str) -> None:
         self._of("never-remember", topic)
 
@@ -342,6 +361,8 @@ LACKS: dict[str, dict[str, str]] = {
         "never_true restore": "seven tools, so that their list stays cheap: an assistant corrects or forgets",
         "never allow": "users decide what may be remembered, not a model",
         "pause resume opt_out opt_in status": "users decide whether there is memory, not a model",
+        "subjects name_subject": "a subject is found by its facts, and named by the program that has the pets or patients",
+        "merge_subjects": "it cannot be undone, so a program or an operator does it",
         "export": "everything at once is more than the window of a model holds",
         "import_": "an empty memory is filled by a user or a program",
         "erase": "a model must not be able to erase everything with one call",
@@ -353,6 +374,8 @@ LACKS: dict[str, dict[str, str]] = {
     },
     "dashboard": {
         "say": "conversations are shown and corrected here, and held elsewhere",
+        "subjects": "the page of a user shows the facts under the names of their subjects",
+        "name_subject merge_subjects": "a program or the command does it, a merge after a dry run",
         "remember": "an operator corrects what was learned; new facts come from users or from a program",
     },
     "me": {
@@ -362,6 +385,8 @@ LACKS: dict[str, dict[str, str]] = {
         "forget_message": "forgetting a fact erases the words that it rests on",
         "digest jobs cancel retry": OPERATORS,
         "search": "the page lists everything",
+        "subjects": "the page shows the facts under the names of their subjects",
+        "name_subject merge_subjects": "users introduce subjects in their chat; the operator merges",
         "context": "what a model is sent is shown to operators",
         "remember": "users state new facts in their chat; here they change existing ones",
         "never_true": "users change or forget; both end a belief",
@@ -473,6 +498,20 @@ def a_past_fact_can_be_believed_again(at: Any) -> None:
     at.restore("Lives in Porto.")
 
     assert at.facts() == ["Lives in Porto."]
+
+
+def a_subject_is_known_by_all_of_its_names(at: Any) -> None:
+    at.say("My sister lives in Porto.")
+    at.say("My sister Meera is a nurse.")
+    at.name_subject("pet-42", "Luna", "my dog")
+    at.say("My dog is allergic to chicken.")
+    assert at.subjects() == ["Luna", "Meera"]
+    at.name_subject("pet-43", "Moon", "the puppy")
+    at.merge_subjects("pet-43", "pet-42")
+    at.say("Moon weighs 12 kg.")
+
+    assert at.subjects() == ["Luna", "Meera"]
+    assert {"Luna is allergic to chicken.", "Luna weighs 12 kg."} <= set(at.facts())
 
 
 def what_is_forgotten_is_nowhere(at: Any) -> None:

@@ -23,7 +23,7 @@ from starlette.responses import Response
 from ...clock import from_ms
 from ...reports import ErasureReceipt
 from ...scope import SELF
-from ...types import BY_HAND_CONVERSATION, Fact, FactChange, Role
+from ...types import BY_HAND_CONVERSATION, Fact, FactChange, Role, Subject
 from ...user import User
 from ..routing import RouteTable
 from ..schemas import Caller, CallerDep
@@ -64,7 +64,7 @@ def me_download(request: Request, caller: CallerDep) -> Response:
         body = json.dumps(data, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace")
         return _attachment(Response(body, media_type="application/json"), f"{name}.json")
     said = load_texts("me")
-    topics = group_facts(user.facts(), user.history(), said.topics())
+    topics = group_facts(user.facts(), user.history(), said.topics(), user.subjects())
     talks = [talk for talk in data["conversations"] if talk["messages"]]
     page = render(
         "me-download.html",
@@ -97,7 +97,7 @@ def _page(request: Request, caller: Caller, receipt: ErasureReceipt | None = Non
         events=events,
         t=said,
         choices=user.status(),
-        subjects=group_facts(user.facts(), ever, said.topics()),
+        subjects=group_facts(user.facts(), ever, said.topics(), user.subjects()),
         archived=[fact for fact in ever if fact.ended_because == ARCHIVED],
         done="" if receipt else said.find(f"done.{query.get('done', '')}", ""),
         why=said.find(f"refused.{query.get('why', '')}", ""),
@@ -204,13 +204,16 @@ class FactTopic:
 
 @dataclass(slots=True)
 class SubjectFacts:
-    """The facts about one subject; the user is ``self``."""
+    """The facts about one subject, with the name to show; the user is ``self``."""
 
     name: str
     topics: list[FactTopic]
+    label: str = ""
 
 
-def group_facts(live: Sequence[Fact], ever: Iterable[Fact], order: Sequence[str] = ()) -> list[SubjectFacts]:
+def group_facts(
+    live: Sequence[Fact], ever: Iterable[Fact], order: Sequence[str] = (), subjects: Iterable[Subject] = ()
+) -> list[SubjectFacts]:
     """
     Group *live* facts and their history: the user first, topics in *order* and then by name.
 
@@ -218,11 +221,13 @@ def group_facts(live: Sequence[Fact], ever: Iterable[Fact], order: Sequence[str]
         live: the active facts.
         ever: all facts of the history; those in *live* are skipped.
         order: the categories, in order.
+        subjects: those that have a name to show.
     """
+    labels = {subject.id: subject.name for subject in subjects}
     standing = {fact.id: FactWithHistory(fact) for fact in live}
-    subjects: dict[str, dict[str, FactTopic]] = defaultdict(dict)
+    about: dict[str, dict[str, FactTopic]] = defaultdict(dict)
     for belief in standing.values():
-        _topic_of(subjects, belief.fact).beliefs.append(belief)
+        _topic_of(about, belief.fact).beliefs.append(belief)
     past = [fact for fact in ever if fact.id not in standing and fact.ended_because != ARCHIVED]
     after = {fact.id: fact.superseded_by for fact in past if fact.superseded_by}
     places = {_address(belief.fact): belief for belief in standing.values() if belief.fact.cardinality != "multi"}
@@ -231,13 +236,15 @@ def group_facts(live: Sequence[Fact], ever: Iterable[Fact], order: Sequence[str]
         if holder is not None:
             holder.earlier.append(fact)
         else:
-            _topic_of(subjects, fact).past.append(fact)
+            _topic_of(about, fact).past.append(fact)
     rank = {category: number for number, category in enumerate(order)}
     return [
         SubjectFacts(
-            name, sorted(topics.values(), key=lambda topic: (rank.get(topic.category, len(rank)), topic.category))
+            name,
+            sorted(topics.values(), key=lambda topic: (rank.get(topic.category, len(rank)), topic.category)),
+            labels.get(name, name),
         )
-        for name, topics in sorted(subjects.items(), key=lambda item: (item[0] != SELF, item[0]))
+        for name, topics in sorted(about.items(), key=lambda item: (item[0] != SELF, item[0]))
     ]
 
 

@@ -160,7 +160,7 @@ def _render_user(
         t=said,
         choices=owner.status(),
         live=sum(fact.live for fact in ever),
-        subjects=group_facts(owner.facts(), ever, said.topics()),
+        subjects=group_facts(owner.facts(), ever, said.topics(), owner.subjects()),
         archived=[fact for fact in ever if fact.ended_because == ARCHIVED],
         rejected=owner.rejected(limit=20),
         happened=_recent_events(owner),

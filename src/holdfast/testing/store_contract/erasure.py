@@ -18,6 +18,7 @@ from ...store import (
     RebuildRow,
     Side,
     Store,
+    SubjectRow,
     UserRow,
     WriteView,
 )
@@ -64,6 +65,7 @@ def fill_all_tables(view: WriteView) -> None:
     view.add_context_stats(ContextStatsRow(2, END_MS, "layered", 40, "sha", 2, 1))
     view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
     view.set_blocked_topic("", "health", blocked=True, now_ms=1)
+    view.save_subject(SubjectRow("luna", "Luna", ("my dog",), 1))
     add_usage_and_prompt(view)
 
 
@@ -112,6 +114,8 @@ class EraseContract:
             methodcaller("save_consent", paused),
             methodcaller("save_consent", replace(paused, state="active")),
             methodcaller("set_blocked_topic", "", "health", blocked=False, now_ms=1),
+            methodcaller("save_subject", SubjectRow("luna", "Max", (), 1)),
+            methodcaller("remove_subject", "luna"),
             methodcaller("remove_user"),
         ):
             store.write(replace(one, subject=None, conversation=None), call)

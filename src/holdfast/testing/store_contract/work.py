@@ -366,7 +366,7 @@ class EventsContract:
         assert len({(event.kind, event.subject, event.conversation, event.ref) for event in found}) == len(found)
         assert {event.kind for event in found} == {
             "message.added", "summary.made", "fact.added", "job.queued", "episode.added", "consent.changed",
-            "prompt.changed",
+            "prompt.changed", "subject.changed",
         }  # fmt: skip
 
     def test_what_happens_to_a_fact_is_told_by_its_end(self, store: Store) -> None:

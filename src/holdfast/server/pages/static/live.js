@@ -6,7 +6,7 @@ const KINDS = [
   "message.added", "message.edited", "message.deleted", "fact.added", "fact.confirmed", "fact.changed", "fact.replaced",
   "fact.corrected", "fact.ended", "fact.forgotten", "summary.made", "summary.stale", "summary.removed",
   "episode.added", "episode.removed", "job.queued", "job.running", "job.progress", "job.done", "job.failed", "job.cancelled",
-  "consent.changed", "prompt.changed", "erased",
+  "consent.changed", "prompt.changed", "subject.changed", "erased",
 ];
 const GATHER_MS = 250;
 const POLL_MS = 5000;

@@ -91,6 +91,7 @@ UNION ALL SELECT 'job', COUNT(*) FROM job
 UNION ALL SELECT 'prefix', COUNT(*) FROM prefix
 UNION ALL SELECT 'consent', COUNT(*) FROM consent
 UNION ALL SELECT 'blocked_topic', COUNT(*) FROM blocked_topic
+UNION ALL SELECT 'subject', COUNT(*) FROM subject
 UNION ALL SELECT 'rebuild', COUNT(*) FROM rebuild
 UNION ALL SELECT 'read_range', COUNT(*) FROM read_range
 UNION ALL SELECT 'usage', COUNT(*) FROM usage

@@ -424,3 +424,10 @@ SELECT f.org, f.user_id, f.bot, f.subject, f.id, f.superseded_by
    AND w.subject = e.subject AND w.fact = g.id AND w.home = e.home AND w.conversation = e.conversation
    AND w.seq = e.seq AND w.start = e.start AND w.stop = e.stop
  WHERE f.ended_because = 'merged' AND w.fact IS NULL;
+
+-- name: check_subject
+-- What a conversation is about, beside the user, is listed among the user's subjects.
+SELECT c.org, c.user_id, c.bot, c.subject, c.conversation
+  FROM conversation c
+  LEFT JOIN subject s ON s.org = c.org AND s.user_id = c.user_id AND s.bot = c.bot AND s.subject = c.subject
+ WHERE c.subject <> 'self' AND s.subject IS NULL;

@@ -246,6 +246,10 @@ DELETE FROM prompt
 DELETE FROM blocked_topic
  WHERE org = :org AND user_id = :user_id AND bot = :bot;
 
+-- name: erase_subject
+DELETE FROM subject
+ WHERE org = :org AND user_id = :user_id AND bot = :bot;
+
 -- name: erase_user
 DELETE FROM user_state
  WHERE org = :org AND user_id = :user_id AND bot = :bot;
@@ -267,6 +271,7 @@ UNION ALL SELECT 'job', COUNT(*) FROM job WHERE org = :org AND user_id = :user_i
 UNION ALL SELECT 'prefix', COUNT(*) FROM prefix WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'episode_range', COUNT(*) FROM episode_range WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'blocked_topic', COUNT(*) FROM blocked_topic WHERE org = :org AND user_id = :user_id AND bot = :bot
+UNION ALL SELECT 'subject', COUNT(*) FROM subject WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'usage', COUNT(*) FROM usage WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'prompt', COUNT(*) FROM prompt WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'rebuild', COUNT(*) FROM rebuild WHERE org = :org AND user_id = :user_id AND bot = :bot

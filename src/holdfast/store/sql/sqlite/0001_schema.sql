@@ -36,6 +36,17 @@ CREATE TABLE conversation (
     PRIMARY KEY (org, user_id, bot, subject, conversation)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE subject (                     -- whom or what conversations are about, beside the user
+    org           text    NOT NULL,
+    user_id       text    NOT NULL,
+    bot           text    NOT NULL,
+    subject       text    NOT NULL,        -- its id, in lower case
+    name          text    NOT NULL,        -- as shown; '' where none was given
+    aliases       text    NOT NULL,        -- JSON list
+    created_at    integer NOT NULL,
+    PRIMARY KEY (org, user_id, bot, subject)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE message (
     org           text    NOT NULL,
     user_id       text    NOT NULL,

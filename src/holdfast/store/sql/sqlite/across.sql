@@ -41,6 +41,7 @@ SELECT 1 FROM (SELECT 1 FROM message WHERE instr(content, :words) > 0 OR instr(m
  UNION ALL SELECT 1 FROM rejected WHERE instr(claim, :words) > 0
  UNION ALL SELECT 1 FROM posting WHERE instr(term, :words) > 0
  UNION ALL SELECT 1 FROM blocked_topic WHERE instr(topic, :words) > 0
+ UNION ALL SELECT 1 FROM subject WHERE instr(subject, :words) > 0 OR instr(name, :words) > 0 OR instr(aliases, :words) > 0
  UNION ALL SELECT 1 FROM prompt WHERE instr(text, :words) > 0
  UNION ALL SELECT 1 FROM usage WHERE instr(user_id, :words) > 0 OR instr(model, :words) > 0
  UNION ALL SELECT 1 FROM provider_key WHERE instr(user_id, :words) > 0 OR instr(model, :words) > 0 OR instr(base_url, :words) > 0

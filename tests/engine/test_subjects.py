@@ -1,0 +1,180 @@
+"""Subjects are things with names: what is said of one by any of them is its own, and nobody else's."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import Memory, User
+from holdfast.errors import BadInput, Conflict, NotFound
+
+
+@pytest.fixture
+def ana(memory: Memory) -> User:
+    return memory.user("ana")
+
+
+def say(memory: Memory, text: str, subject: str | None = None, conversation: str = "chat") -> None:
+    memory.conversation(conversation, user="ana", subject=subject).record(text, "Noted.")
+    memory.digest()
+
+
+def facts(memory: Memory, subject: str | None) -> list[str]:
+    """Return what is known of a subject, without what is known of the user."""
+    return sorted(fact.text for fact in memory.user("ana", subject=subject).facts() if fact.subject != "self")
+
+
+def test_letter_case_does_not_make_two_subjects_of_one(memory: Memory) -> None:
+    say(memory, "She weighs 12 kg.", "Luna")
+    say(memory, "She is allergic to chicken.", "LUNA")
+
+    assert facts(memory, "luna") == ["Luna is allergic to chicken.", "Luna weighs 12 kg."]
+    assert [one.id for one in memory.user("ana").subjects()] == ["luna"]
+    assert len(memory.conversation("chat", user="ana", subject="luna").load()) == 4
+
+
+def test_what_is_said_by_any_name_in_any_conversation_is_its_own(memory: Memory, ana: User) -> None:
+    ana.subject("pet-42", name="Luna", aliases=("my dog",))
+    ana.subject("pet-43", name="Max", aliases=("my cat",))
+    say(memory, "Luna is allergic to chicken. My cat weighs 5 kg.")
+    say(memory, "My dog is 4 years old.", conversation="other")
+    say(memory, "She weighs 12 kg.", "pet-42")
+    say(memory, "Luna has kidney disease.", "pet-43")
+
+    assert facts(memory, "pet-42") == [
+        "Luna has kidney disease.", "Luna is 4 years old.", "Luna is allergic to chicken.", "Luna weighs 12 kg.",
+    ]  # fmt: skip
+    assert facts(memory, "pet-43") == ["Max weighs 5 kg."]
+    assert "Luna" not in memory.conversation("chat", user="ana", subject="pet-43").context().sections[0].text
+    assert memory.user("ana", subject="Luna").facts() == memory.user("ana", subject="pet-42").facts()
+
+
+def test_a_name_that_is_declared_later_takes_what_was_said_before(memory: Memory, ana: User) -> None:
+    say(memory, "My dog Luna is allergic to chicken.")
+    ana.subject("pet-42", name="Luna")
+
+    assert facts(memory, "pet-42") == ["Luna is a dog.", "Luna is allergic to chicken."]
+    assert memory.doctor().ok
+
+
+def test_an_id_without_a_name_takes_the_one_that_the_user_says(memory: Memory) -> None:
+    say(memory, "Luna is allergic to chicken. She weighs 12 kg.", "pet-42")
+    say(memory, "Luna is 4 years old.", conversation="general")
+
+    assert facts(memory, "pet-42") == ["Luna is 4 years old.", "Luna is allergic to chicken.", "Luna weighs 12 kg."]
+    assert [(one.id, one.name) for one in memory.user("ana").subjects()] == [("pet-42", "Luna")]
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ("My sister lives in Rome.", "My sister Meera is a nurse."),
+        ("My sister Meera is a nurse.", "My sister lives in Rome."),
+        ("My sister Meera is a nurse.", "Meera lives in Rome."),
+    ],
+)
+def test_a_relation_and_a_name_are_one_person(memory: Memory, sentences: tuple[str, ...]) -> None:
+    for sentence in sentences:
+        say(memory, sentence)
+
+    about = {fact.subject: fact.key for fact in memory.user("ana").facts() if fact.subject != "self"}
+    assert list(about) == ["meera"]
+    assert len(facts(memory, None)) == 2
+
+
+def test_two_sisters_are_two_and_my_sister_is_neither(memory: Memory) -> None:
+    say(memory, "My sister Meera is a nurse.")
+    say(memory, "My sister Nisha is a baker.")
+    say(memory, "My sister lives in Rome.")
+
+    assert {fact.subject for fact in memory.user("ana").facts("home")} == {"sister"}
+
+
+def test_two_people_of_one_name_stay_apart(memory: Memory) -> None:
+    say(memory, "My brother Sam lives in Berlin.")
+    say(memory, "My friend Sam lives in Oslo.")
+    say(memory, "Sam is vegetarian.")
+
+    homes = {fact.value: fact.subject for fact in memory.user("ana").facts("home")}
+    assert len(set(homes.values())) == 2
+    assert not {fact.subject for fact in memory.user("ana").facts("dietary")} & set(homes.values())
+
+
+def test_a_name_of_two_subjects_means_neither_except_in_their_own_conversations(memory: Memory, ana: User) -> None:
+    ana.subject("pet-42", name="Luna")
+    ana.subject("pet-43", name="Luna")
+    say(memory, "Luna weighs 12 kg.", "pet-43")
+    say(memory, "Luna is 4 years old.")
+
+    assert facts(memory, "pet-42") == []
+    assert facts(memory, "pet-43") == ["Luna weighs 12 kg."]
+    assert facts(memory, "self") == ["Luna is 4 years old."]
+    with pytest.raises(BadInput, match="2 subjects"):
+        memory.user("ana", subject="luna").facts()
+
+
+def test_a_pronoun_after_another_name_is_nobodys(memory: Memory, ana: User) -> None:
+    ana.subject("pet-42", name="Luna")
+    say(memory, "Luna has kidney disease. He is 9 years old.", "max")
+
+    assert facts(memory, "max") == []
+    assert facts(memory, "pet-42") == ["Luna has kidney disease."]
+
+
+def test_a_merge_is_shown_and_then_done(memory: Memory, ana: User) -> None:
+    say(memory, "She weighs 12 kg. She is allergic to chicken.", "luna")
+    say(memory, "She weighs 13 kg.", "pet-42")
+    plan = ana.merge_subjects("luna", "pet-42", dry_run=True)
+    assert facts(memory, "luna") == ["Luna is allergic to chicken.", "Luna weighs 12 kg."]
+    done = ana.merge_subjects("luna", "pet-42")
+
+    assert [fact.text for fact in done.facts] == [fact.text for fact in plan.facts]
+    assert [fact.text for fact in done.replaced] == ["Luna weighs 12 kg."]
+    assert done.conversations == plan.conversations == {"chat": "chat (luna)"}
+    assert [fact.value for fact in memory.user("ana", subject="pet-42").facts("health")] == ["13 kg"]
+    assert memory.user("ana", subject="luna").facts() == memory.user("ana", subject="pet-42").facts()
+    found = memory.user("ana", subject="pet-42").search("weighs", kinds=["message"])
+    assert {hit.text for hit in found} >= {"She weighs 12 kg. She is allergic to chicken.", "She weighs 13 kg."}
+    assert (
+        memory.conversation("chat (luna)", user="ana", subject="pet-42").load()[0].content.startswith("She weighs 12")
+    )
+    assert memory.doctor().ok
+
+
+def test_a_merge_that_cannot_be_is_refused(ana: User) -> None:
+    ana.subject("a")
+    with pytest.raises(NotFound):
+        ana.merge_subjects("a", "nobody")
+    with pytest.raises(BadInput):
+        ana.merge_subjects("a", "self")
+    ana.pause()
+    with pytest.raises(Conflict):
+        ana.subject("b", name="B")
+
+
+def test_names_travel_with_an_export_and_go_with_an_erasure(memory: Memory, ana: User) -> None:
+    ana.subject("pet-42", name="Quorvaneqqa", aliases=("my Zephyrine",))
+    say(memory, "She weighs 12 kg.", "pet-42")
+    data, named = ana.export(), ana.subjects()
+    memory.user("ana", subject="pet-42").erase()
+    assert ana.subjects() == []
+    assert "Quorvaneqqa" not in str(ana.export())
+    ana.erase()
+    memory.import_(data)
+
+    assert ana.subjects() == named
+
+
+def test_what_shows_a_fact_shows_the_name_of_its_subject(memory: Memory, ana: User) -> None:
+    ana.subject("pet-42", name="Luna")
+    memory.user("ana", subject="pet-42").remember(category="food", key="eats", value="salmon")
+    block = memory.conversation("chat", user="ana", subject="pet-42").context("What does she eat?").to_text()
+
+    assert "Luna: " in block
+    assert "pet-42" not in block
+
+
+def test_a_user_of_one_subject_sees_that_subject_alone(memory: Memory, ana: User) -> None:
+    ana.subject("pet-42", name="Luna")
+    ana.subject("pet-43", name="Max")
+
+    assert [one.id for one in memory.user("ana", subject="LUNA").subjects()] == ["pet-42"]
