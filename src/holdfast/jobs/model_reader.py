@@ -487,9 +487,7 @@ def _said_before(excerpt: Excerpt) -> SaidBefore:
     return SaidBefore(tuple(names), "\n".join((*excerpt.subjects.ids, *words)))
 
 
-def _context_lines(
-    facts: Iterable[FactRow], summaries: Iterable[Summary], labels: Mapping[str, str]
-) -> Iterator[str]:
+def _context_lines(facts: Iterable[FactRow], summaries: Iterable[Summary], labels: Mapping[str, str]) -> Iterator[str]:
     """Return what contexts show in words of ours: a sentence that the user said remains the user's."""
     for row in facts:
         lines = (row.fact.text, parse_line(fact_item(row.fact, labels).line))

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 
 from ..digest.mentions import SubjectNames, without_owner
 from ..errors import BadInput, Conflict, NotFound
-from ..store import effective_consent
 from ..jobs.facts import join_mentions, known_subjects
 from ..reconcile.subjects import move_facts
 from ..reports import SubjectMerge
 from ..scope import SELF, Scope, subject_id
-from ..store import ReadView, Store, SubjectRow, UserRow, WriteView
+from ..store import ReadView, Store, SubjectRow, UserRow, WriteView, effective_consent
 from ..types import Subject
 
 MAX_ALIASES = 50
