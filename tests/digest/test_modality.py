@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.digest.authorship import BLANK, masked
 from holdfast.digest.grammar import PatternLanguage, load_language
-from holdfast.digest.modality import BLANK, judge, masked
+from holdfast.digest.modality import judge
 
 
 @pytest.fixture(scope="module")
@@ -89,4 +90,4 @@ def test_foreign_words_are_blanked_in_place(text: str, kept: str) -> None:
 )
 def test_text_to_work_on_is_not_talk(english: PatternLanguage, order: str) -> None:
     """After an order to work on a text, the text follows."""
-    assert masked(order + "I'm vegan.", english).replace(BLANK, "").strip() in order.strip()
+    assert masked(order + "I'm vegan.").replace(BLANK, "").strip() in order.strip()

@@ -19,9 +19,10 @@ from ..scope import SELF
 from ..text.sentences import split_pieces
 from ..text.terms import likely_languages
 from ..types import Candidate, Fact, Message
+from .authorship import BLANK, masked
 from .grammar import MAX_TEXT_CHARS, PatternLanguage, PatternSlot, load_language
 from .mentions import subject_name
-from .modality import BLANK, judge, masked
+from .modality import judge
 from .rules import FACT_SOURCE, MAX_READ_CHARS, date_words, sentence_times
 from .slots import read_at
 
@@ -220,7 +221,7 @@ def find_endings(
     ]
     if not wanted:
         return []
-    text = masked(content, rules)
+    text = masked(content)
     just = [one for one in wanted if 0 < message.seq - one.seq <= JUST and one.seq]
     found: dict[tuple[str, str, str, str, str], Candidate] = {}
     for span in split_pieces(text, MAX_TEXT_CHARS):

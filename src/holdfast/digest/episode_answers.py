@@ -23,7 +23,7 @@ from ..text.sentences import split_sentences
 from ..text.terms import language_of, likely_languages, terms
 from ..types import Candidate, Message
 from .answers import answer_text, is_empty_answer, is_refusal, numbers_in, strip_fences
-from .modality import BLANK, own_words
+from .authorship import BLANK, masked
 from .second_look import (
     OF_OTHERS,
     OTHER,
@@ -184,7 +184,7 @@ class _UserWords:
     def __init__(self, messages: Sequence[Message], earlier: SaidBefore) -> None:
         users = [m for m in messages if m.role == "user"]
         self.messages = {message.seq: message for message in users}
-        self.own = {message.seq: own_words(message.content) for message in users}
+        self.own = {message.seq: masked(message.content) for message in users}
         plain = {seq: text.replace(BLANK, " ") for seq, text in self.own.items()}
         # one language for both sides: a short bullet alone is easily taken for another one
         self.language = language_of("\n".join(plain.values()))

@@ -10,18 +10,17 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 
 from ..text.terms import fold_quotes
 from ..types import Candidate, Evidence, Message
-from .modality import BLANK, masked, own_words
+from .authorship import BLANK, kind_of_text, masked
 
 NO_QUOTE = "no-quote: the candidate gives no words that it rests on"
 NOT_IN_WINDOW = "not-in-window: the message it names was not among those read"
 NOT_SAID_BY_USER = "not-said-by-user: the words stand in a message of role {role}"
 NOT_THERE = "quote-not-found: the quoted words do not stand in that message"
 AMBIGUOUS = "quote-ambiguous: the quoted words stand there {count} times, and the place given is none of them"
-QUOTED = "not-own-words: the words stand inside a quotation, code, a link or pasted text"
+QUOTED = "not-own-words: the words stand inside {kind}"
 INJECTED = "injected: the words were put into the prompt by the memory itself"
 NOT_ASSERTED = "not-asserted: the words are {modality}"
 LOW_CONFIDENCE = "low-confidence: {confidence:.2f} is below {least:.2f}"
@@ -51,7 +50,6 @@ def ground(
     """
     grounded: list[tuple[Candidate, Evidence]] = []
     rejected: list[tuple[Candidate, str]] = []
-    own_texts: dict[int, str] = {}
     lines = frozenset(_normal_line(line) for line in injected if len(_normal_line(line)) >= MIN_INJECTED_CHARS)
     for candidate in candidates:
         message = messages.get(candidate.seq)
@@ -60,9 +58,7 @@ def ground(
         if not reason and message is not None:
             start, reason = _place(candidate, message)
         if not reason and message is not None:
-            if candidate.seq not in own_texts:
-                own_texts[candidate.seq] = own_words(message.content)
-            reason = _foreign(candidate, message, own_texts[candidate.seq], start, lines)
+            reason = _foreign(candidate, message, masked(message.content), start, lines)
         if reason or message is None:
             rejected.append((candidate, reason))
         else:
@@ -108,7 +104,7 @@ def _foreign(candidate: Candidate, message: Message, own: str, start: int, injec
     blanked = own.count(BLANK, start, end) - message.content.count(BLANK, start, end)
     letters = sum(ch.isalnum() for ch in own[start:end])
     if blanked and (not letters or blanked * 2 > len(candidate.quote)):
-        return QUOTED
+        return QUOTED.format(kind=kind_of_text(message.content, start, end))
     if injected and any(line in injected for line in _lines_around(message.content, start, end)):
         return INJECTED
     return ""
@@ -191,13 +187,8 @@ def _find_all(needle: str, text: str) -> list[int]:
 def _in_own_words(spans: list[tuple[int, int]], content: str) -> tuple[int, int] | None:
     if len(spans) < 2:
         return spans[0] if spans else None
-    own = _masked(content)
+    own = masked(content)
     return next((span for span in spans if BLANK not in own[span[0] : span[1]]), spans[0])
-
-
-@lru_cache(maxsize=64)
-def _masked(content: str) -> str:
-    return masked(content)
 
 
 def _within_word(text: str, start: int, end: int) -> bool:

@@ -1,10 +1,9 @@
 """
 Modality: whether the writer asserts a statement, or asks, supposes, reports or quotes it.
 
-Two steps.  `masked` blanks text that is not the writer's own (code, quoted lines, long quotations,
-pasted text), in place, so that offsets stay true.  `judge` looks at the words around a match within
-its sentence.  The cue words of each language are in its pattern file under ``[modality]``; the
-rules that use them are here.
+`judge` looks at the words around a match within its sentence, from which `authorship` has blanked what is not the
+writer's own.  The cue words of each language are in its pattern file under ``[modality]``; the rules that use them
+are here.
 """
 
 from __future__ import annotations
@@ -14,26 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..text.terms import fold_quotes, likely_languages, search_in_steps
 from ..types import Modality
-from .grammar import PatternLanguage, load_language
-
-BLANK = "\x00"
-
-_FENCE = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
-_INLINE_CODE = re.compile(r"`[^`\n]{1,300}`")
-_QUOTED_LINE = re.compile(r"^[ \t]*(?:>|\|).*$", re.MULTILINE)
-# A line as contexts are rendered, "…" or user: "…": what the memory put into a prompt is nobody's statement.
-_RENDERED = re.compile(r'^(?:[^\s":][^":\n]{0,60}: "|"(?=[^\n]*\\))(?:[^"\\\n]|\\.)*"[ \t]*$', re.MULTILINE)
-# The heading of such lines with the sentence of ours that explains them, and a section of them.
-_HEADING = re.compile(r'^# [a-z][a-z ]{1,40}\n(?:[^\n"<]*\n)?(?=<[a-z_]{1,40}>\n"|[a-z]{1,20}: "|")', re.MULTILINE)
-_BLOCK = re.compile(r'^<([a-z_]{1,40})>\n(?:"(?:[^"\\\n]|\\.)*"\n)*</\1>[ \t]*$', re.MULTILINE)
-_LINK = re.compile(r"(?:https?://|www\.)\S+")
-_QUOTATION = re.compile(r"[\"“„«「『]([^\"“”„«»「」『』]{1,2000})[\"”“»」』]")
-_SINGLE_QUOTATION = re.compile(r"(?<![\w'])['‘]([^'‘’\n]{1,400}(?:['’]\w[^'‘’\n]{0,200}){0,6})['’](?!\w)")
-_STAGE = re.compile(r"(?<![\w*])\*[^*\n]{3,300}\*(?![\w*])")
-_TAG = re.compile(r"<(/?[a-zA-Z][^<>\n]{0,200})>")
-_SHORT_QUOTED_WORDS = 3
+from .authorship import BLANK
+from .grammar import PatternLanguage
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,56 +24,6 @@ class Verdict:
 
     modality: Modality
     weight: float = 1.0
-
-
-def masked(text: str, rules: PatternLanguage | None = None) -> str:
-    """
-    Blank every character of *text* that the writer does not say as his own; the length stays.
-
-    Short quoted words stay ("call me “Bo”"): they are names, not quotations.
-    """
-    out = fold_quotes(_blank(_FENCE, _without_code(text)))
-    for kind in (_HEADING, _BLOCK, _RENDERED, _QUOTED_LINE, _LINK, _TAG, _STAGE):
-        out = _blank(kind, out)
-    for kind in (_QUOTATION, _SINGLE_QUOTATION):
-        out = kind.sub(_blank_quotation, out)
-    return _without_pasted(out, rules) if rules else out
-
-
-def own_words(text: str, code: str | None = None) -> str:
-    """Apply `masked` for each likely language of *text*, or for *code* (ISO 639-1) alone."""
-    out = masked(text)
-    for rules in filter(None, map(load_language, [code] if code else likely_languages(text))):
-        out = _without_pasted(out, rules)
-    return out
-
-
-def _without_code(text: str) -> str:
-    return _INLINE_CODE.sub(_blanked, _blank(_FENCE, text)) if "`" in text else text
-
-
-def _blank(kind: re.Pattern[str], text: str) -> str:
-    return kind.sub(_blanked, text)
-
-
-def _blanked(found: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", BLANK, found.group())
-
-
-def _blank_quotation(found: re.Match[str]) -> str:
-    words = found[1].split()
-    spaced = found[1].isascii() or " " in found[1]
-    short = len(words) <= _SHORT_QUOTED_WORDS if spaced else len(found[1]) <= 6
-    return found.group() if short and not re.match(r"i\b|i'", found[1], re.IGNORECASE) else _blanked(found)
-
-
-def _without_pasted(text: str, rules: PatternLanguage) -> str:
-    """Blank what follows an order to work on a text: "translate this: …", "fix my essay:\\n…"."""
-    cue = cues(rules).get("paste")
-    found = search_in_steps(cue, text) if cue else None
-    if not found:
-        return text
-    return text[: found.end()] + re.sub(r"[^\n]", BLANK, text[found.end() :])
 
 
 @lru_cache(maxsize=32)
@@ -126,7 +58,7 @@ def judge(
     scope = before[scope_start:]
     if _search(cue, "hypothetical", scope) and not _search(cue, "courtesy", scope):
         return Verdict("hypothetical")
-    told_start = scope_start + _last(cue, "new_clause", scope)
+    told_start = scope_start + max(_last(cue, "new_clause", scope), scope.rfind(BLANK) + 1)  # a quotation ends a report
     if _is_report(cue, sentence, told_start, start) and not _search(cue, "trusted", before[told_start:]):
         return Verdict("reported")
     if _search(cue, "undone", after):

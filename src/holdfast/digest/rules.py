@@ -22,9 +22,10 @@ from ..text.dates import TimeSpan, find_times
 from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import fold_quotes, likely_languages
 from ..types import Candidate, Message
+from .authorship import BLANK, masked
 from .grammar import MAX_TEXT_CHARS, Expression, Pattern, PatternLanguage, PatternSlot, load_language
 from .mentions import ME, MentionedPerson, Mentions, SubjectNames
-from .modality import BLANK, Verdict, cues, judge, masked
+from .modality import Verdict, cues, judge
 from .slots import SlotValue, read_at, read_slot
 
 MAX_ANSWER_CHARS = 80
@@ -70,10 +71,10 @@ def extract_facts(
 def _read_in(
     rules: PatternLanguage, message: Message, content: str, people: Mentions, before: Message | None
 ) -> list[Candidate]:
-    text = masked(content, rules)
+    text = masked(content)
     lower_case = not _CAPITAL.search(re.sub(r"\bI\b", "", text))
     if before is not None and before.role != "user":
-        people.mention(masked(before.content[-MAX_TEXT_CHARS:], rules))
+        people.mention(masked(before.content[-MAX_TEXT_CHARS:]))
     found: list[list[Candidate]] = [[]]
     for span in split_pieces(text, MAX_TEXT_CHARS):
         piece = SentenceInMessage(rules, message, span.of(text), span.start, lower_case)

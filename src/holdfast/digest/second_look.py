@@ -21,8 +21,9 @@ from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import fold_quotes, language_of, likely_languages, terms
 from ..types import Candidate, Fact, Message
 from .answers import MAX_SMALL_NUMBER, numbers_in
+from .authorship import BLANK, masked
 from .grammar import MAX_TEXT_CHARS, PatternLanguage, load_language
-from .modality import BLANK, cues, judge, masked
+from .modality import cues, judge
 
 SUPPOSED = "not-asserted: by the words around them the words are {modality}"
 WANTED = "not-asserted: the words say what is wanted or planned, and the claim says that it is so"
@@ -330,7 +331,7 @@ def _wishes(rules: PatternLanguage, text: str) -> bool:
 @lru_cache(maxsize=256)
 def _own_sentences(text: str, rules: PatternLanguage | None) -> tuple[tuple[int, str], ...]:
     """Return ``(start, sentence)`` of the writer's own words; the rest of a sentence is blanked."""
-    own = masked(text, rules)
+    own = masked(text)
     spans = ((span.start, span.of(own)) for span in split_pieces(text, MAX_TEXT_CHARS))
     return tuple((at, one) for at, one in spans if one.strip(f"{BLANK} \n\t"))
 
