@@ -115,7 +115,7 @@ def known_values(believed: Iterable[Fact | Candidate], conversation: str = "") -
                     if place[:3] != address or (one.value and other.value != one.value)
                 }
                 continue
-            seq, alone = one.seq, one.join == "replace"
+            seq, alone = one.seq, False
         else:
             seq = max((e.seq for e in one.evidence if e.conversation == conversation), default=0)
             alone = one.cardinality != "multi"

@@ -287,6 +287,9 @@ NO_NAME = "no-address: an attribute needs a category and a key of plain words"
 _LATIN = 0x24F  # the last of the letters that are written like Latin ones
 _SELF = frozenset("self user the_user i me my myself speaker the_speaker human".split())
 _WORD = re.compile(r"[^\W_]+(?:[_-][^\W_]+)*")
+# A value that was measured holds from when it was taken: "on 3 March her creatinine was 2.1".
+_MEASURED = re.compile(r"[<>~]?\d+(?:[.,/]\d+)*(?: ?(?:%|[^\W\d_]{1,6}(?:/[^\W\d_]{1,4})?))?")
+_NOT_MEASURED = frozenset(("account", "appointment", "budget", "identity", "medication", "trip"))
 _LIFETIMES = get_args(Lifetime)
 _MODALITIES = get_args(Modality)
 _REMOVES = frozenset("remove retract delete end ended stop stopped forget negate unset false".split())
@@ -385,7 +388,9 @@ def _candidate(row: Mapping[str, str], window: PromptWindow, source: str) -> tup
     text = value if kind == "statement" else attribute_sentence(category, key, value)
     modality = _choice(row.get("modality", ""), _MODALITIES, "asserted")
     lifetime = _choice(row.get("lifetime", ""), _LIFETIMES, "state")
-    since, until = _when(quote, message, lifetime, category) if message and op == "assert" else (None, None)
+    measured = kind == "attribute" and _MEASURED.fullmatch(value.strip()) is not None and category not in _NOT_MEASURED
+    passing = "event" if measured and lifetime == "state" else lifetime
+    since, until = _when(quote, message, passing, category) if message and op == "assert" else (None, None)
     candidate = Candidate(
         kind=kind,
         subject=subject,

@@ -17,6 +17,7 @@ from ..context.material import fact_item, summary_item
 from ..digest import episode_answers, fact_answers, rules
 from ..digest.answers import answer_text, build_summary, numbers_in, parse_parts, parse_summary
 from ..digest.chunk import count_exchanges
+from ..digest.endings import find_endings, known_values
 from ..digest.episode_answers import ParsedEpisodes, SaidBefore
 from ..digest.fact_answers import Extraction, PromptWindow, parse_facts
 from ..digest.grounding import ground
@@ -350,7 +351,23 @@ class ModelReader:
             if not is_masked(candidate) and not _is_known(excerpt.facts, candidate, scope)
         ]
         bad = [pair for pair in bad if not repeats_known(pair[0], [row.fact for row in excerpt.facts])]
+        accepted = self._with_endings(scope, excerpt, accepted)
         return GroundedFacts(accepted, [*dropped, *bad, *masked], self.fact_reader.hints_for_claims(accepted))
+
+    def _with_endings(self, scope: Scope, excerpt: Excerpt, accepted: Sequence[Claim]) -> list[Claim]:
+        """Return the claims, each message followed by what its own words end of that which the model read before it."""
+        stated = [claim for claim in accepted if claim.candidate.kind == "attribute"]
+        known, claims = known_values(claim.candidate for claim in stated), list(accepted)
+        others = excerpt.subjects.ids
+        for message in excerpt.messages if known else ():
+            if speaker_subject(message, scope.user, excerpt.names) != SELF:
+                continue
+            here = [claim.candidate for claim in accepted if claim.candidate.seq == message.seq]
+            ends = find_endings(message, here, known, others=others, language_code=self.config.language)
+            ends = [one for one in ends if one.op == "retract"]
+            good, _ = ground(ends, {message.seq: message}, min_confidence=self.config.min_confidence)
+            claims += [claim_of(scope, candidate, evidence) for candidate, evidence in good]
+        return sorted(claims, key=lambda claim: (claim.candidate.seq, claim.candidate.op == "assert"))
 
     def learn(self, view: WriteView, row: ConversationRow, facts: GroundedFacts, now_ms: int) -> list[FactChange]:
         """Write grounded facts inside the caller's transaction, and order what follows from them."""

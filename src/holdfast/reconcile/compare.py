@@ -326,6 +326,39 @@ def same_thing(one: str, other: str) -> bool:
     return bool(stems(one)) and stems(one) == stems(other)
 
 
+def thing_stems(text: str) -> frozenset[str]:
+    """Return the stems of the words that say what a value or sentence is about, without how it is said or denied."""
+    words = [word for word in all_words(text) if word not in FILLERS | NEGATIONS | _HAD and word not in MARK_OF]
+    return frozenset((terms(word, "en")[:1] or [word])[0] for word in words)
+
+
+_AMOUNT = re.compile(
+    r"\d+(?:[.,/]\d+)?(?!\s*(?:times|x\b|hours?|days?|weeks?|h\b|veces|mal\b|fois|\u6b21|\ubc88|:))\s*(?P<unit>mg|mcg|\u00b5g|\u03bcg|grams?|g|ml|iu|units?|"
+    r"tablets?|pills?|drops?|puffs?|capsules?|comprimidos?|tabletten?|comprim\u00e9s?|\u6beb\u514b|\u7247|\uc815|\ubc00\ub9ac\uadf8\ub7a8)?\b",
+    re.IGNORECASE,
+)
+_ONLY_AMOUNT = re.compile(r"(?:now|a|of|the|about|only|dose|is|to|up|down|at)*\W*")
+
+
+def whole_dose(new: str, old: str) -> str:
+    """
+    Return a dose that was given in part, with the rest of the old one: "45 mg" after "30 mg twice a day".
+
+    A schedule alone keeps the amount, an amount alone the schedule, a number alone the unit too.
+    """
+    mine, theirs = _AMOUNT.search(new), _AMOUNT.search(old)
+    if mine is None:
+        return f"{theirs.group().strip()} {new}" if theirs is not None and new.strip() else new
+    rest = (new[: mine.start()] + new[mine.end() :]).strip()
+    if rest and not _ONLY_AMOUNT.fullmatch(rest.casefold()):
+        return new
+    amount = mine.group().strip()
+    if theirs is None:
+        return f"{amount} {old}".strip()
+    unit = "" if mine["unit"] or not theirs["unit"] else old[theirs.start() : theirs.end()].lstrip("0123456789.,/")
+    return f"{old[: theirs.start()]}{amount}{unit}{old[theirs.end() :]}".strip()
+
+
 MAX_CHARS = 400
 
 # Joins sentences, and says nothing of its own.

@@ -30,6 +30,8 @@ from .compare import (
     same_thing,
     same_words,
     sense,
+    thing_stems,
+    whole_dose,
 )
 from .registry import Registry, Slot, normalize_value
 
@@ -93,6 +95,10 @@ def decide(
     if claim.candidate.op == "retract":
         return _retract(claim, live, now_ms)
     slot = _slot(claim.candidate, registry)
+    if registry.holds_doses(claim.candidate.category, claim.candidate.key):
+        claim = _with_whole_dose(
+            claim, [row for row in live if (row.slot_key, row.slot_value) == (slot.key, slot.value)]
+        )
     if any(rests_on(row, claim.evidence) and _says_claim(row, claim.candidate) for row in (*live, *past)):
         return Decision()
     past = [row for row in past if row.fact.ended_because not in NEVER_HELD]
@@ -120,6 +126,15 @@ def with_end(claim: Claim, registry: Registry) -> Claim:
         return claim
     until = claim.said_at_ms + round(registry.transient_days(candidate.category) * DAY_MS)
     return replace(claim, candidate=replace(candidate, valid_to_ms=until))
+
+
+def _with_whole_dose(claim: Claim, live: Sequence[FactRow]) -> Claim:
+    """Return a claim of a part of a dose with the rest of the dose that it changes."""
+    candidate = claim.candidate
+    old = next((row.fact.value for row in live if is_later(claim, row)), "")
+    value = whole_dose(candidate.value, old) if old else candidate.value
+    text = candidate.text.replace(candidate.value, value) if value != candidate.value else candidate.text
+    return replace(claim, candidate=replace(candidate, value=value, text=text))
 
 
 def states_claim(row: FactRow, claim: Claim) -> bool:
@@ -289,6 +304,64 @@ def _excluded(row: FactRow, value: str) -> bool:
     elif row.fact.category == "schedule":
         known = name_thing(known)
     return same_thing(known, value)
+
+
+_CONTRAST = re.compile(
+    r"\b(?:not|never|instead|meant|mean|rather|no longer|wrong|mistake|correction|actually|nicht|sondern|statt|pas|plut\u00f4t|sino|"
+    r"en vez|me equivoqu\u00e9|perd\u00f3n)\b|n['\u2019]t\b|\u4e0d\u662f|\u800c\u662f|\u8bf4\u9519|\u8aaa\u932f|\uc544\ub2c8|\ub9d0\uace0",
+    re.IGNORECASE,
+)
+_ALSO = re.compile(
+    r"\b(?:also|too|as well|besides|another|additionally|both|auch|zus\u00e4tzlich|tambi\u00e9n|adem\u00e1s|aussi)\b|[\u4e5f\u8fd8\u9084]|\ub3c4\s",
+    re.IGNORECASE,
+)
+
+
+def put_right(claim: Claim, said: str, live: Sequence[FactRow]) -> list[FactRow]:
+    """
+    Return the values of a set that a ``set`` by a model replaces: those that *said*, a contrast, names beside the new one.
+
+    A second value that was only told later replaces nothing: "allergic to soy" after "allergic to eggs".
+    """
+    candidate = claim.candidate
+    if candidate.join != "replace" or candidate.op != "assert" or not _CONTRAST.search(said) or _ALSO.search(said):
+        return []
+    words, new = normalize_value(said), normalize_value(candidate.value)
+    if new not in words and not thing_stems(candidate.value) <= thing_stems(said):
+        return []
+    return [
+        row
+        for row in live
+        if row.fact.key == candidate.key
+        and row.fact.cardinality == "multi"
+        and is_later(claim, row)
+        and not same_thing(row.fact.value, candidate.value)
+        and (normalize_value(row.fact.value) in words or thing_stems(row.fact.value) <= thing_stems(said))
+    ]
+
+
+def find_meant(candidate: Candidate, rows: Sequence[FactRow]) -> list[FactRow]:
+    """Return what a removal means that names no address as it is believed: the one fact about that thing, if there is one."""
+    wanted = thing_stems(candidate.value or candidate.text)
+    if not wanted:
+        return []
+    there = [row for row in rows if row.fact.category == candidate.category]
+    for among, most in ((there, 0), (rows, 0), (there, 1), (rows, 1)):
+        found = [row for row in among if _is_about(row, wanted, most)]
+        if found:
+            return found if len(found) == 1 else []
+    return []
+
+
+def _is_about(row: FactRow, wanted: frozenset[str], most: int) -> bool:
+    """Whether a fact is about the wanted words, give or take so many words on either side."""
+    fact = row.fact
+    if fact.kind == "episode":
+        return False
+    own = thing_stems(fact.value if fact.kind == "attribute" else fact.text)
+    if len(own & wanted) < max(1, most + 1 if fact.kind == "statement" else 1):
+        return False
+    return len(own - wanted) <= most and len(wanted - own) <= most
 
 
 def close_fact(row: FactRow, valid_to: datetime, now_ms: int, because: str, successor: str | None) -> FactRow:

@@ -13,7 +13,7 @@ from ..embed.protocol import Embedder, Thresholds
 from ..embed.quantize import dequantize
 from ..scope import SELF
 from ..store import Derivation, FactRow, Partition, ReadView, Side, WriteView
-from ..types import Candidate, FactChange, FactKind
+from ..types import BY_HAND_SOURCE, Candidate, FactChange, FactKind
 from .archive import index_fact, unindex_fact
 from .compare import name_thing, preferred
 from .decide import (
@@ -30,6 +30,8 @@ from .decide import (
     as_active,
     compare_with_active,
     decide,
+    find_meant,
+    put_right,
     retracts,
     settle_statement,
     states_claim,
@@ -37,6 +39,8 @@ from .decide import (
 from .erase import inherit_end, reinstate, undo_retractions
 from .merging import merged_sources, split_fact
 from .registry import Registry, fold_name
+
+RULES = "rules "  # the source of what the built-in rules read begins with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,9 @@ def learn(
     for candidate, reason in refused:
         view.add_rejected(candidate, reason, now_ms)
         changes.append(FactChange("rejected", None, reason=reason))
-    for claim in with_opposites((at_known_address(view, claim, registry) for claim in claims), registry):
+    here = (at_known_address(view, claim, registry) for claim in claims)
+    meant = (one for claim in here for one in _with_corrections(view, _as_meant(view, claim)))
+    for claim in with_opposites(meant, registry):
         ever = [as_active(row) for row in view.all_facts_in(claim.candidate.subject, claim.candidate.category)]
         live = [row for row in ever if row.fact.live]
         past = [row for row in ever if not row.fact.live]
@@ -134,6 +140,34 @@ def with_opposites(claims: Iterable[Claim], registry: Registry) -> Iterator[Clai
                     candidate, category=category, key=key, value=value, op="retract", modality="negated", join=""
                 )
                 yield replace(claim, candidate=other)
+
+
+def _as_meant(view: WriteView, claim: Claim) -> Claim:
+    """Return a model's removal at the address of the fact that it means, where that is another than the one named."""
+    candidate = claim.candidate
+    if candidate.op != "retract" or candidate.modality == "negated" or candidate.source.startswith(RULES):
+        return claim
+    ever = [as_active(row) for row in view.all_facts_in(candidate.subject, candidate.category)]
+    if any(row.fact.live and retracts(claim, row) for row in ever):
+        return claim
+    rows = [row for row in view.at(None, None).facts() if row.fact.subject == candidate.subject]
+    for row in find_meant(candidate, rows):
+        fact = row.fact
+        named = replace(candidate, kind=fact.kind, category=fact.category, key=fact.key, value=fact.value)
+        return replace(claim, candidate=replace(named, text=fact.text if fact.kind != "attribute" else candidate.text))
+    return claim
+
+
+def _with_corrections(view: WriteView, claim: Claim) -> Iterator[Claim]:
+    """Return the claim, before it the end of each value of a set that its words put right."""
+    candidate = claim.candidate
+    if candidate.kind == "attribute" and candidate.join == "replace" and candidate.source != BY_HAND_SOURCE:
+        rows = [as_active(row) for row in view.all_facts_in(candidate.subject, candidate.category)]
+        live = [row for row in rows if row.fact.live]
+        for row in put_right(claim, claim.evidence.quote, live):
+            wrong = replace(candidate, value=row.fact.value, op="retract", modality="negated", join="")
+            yield replace(claim, candidate=wrong)
+    yield claim
 
 
 def at_known_address(view: WriteView, claim: Claim, registry: Registry) -> Claim:

@@ -1,0 +1,161 @@
+"""What a model's `set`, `remove` and half a dose do to the values that are believed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from holdfast import Memory
+from holdfast.reconcile.compare import whole_dose
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.model import ScriptedModel
+
+AT = datetime(2026, 3, 20, 18, tzinfo=UTC)
+
+
+def row(category, key, value, seq, quote, *, op="set", subject="", lifetime="state"):
+    return f'{category},{key},"{value}",0.9,{subject},{op},asserted,{lifetime},{seq},"{quote}"'
+
+
+def read(said, rows, *, apart=True):
+    """Return the facts after messages that a model read with these rows, each by itself or all in one answer."""
+    answers = (
+        [rows[number] for number in sorted(rows)] if apart else ["\n".join(rows[number] for number in sorted(rows))]
+    )
+    clock = FakeClock(AT)
+    with Memory(clock=clock, embedder=None, llm=ScriptedModel({"facts": answers})) as memory:
+        chat = memory.conversation("c", user="ana")
+        for number, text in enumerate(said, 1):
+            chat.record(text, "Ok.")
+            clock.advance(seconds=60)
+            if apart or number == len(said):
+                chat.end()
+                memory.digest()
+        facts = memory.user("ana").facts()
+        return sorted((fact.subject, fact.key or fact.text, fact.value) for fact in facts), facts
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_a_set_that_corrects_ends_exactly_the_wrong_value(apart):
+    found, _ = read(
+        ["Ivy can't have eggs or soy at my place, she swells up.", "Sorry, not eggs, I meant hazelnuts!"],
+        {
+            1: row("allergy", "allergic_to", "eggs", 1, "Ivy can't have eggs", subject="Ivy")
+            + "\n" + row("allergy", "allergic_to", "soy", 1, "Ivy can't have eggs or soy", subject="Ivy"),
+            3: row("allergy", "allergic_to", "hazelnuts", 3, "Sorry, not eggs, I meant hazelnuts", subject="Ivy"),
+        },
+        apart=apart,
+    )  # fmt: skip
+
+    assert [value for _, key, value in found if key == "allergic_to"] == ["hazelnuts", "soy"]
+
+
+def test_a_correction_in_another_language_ends_the_value_that_it_names():
+    found, _ = read(
+        ["我对花生有点过敏反应。", "不对,不是花生,是芒果。"],
+        {
+            1: row("allergy", "allergic_to", "花生", 1, "我对花生有点过敏反应"),
+            3: row("allergy", "allergic_to", "芒果", 3, "不是花生,是芒果"),
+        },
+    )
+
+    assert [value for _, _, value in found] == ["芒果"]
+
+
+@pytest.mark.parametrize(
+    "second", ["I also swell up from soy.", "Soy makes me swell up.", "I can't stand soy, it's an allergy."]
+)
+def test_a_plain_second_value_with_set_keeps_the_first(second):
+    found, _ = read(
+        ["Eggs make me swell up.", second],
+        {
+            1: row("allergy", "allergic_to", "eggs", 1, "Eggs make me swell up"),
+            3: row("allergy", "allergic_to", "soy", 3, second.rstrip(".")),
+        },
+    )
+
+    assert "eggs" in [value for _, key, value in found if key == "allergic_to"]
+
+
+@pytest.mark.parametrize(
+    ("category", "key", "value"),
+    [
+        ("hobby", "does", "calligraphy"),
+        ("hobby", "does", "calligraphy classes"),
+        ("schedule", "does", "calligraphy class"),
+        ("hobby", "", "Takes calligraphy classes."),
+    ],
+)
+def test_a_removal_ends_what_it_means_at_whatever_address(category, key, value):
+    found, _ = read(
+        ["Calligraphy classes are what I do on Mondays; chess is for Fridays.", "I've stopped the calligraphy classes."],
+        {
+            1: row("hobby", "does", "calligraphy classes", 1, "Calligraphy classes are what I do on Mondays")
+            + "\n" + row("hobby", "plays", "chess", 1, "chess is for Fridays"),
+            3: row(category, key, value, 3, "I've stopped the calligraphy classes", op="remove"),
+        },
+    )  # fmt: skip
+
+    assert [value for _, _, value in found if value] == ["chess"]
+
+
+def test_a_removal_that_could_mean_two_ends_neither():
+    found, _ = read(
+        ["Karate on Mondays and karate for kids on Fridays, that is me teaching.", "I dropped one of the two."],
+        {
+            1: row("hobby", "does", "karate on the beach", 1, "Karate on Mondays")
+            + "\n" + row("hobby", "plays", "karate for kids", 1, "karate for kids on Fridays"),
+            3: row("work", "", "Teaches karate.", 3, "I dropped one of the two", op="remove"),
+        },
+    )  # fmt: skip
+
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "whole"),
+    [
+        ("45 mg", "30 mg twice a day", "45 mg twice a day"),
+        ("20", "10 mg", "20 mg"),
+        ("100", "50 mg every morning", "100 mg every morning"),
+        ("twice a day", "30 mg", "30 mg twice a day"),
+        ("45 mg once a day", "30 mg twice a day", "45 mg once a day"),
+        ("2 times a day", "30 mg once a day", "30 mg 2 times a day"),
+        ("every 8 hours", "30 mg", "30 mg every 8 hours"),
+        ("500 mg", "twice a day", "500 mg twice a day"),
+    ],
+)
+def test_a_dose_given_in_part_keeps_the_rest(new, old, whole):
+    assert whole_dose(new, old) == whole
+
+
+def test_a_model_that_gives_half_a_dose_keeps_the_schedule():
+    found, _ = read(
+        ["For the depression it's mirtazapine, 30 mg twice a day.", "We went up to 45 mg."],
+        {
+            1: row("medication", "mirtazapine", "30 mg twice a day", 1, "mirtazapine, 30 mg twice a day"),
+            3: row("medication", "mirtazapine", "45 mg", 3, "We went up to 45 mg"),
+        },
+    )
+
+    assert [value for _, _, value in found] == ["45 mg twice a day"]
+
+
+def test_a_dose_changes_by_rules_and_keeps_its_schedule():
+    with Memory(embedder=None) as memory:
+        chat = memory.conversation("c", user="ana")
+        chat.record("I take sertraline 50 mg every morning.", "Ok.")
+        chat.record("Dr Osei doubled my tablets to 100.", "Ok.")
+        memory.digest()
+
+        assert [fact.value for fact in memory.user("ana").facts("medication")] == ["100 mg every morning"]
+
+
+def test_what_was_measured_holds_from_when_it_was_taken():
+    _, facts = read(
+        ["On 3 March my creatinine was 2.1, the lab wrote."],
+        {1: row("health", "creatinine", "2.1", 1, "On 3 March my creatinine was 2.1")},
+    )
+
+    assert [(fact.value, fact.valid_from.date().isoformat()) for fact in facts] == [("2.1", "2026-03-03")]
