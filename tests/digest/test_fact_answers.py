@@ -84,12 +84,19 @@ def test_an_honest_nothing_is_no_failure(nothing):
 
 @pytest.mark.parametrize(
     "bad",
-    ["", "   \n", "I'm sorry, but I can't help with that.", "Es tut mir leid, das geht nicht.", "죄송합니다.",
+    ["I'm sorry, but I can't help with that.", "Es tut mir leid, das geht nicht.", "죄송합니다.",
      "Of course! I would be happy to help you with your request.", "<think>hm", "{{{{{", "[[[[" * 400, "home", "a,b,c,d\ne,f,g,h"],
 )  # fmt: skip
 def test_an_answer_without_any_row_is_a_failure(bad):
     with pytest.raises(BadAnswer):
         parse_facts(Answer(bad, "m"), WINDOW, source="m")
+
+
+@pytest.mark.parametrize("empty", ["", "   \n", "nothing", "or nothing", "NONE.", "none"])
+def test_an_empty_answer_is_an_honest_nothing(empty):
+    assert parse_facts(Answer(empty, "m"), WINDOW, source="m").dropped == []
+    with pytest.raises(BadAnswer):
+        parse_facts(Answer("", "m", finish="length"), WINDOW, source="m")
 
 
 def test_a_refusal_by_the_provider_is_a_failure():
@@ -161,6 +168,32 @@ def test_four_columns_are_enough_when_the_value_was_said():
     candidate, _ = one("home,lives_in,Lisbon,0.95")
 
     assert (candidate.seq, candidate.quote) == (1, "Lisbon")
+
+
+@pytest.mark.parametrize(
+    ("row", "quote"),
+    [
+        ("home,lives_in,Lisbon by the river,0.95", "Hi! I live in Lisbon, “near the river”, and my dog Bo is 7."),
+        ("dietary,vegetarian,true,0.9", "I'm vegetarian."),
+        ('pets,dog,"Bo, a dog",0.9', "Hi! I live in Lisbon, “near the river”, and my dog Bo is 7."),
+    ],
+)
+def test_a_row_without_a_quote_rests_on_the_sentence_that_holds_its_words(row, quote):
+    candidate, reason = one(row)
+
+    assert reason == ""
+    assert quote.endswith(candidate.quote)
+
+
+def test_a_row_of_four_columns_that_nobody_said_has_no_message():
+    assert one("work,works_at,Evilcorp,0.95")[1].startswith("no-message")
+
+
+def test_a_loose_quote_is_mended_to_its_sentence():
+    candidate, reason = one("home,lives_in,Lisbon,0.95,,set,asserted,state,1,I live near the river in Lisbon")
+
+    assert reason == ""
+    assert candidate.quote in TALK[1].content
 
 
 def test_an_answer_to_a_question_may_take_its_words():

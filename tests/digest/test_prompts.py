@@ -87,7 +87,6 @@ def test_every_summary_of_an_example_is_taken_whole(name, example):
     assert draft.themes
     if name == "meta_summary":
         assert parts["progression"] in draft.text
-        assert parts["connections"] in draft.text
     whole = parse_summary(Answer(example.answer, "m"), sections["read"], exchanges=1, source="m")
     assert name == "combined" or whole == draft
 

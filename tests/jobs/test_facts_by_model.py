@@ -158,7 +158,6 @@ def test_words_of_the_assistant_are_refused_and_shown(world):
     [
         (ModelError("no connection"), "model: no connection"),
         ("I'm sorry, but I can't help with that.", "bad-answer: the model refused to answer"),
-        ("", "bad-answer: the model answered with nothing"),
         (Answer("home,lives_in", "scripted:1", finish="length"), "bad-answer: the answer was cut off"),
     ],
 )

@@ -39,7 +39,7 @@ _REFUSAL = re.compile(
 # The whole answer, letters only, when a model has nothing to say; compared without case and marks.
 _NOTHING = re.compile(
     r"""(?:
-        (?:there\ (?:are|is)\ )?(?:no|none|nothing)(?:\ (?:new|durable|significant|specific|relevant|notable|further|additional))?
+        (?:or\ )?(?:there\ (?:are|is)\ )?(?:no|none|nothing)(?:\ (?:new|durable|significant|specific|relevant|notable|further|additional))?
             (?:\ (?:facts?|changes?|updates?|episodes?|memories|statements|information|rows?))?
             (?:\ (?:to\ (?:record|report|extract|note|add|remember|store)|found|changed|stated|worth\ (?:recording|noting)))?
       | n/?a | null | empty | nil
@@ -80,6 +80,11 @@ def answer_text(answer: Answer) -> AnswerText:
     if not text:
         raise BadAnswer("the model answered with nothing" + (" before it was cut off" if cut else ""))
     return AnswerText(text, cut)
+
+
+def says_nothing(answer: Answer) -> bool:
+    """Whether a model that was asked for a list answered with an empty text, of its own accord."""
+    return answer.finish == "stop" and not answer.text.strip()
 
 
 def is_refusal(text: str) -> bool:

@@ -22,7 +22,7 @@ from ..text.dates import find_times
 from ..text.sentences import split_sentences
 from ..text.terms import language_of, likely_languages, terms
 from ..types import Candidate, Message
-from .answers import answer_text, is_empty_answer, is_refusal, numbers_in, strip_fences
+from .answers import answer_text, is_empty_answer, is_refusal, numbers_in, says_nothing, strip_fences
 from .authorship import BLANK, masked
 from .second_look import (
     OF_OTHERS,
@@ -83,8 +83,10 @@ def parse_episodes(
     Parse the episodes out of an answer about *messages*.
 
     Raises:
-        BadAnswer: a refusal, or nothing at all; "No facts to record" is neither.
+        BadAnswer: a refusal; "No facts to record" and an empty text are none.
     """
+    if says_nothing(answer):
+        return ParsedEpisodes()
     whole = answer_text(answer)
     return parse_bullets(whole.text, messages, source=source, subject=subject, cut=whole.cut, earlier=earlier)
 

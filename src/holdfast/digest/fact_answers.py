@@ -14,21 +14,22 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from ..clock import to_ms
 from ..llm.protocol import Answer, BadAnswer
 from ..scope import SELF
 from ..text.dates import find_times
-from ..text.terms import likely_languages
+from ..text.sentences import split_sentences
+from ..text.terms import language_of, likely_languages, terms
 from ..text.validate import replace_unstorable
 from ..types import Candidate, Fact, Lifetime, Message, Modality
-from .answers import answer_text, is_empty_answer, is_refusal, strip_fences
+from .answers import answer_text, is_empty_answer, is_refusal, says_nothing, strip_fences
 from .grounding import locate_quote
 from .mentions import SubjectNames, subject_name
-from .second_look import repeats_known, verify_claim
+from .second_look import repeats_known, terms_of, verify_claim
 
 COLUMNS = (
     "category",
@@ -276,6 +277,10 @@ def confidence_of(cell: str) -> float:
     return number if 0.0 <= number <= 1.0 else 0.0
 
 
+MOST_OF_QUOTE, MOST_OF_VALUE = (
+    0.8,
+    0.5,
+)  # of the words of a loose quote, or of a value without a quote, that a sentence must hold
 MAX_VALUE_CHARS, MAX_SENTENCE_CHARS, MAX_NAME_CHARS = 300, 400, 60
 
 NO_MESSAGE = "no-message: the row names no message that was read"
@@ -303,6 +308,7 @@ class PromptWindow:
 
     ``messages`` are to be read, by number; those ``before`` them are context.  ``subject`` is the subject of the
     conversation; ``others`` maps known names to their subjects; ``known`` holds the facts that are believed.
+    ``names`` are the user's own; ``speakers`` tells the subject of messages that another than the user wrote.
     """
 
     messages: Mapping[int, Message]
@@ -311,6 +317,8 @@ class PromptWindow:
     others: SubjectNames = field(default_factory=SubjectNames)
     known: Sequence[Fact] = ()
     language: str | None = None
+    names: Sequence[str] = ()
+    speakers: Mapping[int, str] = field(default_factory=dict)
 
     def previous(self, seq: int) -> Message | None:
         """Return the message directly before message *seq*, whether it was to be read or not."""
@@ -332,9 +340,11 @@ def parse_facts(answer: Answer, window: PromptWindow, *, source: str) -> Extract
     Parse every candidate out of an answer.
 
     Raises:
-        BadAnswer: a refusal, an empty answer, or one of which nothing can be read; "nothing to record",
-            in whatever form, is no such thing.
+        BadAnswer: a refusal, or an answer of which nothing can be read; "nothing to record", in whatever form, or an
+            empty text is no such thing.
     """
+    if says_nothing(answer):
+        return Extraction()
     whole = answer_text(answer)
     return parse_fact_rows(whole.text, window, source=source, cut=whole.cut)
 
@@ -410,7 +420,15 @@ def _candidate(row: Mapping[str, str], window: PromptWindow, source: str) -> tup
         valid_to_ms=until,
         source=source,
     )
-    return candidate, reason or _unfit(candidate, message, window)
+    reason = reason or _unfit(candidate, message, window)
+    if subject == SELF and not _names_user(row.get("subject", ""), window):
+        candidate = replace(candidate, subject=window.speakers.get(candidate.seq, SELF))
+    return candidate, reason
+
+
+def _names_user(cell: str, window: PromptWindow) -> bool:
+    """Whether the subject is the user by name, whoever speaks."""
+    return cell.strip().strip("\"'").casefold() in {name.casefold() for name in window.names}
 
 
 def _unfit(candidate: Candidate, message: Message | None, window: PromptWindow) -> str:
@@ -454,13 +472,36 @@ def _evidence(row: Mapping[str, str], value: str, window: PromptWindow) -> tuple
                 return message, message.content[span[0] : span[1]], span[0], ""
     if named is not None and named.role != "user":
         return named, quote, 0, ""
+    wanted = quote or (row.get("fact_key", "") if value.casefold() in ("true", "false") else value)
+    found = _nearest_sentence(terms_of(wanted), places, MOST_OF_QUOTE if quote else MOST_OF_VALUE)
+    if found:
+        return found
     return (named, quote, -1, NOT_QUOTED if quote else "") if named else (None, quote, -1, NO_MESSAGE)
+
+
+def _nearest_sentence(
+    wanted: frozenset[str], messages: Iterable[Message], least: float
+) -> tuple[Message, str, int, str] | None:
+    """Return the sentence that holds most of the wanted words, where a row gives no quote or not letter by letter."""
+    best: tuple[float, Message, str, int, str] | None = None
+    for message in messages:
+        if message.role != "user":
+            continue
+        language = language_of(message.content)
+        for span in split_sentences(message.content):
+            words = span.of(message.content)
+            share = len(wanted & (terms_of(words) | frozenset(terms(words, language)))) / max(1, len(wanted))
+            if share >= least and (best is None or share > best[0]):
+                best = share, message, words, span.start, ""
+    return best[1:] if best else None
 
 
 def _subject(cell: str, window: PromptWindow) -> str:
     name = cell.strip().strip("\"'")
     plain = name.casefold().replace(" ", "_")
     if not plain or plain in _SELF:
+        return SELF
+    if name.casefold() in {own.casefold() for own in window.names}:
         return SELF
     return window.others.id_of(name) or subject_name(name) or SELF
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 
 from ..scope import SELF
 from ..text.render import render_block
@@ -90,14 +90,16 @@ def _known(fact: Fact) -> str:
     return f"{about}{fact.category}/{fact.key} = {fact.value}"
 
 
-def summary_lines(summaries: Sequence[Summary]) -> list[str]:
-    """Format one line a summary: range, text, themes, concerns and actions."""
+def summary_lines(summaries: Sequence[Summary], days: Sequence[str] = ()) -> list[str]:
+    """Format one line a summary: range, days, text, themes, concerns and actions."""
     lines = []
-    for summary in summaries:
+    for summary, when in zip_longest(summaries, days[: len(summaries)], fillvalue=""):
+        assert isinstance(summary, Summary)
         text = " ".join(summary.text.split())
         for name, items in (("Themes", summary.themes), ("Concerns", summary.concerns), ("Actions", summary.actions)):
             text += f" {name}: {'; '.join(items)}." if items else ""
-        lines.append(f"messages {summary.start_seq}-{summary.end_seq}: {text}")
+        stamp = f" ({when})" if when else ""
+        lines.append(f"messages {summary.start_seq}-{summary.end_seq}{stamp}: {text}")
     return lines
 
 

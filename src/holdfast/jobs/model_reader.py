@@ -80,6 +80,7 @@ class Excerpt:
     subjects: SubjectNames
     injected: frozenset[str]
     unreadable: bool
+    own_names: tuple[str, ...] = ()
 
     @property
     def first_seq(self) -> int:
@@ -158,14 +159,16 @@ class ModelReader:
         masked = [mask_message(message, self.config.detectors) for message in found]
         messages = [message for message in masked if message.seq >= start]
         messages = messages if whole else _window(messages)
-        facts, subjects = current_facts(view, messages), view.subjects()
+        facts, names = current_facts(view, messages), names_of(view, messages)
+        subjects = view.subjects()
         return Excerpt(
             epoch=view.user().epoch,
             row=row,
             messages=messages,
             before=[message for message in masked if message.seq < start],
             facts=facts,
-            names=names_of(view, messages),
+            names=names,
+            own_names=own_names(view.scope.user, facts, names),
             never=[topic for _, topic in view.blocked_topics()],
             subjects=known_subjects(view.scope, subjects, view.at(None, None).facts() if subjects else facts),
             injected=frozenset(_context_lines(facts, view.summaries(), subject_labels(view, facts))),
@@ -181,7 +184,8 @@ class ModelReader:
         """
         prompt = self.client.prompt(scope, "chunk_summary")
         lines = message_lines(messages, self.config.message_char_limit)
-        text = format_sections([*_about(scope), ("read", lines)])
+        names, subjects = self.client.store.read(scope, _who_is_who)
+        text = format_sections([*_about(scope, names, messages, subjects), ("read", lines)])
         key = f"summary:{scope.conversation}:{messages[0].seq}-{messages[-1].seq}"
         answer = self.client.ask(scope, self.client.request("chunk_summary", prompt, text, key))
         draft = parse_summary(
@@ -201,8 +205,11 @@ class ModelReader:
             ModelError: there is none.
         """
         prompt = self.client.prompt(scope, "meta_summary")
-        lines = summary_lines(children)
-        text = format_sections([*_about(scope), ("read", lines)])
+        (names, subjects), days = self.client.store.read(
+            scope, lambda view: (_who_is_who(view), _days_of(view, children))
+        )
+        lines = summary_lines(children, days)
+        text = format_sections([*_about(scope, names, (), subjects), ("read", lines)])
         key = f"meta:{scope.conversation}:{children[0].start_seq}-{children[-1].end_seq}"
         answer = self.client.ask(scope, self.client.request("meta_summary", prompt, text, key))
         draft = parse_summary(
@@ -242,8 +249,9 @@ class ModelReader:
             return RangeEpisodes(EpisodeRangeRow(*span, 0, source), GroundedFacts()), 0
         limit = self.config.message_char_limit
         lines = message_lines(excerpt.messages, limit, others=min(limit, BRIEF_CHARS))
+        about = _about(scope, excerpt.own_names, excerpt.messages, excerpt.subjects)
         key = f"episodes:{scope.conversation}:{span[0]}-{span[1]}"
-        request = self.client.request("episodes", prompt, format_sections([*_about(scope), ("read", lines)]), key)
+        request = self.client.request("episodes", prompt, format_sections([*about, ("read", lines)]), key)
         answer = self.client.ask(scope, request)
         subject, earlier = scope.subject or SELF, _said_before(excerpt)
         bullets = episode_answers.parse_episodes(
@@ -319,7 +327,7 @@ class ModelReader:
         limit = self.config.message_char_limit
         words, brief = [message.content for message in excerpt.messages], min(limit, BEFORE_CHARS)
         return [
-            *_about(scope, excerpt.subjects),
+            *_about(scope, excerpt.own_names, excerpt.messages, excerpt.subjects),
             ("known", known_lines([row.fact for row in excerpt.facts], words)),
             ("before", [] if whole else message_lines(excerpt.before, brief, others=brief)),
             ("read", message_lines(excerpt.messages, limit, others=None if whole else min(limit, BRIEF_CHARS))),
@@ -332,6 +340,8 @@ class ModelReader:
             subject=scope.subject or SELF,
             others=excerpt.subjects,
             known=tuple(row.fact for row in excerpt.facts),
+            names=excerpt.own_names,
+            speakers={m.seq: subject for m in excerpt.messages if (subject := _speaker(scope, excerpt, m)) != SELF},
             language=self.config.language,
         )
 
@@ -487,21 +497,51 @@ def read_upto(excerpt: Excerpt, extraction: Extraction, *, cut: bool) -> int:
     return max(earlier, default=last if named >= last else first_user)
 
 
-def _about(scope: Scope, names: SubjectNames | None = None) -> Sections:
-    """Return the section that names the subject of the conversation when it is not the user."""
-    if not scope.subject or scope.subject == SELF:
-        return []
-    return [("about", [names.label(scope.subject) if names else scope.subject])]
+def own_names(user: str, facts: Sequence[FactRow], names: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the names by which messages and facts call the user, the one under which they introduced themselves first."""
+    told = sorted(
+        (row.fact.key, row.fact.value)
+        for row in facts
+        if row.fact.live and row.fact.subject == SELF and row.fact.category == "identity"
+        and row.fact.key in ("name", "goes_by")
+    )  # fmt: skip
+    spoken = [name for name in names if speaker_subject(Message("user", "", name=name), user, names) == SELF]
+    return tuple(dict.fromkeys([*(value for _, value in reversed(told)), *spoken]))
+
+
+def _who_is_who(view: ReadView) -> tuple[tuple[str, ...], SubjectNames]:
+    facts = view.facts()
+    return own_names(view.scope.user, facts, names_of(view)), known_subjects(view.scope, view.subjects(), facts)
+
+
+def _days_of(view: ReadView, summaries: Sequence[Summary]) -> list[str]:
+    """Return the days of each summary's messages: the first and the last, one when they are the same."""
+    found = []
+    for one in summaries:
+        ends = [*view.messages(start_seq=one.start_seq, limit=1), *view.messages(start_seq=one.end_seq, limit=1)]
+        found.append(" to ".join(dict.fromkeys(m.at.date().isoformat() for m in ends if m.at)))
+    return found
+
+
+def _about(
+    scope: Scope, names: Sequence[str] = (), messages: Sequence[Message] = (), subjects: SubjectNames | None = None
+) -> Sections:
+    """Return the section that says who the user is, what the conversation is about, and what day it is."""
+    lines = [f"the user: {names[0]}" + "".join(f", also {name}" for name in names[1:])] if names else []
+    if scope.subject and scope.subject != SELF:
+        lines.append(f"this chat is about: {subjects.label(scope.subject) if subjects else scope.subject}")
+    last = next((message.at for message in reversed(messages) if message.at), None)
+    lines += [f"today: {last:%A} {last.date().isoformat()}"] if last else []
+    return [("about", lines)]
 
 
 def _said_before(excerpt: Excerpt) -> SaidBefore:
     """Return what the user said before an excerpt, as far as known facts tell."""
     facts = [row.fact for row in excerpt.facts]
-    names = (f.value for f in facts if (f.subject, f.category) == (SELF, "identity") and f.key in ("name", "goes_by"))
     words = (
         word for f in facts for word in (f.subject.replace("-", " "), f.value, f.text, *(e.quote for e in f.evidence))
     )
-    return SaidBefore(tuple(names), "\n".join((*excerpt.subjects.ids, *words)))
+    return SaidBefore(excerpt.own_names, "\n".join((*excerpt.subjects.ids, *words)))
 
 
 def _context_lines(facts: Iterable[FactRow], summaries: Iterable[Summary], labels: Mapping[str, str]) -> Iterator[str]:
@@ -515,11 +555,16 @@ def _context_lines(facts: Iterable[FactRow], summaries: Iterable[Summary], label
         yield parse_line(summary_item(summary, "").line)
 
 
+def _speaker(scope: Scope, excerpt: Excerpt, message: Message) -> str:
+    return speaker_subject(message, scope.user, excerpt.names) if message.role == "user" else SELF
+
+
 def _with_speaker(scope: Scope, excerpt: Excerpt, messages: dict[int, Message], candidate: Candidate) -> Candidate:
+    """Return an episode as one of whoever spoke; facts name their subject themselves."""
     message = messages.get(candidate.seq)
-    if message is None or message.role != "user":
+    if message is None or candidate.kind != "episode":
         return candidate
-    return spoken_by(candidate, speaker_subject(message, scope.user, excerpt.names))
+    return spoken_by(candidate, _speaker(scope, excerpt, message))
 
 
 def _window(messages: Sequence[Message]) -> list[Message]:
