@@ -122,8 +122,8 @@ def call_of(door_class: str, given: list[str], route: Route, door: Door) -> tupl
             pass
         elif name in wanted.query:
             query[name] = f'list({name}) or ["none"]' if "'none'" in str(wanted.query[name]) else name
-        elif name == "before" and "cursor" in wanted.query:
-            query["cursor"] = name
+        elif name in ("before", "after") and "cursor" in wanted.query:
+            query["cursor"] = name if name == "before" else f"cursor_of({name})"
         elif name not in wanted.path and name != "progress":
             raise SystemExit(f"{door_class}: {route.method} {route.path} does not read {name!r}, which its door takes")
         left.discard(name)
@@ -210,10 +210,10 @@ def imports(trees: list[ast.Module], body: ast.Module) -> Iterator[str]:
     """Yield the imports that *body* needs, as the template and the doors have them; the doors are one folder above."""
     used = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
     used -= {node.name for node in body.body if isinstance(node, ast.ClassDef)}
-    yield "from .calls import RAW, Call, idempotency_key_of, part, versions"
+    yield "from .calls import RAW, Call, cursor_of, idempotency_key_of, part, versions"
     yield "from .values import refuse_function, strategy_body, value_of"
     yield "from ..errors import NotFound"
-    seen: set[str] = {"RAW", "Call", "idempotency_key_of", "part", "versions", "NotFound"}
+    seen: set[str] = {"RAW", "Call", "cursor_of", "idempotency_key_of", "part", "versions", "NotFound"}
     for module, tree in zip(("", *DOOR_MODULES), trees, strict=True):
         above = 1 if module else 0
         for node in tree.body:

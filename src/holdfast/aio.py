@@ -24,7 +24,7 @@ from .config import Config
 from .context.assemble import Strategy
 from .context.material import Count
 from .context.result import Context
-from .conversation import Conversation
+from .conversation import Conversation, FactPosition
 from .embed import BUILT_IN, BuiltIn
 from .embed.protocol import Embedder
 from .llm import Function
@@ -81,7 +81,7 @@ from .types import (
     Summary,
     Upstream,
 )
-from .user import Prompts, PromptVersions, User
+from .user import FactAddress, Prompts, PromptVersions, User
 
 
 class AsyncMemory:
@@ -468,29 +468,50 @@ class AsyncConversation:
         """
         return await asyncio.to_thread(self._sync.recall, query, last=last, limit=limit)
 
-    async def summaries(self, level: int | None = None, *, live: bool = True) -> list[Summary]:
+    async def summaries(
+        self,
+        level: int | None = None,
+        *,
+        live: bool = True,
+        limit: int | None = None,
+        after: tuple[int, int, int, str] | None = None,
+    ) -> list[Summary]:
         """
         Return its summaries by range.
 
         Args:
             level: only this one: 1 for chunks, 2 and up for summaries of several.
             live: ``False`` adds older versions of ranges that were summarized again.
+            limit: at most so many.
+            after: continue behind the last summary of the page before: its ``start_seq``, ``level``, ``version``, ``id``.
         """
-        return await asyncio.to_thread(self._sync.summaries, level, live=live)
+        return await asyncio.to_thread(self._sync.summaries, level, live=live, limit=limit, after=after)
 
-    async def episodes(self) -> list[Fact]:
-        """Facts of kind episode that rest on this conversation, by range."""
-        return await asyncio.to_thread(self._sync.episodes)
+    async def episodes(self, *, limit: int | None = None, after: FactPosition | None = None) -> list[Fact]:
+        """Return facts of kind episode that rest on this conversation, by range; *limit* and *after* as in `learned`."""
+        return await asyncio.to_thread(self._sync.episodes, limit=limit, after=after)
 
-    async def learned(self, *, start_seq: int | None = None, end_seq: int | None = None) -> list[Fact]:
+    async def learned(
+        self,
+        *,
+        start_seq: int | None = None,
+        end_seq: int | None = None,
+        limit: int | None = None,
+        after: FactPosition | None = None,
+    ) -> list[Fact]:
         """
         Return facts, live and past, that rest on messages of this conversation, by where they were first said in it.
 
         Args:
             start_seq: only what rests on this message or a later one.
             end_seq: only what rests on this message or an earlier one.
+            limit: at most so many.
+            after: continue behind the last fact of the page before: the first of these messages that states it, its
+                ``recorded_at``, and ``id``.
         """
-        return await asyncio.to_thread(self._sync.learned, start_seq=start_seq, end_seq=end_seq)
+        return await asyncio.to_thread(
+            self._sync.learned, start_seq=start_seq, end_seq=end_seq, limit=limit, after=after
+        )
 
     async def state(self) -> ConversationState | None:
         """Return how many messages it has, and how many are summarized and read; ``None`` before its first message."""
@@ -626,6 +647,8 @@ class AsyncUser:
         as_of: datetime | None = None,
         known_at: datetime | None = None,
         archived: bool = False,
+        limit: int | None = None,
+        after: FactAddress | None = None,
     ) -> list[Fact]:
         """
         Return the active facts, by subject, category, key and value.
@@ -636,12 +659,21 @@ class AsyncUser:
             as_of: what held at that time instead of now.
             known_at: as it was known at that time instead of now.
             archived: archived facts instead, the strongest first; not together with the two times.
+            limit: at most so many of the facts of now.
+            after: continue behind the last fact of the page before: its subject, category, key, value, and id.
 
         Raises:
-            BadInput: *archived* together with a time.
+            BadInput: *archived* together with a time, or one of them with *limit* or *after*.
         """
         return await asyncio.to_thread(
-            self._sync.facts, category, kind=kind, as_of=as_of, known_at=known_at, archived=archived
+            self._sync.facts,
+            category,
+            kind=kind,
+            as_of=as_of,
+            known_at=known_at,
+            archived=archived,
+            limit=limit,
+            after=after,
         )
 
     async def fact(self, fact_id: str) -> Fact:
@@ -653,9 +685,24 @@ class AsyncUser:
         """
         return await asyncio.to_thread(self._sync.fact, fact_id)
 
-    async def history(self, category: str | None = None, key: str | None = None) -> list[Fact]:
-        """Return every value that a category, one of its keys, or anything had, oldest first, with when each held."""
-        return await asyncio.to_thread(self._sync.history, category, key)
+    async def history(
+        self,
+        category: str | None = None,
+        key: str | None = None,
+        *,
+        limit: int | None = None,
+        after: tuple[datetime, datetime, str] | None = None,
+    ) -> list[Fact]:
+        """
+        Return every value that a category, one of its keys, or anything had, oldest first, with when each held.
+
+        Args:
+            category: only this one.
+            key: only this one of the category.
+            limit: at most so many.
+            after: continue behind the last fact of the page before: its ``valid_from``, ``recorded_at``, and ``id``.
+        """
+        return await asyncio.to_thread(self._sync.history, category, key, limit=limit, after=after)
 
     async def search(
         self,
@@ -786,13 +833,27 @@ class AsyncUser:
         """
         return await asyncio.to_thread(self._sync.merge_subjects, id, into, dry_run=dry_run)
 
-    async def conversations(self) -> list[str]:
-        """Return the ids of the user's conversations, by name."""
-        return await asyncio.to_thread(self._sync.conversations)
+    async def conversations(self, *, limit: int | None = None, after: str | None = None) -> list[str]:
+        """
+        Return the ids of the user's conversations, by name.
 
-    async def overview(self) -> list[ConversationState]:
-        """Return the state of each of the user's conversations, of all subjects in this scope, newest first."""
-        return await asyncio.to_thread(self._sync.overview)
+        Args:
+            limit: at most so many.
+            after: continue behind this id, the last one of the page before.
+        """
+        return await asyncio.to_thread(self._sync.conversations, limit=limit, after=after)
+
+    async def overview(
+        self, *, limit: int | None = None, after: tuple[datetime, str, str] | None = None
+    ) -> list[ConversationState]:
+        """
+        Return the state of each of the user's conversations, of all subjects in this scope, newest first.
+
+        Args:
+            limit: at most so many.
+            after: continue behind the last one of the page before: its ``last_at``, ``conversation``, and ``subject``.
+        """
+        return await asyncio.to_thread(self._sync.overview, limit=limit, after=after)
 
     async def remember(
         self,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from operator import methodcaller
+from typing import Any
 
-from .clock import from_ms
+from .clock import from_ms, to_ms
 from .context.assemble import Strategy
 from .context.material import Count
 from .context.result import Context
@@ -16,8 +18,11 @@ from .reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, 
 from .scope import SELF, Scope, checked_name
 from .store import ConversationRow
 from .text.terms import count_tokens
-from .text.validate import MessageLike, checked_count, checked_query
+from .text.validate import MessageLike, checked_count, checked_limit, checked_query
 from .types import Fact, Hit, Message, Summary
+
+FactPosition = tuple[int, datetime, str]
+"""The place of a fact among those of a conversation: the first message that states it, ``recorded_at``, id."""
 
 
 class Conversation:
@@ -153,39 +158,56 @@ class Conversation:
         query, last, limit = checked_query(query), checked_count("last", last), checked_count("limit", limit)
         return [] if self._incognito else self._engine.recall(self._scope, query, last, limit)
 
-    def summaries(self, level: int | None = None, *, live: bool = True) -> list[Summary]:
+    def summaries(
+        self,
+        level: int | None = None,
+        *,
+        live: bool = True,
+        limit: int | None = None,
+        after: tuple[int, int, int, str] | None = None,
+    ) -> list[Summary]:
         """
         Return its summaries by range.
 
         Args:
             level: only this one: 1 for chunks, 2 and up for summaries of several.
             live: ``False`` adds older versions of ranges that were summarized again.
+            limit: at most so many.
+            after: continue behind the last summary of the page before: its ``start_seq``, ``level``, ``version``, ``id``.
         """
-        return self._engine.store.read(self._scope, lambda view: view.summaries(level=level, live=live))
+        most = checked_limit(limit)
+        return self._engine.store.read(
+            self._scope, lambda view: view.summaries(level=level, live=live, limit=most, after=after)
+        )
 
-    def episodes(self) -> list[Fact]:
-        """Facts of kind episode that rest on this conversation, by range."""
-        rows = self._engine.store.read(self._scope, lambda view: view.facts(kind="episode"))
-        here = [row.fact for row in rows if any(e.conversation == self.id for e in row.fact.evidence)]
-        return sorted(here, key=lambda fact: (fact.evidence[0].seq, fact.id))
+    def episodes(self, *, limit: int | None = None, after: FactPosition | None = None) -> list[Fact]:
+        """Return facts of kind episode that rest on this conversation, by range; *limit* and *after* as in `learned`."""
+        return self._facts_said_here(limit, after, kind="episode", live=True)
 
-    def learned(self, *, start_seq: int | None = None, end_seq: int | None = None) -> list[Fact]:
+    def learned(
+        self,
+        *,
+        start_seq: int | None = None,
+        end_seq: int | None = None,
+        limit: int | None = None,
+        after: FactPosition | None = None,
+    ) -> list[Fact]:
         """
         Return facts, live and past, that rest on messages of this conversation, by where they were first said in it.
 
         Args:
             start_seq: only what rests on this message or a later one.
             end_seq: only what rests on this message or an earlier one.
+            limit: at most so many.
+            after: continue behind the last fact of the page before: the first of these messages that states it, its
+                ``recorded_at``, and ``id``.
         """
-        first, last = start_seq or 1, end_seq or sys.maxsize
-        scope = self._scope
-        rows = self._engine.store.read(scope, lambda view: view.all_facts())
-        found = []
-        for fact in (row.fact for row in rows):
-            said = [e.seq for e in fact.evidence if e.conversation == self.id and e.home == scope.subject]
-            if any(first <= seq <= last for seq in said):
-                found.append((min(seq for seq in said if first <= seq <= last), fact.recorded_at, fact.id, fact))
-        return [fact for *_, fact in sorted(found, key=lambda item: item[:3])]
+        return self._facts_said_here(limit, after, start_seq=start_seq or 1, end_seq=end_seq or sys.maxsize)
+
+    def _facts_said_here(self, limit: int | None, after: FactPosition | None, **which: Any) -> list[Fact]:
+        which["limit"] = checked_limit(limit)
+        which["after"] = None if after is None else (after[0], to_ms(after[1]), after[2])
+        return [row.fact for row in self._engine.store.read(self._scope, methodcaller("facts_said_here", **which))]
 
     def state(self) -> ConversationState | None:
         """Return how many messages it has, and how many are summarized and read; ``None`` before its first message."""

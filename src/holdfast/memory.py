@@ -32,7 +32,7 @@ from .llm.protocol import Closable, LanguageModel
 from .reports import BackfillReport, DigestReport, Report, Usage
 from .scope import SELF, checked_name, scope_of
 from .store import open_store
-from .text.validate import checked_count
+from .text.validate import checked_limit
 from .types import Job
 from .user import User
 
@@ -206,7 +206,7 @@ class Memory:
         wanted = BackfillOrder(
             None if user is None else scope_of(org, bot, user, None),
             tuple(layers),
-            None if limit is None else checked_count("limit", limit),
+            checked_limit(limit),
             self._config.backfill_delay_ms if delay_ms is None else delay_ms,
             dry_run,
             progress,
@@ -229,7 +229,7 @@ class Memory:
         if state not in (None, "ready", WAITING, "running", "dead", "cancelled"):
             raise BadInput(f"there is no job state {state!r}", hint="use ready, waiting, running, dead or cancelled")
         now_ms = self._engine.now_ms()
-        most = None if limit is None else checked_count("limit", limit)
+        most = checked_limit(limit)
         return [as_listed(job, now_ms) for job in self._engine.store.jobs(state=state, limit=most, after=after or "")]
 
     def retry(self, job_id: str) -> None:

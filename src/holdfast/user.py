@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
+from operator import methodcaller
 from typing import Any
 
 from .clock import from_ms, to_ms
@@ -16,7 +17,7 @@ from .jobs.metrics import compute_metrics, days_between
 from .jobs.model_client import CUSTOM_PROMPTS, customized_prompt
 from .jobs.usage import usage_of_user
 from .privacy.corrections import FactInput, Versions, check_version, find_fact
-from .recall.search import facts_held_at, is_current
+from .recall.search import facts_held_at
 from .reconcile.decide import ARCHIVED
 from .reports import (
     ConsolidationReport,
@@ -34,7 +35,7 @@ from .reports import (
 from .scope import SELF, Scope, checked_name, subject_id
 from .store import PromptRow, RejectedPosition, UserRow, WriteView, effective_consent
 from .text.terms import count_tokens
-from .text.validate import checked_count, checked_query, checked_share, checked_text, replace_unstorable
+from .text.validate import checked_count, checked_limit, checked_query, checked_share, checked_text, replace_unstorable
 from .types import (
     HIT_KINDS,
     Consent,
@@ -48,6 +49,9 @@ from .types import (
     Section,
     Subject,
 )
+
+FactAddress = tuple[str, str, str, str, str]
+"""The place of an active fact in its list: subject, category, key, value, id."""
 
 _EVENTS_PAGE = 500  # events that are read at once
 
@@ -76,6 +80,8 @@ class User:
         as_of: datetime | None = None,
         known_at: datetime | None = None,
         archived: bool = False,
+        limit: int | None = None,
+        after: FactAddress | None = None,
     ) -> list[Fact]:
         """
         Return the active facts, by subject, category, key and value.
@@ -86,10 +92,15 @@ class User:
             as_of: what held at that time instead of now.
             known_at: as it was known at that time instead of now.
             archived: archived facts instead, the strongest first; not together with the two times.
+            limit: at most so many of the facts of now.
+            after: continue behind the last fact of the page before: its subject, category, key, value, and id.
 
         Raises:
-            BadInput: *archived* together with a time.
+            BadInput: *archived* together with a time, or one of them with *limit* or *after*.
         """
+        paged = limit is not None or after is not None
+        if paged and (archived or as_of is not None or known_at is not None):
+            raise BadInput("only the facts of now come in pages", hint="leave out limit and after")
         category = category and self._engine.category_name(category)
         if archived:
             if as_of is not None or known_at is not None:
@@ -99,8 +110,14 @@ class User:
             return sorted(away, key=lambda fact: (-fact.strength, fact.id))
         now_ms = self._engine.now_ms()
         if as_of is None and known_at is None:
-            rows = self._engine.store.read(self._scope, lambda view: view.facts(category=category, kind=kind))
-            return [row.fact for row in rows if is_current(row, now_ms)]
+            which = {
+                "category": category,
+                "kind": kind,
+                "now_ms": now_ms,
+                "limit": checked_limit(limit),
+                "after": after,
+            }
+            return [row.fact for row in self._engine.store.read(self._scope, methodcaller("facts", **which))]
         ever = self._engine.store.read(self._scope, lambda view: view.all_facts(category=category))
         as_of_ms = now_ms if as_of is None else to_ms(as_of)
         held = facts_held_at(ever, as_of_ms, now_ms if known_at is None else to_ms(known_at))
@@ -115,11 +132,27 @@ class User:
         """
         return self._engine.store.read(self._scope, lambda view: find_fact(view, fact_id)).fact
 
-    def history(self, category: str | None = None, key: str | None = None) -> list[Fact]:
-        """Return every value that a category, one of its keys, or anything had, oldest first, with when each held."""
+    def history(
+        self,
+        category: str | None = None,
+        key: str | None = None,
+        *,
+        limit: int | None = None,
+        after: tuple[datetime, datetime, str] | None = None,
+    ) -> list[Fact]:
+        """
+        Return every value that a category, one of its keys, or anything had, oldest first, with when each held.
+
+        Args:
+            category: only this one.
+            key: only this one of the category.
+            limit: at most so many.
+            after: continue behind the last fact of the page before: its ``valid_from``, ``recorded_at``, and ``id``.
+        """
         category = category and self._engine.category_name(category)
-        rows = self._engine.store.read(self._scope, lambda view: view.all_facts(category=category, key=key))
-        return [row.fact for row in rows]
+        position = None if after is None else (to_ms(after[0]), to_ms(after[1]), after[2])
+        which = {"category": category, "key": key, "limit": checked_limit(limit), "after": position}
+        return [row.fact for row in self._engine.store.read(self._scope, methodcaller("all_facts", **which))]
 
     def search(
         self,
@@ -263,17 +296,30 @@ class User:
         first, second = (subject_id(checked_name("subject", one)) for one in (id, into))
         return self._engine.subjects.merge(self._scope, first, second, dry_run=dry_run)
 
-    def conversations(self) -> list[str]:
-        """Return the ids of the user's conversations, by name."""
-        rows = self._engine.store.read(self._scope, lambda view: view.conversations())
-        return [row.conversation for row in rows]
+    def conversations(self, *, limit: int | None = None, after: str | None = None) -> list[str]:
+        """
+        Return the ids of the user's conversations, by name.
 
-    def overview(self) -> list[ConversationState]:
-        """Return the state of each of the user's conversations, of all subjects in this scope, newest first."""
-        rows = self._engine.store.read(self._scope, lambda view: view.conversations())
-        return sorted(
-            map(conversation_state, rows), key=lambda state: (state.last_at, state.conversation), reverse=True
-        )
+        Args:
+            limit: at most so many.
+            after: continue behind this id, the last one of the page before.
+        """
+        most, last = checked_limit(limit), after or ""
+        return self._engine.store.read(self._scope, lambda view: view.conversation_names(limit=most, after=last))
+
+    def overview(
+        self, *, limit: int | None = None, after: tuple[datetime, str, str] | None = None
+    ) -> list[ConversationState]:
+        """
+        Return the state of each of the user's conversations, of all subjects in this scope, newest first.
+
+        Args:
+            limit: at most so many.
+            after: continue behind the last one of the page before: its ``last_at``, ``conversation``, and ``subject``.
+        """
+        most, position = checked_limit(limit), None if after is None else (to_ms(after[0]), after[1], after[2])
+        rows = self._engine.store.read(self._scope, lambda view: view.newest_conversations(limit=most, after=position))
+        return [conversation_state(row) for row in rows]
 
     def remember(
         self,

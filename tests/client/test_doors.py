@@ -126,6 +126,15 @@ READS = {
     "no state": lambda m: m.conversation("none", user="ana").state(),
     "overview": lambda m: m.user("ana").overview(),
     "facts": lambda m: m.user("ana").facts(),
+    "a page of facts": lambda m: m.user("ana").facts(limit=1, after=("", "", "", "", "")),
+    "a page of history": lambda m: m.user("ana").history(
+        limit=3, after=(lambda fact: (fact.valid_from, fact.recorded_at, fact.id))(m.user("ana").history()[4])
+    ),
+    "a page of conversations": lambda m: m.user("ana").conversations(limit=1, after="rex-1"),
+    "a page of the overview": lambda m: m.user("ana").overview(limit=1, after=(NOON, "", "")),
+    "a page of summaries": lambda m: m.conversation("web-42", user="ana").summaries(limit=2, after=(1, 1, 9, "")),
+    "a page of what was learned": lambda m: m.conversation("web-42", user="ana").learned(limit=2, after=(7, NOON, "")),
+    "a page of episodes": lambda m: m.conversation("web-42", user="ana").episodes(limit=2, after=(7, NOON, "")),
     "facts of one category": lambda m: m.user("ana").facts("home", kind="attribute"),
     "facts of then": lambda m: m.user("ana").facts("home", as_of=NOON),
     "facts known then": lambda m: m.user("ana").facts(known_at=NOON),

@@ -214,7 +214,7 @@ def test_errors_of_the_library_are_those_of_the_client(memory, library):
     chat, ana = memory.conversation("errors", user="ana"), memory.user("ana")
     chat.append({"role": "user", "content": "Hello."}, idempotency_key="k")
     cases = [
-        (BadInput, lambda: chat.append("text")),
+        (BadInput, lambda: chat.append(7)),
         (BadInput, lambda: chat.append([])),
         (BadInput, lambda: chat.record("x", idempotency_key="schlüssel")),
         (BadInput, lambda: memory.user("")),

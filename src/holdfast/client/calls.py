@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, datetime
 from typing import Any, Generic, TypeAlias, TypeVar
 from urllib.parse import quote
 
+from ..clock import to_ms
 from ..errors import BadInput
 from ..reports import BackfillReport
 from ..scope import checked_name
@@ -22,6 +25,15 @@ OWN = "default"
 def part(name: str) -> str:
     """Encode *name* as one part of a path, or a header; dots alone would mean "here" and "above"."""
     return quote(name, safe="") if name.strip(".") else "%2E" * len(name)
+
+
+def cursor_of(position: str | Sequence[str | int | datetime] | None) -> str | None:
+    """Return the server's cursor for the position of the last item of a page."""
+    if position is None:
+        return None
+    parts = [position] if isinstance(position, str) else position
+    key = json.dumps([to_ms(each) if isinstance(each, datetime) else each for each in parts])
+    return base64.urlsafe_b64encode(key.encode()).decode().rstrip("=")
 
 
 @dataclass(frozen=True, slots=True)

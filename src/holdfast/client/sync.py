@@ -16,6 +16,7 @@ from ..clock import utc_now
 from ..context.assemble import Strategy
 from ..context.material import Count
 from ..context.result import Context
+from ..conversation import FactPosition
 from ..errors import BadInput, NotFound
 from ..privacy.corrections import Versions
 from ..reports import (
@@ -59,13 +60,14 @@ from ..types import (
     Subject,
     Summary,
 )
-from ..user import PromptVersions
+from ..user import FactAddress, PromptVersions
 from .calls import (
     OWN,
     RAW,
     Call,
     ConversationScope,
     UserScope,
+    cursor_of,
     idempotency_key_of,
     part,
     processed,
@@ -416,31 +418,51 @@ class Conversation:
         body = {"query": query, "last": last, "limit": limit}
         return self._wire.send(self._scope.call("POST", "/recall", list[Hit], body=body, again=True))
 
-    def summaries(self, level: int | None = None, *, live: bool = True) -> list[Summary]:
+    def summaries(
+        self,
+        level: int | None = None,
+        *,
+        live: bool = True,
+        limit: int | None = None,
+        after: tuple[int, int, int, str] | None = None,
+    ) -> list[Summary]:
         """
         Return its summaries by range.
 
         Args:
             level: only this one: 1 for chunks, 2 and up for summaries of several.
             live: ``False`` adds older versions of ranges that were summarized again.
+            limit: at most so many.
+            after: continue behind the last summary of the page before: its ``start_seq``, ``level``, ``version``, ``id``.
         """
-        query = {"level": level, "live": live}
-        return self._wire.pages(self._scope.call("GET", "/summaries", RAW, query=query), Summary)
+        query = {"level": level, "live": live, "cursor": cursor_of(after)}
+        return self._wire.pages(self._scope.call("GET", "/summaries", RAW, query=query), Summary, limit)
 
-    def episodes(self) -> list[Fact]:
-        """Facts of kind episode that rest on this conversation, by range."""
-        return self._wire.pages(self._scope.call("GET", "/episodes", RAW), Fact)
+    def episodes(self, *, limit: int | None = None, after: FactPosition | None = None) -> list[Fact]:
+        """Return facts of kind episode that rest on this conversation, by range; *limit* and *after* as in `learned`."""
+        query = {"cursor": cursor_of(after)}
+        return self._wire.pages(self._scope.call("GET", "/episodes", RAW, query=query), Fact, limit)
 
-    def learned(self, *, start_seq: int | None = None, end_seq: int | None = None) -> list[Fact]:
+    def learned(
+        self,
+        *,
+        start_seq: int | None = None,
+        end_seq: int | None = None,
+        limit: int | None = None,
+        after: FactPosition | None = None,
+    ) -> list[Fact]:
         """
         Return facts, live and past, that rest on messages of this conversation, by where they were first said in it.
 
         Args:
             start_seq: only what rests on this message or a later one.
             end_seq: only what rests on this message or an earlier one.
+            limit: at most so many.
+            after: continue behind the last fact of the page before: the first of these messages that states it, its
+                ``recorded_at``, and ``id``.
         """
-        query = {"start_seq": start_seq, "end_seq": end_seq}
-        return self._wire.pages(self._scope.call("GET", "/learned", RAW, query=query), Fact)
+        query = {"start_seq": start_seq, "end_seq": end_seq, "cursor": cursor_of(after)}
+        return self._wire.pages(self._scope.call("GET", "/learned", RAW, query=query), Fact, limit)
 
     def state(self) -> ConversationState | None:
         """Return how many messages it has, and how many are summarized and read; ``None`` before its first message."""
@@ -591,6 +613,8 @@ class User:
         as_of: datetime | None = None,
         known_at: datetime | None = None,
         archived: bool = False,
+        limit: int | None = None,
+        after: FactAddress | None = None,
     ) -> list[Fact]:
         """
         Return the active facts, by subject, category, key and value.
@@ -601,12 +625,21 @@ class User:
             as_of: what held at that time instead of now.
             known_at: as it was known at that time instead of now.
             archived: archived facts instead, the strongest first; not together with the two times.
+            limit: at most so many of the facts of now.
+            after: continue behind the last fact of the page before: its subject, category, key, value, and id.
 
         Raises:
-            BadInput: *archived* together with a time.
+            BadInput: *archived* together with a time, or one of them with *limit* or *after*.
         """
-        query = {"category": category, "kind": kind, "as_of": as_of, "known_at": known_at, "archived": archived}
-        return self._wire.pages(self._scope.call("GET", "/facts", RAW, query=query), Fact)
+        query = {
+            "category": category,
+            "kind": kind,
+            "as_of": as_of,
+            "known_at": known_at,
+            "archived": archived,
+            "cursor": cursor_of(after),
+        }
+        return self._wire.pages(self._scope.call("GET", "/facts", RAW, query=query), Fact, limit)
 
     def fact(self, fact_id: str) -> Fact:
         """
@@ -617,10 +650,25 @@ class User:
         """
         return self._wire.send(self._scope.call("GET", f"/facts/{part(str(fact_id))}", Fact))
 
-    def history(self, category: str | None = None, key: str | None = None) -> list[Fact]:
-        """Return every value that a category, one of its keys, or anything had, oldest first, with when each held."""
-        query = {"category": category, "key": key}
-        return self._wire.pages(self._scope.call("GET", "/history", RAW, query=query), Fact)
+    def history(
+        self,
+        category: str | None = None,
+        key: str | None = None,
+        *,
+        limit: int | None = None,
+        after: tuple[datetime, datetime, str] | None = None,
+    ) -> list[Fact]:
+        """
+        Return every value that a category, one of its keys, or anything had, oldest first, with when each held.
+
+        Args:
+            category: only this one.
+            key: only this one of the category.
+            limit: at most so many.
+            after: continue behind the last fact of the page before: its ``valid_from``, ``recorded_at``, and ``id``.
+        """
+        query = {"category": category, "key": key, "cursor": cursor_of(after)}
+        return self._wire.pages(self._scope.call("GET", "/history", RAW, query=query), Fact, limit)
 
     def search(
         self,
@@ -744,13 +792,29 @@ class User:
         body = {"into": into, "dry_run": dry_run}
         return self._wire.send(self._scope.call("POST", f"/subjects/{part(str(id))}/merge", SubjectMerge, body=body))
 
-    def conversations(self) -> list[str]:
-        """Return the ids of the user's conversations, by name."""
-        return self._wire.pages(self._scope.call("GET", "/conversations", RAW), str)
+    def conversations(self, *, limit: int | None = None, after: str | None = None) -> list[str]:
+        """
+        Return the ids of the user's conversations, by name.
 
-    def overview(self) -> list[ConversationState]:
-        """Return the state of each of the user's conversations, of all subjects in this scope, newest first."""
-        return self._wire.pages(self._scope.call("GET", "/overview", RAW), ConversationState)
+        Args:
+            limit: at most so many.
+            after: continue behind this id, the last one of the page before.
+        """
+        query = {"cursor": cursor_of(after)}
+        return self._wire.pages(self._scope.call("GET", "/conversations", RAW, query=query), str, limit)
+
+    def overview(
+        self, *, limit: int | None = None, after: tuple[datetime, str, str] | None = None
+    ) -> list[ConversationState]:
+        """
+        Return the state of each of the user's conversations, of all subjects in this scope, newest first.
+
+        Args:
+            limit: at most so many.
+            after: continue behind the last one of the page before: its ``last_at``, ``conversation``, and ``subject``.
+        """
+        query = {"cursor": cursor_of(after)}
+        return self._wire.pages(self._scope.call("GET", "/overview", RAW, query=query), ConversationState, limit)
 
     def remember(
         self,

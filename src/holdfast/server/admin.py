@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 
 from ..admin import Admin
 from ..clock import to_ms
-from ..errors import BadInput, NotFound
+from ..errors import NotFound
 from ..memory import Memory
 from ..reports import DigestReport, Metrics, Report, StoreStats, Usage
 from ..types import ApiKey, Budget, Job, NewKey, ProviderKey, Secret
@@ -29,9 +29,10 @@ from .schemas import (
     ProviderKeyRequest,
     QuotaStatus,
     TokenRequest,
-    decode_cursor,
     encode_cursor,
+    page_of,
     paginate,
+    parse_position,
 )
 from .users import used_for
 
@@ -88,10 +89,9 @@ def jobs_list(
     limit: Limit = 100,
 ) -> Page[Job]:
     """Background work that is not finished, oldest first."""
-    last = after if cursor is None else str(decode_cursor(cursor))
+    last = after if cursor is None else parse_position(cursor, str)[0]
     found = caller.memory.jobs(state, limit=limit + 1, after=last)
-    data = found[:limit]
-    return Page(data=data, next_cursor=encode_cursor(data[-1].id) if len(found) > limit else None)
+    return page_of(found, limit, lambda job: [job.id])
 
 
 @table.add("POST", "/v1/jobs/{job_id}/retry", OPERATOR, door=Memory.retry, status_code=204)
@@ -157,14 +157,10 @@ def users_list(
     limit: Limit = 100,
 ) -> Page[ListedUser]:
     """List every user with a memory, in every org, by org, user and assistant."""
-    last = None if cursor is None and after is None else decode_cursor(cursor) if cursor else tuple(after or ())
-    if last is not None and not (
-        isinstance(last, tuple) and len(last) == 3 and all(isinstance(part, str) for part in last)
-    ):
-        raise BadInput("this cursor belongs to another list", hint="send back next_cursor as it came")
-    found = caller.memory.admin.users(limit=limit + 1, after=last)
-    data = [ListedUser(org=org, user=user, bot=bot) for org, user, bot in found[:limit]]
-    return Page(data=data, next_cursor=encode_cursor(found[limit - 1]) if len(found) > limit else None)
+    last = parse_position(cursor or (encode_cursor(after) if after else None), str, str, str)
+    keys = caller.memory.admin.users(limit=limit + 1, after=last)
+    found = [ListedUser(org=org, user=user, bot=bot) for org, user, bot in keys]
+    return page_of(found, limit, lambda one: (one.org, one.user, one.bot))
 
 
 @table.add("GET", "/v1/budgets", OPERATOR, response_model=BudgetStatus)

@@ -8,10 +8,10 @@ from typing import Annotated
 from fastapi import Path, Query, Request
 from starlette.responses import Response
 
-from ..clock import to_ms
+from ..clock import from_ms, to_ms
 from ..context.assemble import Strategy
 from ..context.result import Context
-from ..conversation import Conversation
+from ..conversation import Conversation, FactPosition
 from ..errors import BadInput, NotFound
 from ..integrations import strategies
 from ..reports import ConversationState, ErasureReceipt, Receipt
@@ -34,7 +34,8 @@ from .schemas import (
     RecallRequest,
     StrategyBody,
     UserDep,
-    paginate,
+    page_of,
+    parse_position,
     parse_seq_cursor,
 )
 
@@ -47,7 +48,8 @@ Seq = Annotated[int, Path(ge=1, le=2**53, description="The message's number, fro
 @table.add("GET", BASE, USER, door=User.conversations, response_model=Page[str], dependencies=SCOPE_PARAMS)
 def conversations_list(user: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[str]:
     """List the ids of the user's conversations, by name."""
-    return paginate(user.conversations(), lambda name: name, cursor, limit)
+    after = parse_position(cursor, str)
+    return page_of(user.conversations(limit=limit + 1, after=after and after[0]), limit, lambda name: [name])
 
 
 @table.add(
@@ -60,7 +62,9 @@ def conversations_list(user: UserDep, cursor: Cursor = None, limit: Limit = 100)
 )
 def conversations_overview(user: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[ConversationState]:
     """List the states of the user's conversations, the newest first."""
-    return paginate(user.overview(), _last_message, cursor, limit, descending=True)
+    after = parse_position(cursor, int, str, str)
+    position = None if after is None else (from_ms(after[0]), after[1], after[2])
+    return page_of(user.overview(limit=limit + 1, after=position), limit, _last_message)
 
 
 @table.add("GET", ONE, USER, door=Conversation.state, response_model=ConversationState, dependencies=SCOPE_PARAMS)
@@ -177,10 +181,8 @@ def summaries_list(
     limit: Limit = 100,
 ) -> Page[Summary]:
     """List the summaries by range; with `live=false` older versions, too."""
-    found = chat.summaries(level, live=live)
-    return paginate(
-        found, lambda summary: (summary.start_seq, summary.level, summary.version, summary.id), cursor, limit
-    )
+    found = chat.summaries(level, live=live, limit=limit + 1, after=parse_position(cursor, int, int, int, str))
+    return page_of(found, limit, lambda one: (one.start_seq, one.level, one.version, one.id))
 
 
 @table.add(
@@ -188,7 +190,7 @@ def summaries_list(
 )
 def episodes_list(chat: ConversationDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Fact]:
     """List what happened, as told in this conversation, by range."""
-    return paginate(chat.episodes(), lambda fact: (fact.evidence[0].seq, fact.id), cursor, limit)
+    return page_of(chat.episodes(limit=limit + 1, after=_said(cursor)), limit, _said_first(chat))
 
 
 @table.add("POST", ONE + "/usage", APP, door=Conversation.record_usage, status_code=204, dependencies=SCOPE_PARAMS)
@@ -208,14 +210,26 @@ def facts_learned(
     limit: Limit = 100,
 ) -> Page[Fact]:
     """List facts, live and past, that rest on messages of this conversation, by where they were first said in it."""
+    found = chat.learned(start_seq=start_seq, end_seq=end_seq, limit=limit + 1, after=_said(cursor))
+    return page_of(found, limit, _said_first(chat, start_seq))
+
+
+def _said(cursor: str | None) -> FactPosition | None:
+    """Return the position in the cursor of a list of facts of a conversation."""
+    after = parse_position(cursor, int, int, str)
+    return None if after is None else (after[0], from_ms(after[1]), after[2])
+
+
+def _said_first(chat: Conversation, start_seq: int = 1) -> Callable[[Fact], tuple[int, int, str]]:
+    """Return the function from a fact to its position in such a list."""
     state = chat.state()
     home = state.subject if state else SELF
 
-    def first_said(fact: Fact) -> tuple[int, int, str]:
+    def position(fact: Fact) -> tuple[int, int, str]:
         said = [e.seq for e in fact.evidence if e.conversation == chat.id and e.home == home and e.seq >= start_seq]
         return min(said), to_ms(fact.recorded_at), fact.id
 
-    return paginate(chat.learned(start_seq=start_seq, end_seq=end_seq), first_said, cursor, limit)
+    return position
 
 
 @table.add(

@@ -17,12 +17,13 @@ from ..conversation import Conversation
 from ..errors import BadInput
 from ..memory import Memory
 from ..reports import BackfillReport, ConsolidationReport, ErasureReceipt, MessageCount, RebuildReport
-from ..text.validate import MAX_TEXT_CHARS
+from ..text.validate import MAX_TEXT_CHARS, replace_unstorable
 from ..types import Budget, ConsentState, Role
 from ..user import User
 from .gate import Grant
 
 T = TypeVar("T")
+_TIMES = range(-62_135_596_800_000, 253_402_300_800_000)  # milliseconds of the years 1 to 9999
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARS)]
@@ -365,6 +366,29 @@ def paginate(
     shown = ordered[:limit]
     more = len(ordered) > limit
     return Page(data=shown, next_cursor=encode_cursor(key(shown[-1])) if more else None)
+
+
+def page_of(found: Sequence[T], limit: int, position: Callable[[T], Any]) -> Page[T]:
+    """Return a page of *found*, which has one item more than *limit* when others follow; a cursor is a *position*."""
+    more = len(found) > limit
+    return Page(data=list(found[:limit]), next_cursor=encode_cursor(position(found[limit - 1])) if more else None)
+
+
+def parse_position(cursor: str | None, *kinds: type[int | str]) -> Any:
+    """
+    Return the position in a cursor of `page_of`, whose parts are of these *kinds*; ``None`` without a cursor.
+
+    Raises:
+        BadInput: it belongs to another list.
+    """
+    if cursor is None:
+        return None
+    found = decode_cursor(cursor)
+    if not isinstance(found, tuple) or [type(each) for each in found] != list(kinds):
+        raise BadInput("this cursor belongs to another list", hint="send back next_cursor as it came")
+    if any(isinstance(each, int) and each not in _TIMES for each in found):
+        raise BadInput("this cursor is none of ours", hint="send back next_cursor as it came")
+    return tuple(replace_unstorable(each) if isinstance(each, str) else each for each in found)
 
 
 def parse_seq_cursor(cursor: str | None) -> int:

@@ -7,11 +7,8 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Request, Response
 
-from ..clock import to_ms
-from ..errors import BadInput
+from ..clock import from_ms, to_ms
 from ..reports import ErasureReceipt, Explained, Metrics, PromptPreview, SubjectMerge, Usage
-from ..store import RejectedPosition
-from ..text.validate import replace_unstorable
 from ..types import Consent, Fact, FactChange, FactKind, Hit, PromptVersion, Rejected, Section, Subject
 from ..user import Prompts, User, version_in_use
 from .gate import count_messages, quota_exceeded
@@ -36,9 +33,10 @@ from .schemas import (
     SubjectNamesBody,
     TopicName,
     UserDep,
-    decode_cursor,
     encode_cursor,
+    page_of,
     paginate,
+    parse_position,
     prompt_versions_of,
     versions_of,
 )
@@ -65,8 +63,11 @@ def facts_list(
     limit: Limit = 100,
 ) -> Page[Fact]:
     """List the facts by subject, category, key and value; or what held at a time, as known at a time."""
-    found = user.facts(category, kind=kind, as_of=as_of, known_at=known_at, archived=archived)
-    return paginate(found, _strength if archived else _address, cursor, limit)
+    if archived or as_of is not None or known_at is not None:
+        found = user.facts(category, kind=kind, as_of=as_of, known_at=known_at, archived=archived)
+        return paginate(found, _strength if archived else _address, cursor, limit)
+    after = parse_position(cursor, str, str, str, str, str)
+    return page_of(user.facts(category, kind=kind, limit=limit + 1, after=after), limit, _address)
 
 
 @table.add(
@@ -168,13 +169,15 @@ def history_list(
     limit: Limit = 100,
 ) -> Page[Fact]:
     """List every value that a category, or one of its keys, had, or all of them, oldest first."""
-    return paginate(user.history(category, key), _time, cursor, limit)
+    after = parse_position(cursor, int, int, str)
+    position = None if after is None else (from_ms(after[0]), from_ms(after[1]), after[2])
+    return page_of(user.history(category, key, limit=limit + 1, after=position), limit, _time)
 
 
 @table.add("GET", ONE + "/rejected", USER, door=User.rejected, response_model=Page[Rejected], dependencies=SCOPE_PARAMS)
 def rejected_list(user: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Rejected]:
     """List rejected facts, newest first, each with its reason."""
-    rejected, last = user.rejected_page(limit=limit, after=_position(cursor))
+    rejected, last = user.rejected_page(limit=limit, after=parse_position(cursor, int, str, str, int, str))
     return Page(data=rejected, next_cursor=None if last is None else encode_cursor(last))
 
 
@@ -313,22 +316,6 @@ def _strength(fact: Fact) -> tuple[float, str]:
 
 def _time(fact: Fact) -> tuple[int, int, str]:
     return (to_ms(fact.valid_from), to_ms(fact.recorded_at), fact.id)
-
-
-def _position(cursor: str | None) -> RejectedPosition | None:
-    """
-    Parse the cursor of a list of rejected candidates.
-
-    Raises:
-        BadInput: it belongs to another list.
-    """
-    match decode_cursor(cursor) if cursor is not None else None:
-        case None if cursor is None:
-            return None
-        case (int(at), str(conversation), str(subject), int(seq), str(id_)) if max(abs(at), abs(seq)) < 2**62:
-            texts = [replace_unstorable(text) for text in (conversation, subject, id_)]
-            return at, texts[0], texts[1], seq, texts[2]
-    raise BadInput("this cursor belongs to another list", hint="send back next_cursor as it came")
 
 
 PromptName = Annotated[str, Path(description="`chunk_summary`, `meta_summary` or `fact_extraction`.")]

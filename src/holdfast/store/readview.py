@@ -104,6 +104,17 @@ class ReadView:
         """Return the conversations the scope can see (of its subject, or all), by name."""
         return [ConversationRow(*row) for row in self._run("conversations")]
 
+    def conversation_names(self, *, limit: int | None = None, after: str = "") -> list[str]:
+        """Return the names of the conversations that the scope can see, in order."""
+        return [row[0] for row in self._run("conversation_names", after=after, limit=_most(limit))]
+
+    def newest_conversations(
+        self, *, limit: int | None = None, after: tuple[int, str, str] | None = None
+    ) -> list[ConversationRow]:
+        """Return the conversations that the scope can see, newest first, behind *after*: its time, name, and subject."""
+        position = _named("before", ("at", "conversation", "subject"), after or (EVERYTHING, "", ""))
+        return [ConversationRow(*row) for row in self._run("newest_conversations", limit=_most(limit), **position)]
+
     def messages(self, *, start_seq: int = 1, end_seq: int | None = None, limit: int | None = None) -> list[Message]:
         """
         Messages ``start_seq`` to ``end_seq`` of the scope's conversation, at most *limit* from the start;
@@ -113,7 +124,7 @@ class ReadView:
         bounds = {
             "start_seq": start_seq,
             "end_seq": EVERYTHING if end_seq is None else end_seq,
-            "limit": EVERYTHING if limit is None else max(0, limit),
+            "limit": _most(limit),
         }
         return [rows.message(row, name) for row in self._run("messages", **bounds)]
 
@@ -136,26 +147,73 @@ class ReadView:
         evidence = self._evidence_of(found)
         return [rows.fact(row, evidence) for row in found]
 
-    def facts(self, *, category: str | None = None, kind: str | None = None, evidence: bool = True) -> list[FactRow]:
+    def facts(
+        self,
+        *,
+        category: str | None = None,
+        kind: str | None = None,
+        evidence: bool = True,
+        now_ms: int | None = None,
+        limit: int | None = None,
+        after: tuple[str, str, str, str, str] | None = None,
+    ) -> list[FactRow]:
         """
         Return the active facts that the scope may see, by (subject, category, key, value).
 
         A scope without a subject sees all.  ``self`` sees facts about the user and those about
         others that were said in a conversation about no subject in particular.  Any other subject
         sees its own facts and the user's.  With ``evidence=False`` the facts come without their
-        quotes, which is half the work.
+        quotes, which is half the work.  With *now_ms* facts that have expired are left out.  *after* is where the
+        page before ended: subject, category, key, value, and id.
         """
         args = self._visible() | {"category": category, "kind": kind}
-        found = self._run("facts", **args)
+        names = ("subject", "category", "key", "value", "id")
+        bounds = _named("after", names, after or ("",) * 5)
+        bounds |= {"now_ms": -EVERYTHING if now_ms is None else now_ms, "limit": _most(limit)}
+        found = self._run("facts", **args, **bounds)
+        if limit is not None:
+            return self._facts_with_evidence(found)
         quotes = rows.evidence_by_fact(self._run("evidence_of_facts", **args)) if found and evidence else {}
         return [rows.fact(row, quotes) for row in found]
 
-    def all_facts(self, *, category: str | None = None, key: str | None = None) -> list[FactRow]:
-        """Live and past facts that the scope may see, by (valid_from, recorded_at)."""
+    def all_facts(
+        self,
+        *,
+        category: str | None = None,
+        key: str | None = None,
+        limit: int | None = None,
+        after: tuple[int, int, str] | None = None,
+    ) -> list[FactRow]:
+        """Live and past facts that the scope may see, by (valid_from, recorded_at, id); *after* is such a position."""
         args = self._visible() | {"category": category, "key": key}
-        found = self._run("all_facts", **args)
+        bounds = _named("after", ("from", "recorded", "id"), after or (-EVERYTHING, 0, ""))
+        found = self._run("all_facts", **args, **bounds, limit=_most(limit))
+        if limit is not None:
+            return self._facts_with_evidence(found)
         evidence = rows.evidence_by_fact(self._run("evidence_of_all_facts", **args)) if found else {}
         return [rows.fact(row, evidence) for row in found]
+
+    def facts_said_here(
+        self,
+        start_seq: int = 1,
+        end_seq: int = EVERYTHING,
+        *,
+        kind: str | None = None,
+        live: bool = False,
+        limit: int | None = None,
+        after: tuple[int, int, str] | None = None,
+    ) -> list[FactRow]:
+        """
+        Return facts with a quote among these messages of the scope's conversation, live and past or live alone.
+
+        By the first of these messages, the time of recording, and id; *after* is such a position.
+        """
+        self._place()
+        bounds = _named("after", ("seq", "recorded", "id"), after or (0, 0, ""))
+        args = {"start_seq": start_seq, "end_seq": end_seq, "kind": kind, "live": int(live), "limit": _most(limit)}
+        return self._facts_with_evidence(
+            [row[:-1] for row in self._run("facts_said_here", **self._visible(), **args, **bounds)]
+        )
 
     def fact(self, fact_id: str) -> FactRow | None:
         """Return one fact that the scope may see, live or past."""
@@ -200,9 +258,9 @@ class ReadView:
         self, *, limit: int, after: RejectedPosition | None = None
     ) -> tuple[list[Rejected], RejectedPosition | None]:
         """Return rejected candidates, newest first, behind *after*; and the position of the last one if there are more."""
-        position = zip(("at", "conversation", "subject", "seq", "id"), after or _NEWEST, strict=True)
+        position = _named("before", ("at", "conversation", "subject", "seq", "id"), after or _NEWEST)
         limit = min(max(0, limit), EVERYTHING - 1)
-        found = self._run("rejected", limit=limit + 1, **{f"before_{name}": value for name, value in position})
+        found = self._run("rejected", limit=limit + 1, **position)
         page = found[:limit]
         last = None
         if page and len(found) > limit:
@@ -210,18 +268,27 @@ class ReadView:
             last = (recorded_at, conversation, subject, seq, id_)
         return [rows.rejected(row) for row in page], last
 
-    def summaries(self, *, level: int | None = None, live: bool = True) -> list[Summary]:
-        """Return summaries of the scope's conversation by (start_seq, level)."""
+    def summaries(
+        self,
+        *,
+        level: int | None = None,
+        live: bool = True,
+        limit: int | None = None,
+        after: tuple[int, int, int, str] | None = None,
+    ) -> list[Summary]:
+        """Return summaries of the scope's conversation by (start_seq, level, version, id); *after* is such a position."""
         _, name = self._place()
-        found = self._run("summaries", level=level, old=int(not live))
-        children = self._children(found)
+        bounds = _named("after", ("seq", "level", "version", "id"), after or (0, 0, 0, ""))
+        found = self._run("summaries", level=level, old=int(not live), limit=_most(limit), **bounds)
+        children = self._children(found, each=limit is not None)
         return [rows.summary(row, name, children) for row in found]
 
-    def _children(self, found: Sequence[Row]) -> Mapping[str, Sequence[str]]:
-        """Return the children of the higher ones among *found* summaries."""
+    def _children(self, found: Sequence[Row], *, each: bool = False) -> Mapping[str, Sequence[str]]:
+        """Return the children of the higher ones among *found* summaries, read one by one or all at once."""
         children: defaultdict[str, list[str]] = defaultdict(list)
-        if any(row[1] > 1 for row in found):
-            for parent, child, _ in self._run("summary_children"):
+        if higher := [(*self._head, row[0]) for row in found if row[1] > 1]:
+            edges = self._driver.many("children_of_summary", higher) if each else self._run("summary_children")
+            for parent, child, _ in edges:
                 children[parent].append(child)
         return children
 
@@ -401,3 +468,12 @@ class ReadView:
 
 def _where(partition: Partition) -> dict[str, Any]:
     return {"subject": partition.subject, "kind": partition.kind, "shared": int(partition.shared_only)}
+
+
+def _most(limit: int | None) -> int:
+    return EVERYTHING if limit is None else max(0, limit)
+
+
+def _named(prefix: str, names: Sequence[str], position: Sequence[int | str]) -> dict[str, int | str]:
+    """Return the parts of a position as parameters of a query."""
+    return {f"{prefix}_{name}": value for name, value in zip(names, position, strict=True)}

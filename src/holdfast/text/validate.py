@@ -45,6 +45,16 @@ def checked_count(what: str, value: object) -> int:
     return value
 
 
+def checked_limit(value: object) -> int | None:
+    """
+    Return how many items a caller wants at most; ``None`` means all.
+
+    Raises:
+        BadInput: not a whole number of at least 1.
+    """
+    return None if value is None else checked_count("limit", value)
+
+
 def checked_text(what: str, value: object) -> str:
     """
     Return a text that can be stored.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from operator import methodcaller
@@ -10,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from ...clock import to_ms
 from ...errors import BadInput, Conflict, NotFound, StoreClosed
 from ...scope import Scope
-from ...store import ConversationRow, DocRow, MessageRow, Partition, ReadView, Store, UserRow, WriteView
+from ...store import ConversationRow, DocRow, FactRow, MessageRow, Partition, ReadView, Store, UserRow, WriteView
 from ...store.values import CHARS_SPAN, COLUMNS, SEPARATOR, SIGNALS_SPAN
 from ...text.validate import replace_unstorable
 from ...types import Candidate, Evidence
@@ -450,6 +452,38 @@ class FactsContract:
             pages.append(page)
         assert [len(page) for page in pages] == [3, 3, 1]
         assert [r for page in pages for r in page] == everything
+
+    def test_lists_come_whole_and_by_pages_in_the_same_order(self, store: Store) -> None:
+        for word in ("Zoe", "ana", "Émile", "a b"):
+            store.write(ANA.within(word), lambda view: say(view, "hi"))
+        row = store.write(ANA, lambda view: learn(view, "Porto", category="x"))
+        store.write(ANA, partial(end_fact, row=row, at_ms=START_MS + 10**6))
+        for word in ("Faro", "Évora", "a", "Z"):
+            store.write(ANA, partial(learn, value=word, category="home", multi=True))
+        low = [store.write(ANA, partial(summarize, start_seq=seq, end_seq=seq)) for seq in (1, 2, 3)]
+        store.write(ANA, lambda view: summarize(view, 1, 3, low))
+
+        def paged(name: str, position: Callable[[Any], Any], **options: Any) -> None:
+            whole = store.read(ANA, methodcaller(name, **options))
+            found, last = [], None
+            while page := store.read(
+                ANA, methodcaller(name, **options, limit=2, **({} if last is None else {"after": last}))
+            ):
+                assert len(page) <= 2
+                found += page
+                last = position(page[-1])
+            assert found == whole
+            assert len(whole) > 3
+
+        def learned(one: FactRow) -> tuple[int, str]:
+            return to_ms(one.fact.recorded_at), one.fact.id
+
+        paged("conversation_names", str)
+        paged("newest_conversations", lambda one: (one.last_at, one.conversation, one.subject))
+        paged("facts", lambda one: (one.fact.subject, one.fact.category, one.fact.key, one.fact.value, one.fact.id))
+        paged("all_facts", lambda one: (to_ms(one.fact.valid_from), *learned(one)))
+        paged("facts_said_here", lambda one: (one.fact.evidence[0].seq, *learned(one)))
+        paged("summaries", lambda one: (one.start_seq, one.level, one.version, one.id))
 
 
 class SummariesContract:

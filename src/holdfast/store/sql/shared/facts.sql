@@ -13,7 +13,11 @@ SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, card
    AND (:all = 1 OR subject IN (:subject, 'self') OR (:shared = 1 AND unscoped = 1))
    AND (CAST(:category AS text) IS NULL OR category = :category)
    AND (CAST(:kind AS text) IS NULL OR kind = :kind)
- ORDER BY subject, category, key, value, id;
+   AND (expires_at IS NULL OR expires_at > :now_ms)
+   AND (subject, category, key, value, id)
+     > (:after_subject, :after_category, :after_key, :after_value, :after_id)
+ ORDER BY subject, category, key, value, id
+ LIMIT :limit;
 
 -- name: evidence_of_facts
 SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.stop, e.at, e.home
@@ -34,7 +38,30 @@ SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, card
    AND (:all = 1 OR subject IN (:subject, 'self') OR (:shared = 1 AND unscoped = 1))
    AND (CAST(:category AS text) IS NULL OR category = :category)
    AND (CAST(:key AS text) IS NULL OR key = :key)
- ORDER BY valid_from, recorded_at, id;
+   AND (valid_from, recorded_at, id) > (:after_from, :after_recorded, :after_id)
+ ORDER BY valid_from, recorded_at, id
+ LIMIT :limit;
+
+-- name: facts_said_here
+-- Facts with a quote in a range of the scope's conversation, by the first such message.
+SELECT f.subject, f.id, f.kind, f.category, f.key, f.value, f.text, f.slot_key, f.slot_value, f.cardinality,
+       f.confidence, f.lifetime, f.valid_from, f.valid_to, f.recorded_at, f.ended_at, f.ended_because,
+       f.superseded_by, f.expires_at, f.unscoped, f.stated_at, f.stated_seq, f.strength, f.last_used_at, f.uses,
+       f.doc, f.source, e.first_seq
+  FROM fact f
+  JOIN (SELECT org, user_id, bot, subject, fact, MIN(seq) AS first_seq
+          FROM evidence
+         WHERE org = :org AND user_id = :user_id AND bot = :bot AND home = :subject
+           AND conversation = :conversation AND seq BETWEEN :start_seq AND :end_seq
+         GROUP BY org, user_id, bot, subject, fact) e
+    ON e.org = f.org AND e.user_id = f.user_id AND e.bot = f.bot AND e.subject = f.subject AND e.fact = f.id
+ WHERE f.org = :org AND f.user_id = :user_id AND f.bot = :bot
+   AND (f.subject IN (:subject, 'self') OR (:shared = 1 AND f.unscoped = 1))
+   AND (f.valid_to IS NULL OR :live = 0)
+   AND (CAST(:kind AS text) IS NULL OR f.kind = :kind)
+   AND (e.first_seq, f.recorded_at, f.id) > (:after_seq, :after_recorded, :after_id)
+ ORDER BY e.first_seq, f.recorded_at, f.id
+ LIMIT :limit;
 
 -- name: evidence_of_all_facts
 SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.stop, e.at, e.home

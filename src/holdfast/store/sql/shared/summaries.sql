@@ -8,7 +8,9 @@ SELECT id, level, start_seq, end_seq, exchanges, text, themes, concerns, actions
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND conversation = :conversation
    AND (CAST(:level AS integer) IS NULL OR level = :level)
    AND (live = 1 OR :old = 1)
- ORDER BY start_seq, level, version, id;
+   AND (start_seq, level, version, id) > (:after_seq, :after_level, :after_version, :after_id)
+ ORDER BY start_seq, level, version, id
+ LIMIT :limit;
 
 -- name: summary_children
 -- Which summaries each higher one was made from, in the order of their ranges.
@@ -19,6 +21,15 @@ SELECT DISTINCT d.child, d.source, s.start_seq
  WHERE d.org = :org AND d.user_id = :user_id AND d.bot = :bot
    AND d.source_kind = 'summary' AND d.subject = :subject AND d.conversation = :conversation
    AND d.child_kind = 'summary'
+ ORDER BY d.child, s.start_seq, d.source;
+
+-- name: children_of_summary
+SELECT DISTINCT d.child, d.source, s.start_seq
+  FROM derivation d
+  JOIN summary s ON s.org = d.org AND s.user_id = d.user_id AND s.bot = d.bot
+   AND s.subject = d.subject AND s.conversation = d.conversation AND s.id = d.source
+ WHERE d.org = :org AND d.user_id = :user_id AND d.bot = :bot AND d.child_kind = 'summary' AND d.child = :child
+   AND d.source_kind = 'summary'
  ORDER BY d.child, s.start_seq, d.source;
 
 -- name: summary_text

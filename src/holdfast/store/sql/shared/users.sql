@@ -33,6 +33,25 @@ SELECT subject, conversation, next_seq, chunk_start, ended_seq, extracted_seq, s
    AND (CAST(:subject AS text) IS NULL OR subject = :subject)
  ORDER BY conversation, subject;
 
+-- name: conversation_names
+SELECT DISTINCT conversation
+  FROM conversation
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND (CAST(:subject AS text) IS NULL OR subject = :subject)
+   AND conversation > :after
+ ORDER BY conversation
+ LIMIT :limit;
+
+-- name: newest_conversations
+SELECT subject, conversation, next_seq, chunk_start, ended_seq, extracted_seq, session, last_at, created_at,
+       read_seq, stated_seq, unread_turns, ahead_turns
+  FROM conversation
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND (CAST(:subject AS text) IS NULL OR subject = :subject)
+   AND (last_at, conversation, subject) < (:before_at, :before_conversation, :before_subject)
+ ORDER BY last_at DESC, conversation DESC, subject DESC
+ LIMIT :limit;
+
 -- name: save_conversation
 INSERT INTO conversation
        (org, user_id, bot, subject, conversation,
