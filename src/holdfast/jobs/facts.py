@@ -13,6 +13,7 @@ from ..digest.grounding import ground
 from ..digest.mentions import SubjectNames, is_code, subject_names
 from ..ingest.redact import MASK, mask_message
 from ..reconcile.archive import request_upkeep
+from ..reconcile.compare import in_first_person
 from ..reconcile.decide import Address, Claim
 from ..reconcile.learn import MatchHints, embed_sentences, learn
 from ..reconcile.registry import Registry, matches_blocked_topic
@@ -224,7 +225,7 @@ def _read_alone(text: str, language: str | None) -> tuple[Candidate, ...]:
 def addresses(registry: Registry, language: str | None, text: str) -> dict[Address, str]:
     """Return the attributes that the rules read in one sentence, where an address holds one value at a time."""
     found: dict[Address, str] = {}
-    for candidate in _read_alone(text, language):
+    for candidate in _read_alone(in_first_person(text), language):
         asserted = (candidate.op, candidate.modality, candidate.kind) == ("assert", "asserted", "attribute")
         slot = registry.slot(candidate.category, candidate.key, candidate.value, candidate.join)
         if asserted and candidate.subject == SELF and slot.cardinality != "multi":

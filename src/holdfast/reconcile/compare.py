@@ -86,6 +86,7 @@ SYNONYMS = [
         "neighbour neighbor", "neighbours neighbors", "harbour harbor", "grey gray", "theatre theater", "centre center", "ill sick", "tv television", "photo photos picture pictures", "holiday vacation",
     )
 ]  # fmt: skip
+_SYNONYM_STEMS = [frozenset(stem for word in group for stem in terms(word, "en")[:1]) for group in SYNONYMS]
 OPPOSITES = [
     (frozenset(left.split()), frozenset(right.split()))
     for left, right in (
@@ -211,6 +212,22 @@ def _infinitive(verb: str) -> str:
     return verb[:-2] if verb.endswith(("ches", "shes", "sses", "xes", "zes", "oes")) else verb[:-1]
 
 
+_OF_THE_USER = re.compile(
+    r"^(?:(?:the )?user (?P<verb>[a-z]+)|(?P<bare>lives|works|uses|drives|plays|speaks|takes|weighs|studies|owns|has|is|prefers|likes|loves|hates))\b",
+    re.IGNORECASE,
+)
+_FIRST = {"is": "am", "has": "have", "was": "was", "does": "do"}
+
+
+def in_first_person(text: str) -> str:
+    """Return a sentence about the user as the user would say it: "I live in Oslo" of "The user lives in Oslo"."""
+    found = _OF_THE_USER.match(text)
+    if found is None:
+        return re.sub(r"^(?:the )?user['\u2019]s ", "My ", text, flags=re.IGNORECASE)
+    verb = (found["verb"] or found["bare"]).casefold()
+    return f"I {_FIRST.get(verb) or _infinitive(verb)}{text[found.end() :]}"
+
+
 def _means_something(sign: str, text: str, piece: re.Match[str]) -> bool:
     """Whether a sign is more than punctuation: currencies, emojis, the plus of C++, the minus of -5."""
     if sign in "-\u2212\u2013":
@@ -329,6 +346,35 @@ def same_thing(one: str, other: str) -> bool:
 def thing_stems(text: str) -> frozenset[str]:
     """Return the stems of the words that say what a value or sentence is about, without how it is said or denied."""
     words = [word for word in all_words(text) if word not in FILLERS | NEGATIONS | _HAD and word not in MARK_OF]
+    return frozenset((terms(word, "en")[:1] or [word])[0] for word in words)
+
+
+# Who says something, and that it is said: nothing of what is said.
+_SAID = frozenset(
+    "said says mentioned mentions stated states told tells shared shares reported reports revealed revealing user".split()
+)
+
+
+def restates(text: str, value: str, sentence: str, address: str) -> bool:
+    """Whether *text* says no more than an attribute does, of that value, *sentence* and address."""
+    if not (comparable(text) and comparable(sentence)):
+        return same_words(text, sentence)
+    a, b = sense(text), sense(sentence)
+    bare = value.casefold() in ("true", "false")
+    if a.negated != b.negated or any(
+        marks_in_group(a.marks, group) != marks_in_group(b.marks, group) for group in ("time", "mood", "quantity")
+    ):
+        return False
+    said, own = _all_stems(text), _all_stems(sentence) if bare else _all_stems(value)
+    known = own | _all_stems(f"{sentence} {address}")
+    known |= {stem for group in _SYNONYM_STEMS if group & known for stem in group}
+    return bool(own) and own <= said <= known
+
+
+def _all_stems(text: str) -> frozenset[str]:
+    """Return the stems of a sentence without articles and whom it is about: "my", "the user"."""
+    kept = (word for word in all_words(text.replace("_", " ")) if word not in FILLERS | _SAID)
+    words = [word for word in kept if not MARK_OF.get(word, "").startswith("person:")]
     return frozenset((terms(word, "en")[:1] or [word])[0] for word in words)
 
 

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from ..clock import DAY_MS, from_ms, to_ms
+from ..scope import SELF
 from ..store import FactRow
 from ..text.terms import terms
 from ..types import Candidate, Evidence, Fact, FactChange
@@ -27,6 +28,7 @@ from .compare import (
     marks_in_group,
     name_thing,
     preferred,
+    restates,
     same_thing,
     same_words,
     sense,
@@ -519,6 +521,72 @@ def settle_statement(claim: Claim, base: Decision, meeting: SentenceMatch, now_m
     return Decision(FactChange("replaced", new, ended[0].fact), add=base.add, updates=ended)
 
 
+def is_restated(fact: Fact, text: str) -> bool:
+    """Whether a sentence says no more than a fact."""
+    if fact.kind == "attribute":
+        return restates(text, fact.value, fact.text, f"{fact.category} {fact.key}")
+    return same_words(text, fact.text)
+
+
+def settle_beside_attributes(
+    claim: Claim, base: Decision, attributes: Sequence[FactRow], addresses: Addresses | None, now_ms: int
+) -> Decision:
+    """
+    Decide what to write of a sentence beside the live attributes of its subject.
+
+    One that only repeats an attribute is a further quote of it; one that gives the only value of an address
+    another value ends the older attribute.
+    """
+    text = claim.candidate.text
+    if base.add is None or not base.add.fact.live:
+        return base
+    again = next((row for row in attributes if is_restated(row.fact, text) and row.unscoped == claim.unscoped), None)
+    if again is not None:
+        return Decision() if rests_on(again, claim.evidence) else confirm(claim, again)
+    if addresses is None or claim.candidate.kind == "episode" or claim.candidate.lifetime == "event":
+        return base
+    here, new = addresses(text), base.add.fact
+    old = [
+        row
+        for row in attributes
+        if (row.fact.category, row.slot_key) in here
+        and row.fact.cardinality != "multi"
+        and normalize_value(here[row.fact.category, row.slot_key]) != normalize_value(row.fact.value)
+        and is_later(claim, row)
+    ]
+    ended = tuple(close_fact(row, max(row.fact.valid_from, new.valid_from), now_ms, "replaced", new.id) for row in old)
+    return replace(base, updates=(*base.updates, *ended)) if claim.candidate.subject == SELF else base
+
+
+def with_restatements(
+    claim: Claim, decision: Decision, sentences: Sequence[FactRow], addresses: Addresses | None, now_ms: int
+) -> Decision:
+    """Return the decision about an attribute with the end of the sentences that say the same, or what has ended."""
+    gone = [row.fact for row in decision.updates if not row.fact.live]
+    new = decision.add.fact if decision.add is not None and decision.add.fact.live else None
+    ended = []
+    for row in sentences:
+        if not is_later(claim, row) and not rests_on(row, claim.evidence):
+            continue
+        same = new is not None and is_restated(new, row.fact.text)
+        past = next((fact for fact in gone if is_restated(fact, row.fact.text)), None)
+        other = new is not None and past is None and not same and _gives_another(row, new, addresses)
+        if same or other or past is not None:
+            at = max(row.fact.valid_from, from_ms(claim.said_at_ms))
+            because = past.ended_because if past is not None and new is None else "replaced"
+            ended.append(close_fact(row, at, now_ms, because, new.id if new is not None else None))
+    return replace(decision, updates=(*decision.updates, *ended))
+
+
+def _gives_another(row: FactRow, new: Fact, addresses: Addresses | None) -> bool:
+    """Whether the rules read another value of a new attribute's address in a sentence about the user."""
+    if addresses is None or new.cardinality == "multi" or new.subject != SELF or row.fact.lifetime == "event":
+        return False
+    there = addresses(row.fact.text)
+    key = "" if new.cardinality == "exclusive" else new.key
+    return (new.category, key) in there and normalize_value(there[new.category, key]) != normalize_value(new.value)
+
+
 def may_merge(one: str, other: str) -> bool:
     """Whether two sentences that an embedder finds alike enough may be one; where in doubt, not."""
     return comparable(one) and comparable(other) and not disagreement(one, other)
@@ -545,6 +613,8 @@ def _contradicts(text: str, one: ActiveSentence, here: Mapping[Address, str], ad
     a, b = sense(text), sense(old)
     if marks_in_group(a.marks, "person") != marks_in_group(b.marks, "person"):
         return False
+    if not b.negated and "time:past" not in b.marks and _says_moved(text, old):
+        return True
     return _negates(a, b) or _other_number(text, a, old, b) or _says_stopped(text, a, b) or _says_switched(text, b)
 
 
@@ -580,6 +650,29 @@ def _says_stopped(text: str, a: Sense, b: Sense) -> bool:
     what, was = _core_stems(a.sequence), _core_stems(b.sequence)
     ended = a.negated and not b.negated and _ENDED.search(text) is not None and "time:past" not in b.marks
     return ended and len(what) > 1 and was[: len(what)] == what and a.names <= b.names and not b.numbers
+
+
+# "We moved the logs to Elastic" ends "The logs are in Loki".
+_MOVED = re.compile(
+    r"\b(?:moved|migrated|switched|transferred|ported|shifted|relocated)\s+(?P<what>[^.;!?]{2,40}?)\s+(?:over\s+|across\s+)?(?:to|onto|into)\s+"
+    r"(?P<new>[^.;!?]{1,60})",
+    re.IGNORECASE,
+)
+_PLACED = re.compile(
+    r"^(?P<what>.{2,60}?)\s+(?:in|on|at|to|into|with|via|through|using)\s+(?P<old>[^.;!?]{1,60})", re.IGNORECASE
+)
+_PUT = "keep keeps store stores send sends ship ships go goes live lives run runs use uses put puts stream host hosts write stay stays".split()
+
+
+def _says_moved(text: str, old: str) -> bool:
+    """ "We moved logs to Elastic" after "Logs in Loki"."""
+    moved, placed = _MOVED.search(text), _PLACED.search(old)
+    if moved is None or placed is None:
+        return False
+    verbs = thing_stems(" ".join(_PUT))
+    what = thing_stems(moved["what"]) - verbs
+    here, there = thing_stems(moved["new"]), thing_stems(placed["old"])
+    return bool(what) and what == thing_stems(placed["what"]) - verbs and bool(there) and not here & there
 
 
 def _says_switched(text: str, b: Sense) -> bool:

@@ -15,7 +15,7 @@ from ..scope import SELF
 from ..store import Derivation, FactRow, Partition, ReadView, Side, WriteView
 from ..types import BY_HAND_SOURCE, Candidate, FactChange, FactKind
 from .archive import index_fact, unindex_fact
-from .compare import name_thing, preferred
+from .compare import name_thing, preferred, thing_stems
 from .decide import (
     MERGED,
     NEVER_HELD,
@@ -33,8 +33,10 @@ from .decide import (
     find_meant,
     put_right,
     retracts,
+    settle_beside_attributes,
     settle_statement,
     states_claim,
+    with_restatements,
 )
 from .erase import inherit_end, reinstate, undo_retractions
 from .merging import merged_sources, split_fact
@@ -108,6 +110,9 @@ def learn(
             believed, meeting = _match(view, claim, hints, now_ms)
             decision = settle_statement(claim, decision, meeting, now_ms)
             ever += [one.stands for one in believed]
+        beside = _beside(view, claim, decision, hints.addresses)
+        decision = _settle_beside(claim, decision, beside, hints, now_ms)
+        ever += beside
         if decision.refused and claim.candidate.modality == "negated":
             continue  # "not vegan" ends being vegan; where nobody said so there is nothing to tell
         if decision.refused:
@@ -118,6 +123,37 @@ def learn(
         if decision.change is not None:
             changes.append(decision.change)
     return changes
+
+
+def _beside(view: WriteView, claim: Claim, decision: Decision, addresses: Addresses | None) -> list[FactRow]:
+    """Return the live facts of the other kind that a decision may concern: sentences beside an attribute, and so on."""
+    everywhere, candidate = view.at(None, None), claim.candidate
+    if candidate.kind == "attribute":
+        changed = [row.fact for row in decision.updates if not row.fact.live]
+        changed += [decision.add.fact] if decision.add is not None else []
+        words = frozenset[str]().union(*(thing_stems(f"{fact.text} {fact.value} {fact.key}") for fact in changed))
+        rows = everywhere.facts(kind="statement", evidence=False) if changed else []
+        near = [row for row in rows if words & thing_stems(row.fact.text)]
+    else:
+        words, there = thing_stems(candidate.text), addresses(candidate.text) if addresses else {}
+        rows = everywhere.facts(kind="attribute", evidence=False) if decision.add is not None else []
+        near = [
+            row
+            for row in rows
+            if words & thing_stems(f"{row.fact.value} {row.fact.key}") or (row.fact.category, row.slot_key) in there
+        ]
+    full = [everywhere.fact(row.fact.id) for row in near if row.fact.subject == candidate.subject]
+    return [row for row in full if row is not None and not merged_sources(everywhere, row)]
+
+
+def _settle_beside(
+    claim: Claim, decision: Decision, beside: Sequence[FactRow], hints: MatchHints, now_ms: int
+) -> Decision:
+    if decision.refused or not beside:
+        return decision
+    if claim.candidate.kind == "attribute":
+        return with_restatements(claim, decision, beside, hints.addresses, now_ms)
+    return settle_beside_attributes(claim, decision, beside, hints.addresses, now_ms)
 
 
 def with_opposites(claims: Iterable[Claim], registry: Registry) -> Iterator[Claim]:

@@ -1,0 +1,123 @@
+"""An attribute and a sentence that say the same are one, and neither outlives the other's end."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from holdfast import Memory
+from holdfast.reconcile.compare import restates
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.model import ScriptedModel
+
+AT = datetime(2026, 3, 20, 18, tzinfo=UTC)
+
+
+def statement(text, seq, quote, category="note"):
+    return f'{category},,"{text}",0.9,,set,asserted,state,{seq},"{quote}"'
+
+
+def attribute(category, key, value, seq, quote):
+    return f'{category},{key},"{value}",0.9,,set,asserted,state,{seq},"{quote}"'
+
+
+def read(*turns):
+    """Return what is believed, and what was, after messages of which a model read these rows."""
+    clock = FakeClock(AT)
+    with Memory(clock=clock, embedder=None, llm=ScriptedModel({"facts": [rows for _, rows in turns]})) as memory:
+        chat = memory.conversation("c", user="ana")
+        for text, _ in turns:
+            chat.record(text, "Ok.")
+            chat.end()
+            memory.digest()
+            clock.advance(seconds=3600)
+        ana = memory.user("ana")
+        facts = [fact for fact in ana.facts() if fact.kind != "episode"]
+        return sorted(fact.value or fact.text for fact in facts), facts
+
+
+def test_a_sentence_that_repeats_an_attribute_is_a_quote_of_it():
+    found, facts = read(
+        ("Gelato is a thing I would cross the city for.", attribute("preference", "likes", "gelato", 1, "Gelato is a thing I would cross the city for")),
+        ("Yes, gelato, still a fan.", statement("The user loves gelato.", 3, "gelato, still a fan", "preference")),
+    )  # fmt: skip
+
+    assert found == ["gelato"]
+    assert [len(fact.evidence) for fact in facts] == [2]
+
+
+def test_an_attribute_takes_the_place_of_the_sentence_that_says_the_same():
+    _, facts = read(
+        ("Gelato is a thing I would cross the city for.", statement("Likes gelato.", 1, "Gelato is a thing I would cross the city for")),
+        ("Gelato again today, my great love.", attribute("preference", "likes", "gelato", 3, "Gelato again today, my great love")),
+    )  # fmt: skip
+
+    assert [(fact.kind, fact.value) for fact in facts] == [("attribute", "gelato")]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "sentence", "address"),
+    [
+        ("Plays tennis on Mondays.", "tennis", "Plays tennis.", "hobby plays"),
+        ("The user used to like gelato.", "gelato", "Likes gelato.", "preference likes"),
+        ("Doesn't like gelato.", "gelato", "Likes gelato.", "preference likes"),
+        ("Likes gelato with nuts.", "gelato", "Likes gelato.", "preference likes"),
+        ("Might move to Oslo.", "Oslo", "Moves to Oslo.", "plan moving to"),
+        ("Has two dogs.", "dog", "Has a dog.", "pets has pet"),
+    ],
+)
+def test_a_sentence_that_says_more_or_other_is_a_fact_of_its_own(text, value, sentence, address):
+    assert not restates(text, value, sentence, address)
+
+
+def test_the_sentence_goes_with_the_value_that_it_repeats():
+    found, _ = read(
+        ("Home is a flat in Porto by the river.", statement("Lives in Porto by the river.", 1, "Home is a flat in Porto by the river")),
+        ("I live in Oslo now.", attribute("home", "lives_in", "Oslo", 3, "I live in Oslo now")),
+    )  # fmt: skip
+
+    assert found == ["Oslo"]
+
+
+def test_a_later_sentence_ends_the_older_attribute():
+    found, _ = read(
+        ("I live in Porto.", attribute("home", "lives_in", "Porto", 1, "I live in Porto")),
+        ("The boxes are unpacked, Oslo it is from here on.", statement("The user lives in Oslo.", 3, "Oslo it is from here on")),
+    )  # fmt: skip
+
+    assert found == ["The user lives in Oslo."]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "left"),
+    [
+        ("Logs in Loki.", "We moved logs to Elastic.", ["We moved logs to Elastic."]),
+        ("The photos are stored on Dropbox.", "We migrated the photos to Nextcloud.", ["We migrated the photos to Nextcloud."]),
+        ("The couch is red.", "We moved the couch to the bedroom.", ["The couch is red.", "We moved the couch to the bedroom."]),
+        ("Metrics in Prometheus.", "We moved logs to Elastic.", ["Metrics in Prometheus.", "We moved logs to Elastic."]),
+    ],
+)  # fmt: skip
+def test_what_was_moved_is_not_where_it_was(old, new, left):
+    found, _ = read((old, statement(old, 1, old.strip("."))), (new, statement(new, 3, new.strip("."))))
+
+    assert [one for one in found if one in (old, new)] == left
+
+
+def test_an_event_that_only_repeats_a_fact_is_not_stored_twice():
+    clock = FakeClock(AT)
+    model = ScriptedModel(
+        {
+            "facts": [attribute("preference", "likes", "gelato", 1, "I adore gelato")],
+            "episodes": ["[1] The user shared that they love gelato.\n[1] The user won the gelato quiz in Rome."],
+        }
+    )
+    with Memory(clock=clock, embedder=None, llm=model) as memory:
+        chat = memory.conversation("c", user="ana")
+        chat.record("I adore gelato and I won the gelato quiz in Rome.", "Wow.")
+        chat.end()
+        memory.digest()
+
+        assert [fact.text.removeprefix("[1] ") for fact in memory.user("ana").facts(kind="episode")] == [
+            "The user won the gelato quiz in Rome."
+        ]
