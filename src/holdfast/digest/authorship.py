@@ -598,7 +598,7 @@ def _end_of_paragraph(text: str, start: int) -> int:
 
 def _end_of_text(text: str, start: int, *, same_line: bool = False) -> int:
     """
-    Return where the text ends that begins at *start*: where the writer turns to the assistant again, else nowhere.
+    Return the end of the text that begins at *start*: where the writer turns to the assistant again, else the last character.
 
     That is a paragraph that gives an order or asks about the text, that says something "by the way", or that follows
     a sign-off or a separator.

@@ -23,10 +23,11 @@ from ...memory import Memory
 from ...types import Message, Summary
 from ..gate import Grant, Quotas
 from .answer import ReportedUse
-from .matching import LOOKED_BACK, Same, goes_on, shown_from, split, stored
+from .matching import LOOKED_BACK, Continuation, Same, continuation, digest_of, shown_from, split, stored
 from .request import ChatRequest, Inserted, MemoryOptions
 
 UNNAMED = "chat-"
+_NAME = "chat-20260101-000000-00000000-"  # how long the part of such a name is that is random
 MOST_CANDIDATES = 20  # conversations without a name of the client's among which one is looked for
 LOCKS = 64
 _INSTRUCTIONS = ("system", "developer")
@@ -136,16 +137,31 @@ class ChatMemory:
         before: Sequence[Message],
         new: Sequence[Message],
     ) -> str:
-        """Find the unnamed conversation that this request continues; else make a new name."""
+        """Find the one unnamed conversation that all of this request continues; in doubt make a new name."""
         ours = sorted((name for name in names if name.startswith(UNNAMED)), reverse=True)
+        likely: dict[Continuation, list[str]] = {}
         for name in ours[: MOST_CANDIDATES if before else 1]:
-            tail = self._memory.conversation(name, user=user, **whose).load(last=len(new) + LOOKED_BACK)
-            if before and goes_on(before, tail, self._same):
+            chat = self._memory.conversation(name, user=user, **whose)
+            if not before:
+                tail = chat.load(last=len(new) + LOOKED_BACK)
+                asked = [message for message in tail if not message.meta.get(INCOMPLETE)]
+                if len(stored(before, new, tail, self._same)) == len(asked):
+                    return name  # its first request, tried again
+                continue
+            most = 2 * (len(before) + len(new)) + LOOKED_BACK
+            kept = chat.load(last=most)
+            whole = len(kept) < most or kept[0].seq == chat.load(limit=1)[0].seq
+            how = continuation(before, new, kept, self._same, whole=whole, brought=name[len(_NAME) :])
+            if how is Continuation.NEXT:
                 return name
-            asked = [message for message in tail if not message.meta.get(INCOMPLETE)]
-            if not before and len(stored(before, new, tail, self._same)) == len(asked):
-                return name  # its first request, tried again
-        return f"{UNNAMED}{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+            if how is not None:
+                likely.setdefault(how, []).append(name)
+        surest = likely[min(likely)] if likely else []
+        if len(surest) == 1:
+            return surest[0]
+        older = digest_of(before)  # so that the next request, which shows it too, is known again
+        named = f"{UNNAMED}{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+        return f"{named}-{older}" if older else named
 
     def _shown_from(self, chat: Conversation, before: Sequence[Message], tail: Sequence[Message]) -> int:
         """Return the number of the first message that the client shows; 1 when that is unknown."""

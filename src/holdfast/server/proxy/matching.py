@@ -8,6 +8,8 @@ comes before it was said in earlier requests, or was never meant for this memory
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from hashlib import sha256
 from typing import Any
 
 from ...integrations.callable import INCOMPLETE
@@ -78,14 +80,92 @@ def stored(before: Sequence[Message], new: Sequence[Message], tail: Sequence[Mes
     return ()
 
 
-def goes_on(before: Sequence[Message], tail: Sequence[Message], same: Same) -> bool:
-    """Whether a conversation that ends with *tail* is the one of which a client shows *before*."""
-    wanted = [message for message in before if message.role != "tool"][-2:]
-    for end in range(len(tail), 0, -1):
-        here = [message for message in tail[:end] if message.role != "tool"][-len(wanted) :]
-        if wanted and _agree(wanted, here, same):
-            return True
-    return False
+class Continuation(IntEnum):
+    """How a request goes on with a stored conversation, the surest first."""
+
+    NEXT = 0  # all that it shows is all that is stored, to the end
+    AGAIN = 1  # the last input, tried or answered again
+    EDITED = 2  # another input in place of stored ones
+    WINDOW = 3  # it shows the end of what is stored
+
+
+def continuation(
+    before: Sequence[Message],
+    new: Sequence[Message],
+    kept: Sequence[Message],
+    same: Same,
+    *,
+    whole: bool = True,
+    brought: str = "",
+) -> Continuation | None:
+    """
+    Return how a request goes on with a conversation; ``None`` when it may be another one.
+
+    Every earlier message that the request shows must be there, in order: its last exchange alone proves nothing, as two
+    chats may open with the same words.  What only the store has are earlier versions of an input or an answer, or, with
+    two of the user's messages shown, what a client no longer shows.
+
+    Args:
+        before: what the client shows of what was said, not empty.
+        new: the new input.
+        kept: the stored messages, up to the last one.
+        same: whether two texts are the same.
+        whole: *kept* begins with the first stored message.
+        brought: `digest_of` what the client showed before the first stored message.
+    """
+    shown, theirs = _spoken(before), _spoken(kept)
+    asked = sum(message.role == "user" for message in shown)
+    for end in range(len(theirs), 0, -1):
+        found = _aligned(shown, theirs[:end], same)
+        if found is None:
+            continue
+        first, older = found
+        again = _begins(theirs[end:], new, same)
+        if digest_of(older) != brought and (older or first == 0):
+            continue
+        if first > 0 or not whole:  # the client leaves out the beginning
+            return Continuation.WINDOW if asked > 1 and (again or end == len(theirs)) else None
+        if end == len(theirs):
+            return Continuation.NEXT
+        return Continuation.AGAIN if again else Continuation.EDITED if asked > 1 else None
+    return None
+
+
+def digest_of(older: Sequence[Message]) -> str:
+    """Return a digest of what was said before a conversation was stored; empty when the user said nothing there."""
+    if not any(message.role == "user" for message in older):
+        return ""
+    lines = (f"{message.role}\0{message.content.strip()}\0" for message in _spoken(older))
+    return sha256("".join(lines).encode()).hexdigest()[:12]
+
+
+def _spoken(messages: Sequence[Message]) -> list[Message]:
+    """Leave out tools and the calls to them, which clients often forget."""
+    return [message for message in messages if message.role != "tool" and (message.content or message.role == "user")]
+
+
+def _aligned(shown: Sequence[Message], kept: Sequence[Message], same: Same) -> tuple[int, Sequence[Message]] | None:
+    """
+    Return where in *kept* the shown messages begin, and those that are older; ``None`` when one of them is missing.
+
+    The last of both must be the same.  Between two others the store may hold versions that were replaced.
+    """
+    at = len(kept) - 1
+    for number in range(len(shown) - 1, -1, -1):
+        if at < 0:
+            return 0, shown[: number + 1]
+        while number < len(shown) - 1 and at >= 0 and not _alike(shown[number], kept[at], same):
+            at -= 1
+        if at < 0 or not _alike(shown[number], kept[at], same):
+            return None
+        at -= 1
+    return at + 1, ()
+
+
+def _begins(kept: Sequence[Message], new: Sequence[Message], same: Same) -> bool:
+    """Whether all inputs of the stored messages are the first of the new ones."""
+    asked, theirs = ([message for message in some if message.role == "user"] for some in (new, kept))
+    return 0 < len(theirs) <= len(asked) and _agree(asked[: len(theirs)], theirs, same)
 
 
 def shown_from(before: Sequence[Message], tail: Sequence[Message], same: Same) -> int | None:

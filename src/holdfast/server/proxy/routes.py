@@ -27,6 +27,7 @@ from ..gate import Grant, Quotas
 from ..routing import WHOLE_USER, RouteTable, problem, problem_of
 from ..settings import ServerSettings
 from .answer import ReplyReader
+from .auxiliary import auxiliary_task
 from .chat import ChatMemory, ProxiedChat
 from .request import ChatRequest, MemoryOptions, Unreadable, header_name, memory_options, read, with_field
 from .upstream import VIA, Headers, Mask, Pool, UpstreamServer, answered, upstream_of
@@ -136,7 +137,7 @@ class Proxy:
         body = await _whole(receive)
         if body is None:
             return
-        request, asked = _read(body, scope, grant)
+        request, asked, task = _read(body, scope, grant)
         upstream = await self._upstream(scope, grant.org, asked.user)
         if isinstance(upstream, Response):
             await upstream(scope, receive, send)
@@ -146,6 +147,8 @@ class Proxy:
             turn.reason = "unreadable"
         elif asked.user is None or not (asked.store or asked.recall):
             turn.reason = "no-user" if asked.user is None else "not-wanted"
+        elif task:
+            turn.reason = f"auxiliary; task={task}"
         else:
             await self._safely(turn, partial(self._turns.begin, request, asked, grant, turn))
             if turn.state == "on" and turn.inserted:
@@ -294,14 +297,14 @@ class _Application:
         await self._call(scope, receive, send)
 
 
-def _read(body: bytes, scope: Scope, grant: Grant) -> tuple[ChatRequest | None, MemoryOptions]:
-    """Parse the request, ``None`` when we cannot read it, and its options."""
+def _read(body: bytes, scope: Scope, grant: Grant) -> tuple[ChatRequest | None, MemoryOptions, str]:
+    """Parse the request, ``None`` when we cannot read it, its options, and the task that a chat program set itself."""
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
     try:
         request = read(body)
     except Unreadable:
-        return None, memory_options({}, headers, grant)
-    return request, memory_options(request.fields, headers, grant)
+        return None, memory_options({}, headers, grant), ""
+    return request, memory_options(request.fields, headers, grant), auxiliary_task(request.fields, headers)
 
 
 def _written(request: ChatRequest, turn: ProxiedChat, user: str, grant: Grant, upstream: UpstreamServer) -> bytes:
