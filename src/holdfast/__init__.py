@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         ConsolidationReport,
         ConversationState,
         DigestReport,
+        ErasurePreview,
         ErasureReceipt,
         Event,
         Explained,
@@ -117,7 +118,7 @@ _MODULES = {
     "memory": "Memory",
     "reports": (
         "AskedAgain BackfillReport Backlog BackupReport ConsolidationReport ConversationState DigestReport "
-        "ErasureReceipt Event Explained Finding Measure Merged MessageCount Metrics News Operation PromptPreview "
+        "ErasurePreview ErasureReceipt Event Explained Finding Measure Merged MessageCount Metrics News Operation PromptPreview "
         "PromptSample PruneReport Ranked RebuildReport Rebuilt Receipt ReplayReport Report StoreStats SubjectMerge Usage"
     ),
     "store.messages": "InMemoryMessages JsonFileMessages MessageStore",
@@ -159,6 +160,7 @@ __all__ = [
     "ConversationState",
     "Detector",
     "DigestReport",
+    "ErasurePreview",
     "ErasureReceipt",
     "Erasures",
     "Event",

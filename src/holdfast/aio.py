@@ -929,15 +929,23 @@ class AsyncUser:
         """
         return await asyncio.to_thread(self._sync.restore, fact_id, if_version=if_version)
 
-    async def forget(self, fact_id: str, *, if_version: Versions = None) -> ErasureReceipt:
+    async def forget(self, fact_id: str, *, if_version: Versions = None, dry_run: bool = False) -> ErasureReceipt:
         """
-        Erase one fact with the words it rests on; they are blanked in the messages that said them.
+        Erase one fact with its own words; they are blanked in the messages that said them.
+
+        What rests on the rest of the sentence stays: "allergic to nuts and shellfish" still says shellfish when nuts are
+        forgotten.  What says the same words goes as well.
+
+        Args:
+            fact_id: the fact.
+            if_version: as in `correct`.
+            dry_run: erase nothing; the receipt's ``preview`` says what would go, stay, and read otherwise.
 
         Raises:
             NotFound: there is no such fact.
             Changed: as `correct`.
         """
-        return await asyncio.to_thread(self._sync.forget, fact_id, if_version=if_version)
+        return await asyncio.to_thread(self._sync.forget, fact_id, if_version=if_version, dry_run=dry_run)
 
     async def clear(self) -> ErasureReceipt:
         """Erase every fact, live and past, with the words they rest on, and all that was refused."""

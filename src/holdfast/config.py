@@ -52,6 +52,9 @@ class Config:
     decay_half_life_days: float = setting(
         30, "Days after which a fact that is neither stated nor used is half as strong.", least=0.01
     )
+    archive_faded: bool = setting(
+        True, "Archive statements and episodes that faded: not said, learned or used for four half-lives and more."
+    )
     consolidate_similarity: float | None = setting(
         None,
         "Cosine from which statements may be merged; None uses the value calibrated for the embedder.",

@@ -207,7 +207,8 @@ class Conversation:
     def _facts_said_here(self, limit: int | None, after: FactPosition | None, **which: Any) -> list[Fact]:
         which["limit"] = checked_limit(limit)
         which["after"] = None if after is None else (after[0], to_ms(after[1]), after[2])
-        return [row.fact for row in self._engine.store.read(self._scope, methodcaller("facts_said_here", **which))]
+        rows = self._engine.store.read(self._scope, methodcaller("facts_said_here", **which))
+        return [self._engine.as_of_now(row) for row in rows]
 
     def state(self) -> ConversationState | None:
         """Return how many messages it has, and how many are summarized and read; ``None`` before its first message."""

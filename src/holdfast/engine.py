@@ -69,6 +69,7 @@ from .recall.search import (
     with_replacements,
     without_expired,
 )
+from .reconcile.decay import as_of_now
 from .reconcile.registry import registry
 from .reports import ConsolidationReport, DigestReport, ErasureReceipt, Explained, PromptPreview, RebuildReport, Receipt
 from .scope import SELF, Scope
@@ -84,6 +85,7 @@ INLINE_GRACE_MS = 2_000
 # Hits asked for beyond a search's limit, in place of facts that turn out to have expired.
 SPARE_HITS = 5
 MOST_PAST_HITS = 500  # hits of today that are filtered for those of an earlier time
+LEAST_SHARE = 1 / 3  # of what the nearest hit shares with a question; a fact that shares less did not answer it
 MAX_OPENING = 8  # system messages at the start of a conversation that the classic strategies keep
 
 
@@ -131,7 +133,7 @@ class Engine:
             observer=self.observer,
         )
         self._reembed = Reembedding(deps, embedder) if embedder is not None and config.reembed else None
-        self._workers = Workers(self.queue, config.workers, self._order_vectors) if background else None
+        self._workers = Workers(self.queue, config.workers, self._order_due) if background else None
         self.consent = ConsentChoices(store, self.now_ms, embeds, self.work.read_mode)
         self.eraser = Eraser(store, config, self.now_ms, reader, self._forget_caches)
         self.subjects = Subjects(store, self.now_ms)
@@ -150,9 +152,24 @@ class Engine:
             self.cache.clear()
         self.context_stats.clear()
 
-    def _order_vectors(self) -> int:
-        """Order new vectors for the users whose vectors are by another embedder; return how many users."""
-        return self._reembed.order() if self._reembed is not None else 0
+    def _order_due(self) -> int:
+        """Order what falls due by itself: vectors that are by another embedder, facts that have faded; return for how many."""
+        return self.upkeep.order() + (self._reembed.order() if self._reembed is not None else 0)
+
+    def as_of_now(self, row: FactRow) -> Fact:
+        """Return the fact of a row with its present strength."""
+        return as_of_now(row, self.now_ms(), self.config.decay_half_life_days * DAY_MS)
+
+    def _answering(self, hits: Sequence[Hit]) -> list[str]:
+        """
+        Return the ids of the facts among hits with their parts that bear on the question: those are used.
+
+        What only stands beside them shares little with the question, however high all of them score.
+        """
+        own = {hit.id: hit.parts.get("words", 0.0) + hit.parts.get("meaning", 0.0) for hit in hits}
+        least = LEAST_SHARE * max(own.values(), default=0.0)
+        likely = [hit for hit in hits if hit.kind == "fact" and hit.score >= self.config.recall_min_score]
+        return [hit.id for hit in likely if own[hit.id] > 0 and own[hit.id] >= least]
 
     @observed("append")
     def append(
@@ -311,9 +328,10 @@ class Engine:
         return self.corrections.restore(scope, fact_id, if_version)
 
     @observed("forget_fact", "record")
-    def forget_fact(self, scope: Scope, fact_id: str, if_version: Versions) -> ErasureReceipt:
+    def forget_fact(self, scope: Scope, fact_id: str, if_version: Versions, *, dry_run: bool = False) -> ErasureReceipt:
         """Erase one fact with its words; see `User.forget`."""
-        return self.eraser.change(scope, forget_facts(lambda view: [find_fact(view, fact_id, if_version)]))
+        chosen = forget_facts(lambda view: [find_fact(view, fact_id, if_version)])
+        return self.eraser.change(scope, chosen, dry_run=dry_run)
 
     @observed("clear_facts")
     def clear_facts(self, scope: Scope) -> ErasureReceipt:
@@ -390,7 +408,7 @@ class Engine:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         self.uses.flush(scope)
         report = drain(self.queue, user=scope, deadline=deadline)
-        if self._order_vectors():
+        if self._order_due():
             report += drain(self.queue, user=scope, deadline=deadline)
         if self._workers is not None:
             self._workers.join_idle(deadline)
@@ -442,14 +460,14 @@ class Engine:
                 previous=self._previous,
                 question_vector=vector,
                 cache=self.cache,
-                explain=explain,
+                explain=True,
                 newest_first=True,
             )
             return self._told(view, self._usable(view, hits)[:limit])
 
         found = self.store.read(scope, work)
-        self.uses.add(scope, (hit.id for hit in found if hit.kind == "fact"))
-        return found
+        self.uses.add(scope, self._answering(found))
+        return found if explain else [replace(hit, parts={}) for hit in found]
 
     def profile(self, scope: Scope, budget_tokens: int, count: Count) -> Section:
         """Build one block of the active facts that may be used; see `User.profile`."""
@@ -540,8 +558,7 @@ class Engine:
             return context
         self._report_context(context)
         shown = {source.id for source in context.sources if source.kind == "fact"}
-        recalled = [hit for hit in material.hits if hit.kind == "fact"][: self.config.recall_limit]
-        self.uses.add(scope, (hit.id for hit in recalled if hit.id in shown))
+        self.uses.add(scope, (id_ for id_ in self._answering(material.hits)[: self.config.recall_limit] if id_ in shown))
         if epoch is not None:
             own = sum(section.tokens for section in context.sections if section.name == "system")
             question = query or _last_question(material.messages)
@@ -644,7 +661,7 @@ class Engine:
             previous=self._previous,
             question_vector=vector,
             cache=self.cache,
-            explain=False,
+            explain=True,
             newest_first=True,
         )
         return self._told(view, self._usable(view, hits))

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from .scope import SELF
-from .types import ConsentState, ErasureLevel, Fact, FactChange, Hit, Subject, Summary
+from .types import ConsentState, ErasureLevel, Fact, FactChange, Hit, Message, Subject, Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,22 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
+class ErasurePreview:
+    """
+    What an erasure would do, without doing it.
+
+    ``facts`` would go, the one that is to be forgotten and what says the same among them; ``kept`` would stay and lose
+    words of their quotes.  ``messages`` are those that would lose words, as they would read then.  ``summaries``
+    would be written anew.
+    """
+
+    facts: tuple[Fact, ...] = ()
+    kept: tuple[Fact, ...] = ()
+    messages: tuple[Message, ...] = ()
+    summaries: tuple[Summary, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ErasureReceipt:
     """
     The result of an erasure; true when it is returned.
@@ -41,7 +57,7 @@ class ErasureReceipt:
     everything that rested on it is gone and the bytes of the store were searched and hold no trace
     of it, ``E1`` when the rows are gone and the bytes could not be vouched for (``why`` says why),
     ``E0`` when nothing was deleted.  ``verified_at`` is when the bytes were searched.  ``changes``
-    is what an edited message says now.
+    is what an edited message says now.  ``preview`` is set by a dry run, whose level is ``E0``.
     """
 
     rows: Mapping[str, int]
@@ -49,6 +65,7 @@ class ErasureReceipt:
     verified_at: datetime | None = None
     why: str = ""
     changes: tuple[FactChange, ...] = ()
+    preview: ErasurePreview | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ class Fact:
     ``never_true``, ``archived`` (because there were too many), ``merged`` (one sentence with
     others, which ``superseded_by`` names), ``unmerged`` (such a sentence, taken apart again) or
     ``rebuilt`` (a later reading of the same words did not find it).
-    ``strength`` was counted at the last use or statement; it halves with each half-life from there.
+    ``strength`` is as of now: 1 when it is learned, one more for each use, and half of it with each half-life since.
     """
 
     id: str

@@ -106,7 +106,8 @@ class User:
             if as_of is not None or known_at is not None:
                 raise BadInput("archived facts are those of now", hint="leave out as_of and known_at")
             ever = self._engine.store.read(self._scope, lambda view: view.all_facts(category=category))
-            away = [row.fact for row in ever if row.fact.ended_because == ARCHIVED and kind in (None, row.fact.kind)]
+            rows = [row for row in ever if row.fact.ended_because == ARCHIVED and kind in (None, row.fact.kind)]
+            away = [self._engine.as_of_now(row) for row in rows]
             return sorted(away, key=lambda fact: (-fact.strength, fact.id))
         now_ms = self._engine.now_ms()
         if as_of is None and known_at is None:
@@ -117,9 +118,11 @@ class User:
                 "limit": checked_limit(limit),
                 "after": after,
             }
-            return [row.fact for row in self._engine.store.read(self._scope, methodcaller("facts", **which))]
+            rows = self._engine.store.read(self._scope, methodcaller("facts", **which))
+            return [self._engine.as_of_now(row) for row in rows]
         ever = self._engine.store.read(self._scope, lambda view: view.all_facts(category=category))
         as_of_ms = now_ms if as_of is None else to_ms(as_of)
+        ever = [replace(row, fact=self._engine.as_of_now(row)) for row in ever]
         held = facts_held_at(ever, as_of_ms, now_ms if known_at is None else to_ms(known_at))
         return [fact for fact in held if kind in (None, fact.kind)]
 
@@ -130,7 +133,7 @@ class User:
         Raises:
             NotFound: there is no such fact.
         """
-        return self._engine.store.read(self._scope, lambda view: find_fact(view, fact_id)).fact
+        return self._engine.as_of_now(self._engine.store.read(self._scope, lambda view: find_fact(view, fact_id)))
 
     def history(
         self,
@@ -152,7 +155,8 @@ class User:
         category = category and self._engine.category_name(category)
         position = None if after is None else (to_ms(after[0]), to_ms(after[1]), after[2])
         which = {"category": category, "key": key, "limit": checked_limit(limit), "after": position}
-        return [row.fact for row in self._engine.store.read(self._scope, methodcaller("all_facts", **which))]
+        rows = self._engine.store.read(self._scope, methodcaller("all_facts", **which))
+        return [self._engine.as_of_now(row) for row in rows]
 
     def search(
         self,
@@ -395,15 +399,23 @@ class User:
         """
         return self._engine.restore(self._scope, fact_id, if_version)
 
-    def forget(self, fact_id: str, *, if_version: Versions = None) -> ErasureReceipt:
+    def forget(self, fact_id: str, *, if_version: Versions = None, dry_run: bool = False) -> ErasureReceipt:
         """
-        Erase one fact with the words it rests on; they are blanked in the messages that said them.
+        Erase one fact with its own words; they are blanked in the messages that said them.
+
+        What rests on the rest of the sentence stays: "allergic to nuts and shellfish" still says shellfish when nuts are
+        forgotten.  What says the same words goes as well.
+
+        Args:
+            fact_id: the fact.
+            if_version: as in `correct`.
+            dry_run: erase nothing; the receipt's ``preview`` says what would go, stay, and read otherwise.
 
         Raises:
             NotFound: there is no such fact.
             Changed: as `correct`.
         """
-        return self._engine.forget_fact(self._scope, fact_id, if_version)
+        return self._engine.forget_fact(self._scope, fact_id, if_version, dry_run=dry_run)
 
     def clear(self) -> ErasureReceipt:
         """Erase every fact, live and past, with the words they rest on, and all that was refused."""

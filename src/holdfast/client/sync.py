@@ -896,16 +896,27 @@ class User:
             )
         )
 
-    def forget(self, fact_id: str, *, if_version: Versions = None) -> ErasureReceipt:
+    def forget(self, fact_id: str, *, if_version: Versions = None, dry_run: bool = False) -> ErasureReceipt:
         """
-        Erase one fact with the words it rests on; they are blanked in the messages that said them.
+        Erase one fact with its own words; they are blanked in the messages that said them.
+
+        What rests on the rest of the sentence stays: "allergic to nuts and shellfish" still says shellfish when nuts are
+        forgotten.  What says the same words goes as well.
+
+        Args:
+            fact_id: the fact.
+            if_version: as in `correct`.
+            dry_run: erase nothing; the receipt's ``preview`` says what would go, stay, and read otherwise.
 
         Raises:
             NotFound: there is no such fact.
             Changed: as `correct`.
         """
+        query = {"dry_run": dry_run}
         return self._wire.send(
-            self._scope.call("DELETE", f"/facts/{part(str(fact_id))}", ErasureReceipt, match=versions(if_version))
+            self._scope.call(
+                "DELETE", f"/facts/{part(str(fact_id))}", ErasureReceipt, match=versions(if_version), query=query
+            )
         )
 
     def clear(self) -> ErasureReceipt:

@@ -33,6 +33,9 @@ MAX_READ_CHARS = 20_000  # what is longer is a document, not talk; its beginning
 FALLBACK = "en"
 UNMISTAKABLE = frozenset({"ko", "ja", "zh", "ru", "uk", "el", "ar", "he", "hi", "th"})  # known by their script
 
+HIDDEN, _LETTER = "\u2588", "\ua66e"
+"""A character of words that were blanked, and the letter that stands for it while a sentence is read."""
+
 _CAPITAL = re.compile(r"[A-ZÀ-Þ]")
 
 
@@ -71,7 +74,7 @@ def extract_facts(
 def _read_in(
     rules: PatternLanguage, message: Message, content: str, people: Mentions, before: Message | None
 ) -> list[Candidate]:
-    text = masked(content)
+    text = masked(content).replace(HIDDEN, _LETTER)  # what was blanked still stands in a list as a word
     lower_case = not _CAPITAL.search(re.sub(r"\bI\b", "", text))
     if before is not None and before.role != "user":
         people.mention(masked(before.content[-MAX_TEXT_CHARS:]))
@@ -88,7 +91,16 @@ def _read_in(
     candidates = [candidate for claimed in found for candidate in claimed]
     if not candidates and before is not None:
         candidates = list(_answer(rules, message, text, before, people, lower_case))
-    return _settled(rules, candidates)
+    return _settled(rules, [_unread(candidate) for candidate in candidates])
+
+
+def _unread(candidate: Candidate) -> Candidate:
+    """Return the candidate with blanked words as they are in the message."""
+    if _LETTER not in candidate.value + candidate.text:
+        return candidate
+    return replace(
+        candidate, value=candidate.value.replace(_LETTER, HIDDEN), text=candidate.text.replace(_LETTER, HIDDEN)
+    )
 
 
 def _answer(

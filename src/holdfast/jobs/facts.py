@@ -302,8 +302,8 @@ def speaker_subject(message: Message, user: str, names: Mapping[str, int]) -> st
 
 
 def is_masked(candidate: Candidate) -> bool:
-    """Whether the candidate rests on words that were masked."""
-    return any(MASK in words for words in (candidate.quote, candidate.value, candidate.text))
+    """Whether the candidate says words that were masked; its quote may hold some that belong to others."""
+    return any(MASK in words for words in (candidate.value, candidate.text)) or not candidate.quote.strip(MASK + " ")
 
 
 def spoken_by(candidate: Candidate, speaker: str) -> Candidate:

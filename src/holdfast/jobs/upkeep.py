@@ -1,13 +1,13 @@
-"""Upkeep of a memory: archive the weakest facts when there are too many, or on request."""
+"""Upkeep of a memory: archive what has faded, and the weakest facts when there are too many, or on request."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from ..clock import DAY_MS
-from ..reconcile.archive import archive_facts
-from ..reconcile.decay import faded, over_cap
+from ..reconcile.archive import UPKEEP, archive_facts
+from ..reconcile.decay import faded, fading_bounds, over_cap
 from ..reports import DigestReport, PruneReport
 from ..scope import Scope
 from ..store import FactRow, ReadView, WriteView, effective_consent
@@ -20,6 +20,7 @@ class Upkeep:
     """The handler of ``upkeep`` jobs, and the same work on request."""
 
     deps: Dependencies
+    _looked_at: list[int] = field(default_factory=lambda: [-DAY_MS], compare=False)
 
     def __call__(self, job: Job) -> DigestReport:
         scope = scope_of(job).about(None)
@@ -27,7 +28,7 @@ class Upkeep:
 
         def work(view: WriteView) -> None:
             check_claim(view, job, epoch)
-            self._prune(view)
+            self._prune(view, with_faded=self.deps.config.archive_faded)
             view.finish(job, self.deps.now_ms())
 
         self.deps.store.write(scope, work)
@@ -36,6 +37,22 @@ class Upkeep:
     def prune(self, scope: Scope, *, with_faded: bool) -> PruneReport:
         """Archive the facts in the scope beyond the limit, and those that have faded when *with_faded*."""
         return self.deps.store.write(scope, lambda view: self._prune(view, with_faded=with_faded))
+
+    def order(self) -> int:
+        """Order an ``upkeep`` job for each user who holds what has faded, once a day at most; return how many there were."""
+        now_ms, config = self.deps.now_ms(), self.deps.config
+        if not config.archive_faded or now_ms - self._looked_at[0] < DAY_MS:
+            return 0
+        self._looked_at[0] = now_ms
+        users = self.deps.store.users_with_faded(fading_bounds(now_ms, config.decay_half_life_days * DAY_MS))
+        for org, user, bot in users:
+            self.deps.store.write(Scope(org, bot, user, None), self._order_for)
+        return len(users)
+
+    def _order_for(self, view: WriteView) -> None:
+        if effective_consent(view.consent(), None) == "active":
+            now_ms = self.deps.now_ms()
+            view.want(UPKEEP, "", wanted=view.user().version, run_at_ms=now_ms, now_ms=now_ms)
 
     def _prune(self, view: WriteView, *, with_faded: bool = False) -> PruneReport:
         config, now_ms = self.deps.config, self.deps.now_ms()

@@ -34,9 +34,16 @@ from ..ingest.redact import MASK, mask_message
 from ..jobs.facts import FactReader, RuleInput
 from ..jobs.summaries import into_index
 from ..reconcile.compare import FILLERS, MARK_OF
-from ..reconcile.erase import Removed, byte_samples, delete_fact, remove_quotes, undo_retractions
+from ..reconcile.erase import (
+    Removed,
+    blank_quotes,
+    byte_samples,
+    delete_fact,
+    remove_quotes,
+    undo_retractions,
+)
 from ..reconcile.learn import learn
-from ..reports import ErasureReceipt
+from ..reports import ErasurePreview, ErasureReceipt
 from ..scope import SELF, Scope
 from ..store import (
     Derivation,
@@ -63,13 +70,15 @@ class ErasureChanges:
     """
     The messages to rewrite, by place and number (``None``: erase), and the facts to delete.
 
-    ``whole``: no quote from these messages stays; otherwise a quote stays where its message still says it.
+    ``whole``: no quote from these messages stays; otherwise a quote stays where its message still says it, and
+    the facts ``kept``, by id, quote what is left.
     """
 
     messages: Mapping[Place, Mapping[int, Message | None]]
     facts: tuple[FactRow, ...] = ()
     whole: bool = True
     refusals: bool = False
+    kept: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +140,13 @@ class Erasing:
         self.view.release_jobs(self.now_ms)
 
 
+class _DryRun(Exception):
+    """Ends the transaction of an erasure that is only to be shown."""
+
+    def __init__(self, removed: Removed, preview: ErasurePreview) -> None:
+        self.removed, self.preview = removed, preview
+
+
 @dataclass(frozen=True, slots=True)
 class Eraser:
     """Erasures in one store; ``forget_caches`` is called after each."""
@@ -142,7 +158,13 @@ class Eraser:
     forget_caches: Callable[[], None]
 
     def change(
-        self, scope: Scope, find: Find, *, reread: int = 0, also: Callable[[Erasing], None] | None = None
+        self,
+        scope: Scope,
+        find: Find,
+        *,
+        reread: int = 0,
+        also: Callable[[Erasing], None] | None = None,
+        dry_run: bool = False,
     ) -> ErasureReceipt:
         """
         Make the changes that *find* names, with all that follows from them, in one transaction.
@@ -152,6 +174,7 @@ class Eraser:
             find: names the changes, given a view.
             reread: the number of a message to read for facts again, 0 for none.
             also: erases more in the same transaction, after the changes.
+            dry_run: undo the transaction at its end, and return what it did.
 
         Raises:
             NotFound: *find* does not find what it looks for.
@@ -160,7 +183,12 @@ class Eraser:
         for _ in range(MAX_TRIES):
             plan = self.store.read(scope, partial(self._plan, find=find, reread=reread))
             drafts = {place: self._drafts(plan, place) for place in plan.changes.messages}
-            done = self.store.write(scope, partial(self._apply, find=find, plan=plan, drafts=drafts, also=also))
+            work = partial(self._apply, find=find, plan=plan, drafts=drafts, also=also)
+            try:
+                done = self.store.write(scope, partial(_undone, work=work, plan=plan) if dry_run else work)
+            except _DryRun as shown:
+                rows, why = dict(shown.removed.rows), "a dry run: nothing was erased"
+                return ErasureReceipt(rows, "E0", why=why, preview=shown.preview)
             if done is not None:
                 removed, changes = done
                 return replace(self.receipt(removed), changes=tuple(c for c in changes if c.op != "rejected"))
@@ -225,7 +253,7 @@ class Eraser:
                 delete_fact(every_subject, current, erasing.removed, now_ms, revive=False)
         for place, rewrites in changes.messages.items():
             here = erasing.at(*place)
-            self._rewrite(here, rewrites, changes.whole)
+            self._rewrite(here, rewrites, changes)
             replace_summaries(here.view, plan.summaries[place], drafts[place], list(rewrites), erasing.removed, now_ms)
             self._request_vectors(here.view, now_ms)
         if changes.refusals:
@@ -241,9 +269,9 @@ class Eraser:
             )
         return erasing.removed, learned
 
-    def _rewrite(self, erasing: Erasing, rewrites: Mapping[int, Message | None], whole: bool) -> None:
+    def _rewrite(self, erasing: Erasing, rewrites: Mapping[int, Message | None], changes: ErasureChanges) -> None:
         """Replace or blank the messages of one conversation."""
-        view, removed, now_ms = erasing.view, erasing.removed, erasing.now_ms
+        view, removed, now_ms, whole = erasing.view, erasing.removed, erasing.now_ms, changes.whole
         seqs, subject = sorted(rewrites), view.scope.subject or SELF
 
         def gone(evidence: Evidence) -> bool:
@@ -252,7 +280,9 @@ class Eraser:
 
         if whole:
             undo_retractions(view, seqs, now_ms)
-        remove_quotes(view, seqs, gone, removed, now_ms)
+        remove_quotes(view, seqs, gone, removed, now_ms, changes.kept)
+        if changes.kept:
+            blank_quotes(view, {seq: new.content for seq, new in rewrites.items() if new}, changes.kept, now_ms)
         for row in view.message_rows(start_seq=seqs[0], end_seq=seqs[-1]):
             seq, content = row.message.seq, row.message.content
             if seq not in rewrites:
@@ -298,6 +328,27 @@ class Eraser:
         level = "E1" if found.why else "E2"
         at = from_ms(self.now_ms()) if found.searched else None
         return ErasureReceipt(dict(removed.rows), level, at, found.why)  # type: ignore[arg-type]
+
+
+def _undone(
+    view: WriteView, work: Callable[[WriteView], tuple[Removed, list[FactChange]] | None], plan: ErasurePlan
+) -> tuple[Removed, list[FactChange]] | None:
+    """Do *work*, and raise what it did, so that its transaction is undone; ``None`` when the plan no longer fits."""
+    before = {row.fact.id: row.fact for row in view.at(None, None).all_facts()}
+    done = work(view)
+    if done is None:
+        return None
+    after = {row.fact.id: row.fact for row in view.at(None, None).all_facts()}
+    chosen = {row.fact.id for row in plan.changes.facts}
+    gone = sorted((fact for fact in before.values() if fact.id not in after), key=lambda fact: fact.id not in chosen)
+    kept = [fact for fact in after.values() if fact.id in before and fact.evidence != before[fact.id].evidence]
+    messages = [m for rewrites in plan.changes.messages.values() for _, m in sorted(rewrites.items()) if m is not None]
+    summaries = [
+        summary
+        for place, rewrites in plan.changes.messages.items()
+        for summary in affected_summaries(plan.summaries[place], list(rewrites))
+    ]
+    raise _DryRun(done[0], ErasurePreview(tuple(gone), tuple(kept), tuple(messages), tuple(summaries)))
 
 
 def change_message(seq: int, rewrite: Callable[[Message], Message | None]) -> Find:

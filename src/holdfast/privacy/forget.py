@@ -3,7 +3,8 @@ Erase facts with the words they rest on, whole subjects, whole users; and replay
 
 A forgotten fact takes its words along, or the next rebuild would learn it again.  They are blanked where they
 were said (as many characters, so that other quotes stay in place), and so is its value in the replies that
-followed directly.
+followed directly.  Where another fact rests on the same words ("allergic to nuts and shellfish"), only the words that
+are the forgotten one's alone go, and the other stays; one that says the same words goes as well.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..reconcile.erase import Removed
 from ..reports import ErasureReceipt
 from ..scope import Scope
 from ..store import ConsentRow, ErasureRow, FactRow, ReadView, UserRow, WriteView
-from ..types import Message
+from ..types import Evidence, Fact, Message
 from .consent import ConsentChoices
 from .erasure import (
     MESSAGE,
@@ -31,6 +32,8 @@ from .erasure import (
     Find,
     Place,
     blank_spans,
+    distinctive_words,
+    every_word,
     find_erased,
     record_erased,
     rows_by_place,
@@ -39,6 +42,7 @@ from .erasure import (
 
 REPLIES = 8  # messages after a statement that are looked at for an echo, up to the next user message
 LEAST_ECHO_CHARS = 3
+LEAST_OWN_CHARS = 2
 USERS_PAGE = 1000
 SAMPLED_MESSAGES = 50  # of each conversation of an erased user, for the search of the bytes
 TABLES = {
@@ -57,7 +61,8 @@ def forget_facts(choose: Callable[[ReadView], Sequence[FactRow]], *, refusals: b
 
     def find(view: ReadView) -> ErasureChanges:
         chosen = tuple(choose(view))
-        return ErasureChanges(_without_words(view, chosen), chosen, whole=False, refusals=refusals)
+        messages, kept = _without_words(view, chosen)
+        return ErasureChanges(messages, chosen, whole=False, refusals=refusals, kept=kept)
 
     return find
 
@@ -67,21 +72,70 @@ def facts_of(scope: Scope) -> Callable[[ReadView], list[FactRow]]:
     return lambda view: [row for row in view.all_facts() if scope.subject is None or row.fact.subject == scope.subject]
 
 
-def _without_words(view: ReadView, rows: Sequence[FactRow]) -> dict[Place, dict[int, Message | None]]:
-    """Blank the quotes of facts where they were said, and their values in the replies."""
-    messages: dict[Place, dict[int, Message | None]] = {}
+Messages = dict[Place, dict[int, Message | None]]
+
+
+def _without_words(view: ReadView, rows: Sequence[FactRow]) -> tuple[Messages, frozenset[str]]:
+    """Blank the words of facts where they were said, and their values in the replies; return the siblings that stay."""
+    messages: Messages = {}
+    kept: set[str] = set()
+    lost: set[str] = set()
+    chosen = {row.fact.id for row in rows}
     for row in rows:
         for evidence in row.fact.evidence:
             place = (evidence.home, evidence.conversation)
-            _blank(view, messages, place, evidence.seq, [(evidence.start, evidence.end)])
+            others = [other for other in _siblings(view, evidence) if other.id not in chosen]
+            spans, stay = own_words(row.fact, evidence, others)
+            kept.update(stay)
+            lost.update(other.id for other in others if other.id not in stay)
+            _blank(view, messages, place, evidence.seq, spans)
             if row.fact.value.casefold() in evidence.quote.casefold():
                 _blank_echoes(view, messages, place, evidence.seq, row.fact.value)
-    return messages
+    return messages, frozenset(kept - lost)
+
+
+def _siblings(view: ReadView, said: Evidence) -> list[Fact]:
+    """Return the facts, live and past, that rest on some of the same words."""
+    everybody, here = view.at(None, None), view.at(said.home, said.conversation)
+    found = [everybody.fact(child) for kind, child in here.derived_from(said.seq, said.seq) if kind == "fact"]
+    return [row.fact for row in found if row is not None and any(_overlap(said, other) for other in row.fact.evidence)]
+
+
+def _overlap(one: Evidence, other: Evidence) -> bool:
+    same = (one.home, one.conversation, one.seq) == (other.home, other.conversation, other.seq)
+    return same and one.start < other.end and other.start < one.end
+
+
+def own_words(fact: Fact, said: Evidence, others: Sequence[Fact]) -> tuple[list[tuple[int, int]], set[str]]:
+    """
+    Return the places of the words that are the fact's alone in a message that it quotes, and the ids of *others* that stay.
+
+    Those are its value where the quote has it, else the words of its sentence that no other fact holds.  A fact that
+    holds one of these words says the same, and cannot stay.
+    """
+    words = {other.id: every_word(f"{other.value} {other.text}") for other in others}
+    whole = [(said.start, said.end)]
+    value = _spans(said, re.escape(fact.value)) if len(fact.value) >= LEAST_OWN_CHARS else []
+    if value:
+        mine = distinctive_words(fact.value) or every_word(fact.value)
+    else:
+        common = frozenset[str]().union(*words.values())
+        mine = (distinctive_words(fact.text) & every_word(said.quote)) - common
+        value = [span for word in mine for span in _spans(said, re.escape(word))]
+    stay = {id_ for id_, held in words.items() if not held & mine}
+    return (value, stay) if stay and value else (whole, set())
+
+
+def _spans(said: Evidence, pattern: str) -> list[tuple[int, int]]:
+    """Return where the quote has the words, as places in the message."""
+    edge = r"(?<!\w){}(?!\w)" if pattern.isascii() else "{}"
+    found = re.finditer(edge.format(pattern), said.quote, re.IGNORECASE)
+    return [(said.start + one.start(), said.start + one.end()) for one in found]
 
 
 def _blank(
     view: ReadView,
-    messages: dict[Place, dict[int, Message | None]],
+    messages: Messages,
     place: Place,
     seq: int,
     spans: Sequence[tuple[int, int]],
@@ -92,9 +146,7 @@ def _blank(
         there[seq] = blank_spans(message, spans)
 
 
-def _blank_echoes(
-    view: ReadView, messages: dict[Place, dict[int, Message | None]], place: Place, seq: int, value: str
-) -> None:
+def _blank_echoes(view: ReadView, messages: Messages, place: Place, seq: int, value: str) -> None:
     if len(value) < LEAST_ECHO_CHARS:
         return
     word = re.escape(value)
@@ -136,8 +188,9 @@ def _erase_subject(eraser: Eraser, scope: Scope) -> ErasureReceipt:
 
     def find(view: ReadView) -> ErasureChanges:
         chosen = tuple(facts_of(scope)(view))
-        elsewhere = {at: found for at, found in _without_words(view, chosen).items() if at[0] != scope.subject}
-        return ErasureChanges(elsewhere, chosen, whole=False, refusals=True)
+        messages, kept = _without_words(view, chosen)
+        elsewhere = {at: found for at, found in messages.items() if at[0] != scope.subject}
+        return ErasureChanges(elsewhere, chosen, whole=False, refusals=True, kept=kept)
 
     def clear(erasing: Erasing) -> None:
         for row in erasing.view.conversations():

@@ -1,8 +1,8 @@
 """
 The strength of a memory, and the choice of those to archive when there are too many.  Pure.
 
-A fact is stored with its strength at the moment of its last use or statement, whichever was later.
-From there it halves with every half-life; a use adds one to what is left.  So what is used often or
+A fact is stored with its strength at the moment of its last use or statement, or when it was learned, whichever
+was latest.  From there it halves with every half-life; a use adds one to what is left.  So what is used often or
 was used lately is strong, and the rest fades.  To read a strength no clock has to tick
 in the store.
 """
@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..clock import to_ms
 from ..store import FactRow, UseRow
-from ..types import BY_HAND_SOURCE
+from ..types import BY_HAND_SOURCE, Fact
 
 # Below it a sentence has faded: for more than four half-lives nobody said it or asked for it.
 FADED = 0.06
@@ -27,16 +28,28 @@ def strength_at(strength: float, since_ms: int, now_ms: int, half_life_ms: float
 
 def record_uses(row: UseRow, times: int, at_ms: int, half_life_ms: float) -> UseRow:
     """Return the row after *times* more uses, the last at *at_ms*; an older use than the last known moves no time back."""
-    since = _counted_since(row.stated_at, row.last_used_at)
+    since = max(row.stated_at, row.last_used_at or 0, row.recorded_at)
     at_ms = max(at_ms, row.last_used_at or 0)
     left = strength_at(row.strength, since, at_ms, half_life_ms)
-    return UseRow(row.subject, row.id, left + times, row.stated_at, at_ms, row.uses + times)
+    return replace(row, strength=left + times, last_used_at=at_ms, uses=row.uses + times)
 
 
 def now_strength(row: FactRow, now_ms: int, half_life_ms: float) -> float:
     """Return the present strength of a fact; 1 for one that was just stated and never used."""
-    last = None if row.fact.last_used_at is None else to_ms(row.fact.last_used_at)
-    return strength_at(row.fact.strength, _counted_since(row.stated_at, last), now_ms, half_life_ms)
+    last = 0 if row.fact.last_used_at is None else to_ms(row.fact.last_used_at)
+    since = max(row.stated_at, last, to_ms(row.fact.recorded_at))
+    return strength_at(row.fact.strength, since, now_ms, half_life_ms)
+
+
+def as_of_now(row: FactRow, now_ms: int, half_life_ms: float) -> Fact:
+    """Return the fact with its present strength, to three digits."""
+    return replace(row.fact, strength=round(now_strength(row, now_ms, half_life_ms), 3))
+
+
+def fading_bounds(now_ms: int, half_life_ms: float) -> dict[str, int]:
+    """Return, for a strength of at most 1, of 4 and of 64, the latest count of a memory that has faded by now."""
+    steps = {"once": 1.0, "seldom": 4.0, "often": 64.0}
+    return {name: int(now_ms - half_life_ms * math.log2(1.001 * most / FADED)) for name, most in steps.items()}
 
 
 def archive_order(row: FactRow, now_ms: int, half_life_ms: float) -> tuple[int, float, int, str]:
@@ -56,12 +69,8 @@ def over_cap(rows: Sequence[FactRow], cap: int, now_ms: int, half_life_ms: float
 
 
 def faded(rows: Sequence[FactRow], now_ms: int, half_life_ms: float) -> list[FactRow]:
-    """Return sentences and events that were not said or used for long; of recent imports, all that is old."""
+    """Return sentences and events that were not said, learned or used for long, unless they hold for good."""
     return [row for row in rows if _importance(row, now_ms) < 2 and now_strength(row, now_ms, half_life_ms) < FADED]
-
-
-def _counted_since(stated_at: int, last_used_at: int | None) -> int:
-    return max(stated_at, last_used_at or 0)
 
 
 def _importance(row: FactRow, now_ms: int) -> int:
@@ -71,6 +80,6 @@ def _importance(row: FactRow, now_ms: int) -> int:
     if fact.source == BY_HAND_SOURCE:
         return 4
     if fact.kind != "attribute":
-        return 1
+        return 2 if fact.lifetime == "permanent" else 1
     identity = fact.category == "identity" or fact.lifetime == "permanent" or fact.cardinality != "multi"
     return 3 if identity else 2

@@ -9,7 +9,7 @@ with the message that said it.  All inside the caller's transaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..clock import from_ms, to_ms
@@ -40,12 +40,17 @@ class Removed:
 
 
 def remove_quotes(
-    view: WriteView, seqs: Sequence[int], gone: Callable[[Evidence], bool], fallen: Removed, now_ms: int
+    view: WriteView,
+    seqs: Sequence[int],
+    gone: Callable[[Evidence], bool],
+    fallen: Removed,
+    now_ms: int,
+    keep: Container[str] = (),
 ) -> None:
     """
     Take from all facts the quotes in messages *seqs* of the view's conversation that are *gone*.
 
-    Facts that have no other quote fall; the others rest on what is left.
+    Facts that have no other quote fall; the others rest on what is left.  The facts *keep*, by id, are left alone.
     """
     home, name = view.scope.subject or SELF, view.scope.conversation or ""
     everybody, inside = view.at(None, None), set(seqs)
@@ -53,7 +58,7 @@ def remove_quotes(
     def losing() -> list[tuple[FactRow, list[Evidence]]]:
         found = [everybody.fact(child) for kind, child in view.derived_from(min(seqs), max(seqs)) if kind == "fact"]
         there = [(row, [e for e in row.fact.evidence if lies_here(e) and gone(e)]) for row in found if row is not None]
-        return [(row, lost) for row, lost in there if lost]
+        return [(row, lost) for row, lost in there if lost and row.fact.id not in keep]
 
     def lies_here(said: Evidence) -> bool:
         return (said.home, said.conversation) == (home, name) and said.seq in inside
@@ -70,6 +75,29 @@ def remove_quotes(
         for evidence in lost:
             view.remove_evidence(row.fact.subject, row.fact.id, evidence)
         _recompute(view, row, left, lost, now_ms)
+
+
+def blank_quotes(view: WriteView, messages: Mapping[int, str], keep: Container[str], now_ms: int) -> None:
+    """Let the facts *keep* quote what *messages* of the view's conversation say now, at the same places."""
+    home, name = view.scope.subject or SELF, view.scope.conversation or ""
+    everybody = view.at(None, None)
+    for kind, child in view.derived_from(min(messages), max(messages)):
+        row = everybody.fact(child) if kind == "fact" and child in keep else None
+        if row is None:
+            continue
+        quotes = tuple(
+            replace(e, quote=messages[e.seq][e.start : e.end])
+            if (e.home, e.conversation) == (home, name) and e.seq in messages
+            else e
+            for e in row.fact.evidence
+        )
+        for old, new in zip(row.fact.evidence, quotes, strict=True):
+            if old != new:
+                view.remove_evidence(row.fact.subject, child, old)
+                add_quotes(view, row, [new], now_ms)
+        row = replace(row, fact=replace(row.fact, evidence=quotes))
+        unindex_fact(view, row)
+        view.update_fact(index_fact(view, row, now_ms))
 
 
 def undo_retractions(view: WriteView, seqs: Container[int], now_ms: int, keep: Container[tuple[str, int]] = ()) -> None:

@@ -84,11 +84,13 @@ class MemoryChange(BaseModel):
 
 
 class ErasedRows(BaseModel):
-    """The erased rows, by kind, and the level of the erasure."""
+    """The erased rows, by kind, and the level of the erasure; of a dry run the facts that would go, and those that would stay."""
 
     rows: dict[str, int]
     level: str
     why: str = ""
+    would_go: list[str] = []
+    would_stay: list[str] = []
 
 
 def tools(memory: Memory, identify: Identify) -> MCPServer[Any]:
@@ -119,6 +121,7 @@ _KEY = Field(description='One key of the category, such as "lives_in".')
 Key = Annotated[str, _KEY]
 OptionalKey = Annotated[str | None, _KEY]
 MemoryId = Annotated[str, Field(description="The id of a fact, as search_memory and list_memories return it.")]
+DryRun = Annotated[bool, Field(description="Erase nothing; say which facts would go, and which would stay.")]
 ConversationId = Annotated[str, Field(description="The id of the conversation that the reply belongs to.")]
 BudgetTokens = Annotated[int, Field(description="The most tokens the context may have.", ge=1)]
 Statement = Annotated[str, Field(description="One thing the user stated, as a sentence in their words.")]
@@ -181,10 +184,14 @@ def _writing(memory: Memory, identify: Identify) -> list[_ToolCall]:
         """Correct a fact that was wrong. For something that has changed since, use add_memory."""
         return _change(await _call(identify(ctx).open_user(memory).correct, memory_id, value=value))
 
-    async def delete_memory(memory_id: MemoryId, ctx: Context[Any, Any]) -> ErasedRows:
-        """Erase a fact with the words it rests on, for good. Only when the user asks for it."""
-        receipt = await _call(identify(ctx).open_user(memory).forget, memory_id)
-        return ErasedRows(rows=dict(receipt.rows), level=receipt.level, why=receipt.why)
+    async def delete_memory(memory_id: MemoryId, ctx: Context[Any, Any], dry_run: DryRun = False) -> ErasedRows:
+        """Erase a fact with its own words, for good. Only when the user asks for it. dry_run says what would go."""
+        receipt = await _call(identify(ctx).open_user(memory).forget, memory_id, dry_run=dry_run)
+        found = ErasedRows(rows=dict(receipt.rows), level=receipt.level, why=receipt.why)
+        if receipt.preview is not None:
+            found.would_go = [fact.text for fact in receipt.preview.facts]
+            found.would_stay = [fact.text for fact in receipt.preview.kept]
+        return found
 
     return [
         (add_memory, "Add a memory", WRITES),

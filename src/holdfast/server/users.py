@@ -141,9 +141,9 @@ def facts_restore(user: UserDep, fact_id: FactId, if_match: IfMatch = None) -> F
     response_model=ErasureReceipt,
     dependencies=SCOPE_PARAMS,
 )
-def facts_forget(user: UserDep, fact_id: FactId, if_match: IfMatch = None) -> ErasureReceipt:
+def facts_forget(user: UserDep, fact_id: FactId, if_match: IfMatch = None, dry_run: bool = False) -> ErasureReceipt:
     """Erase one fact with the words it rests on."""
-    return user.forget(fact_id, if_version=versions_of(if_match))
+    return user.forget(fact_id, if_version=versions_of(if_match), dry_run=dry_run)
 
 
 @table.add(

@@ -321,6 +321,15 @@ class Store:
         found = self._rows("users" if after is None else "users_after", **args)
         return [(row[0], row[1], row[2]) for row in found]
 
+    def users_with_faded(self, bounds: Mapping[str, int], *, limit: int = 1000) -> list[UserKey]:
+        """
+        Return users who hold a sentence or an event that has faded, and have no upkeep job: ``(org, user, bot)``.
+
+        *bounds* are those of `holdfast.reconcile.decay.fading_bounds`.
+        """
+        found = self._rows("users_with_faded", **bounds, limit=max(0, limit))
+        return [(row[0], row[1], row[2]) for row in found]
+
     def users_to_embed(self, embedder: str, *, limit: int = 100) -> list[UserKey]:
         """Return ``(org, user, bot)`` of users last embedded by another embedder, without an ``embed`` job of any state."""
         found = self._rows("users_to_embed", embedder=embedder, limit=max(0, limit))

@@ -118,7 +118,7 @@ class FactRow:
 
 @dataclass(frozen=True, slots=True)
 class UseRow:
-    """The uses of a fact; ``strength`` was computed at the later of the two times."""
+    """The uses of a fact; ``strength`` was computed at the latest of the three times."""
 
     subject: str
     id: str
@@ -126,6 +126,7 @@ class UseRow:
     stated_at: int
     last_used_at: int | None
     uses: int
+    recorded_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)

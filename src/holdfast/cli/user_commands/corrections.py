@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...reports import ErasureReceipt
-from ...types import FactChange
+from ...reports import ErasurePreview, ErasureReceipt
+from ...types import Fact, FactChange
 from ..lookup import (
     FACT_HELP,
     find_conversation,
@@ -17,10 +17,10 @@ from ..lookup import (
     load_messages,
     suggest_users,
 )
-from ..options import ConversationOption, SubjectOptions, Yes, without_password
+from ..options import ConversationOption, DryRun, SubjectOptions, Yes, without_password
 from ..output import BAD, GOOD, NAME, QUIET, STRONG, Screen, confirm, confirm_by_typing, print_json
 from ..render import QuoteFinder, change_row, count_held, print_receipt, show_fact
-from ..terminal import CommandError, count_all, fact_label, fact_value, one_line, to_json, usage_error
+from ..terminal import CommandError, count, count_all, fact_label, fact_value, one_line, to_json, usage_error
 
 if TYPE_CHECKING:
     from ...memory import Memory
@@ -187,6 +187,7 @@ def forget(
         str | None,
         typer.Option("--conversation", "-c", metavar="NAME", help="A whole conversation, or the one of the message."),
     ] = None,
+    dry_run: DryRun = False,
     all_facts: Annotated[bool, typer.Option("--all-facts", help="Every fact, active and past.")] = False,
     yes: Yes = False,
 ) -> int:
@@ -214,7 +215,9 @@ def forget(
     with options.open() as memory:
         owner = options.owner(memory)
         if fact is not None:
-            receipt = _forget_fact(memory, options, fact, yes)
+            receipt = _forget_fact(memory, options, fact, yes=yes, dry_run=dry_run)
+            if dry_run:
+                return 0
         elif all_facts:
             question = f"Erase every fact about {options.subject or options.user}, active and past?"
             confirm(question, yes=yes, as_json=options.as_json)
@@ -225,14 +228,37 @@ def forget(
     return 0
 
 
-def _forget_fact(memory: Memory, options: SubjectOptions, name: str, yes: bool) -> ErasureReceipt:
+def _forget_fact(memory: Memory, options: SubjectOptions, name: str, *, yes: bool, dry_run: bool) -> ErasureReceipt:
     owner = options.owner(memory)
     fact = find_fact(owner, name)
-    if not options.as_json and not yes:
-        show_fact(Screen(), fact, [], QuoteFinder(memory, options))
+    if dry_run or not (options.as_json or yes):
+        receipt = owner.forget(fact.id, dry_run=True)
+        if options.as_json:
+            print_json(to_json(receipt))
+        else:
+            show_fact(Screen(), fact, [], QuoteFinder(memory, options))
+            _show_preview(fact, receipt)
+        if dry_run:
+            return receipt
     question = f"Erase {fact_label(fact)}: {fact_value(fact)}, with the words that state it?"
     confirm(question, yes=yes, as_json=options.as_json)
     return owner.forget(fact.id)
+
+
+def _show_preview(fact: Fact, receipt: ErasureReceipt) -> None:
+    """Show what forgetting a fact would take along, and what would stay."""
+    screen, preview = Screen(), receipt.preview or ErasurePreview()
+    screen.line()
+    for other in (one for one in preview.facts if one.id != fact.id):
+        screen.line(("  goes, too: ", BAD), one_line(other.text))
+    for other in preview.kept:
+        screen.line(("  stays: ", QUIET), one_line(other.text))
+    for message in preview.messages:
+        words = one_line(message.content)
+        shown = words if len(words) <= CONTENT_SHOWN else words[: CONTENT_SHOWN - 1] + "…"
+        screen.line((f"  message {message.seq} of {message.conversation} will read: ", QUIET), f'"{shown}"')
+    if preview.summaries:
+        screen.line((f"  {count(len(preview.summaries), 'summary', 'summaries')} will be written anew", QUIET))
 
 
 def _forget_in_chat(

@@ -140,6 +140,7 @@ def _show_details(screen: Screen, fact: Fact, name: str, name_and_value: str) ->
             [("confidence", NAME), f"{fact.confidence:.2f}"],
             [("lifetime", NAME), fact.lifetime],
             [("used", NAME), used],
+            [("strength", NAME), f"{fact.strength:.2f}"],
             [("id", NAME), fact.id],
         ],
         indent=2,

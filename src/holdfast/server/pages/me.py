@@ -18,10 +18,10 @@ from typing import Any
 
 from fastapi import Request
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from ...clock import from_ms
-from ...reports import ErasureReceipt
+from ...reports import ErasurePreview, ErasureReceipt
 from ...scope import SELF
 from ...types import BY_HAND_CONVERSATION, Fact, FactChange, Role, Subject
 from ...user import User
@@ -35,7 +35,9 @@ OWNER: frozenset[Role] = frozenset(("user",))
 
 @table.page("GET", "/me", OWNER)
 def me_page(request: Request, caller: CallerDep) -> Response:
-    """Show everything stored about the signed-in user."""
+    """Show everything stored about the signed-in user; with ``?preview=`` what forgetting one fact would take along."""
+    if "preview" in request.query_params:
+        return forget_preview(caller.user(), request.query_params["preview"])
     return _page(request, caller)
 
 
@@ -52,6 +54,15 @@ def me_change(request: Request, caller: CallerDep, form: FormDep) -> Response:
     if do not in CHANGING:
         raise HTTPException(422, "Unknown action")
     return see_other(here(request, **CHANGING[do](caller, form)))
+
+
+def forget_preview(user: User, fact_id: str) -> Response:
+    """Return what else goes, stays, and reads otherwise when a fact is forgotten, a line each."""
+    said, preview = load_texts("me"), user.forget(fact_id, dry_run=True).preview or ErasurePreview()
+    lines = [said("facts.forget_goes", text=fact.text) for fact in preview.facts if fact.id != fact_id]
+    lines += [said("facts.forget_stays", text=fact.text) for fact in preview.kept]
+    lines += [said("facts.forget_reads", text=message.content) for message in preview.messages]
+    return PlainTextResponse("\n".join(lines))
 
 
 @table.page("GET", "/me/download", OWNER)

@@ -27,7 +27,7 @@ from ...user import User
 from ..routing import OPERATOR, RouteTable
 from ..schemas import Caller, CallerDep, UserDep, UserName
 from .layout import Form, FormDep, events_address, here, link, render, scope_query, see_other
-from .me import ARCHIVED, editable_value, group_facts, load_texts
+from .me import ARCHIVED, editable_value, forget_preview, group_facts, load_texts
 
 table = RouteTable()
 LIST = "/dashboard/users"
@@ -113,7 +113,9 @@ def _row(memory: Memory, key: Key) -> UserListRow:
 
 @table.page("GET", ONE, OPERATOR)
 def user_page(request: Request, caller: CallerDep, owner: UserDep, user: UserName) -> Response:
-    """Show the facts and privacy choices of one user."""
+    """Show the facts and privacy choices of one user; with ``?preview=`` what forgetting one fact would take along."""
+    if "preview" in request.query_params:
+        return forget_preview(owner, request.query_params["preview"])
     return _render_user(request, caller, owner, user)
 
 
@@ -128,6 +130,8 @@ def user_change(request: Request, caller: CallerDep, owner: UserDep, user: UserN
 @table.page("GET", FACT, OPERATOR)
 def fact_page(request: Request, caller: CallerDep, owner: UserDep, user: UserName) -> Response:
     """Show the timeline of one fact."""
+    if "preview" in request.query_params:
+        return forget_preview(owner, request.query_params["preview"])
     return _render_fact(request, caller, owner, user)
 
 

@@ -112,6 +112,17 @@ addEventListener("pageshow", () => {
 
 document.addEventListener("input", (event) => event.target.form?.setAttribute("data-dirty", ""));
 
+// What else would go, from the server, when the question is opened.
+async function preview(place) {
+  if (!place) return;
+  const address = new URL(location.href);
+  address.searchParams.set("preview", place.dataset.preview);
+  const answer = await fetch(address, { credentials: "same-origin" }).catch(() => null);
+  if (!answer?.ok || answer.redirected) return;
+  place.textContent = await answer.text();
+  place.hidden = !place.textContent;
+}
+
 // A question that was asked can be taken back, by the button, by Escape, or by asking another.
 document.addEventListener("click", (event) => {
   const close = event.target.closest("[data-close]");
@@ -130,6 +141,7 @@ document.addEventListener(
       if (other !== event.target) other.open = false;
     }
     event.target.querySelector("form input:not([type=hidden]), form textarea")?.focus();
+    preview(event.target.querySelector("[data-preview][hidden]"));
   },
   true,
 );

@@ -73,6 +73,22 @@ SELECT p.org, p.user_id, p.bot
                     WHERE j.org = p.org AND j.user_id = p.user_id AND j.bot = p.bot AND j.kind = 'embed')
  LIMIT :limit;
 
+-- name: users_with_faded
+-- Users of sentences and events that nobody said, learned, or used for long; the stronger, the longer.  Users who have
+-- an upkeep job, in any state, are left out.
+SELECT DISTINCT f.org, f.user_id, f.bot
+  FROM fact f
+ WHERE f.valid_to IS NULL AND f.kind <> 'attribute' AND f.lifetime <> 'permanent' AND f.source <> 'by hand'
+   AND f.stated_at <= :once AND f.recorded_at <= :once AND (f.last_used_at IS NULL OR f.last_used_at <= :once)
+   AND (f.strength <= 1
+        OR f.strength <= 4 AND f.stated_at <= :seldom AND f.recorded_at <= :seldom
+           AND (f.last_used_at IS NULL OR f.last_used_at <= :seldom)
+        OR f.strength <= 64 AND f.stated_at <= :often AND f.recorded_at <= :often
+           AND (f.last_used_at IS NULL OR f.last_used_at <= :often))
+   AND NOT EXISTS (SELECT 1 FROM job j
+                    WHERE j.org = f.org AND j.user_id = f.user_id AND j.bot = f.bot AND j.kind = 'upkeep')
+ LIMIT :limit;
+
 -- name: rows_per_table
 SELECT 'user', COUNT(*) FROM user_state
 UNION ALL SELECT 'conversation', COUNT(*) FROM conversation

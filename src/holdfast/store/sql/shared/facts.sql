@@ -133,7 +133,7 @@ SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, card
  ORDER BY doc, id;
 
 -- name: uses
-SELECT subject, id, strength, stated_at, last_used_at, uses
+SELECT subject, id, strength, stated_at, last_used_at, uses, recorded_at
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND id = :id;
 

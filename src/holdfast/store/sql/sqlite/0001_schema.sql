@@ -157,6 +157,7 @@ CREATE TABLE fact (
 
 CREATE UNIQUE INDEX fact_live ON fact      -- a live address is unique in the database
     (org, user_id, bot, subject, category, slot_key, slot_value) WHERE valid_to IS NULL;
+CREATE INDEX fact_fading ON fact (stated_at) WHERE valid_to IS NULL AND kind <> 'attribute';  -- what may have faded
 CREATE INDEX fact_id ON fact (org, user_id, bot, id);          -- some callers have nothing but the id
 
 CREATE TABLE evidence (                    -- no fact without a quote
