@@ -558,7 +558,9 @@ class Engine:
             return context
         self._report_context(context)
         shown = {source.id for source in context.sources if source.kind == "fact"}
-        self.uses.add(scope, (id_ for id_ in self._answering(material.hits)[: self.config.recall_limit] if id_ in shown))
+        self.uses.add(
+            scope, (id_ for id_ in self._answering(material.hits)[: self.config.recall_limit] if id_ in shown)
+        )
         if epoch is not None:
             own = sum(section.tokens for section in context.sections if section.name == "system")
             question = query or _last_question(material.messages)
