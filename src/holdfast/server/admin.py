@@ -18,7 +18,6 @@ from .gate import count_messages, quota_exceeded
 from .jobs import TasksDep, visible_task
 from .routing import APP, OPERATOR, USER, WHOLE_USER, RouteTable
 from .schemas import (
-    SCOPE_PARAMS,
     BudgetStatus,
     CallerDep,
     Cursor,
@@ -40,21 +39,21 @@ table = RouteTable()
 LATE_MS = 5 * 60_000
 
 
-@table.add("GET", "/v1/whoami", USER, response_model=ApiKey)
+@table.add("GET", "/v1/whoami", USER)
 def key_whoami(caller: CallerDep) -> ApiKey:
     """Return what the caller's key may open."""
     assert caller.grant.key is not None
     return caller.grant.key
 
 
-@table.add("GET", "/v1/keys", OPERATOR, response_model=Page[ApiKey])
+@table.add("GET", "/v1/keys", OPERATOR)
 def keys_list(caller: CallerDep, all_orgs: bool = False, cursor: Cursor = None, limit: Limit = 100) -> Page[ApiKey]:
     """List the keys of the org, or with `all_orgs` of every org, oldest first."""
     found = caller.memory.admin.keys.list(None if all_orgs else caller.grant.org)
     return paginate(found, lambda key: (to_ms(key.created_at), key.id), cursor, limit)
 
 
-@table.add("POST", "/v1/keys", OPERATOR, response_model=NewKey, status_code=201)
+@table.add("POST", "/v1/keys", OPERATOR, status_code=201)
 def keys_create(caller: CallerDep, body: KeyRequest) -> NewKey:
     """Make a key of the org; it is shown once."""
     return caller.memory.admin.keys.create(org=caller.grant.org, **body.model_dump())
@@ -66,7 +65,7 @@ def keys_revoke(caller: CallerDep, key_id: str, all_orgs: bool = False) -> None:
     caller.memory.admin.keys.revoke(key_id, org=None if all_orgs else caller.grant.org)
 
 
-@table.add("POST", "/v1/tokens", APP, response_model=NewKey, status_code=201)
+@table.add("POST", "/v1/tokens", APP, status_code=201)
 def tokens_create(caller: CallerDep, body: TokenRequest) -> NewKey:
     """Make a short-lived key with which a user sees and corrects what is held about them."""
     return caller.memory.admin.keys.create(
@@ -80,7 +79,7 @@ def tokens_create(caller: CallerDep, body: TokenRequest) -> NewKey:
     )
 
 
-@table.add("GET", "/v1/jobs", OPERATOR, door=Memory.jobs, response_model=Page[Job])
+@table.add("GET", "/v1/jobs", OPERATOR, door=Memory.jobs)
 def jobs_list(
     caller: CallerDep,
     state: Literal["ready", "waiting", "running", "dead", "cancelled"] | None = None,
@@ -106,7 +105,7 @@ def jobs_run(caller: CallerDep, job_id: str) -> None:
     caller.memory.run_now(job_id)
 
 
-@table.add("GET", "/v1/stats", OPERATOR, door=Admin.stats, response_model=StoreStats)
+@table.add("GET", "/v1/stats", OPERATOR, door=Admin.stats)
 def stats_get(caller: CallerDep) -> StoreStats:
     """Return where the store is, how large it is, and how many rows of each kind it has."""
     return caller.memory.admin.stats()
@@ -124,19 +123,19 @@ def jobs_cancel(caller: CallerDep, tasks: TasksDep, job_id: str) -> None:
         caller.memory.cancel(job_id)
 
 
-@table.add("POST", "/v1/digest", OPERATOR, response_model=DigestReport)
+@table.add("POST", "/v1/digest", OPERATOR)
 def digest_run(caller: CallerDep, timeout_s: Annotated[float, Query(gt=0, le=60)] = 10) -> DigestReport:
     """Do background work that is due now, here and at once."""
     return caller.memory.digest(timeout_s)
 
 
-@table.add("GET", "/v1/doctor", OPERATOR, door=Memory.doctor, response_model=Report)
+@table.add("GET", "/v1/doctor", OPERATOR, door=Memory.doctor)
 def doctor_check(caller: CallerDep) -> Report:
     """Check every invariant of the store: reads all of it, changes nothing."""
     return caller.memory.doctor()
 
 
-@table.add("GET", "/v1/metrics", OPERATOR, door=Admin.metrics, response_model=Metrics)
+@table.add("GET", "/v1/metrics", OPERATOR, door=Admin.metrics)
 def metrics_get(
     caller: CallerDep,
     org: Annotated[str | None, Query(description="Only this tenant.")] = None,
@@ -149,7 +148,7 @@ def metrics_get(
     return caller.memory.admin.metrics(org=org, bot=bot, since=since, until=until, most_users=most_users)
 
 
-@table.add("GET", "/v1/users", OPERATOR, response_model=Page[ListedUser])
+@table.add("GET", "/v1/users", OPERATOR)
 def users_list(
     caller: CallerDep,
     after: Annotated[list[str] | None, Query(description="Only who comes after this org, user and assistant.")] = None,
@@ -163,7 +162,7 @@ def users_list(
     return page_of(found, limit, lambda one: (one.org, one.user, one.bot))
 
 
-@table.add("GET", "/v1/budgets", OPERATOR, response_model=BudgetStatus)
+@table.add("GET", "/v1/budgets", OPERATOR)
 def budgets_get(caller: CallerDep) -> BudgetStatus:
     """Return the daily budgets of models, and what was used today."""
     config, today = caller.memory.config, datetime.now(UTC).date()
@@ -173,14 +172,14 @@ def budgets_get(caller: CallerDep) -> BudgetStatus:
     return BudgetStatus(**named, tokens_today=spent.tokens, cost_today=spent.cost)
 
 
-@table.add("GET", "/v1/quotas", OPERATOR, response_model=QuotaStatus)
+@table.add("GET", "/v1/quotas", OPERATOR)
 def quotas_get(request: Request, caller: CallerDep) -> QuotaStatus:
     """Return how many messages a key and the org may store, and how many they have stored this day and month."""
     limits: dict[str, int | None] = request.app.state.quotas.limits
     return QuotaStatus(**limits, spent=caller.memory.admin.keys.message_counts(caller.grant.org))
 
 
-@table.add("GET", "/v1/usage", OPERATOR, door=Memory.usage, response_model=Page[Usage])
+@table.add("GET", "/v1/usage", OPERATOR, door=Memory.usage)
 def usage_list(
     caller: CallerDep,
     by: Annotated[list[Literal["org", "user", "bot", "day", "layer", "model", "none"]], Query()] = ["layer", "model"],  # noqa: B006
@@ -216,13 +215,13 @@ OF_ORG, OF_USER = "/v1/provider-keys", "/v1/users/{user:name}/provider-keys"
 KeyId = Annotated[str, Path(max_length=200, description="The id that the list tells.")]
 
 
-@table.add("GET", OF_ORG, OPERATOR, response_model=list[ProviderKey])
+@table.add("GET", OF_ORG, OPERATOR)
 def provider_keys_of_org(caller: CallerDep) -> list[ProviderKey]:
     """List the org's models, without their keys; the one in use comes first."""
     return caller.memory.admin.provider_keys.list(org=caller.grant.org)
 
 
-@table.add("PUT", OF_ORG, OPERATOR, response_model=ProviderKey)
+@table.add("PUT", OF_ORG, OPERATOR)
 def provider_keys_set_of_org(caller: CallerDep, body: ProviderKeyRequest) -> ProviderKey:
     """Let this model read and summarize for the org's users; the key is sealed and never shown."""
     return _set(caller, body, None)
@@ -235,19 +234,19 @@ def provider_keys_remove_of_org(caller: CallerDep, key_id: KeyId) -> None:
     caller.memory.admin.provider_keys.remove(key_id, org=caller.grant.org)
 
 
-@table.add("GET", OF_USER, WHOLE_USER, response_model=list[ProviderKey], dependencies=SCOPE_PARAMS)
+@table.add("GET", OF_USER, WHOLE_USER)
 def provider_keys_of_user(caller: CallerDep) -> list[ProviderKey]:
     """List the user's models, without their keys; the one in use comes first."""
     return caller.memory.admin.provider_keys.list(org=caller.grant.org, user=caller.grant.user)
 
 
-@table.add("PUT", OF_USER, WHOLE_USER, response_model=ProviderKey, dependencies=SCOPE_PARAMS)
+@table.add("PUT", OF_USER, WHOLE_USER)
 def provider_keys_set_of_user(caller: CallerDep, body: ProviderKeyRequest) -> ProviderKey:
     """Let this model read and summarize for the user; the key is sealed and never shown."""
     return _set(caller, body, caller.grant.user)
 
 
-@table.add("DELETE", OF_USER + "/{key_id}", WHOLE_USER, status_code=204, dependencies=SCOPE_PARAMS)
+@table.add("DELETE", OF_USER + "/{key_id}", WHOLE_USER, status_code=204)
 def provider_keys_remove_of_user(caller: CallerDep, key_id: KeyId) -> None:
     """Delete a key of the user."""
     _in_all(caller)

@@ -21,7 +21,6 @@ from ..user import User
 from .gate import Quotas, quota_exceeded
 from .routing import APP, USER, WHOLE_USER, RouteTable
 from .schemas import (
-    SCOPE_PARAMS,
     ContextRequest,
     ConversationDep,
     Cursor,
@@ -45,21 +44,14 @@ ONE = BASE + "/{conversation:name}"
 Seq = Annotated[int, Path(ge=1, le=2**53, description="The message's number, from 1.")]
 
 
-@table.add("GET", BASE, USER, door=User.conversations, response_model=Page[str], dependencies=SCOPE_PARAMS)
+@table.add("GET", BASE, USER, door=User.conversations)
 def conversations_list(user: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[str]:
     """List the ids of the user's conversations, by name."""
     after = parse_position(cursor, str)
     return page_of(user.conversations(limit=limit + 1, after=after and after[0]), limit, lambda name: [name])
 
 
-@table.add(
-    "GET",
-    "/v1/users/{user:name}/overview",
-    USER,
-    door=User.overview,
-    response_model=Page[ConversationState],
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("GET", "/v1/users/{user:name}/overview", USER, door=User.overview)
 def conversations_overview(user: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[ConversationState]:
     """List the states of the user's conversations, the newest first."""
     after = parse_position(cursor, int, str, str)
@@ -67,7 +59,7 @@ def conversations_overview(user: UserDep, cursor: Cursor = None, limit: Limit = 
     return page_of(user.overview(limit=limit + 1, after=position), limit, _last_message)
 
 
-@table.add("GET", ONE, USER, door=Conversation.state, response_model=ConversationState, dependencies=SCOPE_PARAMS)
+@table.add("GET", ONE, USER, door=Conversation.state)
 def conversations_get(chat: ConversationDep) -> ConversationState:
     """Return the state of the conversation."""
     state = chat.state()
@@ -76,7 +68,7 @@ def conversations_get(chat: ConversationDep) -> ConversationState:
     return state
 
 
-@table.add("POST", ONE + "/messages", APP, response_model=Receipt, status_code=201, dependencies=SCOPE_PARAMS)
+@table.add("POST", ONE + "/messages", APP, response_model=Receipt, status_code=201)
 def messages_append(
     request: Request, chat: ConversationDep, body: Messages, idempotency_key: IdempotencyKey = None
 ) -> Receipt | Response:
@@ -92,9 +84,7 @@ def messages_append(
     return receipt
 
 
-@table.add(
-    "GET", ONE + "/messages", USER, door=Conversation.load, response_model=Page[Message], dependencies=SCOPE_PARAMS
-)
+@table.add("GET", ONE + "/messages", USER, door=Conversation.load)
 def messages_list(
     chat: ConversationDep,
     start_seq: Annotated[int, Query(ge=1, le=2**53, description="The first message wanted.")] = 1,
@@ -108,42 +98,19 @@ def messages_list(
     return Page(data=found[:limit], next_cursor=str(found[limit].seq) if len(found) > limit else None)
 
 
-@table.add(
-    "PATCH",
-    ONE + "/messages/{seq}",
-    WHOLE_USER,
-    door=Conversation.edit,
-    repeatable=True,
-    response_model=ErasureReceipt,
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("PATCH", ONE + "/messages/{seq}", WHOLE_USER, door=Conversation.edit, repeatable=True)
 def messages_edit(chat: ConversationDep, seq: Seq, body: NewContent) -> ErasureReceipt:
     """Replace the content of a message; what was learned from the old content goes, the new one is read."""
     return chat.edit(seq, body.content)
 
 
-@table.add(
-    "DELETE",
-    ONE + "/messages/{seq}",
-    WHOLE_USER,
-    door=Conversation.forget,
-    response_model=ErasureReceipt,
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("DELETE", ONE + "/messages/{seq}", WHOLE_USER, door=Conversation.forget)
 def messages_forget(chat: ConversationDep, seq: Seq) -> ErasureReceipt:
     """Erase one message and what rested only on it; its number stays, empty."""
     return chat.forget(seq)
 
 
-@table.add(
-    "POST",
-    ONE + "/context",
-    APP,
-    door=Conversation.context,
-    repeatable=True,
-    response_model=Context,
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("POST", ONE + "/context", APP, door=Conversation.context, repeatable=True)
 def context_build(chat: ConversationDep, body: ContextRequest) -> Context:
     """Build the context that the model should see now, within a budget."""
     chosen = None if body.strategy is None else strategy_of(body.strategy)
@@ -151,28 +118,13 @@ def context_build(chat: ConversationDep, body: ContextRequest) -> Context:
     return chat.context(body.query, **options, note=body.note)  # type: ignore[arg-type]
 
 
-@table.add(
-    "POST",
-    ONE + "/recall",
-    USER,
-    door=Conversation.recall,
-    repeatable=True,
-    response_model=list[Hit],
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("POST", ONE + "/recall", USER, door=Conversation.recall, repeatable=True)
 def messages_recall(chat: ConversationDep, body: RecallRequest) -> list[Hit]:
     """Find the nearest among the last messages, best first."""
     return chat.recall(body.query, last=body.last, limit=body.limit)
 
 
-@table.add(
-    "GET",
-    ONE + "/summaries",
-    USER,
-    door=Conversation.summaries,
-    response_model=Page[Summary],
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("GET", ONE + "/summaries", USER, door=Conversation.summaries)
 def summaries_list(
     chat: ConversationDep,
     level: Annotated[int | None, Query(ge=1, le=64)] = None,
@@ -185,23 +137,19 @@ def summaries_list(
     return page_of(found, limit, lambda one: (one.start_seq, one.level, one.version, one.id))
 
 
-@table.add(
-    "GET", ONE + "/episodes", USER, door=Conversation.episodes, response_model=Page[Fact], dependencies=SCOPE_PARAMS
-)
+@table.add("GET", ONE + "/episodes", USER, door=Conversation.episodes)
 def episodes_list(chat: ConversationDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Fact]:
     """List what happened, as told in this conversation, by range."""
     return page_of(chat.episodes(limit=limit + 1, after=_said(cursor)), limit, _said_first(chat))
 
 
-@table.add("POST", ONE + "/usage", APP, door=Conversation.record_usage, status_code=204, dependencies=SCOPE_PARAMS)
+@table.add("POST", ONE + "/usage", APP, door=Conversation.record_usage, status_code=204)
 def usage_record(chat: ConversationDep, body: ModelUse) -> None:
     """Count what your own model used for a reply, in the usage as `chat` and in the budgets."""
     chat.record_usage(**body.model_dump())
 
 
-@table.add(
-    "GET", ONE + "/learned", USER, door=Conversation.learned, response_model=Page[Fact], dependencies=SCOPE_PARAMS
-)
+@table.add("GET", ONE + "/learned", USER, door=Conversation.learned)
 def facts_learned(
     chat: ConversationDep,
     start_seq: Annotated[int, Query(ge=1, le=2**53)] = 1,
@@ -232,23 +180,13 @@ def _said_first(chat: Conversation, start_seq: int = 1) -> Callable[[Fact], tupl
     return position
 
 
-@table.add(
-    "POST", ONE + "/end", APP, door=Conversation.end, repeatable=True, status_code=204, dependencies=SCOPE_PARAMS
-)
+@table.add("POST", ONE + "/end", APP, door=Conversation.end, repeatable=True, status_code=204)
 def conversations_end(chat: ConversationDep) -> None:
     """End the conversation for now, so that its rest can be summarized."""
     chat.end()
 
 
-@table.add(
-    "DELETE",
-    ONE,
-    WHOLE_USER,
-    door=Conversation.clear,
-    repeatable=True,
-    response_model=ErasureReceipt,
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("DELETE", ONE, WHOLE_USER, door=Conversation.clear, repeatable=True)
 def conversations_clear(chat: ConversationDep) -> ErasureReceipt:
     """Erase the conversation and all that rested only on it."""
     return chat.clear()

@@ -26,7 +26,7 @@ from ..types import ApiKey
 from ..user import User
 from .gate import Grant
 from .routing import OPERATOR, USER, WHOLE_USER, RouteTable
-from .schemas import SCOPE_PARAMS, CallerDep, Cursor, Limit, Page, UserDep
+from .schemas import CallerDep, Cursor, Limit, Page, UserDep
 
 table = RouteTable()
 ONE = "/v1/users/{user:name}"
@@ -107,7 +107,6 @@ def latest(events: Sequence[Event]) -> list[Event]:
     responses={
         200: {"description": "Server-sent events", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
     },
-    dependencies=SCOPE_PARAMS,
 )
 async def events_stream(
     request: Request,
@@ -130,13 +129,13 @@ async def events_stream(
     return Stream(tail, request.state.grant, conversation=conversation, after=known, follow=follow and not head)
 
 
-@table.add("GET", ONE + "/audit", WHOLE_USER, door=User.audit, response_model=Page[Event], dependencies=SCOPE_PARAMS)
+@table.add("GET", ONE + "/audit", WHOLE_USER, door=User.audit)
 def audit_of_user(user: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Event]:
     """List who changed what and when, newest first, without any text of messages."""
     return _page(user.audit(before=_before(cursor), limit=limit + 1), limit)
 
 
-@table.add("GET", "/v1/audit", OPERATOR, response_model=Page[Event])
+@table.add("GET", "/v1/audit", OPERATOR)
 def audit_of_org(caller: CallerDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Event]:
     """List what happened to the org, newest first: its keys and erasures, without names of users."""
     return _page(caller.memory.admin.events.of_org(caller.grant.org, before=_before(cursor), limit=limit + 1), limit)

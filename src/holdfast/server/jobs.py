@@ -48,7 +48,6 @@ from ..types import Fact, Summary
 from ..user import User
 from .routing import APP, OPERATOR, USER, RouteTable
 from .schemas import (
-    SCOPE_PARAMS,
     BackfillRequest,
     Caller,
     CallerDep,
@@ -451,9 +450,14 @@ def _estimated(model: Any) -> dict[int | str, dict[str, Any]]:
 
 
 @table.add(
-    "POST", CHAT + "/rebuild", APP, door=Conversation.rebuild, response_model=JobStatus, status_code=202, dependencies=SCOPE_PARAMS,
+    "POST",
+    CHAT + "/rebuild",
+    APP,
+    door=Conversation.rebuild,
+    response_model=JobStatus,
+    status_code=202,
     responses=_estimated(RebuildReport),
-)  # fmt: skip
+)
 def rebuilds_create(
     chat: ConversationDep,
     caller: CallerDep,
@@ -474,31 +478,21 @@ def rebuilds_create(
     return _accepted(tasks.order("rebuild", owner, work, key=idempotency_key, request=body.model_dump()))
 
 
-@table.add(
-    "GET", CHAT + "/rebuilds", USER, door=Conversation.rebuilds, response_model=Page[Rebuilt], dependencies=SCOPE_PARAMS
-)
+@table.add("GET", CHAT + "/rebuilds", USER, door=Conversation.rebuilds)
 def rebuilds_list(chat: ConversationDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Rebuilt]:
     """List the rebuilds of this conversation, oldest first."""
     return paginate(chat.rebuilds(), lambda made: made.id, cursor, limit)
 
 
-@table.add(
-    "POST",
-    CHAT + "/rebuilds/{rebuild_id}/restore",
-    APP,
-    door=Conversation.restore,
-    response_model=RebuildReport,
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("POST", CHAT + "/rebuilds/{rebuild_id}/restore", APP, door=Conversation.restore)
 def rebuilds_restore(chat: ConversationDep, rebuild_id: Annotated[str, Path(max_length=200)]) -> RebuildReport:
     """Revert a rebuild."""
     return chat.restore(rebuild_id)
 
 
 @table.add(
-    "POST", ONE + "/backfill", APP, response_model=JobStatus, status_code=202, dependencies=SCOPE_PARAMS,
-    responses=_estimated(BackfillReport),
-)  # fmt: skip
+    "POST", ONE + "/backfill", APP, response_model=JobStatus, status_code=202, responses=_estimated(BackfillReport)
+)
 def backfills_create(
     user: UserDep, caller: CallerDep, tasks: TasksDep, body: BackfillRequest, idempotency_key: IdempotencyKey = None
 ) -> Response:
@@ -532,9 +526,14 @@ def _backfill(
 
 
 @table.add(
-    "POST", ONE + "/consolidate", APP, door=User.consolidate, response_model=JobStatus, status_code=202, dependencies=SCOPE_PARAMS,
+    "POST",
+    ONE + "/consolidate",
+    APP,
+    door=User.consolidate,
+    response_model=JobStatus,
+    status_code=202,
     responses=_estimated(ConsolidationReport),
-)  # fmt: skip
+)
 def consolidations_create(
     user: UserDep, caller: CallerDep, tasks: TasksDep, body: ConsolidateRequest, idempotency_key: IdempotencyKey = None
 ) -> Response:
@@ -548,15 +547,13 @@ def consolidations_create(
     return _accepted(tasks.order("consolidate", _owner(caller), work, key=idempotency_key))
 
 
-@table.add(
-    "POST", ONE + "/prune", APP, door=User.prune, repeatable=True, response_model=PruneReport, dependencies=SCOPE_PARAMS
-)
+@table.add("POST", ONE + "/prune", APP, door=User.prune, repeatable=True)
 def facts_prune(user: UserDep, body: PruneRequest) -> PruneReport:
     """Archive the weakest facts beyond the most that are kept, now instead of later."""
     return user.prune(faded=body.faded)
 
 
-@table.add("GET", "/v1/jobs/{job_id}", USER, response_model=JobStatus)
+@table.add("GET", "/v1/jobs/{job_id}", USER)
 async def jobs_get(
     caller: CallerDep,
     tasks: TasksDep,

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from inspect import isclass
+from typing import Annotated, Any, get_type_hints
 from urllib.parse import unquote
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Header, Path, Query, Request, params
 from fastapi.exceptions import RequestValidationError
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
@@ -44,6 +45,13 @@ APP: frozenset[Role] = frozenset(("operator", "app"))
 USER: frozenset[Role] = frozenset(("operator", "app", "user", "subject"))
 WHOLE_USER: frozenset[Role] = frozenset(("operator", "app", "user"))
 PUBLIC: frozenset[Role] | None = None
+
+UserName = Annotated[str, Path(description="Whose memory it is.")]
+Org = Annotated[
+    str | None, Header(alias="X-Holdfast-Org", description="The tenant, for operators; else that of the key.")
+]
+Bot = Annotated[str, Query(alias="bot", description="The assistant whose memory it is.")]
+Subject = Annotated[str | None, Query(alias="subject", description="Whom or what it is about, when not the user.")]
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"description": words, "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
@@ -129,6 +137,20 @@ class Route:
         return names
 
 
+async def _scope(user: UserName, _org: Org = None, _bot: Bot = "default", _subject: Subject = None) -> None:
+    """Declare the parameters that the gate reads, for the document of the API."""
+
+
+def _answer_of(call: Callable[..., Any]) -> Any:
+    """Return the type of a handler's answer; ``None`` where it has no body, or makes the response itself."""
+    answer = get_type_hints(call).get("return")
+    return None if answer is type(None) or (isclass(answer) and issubclass(answer, Response)) else answer
+
+
+def _scope_params(path: str) -> list[params.Depends]:
+    return [Depends(_scope)] if "{user:name}" in path else []
+
+
 def _described_responses(operation: Mapping[str, Any]) -> dict[str, Any]:
     return {**operation["responses"], **{str(status): answer for status, answer in PROBLEMS.items()}}
 
@@ -157,7 +179,7 @@ class RouteTable:
         """
         Return a decorator that adds a handler to the table; *options* go to FastAPI.
 
-        *door* is the call of the front door that it serves, *repeatable* see `Door`.
+        The answer has the shape that the handler says it returns, unless ``response_model`` names another one.  *door* is the call of the front door that it serves, *repeatable* see `Door`.
 
         With *cookie* a signed-in page may call it from its own scripts, which cannot set a header: an event stream.
         """
@@ -166,7 +188,12 @@ class RouteTable:
         doors = found if isinstance(found, tuple) else (found,)
 
         def take(call: Callable[..., Any]) -> Callable[..., Any]:
-            self.routes.append(Route(method, path, roles, call, options, cookie=cookie, doors=doors))
+            more = {
+                "response_model": _answer_of(call),
+                "dependencies": _scope_params(path),
+                **options,
+            }
+            self.routes.append(Route(method, path, roles, call, more, cookie=cookie, doors=doors))
             return call
 
         return take

@@ -21,6 +21,7 @@ from ..text.validate import MAX_TEXT_CHARS, replace_unstorable
 from ..types import Budget, ConsentState, Role
 from ..user import User
 from .gate import Grant
+from .routing import UserName
 
 T = TypeVar("T")
 _TIMES = range(-62_135_596_800_000, 253_402_300_800_000)  # milliseconds of the years 1 to 9999
@@ -430,12 +431,6 @@ def etag(value: Any) -> str:
     return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
 
-Bot = Annotated[str, Query(alias="bot", description="The assistant whose memory it is.")]
-Subject = Annotated[str | None, Query(alias="subject", description="Whom or what it is about, when not the user.")]
-Org = Annotated[
-    str | None, Header(alias="X-Holdfast-Org", description="The tenant, for operators; else that of the key.")
-]
-UserName = Annotated[str, Path(description="Whose memory it is.")]
 ConversationName = Annotated[str, Path(description="The conversation's id.")]
 Cursor = Annotated[str | None, Query(description="`next_cursor` of the page before.")]
 Limit = Annotated[int, Query(ge=1, le=1_000, description="At most so many.")]
@@ -475,12 +470,7 @@ async def get_caller(request: Request) -> Caller:
     return Caller(request.app.state.memory, request.state.grant)
 
 
-async def _named(user: UserName, _org: Org = None, _bot: Bot = "default", _subject: Subject = None) -> None:
-    """Declare the parameters that the gate reads, for the document of the API."""
-
-
 CallerDep = Annotated[Caller, Depends(get_caller)]
-SCOPE_PARAMS = [Depends(_named)]
 
 
 async def _user(asked: CallerDep, user: UserName) -> User:

@@ -14,7 +14,6 @@ from ..user import Prompts, User, version_in_use
 from .gate import count_messages, quota_exceeded
 from .routing import APP, USER, WHOLE_USER, Door, RouteTable
 from .schemas import (
-    SCOPE_PARAMS,
     ConsentChoice,
     ConsentResult,
     CorrectedValue,
@@ -51,7 +50,7 @@ By = Annotated[
 ]
 
 
-@table.add("GET", ONE + "/facts", USER, door=User.facts, response_model=Page[Fact], dependencies=SCOPE_PARAMS)
+@table.add("GET", ONE + "/facts", USER, door=User.facts)
 def facts_list(
     user: UserDep,
     category: Annotated[str | None, Query(max_length=200)] = None,
@@ -70,21 +69,13 @@ def facts_list(
     return page_of(user.facts(category, kind=kind, limit=limit + 1, after=after), limit, _address)
 
 
-@table.add(
-    "POST",
-    ONE + "/facts",
-    WHOLE_USER,
-    door=User.remember,
-    response_model=FactChange,
-    status_code=201,
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("POST", ONE + "/facts", WHOLE_USER, door=User.remember, status_code=201)
 def facts_remember(user: UserDep, body: NewFact, idempotency_key: IdempotencyKey = None) -> FactChange:
     """Add a fact by hand, or replace the one at its address, as if it was said now."""
     return user.remember(**body.model_dump(), idempotency_key=idempotency_key)
 
 
-@table.add("GET", ONE + "/facts/{fact_id}", USER, door=User.fact, response_model=Fact, dependencies=SCOPE_PARAMS)
+@table.add("GET", ONE + "/facts/{fact_id}", USER, door=User.fact)
 def facts_get(user: UserDep, fact_id: FactId, response: Response) -> Fact:
     """Return one fact, live or past, with its evidence."""
     fact = user.fact(fact_id)
@@ -92,75 +83,37 @@ def facts_get(user: UserDep, fact_id: FactId, response: Response) -> Fact:
     return fact
 
 
-@table.add(
-    "PATCH",
-    ONE + "/facts/{fact_id}",
-    WHOLE_USER,
-    door=User.correct,
-    response_model=FactChange,
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("PATCH", ONE + "/facts/{fact_id}", WHOLE_USER, door=User.correct)
 def facts_correct(user: UserDep, fact_id: FactId, body: CorrectedValue, if_match: IfMatch = None) -> FactChange:
     """Correct a fact that was wrong from the start: the value held instead, and history shows it."""
     return user.correct(fact_id, value=body.value, if_version=versions_of(if_match))
 
 
-@table.add(
-    "POST",
-    ONE + "/facts/{fact_id}/never-true",
-    WHOLE_USER,
-    door=User.never_true,
-    repeatable=True,
-    response_model=FactChange,
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("POST", ONE + "/facts/{fact_id}/never-true", WHOLE_USER, door=User.never_true, repeatable=True)
 def facts_never_true(user: UserDep, fact_id: FactId, if_match: IfMatch = None) -> FactChange:
     """Retract a fact that never held; what it had replaced holds again."""
     return user.never_true(fact_id, if_version=versions_of(if_match))
 
 
-@table.add(
-    "POST",
-    ONE + "/facts/{fact_id}/restore",
-    WHOLE_USER,
-    door=User.restore,
-    repeatable=True,
-    response_model=FactChange,
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("POST", ONE + "/facts/{fact_id}/restore", WHOLE_USER, door=User.restore, repeatable=True)
 def facts_restore(user: UserDep, fact_id: FactId, if_match: IfMatch = None) -> FactChange:
     """Believe a past fact again."""
     return user.restore(fact_id, if_version=versions_of(if_match))
 
 
-@table.add(
-    "DELETE",
-    ONE + "/facts/{fact_id}",
-    WHOLE_USER,
-    door=User.forget,
-    response_model=ErasureReceipt,
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("DELETE", ONE + "/facts/{fact_id}", WHOLE_USER, door=User.forget)
 def facts_forget(user: UserDep, fact_id: FactId, if_match: IfMatch = None, dry_run: bool = False) -> ErasureReceipt:
     """Erase one fact with the words it rests on."""
     return user.forget(fact_id, if_version=versions_of(if_match), dry_run=dry_run)
 
 
-@table.add(
-    "DELETE",
-    ONE + "/facts",
-    WHOLE_USER,
-    door=User.clear,
-    repeatable=True,
-    response_model=ErasureReceipt,
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("DELETE", ONE + "/facts", WHOLE_USER, door=User.clear, repeatable=True)
 def facts_clear(user: UserDep) -> ErasureReceipt:
     """Erase every fact, live and past, with the words they rest on."""
     return user.clear()
 
 
-@table.add("GET", ONE + "/history", USER, door=User.history, response_model=Page[Fact], dependencies=SCOPE_PARAMS)
+@table.add("GET", ONE + "/history", USER, door=User.history)
 def history_list(
     user: UserDep,
     category: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
@@ -174,66 +127,44 @@ def history_list(
     return page_of(user.history(category, key, limit=limit + 1, after=position), limit, _time)
 
 
-@table.add("GET", ONE + "/rejected", USER, door=User.rejected, response_model=Page[Rejected], dependencies=SCOPE_PARAMS)
+@table.add("GET", ONE + "/rejected", USER, door=User.rejected)
 def rejected_list(user: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Rejected]:
     """List rejected facts, newest first, each with its reason."""
     rejected, last = user.rejected_page(limit=limit, after=parse_position(cursor, int, str, str, int, str))
     return Page(data=rejected, next_cursor=None if last is None else encode_cursor(last))
 
 
-@table.add("GET", ONE + "/profile", USER, door=User.profile, response_model=Section, dependencies=SCOPE_PARAMS)
+@table.add("GET", ONE + "/profile", USER, door=User.profile)
 def profile_get(user: UserDep, budget_tokens: Annotated[int, Query(ge=1, le=1_000_000)] = 500) -> Section:
     """Return what is known about the user as a block for a system prompt; empty while memory is paused."""
     return user.profile(budget_tokens=budget_tokens)
 
 
-@table.add(
-    "POST",
-    ONE + "/search",
-    USER,
-    door=User.search,
-    repeatable=True,
-    response_model=list[Hit],
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("POST", ONE + "/search", USER, door=User.search, repeatable=True)
 def memory_search(user: UserDep, body: SearchRequest) -> list[Hit]:
     """Search facts, messages and summaries, best first."""
     return user.search(**body.model_dump())
 
 
-@table.add("GET", ONE + "/subjects", USER, door=User.subjects, response_model=Page[Subject], dependencies=SCOPE_PARAMS)
+@table.add("GET", ONE + "/subjects", USER, door=User.subjects)
 def subjects_list(user: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Subject]:
     """List the subjects that the user speaks of, by name, with their names and how much is held about each."""
     return paginate(user.subjects(), lambda one: (one.name.casefold(), one.id), cursor, limit)
 
 
-@table.add(
-    "PUT",
-    ONE + "/subjects/{id:name}",
-    WHOLE_USER,
-    door=User.subject,
-    response_model=Subject,
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("PUT", ONE + "/subjects/{id:name}", WHOLE_USER, door=User.subject)
 def subjects_declare(user: UserDep, id: SubjectId, body: SubjectNamesBody) -> Subject:
     """Declare a subject, or give it another name or more aliases."""
     return user.subject(id, **body.model_dump())
 
 
-@table.add(
-    "POST",
-    ONE + "/subjects/{id:name}/merge",
-    WHOLE_USER,
-    door=User.merge_subjects,
-    response_model=SubjectMerge,
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("POST", ONE + "/subjects/{id:name}/merge", WHOLE_USER, door=User.merge_subjects)
 def subjects_merge(user: UserDep, id: SubjectId, body: SubjectMergeBody) -> SubjectMerge:
     """Make a subject part of another one, with its facts, conversations and names."""
     return user.merge_subjects(id, body.into, dry_run=body.dry_run)
 
 
-@table.add("GET", ONE + "/usage", APP, door=User.usage, response_model=Page[Usage], dependencies=SCOPE_PARAMS)
+@table.add("GET", ONE + "/usage", APP, door=User.usage)
 def usage_of_user(
     user: UserDep,
     by: By = ["layer", "model"],  # noqa: B006
@@ -247,37 +178,25 @@ def usage_of_user(
     return paginate(found, used_for, cursor, limit)
 
 
-@table.add(
-    "POST",
-    ONE + "/explain",
-    APP,
-    door=User.explain,
-    repeatable=True,
-    response_model=Explained,
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("POST", ONE + "/explain", APP, door=User.explain, repeatable=True)
 def memory_explain(user: UserDep, body: ExplainRequest) -> Explained:
     """Explain what a question finds, with the parts of each score, and what a context would recall."""
     return user.explain(body.query, at=body.at, limit=body.limit)
 
 
-@table.add("GET", ONE + "/metrics", APP, door=User.metrics, response_model=Metrics, dependencies=SCOPE_PARAMS)
+@table.add("GET", ONE + "/metrics", APP, door=User.metrics)
 def metrics_of_user(user: UserDep, since: date | None = None, until: date | None = None) -> Metrics:
     """Measure how well memory serves this user, from what is stored."""
     return user.metrics(since=since, until=until)
 
 
-@table.add(
-    "GET", ONE + "/export", WHOLE_USER, door=User.export, response_model=dict[str, Any], dependencies=SCOPE_PARAMS
-)
+@table.add("GET", ONE + "/export", WHOLE_USER, door=User.export)
 def export_get(user: UserDep) -> dict[str, Any]:
     """Export everything that is held about the user, as data that import takes back."""
     return user.export()
 
 
-@table.add(
-    "POST", ONE + "/import", APP, door=User.import_, status_code=204, response_model=None, dependencies=SCOPE_PARAMS
-)
+@table.add("POST", ONE + "/import", APP, door=User.import_, status_code=204, response_model=None)
 def import_into(request: Request, user: UserDep, body: dict[str, Any]) -> Response | None:
     """Import an export into this user's memory, which must be empty."""
     with request.app.state.quotas.counting(request.state.key, count_messages(body)) as wait_s:
@@ -287,15 +206,7 @@ def import_into(request: Request, user: UserDep, body: dict[str, Any]) -> Respon
     return None
 
 
-@table.add(
-    "DELETE",
-    ONE,
-    WHOLE_USER,
-    door=User.erase,
-    repeatable=True,
-    response_model=ErasureReceipt,
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("DELETE", ONE, WHOLE_USER, door=User.erase, repeatable=True)
 def user_erase(user: UserDep) -> ErasureReceipt:
     """Erase everything that is held; only a pause or an opt-out stays in force."""
     return user.erase()
@@ -321,7 +232,7 @@ def _time(fact: Fact) -> tuple[int, int, str]:
 PromptName = Annotated[str, Path(description="`chunk_summary`, `meta_summary` or `fact_extraction`.")]
 
 
-@table.add("GET", ONE + "/consent", USER, door=User.status, response_model=Consent, dependencies=SCOPE_PARAMS)
+@table.add("GET", ONE + "/consent", USER, door=User.status)
 def consent_get(user: UserDep) -> Consent:
     """Return the user's choice, and since when it holds."""
     return user.status()
@@ -335,7 +246,7 @@ CONSENT_DOORS = (
 )
 
 
-@table.add("PUT", ONE + "/consent", USER, door=CONSENT_DOORS, response_model=ConsentResult, dependencies=SCOPE_PARAMS)
+@table.add("PUT", ONE + "/consent", USER, door=CONSENT_DOORS)
 def consent_choose(user: UserDep, body: ConsentChoice) -> ConsentResult:
     """Pause, resume, opt out (which erases unless `erase` is false) or opt in."""
     receipt = None
@@ -355,40 +266,28 @@ def _choose(user: User, body: ConsentChoice) -> ErasureReceipt | None:
     return None
 
 
-@table.add(
-    "POST",
-    ONE + "/never",
-    USER,
-    door=User.never_remember,
-    repeatable=True,
-    response_model=Consent,
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("POST", ONE + "/never", USER, door=User.never_remember, repeatable=True)
 def topics_never(user: UserDep, body: TopicName) -> Consent:
     """Learn no more facts of a topic."""
     user.never_remember(body.topic)
     return user.status()
 
 
-@table.add(
-    "DELETE", ONE + "/never", USER, door=User.allow, repeatable=True, response_model=Consent, dependencies=SCOPE_PARAMS
-)
+@table.add("DELETE", ONE + "/never", USER, door=User.allow, repeatable=True)
 def topics_allow(user: UserDep, topic: Annotated[str, Query(min_length=1, max_length=10_000)]) -> Consent:
     """Learn facts of a topic again."""
     user.allow(topic)
     return user.status()
 
 
-@table.add("GET", ONE + "/prompts/{name}", APP, door=Prompts.get, response_model=str, dependencies=SCOPE_PARAMS)
+@table.add("GET", ONE + "/prompts/{name}", APP, door=Prompts.get)
 def prompts_get(user: UserDep, name: PromptName, response: Response) -> str:
     """Return the prompt in use."""
     response.headers["ETag"] = f'"{version_in_use(user.prompts.versions(name))}"'  # first: never newer than the text
     return user.prompts.get(name)
 
 
-@table.add(
-    "PUT", ONE + "/prompts/{name}", APP, door=Prompts.set, response_model=PromptVersion, dependencies=SCOPE_PARAMS
-)
+@table.add("PUT", ONE + "/prompts/{name}", APP, door=Prompts.set)
 def prompts_set(
     user: UserDep, name: PromptName, body: PromptText, response: Response, if_match: IfMatch = None
 ) -> PromptVersion:
@@ -398,15 +297,7 @@ def prompts_set(
     return version
 
 
-@table.add(
-    "DELETE",
-    ONE + "/prompts/{name}",
-    APP,
-    door=Prompts.reset,
-    repeatable=True,
-    response_model=PromptVersion,
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("DELETE", ONE + "/prompts/{name}", APP, door=Prompts.reset, repeatable=True)
 def prompts_reset(user: UserDep, name: PromptName, response: Response, if_match: IfMatch = None) -> PromptVersion:
     """Use the library's own text again."""
     version = user.prompts.reset(name, if_version=prompt_versions_of(if_match))
@@ -414,54 +305,25 @@ def prompts_reset(user: UserDep, name: PromptName, response: Response, if_match:
     return version
 
 
-@table.add(
-    "GET",
-    ONE + "/prompts/{name}/versions",
-    APP,
-    door=Prompts.versions,
-    response_model=Page[PromptVersion],
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("GET", ONE + "/prompts/{name}/versions", APP, door=Prompts.versions)
 def prompts_versions(user: UserDep, name: PromptName, cursor: Cursor = None, limit: Limit = 100) -> Page[PromptVersion]:
     """List the versions of a prompt, oldest first."""
     return paginate(user.prompts.versions(name), lambda version: version.version, cursor, limit)
 
 
-@table.add(
-    "POST",
-    ONE + "/prompts/{name}/drafts",
-    APP,
-    door=Prompts.draft,
-    response_model=PromptVersion,
-    status_code=201,
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("POST", ONE + "/prompts/{name}/drafts", APP, door=Prompts.draft, status_code=201)
 def prompts_draft(user: UserDep, name: PromptName, body: PromptText) -> PromptVersion:
     """Save a text that is not used yet, to be tried and activated later."""
     return user.prompts.draft(name, body.text)
 
 
-@table.add(
-    "POST",
-    ONE + "/prompts/{name}/activate",
-    APP,
-    door=Prompts.activate,
-    response_model=PromptVersion,
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("POST", ONE + "/prompts/{name}/activate", APP, door=Prompts.activate)
 def prompts_activate(user: UserDep, name: PromptName, body: PromptVersionNumber) -> PromptVersion:
     """Use the text of a draft, or of an older version, from now on."""
     return user.prompts.activate(name, body.version)
 
 
-@table.add(
-    "POST",
-    ONE + "/prompts/{name}/preview",
-    APP,
-    door=Door(Prompts.preview, wait_s=60.0),
-    response_model=PromptPreview,
-    dependencies=SCOPE_PARAMS,
-)
+@table.add("POST", ONE + "/prompts/{name}/preview", APP, door=Door(Prompts.preview, wait_s=60.0))
 def prompts_preview(user: UserDep, name: PromptName, body: PromptPreviewRequest) -> PromptPreview:
     """Try a text on saved chunks beside the current summaries; with `dry_run`, estimate it."""
     return user.prompts.preview(name, body.text, limit=body.limit, dry_run=body.dry_run)

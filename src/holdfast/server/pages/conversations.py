@@ -20,8 +20,8 @@ from ...memory import Memory
 from ...reports import ConversationState, ErasureReceipt, RebuildReport
 from ...types import Job, Summary
 from ..jobs import OnProgress, Owner, ReportData, Task, Tasks, TasksDep, load_report, report_data
-from ..routing import OPERATOR, RouteTable
-from ..schemas import CallerDep, ConversationDep, ConversationName, UserDep, UserName
+from ..routing import OPERATOR, RouteTable, UserName
+from ..schemas import CallerDep, ConversationDep, ConversationName, UserDep
 from .layout import Form, FormDep, events_address, here, link, query_number, render, scope_query, see_other
 from .transcript import coverage_strip, fact_badges, first_mentions, transcript_lines, word_diff
 

@@ -24,8 +24,8 @@ from ...reports import ErasureReceipt, Event
 from ...scope import SELF
 from ...types import Fact, FactChange
 from ...user import User
-from ..routing import OPERATOR, RouteTable
-from ..schemas import Caller, CallerDep, UserDep, UserName
+from ..routing import OPERATOR, RouteTable, UserName
+from ..schemas import Caller, CallerDep, UserDep
 from .layout import Form, FormDep, events_address, here, link, render, scope_query, see_other
 from .me import ARCHIVED, editable_value, forget_preview, group_facts, load_texts
 
