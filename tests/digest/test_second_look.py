@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from holdfast.clock import from_ms
 from holdfast.digest.episode_answers import SaidBefore, parse_bullets
 from holdfast.digest.fact_answers import PromptWindow, parse_fact_rows
 from holdfast.digest.grounding import ground
@@ -298,3 +299,38 @@ def test_an_episode_takes_the_words_of_the_question_that_is_answered():
 
 def test_an_episode_says_every_thursday_as_it_likes():
     assert episodes(["u:I climb every Thursday."], "- The user climbs on Thursdays [1]") == []
+
+
+@pytest.mark.parametrize(
+    ("said", "row", "since"),
+    [
+        ("The meetup is on April 6-7.", "plan,attends,meetup on April 6-7,0.9,,add,asserted,event,1,on April 6-7", None),
+        ("I'm planning ten days in Norway.", "plan,plans_to,Norway,0.9,,add,asserted,state,1,planning ten days in Norway", None),
+        ("I plan to stay in Norway for 10 days.", "plan,plans_to,Norway,0.9,,add,asserted,state,1,stay in Norway for 10 days", None),
+        ("On 9 March my ferritin was 14.", "health,ferritin,14,0.9,,set,asserted,state,1,On 9 March my ferritin was 14", "2026-03-09"),
+        ("I started on ramipril on Friday.", "medication,ramipril,daily,0.9,,set,asserted,state,1,I started on ramipril on Friday", "2026-03-13"),
+    ],
+)  # fmt: skip
+def test_a_fact_holds_from_the_day_that_is_meant(said, row, since):
+    [candidate] = parse_fact_rows(row, window([f"u:{said}"]), source="m").candidates
+
+    assert (candidate.valid_from_ms and from_ms(candidate.valid_from_ms).date().isoformat()) == since
+
+
+@pytest.mark.parametrize(
+    ("said", "bullet", "since"),
+    [
+        (
+            "The meetup is on April 6-7, I got my ticket.",
+            "- The user got a ticket for the meetup on April 6-7 [1]",
+            None,
+        ),
+        ("I sang at the fair yesterday.", "- The user sang at the fair yesterday [1]", "2026-03-13"),
+        ("I sang at the fair.", "- 2026-03-10: the user sang at the fair [1]", "2026-03-10"),
+        ("We meet at the fair on 2 April.", "- The user meets them at the fair on 2026-04-02 [1]", None),
+    ],
+)
+def test_an_episode_never_falls_back_a_year(said, bullet, since):
+    [candidate] = parse_bullets(bullet, list(window([f"u:{said}"]).messages.values()), source="m").candidates
+
+    assert (candidate.valid_from_ms and from_ms(candidate.valid_from_ms).date().isoformat()) == since

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.text.dates import find_times
+from holdfast.text.dates import dated, find_times
 
 AT = datetime(2024, 5, 15, 12, 30, tzinfo=UTC)  # a Wednesday
 
@@ -131,3 +131,33 @@ def test_hostile_repetition_costs_linear_time(unit: str) -> None:
     find_times(unit * (50_000 // len(unit)), AT)
 
     assert time.process_time() - start < 6
+
+
+@pytest.mark.parametrize(
+    ("text", "relations"),
+    [
+        ("I'm planning a trip to Japan for 10 days.", []),
+        ("I stayed for two weeks.", []),
+        ("I've lived here for 10 years.", ["for"]),
+        ("We have been learning Korean for two months.", ["for"]),
+    ],
+)
+def test_how_long_something_takes_is_not_since_when(text: str, relations: list[str]) -> None:
+    assert [span.relation for span in find_times(text, datetime(2024, 5, 15, 12, 30, tzinfo=UTC))] == relations
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "expected"),
+    [
+        ("vet tomorrow at 9:40", "en", "vet tomorrow at 9:40 (2026-03-21)"),
+        ("choir every Thursday", "en", "choir every Thursday"),
+        ("moves next month", "en", "moves next month (2026-04)"),
+        ("party next Saturday (2026-03-28)", "en", "party next Saturday (2026-03-28)"),
+        ("Umzug nächste Woche", "de", "Umzug nächste Woche (2026-03-23 to 2026-03-29)"),
+        ("entrevista mañana a las 12", "es", "entrevista mañana (2026-03-21) a las 12"),
+        ("trabajo por la mañana", "es", "trabajo por la mañana"),
+        ("下个月来成都", "zh", "下个月 (2026-04)来成都"),
+    ],
+)
+def test_words_that_count_from_today_get_their_date(text: str, language: str, expected: str) -> None:
+    assert dated(text, datetime(2026, 3, 20, 22, tzinfo=UTC), language) == expected

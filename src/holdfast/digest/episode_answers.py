@@ -13,12 +13,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import pairwise
 
 from ..clock import to_ms
 from ..llm.protocol import Answer, BadAnswer
 from ..scope import SELF
-from ..text.dates import find_times
+from ..text.dates import find_times, has_guessed_year
 from ..text.sentences import split_sentences
 from ..text.terms import language_of, likely_languages, terms
 from ..types import Candidate, Message
@@ -236,7 +237,7 @@ def _weigh(
     rests_on = [best, *(seq for seq in shares if seq != best and shares[seq] >= ALSO_SHARE and seqs)]
     for seq in rests_on:
         start, quote = _sentence(user_words, seq, mine)
-        since = _since(quote, user_words.messages[seq])
+        since = _since(bullet, quote, user_words.messages[seq])
         found.candidates.append(_candidate(bullet, seq, quote, start, since, source, subject))
 
 
@@ -272,12 +273,20 @@ def _sentence(user_words: _UserWords, seq: int, mine: frozenset[str]) -> tuple[i
     return best.start, best.of(content)
 
 
-def _since(quote: str, message: Message) -> int | None:
+def _since(bullet: str, quote: str, message: Message) -> int | None:
+    """Return when an episode was: on the day that it names, else at the time that the quoted sentence names."""
     if message.at is None or message.at.tzinfo is None:
         return None
+    for day in _STAMP.findall(bullet):
+        try:
+            at_ms = to_ms(datetime.fromisoformat(day).replace(tzinfo=message.at.tzinfo))
+        except ValueError:
+            continue
+        return at_ms if at_ms <= to_ms(message.at) else None
     for code in likely_languages(message.content[:400])[:1]:
         for span in find_times(quote, message.at, code):
-            if span.relation == "at" and span.from_ms <= to_ms(message.at):
+            past = span.relation == "at" and span.from_ms <= to_ms(message.at)
+            if past and not has_guessed_year(span, message.at, code):
                 return span.from_ms
     return None
 

@@ -21,7 +21,7 @@ from typing import Literal, get_args
 from ..clock import to_ms
 from ..llm.protocol import Answer, BadAnswer
 from ..scope import SELF
-from ..text.dates import find_times
+from ..text.dates import dated, find_times, has_guessed_year
 from ..text.sentences import split_sentences
 from ..text.terms import language_of, likely_languages, terms
 from ..text.validate import replace_unstorable
@@ -30,6 +30,11 @@ from .answers import answer_text, is_empty_answer, is_refusal, says_nothing, str
 from .grounding import locate_quote
 from .mentions import SubjectNames, subject_name
 from .second_look import repeats_known, terms_of, verify_claim
+
+MEASURED = frozenset(
+    {"health", "medication", "lab", "labs", "result", "measurement", "vitals"}
+)  # hold from the day they name
+DATED = frozenset({"plan", "appointment", "trip", "travel", "life", "goal", "event", "schedule", "history", "context"})
 
 COLUMNS = (
     "category",
@@ -395,6 +400,8 @@ def _candidate(row: Mapping[str, str], window: PromptWindow, source: str) -> tup
     op, join = _op(row.get("op", ""))
     message, quote, start, reason = _evidence(row, value, window)
     subject = _subject(row.get("subject", ""), window)
+    if message is not None and op == "assert" and (category in DATED or kind == "statement"):
+        value = dated(value, message.at, next(iter(likely_languages(message.content[:400])), ""))
     text = value if kind == "statement" else attribute_sentence(category, key, value)
     modality = _choice(row.get("modality", ""), _MODALITIES, "asserted")
     lifetime = _choice(row.get("lifetime", ""), _LIFETIMES, "state")
@@ -550,12 +557,14 @@ def _when(quote: str, message: Message, lifetime: str, category: str) -> tuple[i
         return None, None
     said_ms = to_ms(message.at)
     passes = lifetime == "transient" or category == "appointment"
+    measured = lifetime == "event" or category in MEASURED
     since: int | None = None
     until: int | None = None
     for code in likely_languages(message.content[:400])[:1]:
         for span in find_times(quote, message.at, code, ahead=passes):
             if passes and span.to_ms > said_ms:
                 until = span.to_ms
-            elif span.relation in ("since", "for") or (lifetime == "event" and span.relation == "at"):
-                since = span.from_ms if span.from_ms <= said_ms else since
+            elif span.relation in ("since", "for") or (measured and span.relation == "at"):
+                told = span.from_ms <= said_ms and not has_guessed_year(span, message.at, code)
+                since = span.from_ms if told else since
     return since, until

@@ -136,8 +136,9 @@ def _from_others(
     if not said:
         return False
     shown = frozenset[str]().union(*(terms_of(m.content) for m in (*window, message, *([before] if before else []))))
-    own = own_terms(candidate, [*window, message], code)
-    here = claimed_terms(candidate) & own_terms(candidate, [message], code)
+    words = said | claimed_terms(candidate)
+    own = own_terms(candidate, words, [*window, message], code)
+    here = words & own_terms(candidate, words, [message], code)
     lent = _lent_terms(candidate, message, before, here, code)
     believed = frozenset[str]().union(*(terms_of(f"{f.subject} {f.key} {f.value} {f.text}") for f in known))
     if here or said <= lent:
@@ -294,15 +295,17 @@ def find_flaws(candidate: Candidate, message: Message, code: str | None = None) 
     return [_flaw_at(one, candidate, span, rules, span[1]) for one, *span in spans]
 
 
-def own_terms(candidate: Candidate, window: Sequence[Message], code: str | None = None) -> frozenset[str]:
-    """Return the words of the sentences that a user states as true and that share words with the claim."""
-    claimed, own = claimed_terms(candidate), frozenset[str]()
+def own_terms(
+    candidate: Candidate, said: frozenset[str], window: Sequence[Message], code: str | None = None
+) -> frozenset[str]:
+    """Return the words of the sentences that a user states as true and that share words with those that are *said*."""
+    own = frozenset[str]()
     for message in window:
-        if message.role != "user" or not claimed & terms_of(message.content):
+        if message.role != "user" or not said & terms_of(message.content):
             continue
         rules = patterns_for(message.content, code)
         for _, one in _own_sentences(message.content, rules):
-            if claimed & terms_of(one) and not (rules and _flaw(one, candidate, claimed, rules, len(one))):
+            if said & terms_of(one) and not (rules and _flaw(one, candidate, said, rules, len(one))):
                 own |= terms_of(one)
     return own
 

@@ -25,6 +25,7 @@ _HOLE = re.compile(r"\{(\w+)\}")
 _ISO = re.compile(r"(?<![\w/-])(\d{4})-(\d{1,2})-(\d{1,2})(?![\w/])")
 _NUMERIC = re.compile(r"(?<![\w/.])(\d{1,2})([/.])(\d{1,2})\2(\d{4}|\d{2})(?![\w/])")
 _MAX_PIECE_CHARS = 600
+_HALF_A_YEAR_MS = 183 * 86_400_000
 _OPENING = re.compile(r"\w+\s+")
 _MAX_COUNT = {
     "minute": 100_000,
@@ -54,6 +55,9 @@ class DateWords:
     until: str = ""
     since_after: str = ""
     until_after: str = ""
+    length: str = ""
+    lasting: str = ""
+    relative: str = ""
     day_first: bool = True
     spaced: bool = True
 
@@ -117,13 +121,53 @@ def _in_sentence(text: str, at: datetime, grammar: _Grammar | None, ahead: bool)
         for rule, expression in grammar.phrases:
             for found in expression.finditer(text):
                 named = _read(rule, found, at, past, grammar.words)
-                if named is not None:
+                if named is not None and not (rule == "for" and _is_length(found.group(), text, grammar.words)):
                     named = _related(text, named, grammar)
                     if named.relation == "since" and named.from_ms > to_ms(at):  # what has begun lies behind us
                         before = _read(rule, found, at, True, grammar.words)
                         named = replace(before, relation="since") if before else named
                     _take(spans, named)
     return _with_clock(text, sorted(spans, key=lambda span: span.start), at)
+
+
+def _is_length(phrase: str, text: str, words: DateWords) -> bool:
+    """Whether a phrase says how long something takes, not since when: "a trip for ten days"."""
+    if not words.length or text.strip() == phrase or not re.match(words.length, phrase, re.IGNORECASE):
+        return False
+    return not (words.lasting and re.search(words.lasting, text, re.IGNORECASE))
+
+
+def has_guessed_year(span: TimeSpan, at: datetime, language: str) -> bool:
+    """Whether a day or month without a year lies so far back that the coming one may be meant."""
+    words = date_words().get(language)
+    if words is None or re.search(r"(?:19|20)\d\d", span.words) or to_ms(at) - span.from_ms < _HALF_A_YEAR_MS:
+        return False
+    named = set(re.findall(r"\w+", span.words.casefold()))
+    return any(named & set(names.split()) for names in words.months)
+
+
+def dated(text: str, at: datetime | None, language: str) -> str:
+    """Return *text* with the date behind each word such as "tomorrow" or "next week", counted from *at*."""
+    words = date_words().get(language)
+    if at is None or at.tzinfo is None or words is None:
+        return text
+    out, done = [], 0
+    for span in find_times(text, at, language):
+        plain = span.words.casefold()
+        relative = plain.startswith(tuple(words.days)) or (words.relative and re.search(words.relative, plain))
+        if span.relation == "at" and relative and not _ISO.search(text[span.end : span.end + 13]):
+            out += [text[done : span.end], f" ({_date_of_span(span, at)})"]
+            done = span.end
+    return "".join([*out, text[done:]])
+
+
+def _date_of_span(span: TimeSpan, at: datetime) -> str:
+    first = datetime.fromtimestamp(span.from_ms / 1000, at.tzinfo)
+    if span.grain in ("year", "month"):
+        return first.strftime("%Y" if span.grain == "year" else "%Y-%m")
+    last = datetime.fromtimestamp((span.to_ms - 1) / 1000, at.tzinfo)
+    days = dict.fromkeys((first.date().isoformat(), last.date().isoformat()))
+    return " to ".join(days)
 
 
 def _take(spans: list[TimeSpan], span: TimeSpan) -> None:
