@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.embed import default_embedder
-from holdfast.reconcile.compare import NUMBERS, comparable, disagreement, same_words, sense
+from holdfast.reconcile.compare import NUMBERS, comparable, disagreement, reworded, same_words, sense
 from holdfast.reconcile.decide import may_merge
 
 PAIRS = tomllib.loads((Path(__file__).parent / "pairs.toml").read_text(encoding="utf-8"))
@@ -21,6 +21,7 @@ RIGHT = [pair for kind in ("near", "same") for pair in PAIRS[kind]]
 def test_the_pairs_are_as_many_of_each_kind_as_the_figures_say() -> None:
     assert {kind: len(pairs) for kind, pairs in PAIRS.items()} == {
         "near": 12, "same": 24, "contra": 20, "distinct": 14, "unrelated": 20, "hard": 89,
+        "merge": 24, "never": 24, "joined_well": 8, "joined_badly": 12,
     }  # fmt: skip
 
 
@@ -28,6 +29,15 @@ def test_the_pairs_are_as_many_of_each_kind_as_the_figures_say() -> None:
 def test_words_alone_merge_nothing_that_is_not_the_same(pair: list[str]) -> None:
     assert not same_words(*pair)
     assert not same_words(*reversed(pair))
+
+
+def test_what_says_the_same_in_other_order_or_synonyms_is_merged_without_a_model() -> None:
+    assert [pair for pair in PAIRS["merge"] if not (same_words(*pair) or reworded(*pair) or may_merge(*pair))] == []
+
+
+@pytest.mark.parametrize("kind", ["never", "contra", "distinct", "unrelated", "hard"])
+def test_no_rewording_merges_what_differs(kind: str) -> None:
+    assert [pair for pair in PAIRS[kind] if reworded(*pair) or reworded(*reversed(pair)) or may_merge(*pair)] == []
 
 
 @pytest.mark.parametrize("kind", ["contra", "distinct", "hard"])

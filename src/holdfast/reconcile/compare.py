@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from ..text.terms import language_of, terms
 
@@ -81,7 +82,8 @@ SYNONYMS = [
     for group in (
         "love loves like likes enjoy enjoys adore adores", "kid kids child children", "mom mum mother", "dad father",
         "job work works", "film films movie movies", "big large", "small little", "car automobile", "bike bicycle",
-        "phone telephone smartphone", "begin begins start starts began started", "buy buys purchase", "home house",
+        "phone telephone smartphone", "begin begins start starts began started", "buy buys purchase", "bought purchased",
+        "own owns have has", "train training prepare prepares preparing", "couch sofa", "home house",
         "doctor physician", "favorite favourite", "color colour", "flat apartment", "live lives reside resides",
         "neighbour neighbor", "neighbours neighbors", "harbour harbor", "grey gray", "theatre theater", "centre center", "ill sick", "tv television", "photo photos picture pictures", "holiday vacation",
     )
@@ -305,6 +307,72 @@ def _same_or_synonyms(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
     return len(a) == len(b) and all(x == y or _synonyms(x, y) for x, y in zip(a, b, strict=True))
 
 
+# A phrase of time, which may stand at either end of a sentence.
+_TIME_OPENS = frozenset(
+    "every each on in at last next this during after before since until once twice usually sometimes".split()
+)
+_TIMES = frozenset(
+    "day days week weeks weekend weekends month months year years morning mornings afternoon afternoons evening evenings night "
+    "nights noon midnight spring summer autumn fall winter monday tuesday wednesday thursday friday saturday sunday mondays "
+    "tuesdays wednesdays thursdays fridays saturdays sundays january february march april may june july august september "
+    "october november december today yesterday tomorrow".split()
+)
+
+
+def reworded(one: str, other: str) -> bool:
+    """
+    Whether two sentences say the same in another order, in synonyms, or one says only a name more.
+
+    A phrase of time may stand first or last, "my doctor is Anna" turned around, and "a dog" be "a dog named Otto".
+    """
+    if not (comparable(one) and comparable(other)):
+        return False
+    a, b = _one_way(one), _one_way(other)
+    return bool(a and b) and (
+        _same_or_synonyms(a, b) or _is_turned(a, b) or _time_first(a, b) or _time_first(b, a) or _only_names(a, b)
+    )
+
+
+def _one_way(text: str) -> tuple[str, ...]:
+    """Return the sequence with phrases that have one meaning in one form: "get up" as "wake up", "over" after "prefer"."""
+    words = list(sequence(text))
+    for place, word in enumerate(words):
+        if word in ("get", "gets") and words[place + 1 : place + 2] == ["up"]:
+            words[place] = "wake"
+        if word == "over" and {"prefer", "prefers"} & set(words[:place]):
+            words[place] = "to"
+    return tuple(words)
+
+
+def _is_turned(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
+    """ "My doctor is Anna Berg", "Anna Berg is my doctor"."""
+    if a.count("be") != 1 or b.count("be") != 1 or not ({a[0], b[0]} & {"my", "our"}) or _NOT in a:
+        return False
+    at, there = a.index("be"), b.index("be")
+    return _same_or_synonyms(a[:at], b[there + 1 :]) and _same_or_synonyms(a[at + 1 :], b[:there])
+
+
+def _time_first(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
+    """Whether *a* begins with the phrase of time with which *b* ends, and is the same else."""
+    for size in range(2, min(5, len(a) - 1)):
+        phrase = a[:size]
+        if phrase[0] in _TIME_OPENS and phrase[-1] in _TIMES and b[-size:] == phrase:
+            return _same_or_synonyms(a[size:], b[:-size])
+    return False
+
+
+def _only_names(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
+    """ "I have a dog", "I have a dog named Otto"."""
+    short, long = sorted((a, b), key=len)
+    rest = long[len(short) :]
+    return (
+        _NOT not in long
+        and long[: len(short)] == short
+        and rest[:1] in (("named",), ("called",))
+        and len(rest) in (2, 3)
+    )
+
+
 def _synonyms(x: str, y: str) -> bool:
     return any({x, y} <= group for group in SYNONYMS)
 
@@ -450,11 +518,103 @@ def find_unfaithful(text: str, sentences: Sequence[str]) -> str:
     if _is_negated(text) != any(map(_is_negated, sentences)):
         return "it denies something, or no longer does"
     told, parts = content_words(text), [content_words(sentence) for sentence in sentences]
-    if missing := {word for part in parts for word in part} - set(told):
-        return "a number is missing" if any(word[0].isdigit() for word in missing) else "a word is missing"
-    if new := set(told) - {word for part in parts for word in part}:
-        return "a number is new" if any(word[0].isdigit() for word in new) else "a word is new"
-    return "" if _is_made_of(told, parts) else "one of the sentences does not stand in it"
+    missing = {word for part in parts for word in part} - set(told)
+    new = set(told) - {word for part in parts for word in part}
+    for some, what in ((missing, "missing"), (new, "new")):
+        if any(word[0].isdigit() for word in some):
+            return f"a number is {what}"
+    if not missing and not new and _is_made_of(told, parts):
+        return ""
+    return _lost_or_added(text, sentences) or _mixed_up(text, sentences)
+
+
+# Words that join, and those that say no more than that there is something.
+_JOINS = frozenset(
+    "and but while who which that for as well both in of with on at to by be is are have has had named called name also plus "
+    "too it its a the my our using used use uses".split()
+)
+_VAGUE = frozenset(
+    stem
+    for word in "development work thing project own living life regularly currently".split()
+    for stem in terms(word, "en")
+)
+
+
+def _spoken(text: str) -> list[str]:
+    """Return the words of a sentence that say something, as stems in order; persons and joints left out."""
+    kept = (word for word in sequence(text, user_is_i=False) if word not in _JOINS and word not in ("user", "user's"))
+    words = [word for word in kept if not MARK_OF.get(word, "").startswith("person:")]
+    return [(terms(word, "en")[:1] or [word])[0] for word in words]
+
+
+def _lost_or_added(text: str, sentences: Sequence[str]) -> str:
+    """Return what a rewording lost or added of words, names, times and moods; synonyms and inflection may change."""
+    told, said = set(_spoken(text)), {word for sentence in sentences for word in _spoken(sentence)}
+    if _is_negated(text):
+        return "one of the sentences does not stand in it"  # what is denied must keep its own words
+    marks = sense(text).marks
+    for group in ("time", "mood", "quantity", "word"):
+        theirs = {mark for sentence in sentences for mark in marks_in_group(sense(sentence).marks, group)}
+        if {mark for mark in marks_in_group(marks, group) ^ theirs if mark.partition(":")[2] not in _JOINS}:
+            return "a word is missing" if theirs - marks else "a word is new"
+    if any(not _has_like(word, told) for word in said):
+        return "a word is missing"
+    return "a word is new" if any(not _has_like(word, said) and word not in _VAGUE for word in told) else ""
+
+
+def _has_like(word: str, words: set[str]) -> bool:
+    return word in words or any(word in group and group & words for group in _SYNONYM_STEMS)
+
+
+def _mixed_up(text: str, sentences: Sequence[str]) -> str:
+    """
+    Return why a rewording may say of one what was said of another; empty when each sentence's own words stand together.
+
+    So "a dog named Tom and a cat named Rex" is not made of a cat named Tom and a dog named Rex, and "I smoke" is not
+    said by "I smoke at parties".
+    """
+    mixed = "one of the sentences does not stand in it"
+    told, parts = _spoken(text), [_spoken(sentence) for sentence in sentences]
+    whose = [set(sequence(sentence)[:1]) & {"i", "we"} for sentence in sentences]
+    if any(whose) and not set(sequence(text)) & {"i", "we"} and in_first_person(text) == text:
+        return mixed
+    places: list[tuple[int, int]] = []
+    for part, sentence in zip(parts, sentences, strict=True):
+        others = {word for other in parts if other is not part for word in other}
+        own = [told.index(word) for word in part if word in told and word not in others]
+        names = [word for word in part if word in _name_stems(sentence, text)]
+        if not own and set(part) != set(names):
+            return mixed
+        places += [(min(own), max(own))] if own else []
+        kept = names if "be" in sequence(sentence) else part
+        if not _in_order(kept, told) or not _keeps_sides(part, told):
+            return mixed
+    places.sort()
+    apart = all(before[1] < after[0] for before, after in pairwise(places))
+    return "" if apart else mixed
+
+
+def _name_stems(sentence: str, text: str) -> frozenset[str]:
+    """Return the names of a sentence; its first word is one where *text* has it with a capital, too."""
+    first = (all_words(sentence) or [""])[0]
+    names = {name for name in sense(sentence).names if name != first or re.search(rf"(?<!^)\b{name.title()}\b", text)}
+    return frozenset((terms(name, "en")[:1] or [name])[0] for name in names)
+
+
+def _in_order(words: Sequence[str], told: Sequence[str]) -> bool:
+    """Whether *words*, or synonyms of theirs, stand in *told* in their order."""
+    left = iter(told)
+    return all(any(word == one or _has_like(word, {one}) for one in left) for word in words)
+
+
+def _keeps_sides(part: Sequence[str], told: Sequence[str]) -> bool:
+    """Whether two words around a comparison or a direction keep their sides: "Python over JavaScript"."""
+    for place, word in enumerate(part):
+        if word in ("over", "from", "than", "befor", "after", "before") and 0 < place < len(part) - 1:
+            sides = (part[place - 1], word, part[place + 1])
+            if not any(tuple(told[at : at + 3]) == sides for at in range(len(told) - 2)):
+                return False
+    return True
 
 
 def _is_negated(text: str) -> bool:

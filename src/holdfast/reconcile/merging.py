@@ -20,7 +20,7 @@ from ..clock import from_ms, to_ms
 from ..store import Derivation, FactRow, WriteView
 from ..types import BY_HAND_SOURCE, Evidence, Fact
 from .archive import index_fact, unindex_fact
-from .compare import may_join, same_words, sense
+from .compare import may_join, reworded, same_words, sense
 from .decay import strength_at
 from .decide import MERGED, UNMERGED, may_merge
 from .registry import normalize_value
@@ -214,6 +214,7 @@ def _quote_order(said: Evidence) -> tuple[int, str, int, int]:
 
 MAX_RELATED = 6
 NOTHING_ALIKE = 0.5  # sentences of the same words are far nearer to each other, to any embedder
+SAME_NAME = 0.2  # sentences that name the same person or thing are about it, however little else they share
 LASTING = frozenset(("permanent", "state"))
 
 Cluster = tuple[FactRow, ...]
@@ -251,7 +252,9 @@ def cluster_same(
         a, b = rows[i].fact.text, rows[j].fact.text
         if cosines is not None and cosines[i, j] < min(NOTHING_ALIKE, merge):
             return False
-        return same_words(a, b) or (cosines is not None and float(cosines[i, j]) >= merge and may_merge(a, b))
+        if cosines is None:
+            return same_words(a, b)
+        return same_words(a, b) or reworded(a, b) or (float(cosines[i, j]) >= merge and may_merge(a, b))
 
     return _clusters(rows, cosines, near, apart, len(rows))
 
@@ -263,8 +266,10 @@ def cluster_related(
 
     def near(i: int, j: int) -> bool:
         a, b = rows[i].fact, rows[j].fact
-        written = BY_HAND_SOURCE in (a.source, b.source)
-        return not written and cosines is not None and float(cosines[i, j]) >= gather and may_join(a.text, b.text)
+        if BY_HAND_SOURCE in (a.source, b.source) or cosines is None:
+            return False
+        about_one = bool(sense(a.text).names & sense(b.text).names)
+        return float(cosines[i, j]) >= (SAME_NAME if about_one else gather) and may_join(a.text, b.text)
 
     return _clusters(rows, cosines, near, apart, MAX_RELATED)
 
