@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any
 
@@ -23,7 +24,7 @@ from .authorship import BLANK, masked
 from .grammar import MAX_TEXT_CHARS, PatternLanguage, PatternSlot, load_language
 from .mentions import subject_name
 from .modality import judge
-from .rules import FACT_SOURCE, MAX_READ_CHARS, date_words, sentence_times
+from .rules import FACT_SOURCE, FALLBACK, MAX_READ_CHARS, date_words, sentence_times
 from .slots import read_at
 
 CONFIDENCE = 0.85
@@ -31,11 +32,13 @@ JUST = 4  # a fact was just stated when it stands in one of so many messages bef
 _LEAST_CHARS = 3
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _ARTICLE = re.compile(r"^(?:the|an?|my|our) ", re.IGNORECASE)
+_NAME = re.compile(r"(?-i:[^\W\d_a-z])[^\W\d_]+")
+_ALIKE = 0.7  # how much of two spellings of one name is the same, at least
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
 _BARE = frozenset(("true", "false"))
 # What a value says beside the thing itself: "go to spin class every Wednesday", "move to Lisbon in the autumn".
 _DOING = re.compile(
-    r"^(?:(?:go(?:es|ing)? (?:to|for)|play(?:s|ing)?|do(?:es|ing)?|tak(?:es?|ing)|attend(?:s|ing)?|visit(?:s|ing)?|mov(?:es?|ing) to|"
+    r"^(?:(?:go(?:es|ing)?(?: (?:to|for))?|play(?:s|ing)?|do(?:es|ing)?|tak(?:es?|ing)|attend(?:s|ing)?|visit(?:s|ing)?|mov(?:es?|ing) to|"
     r"fly(?:ing)? to|travel(?:l?ing)? to|learn(?:s|ing)?(?: to)?|buy(?:ing)?|run(?:ning)?|rid(?:es?|ing)|drink(?:s|ing)?|eat(?:s|ing)?|smok(?:es?|ing)|watch(?:es|ing)?|read(?:s|ing)?|ha(?:ve|s|ving)|the|an?|my) )+",
     re.IGNORECASE,
 )
@@ -45,6 +48,7 @@ _TAIL = re.compile(
 _DOINGS = frozenset(("schedule", "plan", "trip", "goal", "hobby", "appointment", "project"))
 _HABITS = frozenset(("schedule", "hobby", "preference", "appointment", "food"))
 _BRANDS = frozenset(("possession", "tech"))
+_TOGETHER = frozenset(("work", "education"))  # what ends one fact of these ends all
 # A new value of a few words, up to the next pause.
 _NEW = re.compile(
     r"(?:to |in |at |with |by )?(?:the |an? |my )?(?P<new>[^\W_][\w'’.&+-]*(?: (?!(?:and|but|because|so|which|who|that|not|is|was|are|now|instead|"
@@ -91,7 +95,8 @@ class KnownValue:
         if self.category in _BRANDS and " " in words:
             found += [word for word in (words.split()[-1], words.split()[0]) if word[:1].isupper()]
         if self.category == "appointment":
-            found.append(self.key.replace("_", " "))
+            kind = self.key.replace("_", " ")
+            found += [kind, re.sub(r"(?:'s)? appointment$", "", kind)]
         return tuple(dict.fromkeys(name for name in found if len(name) >= _LEAST_CHARS and _LETTERS.search(name)))
 
     @property
@@ -153,14 +158,12 @@ class _Reading:
         passing, nearly = _cue(self.rules.code, "passing"), _cue(self.rules.code, "nearly")
         return not (passing and passing.match(self.text, end)) and not (nearly and nearly.search(self.text[:start]))
 
-    def is_whole(self, one: KnownValue, names: Sequence[str], end: int) -> bool:
-        """Whether the words that end at *end* name the value itself, and for good: "sold the Volvo", not "the Volvo keys"."""
+    def is_whole(self, one: KnownValue, found: re.Match[str]) -> bool:
+        """Whether a match names the value itself, and ends it for good: "sold the Volvo", not "the Volvo keys"."""
         beside, habit = _cue(self.rules.code, "beside"), _cue(self.rules.code, "passing_habit")
-        if habit and one.category in _HABITS and habit.match(self.text, end):
+        if habit and one.category in _HABITS and habit.match(self.text, found.end()):
             return False
-        last = self.text[:end].casefold()
-        at_end = any(last.endswith((name.casefold(), f"{name.casefold()}s")) for name in names)
-        return not (at_end and beside and beside.match(self.text, end))
+        return not (found.end("it") == found.end() and beside and beside.match(self.text, found.end()))
 
     def _candidate(self, span: tuple[int, int], one: KnownValue, value: str, text: str, *, ends: bool) -> Candidate:
         start, end = self.offset + span[0], self.offset + span[1]
@@ -206,9 +209,6 @@ def find_endings(
     if message.role != "user":
         return []
     content = message.content[:MAX_READ_CHARS]
-    rules = _language(content, language_code)
-    if rules is None:
-        return []
     stated = [c for c in extracted if c.op == "assert" and c.modality == "asserted"]
     said = {(c.subject, c.category, c.value.casefold()) for c in stated}
     replaced = {(c.subject, c.category, key) for c in stated for key in (c.key, "")}
@@ -224,11 +224,12 @@ def find_endings(
     text = masked(content)
     just = [one for one in wanted if 0 < message.seq - one.seq <= JUST and one.seq]
     found: dict[tuple[str, str, str, str, str], Candidate] = {}
-    for span in split_pieces(text, MAX_TEXT_CHARS):
-        reading = _Reading(rules, message, span.of(text), span.start, others or {})
-        for candidate in _in_sentence(reading, wanted, just):
-            place = (candidate.op, candidate.subject, candidate.category, candidate.key, candidate.value)
-            found.setdefault(place, candidate)
+    for rules in _languages(content, language_code):
+        for span in split_pieces(text, MAX_TEXT_CHARS) if not found else ():
+            reading = _Reading(rules, message, span.of(text), span.start, others or {})
+            for candidate in _in_sentence(reading, wanted, just):
+                place = (candidate.op, candidate.subject, candidate.category, candidate.key, candidate.value)
+                found.setdefault(place, candidate)
     return sorted(found.values(), key=lambda candidate: (candidate.start, candidate.op == "assert"))
 
 
@@ -242,7 +243,11 @@ def _in_sentence(reading: _Reading, wanted: Sequence[KnownValue], just: Sequence
         renewed = list(_renewed(reading, rest, just))
         yield from renewed
         rest = [one for one in rest if one.address not in {(c.subject, c.category, c.key) for c in renewed}]
-    ended = [(one, span) for one in rest if (span := _named(reading, one)) is not None]
+    ended = [
+        (one, span)
+        for one in rest
+        if (span := _named(reading, one) or _by_its_kind(reading, one, rest, just)) is not None
+    ]
     ended += [
         (one, span) for one, span in _by_event(reading, rest, just) if all(one is not other for other, _ in ended)
     ]
@@ -250,9 +255,12 @@ def _in_sentence(reading: _Reading, wanted: Sequence[KnownValue], just: Sequence
     yield from (reading.retract(span, one) for one, span in ended)
 
 
-def _language(content: str, code: str | None) -> PatternLanguage | None:
-    codes = [code] if code else [*likely_languages(content), "en"]
-    return next((rules for rules in map(load_language, codes) if rules is not None and rules.ended), None)
+def _languages(content: str, code: str | None) -> list[PatternLanguage]:
+    """Return the languages to read *content* in: the likeliest that has words for endings, then English."""
+    codes = dict.fromkeys([code] if code else likely_languages(content))
+    known = [rules for rules in map(load_language, codes) if rules is not None and rules.ended]
+    english = load_language(FALLBACK)
+    return list(dict.fromkeys(known[:1] + ([english] if english is not None and not code else [])))
 
 
 Span = tuple[int, int]
@@ -264,22 +272,50 @@ def _named(reading: _Reading, one: KnownValue) -> Span | None:
     names = tuple(name for name in one.names if name.casefold().rstrip("s") in lowered)
     people = tuple(sorted(name for name, subject in reading.others.items() if subject == one.subject))
     if one.subject != SELF and one.category not in ("identity", "life"):
-        gone = _search(reading, _expressions(reading.rules.code, "death", SELF, (*people, one.subject), ()))
+        gone = _search(reading, _expressions(reading.rules.code, "death", SELF, _value((*people, one.subject)), ()))
         if gone is not None:
             return gone
     if not names:
         return None
-    expressions = _expressions(reading.rules.code, one.category, one.subject, names, people)
-    return next((span for span in _spans(reading, expressions) if reading.is_whole(one, names, span[1])), None)
+    value = _value(names)
+    expressions = _expressions(reading.rules.code, one.category, one.subject, value, people)
+    return next((found.span() for found in _matches(reading, expressions) if reading.is_whole(one, found)), None)
+
+
+def _by_its_kind(
+    reading: _Reading, one: KnownValue, known: Sequence[KnownValue], just: Sequence[KnownValue]
+) -> Span | None:
+    """Return the words that end a known value under the name of its kind: "my job", "the dog"."""
+    nouns = reading.rules.ended.get("nouns", {})
+    kind = nouns.get(f"{one.category}/{one.key}") or nouns.get(one.category)
+    if one.category == "pets":
+        kind = one.value if one.key == "has_pet" else _species(known).get(subject_name(one.value))
+    if not kind or one.subject != SELF:
+        return None
+    value = rf"(?<!\w)(?:{nouns['just' if one in just else 'own']}){nouns['like']}(?:{kind})(?!\w)"
+    value = value.replace(" ", r"\s+")
+    alike = (other for other in known if other.subject == SELF and _group(other) == _group(one) and other is not one)
+    if re.search(value, reading.text, re.IGNORECASE) is None or (one.category not in _TOGETHER and any(alike)):
+        return None
+    expressions = _expressions(reading.rules.code, one.category, SELF, value, ())
+    return next((found.span() for found in _matches(reading, expressions) if reading.is_whole(one, found)), None)
+
+
+def _group(one: KnownValue) -> tuple[str, str]:
+    return (one.category, one.key if one.category in ("possession", "pets") else "")
+
+
+def _species(known: Iterable[KnownValue]) -> dict[str, str]:
+    return {one.subject: one.value for one in known if (one.category, one.key) == ("identity", "species")}
 
 
 def _search(reading: _Reading, expressions: Iterable[re.Pattern[str]]) -> Span | None:
-    return next(_spans(reading, expressions), None)
+    return next((match.span() for match in _matches(reading, expressions)), None)
 
 
-def _spans(reading: _Reading, expressions: Iterable[re.Pattern[str]]) -> Iterator[Span]:
+def _matches(reading: _Reading, expressions: Iterable[re.Pattern[str]]) -> Iterator[re.Match[str]]:
     for expression in expressions:
-        yield from (match.span() for match in expression.finditer(reading.text) if reading.means(*match.span()))
+        yield from (match for match in expression.finditer(reading.text) if reading.means(*match.span()))
 
 
 def _with_the_animal(
@@ -290,7 +326,7 @@ def _with_the_animal(
     for one, span in named:
         own = subject_name(one.value)
         yield from ((other, span) for other in known if other.subject == own and other is not one)
-    species = {one.subject: one.value for one in known if (one.category, one.key) == ("identity", "species")}
+    species = _species(known)
     left = [one.value for one in known if one.category == "pets" and one.key == "pet_named"]
     for one, span in named:
         kind = species.get(subject_name(one.value))
@@ -307,7 +343,7 @@ def _by_event(
         if not own:
             continue
         named = tuple(sorted({name for one in own if one.category in event.get("named", ()) for name in one.names}))
-        recent = [one for one in own if one in just]
+        recent = _one_thing([one for one in own if one in just])
         span = _search(reading, _event(reading.rules.code, number, "now", named))
         if span is None and recent:
             span, own = _search(reading, _event(reading.rules.code, number, "just", named)), recent
@@ -317,6 +353,16 @@ def _by_event(
         meant = [one for one in own if any(name.casefold() in words for name in one.names) or _relation(one, words)]
         people = {one.value.casefold() for one in meant}
         yield from ((one, span) for one in own if not meant or one in meant or one.value.casefold() in people | _STATUS)
+
+
+def _one_thing(recent: Sequence[KnownValue]) -> list[KnownValue]:
+    """Return the facts that "it" may mean: those of the last message that stated one, where they are of one kind."""
+    last = max((one.seq for one in recent), default=0)
+    latest = [one for one in recent if one.seq == last]
+    kinds = {one.category for one in latest}
+    named = {word for word in latest[0].words.casefold().split() if len(word) > _LEAST_CHARS} if latest else set()
+    about_one = all(named & set(one.words.casefold().split()) for one in latest)
+    return latest if len(kinds) < 2 or about_one else []
 
 
 _STATUS = frozenset(("married", "engaged", "in a relationship"))
@@ -331,7 +377,7 @@ def _ends(event: Mapping[str, Any], one: KnownValue) -> bool:
         return False
     if one.key == "lives_with" and not ({one.key, "partner"} & set(event.get("named", ()))):
         return False
-    return any(place in event["ends"] for place in (f"{one.category}/{one.key}", f"{one.category}/*"))
+    return f"{one.category}/{one.key}" in event["ends"] or f"{one.category}/*" in event["ends"]
 
 
 def _corrected(reading: _Reading, known: Sequence[KnownValue], just: Sequence[KnownValue]) -> Iterator[Candidate]:
@@ -341,7 +387,7 @@ def _corrected(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Kn
         return
     sentence, put_right = reading.text, cue.search(reading.text) is not None
     for one in known:
-        if not one.words or not (put_right or one in just):
+        if not _is_named(one, sentence) or not (put_right or one in just):
             continue
         for expression in _contrasts(reading.rules.code, one.words):
             match = expression.search(sentence)
@@ -356,7 +402,12 @@ def _corrected(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Kn
                 break
     if any(one.words and one.words.casefold() in sentence.casefold() for one in known):
         return
-    yield from _by_a_new_word(reading, just)
+    renamed = list(_spelled_otherwise(reading, just))
+    yield from renamed or _by_a_new_word(reading, just)
+
+
+def _is_named(one: KnownValue, sentence: str) -> bool:
+    return bool(one.words) and one.words.casefold().rstrip("s") in sentence.casefold()
 
 
 def _by_a_new_word(reading: _Reading, just: Sequence[KnownValue]) -> Iterator[Candidate]:
@@ -370,6 +421,19 @@ def _by_a_new_word(reading: _Reading, just: Sequence[KnownValue]) -> Iterator[Ca
     if len({one.value.casefold() for one in fitting}) == 1:
         for one in fitting:
             yield from _put_right(reading, one, match.span(), match.span("new"))
+
+
+def _spelled_otherwise(reading: _Reading, just: Sequence[KnownValue]) -> Iterator[Candidate]:
+    """Yield the right spelling of a name that was just stated: "it's Mark with a k"."""
+    cue = _cue(reading.rules.code, "spelling")
+    if cue is None or not cue.search(reading.text):
+        return
+    for one in just:
+        for word in _NAME.finditer(reading.text) if _NAME.fullmatch(one.value) else ():
+            alike = SequenceMatcher(None, word[0].casefold(), one.value.casefold()).ratio()
+            if _ALIKE <= alike < 1 and word[0] not in reading.others and reading.means(*word.span()):
+                yield from _put_right(reading, one, word.span(), word.span())
+                break
 
 
 def _put_right(reading: _Reading, one: KnownValue, span: Span, new: Span) -> Iterator[Candidate]:
@@ -415,7 +479,8 @@ def _renewed(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Know
             yield switched
             continue
         kind = _kind_of_value(one)
-        pattern = _renewal(reading.rules.code, kind, one.words) if kind else None
+        words = one.subject if kind == "age_other" else one.words
+        pattern = _renewal(reading.rules.code, kind, words) if kind else None
         if pattern is None or not _is_topic(reading, one, kind, known, just):
             continue
         match = pattern.search(reading.text)
@@ -435,6 +500,7 @@ def _kind_of_value(one: KnownValue) -> str:
     """Return which of the tables ``[ended.renew]`` reads a new value of this fact; empty for none."""
     address = f"{one.category}/{one.key}"
     kinds = {"health/weight": "weight", "schedule/wakes_at": "clock", "schedule/sleeps_at": "clock"}
+    kinds["identity/age"] = "age" if one.subject == SELF else "age_other"
     return kinds.get(address) or (one.category if one.category in ("medication", "favorite", "appointment") else "")
 
 
@@ -471,21 +537,22 @@ def _moved_to(reading: _Reading, one: KnownValue, start: int) -> Iterator[Candid
 
 def _switched(reading: _Reading, one: KnownValue) -> Candidate | None:
     """Return the new value in "we went from Oslo to Bergen", when Oslo is the known one."""
-    slot = reading.rules.ended.get("slots", {}).get(f"{one.category}/{one.key}")
+    slots = reading.rules.ended.get("slots", {})
+    slot = slots.get(f"{one.category}/{one.key}") or slots.get(one.category)
     if slot is None or not one.alone or one.subject != SELF:
         return None
     there = one.words.casefold() in reading.text.casefold()
-    expressions = _switches(reading.rules.code, one.words) if there else ()
-    if one.category in _BRANDS:
-        expressions = (*expressions, *_switches(reading.rules.code, ""))
+    expressions = _switches(reading.rules.code, "find", one.words) if there else ()
+    expressions = (*expressions, *_switches(reading.rules.code, one.category, ""))
     for expression in expressions:
         for match in expression.finditer(reading.text):
             place = PatternSlot(slot[0], slot[0], False)
             new = read_at(reading.rules, place, reading.text, match.end(), lower_case=False)
-            if new is None or new.value.casefold() in one.value.casefold():
+            if new is None or new.value.casefold() in (one.value.casefold(), one.key):
                 continue
             if reading.means(match.start(), new.end):
-                return reading.state((match.start(), new.end), one, new.value, slot[1].replace("{}", new.value))
+                found = reading.state((match.start(), new.end), one, new.value, slot[1].replace("{}", new.value))
+                return replace(found, key=new.value, value="true") if one.category == "dietary" else found
     return None
 
 
@@ -497,37 +564,39 @@ def _cue(code: str, name: str) -> re.Pattern[str] | None:
 
 
 @lru_cache(maxsize=4096)
-def _switches(code: str, words: str) -> tuple[re.Pattern[str], ...]:
-    """Compile what stands before the new value of a fact whose old one is *words*; without words, before any."""
+def _switches(code: str, kind: str, words: str) -> tuple[re.Pattern[str], ...]:
+    """Compile what stands before the new value of a fact whose old one is *words*, or is not named."""
     rules = load_language(code)
     assert rules is not None  # the caller found it
     macros = rules.ended["macro"] | {"v": "<v>"}
-    sources = (_spelled(source, macros) for source in rules.ended.get("switch", {}).get("find" if words else "now", ()))
-    return tuple(re.compile(source.replace("<v>", _value((words,))), re.IGNORECASE) for source in sources)
+    templates = rules.ended.get("switch", {}).get(kind, ())
+    sources = (_spelled(source, macros).replace("<v>", _value((words,))) for source in templates)
+    return tuple(re.compile(source, re.IGNORECASE) for source in sources)
 
 
 @lru_cache(maxsize=4096)
 def _expressions(
-    code: str, category: str, subject: str, words: tuple[str, ...], names: tuple[str, ...]
+    code: str, category: str, subject: str, value: str, names: tuple[str, ...]
 ) -> tuple[re.Pattern[str], ...]:
-    """Compile the expressions that end *words* of that category and subject."""
+    """Compile the expressions that end what *value* matches, of that category and subject."""
     rules = load_language(code)
     assert rules is not None  # the caller found it
-    return tuple(re.compile(source, re.IGNORECASE) for source in _sources(rules, category, subject, words, names))
+    return tuple(re.compile(source, re.IGNORECASE) for source in _sources(rules, category, subject, value, names))
 
 
 def _sources(
-    rules: PatternLanguage, category: str, subject: str, words: tuple[str, ...], names: tuple[str, ...]
+    rules: PatternLanguage, category: str, subject: str, value: str, names: tuple[str, ...]
 ) -> Iterator[str]:
-    macros = rules.ended["macro"] | {"v": "<v>"}
+    macros = rules.ended["macro"] | {"v": "(?P<it><v>)"}
     if subject != SELF:
         macros["who"] = macros["me"] = macros["other"]
     macros.pop("other")
     lists: Mapping[str, list[str]] = rules.ended.get("find", {})
-    common = () if category == "death" else lists.get("any", ())
-    for template in (*common, *lists.get(category, ())):
-        if subject == SELF or "{who}" in template or "{me}" in template:
-            yield _filled(_spelled(template, macros), words, names, subject)
+    for categories, templates in lists.items():
+        if category in categories.split() or (categories == "any" and category != "death"):
+            for template in templates:
+                if subject == SELF or "{who}" in template or "{me}" in template:
+                    yield _filled(_spelled(template, macros), value, names, subject)
 
 
 @lru_cache(maxsize=1024)
@@ -537,7 +606,7 @@ def _event(code: str, number: int, when: str, named: tuple[str, ...]) -> tuple[r
     assert rules is not None  # the caller found it
     macros = {name: source for name, source in rules.ended["macro"].items() if name != "other"}
     sources = (_spelled(source, macros) for source in rules.ended["event"][number].get(when, ()))
-    return tuple(re.compile(_filled(source, named, (), SELF), re.IGNORECASE) for source in sources)
+    return tuple(re.compile(_filled(source, _value(named), (), SELF), re.IGNORECASE) for source in sources)
 
 
 @lru_cache(maxsize=1024)
@@ -583,14 +652,14 @@ def _renewal(code: str, kind: str, words: str) -> re.Pattern[str] | None:
     if rules is None or not source:
         return None
     return re.compile(
-        _filled(_spelled(source, rules.ended["macro"]), (words,) if words else (), (), SELF), re.IGNORECASE
+        _filled(_spelled(source, rules.ended["macro"]), _value((words,) if words else ()), (), SELF), re.IGNORECASE
     )
 
 
-def _filled(source: str, words: tuple[str, ...], names: tuple[str, ...], subject: str) -> str:
+def _filled(source: str, value: str, names: tuple[str, ...], subject: str) -> str:
     """Fill in what people wrote, in one pass: a brace of theirs is no hole, a "<v>" of theirs no value."""
     known = "|".join(_literal(name) for name in sorted({*names, subject}))
-    people = {"<v>": _value(words), "<names>": known, "<subject>": _literal(subject)}
+    people = {"<v>": value, "<names>": known, "<subject>": _literal(subject)}
     return re.sub("<v>|<names>|<subject>", lambda hole: people[hole[0]], source)
 
 
@@ -600,7 +669,7 @@ def _value(words: tuple[str, ...]) -> str:
         return r"(?!)"
     spelled = "|".join(_literal(one[:-1] if one.endswith("s") and len(one) > 4 else one) for one in words)
     bounded = words[0][:1].isascii()
-    return rf"(?<!\w)(?:{spelled})(?:s|es|ism|'s)?(?!\w)" if bounded else rf"(?:{spelled})"
+    return rf"(?<!\w)(?:{spelled})(?:s|es|ism|'s|ing)?(?!\w)" if bounded else rf"(?:{spelled})"
 
 
 def _literal(words: str) -> str:
