@@ -584,9 +584,7 @@ def _expressions(
     return tuple(re.compile(source, re.IGNORECASE) for source in _sources(rules, category, subject, value, names))
 
 
-def _sources(
-    rules: PatternLanguage, category: str, subject: str, value: str, names: tuple[str, ...]
-) -> Iterator[str]:
+def _sources(rules: PatternLanguage, category: str, subject: str, value: str, names: tuple[str, ...]) -> Iterator[str]:
     macros = rules.ended["macro"] | {"v": "(?P<it><v>)"}
     if subject != SELF:
         macros["who"] = macros["me"] = macros["other"]
