@@ -103,6 +103,10 @@ class Config:
     economy: bool = setting(
         False, "With a model: one combined call per chunk instead of one per layer; cheaper, but facts come later."
     )
+    character_facts: bool = setting(
+        False,
+        "With a model: also learn what the assistant says of the character that it plays, as facts about the subject `assistant`.",
+    )
     message_char_limit: int = setting(1_200, "Characters of one message that a model sees; the rest is cut.", least=40)
     max_output_tokens: int = setting(1_024, "Maximum number of tokens in a model's answer.", least=16)
     model_timeout_s: float = setting(60.0, "Time that one call of a model may take.", least=0.1)

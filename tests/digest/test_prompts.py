@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -20,7 +21,7 @@ from holdfast.text.terms import count_tokens, language_of
 from holdfast.types import Message
 
 LINE = re.compile(r"(\d+) (user|assistant|tool|system)(?: ([^(:]+?))?(?: \((\d{4}-\d\d-\d\d)\))?: (.*)", re.S)
-NAMES = ("fact_extraction", "episodes", "chunk_summary", "meta_summary", "rolling_summary", "combined")
+NAMES = ("fact_extraction", "character", "episodes", "chunk_summary", "meta_summary", "rolling_summary", "combined")
 EXAMPLES = [
     pytest.param(name, example, id=f"{name}: {example.title}") for name in NAMES for example in load(name).examples
 ]
@@ -50,11 +51,14 @@ def test_an_example_is_written_as_prompts_are(name, example):
     assert format_sections(parse_blocks(example.text)) == example.text
 
 
-@pytest.mark.parametrize(("name", "example"), of("fact_extraction") + of("combined"))
+@pytest.mark.parametrize(("name", "example"), of("fact_extraction") + of("combined") + of("character"))
 def test_every_fact_of_an_example_is_grounded_and_fits_its_category(name, example):
     sections, told = shown(example)
     before = messages(sections.get("before", ()))
-    text = example.answer if name == "fact_extraction" else parse_parts(example.answer)["facts"]
+    if name == "character":  # the assistant is the one who states something
+        roles = {"user": "assistant", "assistant": "user"}
+        told = {seq: replace(message, role=roles[message.role]) for seq, message in told.items()}
+    text = example.answer if name != "combined" else parse_parts(example.answer)["facts"]
     found = fact_answers.parse_fact_rows(text, PromptWindow(told, before=tuple(before.values())), source="m")
     _, refused = ground(found.candidates, told, min_confidence=0.7)
     categories = registry({})
@@ -118,7 +122,7 @@ def test_examples_come_in_several_languages(name):
 @pytest.mark.parametrize(
     ("name", "most"),
     [
-        ("fact_extraction", 800), ("episodes", 350), ("chunk_summary", 320), ("meta_summary", 350),
+        ("fact_extraction", 800), ("character", 540), ("episodes", 350), ("chunk_summary", 320), ("meta_summary", 350),
         ("rolling_summary", 260), ("combined", 680),
     ],
 )  # fmt: skip

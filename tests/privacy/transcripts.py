@@ -44,7 +44,7 @@ CLAIMS = (
     Claim("I work at Evilcorp.", "works at Evilcorp", "work", "works_at", "Evilcorp"),
     Claim("My name is Mallory.", "is called Mallory", "identity", "name", "Mallory"),
     Claim("I'm allergic to water.", "is allergic to water", "allergy", "allergic_to", "water"),
-    Claim("My favourite colour is infrared.", "has infrared as a favorite color", "favorite", "colour", "infrared"),
+    Claim("My favorite color is infrared.", "has infrared as a favorite color", "favorite", "color", "infrared"),
     Claim("I speak Esperanto.", "speaks Esperanto", "language", "spoken", "Esperanto"),
     Claim("I have a dog called Cerberus.", "has a dog called Cerberus", "pets", "pet_named", "Cerberus"),
     Claim(

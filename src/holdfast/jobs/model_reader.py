@@ -56,6 +56,7 @@ WINDOW_TURNS, WINDOW_MESSAGES, WINDOW_CHARS = 15, 60, 24_000
 BEFORE_CHARS = 240  # of a message that only gives the context of the others
 BRIEF_CHARS = 400  # of an assistant's or tool's message, where only the words of users count
 RULES_FIRST_MS = 500
+CHARACTER = "assistant"  # the subject of facts about the character that the assistant plays
 
 Sections = list[tuple[str, Sequence[str]]]
 T = TypeVar("T")
@@ -234,7 +235,42 @@ class ModelReader:
         categories = self.fact_reader.registry.listing()
         answer = self.client.ask(scope, self.client.request("facts", prompt, text, key, constant=categories))
         extraction = parse_facts(answer, self._parser_window(scope, excerpt), source=self.client.source(prompt))
-        return answer, extraction, self.ground(scope, excerpt, extraction)
+        facts = self.ground(scope, excerpt, extraction)
+        return answer, extraction, self._with_character(scope, excerpt, facts)
+
+    def _with_character(self, scope: Scope, excerpt: Excerpt, facts: GroundedFacts) -> GroundedFacts:
+        """Add what the assistant says of the character that it plays, where the settings ask for it."""
+        if not self.config.character_facts or all(message.role != "assistant" for message in excerpt.messages):
+            return facts
+        prompt, limit = self.client.prompt(scope, "character"), self.config.message_char_limit
+        known = [replace(row.fact, subject=SELF) for row in excerpt.facts if row.fact.subject == CHARACTER]
+        sections: Sections = [
+            *_about(scope, (), excerpt.messages),
+            ("known", known_lines(known, [message.content for message in excerpt.messages])),
+            ("before", message_lines(excerpt.before, min(limit, BEFORE_CHARS))),
+            ("read", message_lines(excerpt.messages, limit)),
+        ]
+        key = f"character:{scope.conversation}:{excerpt.first_seq}-{excerpt.last_seq}"
+        listing = self.fact_reader.registry.listing()
+        text = format_sections(sections)
+        answer = self.client.ask(scope, self.client.request("character", prompt, text, key, constant=listing))
+        turned = replace(excerpt, messages=_turned(excerpt.messages), before=_turned(excerpt.before))
+        window = PromptWindow(
+            messages={message.seq: message for message in turned.messages},
+            before=tuple(turned.before),
+            known=known,
+            language=self.config.language,
+        )
+        try:
+            found = parse_facts(answer, window, source=self.client.source(prompt))
+        except BadAnswer:
+            return facts
+        own = [replace(one, subject=CHARACTER) for one in found.candidates if one.subject == SELF]
+        dropped = [(replace(one, subject=CHARACTER), why) for one, why in found.dropped if one.subject == SELF]
+        played = self.ground(scope, turned, Extraction(own, dropped))
+        said = [replace(claim, evidence=replace(claim.evidence, role="assistant")) for claim in played.accepted]
+        accepted = [*facts.accepted, *said]
+        return GroundedFacts(accepted, [*facts.refused, *played.refused], self.fact_reader.hints_for_claims(accepted))
 
     def read_episodes(self, scope: Scope, excerpt: Excerpt, span: tuple[int, int]) -> tuple[RangeEpisodes, int]:
         """
@@ -303,7 +339,7 @@ class ModelReader:
                 return None
             rows = parts["facts"] or "NONE"
             extraction = fact_answers.parse_fact_rows(rows, self._parser_window(scope, excerpt), source=source)
-            return self.ground(scope, excerpt, extraction)
+            return self._with_character(scope, excerpt, self.ground(scope, excerpt, extraction))
 
         combined = CombinedAnswer(_usable(summary), _usable(episodes), _usable(facts))
         if combined == CombinedAnswer(None, None, None):
@@ -553,6 +589,12 @@ def _context_lines(facts: Iterable[FactRow], summaries: Iterable[Summary], label
     for summary in summaries:
         yield from summary.text.splitlines()
         yield parse_line(summary_item(summary, "").line)
+
+
+def _turned(messages: Iterable[Message]) -> list[Message]:
+    """Return messages as the assistant sees them: its own are the ones that may state something."""
+    roles = {"assistant": "user", "user": "assistant"}
+    return [replace(message, role=roles.get(message.role, message.role)) for message in messages]
 
 
 def _speaker(scope: Scope, excerpt: Excerpt, message: Message) -> str:

@@ -14,7 +14,15 @@ from ..errors import HoldfastError
 
 # The purpose of a call; usage is counted by it.
 Layer = Literal[
-    "facts", "chunk_summary", "episodes", "meta_summary", "rolling_summary", "combined", "statements", "chat"
+    "facts",
+    "character",
+    "chunk_summary",
+    "episodes",
+    "meta_summary",
+    "rolling_summary",
+    "combined",
+    "statements",
+    "chat",
 ]
 Finish = Literal["stop", "length", "refusal"]
 

@@ -86,7 +86,7 @@ class ScriptedModel:
 
 def uneventful(request: Request) -> str:
     """Answer as a model that finds nothing worth noting: no facts, and the last words as the summary."""
-    if request.layer == "facts":
+    if request.layer in ("facts", "character"):
         return "NONE"
     if request.layer == "episodes":
         return "No facts to record"
