@@ -203,6 +203,7 @@ class Walk(RuleBasedStateMachine):
         assert words(context.messages) | words(context.sections) <= allowed
         assert words(chat.summaries()) <= self.own(user, subject or "self")
         assert words(chat.episodes()) <= allowed
+        assert words(chat.learned()) <= allowed
 
     @rule(who=SOMEBODY, place=PLACES, pick=st.integers(0, 99))
     def searches(self, who, place, pick):
@@ -236,6 +237,7 @@ class Walk(RuleBasedStateMachine):
         assert about_others == self.allergies(user, subject)
         mine = sorted({c for (who, about, c) in self.said if who == user and subject in (None, about)})
         assert sorted(set(somebody.conversations())) == mine
+        assert sorted({state.conversation for state in somebody.overview()}) == mine
 
     @invariant()
     def knows_everybody(self):
@@ -318,7 +320,9 @@ PLANTED = {
     "new facts meet another org's": without("all_facts_in", "org = :org"),
     "summaries of another user": without("summaries", "user_id = :user_id"),
     "summaries of another conversation": without("summaries", "conversation = :conversation", "subject = :subject"),
-    "conversations of another org": without("conversations", "org = :org"),
+    "conversations of another org": without("conversation_names", "org = :org"),
+    "overview of another bot": without("newest_conversations", "bot = :bot"),
+    "facts learned from another user": without("facts_said_here", "user_id = :user_id"),
     "refusals of another subject": without("rejected", "(CAST(:subject AS text) IS NULL OR subject = :subject)"),
     "keys of another conversation": without("idempotency", "conversation = :conversation"),
     "keys of another user": without("idempotency", "user_id = :user_id"),
