@@ -25,6 +25,7 @@ from .grammar import MAX_TEXT_CHARS, PatternLanguage, PatternSlot, load_language
 from .mentions import subject_name
 from .modality import judge
 from .rules import FACT_SOURCE, FALLBACK, MAX_READ_CHARS, date_words, sentence_times
+from .second_look import OTHER, find_flaws
 from .slots import read_at
 
 CONFIDENCE = 0.85
@@ -97,7 +98,8 @@ class KnownValue:
         if self.category == "appointment":
             kind = self.key.replace("_", " ")
             found += [kind, re.sub(r"(?:'s)? appointment$", "", kind)]
-        return tuple(dict.fromkeys(name for name in found if len(name) >= _LEAST_CHARS and _LETTERS.search(name)))
+        least = _LEAST_CHARS if words.isascii() else 2
+        return tuple(dict.fromkeys(name for name in found if len(name) >= least and _LETTERS.search(name)))
 
     @property
     def address(self) -> tuple[str, str, str]:
@@ -212,6 +214,7 @@ def find_endings(
     stated = [c for c in extracted if c.op == "assert" and c.modality == "asserted"]
     said = {(c.subject, c.category, c.value.casefold()) for c in stated}
     replaced = {(c.subject, c.category, key) for c in stated for key in (c.key, "")}
+    lost = [KnownValue(c.subject, c.category, c.key, c.value, False, c.text) for c in stated if c.category == "pets"]
     wanted = [
         one
         for one in believed
@@ -219,18 +222,42 @@ def find_endings(
         and not (one.alone and (one.subject, one.category, "" if one.category == "dietary" else one.key) in replaced)
         and one.seq < message.seq
     ]
-    if not wanted:
+    if not wanted and not lost:
         return []
     text = masked(content)
+    for rules in _languages(content, language_code):
+        found = _found_in(rules, message, text, wanted, lost, others or {})
+        if found:
+            return sorted(found, key=lambda candidate: (candidate.start, candidate.op == "assert"))
+    return []
+
+
+def _found_in(
+    rules: PatternLanguage,
+    message: Message,
+    text: str,
+    wanted: Sequence[KnownValue],
+    lost: Sequence[KnownValue],
+    others: Mapping[str, str],
+) -> list[Candidate]:
+    """Return what the words of one language end, each once; *lost* is what the message itself states and may end."""
     just = [one for one in wanted if 0 < message.seq - one.seq <= JUST and one.seq]
     found: dict[tuple[str, str, str, str, str], Candidate] = {}
-    for rules in _languages(content, language_code):
-        for span in split_pieces(text, MAX_TEXT_CHARS) if not found else ():
-            reading = _Reading(rules, message, span.of(text), span.start, others or {})
-            for candidate in _in_sentence(reading, wanted, just):
-                place = (candidate.op, candidate.subject, candidate.category, candidate.key, candidate.value)
-                found.setdefault(place, candidate)
-    return sorted(found.values(), key=lambda candidate: (candidate.start, candidate.op == "assert"))
+    for span in split_pieces(text, MAX_TEXT_CHARS):
+        reading = _Reading(rules, message, span.of(text), span.start, others)
+        ended = [reading.retract(place, one) for one in lost if (place := _named(reading, one)) is not None]
+        for candidate in (*_in_sentence(reading, wanted, just), *ended):
+            what = (candidate.op, candidate.subject, candidate.category, candidate.key, candidate.value)
+            found.setdefault(what, candidate)
+    return [one for one in found.values() if rules.code == FALLBACK or not _is_of_another(one, message, rules.code)]
+
+
+def _is_of_another(candidate: Candidate, message: Message, code: str) -> bool:
+    """Whether the words are about someone else: "my brother has moved away"; English says so in its expressions."""
+    if candidate.subject != SELF or candidate.category in ("family", "pets"):
+        return False
+    flaws = find_flaws(candidate, message, code)
+    return bool(flaws) and all(flaw == OTHER for flaw in flaws)
 
 
 def _in_sentence(reading: _Reading, wanted: Sequence[KnownValue], just: Sequence[KnownValue]) -> Iterator[Candidate]:
@@ -256,11 +283,11 @@ def _in_sentence(reading: _Reading, wanted: Sequence[KnownValue], just: Sequence
 
 
 def _languages(content: str, code: str | None) -> list[PatternLanguage]:
-    """Return the languages to read *content* in: the likeliest that has words for endings, then English."""
+    """Return the languages to read *content* in: the two likeliest that have words for endings, then English."""
     codes = dict.fromkeys([code] if code else likely_languages(content))
     known = [rules for rules in map(load_language, codes) if rules is not None and rules.ended]
     english = load_language(FALLBACK)
-    return list(dict.fromkeys(known[:1] + ([english] if english is not None and not code else [])))
+    return list(dict.fromkeys(known[:2] + ([english] if english is not None and not code else [])))
 
 
 Span = tuple[int, int]
@@ -385,13 +412,15 @@ def _corrected(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Kn
     cue, meant, denied = (_cue(reading.rules.code, name) for name in ("cue", "meant", "not"))
     if cue is None or meant is None or denied is None:
         return
-    sentence, put_right = reading.text, cue.search(reading.text) is not None
+    sentence, signal = reading.text, cue.search(reading.text)
+    put_right = signal is not None
     for one in known:
         if not _is_named(one, sentence) or not (put_right or one in just):
             continue
         for expression in _contrasts(reading.rules.code, one.words):
             match = expression.search(sentence)
-            if match is None or not reading.means(match.start(), match.end()):
+            begin = min(match.start(), signal.start() if signal else match.start()) if match is not None else 0
+            if match is None or not reading.means(begin, match.end()):
                 continue
             new = _value_like(reading, one, match.end()) if "new" not in match.groupdict() else match.span("new")
             if new is not None and _fits(one, sentence[slice(*new)]):
