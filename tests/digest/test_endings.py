@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from holdfast import Memory
+from holdfast.digest import endings
 from holdfast.digest.endings import KnownValue, find_endings, known_values
+from holdfast.digest.grammar import languages, load_language
 from holdfast.digest.rules import extract_facts
 from holdfast.types import Message
 
@@ -165,3 +167,18 @@ def test_a_name_of_two_words_ends_what_is_known_of_them():
     message = Message("user", "Mary Ann outgrew her chicken allergy.", at=AT, seq=1)
 
     assert [c.subject for c in find_endings(message, [], known, others={"Mary Ann": "mary_ann"})] == ["mary_ann"]
+
+
+@pytest.mark.parametrize("code", [code for code in languages() if load_language(code).ended])
+def test_every_expression_of_a_language_compiles(code):
+    ended, value = load_language(code).ended, endings._value(("Otto",))
+
+    for category in ended["find"]:
+        endings._expressions(code, category, "self", value, ())
+        endings._expressions(code, category, "rex", value, ("Rex",))
+    for number, _ in enumerate(ended.get("event", ())):
+        for when in ("now", "just"):
+            endings._event(code, number, when, ("Otto",))
+    for kind in ended.get("renew", {}):
+        assert endings._renewal(code, kind, "Otto")
+    assert endings._contrasts(code, "Otto") and endings._follows(code) and endings._meant_instead(code)
