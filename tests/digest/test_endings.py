@@ -181,4 +181,4 @@ def test_every_expression_of_a_language_compiles(code):
             endings._event(code, number, when, ("Otto",))
     for kind in ended.get("renew", {}):
         assert endings._renewal(code, kind, "Otto")
-    assert endings._contrasts(code, "Otto") and endings._follows(code) and endings._meant_instead(code)
+    assert all((endings._contrasts(code, "Otto"), endings._follows(code), endings._meant_instead(code)))
