@@ -21,6 +21,9 @@ SAID = {
     "es": ("Vivo en Roma y soy alérgico a los cacahuetes.", "Vivo en Oporto.", "Oporto"),
     "fr": ("J'habite à Rome et je suis allergique aux arachides.", "J'habite à Porto.", "Porto"),
     "zh": ("我住在罗马，我对花生过敏。", "我住在北京。", "北京"),
+    "ja": ("私は大阪に住んでいます。卵アレルギーがあります。", "私は東京に住んでいます。", "東京"),
+    "it": ("Vivo a Roma e sono allergico alle noci.", "Vivo a Milano.", "Milano"),
+    "pt": ("Moro em Lisboa e sou alérgico a nozes.", "Moro no Porto.", "Porto"),
     "ko": ("저는 로마에 살아요. 저는 땅콩 알레르기가 있어요.", "저는 부산에 살아요.", "부산"),
 }
 SHAPES = {

@@ -120,12 +120,16 @@ _RENDERED = re.compile(
 # The heading of such lines with the sentence of ours that explains them, and a section of them.
 _HEADING = re.compile(r'^# [a-z][a-z ]{1,40}\n(?:[^\n"<]*\n)?(?=<[a-z_]{1,40}>\n"|[a-z]{1,20}: "|")', re.MULTILINE)
 _LINK = re.compile(r"(?:https?://|www\.)\S+")
-_DOUBLE = re.compile(r"(?<![A-Za-z0-9])[\"“„«「『]([^\"“”„«»「」『』]{1,6000})[\"”“»」』](?![A-Za-z0-9])")
+_DOUBLE = re.compile(
+    r"(?<![A-Za-z0-9])(?:''|[\"“„«‹「『])((?:[^\"“”„«»‹›「」『』']|'(?!')){1,6000})(?:''|[\"”“»›」』])(?![A-Za-z0-9])"
+)
 _SINGLE = re.compile(r"(?<![\w'])'(?! )([^'\n]{1,600}(?:'\w[^'\n]{0,300}){0,12})'(?!\w)")
-_STAGE = re.compile(r"(?<![\w*])\*[^*\n]{3,300}\*(?![\w*])|^[ \t]*\* ?[a-z]\w+ \w+s\b[^\n]*$", re.MULTILINE)
+_STAGE = re.compile(
+    r"^[ \t]*[♪♫].*$|(?<![\w*])\*[^*\n]{3,300}\*(?![\w*])|^[ \t]*\* ?[a-z]\w+ \w+s\b[^\n]*$", re.MULTILINE
+)
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w.:-]{0,40})(?=[\s>/])[^<>\n]{0,200}>")
 _ANY_TAG = re.compile(r"<(/?[a-zA-Z][^<>\n]{0,200})>")
-_INLINE_TAGS = frozenset("a b i u s em strong span p br hr font sub sup small mark q big tt ins del".split())
+_INLINE_TAGS = frozenset("a b i u s em strong span br hr font sub sup small mark big tt ins del".split())
 _TEMPLATE = re.compile(r"^.*(?:\{\{[^{}\n]{1,80}\}\}|<\|[a-z_]{2,30}\|>).*$", re.MULTILINE)
 
 
@@ -199,10 +203,15 @@ _STAMPED = re.compile(
     rf"[ \t]*[\[(]?{_WHEN}[\])]?(?: ?[-–—|>] ?|,?[ \t]+)(?P<name>[<@~]?[^\W\d_](?:[^:：\n<>]|>(?=[ \t])){{0,48}}?)[ \t]?[>:：](?!\d)[ \t]*",
     re.IGNORECASE,
 )
+_STAMPED_BEHIND = re.compile(
+    rf"[ \t]*(?P<name>[^\W\d_][^:：\n<>.!?]{{0,38}}?)(?:, | ?\(|[ \t]+\[?){_WHEN}[\])]? ?(?::[ \t]+|：[ \t]*)\S|[ \t]*(?P<to>[^\W\d_][^:：\n.!?]{{0,30}}? ?(?:→|->|=>) ?[^:：\n.!?]{{1,30}})[:：][ \t]*\S",
+    re.IGNORECASE,
+)
+_TABBED = re.compile(rf"[ \t]*{_WHEN}\t(?P<name>[^\t\n]{{1,40}})\t", re.IGNORECASE)
 _KAKAO = re.compile(rf"[ \t]*\[(?P<name>[^\[\]\n]{{1,40}})\] \[{_HOUR}\][ \t]*")
 _STAMPED_HEAD = re.compile(
     rf"[ \t]*(?:[\[(]{_WHEN}[\])][ \t]+(?P<first>[^\W\d_][^:：\n.!?]{{0,40}})"
-    rf"|(?P<name>[^\W\d_][\w.' -]{{0,38}}?)(?:,|[ \t]*[—–·•|-]|[ \t]{{2,}}|[ \t])?[ \t]*[\[(]?{_WHEN}[\])]?:?)[ \t]*\Z",
+    rf"|(?P<name>[^\W\d_][^:：\n.!?,\[\](){{}}<>]{{0,38}}?)(?:,|[ \t]*[—–·•|-]|[ \t]{{2,}}|[ \t])?[ \t]*[\[(]?{_WHEN}[\])]?:?)[ \t]*\Z",
     re.IGNORECASE,
 )
 _NICK = re.compile(rf"[ \t]*(?:[\[(]?{_WHEN}[\])]?[ \t]+)?<[@+%~&]?[^\s<>/][^<>/\n]{{0,30}}>[ \t]+\S", re.IGNORECASE)
@@ -210,6 +219,21 @@ _LOG_LINE = re.compile(
     r"[ \t]*(?:\[?\d{4}-\d\d-\d\d[T ][\d:.,]+\S*[ \t]+.*\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)\b"
     r"|(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b[ :\]\[]|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w./-]+(?:\[\d+\])?:|\S+ - \S+ \[\d\d/\w{3}/\d{4}:|[+-]{1,3}(?=[^\s+-])|@@ )"
 )
+_CODE_LINE = re.compile(r"(?:[{}]|\);|\w\.\w+\(.*\)|^[ \t]*[a-z_]+\([^()]*\)|['\"\x00];)[ \t]*$")
+_CODE_START = re.compile(
+    r"[ \t]*(?:(?:def|class|function|const|let|var|public|private|static) \w+ ?[=({:]|#include|import \w+$|from \w+ import|(?:SELECT|INSERT|UPDATE|DELETE|CREATE) [\w*]+ |\w+ ?= ?(?:\w+\(|[\"'\x00\[{]|\d)|[$%] \w+|>>> |[a-z_]+: ?[|>]-?$)"
+)
+_SHELL = re.compile(r"[ \t]*(?:[$%] \w+|>>> )|[a-z_]+: ?[|>]-?$")
+_EDGE_OF_TEXT = re.compile(
+    r"[ \t]*\W*(?:begin|start|end|stop|anfang|ende|inicio|fin|début)(?: (?:of )?(?:the )?(?:text|quote|mail|e-?mail|message|letter|transcript|document|zitat|texto|texte|cita))?\W*$",
+    re.IGNORECASE,
+)
+_OPTION = re.compile(r"[ \t]*\(?[A-Da-d1-4][.):] ?\S")
+_CHOICE = re.compile(
+    r"\b(?:which|whose|compare|choose between|(?:a|1) or (?:b|2)|(?:is|are|sounds?|reads?) better|welche[rs]?|cuál|quel(?:le)?s?)\b.*[?:]\s*$|(?:哪|어느|어떤).*[?？:]\s*$",
+    re.IGNORECASE,
+)
+_CAPITAL_NAME = re.compile(r"[ \t]*[A-ZÀ-Þ][A-ZÀ-Þ'’.-]+(?: [A-ZÀ-Þ'’.-]+){0,2}(?: \([\w.' ]{1,20}\))?[ \t]*$")
 _CUES_OF_SUBTITLES = re.compile(r"[ \t]*\d\d:\d\d(?::\d\d)?[.,]\d{3}[ \t]*-->")
 _JSON_LINE = re.compile(
     r"[ \t]*(?:[\[{](?=\s*(?:[\"'\[{\x00]|\w+\s*:|\Z))|[\"'\x00]+[\w ]*[\"'\x00]*\s*:|[\]}],?[ \t]*\Z)"
@@ -253,6 +277,12 @@ def _is_label(kind: str, name: str) -> bool:
 def _mails(text: str) -> Iterator[Span]:
     """Find mails: their headers, the lines that open a forwarded or answered one, and what follows."""
     lines, done = _lines(text), 0
+    sent = next((line for line in lines if _cue("sent_from").match(line.head)), None)
+    if sent is not None:
+        opened = [
+            line.end for line in lines if line.end < sent.start and _cue("points").fullmatch(line.head.rstrip(" .!?:"))
+        ]
+        yield (opened[0] if opened else 0), sent.end if lines[0] is not sent else len(text)
     for at, line in enumerate(lines):
         if line.start < done or line.empty:
             continue
@@ -263,7 +293,9 @@ def _mails(text: str) -> Iterator[Span]:
 
 def _opens_mail(lines: list[_TextLine], at: int) -> bool:
     heads = [
-        head for head in lines[at : at + 4] if (label := _LABEL.match(head.text)) and _is_label("header", label["name"])
+        head
+        for head in lines[at : at + 4]
+        if (label := _LABEL.match(head.head)) and any(_is_label(kind, label["name"]) for kind in ("header", "author"))
     ]
     label = _LABEL.match(lines[at].text)
     if not heads or heads[0] is not lines[at] or label is None or not lines[at].text[label.end() :].strip():
@@ -271,7 +303,7 @@ def _opens_mail(lines: list[_TextLine], at: int) -> bool:
     following = next((line for line in lines[at + 1 :] if not line.empty), None)
     if _cue("names_me").search(lines[at].text[label.end() :].strip()):
         return False
-    if len(heads) > 1 or _is_label("subject", label["name"]):
+    if len(heads) > 1 or _is_label("subject", label["name"]) or _is_label("author", label["name"]):
         return True
     sender = label["name"].strip().casefold() in ("from", "von", "发件人", "보낸 사람", "da", "差出人")
     alone = following is None or not _LABEL.match(following.text)
@@ -305,13 +337,16 @@ def _speaker_label(line: _TextLine) -> tuple[str, int, int] | None:
     """Return ``(name, how sure it is a speaker: 1 to 3, where the words begin)`` of a line; ``None`` for other lines."""
     if _NICK.match(line.head):
         return line.text.split(">")[0].split("<")[-1], 2, line.text.index(">") + 1
-    stamped = _STAMPED.match(line.head) or _KAKAO.match(line.head)
-    if stamped and not _is_label("field", stamped["name"]):
+    stamped = _TABBED.match(line.head) or _STAMPED.match(line.head) or _KAKAO.match(line.head)
+    if stamped and _may_speak(stamped["name"]):
         return stamped["name"], 2, stamped.end()
+    behind = _STAMPED_BEHIND.match(line.head)
+    if behind and _may_speak(behind["name"] or behind["to"]):
+        return behind["name"] or behind["to"], 2, behind.end() - 1
     head = _STAMPED_HEAD.match(line.head) if len(line.text) < _HEAD_CHARS else None
     if head:
         name = head["first"] or head["name"]
-        return None if _is_label("field", name) else (name, 3, len(line.text))
+        return (name, 3, len(line.text)) if _may_speak(name) else None
     label = _LABEL.match(line.head)
     if label is None or BLANK in label.group():
         return None
@@ -328,6 +363,10 @@ def _speaker_label(line: _TextLine) -> tuple[str, int, int] | None:
 
 
 _STOP_WORDS = frozenset().union(*STOP.values())
+
+
+def _may_speak(name: str) -> bool:
+    return _is_label("family", name) or not _is_label("field", name)
 
 
 def _could_name(name: str) -> bool:
@@ -387,7 +426,7 @@ def _data(text: str) -> Iterator[Span]:
             header = [cell.strip() for cell in lines[0].text.split(mark)]
             if (
                 len(lines) > 1
-                and counts[0] >= 1
+                and counts[0] >= (2 if mark == "," else 1)
                 and all(count >= counts[0] for count in counts[1:])
                 and _is_header(header)
             ):
@@ -409,9 +448,43 @@ def _closing(text: str, start: int, end: int) -> int:
 
 
 def _logs(text: str) -> Iterator[Span]:
-    for line in _lines(text):
-        if _LOG_LINE.match(line.head):
-            yield line.start, line.end
+    """Find lines of logs and differences, and paragraphs of code that no fence marks."""
+    for lines in _blocks(text):
+        yield from ((line.start, line.end) for line in lines if _LOG_LINE.match(line.head))
+        code = [line for line in lines if _CODE_LINE.search(line.text[-_HEAD_CHARS:]) or _CODE_START.match(line.head)]
+        if code:
+            shell = lines[-1] if _SHELL.match(code[0].head) else code[-1]
+            comment = [line for line in lines if re.match(r"[ \t]*(?://|#|--|/?\*) ?\w", line.head)]
+            yield (
+                min([code[0].start, *(line.start for line in comment)]),
+                max(shell.end, *(line.end for line in comment or [shell])),
+            )
+
+
+def _between_bars(text: str) -> Iterator[Span]:
+    """Find what stands between two bars, or between words that say where a text begins and ends."""
+    lines = _lines(text)
+    bars = [line for line in lines if _SEPARATOR.match(line.head) or _EDGE_OF_TEXT.match(line.head)]
+    if len(bars) > 1:
+        yield bars[0].start, bars[-1].end
+
+
+def _options(text: str) -> Iterator[Span]:
+    """Find the numbered texts between which a question lets choose."""
+    for before, line in pairwise(lines := [line for line in _lines(text) if not line.empty]):
+        if _CHOICE.search(before.text) and _OPTION.match(line.head):
+            last = [other for other in lines if _OPTION.match(other.head)][-1]
+            yield line.start, last.end
+            return
+
+
+def _screenplay(text: str) -> Iterator[Span]:
+    """Find talk under names in capitals."""
+    lines = _lines(text)
+    names = [at for at, line in enumerate(lines[:-1]) if _CAPITAL_NAME.match(line.text) and not lines[at + 1].empty]
+    if len(names) > 1:
+        end = next((at for at in range(names[-1] + 1, len(lines)) if lines[at].empty), len(lines))
+        yield lines[names[0]].start, lines[end - 1].end
 
 
 def _spoken_dashes(text: str) -> Iterator[Span]:
@@ -461,16 +534,28 @@ def _documents(text: str) -> Iterator[Span]:
     """Find documents that open with a heading of their own, letters, and prompts."""
     lines, done = _lines(text), 0
     signed = [line.start for line in lines[-_MOST_LINES:] if _signs(line)]
+    signature = _has_signature(lines[-_MOST_LINES:])
     for at, line in enumerate(lines):
         if line.start < done or line.empty:
             continue
-        letter = _cue("letter").match(line.head) and any(place > line.end for place in signed)
+        letter = bool(_cue("letter").match(line.head)) and any(place > line.end for place in signed)
+        letter = letter or (signature and bool(_cue("salutation").match(line.head)))
         if _cue("document").match(line.head) or letter:
             done = _end_of_text(text, line.start)
             yield line.start, done
         elif at == 0 and _cue("prompt").match(line.head) and not _for_user(line.head.replace("assistant", "")):
             yield line.start, len(text)
             return
+
+
+def _has_signature(lines: list[_TextLine]) -> bool:
+    """Whether a sign-off is followed by a name with a title, an address or a number, as below business mail."""
+    for at, line in enumerate(lines):
+        if _signs(line) and any(
+            re.search(r"\|.*\||\+\d[\d ()-]{6,}|\w@\w", other.head) for other in lines[at + 1 : at + 6]
+        ):
+            return True
+    return False
 
 
 def _signs(line: _TextLine) -> bool:
@@ -483,6 +568,7 @@ def _signs(line: _TextLine) -> bool:
 
 
 _COLON = re.compile(r"[:：](?![\d/])(?=[\s\x00\"'“„«「『(*]|[^\x00-\x7f]|\w)")
+_OPEN_BRACKET = re.compile(r"\((?![^()]*\))")
 _CLAUSE_START = re.compile(r"[.!?…。！？](?=\s)|[。！？]|\n")
 
 
@@ -493,7 +579,7 @@ def _introduced(text: str) -> Iterator[Span]:
         if found.start() < done:
             continue
         before = text[max(0, found.start() - _CLAUSE_CHARS) : found.start()]
-        clause = _CLAUSE_START.split(before)[-1].strip(" \t*_#>-")
+        clause = _OPEN_BRACKET.split(_CLAUSE_START.split(before)[-1])[-1].strip(" \t*_#>-")
         kind = _introduction(clause)
         if not kind:
             continue
@@ -501,13 +587,26 @@ def _introduced(text: str) -> Iterator[Span]:
         if text.startswith(BLANK, start):
             continue
         on_line = "\n" not in text[found.end() : start]
-        end = (
-            _end_of_line(text, start) if kind == REPORTED and on_line else _end_of_text(text, start, same_line=on_line)
-        )
-        if kind == REPORTED and not on_line and not _cue("salutation").match(text, start):
-            end = _end_of_paragraph(text, start)
+        if kind == INTRODUCED:
+            end = _end_of_text(text, start, same_line=on_line)
+        elif on_line:
+            end = _end_of_report(text, start)
+        else:
+            letter = _cue("salutation").match(text, start)
+            end = _end_of_text(text, start) if letter else _end_of_paragraph(text, start)
         done = end
         yield start, end
+
+
+def _end_of_report(text: str, start: int) -> int:
+    """Return the end of what is told on one line; of a few words only these: "The doctor says: rest. So I stay home."."""
+    end = _end_of_line(text, start)
+    first = next(iter(split_sentences(text[start:end])), None)
+    return (
+        start + first.end
+        if first and len(first.of(text[start:end]).split()) <= _SHORT_QUOTED_WORDS and text[start].isascii()
+        else end
+    )
 
 
 def _introduction(clause: str) -> str:
@@ -516,7 +615,7 @@ def _introduction(clause: str) -> str:
         return ""
     if _cue("reports").search(clause) and not _cue("trusted").search(clause):
         return REPORTED
-    return INTRODUCED if _cue("introduces").search(clause) else ""
+    return INTRODUCED if _cue("introduces").search(clause) or _cue("recalled").match(clause) else ""
 
 
 def _pointed_at(text: str) -> Iterator[Span]:
@@ -565,6 +664,18 @@ _BACK_STRICT = re.compile(
     r"(?:please |pls |can you |could you |now |bitte )*(?:translate|proof-?read|rephrase|paraphrase|reword|übersetze?|traduce|tradui[st])\s(?:please |bitte )?(?:this|that|it|the above|das|esto|eso|ça|ceci|-la|-le)\b",
     re.IGNORECASE,
 )
+_FOLLOWING = re.compile(
+    r"\b(?:(?:the|these) following (?:\w+ ){0,2}?(?:text|sentences?|statements?|story|dialogue|paragraph|passage|message|poem|quote|questions?|lines?)\b|here(?:'s| is) what (?!i\b|you\b|we\b)[\w' -]{2,60}\b(?:says?|said|writes?|wrote|thinks?|told|posted)\b)[^.!?:\n]{0,60}[.!?:]\s+",
+    re.IGNORECASE,
+)
+
+
+def _following(text: str) -> Iterator[Span]:
+    found = _FOLLOWING.search(text)
+    if found and not text.startswith(BLANK, found.end()):
+        yield found.end(), _end_of_text(text, found.end(), same_line=True)
+
+
 _DIRECT = re.compile(
     r"(?:^|[.!?,]\s+|\b(?:please|can you|could you|to|help me)\s+)(?:translate|how (?:do|would|can) (?:you|i|we|one) (?:say|write|spell|pronounce|sign)|conjugate|repeat(?: after me)?|type|pronounce)\s+"
     r"(?:(?:in|into|to) \w+[,:]?\s+)?(?=(?:the (?:sentence|phrase|words?)\b|i\b|i'|my\b|we\b|our\b))[^.!?\n]*",
@@ -639,7 +750,7 @@ _SEARCHES: tuple[tuple[str, Callable[[str], Iterable[Span]]], ...] = (
     (CODE, _code),
     (RECALLED, _each(_HEADING)),
     (MARKUP, _elements),
-    (RECALLED, _each(_RENDERED)),
+    (QUOTE, _each(_RENDERED)),
     (QUOTE, _each(_QUOTED_LINE)),
     (LINK, _each(_LINK)),
     (MARKUP, _tags),
@@ -647,6 +758,9 @@ _SEARCHES: tuple[tuple[str, Callable[[str], Iterable[Span]]], ...] = (
     (MAIL, _mails),
     (DATA, _data),
     (LOG, _logs),
+    (DOCUMENT, _between_bars),
+    (DOCUMENT, _options),
+    (TRANSCRIPT, _screenplay),
     (PROMPT, _each(_TEMPLATE)),
     (DOCUMENT, _documents),
     (TRANSCRIPT, _transcripts),
@@ -657,6 +771,7 @@ _SEARCHES: tuple[tuple[str, Callable[[str], Iterable[Span]]], ...] = (
     (INTRODUCED, _introduced),
     (INTRODUCED, _pointed_at),
     (INTRODUCED, _each(_DIRECT)),
+    (INTRODUCED, _following),
     (INTRODUCED, _pointed_back),
     (ROLE_PLAY, _role_play),
 )
