@@ -178,3 +178,64 @@ def test_a_user_of_one_subject_sees_that_subject_alone(memory: Memory, ana: User
     ana.subject("pet-43", name="Max")
 
     assert [one.id for one in memory.user("ana", subject="LUNA").subjects()] == ["pet-42"]
+
+
+def about(memory: Memory, value: str) -> set[str]:
+    """Return what the facts with this value are about."""
+    return {fact.subject for fact in memory.user("ana").facts() if value in fact.value}
+
+
+@pytest.mark.parametrize(
+    "introduction",
+    [
+        "My friends are called Ada and Tom.",
+        "I have two pupils, Ada and Tom.",
+        "I have two kids: Ada is 6 and Tom is 9.",
+    ],
+)
+def test_who_is_introduced_in_a_list_has_facts_of_their_own(memory: Memory, introduction: str) -> None:
+    say(memory, introduction)
+    say(memory, "Ada lives in Oslo. Tom plays the violin. Ada is vegan.")
+
+    assert about(memory, "Oslo") == {"ada"}
+    assert about(memory, "violin") == {"tom"}
+    assert {fact.subject for fact in memory.user("ana").facts("dietary")} == {"ada"}
+
+
+def test_she_is_the_one_whom_the_reply_asks_about(memory: Memory) -> None:
+    chat = memory.conversation("chat", user="ana")
+    chat.record("My sister visits us on Sunday.", "Lovely. What does she do?")
+    chat.record("She works as a lawyer.", "And what's her name?")
+    chat.record("Julia.", "Nice name.")
+    chat.record("Julia is allergic to cats.", "Noted.")
+    memory.digest()
+
+    assert about(memory, "lawyer") == about(memory, "cats")
+    (sister,) = memory.user("ana").subjects()
+    assert sister.name == "Julia"
+
+
+def test_she_is_nobody_where_two_could_be_meant(memory: Memory) -> None:
+    chat = memory.conversation("chat", user="ana")
+    chat.record("My dog Luna is ill. Did I tell you about the vet?", "No, is she nice?")
+    chat.record("Yes, she's 45.", "Good.")
+    memory.digest()
+
+    assert about(memory, "45") == set()
+
+
+def test_a_patient_is_called_by_name_and_by_what_it_is(memory: Memory) -> None:
+    say(memory, "The patient is 64 years old. Her name is Irma.", "patient-12")
+    say(memory, "Irma is allergic to penicillin. I'm a nurse.", "patient-12")
+
+    assert about(memory, "64") == about(memory, "penicillin") == {"patient-12"}
+    assert about(memory, "nurse") == {"self"}
+    assert [one.name for one in memory.user("ana").subjects()] == ["Irma"]
+
+
+def test_what_we_use_in_a_project_is_the_projects(memory: Memory) -> None:
+    say(memory, "We use PostgreSQL. I use Vim.", "project-x")
+    say(memory, "The project uses Django.", "project-x")
+
+    assert about(memory, "PostgreSQL") == about(memory, "Django") == {"project-x"}
+    assert about(memory, "Vim") == {"self"}

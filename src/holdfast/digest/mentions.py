@@ -11,7 +11,7 @@ a pronoun right after such a mention.  Others ("my boss", "Sarah") resolve to No
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..scope import SELF
@@ -51,6 +51,7 @@ def subject_name(name: str) -> str:
 # Relations of which one has many: without a name nobody can tell which.
 MANY = frozenset("friend colleague mentor neighbor cousin aunt uncle niece nephew roommate".split())
 # Beginnings of ids of what is no living being, and of children: who is named there is not at once the subject.
+LATEST = 3  # messages through which a pronoun is followed
 _THINGS = frozenset("project team company product case trip ticket task job order deal account app repo work".split())
 _CHILDREN = frozenset("child kid son daughter baby boy girl student pupil".split())
 _YOUNG = frozenset("daughter son child baby grandson granddaughter".split())
@@ -113,6 +114,10 @@ def subject_names(rows: Iterable[SubjectRow], facts: Iterable[Fact | Candidate],
             own(row.subject, name)
         if label:
             labels[row.subject] = label
+    for fact in facts:
+        if fact.subject not in (SELF, *known) and (fact.category, fact.key) == ("identity", "name"):
+            own(fact.subject, fact.value)
+            labels.setdefault(fact.subject, fact.value)
     declared = {name: tuple(ids) for name, ids in owners.items()}
     kin = _introduce(facts, known, declared, own, labels)
     for subject in dict.fromkeys(fact.subject for fact in facts):
@@ -138,6 +143,11 @@ def subject_names(rows: Iterable[SubjectRow], facts: Iterable[Fact | Candidate],
 def without_owner(name: str) -> str:
     """Return ``dog`` for ``my dog``."""
     return _OWN.sub("", name)
+
+
+def scope_kind(subject: str) -> str:
+    """Return the word with which an id begins: ``patient`` of ``patient-7``."""
+    return re.split(r"[\W\d_]", subject)[0]
 
 
 def is_code(subject: str) -> bool:
@@ -228,6 +238,43 @@ class Mentions:
         self._topic: MentionedPerson | None = self._scope or ME
         for name, known in names.ids.items():
             self._know(name, known)
+        groups = "|".join(str(table.get("groups", "")).split())
+        names_of = r"(?-i:[A-ZÀ-Þ][\w'-]+)"
+        gap = r"(?:,? (?:at|in|on|from) \w+|,? (?:who|that) [^.:;!?]{1,60}?| this \w+)?"
+        self._each = re.compile(rf"({names_of})(?=(?:'s| is| has|,? who|,? \(|, \d))")
+        listed = rf"(?P<names>{names_of}(?:, {names_of})*,? (?:and|&) {names_of})"
+        source = rf"\b(?:{groups}){gap}(?: are| is)?(?: called| named)?[,:]? {listed}"
+        self._groups = re.compile(source, re.IGNORECASE) if groups else None
+        self._heading = re.compile(rf"\b(?:{groups})[:,–—-]\s(?P<rest>[^.!?]+)", re.IGNORECASE) if groups else None
+
+    def remember(self, earlier: Sequence[str], reply: str) -> None:
+        """
+        Take up the user's messages before: who was introduced in a list, and whom the *reply* to the last one asks about.
+
+        "She" means somebody of an earlier message only where the reply says so, too.
+        """
+        for text in earlier:
+            self._introduce_list(text)
+        asked = {word.strip(".,!?").casefold() for word in reply.split()}
+        if self._scope is not None or not asked & (self._she | self._he):
+            return
+        meant: MentionedPerson | None = None
+        for text in earlier[-LATEST:]:
+            self.last = None
+            self.mention(re.split(r"(?<=[.!?])\s+", text.strip())[-1])
+            goes_on = {word.strip(".,!?'’s").casefold() for word in text.split()} & (self._she | self._he)
+            meant = self.last or (meant if goes_on else None)
+        self.last = meant
+
+    def _introduce_list(self, text: str) -> None:
+        """Know the names of a list: "two friends, Chidi and Freya"."""
+        found = [one["names"] for one in self._groups.finditer(text)] if self._groups else []
+        listed = [name for names in found for name in re.split(r",? and |,? & |, ", names)]
+        for heading in self._heading.finditer(text) if self._heading else ():
+            listed += self._each.findall(heading["rest"])
+        for name in listed:
+            if is_name(name) and name.casefold() not in self._names:
+                self._names[name.casefold()] = MentionedPerson(subject_name(name), name)
 
     def _know(self, name: str, subject: str) -> None:
         relation = self.relation(name)
@@ -274,7 +321,7 @@ class Mentions:
 
     def _is_of(self, relation: str) -> bool:
         """Whether the conversation's subject, of which no name is known, may be a dog, a daughter, …"""
-        kind = re.split(r"[\W\d_]", self._scope.subject if self._scope else "")[0]
+        kind = scope_kind(self._scope.subject if self._scope else "")
         if relation in self._pets:
             return kind not in _THINGS | _CHILDREN
         return relation in _YOUNG and kind in _CHILDREN
@@ -296,11 +343,24 @@ class Mentions:
             return self._by_pronoun(words)
         if words in self._names:
             return self._names[words]
+        if words.startswith("the "):
+            return self._by_kind(words[4:])
         own = self._own.match(words) if self._own else None
         if own is None and self._nameless and is_name(given) and self.relation(words) is None:
-            kind = re.split(r"[\W\d_]", self._scope.subject if self._scope else "")[0]
+            kind = scope_kind(self._scope.subject if self._scope else "")
             return None if kind in _THINGS else self._call_scope(given)
         return self._by_own(words[own.end() :]) if own else None
+
+    def _by_kind(self, kind: str) -> MentionedPerson | None:
+        """Resolve "the dog", "the patient", "the project": the conversation's subject, or the only one of that kind."""
+        relation = self.relation(kind) or kind
+        if self._scope and (kind == scope_kind(self._scope.subject) or relation in self._pets or self._is_of(relation)):
+            return None if relation in self._pets and scope_kind(self._scope.subject) in _THINGS else self._scope
+        return self._by_relation.get(relation)
+
+    def of_work(self) -> MentionedPerson | None:
+        """Return the conversation's subject where that is a project or a team: what "we" use there is its own."""
+        return self._scope if self._scope and scope_kind(self._scope.subject) in _THINGS else None
 
     def _by_own(self, words: str) -> MentionedPerson | None:
         """Resolve ``wife``, ``little dog luna``, ``dog``: by the name, else by the relation."""
@@ -345,6 +405,7 @@ class Mentions:
     def mention(self, sentence: str) -> None:
         """Remember the subjects of *sentence* for the pronouns of the next one."""
         found: list[tuple[int, MentionedPerson]] = []
+        self._introduce_list(sentence)
         lowered = sentence.casefold()
         for name, person in self._names.items():
             place = re.search(rf"(?<!{self._edge}){re.escape(name)}(?!{self._edge})", lowered)

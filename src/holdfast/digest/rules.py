@@ -45,6 +45,7 @@ def extract_facts(
     subject: str = SELF,
     others: SubjectNames | Mapping[str, str] | None = None,
     before: Message | None = None,
+    earlier: Sequence[str] = (),
     language_code: str | None = None,
 ) -> list[Candidate]:
     """
@@ -55,6 +56,7 @@ def extract_facts(
         subject: whom the conversation is about; "she" and "my dog" mean this one when it is not self.
         others: names (and relations) already known, each with its subject: ``{"Luna": "luna"}``, or `subject_names`.
         before: the message directly before this one; a short answer is read together with its question.
+        earlier: what the user said before in this conversation, for whom it introduced.
         language_code: ISO 639-1, when detection should not decide.
 
     Returns:
@@ -67,7 +69,9 @@ def extract_facts(
     found: list[Candidate] = []
     names = others if isinstance(others, SubjectNames) else SubjectNames(others or {})
     for rules in _rules_for(content, language_code):
-        found = found or _read_in(rules, message, content, Mentions(rules, subject, names), before)
+        people = Mentions(rules, subject, names)
+        people.remember(earlier, before.content if before is not None and before.role != "user" else "")
+        found = found or _read_in(rules, message, content, people, before)
     return found
 
 
@@ -271,6 +275,8 @@ def claims_of_match(piece: SentenceInMessage, people: Mentions, match: PatternMa
         candidate = _candidate(piece, pattern, person, verdict, fields, (start, held), negated)
         if BLANK in piece.text[start : held.end] or not (candidate.value or candidate.op == "retract"):
             continue
+        if (candidate.category, candidate.key, candidate.value) == ("identity", "name", person.label):
+            continue  # they were introduced by it just now
         yield candidate
         whose = next((somebody for somebody in named if somebody.label == fields["name"].value), None)
         yield from _also(piece.language, pattern, candidate, fields, whose)
@@ -298,8 +304,11 @@ def _who(
 ) -> tuple[MentionedPerson | None, int]:
     """Return the subject of the match, and where the words to judge begin."""
     words = found.groupdict().get("who")
+    work = people.of_work() if pattern.category == "tech" else None
     if words is None and "who" not in found.re.groupindex:
-        return ME, found.start()
+        return (people.last if pattern.needs == "other" else work or ME), found.start()
+    if work and words and words.strip().casefold() in ("we", "our"):
+        return work, found.start("who")
     if words is None:
         person = people.topic(piece.text[: found.start()], cues(piece.language).get("topic"))
         return (None if person and not person.is_self and not pattern.about_others else person), found.start()

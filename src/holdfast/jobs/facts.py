@@ -25,6 +25,7 @@ from ..types import Candidate, Evidence, Fact, FactChange, Job, Message
 from .queue import Dependencies, check_claim, scope_of
 
 BATCH_MESSAGES = 200
+EARLIER_MESSAGES = 24  # before the first that is read, for the people whom they introduced
 INTRODUCES = ("family", "pets")
 DISCARDED = "discarded: the words hold what must not be remembered"
 
@@ -45,6 +46,7 @@ class RuleInput:
     never: list[str]
     subjects: list[SubjectRow]
     named_by: list[FactRow]
+    earlier: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,14 @@ class FactReader:
         never = [topic for _, topic in view.blocked_topics()]
         subjects, facts = view.subjects(), current_facts(view, read)
         named_by = view.at(None, None).facts() if subjects else facts
-        return RuleInput(view.user().epoch, read, before, facts, names, never, subjects, named_by)
+        earlier = self._earlier(view, read)
+        return RuleInput(view.user().epoch, read, before, facts, names, never, subjects, named_by, earlier)
+
+    def _earlier(self, view: ReadView, messages: Sequence[Message]) -> list[str]:
+        """Return what the user said in the messages before."""
+        first = messages[0].seq if messages else 1
+        found = view.messages(start_seq=max(1, first - EARLIER_MESSAGES), end_seq=first - 1) if first > 1 else []
+        return [mask_message(one, self.deps.config.detectors).content for one in found if one.role == "user"]
 
     def input_of(self, view: ReadView, message: Message) -> RuleInput:
         """Return the snapshot for reading one message again after it was edited."""
@@ -112,6 +121,7 @@ class FactReader:
         """Return the claims that the messages state, with evidence, and the refused candidates with the reason."""
         config = self.deps.config
         said: list[Candidate] = []
+        earlier = list(seen.earlier)
         accepted: list[Claim] = []
         refused: list[tuple[Candidate, str]] = []
         before = seen.before
@@ -123,8 +133,10 @@ class FactReader:
                     subject=scope.subject or SELF,
                     others=names,
                     before=before,
+                    earlier=earlier[-EARLIER_MESSAGES:],
                     language_code=config.language,
                 )
+                earlier.append(message.content)
                 believed: list[Fact | Candidate] = [
                     *(row.fact for row in seen.facts),
                     *(claim.candidate for claim in accepted),
