@@ -159,3 +159,29 @@ def test_what_was_measured_holds_from_when_it_was_taken():
     )
 
     assert [(fact.value, fact.valid_from.date().isoformat()) for fact in facts] == [("2.1", "2026-03-03")]
+
+
+@pytest.mark.parametrize("text", ["On 3 March my creatinine was 2.1.", "My creatinine was 2.1 on 3 March."])
+def test_rules_date_a_lab_value_by_when_it_was_taken(text):
+    with Memory(clock=FakeClock(AT), embedder=None) as memory:
+        memory.conversation("c", user="ana").record(text, "Ok.")
+        memory.digest()
+        (fact,) = memory.user("ana").facts("health")
+
+        assert (fact.key, fact.value, fact.valid_from.date().isoformat()) == ("creatinine", "2.1", "2026-03-03")
+
+
+def test_what_has_not_happened_since_yesterday_passes_whatever_the_model_says():
+    row = (
+        "health,,Biscuit has not eaten since yesterday.,0.9,,set,asserted,state,1,Biscuit hasn't eaten since yesterday"
+    )
+    clock = FakeClock(AT)
+    with Memory(clock=clock, embedder=None, llm=ScriptedModel({"facts": [row]})) as memory:
+        chat = memory.conversation("c", user="ana")
+        chat.record("My Biscuit hasn't eaten since yesterday and I worry.", "Oh no.")
+        chat.end()
+        memory.digest()
+        assert [fact.lifetime for fact in memory.user("ana").facts()] == ["transient"]
+
+        clock.advance(seconds=30 * 86_400)
+        assert memory.user("ana").facts() == []

@@ -165,6 +165,9 @@ class _Reading:
         beside, habit = _cue(self.rules.code, "beside"), _cue(self.rules.code, "passing_habit")
         if habit and one.category in _HABITS and habit.match(self.text, found.end()):
             return False
+        whose = _cue(self.rules.code, "theirs")
+        if one.subject == SELF and whose and whose.search(self.text[: found.start("it")]):
+            return False
         return not (found.end("it") == found.end() and beside and beside.match(self.text, found.end()))
 
     def _candidate(self, span: tuple[int, int], one: KnownValue, value: str, text: str, *, ends: bool) -> Candidate:
@@ -694,7 +697,7 @@ def _value(words: tuple[str, ...]) -> str:
     """Return the expression of one of several values, in the singular or the plural; one that never matches for none."""
     if not words:
         return r"(?!)"
-    spelled = "|".join(_literal(one[:-1] if one.endswith("s") and len(one) > 4 else one) for one in words)
+    spelled = "|".join(_literal(one[:-1] if one.endswith("s") and len(one) > 3 else one) for one in words)
     bounded = words[0][:1].isascii()
     return rf"(?<!\w)(?:{spelled})(?:s|es|ism|'s|ing)?(?!\w)" if bounded else rf"(?:{spelled})"
 

@@ -297,6 +297,11 @@ NO_NAME = "no-address: an attribute needs a category and a key of plain words"
 _LATIN = 0x24F  # the last of the letters that are written like Latin ones
 _SELF = frozenset("self user the_user i me my myself speaker the_speaker human".split())
 _WORD = re.compile(r"[^\W_]+(?:[_-][^\W_]+)*")
+# What has not happened since yesterday, or is so right now, is not so for long, whatever a model says.
+_PASSES = re.compile(
+    r"(?:n['’]t|\bnot) \w+(?: \w+){0,3}? since (?:yesterday|this \w+|last night|\w+day|breakfast|lunch|noon)\b|\b(?:right now|at the moment)\b",
+    re.IGNORECASE,
+)
 # A value that was measured holds from when it was taken: "on 3 March her creatinine was 2.1".
 _MEASURED = re.compile(r"[<>~]?\d+(?:[.,/]\d+)*(?: ?(?:%|[^\W\d_]{1,6}(?:/[^\W\d_]{1,4})?))?")
 _NOT_MEASURED = frozenset(("account", "appointment", "budget", "identity", "medication", "trip"))
@@ -405,6 +410,8 @@ def _candidate(row: Mapping[str, str], window: PromptWindow, source: str) -> tup
     text = value if kind == "statement" else attribute_sentence(category, key, value)
     modality = _choice(row.get("modality", ""), _MODALITIES, "asserted")
     lifetime = _choice(row.get("lifetime", ""), _LIFETIMES, "state")
+    if lifetime == "state" and kind == "statement" and _PASSES.search(quote):
+        lifetime = "transient"
     measured = kind == "attribute" and _MEASURED.fullmatch(value.strip()) is not None and category not in _NOT_MEASURED
     passing = "event" if measured and lifetime == "state" else lifetime
     since, until = _when(quote, message, passing, category) if message and op == "assert" else (None, None)
