@@ -29,6 +29,7 @@ def english() -> PatternLanguage:
         ("If it helps, I'm vegan.", "asserted"),
         ("You should know that I'm vegan.", "asserted"),
         ("I'm vegan, any ideas?", "asserted"),
+        ("where do we eat, I'm vegan so no steak", "asserted"),
         ("My doctor said I'm vegan now", "asserted"),
         ("Do you think I'm vegan?", "reported"),
         ("I'm vegan?", "question"),

@@ -215,6 +215,26 @@ CASES = [
         "home,lives_in,Rome,0.9,,set,asserted,state,1,who lives in Rome",
         "about-someone-else",
     ),
+    (
+        ["u:Any good books on Norwegian? I've started learning it."],
+        "goal,is_learning,Norwegian,0.9,,add,asserted,state,1,I've started learning it",
+        "",
+    ),
+    (
+        ["u:I see the osteopath on Thursday at 4."],
+        "appointment,osteopath,2026-03-19 16:00,0.9,,set,asserted,transient,1,I see the osteopath on Thursday at 4",
+        "",
+    ),
+    (
+        ["u:The clinic put me on ramipril 5 mg, then they upped it to 10."],
+        "medication,ramipril,10 mg,0.9,,set,asserted,state,1,they upped it to 10",
+        "",
+    ),
+    (
+        ["u:My neighbor takes ramipril, he upped it to 10."],
+        "medication,ramipril,10 mg,0.9,,set,asserted,state,1,he upped it to 10",
+        "about-someone-else",
+    ),
 ]
 
 
@@ -334,3 +354,10 @@ def test_an_episode_never_falls_back_a_year(said, bullet, since):
     [candidate] = parse_bullets(bullet, list(window([f"u:{said}"]).messages.values()), source="m").candidates
 
     assert (candidate.valid_from_ms and from_ms(candidate.valid_from_ms).date().isoformat()) == since
+
+
+def test_an_episode_may_tell_what_another_wrote():
+    talk = ['u:My sister sent me this, what do I say? "I have left Tom and stay with mum, I look for a flat in Graz."']
+
+    assert episodes(talk, "- The user's sister wrote that she has left Tom and looks for a flat in Graz [1]") == []
+    assert episodes(talk, "- The user has left Tom and looks for a flat in Graz [1]") != []

@@ -58,6 +58,15 @@ LEAST_SHARE_OF_NOUNS = 0.6  # in German every noun has a capital, so it marks no
 _BULLET = re.compile(r"^\s*(?:[-*•‣▪–—·]|\(?\d{1,2}[.)])\s*")
 _CITED = re.compile(r"\s*[\[(](?:(?:messages?|msgs?|seq|#)\s*)*([#\d][\d\s,;#–-]*)[\])]\s*[.。]?\s*$", re.IGNORECASE)
 _NAME = re.compile(r"(?<![.!?:\-–—*•\"'“„(]\s)(?<!^)\b([A-ZÀ-ÞА-ЯΑ-Ω][\w'’-]+)")
+# How a bullet tells of another's words, and that the user was sent them.
+_TOLD = re.compile(
+    r"""\b(?:wrote|writes|says|said|told|sent|texted|messages?|letter|e-?mail|mail|note|escribió|dice|dijo|mandó|envió|mensaje|correo|carta
+    |schrieb|sagt|sagte|schickte|nachricht|brief|écrit|dit|envoyé|lettre)\b|写|寫|说|說|信|消息|썼|보냈|문자|편지""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_RECEIVED = re.compile(
+    r"\b(?:received|got|shared|showed|recibió|compartió|bekam|erhielt|a reçu)\b|收到|받았", re.IGNORECASE
+)
 _STAMP = re.compile(r"\b(?:19|20)\d\d-\d\d-\d\d\b")
 
 
@@ -223,7 +232,10 @@ def _weigh(
 ) -> None:
     mine = user_words.terms_of(_STAMP.sub(" ", bullet)) - user_words.speakers
     cited = [seq for seq in seqs if seq in user_words.messages] or list(user_words.messages)
-    reason = _unsupported(bullet, mine, user_words, user_words.lent(mine, seqs))
+    lent = user_words.lent(mine, seqs)
+    if _tells(bullet, user_words.names):
+        lent = " ".join([lent, *(user_words.messages[seq].content for seq in seqs if seq in user_words.messages)])
+    reason = _unsupported(bullet, mine, user_words, lent)
     shares = {seq: len(mine & user_words.terms[seq]) / len(mine) if mine else 0.0 for seq in cited}
     if not reason and not any(shares.values()):
         shares = {seq: len(mine & user_words.terms[seq]) / len(mine) for seq in user_words.messages}
@@ -239,6 +251,12 @@ def _weigh(
         start, quote = _sentence(user_words, seq, mine)
         since = _since(bullet, quote, user_words.messages[seq])
         found.candidates.append(_candidate(bullet, seq, quote, start, since, source, subject))
+
+
+def _tells(bullet: str, names: Iterable[str]) -> bool:
+    """Whether a bullet says that another wrote or said something, so that words which are not the user's own are in place."""
+    own = frozenset(word.casefold() for name in names for word in name.split())
+    return bool(_TOLD.search(bullet)) and (not _claims(bullet, own) or bool(_RECEIVED.search(bullet)))
 
 
 def _unsupported(bullet: str, mine: frozenset[str], user_words: _UserWords, lent: str) -> str:

@@ -107,7 +107,8 @@ def _asked(cue: dict[str, re.Pattern[str]], sentence: str, start: int, end: int)
         return asks and not _search(cue, "tail_question", sentence[end:])
     if start < first.start():
         return False
-    return _last(cue, "presupposed", sentence[:start]) <= first.end()
+    stated = cue["presupposed"].finditer(sentence) if "presupposed" in cue else ()
+    return max((found.end() for found in stated if found.start() < start), default=0) <= first.end()
 
 
 def _first_word(cue: dict[str, re.Pattern[str]], sentence: str) -> int:

@@ -132,13 +132,16 @@ def _from_others(
     said = claimed_terms(candidate) - neutral_terms() - _address_terms(candidate)
     said |= terms_of(candidate.key) if candidate.category == "medication" else frozenset()
     stated = stated_numbers(message)
-    said = frozenset(term for term in said if not (term.isdigit() and int(term[:18]) in stated))
+    stated |= {hour + 12 for hour in stated if hour < 12} | {0}  # "at 4" is 16:00
+    numbers = frozenset(term for term in said if term.isdigit() and int(term[:18]) in stated)
+    said -= numbers
     if not said:
         return False
     shown = frozenset[str]().union(*(terms_of(m.content) for m in (*window, message, *([before] if before else []))))
     words = said | claimed_terms(candidate)
     own = own_terms(candidate, words, [*window, message], code)
-    here = words & own_terms(candidate, words, [message], code)
+    own |= _asked_before(candidate, message, code)
+    here = (words & own_terms(candidate, words, [message], code)) | (numbers - {"0", "00"})
     lent = _lent_terms(candidate, message, before, here, code)
     believed = frozenset[str]().union(*(terms_of(f"{f.subject} {f.key} {f.value} {f.text}") for f in known))
     if here or said <= lent:
@@ -148,6 +151,13 @@ def _from_others(
     seen = said & shown
     foreign = seen - own - lent
     return bool(foreign) and 2 * len(foreign) >= len(seen)
+
+
+def _asked_before(candidate: Candidate, message: Message, code: str | None) -> frozenset[str]:
+    """Return the words of the user's own question right before the quote: "Any books on Italian? I'm learning it"."""
+    rules = patterns_for(message.content, code)
+    earlier = [one for at, one in _own_sentences(message.content, rules) if at + len(one) <= candidate.start][-1:]
+    return terms_of(earlier[0]) if earlier and earlier[0].rstrip().endswith(("?", "？")) else frozenset()
 
 
 def _lent_terms(

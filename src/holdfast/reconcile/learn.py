@@ -40,7 +40,7 @@ from .decide import (
 )
 from .erase import inherit_end, reinstate, undo_retractions
 from .merging import merged_sources, split_fact
-from .registry import Registry, fold_name
+from .registry import Registry, fold_name, normalize_value
 
 RULES = "rules "  # the source of what the built-in rules read begins with it
 
@@ -113,8 +113,8 @@ def learn(
         beside = _beside(view, claim, decision, hints.addresses)
         decision = _settle_beside(claim, decision, beside, hints, now_ms)
         ever += beside
-        if decision.refused and claim.candidate.modality == "negated":
-            continue  # "not vegan" ends being vegan; where nobody said so there is nothing to tell
+        if decision.refused and (claim.candidate.modality == "negated" or _has_ended(claim.candidate, past)):
+            continue  # "not vegan" ends being vegan; where nobody said so, or it has ended already, there is nothing to tell
         if decision.refused:
             view.add_rejected(claim.candidate, decision.refused, now_ms)
             changes.append(FactChange("rejected", None, reason=decision.refused))
@@ -154,6 +154,14 @@ def _settle_beside(
     if claim.candidate.kind == "attribute":
         return with_restatements(claim, decision, beside, hints.addresses, now_ms)
     return settle_beside_attributes(claim, decision, beside, hints.addresses, now_ms)
+
+
+def _has_ended(candidate: Candidate, past: Iterable[FactRow]) -> bool:
+    """Whether a retraction names what has ended already."""
+    named = (candidate.subject, candidate.category, candidate.key, normalize_value(candidate.value))
+    return candidate.op == "retract" and any(
+        named == (row.fact.subject, row.fact.category, row.fact.key, normalize_value(row.fact.value)) for row in past
+    )
 
 
 def with_opposites(claims: Iterable[Claim], registry: Registry) -> Iterator[Claim]:
