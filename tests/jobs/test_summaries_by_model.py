@@ -45,6 +45,22 @@ def test_an_episode_quotes_the_user_and_keeps_its_day(world):
     assert (here.clock() - fact.valid_from).days == 1  # "yesterday"
 
 
+def test_a_corrected_episode_stays_an_episode_of_its_day_and_conversation(world):
+    here = world({"episodes": ["- Met Bo at Meko, over tteokbokki [1]"]})
+    here.memory.digest()
+    (wrong,) = here.chat.episodes()
+    here.clock.advance(seconds=40 * 86_400)
+    here.user.correct(wrong.id, value="Met Bo at Meko, over bibimbap")
+    (fact,) = here.chat.episodes()
+
+    assert (fact.text, fact.kind, fact.valid_from) == ("Met Bo at Meko, over bibimbap", "episode", wrong.valid_from)
+    assert {(e.conversation, e.seq) for e in wrong.evidence} < {(e.conversation, e.seq) for e in fact.evidence}
+    assert fact.id in {one.id for one in here.chat.learned()}
+    here.chat.forget(1)
+    assert [one.text for one in here.user.facts(kind="episode")] == ["Met Bo at Meko, over bibimbap"]
+    assert here.memory.doctor().ok
+
+
 def test_each_bullet_is_found_on_its_own(world):
     here = world({"episodes": [BULLETS]})
     here.memory.digest()

@@ -23,7 +23,7 @@ from ..reconcile.archive import index_fact, request_upkeep, unindex_fact
 from ..reconcile.decide import ARCHIVED, MERGED, UNMERGED, Claim
 from ..reconcile.erase import inherit_end, reactivate
 from ..reconcile.learn import MatchHints, learn
-from ..reconcile.merging import merged_into, split_fact
+from ..reconcile.merging import add_quotes, merged_into, split_fact
 from ..reconcile.registry import matches_blocked_topic
 from ..scope import SELF, Scope
 from ..store import Derivation, FactRow, ReadView, Store, WriteView, effective_consent
@@ -188,6 +188,8 @@ class Corrections:
                 new = index_fact(view, new, now_ms)
             view.update_fact(closed)
             view.add_fact(new)
+            if fact.kind == "episode":  # it stays where and when it happened, in other words
+                add_quotes(view, new, fact.evidence, now_ms)
             self._support(view, fact.subject, new.fact.id, message, now_ms)
             return FactChange("replaced", new.fact, closed.fact)
 

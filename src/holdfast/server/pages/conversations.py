@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from ...errors import ConfigError, HoldfastError, NotFound
 from ...memory import Memory
 from ...reports import ConversationState, ErasureReceipt, RebuildReport
 from ...types import Job, Summary
+from ...user import User
 from ..jobs import OnProgress, Owner, ReportData, Task, Tasks, TasksDep, load_report, report_data
 from ..routing import OPERATOR, RouteTable, UserName
 from ..schemas import CallerDep, ConversationDep, ConversationName, UserDep
@@ -71,7 +72,8 @@ def conversations_page(request: Request, caller: CallerDep) -> Response:
     for at, user, bot in users:
         owner = memory.user(user, org=at, bot=bot)
         states, jobs = owner.overview(), memory.admin.jobs_of_user(user, org=at, bot=bot)
-        shown = [_list_row(state, user, at, bot, jobs) for state in states[:CONVERSATIONS_A_USER]]
+        names = subject_names(owner, states)
+        shown = [_list_row(state, user, at, bot, jobs, names) for state in states[:CONVERSATIONS_A_USER]]
         rest = link(OF_USER.replace(":name", ""), user=user, **scope_query(at, bot))
         groups.append({"user": user, "bot": bot, "rows": shown, "all": len(states), "address": rest})
     last = users[-1] if users else None
@@ -97,7 +99,7 @@ def conversations_of_user_page(request: Request, caller: CallerDep, owner: UserD
     states = [state for state in owner.overview() if wanted.lower() in state.conversation.lower()]
     shown = states[first : first + CONVERSATIONS_A_PAGE]
     jobs = caller.memory.admin.jobs_of_user(user, org=grant.org, bot=grant.bot)
-    last = first + CONVERSATIONS_A_PAGE
+    last, names = first + CONVERSATIONS_A_PAGE, subject_names(owner, shown)
     return render(
         "conversations-of-user.html",
         request,
@@ -106,7 +108,7 @@ def conversations_of_user_page(request: Request, caller: CallerDep, owner: UserD
         grant=grant,
         wanted=wanted,
         consent=owner.status(),
-        rows=[_list_row(state, user, grant.org, grant.bot, jobs) for state in shown],
+        rows=[_list_row(state, user, grant.org, grant.bot, jobs, names) for state in shown],
         all=len(states),
         before=here(request, first=max(0, first - CONVERSATIONS_A_PAGE)) if first else None,
         after=here(request, first=last) if last < len(states) else None,
@@ -146,6 +148,7 @@ def conversation_page(
         user=user,
         grant=grant,
         state=state,
+        about=subject_names(owner, [state]).get(state.subject, state.subject),
         consent=owner.status(),
         standing=_status_badge(state, dead),
         dead=dead,
@@ -250,13 +253,22 @@ def _is_about(job: Job, state: ConversationState) -> bool:
     return (job.subject, job.conversation) == (state.subject, state.conversation)
 
 
-def _list_row(state: ConversationState, user: str, org: str, bot: str, jobs: list[Job]) -> dict[str, Any]:
+def subject_names(owner: User, states: Sequence[ConversationState]) -> dict[str, str]:
+    """Return the name to show of each subject, where one of the conversations is about one."""
+    if all(state.subject == "self" for state in states):
+        return {}
+    return {subject.id: subject.name for subject in owner.subjects()}
+
+
+def _list_row(
+    state: ConversationState, user: str, org: str, bot: str, jobs: list[Job], names: dict[str, str]
+) -> dict[str, Any]:
     subject = None if state.subject == "self" else state.subject
     dead = [job for job in jobs if job.state in ("dead", "cancelled") and _is_about(job, state)]
     named = {"user": user, "conversation": state.conversation, **scope_query(org, bot, subject)}
     return {
         "state": state,
-        "subject": subject,
+        "subject": subject and names.get(subject, subject),
         "status": _status_badge(state, dead),
         "address": link(ONE.replace(":name", ""), **named),
     }

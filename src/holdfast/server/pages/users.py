@@ -209,7 +209,7 @@ def _render_fact(
         org=grant.org,
         bot=grant.bot,
         scope=scope_query(grant.org, grant.bot, grant.subject),
-        about=about,
+        about={one.id: one.name for one in owner.subjects()}.get(about, about),
         self_subject=SELF,
         facts=facts,
         spans=placed,
