@@ -136,8 +136,7 @@ def conversation_page(
     chosen = next((summary for summary in ever if summary.id == query.get("chunk")), None)
     first = _first_shown(query_number(request, "at"), chosen.start_seq if chosen else None, state.messages)
     last = min(state.messages, first + MESSAGES_A_PAGE - 1)
-    of_user = caller.memory.admin.jobs_of_user(user, org=grant.org, bot=grant.bot)
-    jobs = [job for job in of_user if _is_about(job, state)]
+    jobs = _jobs_about(caller, user, state)
     dead = [job for job in jobs if job.state in ("dead", "cancelled")]
     return render(
         "conversation.html",
@@ -247,6 +246,11 @@ def _orgs(memory: Memory) -> Iterator[str]:
             return
         yield found[0][0]
         after = (found[0][0], _AFTER_EVERY_NAME, "")
+
+
+def _jobs_about(caller: CallerDep, user: str, state: ConversationState) -> list[Job]:
+    of_user = caller.memory.admin.jobs_of_user(user, org=caller.grant.org, bot=caller.grant.bot)
+    return [job for job in of_user if _is_about(job, state)]
 
 
 def _is_about(job: Job, state: ConversationState) -> bool:
