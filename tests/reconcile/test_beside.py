@@ -104,6 +104,23 @@ def test_what_was_moved_is_not_where_it_was(old, new, left):
     assert [one for one in found if one in (old, new)] == left
 
 
+@pytest.mark.parametrize(
+    ("habit", "stays"),
+    [
+        ("Drinks coffee every morning.", False),
+        ("Drinks coffee with oat milk.", True),
+        ("Sells coffee every morning.", True),
+    ],
+)
+def test_a_habit_ends_with_what_is_not_had_any_more(habit, stays):
+    found, _ = read(
+        ("Coffee with oat milk, drinks or sells, every morning.", statement(habit, 1, "Coffee with oat milk, drinks or sells, every morning")),
+        ("The moka pot is gone, no coffee in this body.", attribute("food", "does_not_eat", "coffee", 3, "no coffee in this body")),
+    )  # fmt: skip
+
+    assert (habit in found) == stays
+
+
 def test_an_event_that_only_repeats_a_fact_is_not_stored_twice():
     clock = FakeClock(AT)
     model = ScriptedModel(

@@ -25,6 +25,7 @@ from .compare import (
     Sense,
     comparable,
     disagreement,
+    in_first_person,
     marks_in_group,
     name_thing,
     preferred,
@@ -571,11 +572,22 @@ def with_restatements(
         same = new is not None and is_restated(new, row.fact.text)
         past = next((fact for fact in gone if is_restated(fact, row.fact.text)), None)
         other = new is not None and past is None and not same and _gives_another(row, new, addresses)
+        other = other or (new is not None and _is_refused_habit(row.fact.text, new))
         if same or other or past is not None:
             at = max(row.fact.valid_from, from_ms(claim.said_at_ms))
             because = past.ended_because if past is not None and new is None else "replaced"
             ended.append(close_fact(row, at, now_ms, because, new.id if new is not None else None))
     return replace(decision, updates=(*decision.updates, *ended))
+
+
+_HAS_HABIT = re.compile(r"^I (?:eat|drink|have|take)\b", re.IGNORECASE)
+
+
+def _is_refused_habit(text: str, new: Fact) -> bool:
+    """Whether a sentence says that one has what is not eaten any more: "Drinks coffee every morning"."""
+    said = in_first_person(re.sub(r"^(Drinks|Eats|Takes) ", r"The user \1 ", text))
+    habit = (new.category, new.key) == ("food", "does_not_eat") and _HAS_HABIT.match(said) is not None
+    return habit and not sense(text).negated and same_thing(name_thing(said).removeprefix("i "), new.value)
 
 
 def _gives_another(row: FactRow, new: Fact, addresses: Addresses | None) -> bool:
