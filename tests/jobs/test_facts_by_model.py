@@ -250,3 +250,28 @@ def test_speakers_of_a_group_keep_their_own_facts(world):
     world.memory.digest()
 
     assert [(f.subject, f.value) for f in world.memory.user("ana").facts()] == [("ben", "Porto")]
+
+
+@pytest.mark.parametrize("name", ["Luna", "luna", "my dog", "dog", "pet-42"])
+def test_a_subject_is_meant_by_any_name_that_a_model_writes(world, name):
+    ana = world.memory.user("ana")
+    ana.subject("pet-42", name="Luna", aliases=("my dog",))
+    world.model.say("facts", row("eats", "salmon", "Luna gets salmon for supper", 1, category="food", subject=name))
+    world.say("Luna gets salmon for supper, my new plan for her")
+    world.chat.end()
+    world.memory.digest()
+
+    assert {fact.subject for fact in ana.facts("food")} == {"pet-42"}
+
+
+def test_a_name_of_two_subjects_that_a_model_writes_means_neither(world):
+    ana = world.memory.user("ana")
+    for subject in ("luna", "pet-43"):
+        ana.subject(subject, name="Luna")
+    world.model.say("facts", row("eats", "salmon", "Luna gets salmon for supper", 1, category="food", subject="Luna"))
+    world.say("Luna gets salmon for supper, my new plan for her")
+    world.chat.end()
+    world.memory.digest()
+
+    assert not {fact.subject for fact in ana.facts("food")} & {"luna", "pet-43"}
+    assert len(ana.facts("food")) == 1
