@@ -207,7 +207,7 @@ def _stated_name(subject: str, facts: Iterable[Fact | Candidate]) -> str:
 
 
 def is_name(word: str) -> bool:
-    """Whether a word may be somebody's name: capitalized, and no common word."""
+    """Whether a word may be a name: capitalized, and no common word."""
     return word[:1].isupper() and word.isalpha() and len(word) > 1 and word.casefold() not in _NO_NAMES
 
 
@@ -249,7 +249,7 @@ class Mentions:
 
     def remember(self, earlier: Sequence[str], reply: str) -> None:
         """
-        Take up the user's messages before: who was introduced in a list, and whom the *reply* to the last one asks about.
+        Read the user's messages before: who was introduced in a list, and whom the *reply* to the last one asks about.
 
         "She" means somebody of an earlier message only where the reply says so, too.
         """
@@ -359,7 +359,7 @@ class Mentions:
         return self._by_relation.get(relation)
 
     def of_work(self) -> MentionedPerson | None:
-        """Return the conversation's subject where that is a project or a team: what "we" use there is its own."""
+        """Return the conversation's subject where that is a project or a team: what "we" use there belongs to it."""
         return self._scope if self._scope and scope_kind(self._scope.subject) in _THINGS else None
 
     def _by_own(self, words: str) -> MentionedPerson | None:

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
+from typing import Any
 
 from ..clock import from_ms, new_id, to_ms
 from ..config import Config
@@ -140,11 +141,11 @@ class Erasing:
         self.view.release_jobs(self.now_ms)
 
 
-class _DryRun(Exception):
-    """Ends the transaction of an erasure that is only to be shown."""
+class DryRun(Exception):
+    """The end of a transaction that is only to be shown, with what it did."""
 
-    def __init__(self, removed: Removed, preview: ErasurePreview) -> None:
-        self.removed, self.preview = removed, preview
+    def __init__(self, result: Any) -> None:
+        self.result = result
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +187,10 @@ class Eraser:
             work = partial(self._apply, find=find, plan=plan, drafts=drafts, also=also)
             try:
                 done = self.store.write(scope, partial(_undone, work=work, plan=plan) if dry_run else work)
-            except _DryRun as shown:
-                rows, why = dict(shown.removed.rows), "a dry run: nothing was erased"
-                return ErasureReceipt(rows, "E0", why=why, preview=shown.preview)
+            except DryRun as shown:
+                removed, preview = shown.result
+                why = "a dry run: nothing was erased"
+                return ErasureReceipt(dict(removed.rows), "E0", why=why, preview=preview)
             if done is not None:
                 removed, changes = done
                 return replace(self.receipt(removed), changes=tuple(c for c in changes if c.op != "rejected"))
@@ -348,7 +350,7 @@ def _undone(
         for place, rewrites in plan.changes.messages.items()
         for summary in affected_summaries(plan.summaries[place], list(rewrites))
     ]
-    raise _DryRun(done[0], ErasurePreview(tuple(gone), tuple(kept), tuple(messages), tuple(summaries)))
+    raise DryRun((done[0], ErasurePreview(tuple(gone), tuple(kept), tuple(messages), tuple(summaries))))
 
 
 def change_message(seq: int, rewrite: Callable[[Message], Message | None]) -> Find:

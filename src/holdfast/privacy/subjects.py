@@ -14,15 +14,9 @@ from ..reports import SubjectMerge
 from ..scope import SELF, Scope, subject_id
 from ..store import ReadView, Store, SubjectRow, UserRow, WriteView, effective_consent
 from ..types import Subject
+from .erasure import DryRun
 
 MAX_ALIASES = 50
-
-
-class _DryRun(Exception):
-    """Ends a transaction that must write nothing, with what it would have done."""
-
-    def __init__(self, report: SubjectMerge) -> None:
-        self.report = report
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +92,14 @@ class Subjects:
             facts = tuple(row.fact for row in moved)
             report = SubjectMerge(_one(view, into), facts, tuple(r.fact for r in ended), conversations, dry_run)
             if dry_run:
-                raise _DryRun(report)
+                raise DryRun(report)
             return report
 
         try:
             return self.store.write(scope.about(None), work)
-        except _DryRun as done:
-            return done.report
+        except DryRun as shown:
+            report: SubjectMerge = shown.result
+            return report
 
     def _check(self, view: WriteView, *subjects: str) -> int:
         """
