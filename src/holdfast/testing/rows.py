@@ -249,6 +249,11 @@ def fill_conversation(view: WriteView) -> None:
     end_fact(view, old, at_ms=END_MS)
     view.add_derivations([Derivation("end", old.fact.id, "message", view.scope.subject or "", neighbor(view), 3, 3)])
     say(view.at(view.scope.subject, neighbor(view)), "one", "two", "three")
+    fill_other_tables(view)
+
+
+def fill_other_tables(view: WriteView) -> None:
+    """Write a row into every table but those of messages, facts, and summaries."""
     view.add_idempotency("key", "digest", 1, 2, END_MS)
     view.want("digest", "", wanted=4, run_at_ms=0, now_ms=0)
     view.save_prefix("layered", "sha", "{}")

@@ -12,9 +12,7 @@ import pytest
 from ...scope import Scope
 from ...store import (
     ConsentRow,
-    ContextStatsRow,
     Derivation,
-    EpisodeRangeRow,
     RebuildRow,
     Side,
     Store,
@@ -22,17 +20,16 @@ from ...store import (
     UserRow,
     WriteView,
 )
-from ...types import Candidate, Message
+from ...types import Message
 from .. import rows as test_rows
 from ..rows import (
     ANA,
     END_MS,
     add_older_version,
-    add_rebuilt_range,
-    add_usage_and_prompt,
     end_fact,
     fill_another_conversation,
     fill_conversation,
+    fill_other_tables,
     learn,
     read_everything,
     remove_everything,
@@ -56,17 +53,7 @@ def fill_all_tables(view: WriteView) -> None:
     end_fact(view, old, at_ms=END_MS)
     learn(view, "Lisbon")
     view.add_derivations([Derivation("end", old.fact.id, "message", view.scope.subject or "", "chat", 3, 3)])
-    view.add_idempotency("key", "digest", 1, 2, END_MS)
-    view.want("digest", "", wanted=4, run_at_ms=0, now_ms=0)
-    view.save_prefix("layered", "sha", "{}")
-    view.add_episode_range(EpisodeRangeRow(1, 2, 1, "rules 1"), END_MS)
-    view.add_rejected(Candidate("attribute", "self", "a", "b", "c", "d", 1.0, 1, "one", 0), "why", END_MS)
-    add_rebuilt_range(view)
-    view.add_context_stats(ContextStatsRow(2, END_MS, "layered", 40, "sha", 2, 1))
-    view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
-    view.set_blocked_topic("", "health", blocked=True, now_ms=1)
-    view.save_subject(SubjectRow("luna", "Luna", ("my dog",), 1))
-    add_usage_and_prompt(view)
+    fill_other_tables(view)
 
 
 def append_with_job(view: WriteView) -> None:
