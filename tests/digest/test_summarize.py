@@ -335,3 +335,17 @@ def test_a_summary_is_plain_and_bounded(messages: list[Message]) -> None:
     assert len(draft.concerns) <= 3
     assert len(draft.actions) <= 4
     assert not any("\n" in part for part in (*draft.themes, *draft.concerns, *draft.actions))
+
+
+def test_what_a_user_pasted_is_not_said_by_the_user() -> None:
+    """A sentence of a pasted mail or chat stands in quotation marks, or not at all."""
+    mail = "Can you answer this mail?\n\nFrom: Bob <b@x.test>\nSubject: flat\n\nI live in Rome and I decided to sell the flat in June."
+    chat = "Summarise this chat:\n[2025-03-03 08:15] Susan: I quit my job at the bank and moved to Graz."
+    for pasted in (mail, chat):
+        text = summarize_chunk(
+            [Message("user", "I live in Porto."), Message("assistant", "Nice!"), Message("user", pasted)]
+        ).text
+
+        assert "I live in Porto" in text
+        for words in ("I live in Rome", "I quit my job"):
+            assert words not in text or f"“{words}" in text

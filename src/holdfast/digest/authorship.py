@@ -73,6 +73,16 @@ def kind_of_text(text: str, start: int, end: int) -> str:
     return kind if size > 0 else ""
 
 
+def split_authorship(text: str) -> tuple[str, str]:
+    """Return the writer's own words and the text of others; quotations, links and code stay with the words around them."""
+    spans = [(o.start, o.end) for o in find_other_text(text) if o.kind not in (CODE, LINK, QUOTE, STAGE)]
+    own = _without(text, spans)
+    others = (
+        "".join(text[at] if ch == BLANK else "\n" if ch == "\n" else " " for at, ch in enumerate(own)) if spans else ""
+    )
+    return own.replace(BLANK, " "), others
+
+
 def _without(text: str, spans: Iterable[Span]) -> str:
     parts, at = [], 0
     for start, end in sorted(spans):
@@ -216,7 +226,7 @@ _STAMPED_HEAD = re.compile(
 )
 _NICK = re.compile(rf"[ \t]*(?:[\[(]?{_WHEN}[\])]?[ \t]+)?<[@+%~&]?[^\s<>/][^<>/\n]{{0,30}}>[ \t]+\S", re.IGNORECASE)
 _LOG_LINE = re.compile(
-    r"[ \t]*(?:\[?\d{4}-\d\d-\d\d[T ][\d:.,]+\S*[ \t]+.*\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)\b"
+    r"[ \t]*(?:\d{4}-\d\d-\d\dT[\d:.,]+\S*[ \t]+\S+[ \t]|\[?\d{4}-\d\d-\d\d[T ][\d:.,]+\S*[ \t]+.*\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)\b"
     r"|(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b[ :\]\[]|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w./-]+(?:\[\d+\])?:|\S+ - \S+ \[\d\d/\w{3}/\d{4}:|[+-]{1,3}(?=[^\s+-])|@@ )"
 )
 _CODE_LINE = re.compile(r"(?:[{}]|\);|\w\.\w+\(.*\)|^[ \t]*[a-z_]+\([^()]*\)|['\"\x00];)[ \t]*$")
@@ -308,7 +318,9 @@ def _opens_mail(lines: list[_TextLine], at: int) -> bool:
     sender = label["name"].strip().casefold() in ("from", "von", "发件人", "보낸 사람", "da", "差出人")
     alone = following is None or not _LABEL.match(following.text)
     value = lines[at].text[label.end() :]
-    return sender and ("@" in value or (alone and (bool(_SPEECH.search(value)) or following is not None)))
+    if "@" in value and _is_label("header", label["name"]):
+        return True
+    return sender and (alone and (bool(_SPEECH.search(value)) or following is not None))
 
 
 def _transcripts(text: str) -> Iterator[Span]:
@@ -353,6 +365,8 @@ def _speaker_label(line: _TextLine) -> tuple[str, int, int] | None:
     name = label["name"].strip()
     if _is_label("speaker", name) or _is_label("text", name):
         return name, 2, label.end()
+    if _is_label("relative", name) and _FIRST_PERSON.match(line.head, label.end()):
+        return name, 1, label.end()
     words = name.casefold().split()
     named = [
         kind for kind in ("field", "header", "others", "thing") if _is_label(kind, name) or _is_label(kind, words[-1])
@@ -365,6 +379,9 @@ def _speaker_label(line: _TextLine) -> tuple[str, int, int] | None:
 _STOP_WORDS = frozenset().union(*STOP.values())
 
 
+_FIRST_PERSON = re.compile(r"(?:i|i'\w+|ich|yo|soy|vivo|tengo|je|j'\w+|我|저는|나는)(?![^\W\d_])", re.IGNORECASE)
+
+
 def _may_speak(name: str) -> bool:
     return _is_label("family", name) or not _is_label("field", name)
 
@@ -374,8 +391,10 @@ def _could_name(name: str) -> bool:
 
 
 def _is_person(name: str) -> bool:
-    """Whether a single label is a name: capitalized, or in a script without capitals, in two to four characters."""
-    return (name[:1].isupper() and not name.isupper()) or (not name.isascii() and len(name) <= 4 and name[:1].islower() == name[:1].isupper())  # fmt: skip
+    """Whether a single label is a name: capitalized, a nickname, or in two to four characters without capitals."""
+    if name.isascii() or name[:1].islower() != name[:1].isupper():
+        return (name[:1].isupper() and not name.isupper()) or bool(re.search(r"\w[_\d]", name))
+    return len(name) <= 4
 
 
 def _end_of_utterance(
@@ -424,17 +443,9 @@ def _data(text: str) -> Iterator[Span]:
         for mark in (",", ";", "\t"):
             counts = [line.text.count(mark) for line in lines]
             header = [cell.strip() for cell in lines[0].text.split(mark)]
-            if (
-                len(lines) > 1
-                and counts[0] >= (2 if mark == "," else 1)
-                and all(count >= counts[0] for count in counts[1:])
-                and _is_header(header)
-            ):
+            enough = len(lines) > 1 and counts[0] >= (2 if mark == "," else 1) and min(counts) == counts[0]
+            if enough and all(re.fullmatch(r"[\w-]{1,24}(?: [\w-]{1,24}){0,2}", cell) for cell in header):
                 yield lines[0].start, lines[-1].end
-
-
-def _is_header(cells: list[str]) -> bool:
-    return all(re.fullmatch(r"[\w -]{1,24}", cell) and len(cell.split()) <= 3 for cell in cells)
 
 
 def _closing(text: str, start: int, end: int) -> int:
@@ -550,12 +561,9 @@ def _documents(text: str) -> Iterator[Span]:
 
 def _has_signature(lines: list[_TextLine]) -> bool:
     """Whether a sign-off is followed by a name with a title, an address or a number, as below business mail."""
-    for at, line in enumerate(lines):
-        if _signs(line) and any(
-            re.search(r"\|.*\||\+\d[\d ()-]{6,}|\w@\w", other.head) for other in lines[at + 1 : at + 6]
-        ):
-            return True
-    return False
+    contact = re.compile(r"\|.*\||\+\d[\d ()-]{6,}|\w@\w")
+    signed = [at for at, line in enumerate(lines) if _signs(line)]
+    return any(contact.search(line.head) for at in signed[:3] for line in lines[at + 1 : at + 6])
 
 
 def _signs(line: _TextLine) -> bool:
@@ -593,7 +601,7 @@ def _introduced(text: str) -> Iterator[Span]:
             end = _end_of_report(text, start)
         else:
             letter = _cue("salutation").match(text, start)
-            end = _end_of_text(text, start) if letter else _end_of_paragraph(text, start)
+            end = _end_of_text(text, start) if letter else next(_blocks(text, start))[-1].end
         done = end
         yield start, end
 
@@ -609,9 +617,14 @@ def _end_of_report(text: str, start: int) -> int:
     )
 
 
+_TOLD_ABOUT = re.compile(r"\b(wrote|writes|said|says|told|noted|posted) (?:\w+ )?about (?:me|us)\b", re.IGNORECASE)
+
+
 def _introduction(clause: str) -> str:
     """Return whose words a clause before a colon announces; empty when they may be the writer's own."""
-    if not clause or BLANK in clause[-1:] or _cue("dictated_self").search(clause) or _cue("own").search(clause):
+    if not clause or BLANK in clause[-1:] or _cue("dictated_self").search(clause):
+        return ""
+    if _cue("own").search(_TOLD_ABOUT.sub(r"\1", clause)):
         return ""
     if _cue("reports").search(clause) and not _cue("trusted").search(clause):
         return REPORTED
@@ -643,6 +656,10 @@ def _points(sentence: str, apart: bool) -> bool:
 def _pointed_back(text: str) -> Iterator[Span]:
     """Find texts above an order that points back at them: "… Translate that into German."."""
     body = text.rstrip()
+    mark = _BACK_MARK.search(body)
+    if mark:
+        yield body.rfind("\n\n", 0, mark.start()) + 1, mark.start()
+        return
     at = body.rfind("\n")
     tail = body[at + 1 :].strip(" ^↑<-*_")
     if at > 0 and len(tail) <= 160 and _BACK.search(tail) and BLANK not in body:
@@ -660,6 +677,13 @@ _BACK = re.compile(
     r".{0,60}\b(?:this|that|it|above|text|letter|mail|email|das|dies|obige\w*|text|esto|eso|lo|anterior|texto|ceci|ça|cela|ci-dessus|texte)\b|^(?:^ ?)?(?:what does (?:this|that|he|she) mean|who wrote (?:this|that)|is (?:this|that) (?:correct|grammatical|a scam|polite|natural))\b|(?:翻译|翻譯|总结|润色)(?:一下|以上|上面|成)|(?:번역|요약|교정)해",
     re.IGNORECASE,
 )  # fmt: skip
+_BACK_MARK = re.compile(
+    r"(?:<-+|←|\(|\[|\^+|\n)\s*(?:please |pls )?(?:translate|proof-?read|summari[sz]e|rephrase|paraphrase|reword|copied|pasted|quoted|übersetze?n?|traduce|traduis)\b(?=[^\n]*[)\]^]|[^\n]{0,20}\Z)[^()\[\]\n]{0,60}[)\]^]*[.!?]?\Z",
+    re.IGNORECASE,
+)
+_SENTENCE_NAMED = re.compile(
+    r"\b(?:the|this) (?:sentence|phrase|words?)[,:]? (?=(?:i|i'm|my|we)\b)[^.!?\n]*", re.IGNORECASE
+)
 _BACK_STRICT = re.compile(
     r"(?:please |pls |can you |could you |now |bitte )*(?:translate|proof-?read|rephrase|paraphrase|reword|übersetze?|traduce|tradui[st])\s(?:please |bitte )?(?:this|that|it|the above|das|esto|eso|ça|ceci|-la|-le)\b",
     re.IGNORECASE,
@@ -701,10 +725,6 @@ def _for_user(order: str) -> bool:
 def _end_of_line(text: str, start: int) -> int:
     end = text.find("\n", start)
     return len(text) if end < 0 else end
-
-
-def _end_of_paragraph(text: str, start: int) -> int:
-    return next((lines[-1].end for lines in _blocks(text, start)), len(text))
 
 
 def _end_of_text(text: str, start: int, *, same_line: bool = False) -> int:
@@ -771,6 +791,7 @@ _SEARCHES: tuple[tuple[str, Callable[[str], Iterable[Span]]], ...] = (
     (INTRODUCED, _introduced),
     (INTRODUCED, _pointed_at),
     (INTRODUCED, _each(_DIRECT)),
+    (INTRODUCED, _each(_SENTENCE_NAMED)),
     (INTRODUCED, _following),
     (INTRODUCED, _pointed_back),
     (ROLE_PLAY, _role_play),

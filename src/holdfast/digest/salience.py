@@ -14,7 +14,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from itertools import pairwise
@@ -23,6 +23,7 @@ from ..text.languages import ENGLISH_STOP, STOP
 from ..text.sentences import split_sentences
 from ..text.terms import language_of, terms
 from ..types import Message
+from .authorship import split_authorship
 
 SENTENCE_WORDS = 26
 MAX_SPEAKER_CHARS = 40
@@ -94,13 +95,19 @@ def read(messages: Sequence[Message]) -> ChatReading:
             reading.tools[index] = called
         if not speaks(message):
             continue
-        for sentence in sentences(message.content):
+        own_text, others = split_authorship(message.content) if message.role == "user" else (message.content, "")
+        for sentence, quoted in [(s, False) for s in sentences(own_text)] + [(s, True) for s in sentences(others)]:
             reading.total_words += size(sentence)
             unit = _unit(message, index, sentence, reading, names)
-            if unit is not None:
-                reading.units.append(unit)
+            if unit is not None and not (quoted and unit.words < FRAGMENT_WORDS):
+                reading.units.append(_quoted(unit) if quoted else unit)
     _score(reading)
     return reading
+
+
+def _quoted(unit: Unit) -> Unit:
+    """Mark a sentence of a text that the user pasted: it is not what the user says."""
+    return replace(unit, text=f"“{unit.text}”", signs=frozenset({"aside"}), question=False)
 
 
 def called_tools(message: Message) -> list[str]:
