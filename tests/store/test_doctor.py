@@ -58,6 +58,7 @@ DAMAGE = {
     "rebuild": "UPDATE rebuild SET end_seq = 99",
     "read_range": "UPDATE read_range SET end_seq = 99",
     "context_stats": "UPDATE context_stats SET used = 3",
+    "subject": "UPDATE conversation SET subject = 'luna'",
     "older_version": "UPDATE summary SET doc = 99 WHERE live = 0",
     "erased_message": "UPDATE message SET role = 'erased', doc = 0 WHERE seq = 1",
     "edge_of_end": "INSERT INTO derivation SELECT org, user_id, bot, 'end', id, 'message', subject, 'chat', 1, 1, '' "
