@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from holdfast.digest.authorship import find_other_text, masked
+from holdfast.digest.authorship import find_other_text, masked, split_authorship
 from holdfast.digest.grounding import ground
 from holdfast.digest.rules import extract_facts
 from holdfast.types import Candidate, Message
@@ -139,3 +141,23 @@ def test_plain_statements_are_still_learned(text: str, value: str) -> None:
 def test_lists_about_oneself_are_ones_own_words(text: str) -> None:
     """A form filled in for the assistant, or a dictated profile, is nobody else's."""
     assert [other for other in find_other_text(text) if other.kind != "a quotation"] == []
+
+
+PIECES = [line for texts in SHAPES.values() for text in texts for line in text.split("\n")]
+
+
+@given(
+    st.lists(
+        st.sampled_from([*PIECES, "", "She wrote:", "---", "```", '"', "'", "> ", "a:", "1.", "*", "\x00", " "]),
+        max_size=12,
+    )
+)
+@settings(max_examples=300, deadline=None)
+def test_any_text_keeps_its_length(lines: list[str]) -> None:
+    """Whatever is pasted behind one another, nothing breaks and every offset stays."""
+    text = "\n".join(lines)
+    own, others = split_authorship(text)
+
+    assert len(masked(text)) == len(text)
+    assert len(own) == len(text)
+    assert len(others) in (0, len(text))

@@ -592,7 +592,7 @@ def _introduced(text: str) -> Iterator[Span]:
         if not kind:
             continue
         start = found.end() + len(text[found.end() :]) - len(text[found.end() :].lstrip())
-        if text.startswith(BLANK, start):
+        if start >= len(text) or text.startswith(BLANK, start):
             continue
         on_line = "\n" not in text[found.end() : start]
         if kind == INTRODUCED:
