@@ -235,6 +235,16 @@ CASES = [
         "medication,ramipril,10 mg,0.9,,set,asserted,state,1,he upped it to 10",
         "about-someone-else",
     ),
+    (
+        ["u:Is 150 mg of sertraline a lot? I was on 75.", "a:It is common.", "u:I'm on the 150 now since Thursday."],
+        "medication,sertraline,150 mg,0.9,,set,asserted,state,3,I'm on the 150 now",
+        "",
+    ),
+    (
+        ["u:Did I say I'm coeliac? That bread won't do."],
+        "health,has_condition,coeliac,0.9,,add,asserted,permanent,1,I'm coeliac",
+        "",
+    ),
 ]
 
 
@@ -361,3 +371,11 @@ def test_an_episode_may_tell_what_another_wrote():
 
     assert episodes(talk, "- The user's sister wrote that she has left Tom and looks for a flat in Graz [1]") == []
     assert episodes(talk, "- The user has left Tom and looks for a flat in Graz [1]") != []
+
+
+@pytest.mark.parametrize(("cell", "subject"), [("mum", "mother"), ("my wife", "wife"), ("Mia", "mia")])
+def test_a_relation_has_one_name(cell, subject):
+    row = f"home,lives_in,Graz,0.9,{cell},set,asserted,state,1,lives in Graz"
+    [candidate] = parse_fact_rows(row, window(["u:She lives in Graz."]), source="m").candidates
+
+    assert candidate.subject == subject

@@ -41,7 +41,7 @@ from .second_look import (
 CATEGORY = "episode"
 LEAST_CHARS = 10  # of a whole answer; what is shorter says nothing
 MAX_BULLETS, MAX_BULLET_CHARS = 30, 400
-LEAST_SHARE, LEAST_SHARE_OF_PAIRS = 0.5, 0.4  # of a bullet's terms; terms of wide scripts are pairs of characters
+LEAST_SHARE, LEAST_SHARE_OF_PAIRS = 0.4, 0.4  # of a bullet's terms; terms of wide scripts are pairs of characters
 ALSO_SHARE = 0.34  # of a bullet's terms that a further message must hold to be evidence as well
 CONFIDENCE = 0.9
 
@@ -53,7 +53,7 @@ THE_USER = frozenset(
     """user nutzer nutzerin benutzer usuario usuaria utilisateur utilisatrice utente usuário usuária gebruiker användare
     bruger bruker käyttäjä użytkownik пользователь 사용자 ユーザー 用户 用戶""".split()
 )
-LEAST_SHARE_OF_NOUNS = 0.6  # in German every noun has a capital, so it marks no names
+LEAST_SHARE_OF_NOUNS = 0.5  # in German every noun has a capital, so it marks no names
 
 _BULLET = re.compile(r"^\s*(?:[-*•‣▪–—·]|\(?\d{1,2}[.)])\s*")
 _CITED = re.compile(r"\s*[\[(](?:(?:messages?|msgs?|seq|#)\s*)*([#\d][\d\s,;#–-]*)[\])]\s*[.。]?\s*$", re.IGNORECASE)
@@ -208,6 +208,7 @@ class _UserWords:
         said = [*plain.values(), earlier.words, *speakers]
         self.words = frozenset(word for text in said for word in re.findall(r"\w+", text.casefold()))
         self.numbers = numbers_in([earlier.words]).union(*(numbers_said(m) for m in users))
+        self.years = {str(m.at.year + more) for m in users if m.at for more in (-1, 0, 1)}
         self._questions = {
             later.seq: question_of(before)
             for before, later in pairwise(messages)
@@ -268,7 +269,8 @@ def _unsupported(bullet: str, mine: frozenset[str], user_words: _UserWords, lent
     least = LEAST_SHARE_OF_PAIRS if wide else LEAST_SHARE_OF_NOUNS if user_words.language == "de" else LEAST_SHARE
     if len(mine & said) < least * len(mine):
         return RESTS_ON_NOTHING
-    small = {int(n) for n in re.findall(r"\d+", bullet) if len(n) < 19}
+    undated = _STAMP.sub(lambda stamp: " " if stamp.group()[:4] in user_words.years else stamp.group(), bullet)
+    small = {int(n) for n in re.findall(r"\d+", undated) if len(n) < 19}
     if any(number not in user_words.numbers and number > 10 for number in small):
         return NUMBER
     if user_words.language == "de":

@@ -27,9 +27,10 @@ from ..text.terms import language_of, likely_languages, terms
 from ..text.validate import replace_unstorable
 from ..types import Candidate, Fact, Lifetime, Message, Modality
 from .answers import answer_text, is_empty_answer, is_refusal, says_nothing, strip_fences
+from .grammar import load_language
 from .grounding import locate_quote
-from .mentions import SubjectNames, subject_name
-from .second_look import repeats_known, terms_of, verify_claim
+from .mentions import UNIQUE, SubjectNames, subject_name, without_owner
+from .second_look import patterns_for, repeats_known, terms_of, verify_claim
 
 MEASURED = frozenset(
     {"health", "medication", "lab", "labs", "result", "measurement", "vitals"}
@@ -517,7 +518,18 @@ def _subject(cell: str, window: PromptWindow) -> str:
         return SELF
     if name.casefold() in {own.casefold() for own in window.names}:
         return SELF
-    return window.others.id_of(name) or subject_name(name) or SELF
+    return window.others.id_of(name) or _relation(name, window) or subject_name(name) or SELF
+
+
+def _relation(name: str, window: PromptWindow) -> str:
+    """Return the relation that a word such as "mum" means, where one has one such person."""
+    said = " ".join(message.content for message in window.messages.values())
+    for rules in filter(None, (patterns_for(said, window.language), load_language("en"))):
+        words = rules.lexicons.get("relation")
+        found = words.lookup(without_owner(name)) if words else None
+        if found in UNIQUE:
+            return found
+    return ""
 
 
 def _op(cell: str) -> tuple[Literal["assert", "retract"], Literal["replace", "add", ""]]:

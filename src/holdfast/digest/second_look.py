@@ -145,12 +145,24 @@ def _from_others(
     lent = _lent_terms(candidate, message, before, here, code)
     believed = frozenset[str]().union(*(terms_of(f"{f.subject} {f.key} {f.value} {f.text}") for f in known))
     if here or said <= lent:
-        own |= believed
+        own |= believed | _asked_terms(window, code)
     elif candidate.op == "assert":
         shown |= believed
     seen = said & shown
-    foreign = seen - own - lent
+    foreign = {term for term in seen - own - lent if not any(word.startswith(_root(term)) for word in own)}
     return bool(foreign) and 2 * len(foreign) >= len(seen)
+
+
+def _asked_terms(window: Sequence[Message], code: str | None) -> frozenset[str]:
+    """Return the words of the users' own questions: they state nothing, and name what later messages speak of."""
+    users = [m for m in window if m.role == "user" and ("?" in m.content or "？" in m.content)]
+    sentences = (one for m in users for _, one in _own_sentences(m.content, patterns_for(m.content, code)))
+    return frozenset[str]().union(*(terms_of(one) for one in sentences if "?" in one or "？" in one))
+
+
+def _root(term: str) -> str:
+    """Return the beginning that a word shares with its inflections, whichever language stemmed it."""
+    return term[: max(4, len(term) - 2)]
 
 
 def _asked_before(candidate: Candidate, message: Message, code: str | None) -> frozenset[str]:

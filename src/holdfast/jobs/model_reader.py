@@ -575,7 +575,9 @@ def _said_before(excerpt: Excerpt) -> SaidBefore:
     """Return what the user said before an excerpt, as far as known facts tell."""
     facts = [row.fact for row in excerpt.facts]
     words = (
-        word for f in facts for word in (f.subject.replace("-", " "), f.value, f.text, *(e.quote for e in f.evidence))
+        word
+        for f in facts
+        for word in (f.subject, f.category, f.key.replace("_", " "), f.value, f.text, *(e.quote for e in f.evidence))
     )
     return SaidBefore(excerpt.own_names, "\n".join((*excerpt.subjects.ids, *words)))
 
