@@ -649,8 +649,8 @@ def _pointed_at(text: str) -> Iterator[Span]:
 
 
 def _points(sentence: str, apart: bool) -> bool:
-    cue = _cue("points_apart" if apart else "points")
-    return bool(cue.fullmatch(sentence) or _cue("points").fullmatch(sentence)) and not _cue("own").search(sentence)
+    found = _cue("points").fullmatch(sentence) or (apart and _cue("points_apart").fullmatch(sentence))
+    return bool(found) and not any(_cue(name).search(sentence) for name in ("own", "asks_anew"))
 
 
 def _pointed_back(text: str) -> Iterator[Span]:
