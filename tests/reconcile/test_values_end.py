@@ -100,6 +100,19 @@ def test_a_removal_ends_what_it_means_at_whatever_address(category, key, value):
     assert [value for _, _, value in found if value] == ["chess"]
 
 
+def test_a_removal_of_what_has_ended_ends_nothing_that_is_like_it():
+    found, _ = read(
+        ["I take sertraline 500 mg.", "I take metformin 500 mg.", "I stopped taking sertraline."],
+        {
+            1: row("medication", "sertraline", "500 mg", 1, "I take sertraline 500 mg"),
+            3: row("medication", "metformin", "500 mg", 3, "I take metformin 500 mg"),
+            5: row("medication", "sertraline", "500 mg", 5, "I stopped taking sertraline", op="remove"),
+        },
+    )
+
+    assert [(key, value) for _, key, value in found] == [("metformin", "500 mg")]
+
+
 def test_a_removal_that_could_mean_two_ends_neither():
     found, _ = read(
         ["Karate on Mondays and karate for kids on Fridays, that is me teaching.", "I dropped one of the two."],

@@ -23,6 +23,7 @@ from .compare import (
     NUMBERS,
     OPPOSITES,
     Sense,
+    all_words,
     comparable,
     disagreement,
     in_first_person,
@@ -346,8 +347,13 @@ def put_right(claim: Claim, said: str, live: Sequence[FactRow]) -> list[FactRow]
 def find_meant(candidate: Candidate, rows: Sequence[FactRow]) -> list[FactRow]:
     """Return what a removal means that names no address as it is believed: the one fact about that thing, if there is one."""
     wanted = thing_stems(candidate.value or candidate.text)
-    if not wanted:
-        return []
+    if not any(word.isalpha() and len(word) > 2 for word in wanted):
+        return []  # "500 mg" is the dose of many a medicine
+    rows = [
+        row
+        for row in rows
+        if not any(word[0].isdigit() for word in all_words(row.fact.value)) or row.fact.key == candidate.key
+    ]
     there = [row for row in rows if row.fact.category == candidate.category]
     for among, most in ((there, 0), (rows, 0), (there, 1), (rows, 1)):
         found = [row for row in among if _is_about(row, wanted, most)]

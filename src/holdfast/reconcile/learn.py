@@ -192,8 +192,8 @@ def _as_meant(view: WriteView, claim: Claim) -> Claim:
     if candidate.op != "retract" or candidate.modality == "negated" or candidate.source.startswith(RULES):
         return claim
     ever = [as_active(row) for row in view.all_facts_in(candidate.subject, candidate.category)]
-    if any(row.fact.live and retracts(claim, row) for row in ever):
-        return claim
+    if any(retracts(claim, row) for row in ever):
+        return claim  # it is there, or has ended already
     rows = [row for row in view.at(None, None).facts() if row.fact.subject == candidate.subject]
     for row in find_meant(candidate, rows):
         fact = row.fact
