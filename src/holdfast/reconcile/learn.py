@@ -100,7 +100,8 @@ def learn(
         view.add_rejected(candidate, reason, now_ms)
         changes.append(FactChange("rejected", None, reason=reason))
     here = (at_known_address(view, claim, registry) for claim in claims)
-    meant = (one for claim in here for one in _with_corrections(view, _as_meant(view, claim)))
+    fresh = (claim for claim in here if not _has_ended(view, claim.candidate))
+    meant = (one for claim in fresh for one in _with_corrections(view, _as_meant(view, claim)))
     for claim in with_opposites(meant, registry):
         ever = [as_active(row) for row in view.all_facts_in(claim.candidate.subject, claim.candidate.category)]
         live = [row for row in ever if row.fact.live]
@@ -113,8 +114,8 @@ def learn(
         beside = _beside(view, claim, decision, hints.addresses)
         decision = _settle_beside(claim, decision, beside, hints, now_ms)
         ever += beside
-        if decision.refused and (claim.candidate.modality == "negated" or _has_ended(claim.candidate, past)):
-            continue  # "not vegan" ends being vegan; where nobody said so, or it has ended already, there is nothing to tell
+        if decision.refused and claim.candidate.modality == "negated":
+            continue  # "not vegan" ends being vegan; where nobody said so there is nothing to tell
         if decision.refused:
             view.add_rejected(claim.candidate, decision.refused, now_ms)
             changes.append(FactChange("rejected", None, reason=decision.refused))
@@ -156,12 +157,17 @@ def _settle_beside(
     return settle_beside_attributes(claim, decision, beside, hints.addresses, now_ms)
 
 
-def _has_ended(candidate: Candidate, past: Iterable[FactRow]) -> bool:
-    """Whether a retraction names what has ended already."""
-    named = (candidate.subject, candidate.category, candidate.key, normalize_value(candidate.value))
-    return candidate.op == "retract" and any(
-        named == (row.fact.subject, row.fact.category, row.fact.key, normalize_value(row.fact.value)) for row in past
-    )
+def _has_ended(view: WriteView, candidate: Candidate) -> bool:
+    """Whether a retraction names a value that has ended already, as the rules had read it, so that no other is meant."""
+    if candidate.op != "retract" or not candidate.value:
+        return False
+    facts = [as_active(row).fact for row in view.all_facts_in(candidate.subject, candidate.category)]
+    named = [
+        fact.live
+        for fact in facts
+        if fact.key == candidate.key and normalize_value(fact.value) == normalize_value(candidate.value)
+    ]
+    return bool(named) and not any(named)
 
 
 def with_opposites(claims: Iterable[Claim], registry: Registry) -> Iterator[Claim]:
