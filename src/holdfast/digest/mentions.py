@@ -225,6 +225,7 @@ class Mentions:
         self._it = frozenset(str(table.get("it", "")).split())
         self._female = frozenset(str(table.get("female", "")).split())
         self._male = frozenset(str(table.get("male", "")).split())
+        self._bare = frozenset(str(table.get("bare", "")).split())
         own = str(table.get("own", ""))
         self._edge = r"\w" if language.spaced else r"[^\W\u0250-\U0003ffff]"
         self._own = re.compile(rf"(?:{own})\s{'+' if language.spaced else '*'}", re.IGNORECASE) if own else None
@@ -292,6 +293,10 @@ class Mentions:
         """Return the canonical relation of *words*: ``mum`` → ``mother``."""
         return self._relations.lookup(words) if self._relations else None
 
+    def knows(self, relation: str) -> bool:
+        """Whether it is known who "my <relation>" is, or the conversation is about them."""
+        return self._scope is not None or self.relation(relation) in self._by_relation
+
     def name(self, name: str, relation: str) -> MentionedPerson:
         """Introduce someone by name; from here on the name and the relation mean them."""
         canonical = self.relation(relation) or relation
@@ -345,6 +350,8 @@ class Mentions:
             return self._names[words]
         if words.startswith("the "):
             return self._by_kind(words[4:])
+        if words in self._bare and self._scope is None:
+            return self._by_own(words)  # "dad retired": one's own
         own = self._own.match(words) if self._own else None
         if own is None and self._nameless and is_name(given) and self.relation(words) is None:
             kind = scope_kind(self._scope.subject if self._scope else "")

@@ -243,6 +243,8 @@ def claims_of_match(piece: SentenceInMessage, people: Mentions, match: PatternMa
         return
     if pattern.needs == "animal" and not people.animal:
         return
+    if pattern.needs == "unnamed" and people.knows(values["species"][0].value):
+        return
     end = _mended(piece, match, quote_end(found, values))
     if pattern.needs == "animal":
         values["animal"] = [SlotValue(people.animal, "species", start, start, said=people.animal)]
