@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from datetime import UTC, datetime
@@ -106,6 +107,58 @@ def test_what_ends_a_fact_in_other_words_ends_it_and_nothing_else_does(kind, fir
 
         assert held[0]
         assert bool(held[1]) == (kind == "keeps")
+
+
+@pytest.mark.parametrize(("name", "least"), [("seen", 0.9), ("counted", 0.8)])
+def test_endings_and_corrections_of_many_kinds_work_in_eight_languages(name, least):
+    """The cases of ``counted`` were never looked at when the expressions were written: only their number counts."""
+    lines = (Path(__file__).parent / "ending_cases" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    ended, kept = [], []
+    for case in map(json.loads, lines):
+        with Memory(embedder=None) as memory:
+            chat = memory.conversation("c", user="ana")
+            for message in case["messages"]:
+                chat.append(Message(message["role"], message["content"]))
+                memory.digest()
+            facts = [f"{one.category}/{one.key} {one.value} {one.text}" for one in memory.user("ana").facts()]
+        held = [any(re.search(one["has"][0], words, re.IGNORECASE) for words in facts) for one in case["live"]]
+        gone = [not any(re.search(one["has"][0], words, re.IGNORECASE) for words in facts) for one in case["gone"]]
+        (ended if case["gone"] else kept).append(all(held) and all(gone))
+
+    assert sum(ended) / len(ended) >= least
+    assert kept.count(False) <= 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("I drive a Fiat Panda.", "I dropped the Panda off at the garage."),
+        ("I drive a Fiat Panda.", "I finally got rid of that cold."),
+        ("My dog is called Rex.", "He passed by my house."),
+        ("I go to yoga every Monday.", "I got out of yoga late."),
+        ("My wife is called Marta.", "Marta and I parted at the station."),
+        ("Meine Katze heißt Minka.", "Minka ist auf dem Sofa eingeschlafen."),
+        ("Mi novia se llama Carla.", "Me dejó el libro."),
+        ("Trabajo en Zara.", "Me fui a dormir."),
+        ("Je joue au tennis.", "C'est fini, le film était long."),
+        ("Fumo.", "È finita la pasta."),
+        ("Trabalho na Natura.", "Saí do trabalho tarde."),
+        ("我住在北京。", "我搬了一张桌子。"),
+        ("我打网球。", "今天不打网球了。"),
+        ("저는 삼성에서 일해요.", "오늘은 회사 안 가요."),
+    ],
+)
+def test_words_that_sound_like_an_end_end_nothing(first, second):
+    with Memory(embedder=None) as memory:
+        chat, ana = memory.conversation("c", user="ana"), memory.user("ana")
+        chat.record(first, "Ok.")
+        memory.digest()
+        before = {(one.category, one.key, one.value) for one in ana.facts()}
+        chat.record(second, "Ok.")
+        memory.digest()
+
+        assert before
+        assert before <= {(one.category, one.key, one.value) for one in ana.facts()}
 
 
 def test_nothing_ends_what_nobody_believes():

@@ -33,6 +33,8 @@ JUST = 4  # a fact was just stated when it stands in one of so many messages bef
 _LEAST_CHARS = 3
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _ARTICLE = re.compile(r"^(?:the|an?|my|our) ", re.IGNORECASE)
+_WIDE = re.compile("[\u1100-\u11ff\u3040-\u9fff\uac00-\ud7af]")  # scripts that join words without a space
+_LETTER = r"[^\W\u1100-\u11ff\u3040-\u9fff\uac00-\ud7af]"
 _NAME = re.compile(r"(?-i:[^\W\d_a-z])[^\W\d_]+")
 _ALIKE = 0.7  # how much of two spellings of one name is the same, at least
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
@@ -43,6 +45,7 @@ _DOING = re.compile(
     r"fly(?:ing)? to|travel(?:l?ing)? to|learn(?:s|ing)?(?: to)?|buy(?:ing)?|run(?:ning)?|rid(?:es?|ing)|drink(?:s|ing)?|eat(?:s|ing)?|smok(?:es?|ing)|watch(?:es|ing)?|read(?:s|ing)?|ha(?:ve|s|ving)|the|an?|my) )+",
     re.IGNORECASE,
 )
+_GO = re.compile(r"^go(?:es|ing)? (?=\w+ing\b)", re.IGNORECASE)
 _TAIL = re.compile(
     r" (?:every|each|on|in|at|twice|once|three times|next|this|with|for|after|before|by|\() ?.*$", re.IGNORECASE
 )
@@ -91,8 +94,8 @@ class KnownValue:
         """All names a message may use, the fullest first: "Honda Civic", "Civic"."""
         words, found = self.words, [self.words]
         if self.category in _DOINGS:
-            short = _DOING.sub("", words)
-            found += [short, _TAIL.sub("", short)]
+            short, bare = _DOING.sub("", words), _TAIL.sub("", words)
+            found += [short, _TAIL.sub("", short), bare, _GO.sub("", bare)]
         if self.category in _BRANDS and " " in words:
             found += [word for word in (words.split()[-1], words.split()[0]) if word[:1].isupper()]
         if self.category == "appointment":
@@ -140,6 +143,11 @@ class _Reading:
     offset: int
     others: Mapping[str, str]
 
+    @property
+    def said(self) -> Mapping[str, tuple[str, ...]]:
+        """The words of lexicons in the sentence, by their canonical spelling."""
+        return _lexicon_words(self.rules.code, self.text)
+
     def retract(self, span: tuple[int, int], one: KnownValue) -> Candidate:
         """Return the end of a known value; the characters are those of the sentence."""
         words = one.words or one.key.replace("_", " ")
@@ -154,7 +162,9 @@ class _Reading:
 
     def means(self, start: int, end: int) -> bool:
         """Whether the words are said as true, for more than a while, by the user."""
-        verdict = judge(self.rules, self.text, start, end, lead=False)
+        dated = _cue(self.rules.code, "dated")
+        asked = dated is not None and dated.search(self.text) is not None
+        verdict = judge(self.rules, self.text, start, end, lead=False, asked=asked)
         if verdict is None or verdict.modality != "asserted" or verdict.weight != 1 or BLANK in self.text[start:end]:
             return False
         passing, nearly = _cue(self.rules.code, "passing"), _cue(self.rules.code, "nearly")
@@ -228,7 +238,8 @@ def find_endings(
     if not wanted and not lost:
         return []
     text = masked(content)
-    for rules in _languages(content, language_code):
+    just = [one for one in wanted if 0 < message.seq - one.seq <= JUST and one.seq]
+    for rules in _languages(content, language_code, just):
         found = _found_in(rules, message, text, wanted, lost, others or {})
         if found:
             return sorted(found, key=lambda candidate: (candidate.start, candidate.op == "assert"))
@@ -285,12 +296,14 @@ def _in_sentence(reading: _Reading, wanted: Sequence[KnownValue], just: Sequence
     yield from (reading.retract(span, one) for one, span in ended)
 
 
-def _languages(content: str, code: str | None) -> list[PatternLanguage]:
-    """Return the languages to read *content* in: the two likeliest that have words for endings, then English."""
-    codes = dict.fromkeys([code] if code else likely_languages(content))
-    known = [rules for rules in map(load_language, codes) if rules is not None and rules.ended]
-    english = load_language(FALLBACK)
-    return list(dict.fromkeys(known[:2] + ([english] if english is not None and not code else [])))
+def _languages(content: str, code: str | None, just: Sequence[KnownValue]) -> list[PatternLanguage]:
+    """Return the languages to read *content* in: the likeliest that has words for endings, that of the facts just stated, English."""
+    codes = [code] if code else likely_languages(content)
+    known = [rules for rules in map(load_language, codes) if rules is not None and rules.ended][:2]
+    if not code:
+        codes = [*(likely_languages(just[-1].text)[:1] if just else ()), FALLBACK]
+        known += [rules for rules in map(load_language, codes) if rules is not None and rules.ended]
+    return list(dict.fromkeys(known))
 
 
 Span = tuple[int, int]
@@ -300,6 +313,7 @@ def _named(reading: _Reading, one: KnownValue) -> Span | None:
     """Return the words of a sentence that name a known value and end it."""
     lowered = reading.text.casefold()
     names = tuple(name for name in one.names if name.casefold().rstrip("s") in lowered)
+    names += tuple(form for name in (one.value, one.key) for form in reading.said.get(name.casefold(), ()))
     people = tuple(sorted(name for name, subject in reading.others.items() if subject == one.subject))
     if one.subject != SELF and one.category not in ("identity", "life"):
         gone = _search(reading, _expressions(reading.rules.code, "death", SELF, _value((*people, one.subject)), ()))
@@ -320,6 +334,7 @@ def _by_its_kind(
     kind = nouns.get(f"{one.category}/{one.key}") or nouns.get(one.category)
     if one.category == "pets":
         kind = one.value if one.key == "has_pet" else _species(known).get(subject_name(one.value))
+        kind = "|".join(map(re.escape, reading.said.get((kind or "").casefold(), ()))) or kind
     if not kind or one.subject != SELF:
         return None
     value = rf"(?<!\w)(?:{nouns['just' if one in just else 'own']}){nouns['like']}(?:{kind})(?!\w)"
@@ -426,7 +441,7 @@ def _corrected(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Kn
             if match is None or not reading.means(begin, match.end()):
                 continue
             new = _value_like(reading, one, match.end()) if "new" not in match.groupdict() else match.span("new")
-            if new is not None and _fits(one, sentence[slice(*new)]):
+            if new is not None and _fits(one, sentence[slice(*new)]) and not cue.fullmatch(sentence, *new):
                 yield from _put_right(reading, one, (min(match.start(), new[0]), max(match.end(), new[1])), new)
                 break
             if put_right:
@@ -588,6 +603,18 @@ def _switched(reading: _Reading, one: KnownValue) -> Candidate | None:
     return None
 
 
+@lru_cache(maxsize=8)
+def _lexicon_words(code: str, text: str) -> Mapping[str, tuple[str, ...]]:
+    rules = load_language(code)
+    found: dict[str, tuple[str, ...]] = {}
+    for lexicon in rules.lexicons.values() if rules is not None and code != FALLBACK else ():
+        for item in lexicon.one.finditer(text):
+            canonical = (lexicon.lookup(item[0]) or "").casefold()
+            if item[0] not in found.get(canonical, ()):
+                found[canonical] = (*found.get(canonical, ()), item[0])
+    return found
+
+
 @lru_cache(maxsize=256)
 def _cue(code: str, name: str) -> re.Pattern[str] | None:
     rules = load_language(code)
@@ -617,7 +644,7 @@ def _expressions(
 
 
 def _sources(rules: PatternLanguage, category: str, subject: str, value: str, names: tuple[str, ...]) -> Iterator[str]:
-    macros = rules.ended["macro"] | {"v": "(?P<it><v>)"}
+    macros = rules.ended["macro"] | {"v": "<v>", "it": "(?P<it><v>)"}
     if subject != SELF:
         macros["who"] = macros["me"] = macros["other"]
     macros.pop("other")
@@ -626,7 +653,7 @@ def _sources(rules: PatternLanguage, category: str, subject: str, value: str, na
         if category in categories.split() or (categories == "any" and category != "death"):
             for template in templates:
                 if subject == SELF or "{who}" in template or "{me}" in template:
-                    yield _filled(_spelled(template, macros), value, names, subject)
+                    yield _filled(_spelled(template.replace("{v}", "{it}", 1), macros), value, names, subject)
 
 
 @lru_cache(maxsize=1024)
@@ -644,11 +671,17 @@ def _contrasts(code: str, words: str) -> tuple[re.Pattern[str], ...]:
     """Compile "hazelnuts, not eggs" and "not eggs", the latter with whatever follows."""
     rules = load_language(code)
     assert rules is not None  # the caller found it
-    wrong = rf"{rules.ended['not']}\s+(?:(?:an?|the|to|with|in|at|my|from|called)\s+)?{_value((words,))}"
-    spaced = rules.ended.get("spaced", True)
-    wrong = wrong if spaced else wrong.replace(r"\s+", r"\s*")
-    before = rf"{_NEW.pattern}\s*[,;–—-]*\s*(?:and\s+)?\b{wrong}" if spaced else wrong
-    return tuple(re.compile(source, re.IGNORECASE) for source in (before, rf"(?<!\w){wrong}" if spaced else wrong))
+    gap = r"\s+" if rules.spaced else r"\s*"
+    article = r"(?:(?:an?|the|to|with|in|at|my|from|called)\s+)?" if code == FALLBACK else ""
+    wrong = rf"{_spelled(rules.ended['not'], {})}{gap}{article}{_value((words,))}"
+    pause = r"\s*[,，;–—-]*\s*" if code == FALLBACK else r"\s*[,，;–—-]+\s*"
+    before = rf"{_new_value(rules)}{pause}(?:and\s+)?{wrong}"
+    return tuple(re.compile(source, re.IGNORECASE) for source in (before, rf"(?<!\w){wrong}" if rules.spaced else wrong))
+
+
+def _new_value(rules: PatternLanguage) -> str:
+    source: str = rules.ended.get("new", "")
+    return _spelled(source, {}) if source else _NEW.pattern
 
 
 @lru_cache(maxsize=16)
@@ -657,8 +690,8 @@ def _follows(code: str) -> re.Pattern[str]:
     rules = load_language(code)
     assert rules is not None  # the caller found it
     meant = _spelled(rules.ended["meant"], {})
-    new = _NEW.pattern if rules.ended.get("spaced", True) else r"(?P<new>[^\W_]{1,8}?)(?=[,，。.!！]|$|了)"
-    return re.compile(rf"(?:\s*[,，;:.…–—-]+\s*(?:{meant}\s*[,:]?\s*)*|\s+(?:{meant}\s*[,:]?\s*)+){new}", re.IGNORECASE)
+    start = rf"(?:\s*[,，;:.…–—-]+\s*(?:{meant}\s*[,:]?\s*)*|\s+(?:{meant}\s*[,:]?\s*)+)"
+    return re.compile(start + _new_value(rules), re.IGNORECASE)
 
 
 @lru_cache(maxsize=16)
@@ -667,11 +700,10 @@ def _meant_instead(code: str) -> re.Pattern[str]:
     rules = load_language(code)
     assert rules is not None  # the caller found it
     cue, meant = (_spelled(rules.ended[name], {}) for name in ("cue", "meant"))
-    new = _NEW.pattern if rules.ended.get("spaced", True) else r"(?P<new>[^\W_]{1,8}?)(?=[,，。.!！]|$)"
-    return re.compile(
-        rf"^\W*(?:(?:ah|oh|hm+|uh|um|argh|ugh|sorry|well)\W+)*(?:{cue}\W*)+(?:(?:{cue}|{meant})\W*)*{new}\W*$",
-        re.IGNORECASE,
-    )
+    start = rf"^\W*(?:(?:ah|oh|hm+|uh|um|argh|ugh|sorry|well)\W+)*(?:{cue}\W*)+(?:(?:{cue}|{meant})\W*)*"
+    if "instead" in rules.ended:
+        start = rf"^\W*(?:{cue}\W*)*(?:{_spelled(rules.ended['instead'], {})}\W*)+"
+    return re.compile(rf"{start}{_new_value(rules)}\W*$", re.IGNORECASE)
 
 
 @lru_cache(maxsize=256)
@@ -698,8 +730,8 @@ def _value(words: tuple[str, ...]) -> str:
     if not words:
         return r"(?!)"
     spelled = "|".join(_literal(one[:-1] if one.endswith("s") and len(one) > 3 else one) for one in words)
-    bounded = words[0][:1].isascii()
-    return rf"(?<!\w)(?:{spelled})(?:s|es|ism|'s|ing)?(?!\w)" if bounded else rf"(?:{spelled})"
+    wide = _WIDE.match(words[0])
+    return rf"(?:{spelled})" if wide else rf"(?<!{_LETTER})(?:{spelled})(?:s|es|ism|'s|ing)?(?!{_LETTER})"
 
 
 def _literal(words: str) -> str:
