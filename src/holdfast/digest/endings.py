@@ -676,7 +676,9 @@ def _contrasts(code: str, words: str) -> tuple[re.Pattern[str], ...]:
     wrong = rf"{_spelled(rules.ended['not'], {})}{gap}{article}{_value((words,))}"
     pause = r"\s*[,，;–—-]*\s*" if code == FALLBACK else r"\s*[,，;–—-]+\s*"
     before = rf"{_new_value(rules)}{pause}(?:and\s+)?{wrong}"
-    return tuple(re.compile(source, re.IGNORECASE) for source in (before, rf"(?<!\w){wrong}" if rules.spaced else wrong))
+    return tuple(
+        re.compile(source, re.IGNORECASE) for source in (before, rf"(?<!\w){wrong}" if rules.spaced else wrong)
+    )
 
 
 def _new_value(rules: PatternLanguage) -> str:
