@@ -32,6 +32,33 @@ CASES = [
         "",
     ),
     (
+        ["u:I turned 24 yesterday, feeling old."],
+        "identity,birth_date,2002-03-13,0.9,,set,asserted,permanent,1,turned 24 yesterday",
+        "",
+    ),
+    (
+        ["u:Our daughter Nell turns 6 on Friday."],
+        "identity,birth_date,1998-03-20,0.9,Nell,set,asserted,permanent,1,Nell turns 6 on Friday",
+        "number-not-said",
+    ),
+    (
+        ["u:my mentor is called Freyja, she scares me a bit"],
+        "work,mentor,Freyja,0.9,,set,asserted,state,1,my mentor is called Freyja",
+        "",
+    ),
+    (
+        ["u:my mentor has asthma, so no smoking near her"],
+        "health,has_condition,asthma,0.9,,add,asserted,state,1,my mentor has asthma",
+        "about-someone-else",
+    ),
+    (
+        ["u:The dentist again. They moved it to Thursday cos the boss is away."],
+        "appointment,dentist,Thursday 2026-03-19,0.9,,set,asserted,event,1,They moved it to Thursday",
+        "",
+    ),
+    (["u:十月要去京都旅行，跟我妈一起。"], "trip,going_to,京都,0.9,,set,asserted,event,1,十月要去京都旅行", ""),
+    (["u:我妈十月要去京都旅行。"], "trip,going_to,京都,0.9,,set,asserted,event,1,十月要去京都旅行", "about-someone-else"),
+    (
         ["u:What can I cook for my vegan sister Mia?"],
         "dietary,vegan,true,0.9,Mia,set,asserted,state,1,my vegan sister Mia",
         "",

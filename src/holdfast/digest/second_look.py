@@ -49,6 +49,9 @@ _THING = re.compile(
     r"\W*(?:(?:and|but|so|y|und|et) )?(?:the|this|that|el|la|los|las|der|die|das|le|les)\b", re.IGNORECASE
 )
 
+_SOMEBODY = re.compile(r"\W*(?:they|ellos|ils|elles|eles|loro|他们)\b", re.IGNORECASE)  # whoever arranges such things
+_BORN = re.compile(r"birth|born")
+
 _DIGITS = re.compile(r"\d+")
 _MEASURED = re.compile(
     r"\d\s?(?:mg|mcg|µg|g|ml|kg|iu|mmol|%|€|\$|£)(?!\w)|[€$£]\s?\d", re.IGNORECASE
@@ -207,6 +210,8 @@ def _invents_number(
     heard = [message, *(m for m in window if m.role == "user"), *([before] if before is not None else [])]
     said = frozenset[int]().union(*map(numbers_said, heard))
     said |= numbers_in(f.value or f.text for f in known if f.subject == candidate.subject)
+    if message.at is not None and _BORN.search(candidate.key):  # "turned 24 yesterday" names a year
+        said |= {message.at.year - age - less for age in stated_numbers(message) if age < 120 for less in (0, 1)}
     least = 0 if _MEASURED.search(candidate.value) else MAX_SMALL_NUMBER
     spelled = not _DIGITS.search(message.content)
     return any(
@@ -503,7 +508,9 @@ def _subject_before(cue: Mapping[str, re.Pattern[str]], sentence: str, place: in
     other, writer = cue["other"], cue["writer"]
     nearest = _last(other.finditer(sentence, 0, place))
     if nearest is None and not writer.search(sentence):
-        nearest = other.search(sentence)  # "in Lisbon lives my boss"
+        after = other.search(sentence)  # "in Lisbon lives my boss"
+        apart = cue["delimiter"] if "delimiter" in cue else _BREAKS
+        nearest = after if after and not apart.search(sentence, place, after.start()) else None
     if nearest is None or any(found.start() >= nearest.start() for found in writer.finditer(sentence, 0, place)):
         return ""
     return nearest.group()
@@ -527,7 +534,9 @@ def _fits(subject: str, candidate: Candidate, cue: Mapping[str, re.Pattern[str]]
         return False
     if candidate.category in HAPPENINGS and _THING.match(subject) and not cue["person"].search(subject):
         return True
-    if cue["person"].search(subject):
-        return bool(named & claimed_terms(candidate))  # "the party was lovely, twelve kids came"
+    if candidate.category in HAPPENINGS and _SOMEBODY.match(subject):
+        return True  # "they moved it to Thursday"
+    if cue["person"].search(subject):  # "the party was lovely, twelve kids came"; "my mentor is called Freyja"
+        return bool(named & (claimed_terms(candidate) | terms_of(candidate.key)))
     about = terms_of(f"{candidate.category} {candidate.key}") | claimed_terms(candidate)
     return bool(named & about)  # "the budget is …", "Porto is home now"
