@@ -57,7 +57,11 @@ CASES = [
         "",
     ),
     (["u:十月要去京都旅行，跟我妈一起。"], "trip,going_to,京都,0.9,,set,asserted,event,1,十月要去京都旅行", ""),
-    (["u:我妈十月要去京都旅行。"], "trip,going_to,京都,0.9,,set,asserted,event,1,十月要去京都旅行", "about-someone-else"),
+    (
+        ["u:我妈十月要去京都旅行。"],
+        "trip,going_to,京都,0.9,,set,asserted,event,1,十月要去京都旅行",
+        "about-someone-else",
+    ),
     (
         ["u:What can I cook for my vegan sister Mia?"],
         "dietary,vegan,true,0.9,Mia,set,asserted,state,1,my vegan sister Mia",
