@@ -35,7 +35,7 @@ class Receipt:
 @dataclass(frozen=True, slots=True)
 class ErasurePreview:
     """
-    What an erasure would do, without doing it.
+    The effects that an erasure would have, without doing it.
 
     ``facts`` would go, the one that is to be forgotten and what says the same among them; ``kept`` would stay and lose
     words of their quotes.  ``messages`` are those that would lose words, as they would read then.  ``summaries``

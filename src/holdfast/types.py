@@ -135,7 +135,7 @@ class Fact:
 @dataclass(frozen=True, slots=True)
 class Subject:
     """
-    Whom or what a user speaks of: a pet, a child, a patient, a project, a friend.
+    A person, an animal or a thing that a user speaks of: a pet, a child, a patient, a project, a friend.
 
     ``name`` is what is shown, ``aliases`` are the other names that mean it, those that the user introduced among them
     ("my sister Meera").  ``facts`` and ``conversations`` count the active facts and the conversations about it.

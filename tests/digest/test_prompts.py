@@ -12,7 +12,7 @@ from holdfast.digest import episode_answers, fact_answers
 from holdfast.digest.answers import build_summary, is_foreign, parse_parts, parse_rolling_summary, parse_summary
 from holdfast.digest.fact_answers import PromptWindow
 from holdfast.digest.grounding import ground
-from holdfast.digest.prompt_lines import format_sections
+from holdfast.llm.prompt_lines import format_sections
 from holdfast.llm.prompts import load
 from holdfast.llm.protocol import Answer
 from holdfast.reconcile.registry import registry

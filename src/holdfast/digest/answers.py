@@ -83,7 +83,7 @@ def answer_text(answer: Answer) -> AnswerText:
 
 
 def says_nothing(answer: Answer) -> bool:
-    """Whether a model that was asked for a list answered with an empty text, of its own accord."""
+    """Whether a model that was asked for a list chose to answer with an empty text."""
     return answer.finish == "stop" and not answer.text.strip()
 
 

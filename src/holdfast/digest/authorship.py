@@ -1,5 +1,5 @@
 """
-Authorship: which words of a user's message are the user's own, and which are somebody else's.
+Authorship: which words of a user's message are the user's own, and which are other people's.
 
 A message may hold mails, chat logs, articles, forms, code, quotations, fiction and what a program pasted.  Such text
 is found by its structure, in any language, and by the clause that introduces it (``authorship.toml``); what stands in
@@ -67,7 +67,7 @@ def masked(text: str) -> str:
 
 
 def kind_of_text(text: str, start: int, end: int) -> str:
-    """Return what the text is in which characters *start* to *end* stand; empty when they are the writer's own words."""
+    """Return the kind of text that characters *start* to *end* are part of; empty when they are the writer's own words."""
     shares = ((min(end, other.end) - max(start, other.start), other.kind) for other in find_other_text(text))
     size, kind = max(shares, default=(0, ""))
     return kind if size > 0 else ""
@@ -473,7 +473,7 @@ def _logs(text: str) -> Iterator[Span]:
 
 
 def _between_bars(text: str) -> Iterator[Span]:
-    """Find what stands between two bars, or between words that say where a text begins and ends."""
+    """Find text between two bars, or between words that say where a text begins and ends."""
     lines = _lines(text)
     bars = [line for line in lines if _SEPARATOR.match(line.head) or _EDGE_OF_TEXT.match(line.head)]
     if len(bars) > 1:
@@ -607,7 +607,7 @@ def _introduced(text: str) -> Iterator[Span]:
 
 
 def _end_of_report(text: str, start: int) -> int:
-    """Return the end of what is told on one line; of a few words only these: "The doctor says: rest. So I stay home."."""
+    """Return the end of what is quoted on one line; of a few words only these: "The doctor says: rest. So I stay home."."""
     end = _end_of_line(text, start)
     first = next(iter(split_sentences(text[start:end])), None)
     return (

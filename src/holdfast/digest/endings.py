@@ -624,7 +624,7 @@ def _cue(code: str, name: str) -> re.Pattern[str] | None:
 
 @lru_cache(maxsize=4096)
 def _switches(code: str, kind: str, words: str) -> tuple[re.Pattern[str], ...]:
-    """Compile what stands before the new value of a fact whose old one is *words*, or is not named."""
+    """Compile the expression before the new value of a fact whose old one is *words*, or is not named."""
     rules = load_language(code)
     assert rules is not None  # the caller found it
     macros = rules.ended["macro"] | {"v": "<v>"}

@@ -80,7 +80,7 @@ class ParsedEpisodes:
 
 @dataclass(frozen=True, slots=True)
 class SaidBefore:
-    """What a reader knows from earlier: the user's names, and words that the user said (known facts)."""
+    """Knowledge of a reader from earlier: the user's names, and words that the user said (known facts)."""
 
     names: tuple[str, ...] = ()
     words: str = ""

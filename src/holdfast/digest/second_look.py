@@ -405,7 +405,7 @@ def _key_places(sentence: str, candidate: Candidate, rules: PatternLanguage) -> 
 
 
 def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: PatternLanguage, quoted_to: int) -> str:
-    """Return what is wrong with a claim whose words stand at *place*, of a quote that ends at *quoted_to*."""
+    """Return what is wrong with a claim whose words are at *place*, of a quote that ends at *quoted_to*."""
     plain, (start, end) = fold_quotes(sentence), place
     asks = candidate.category == "account"
     aside = _aside(rules, plain, start)

@@ -32,12 +32,12 @@ from ..context.classic import Buffer, TokenBuffer, Window, check_messages, choos
 from ..context.material import Count, TokenMeter
 from ..context.turns import opening_messages
 from ..digest.answers import numbers_in, parse_rolling_summary
-from ..digest.prompt_lines import format_sections, message_lines
 from ..digest.second_look import numbers_said
 from ..digest.summarize import extend_rolling_summary
 from ..errors import BadInput, ConfigError
 from ..ingest.redact import mask_message
 from ..llm import Function, model_of
+from ..llm.prompt_lines import format_sections, message_lines
 from ..llm.prompts import load
 from ..llm.protocol import LanguageModel, ModelError, Request
 from ..text.terms import count_tokens

@@ -263,7 +263,7 @@ def known_subjects(
 
 
 def subject_labels(view: ReadView, facts: Sequence[FactRow]) -> Mapping[str, str]:
-    """Return the names to show of the user's subjects, as far as *facts* tell them."""
+    """Return the names to show of the user's subjects, as far as *facts* hold them."""
     rows = view.subjects()
     if any(is_code(row.subject) and not row.name for row in rows):
         facts = view.facts()  # its quotes show what it is called

@@ -22,11 +22,11 @@ from ..digest.episode_answers import ParsedEpisodes, SaidBefore
 from ..digest.fact_answers import Extraction, PromptWindow, parse_facts
 from ..digest.grounding import ground
 from ..digest.mentions import SubjectNames
-from ..digest.prompt_lines import MOST_BEFORE, format_sections, known_lines, message_lines, summary_lines
 from ..digest.second_look import numbers_said, repeats_known
 from ..digest.summarize import SummaryDraft
 from ..ingest.append import advance_reading, is_reading_due
 from ..ingest.redact import mask_message
+from ..llm.prompt_lines import MOST_BEFORE, format_sections, known_lines, message_lines, summary_lines
 from ..llm.protocol import Answer, BadAnswer, ModelError
 from ..reconcile.decide import Claim
 from ..reconcile.learn import WORDS_ALONE, MatchHints
@@ -572,7 +572,7 @@ def _about(
 
 
 def _said_before(excerpt: Excerpt) -> SaidBefore:
-    """Return what the user said before an excerpt, as far as known facts tell."""
+    """Return the user's words before an excerpt, as far as known facts hold them."""
     facts = [row.fact for row in excerpt.facts]
     words = (
         word

@@ -568,7 +568,7 @@ def _has_like(word: str, words: set[str]) -> bool:
 
 def _mixed_up(text: str, sentences: Sequence[str]) -> str:
     """
-    Return why a rewording may say of one what was said of another; empty when each sentence's own words stand together.
+    Return why a rewording may say of one what was said of another; empty when each sentence's own words stay together.
 
     So "a dog named Tom and a cat named Rex" is not made of a cat named Tom and a dog named Rex, and "I smoke" is not
     said by "I smoke at parties".
@@ -602,7 +602,7 @@ def _name_stems(sentence: str, text: str) -> frozenset[str]:
 
 
 def _in_order(words: Sequence[str], told: Sequence[str]) -> bool:
-    """Whether *words*, or synonyms of theirs, stand in *told* in their order."""
+    """Whether *told* has *words*, or synonyms of theirs, in their order."""
     left = iter(told)
     return all(any(word == one or _has_like(word, {one}) for one in left) for word in words)
 

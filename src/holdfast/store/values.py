@@ -189,7 +189,7 @@ COUNTERS = ("calls", "failed", "input_tokens", "output_tokens", "cached_tokens",
 
 @dataclass(frozen=True, slots=True)
 class SubjectRow:
-    """Whom or what conversations are about, beside the user: its id, the name to show (or ``""``), other names."""
+    """A subject of conversations beside the user: its id, the name to show (or ``""``), other names."""
 
     subject: str
     name: str = ""

@@ -115,7 +115,7 @@ def _write_anew(connection: Connection, names: list[str], left: list[str], told:
 
 def _rewrite(connection: Connection, name: str, pauses: Iterator[float]) -> int:
     """
-    Rewrite a table without its deleted rows; return how many had to stay because somebody may still read them.
+    Rewrite a table without its deleted rows; return how many had to stay because a reader may still need them.
 
     The server's own maintenance reads for moments only, so after a pause, while some are left, it is tried again.
     """
@@ -187,7 +187,7 @@ def _removing(connection: Connection) -> Iterator[None]:
 
 
 def _await_reload(connection: Connection, value: str) -> None:
-    """Wait until the server's processes know a new setting: they are told one after another, after the call returned."""
+    """Wait until the server's processes know a new setting: they learn it one after another, after the call returned."""
     deadline = time.monotonic() + RELOAD_TIMEOUT_S
     while time.monotonic() < deadline:
         if connection.execute(b"SELECT current_setting('wal_recycle')").fetchall()[0][0] == value:
