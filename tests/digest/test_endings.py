@@ -235,3 +235,14 @@ def test_every_expression_of_a_language_compiles(code):
     for kind in ended.get("renew", {}):
         assert endings._renewal(code, kind, "Otto")
     assert all((endings._contrasts(code, "Otto"), endings._follows(code), endings._meant_instead(code)))
+
+
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        (KnownValue("self", "family", "boyfriend", "陈浩"), "他们分手了，好可惜。"),
+        (KnownValue("self", "home", "lives_in", "Köln", True), "Ich fahre morgen aus Köln weg, für zwei Tage."),
+    ],
+)
+def test_what_others_end_and_a_short_absence_end_nothing(known, text):
+    assert ended(text, [known]) == []
