@@ -18,6 +18,10 @@ from holdfast.testing.model import ScriptedModel
 from .payloads import PAYLOADS, groups
 
 GROUPS = groups()
+DAY = (
+    "On Sunday we met at the harbor, ate fried fish with lemon and olives, missed the boat to the island, walked home along "
+    "the old railway in heavy rain, lost an umbrella, found a stray kitten behind the bakery and named it after the ferry"
+)
 _NUMBER = re.compile(r"number (\d+)\b")
 
 
@@ -34,7 +38,7 @@ def _hostile(request: Request) -> str | Exception:
     if request.layer == "facts":
         return "NONE"
     if request.layer == "episodes":
-        return f"- {words} [1]"
+        return f"- {DAY}: {words} [1]"
     return f"SUMMARY: {words}\nTHEMES: {words}\nCONCERNS: {words}\nACTIONS: {words}"
 
 
@@ -55,7 +59,7 @@ def hostile(memory: Memory) -> list[dict[str, str]]:
 def _talk(memory: Memory, org: str, number: int, words: str) -> None:
     own = [payload for payload in PAYLOADS if payload in words]
     chat = memory.conversation(words, user=words, org=org, bot=words)
-    messages = [{"role": "user", "content": f"This is number {number}: {words}", "name": words, words: words}]
+    messages = [{"role": "user", "content": f"This is number {number}: {DAY}. {words}", "name": words, words: words}]
     for payload in own:
         messages += [{"role": "user", "content": payload}, {"role": "assistant", "content": payload, "name": words}]
     messages += [{"role": "system", "content": words}, {"role": "tool", "content": words, "tool_call_id": words}]

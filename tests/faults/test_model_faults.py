@@ -46,7 +46,6 @@ FAULTS = {
         body=b'{"id": "x", "object": "chat.completion", "created": 1, "model": "any", "choices": []}'
     ),
     "not text": ServerAnswer(body=b"\xff\xfe\x00\x01" * 20),
-    "empty answer": ServerAnswer(""),
     "refusal": ServerAnswer("I'm sorry, but I can't help with that."),
     "filtered": ServerAnswer("", finish="content_filter"),
     "prose": ServerAnswer("Of course! Here is what I found interesting about this lovely conversation."),

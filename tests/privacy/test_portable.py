@@ -121,7 +121,7 @@ def comes_back(steps: list[tuple[Any, ...]]) -> None:
         other.digest()
         assert other.doctor().findings == ()
         asked = "Where do I live, and what was fine by the river?"
-        ours, theirs = memory.user(USER).search(asked), copied.search(asked)
+        ours, theirs = memory.user(USER).search(asked, limit=100), copied.search(asked, limit=100)
         assert sorted(hit.id for hit in ours) == sorted(hit.id for hit in theirs)
 
 

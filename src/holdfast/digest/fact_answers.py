@@ -30,7 +30,7 @@ from .answers import answer_text, is_empty_answer, is_refusal, says_nothing, str
 from .grammar import load_language
 from .grounding import locate_quote
 from .mentions import UNIQUE, SubjectNames, subject_name, without_owner
-from .second_look import patterns_for, repeats_known, terms_of, verify_claim
+from .second_look import claimed_terms, patterns_for, repeats_known, terms_of, verify_claim
 
 MEASURED = frozenset(
     {"health", "medication", "lab", "labs", "result", "measurement", "vitals"}
@@ -376,13 +376,17 @@ def parse_fact_rows(text: str, window: PromptWindow, *, source: str, cut: bool =
     dropped: list[tuple[Candidate, str]] = []
     for row in rows.rows:
         candidate, reason = _candidate(row, window, source)
-        if reason and repeats_known(candidate, window.known):
-            continue  # no news is no mistake
+        if repeats_known(candidate, window.known) and (reason or not _quotes_claim(candidate)):
+            continue  # no news is no mistake, and words that do not say it are no new evidence
         if reason:
             dropped.append((candidate, reason))
         else:
             found.append(candidate)
     return Extraction(found, dropped, tuple(rows.problems))
+
+
+def _quotes_claim(candidate: Candidate) -> bool:
+    return bool(claimed_terms(candidate) & terms_of(candidate.quote))
 
 
 def _why_bad(text: str, cut: bool) -> str:

@@ -16,7 +16,7 @@ ON CONFLICT (org, user_id, bot, subject) DO NOTHING;
 INSERT INTO subject (org, user_id, bot, subject, name, aliases, created_at)
 VALUES (:org, :user_id, :bot, :about, :name, :aliases, :created_at)
 ON CONFLICT (org, user_id, bot, subject) DO UPDATE
-   SET name = excluded.name, aliases = excluded.aliases;
+   SET name = excluded.name, aliases = excluded.aliases, created_at = excluded.created_at;
 
 -- name: remove_subject
 DELETE FROM subject
