@@ -112,7 +112,8 @@ _TELLING = {
     "es": "hola gracias vivo vive tengo tiene tienes quiero gusta trabajo ahora nací crecí mudé mudo mudado vivía vivimos "
     "vivir necesito hablo hablar nuestro nuestra usamos dejé fumo bebo tomo prefiero ayer hace semana año años mes hemos "
     "vegetariana vegetariano vegana vegano hijos hija hermana hermano perro perra gata gato esposa novio novia jefe jefa "
-    "tenemos estamos vamos voy viajar viaje presupuesto gustaría gustan encanta encantaría odio peso dijo llamo estudio",
+    "tenemos estamos vamos voy suben subieron bajan bajaron cambian cambiaron viajar viaje "
+    "presupuesto gustaría gustan encanta encantaría odio peso dijo llamo estudio",
     "fr": "bonjour merci habite travaille voudrais appelle habitons ans prends mange manger végétarien végétarienne "
     "maintenant aime aimes aimerais adore déteste déménagé utilise utilisons parles veux chien chat fille fils mari copine "
     "frère sœur semaine dernière voyage jours viens pèse mesure patron dois fume",
