@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.digest.answers import parse_parts, strip_fences
-from holdfast.digest.fact_answers import COLUMNS, parse_rows
+from holdfast.digest.fact_answers import LONG_COLUMNS, parse_rows
 from holdfast.llm.protocol import Answer, Request
 from holdfast.testing.model import uneventful
 from holdfast.text.render import parse_blocks
@@ -133,8 +133,8 @@ class ReplayModel:
         out = io.StringIO()
         rows = csv.writer(out, lineterminator="\n")
         for number in numbers:
-            rows.writerows([row.get(name, "") for name in COLUMNS] for row in self.recording.rows.get(number, []))
-        return f"{','.join(COLUMNS)}\n{out.getvalue()}" if out.getvalue() else "NONE"
+            rows.writerows([row.get(name, "") for name in LONG_COLUMNS] for row in self.recording.rows.get(number, []))
+        return f"{','.join(LONG_COLUMNS)}\n{out.getvalue()}" if out.getvalue() else "NONE"
 
     def _episodes(self, numbers: list[int]) -> str:
         found = [line for number in numbers for line in self.recording.bullets.get(number, [])]

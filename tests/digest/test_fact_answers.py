@@ -32,6 +32,9 @@ AS_JSON = [
 FORMS = {
     "as asked": f"{HEAD}\n{LISBON}\n{DIET}",
     "without a head": f"{LISBON}\n{DIET}",
+    "eight columns": "home,lives_in,Lisbon,0.95,,set,1,I live in Lisbon\ndietary,vegetarian,true,0.9,,set,3,I'm vegetarian",
+    "eight columns, a comma in the last": "home,lives_in,Lisbon,0.95,,set,1,I live in Lisbon, \"near\n"
+    "dietary,vegetarian,true,0.9,,set,3,I'm vegetarian",
     "prose around it": f"Sure! Here are the facts:\n\n{HEAD}\n{LISBON}\n{DIET}\n\nLet me know if you need more.",
     "fenced": f"Here you go:\n```csv\n{HEAD}\n{LISBON}\n{DIET}\n```\nDone.",
     "fence not closed": f"```\n{LISBON}\n{DIET}",
@@ -256,3 +259,35 @@ def test_a_huge_answer_takes_no_long_time():
     many = "\n".join([HEAD] + [LISBON] * 20_000)
 
     assert len(parse_facts(Answer(many, "m"), WINDOW, source="m").candidates) == 200
+
+
+@pytest.mark.parametrize(
+    ("row", "lifetime"),
+    [
+        ("allergy,allergic_to,latex,0.9,,add,1,allergic to latex", "permanent"),
+        ("identity,birth_date,1990-05-02,0.9,,set,1,born on 1990-05-02", "permanent"),
+        ("home,lives_in,Lisbon,0.9,,set,1,live in Lisbon", "state"),
+        ("life,happened,passed the exam,0.9,,add,1,passed the exam", "event"),
+        ("plan,plans_to,paint the hall on 2026-03-20,0.9,,add,1,plan to paint the hall on 2026-03-20", "transient"),
+        ("context,,Stays with Bo for now.,0.9,,add,1,stay with Bo for now", "transient"),
+        ("allergy,allergic_to,latex,0.9,,add,asserted,state,1,allergic to latex", "state"),
+    ],
+)
+def test_how_long_a_fact_holds_follows_from_what_it_is_about(row, lifetime):
+    """A model need not say so; where it does, as older prompts asked for, it counts."""
+    said = (
+        "I'm allergic to latex, was born on 1990-05-02 and live in Lisbon. I passed the exam. "
+        "I plan to paint the hall on 2026-03-20. I stay with Bo for now."
+    )
+    window = PromptWindow({1: Message("user", said, at=AT, seq=1, conversation="a")})
+    found = parse_fact_rows(row, window, source="m")
+
+    assert [(one.lifetime, found.dropped) for one in found.candidates] == [(lifetime, [])]
+
+
+def test_a_plan_is_over_after_its_day():
+    said = Message("user", "I plan to paint the hall on Friday.", at=AT, seq=1, conversation="a")
+    row = "plan,plans_to,paint the hall on 2026-03-20,0.9,,add,1,paint the hall on Friday"
+    (found,) = parse_fact_rows(row, PromptWindow({1: said}), source="m").candidates
+
+    assert found.valid_to_ms == datetime(2026, 3, 21, tzinfo=UTC).timestamp() * 1000

@@ -122,8 +122,8 @@ def test_examples_come_in_several_languages(name):
 @pytest.mark.parametrize(
     ("name", "most"),
     [
-        ("fact_extraction", 800), ("character", 540), ("episodes", 350), ("chunk_summary", 320), ("meta_summary", 350),
-        ("rolling_summary", 260), ("combined", 680),
+        ("fact_extraction", 510), ("character", 520), ("episodes", 330), ("chunk_summary", 320), ("meta_summary", 350),
+        ("rolling_summary", 260), ("combined", 645),
     ],
 )  # fmt: skip
 def test_instructions_stay_short(name, most):

@@ -80,10 +80,11 @@ class ParsedEpisodes:
 
 @dataclass(frozen=True, slots=True)
 class SaidBefore:
-    """Knowledge of a reader from earlier: the user's names, and words that the user said (known facts)."""
+    """Knowledge of a reader from earlier: the user's names, words that the user said (known facts), the messages before."""
 
     names: tuple[str, ...] = ()
     words: str = ""
+    messages: tuple[Message, ...] = ()
 
 
 def parse_episodes(
@@ -204,15 +205,17 @@ class _UserWords:
         self.names = frozenset({m.name for m in users if m.name} | set(earlier.names))
         speakers = self.names | THE_USER
         self.speakers = frozenset().union(*map(self.terms_of, speakers)) | OUR_WORDS
-        self.all_terms = frozenset().union(*self.terms.values(), self.terms_of(earlier.words))
-        said = [*plain.values(), earlier.words, *speakers]
+        before = [m for m in earlier.messages if m.role == "user"]
+        known = "\n".join([earlier.words, *(masked(m.content).replace(BLANK, " ") for m in before)])
+        self.all_terms = frozenset().union(*self.terms.values(), self.terms_of(known))
+        said = [*plain.values(), known, *speakers]
         self.words = frozenset(word for text in said for word in re.findall(r"\w+", text.casefold()))
-        self.numbers = numbers_in([earlier.words]).union(*(numbers_said(m) for m in users))
+        self.numbers = numbers_in([earlier.words]).union(*(numbers_said(m) for m in (*before, *users)))
         self.years = {str(m.at.year + more) for m in users if m.at for more in (-1, 0, 1)}
         self._questions = {
-            later.seq: question_of(before)
-            for before, later in pairwise(messages)
-            if later.role == "user" and question_of(before)
+            later.seq: question_of(one)
+            for one, later in pairwise([*earlier.messages[-1:], *messages])
+            if later.role == "user" and question_of(one)
         }
 
     def lent(self, mine: frozenset[str], seqs: Iterable[int]) -> str:

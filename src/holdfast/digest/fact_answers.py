@@ -2,9 +2,9 @@
 Parsing of a model's answer about facts into candidates, each with its quote.  Pure.
 
 The prompt asks for CSV, one fact a row: ``category,fact_key,fact_value,confidence``, then subject, operation
-(``set``, ``add``, ``remove``), modality, lifetime, message number and quote.  A row without a key is a
-statement: one self-contained sentence.  Models answer with prose and fences around it, as JSON, as a Markdown
-table, with other delimiters or column orders, with unclosed quotation marks, with a last row cut off.  Every
+(``set``, ``add``, ``remove``), message number and quote.  A row without a key is a statement: one self-contained
+sentence.  Models answer with prose and fences around it, as JSON, as a Markdown table, with other delimiters or
+column orders (modality and lifetime among them), with unclosed quotation marks, with a last row cut off.  Every
 readable row is read (`parse_rows`), located in its message and verified (`second_look`); the rest is returned
 with the reason.
 """
@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Literal, get_args
 
 from ..clock import to_ms
@@ -37,18 +38,15 @@ MEASURED = frozenset(
 )  # hold from the day they name
 DATED = frozenset({"plan", "appointment", "trip", "travel", "life", "goal", "event", "schedule", "history", "context"})
 
-COLUMNS = (
-    "category",
-    "fact_key",
-    "fact_value",
-    "confidence",
-    "subject",
-    "op",
-    "modality",
-    "lifetime",
-    "message",
-    "quote",
+# What holds for good once it is so, by category, key or both, and what is over when it has happened.
+LASTING = frozenset(
+    "allergy birth_date born_in comes_from native graduated_from degree_in blood_type retired_since identity/name".split()
 )
+HAPPENS = frozenset({"life", "event", "appointment", "trip", "travel", "plan", "history"})
+
+COLUMNS = ("category", "fact_key", "fact_value", "confidence", "subject", "op", "message", "quote")
+LONG_COLUMNS = (*COLUMNS[:6], "modality", "lifetime", *COLUMNS[6:])  # as older prompts asked for them
+_LIFETIMES, _MODALITIES = get_args(Lifetime), get_args(Modality)
 MAX_ROWS = 200
 MAX_LINE_CHARS = 4_000
 MAX_FAILURES = 500  # brackets that open nothing: each is tried once, and nobody means so many
@@ -135,7 +133,8 @@ def _records(value: object, depth: int = 0) -> Iterator[dict[str, str]]:
         return
     if isinstance(value, list):
         if value and all(isinstance(cell, str | int | float) for cell in value) and len(value) >= LEAST_CELLS:
-            yield from _row([_cell(cell) for cell in value], COLUMNS)
+            cells = [_cell(cell) for cell in value]
+            yield from _row(cells, _columns_of(cells))
             return
         for item in value:
             yield from _records(item, depth + 1)
@@ -166,8 +165,7 @@ def _from_lines(text: str, *, cut: bool) -> ParsedRows:
     lines = _joined([line.strip() for line in text.splitlines() if line.strip()])
     rows: list[dict[str, str]] = []
     problems: list[str] = []
-    order: Sequence[str] = COLUMNS
-    headed = False
+    order: Sequence[str] | None = None
     delimiter = _delimiter(lines)
     for number, line in enumerate(lines):
         if re.fullmatch(r"[\s|:+-]+", line):
@@ -175,24 +173,25 @@ def _from_lines(text: str, *, cut: bool) -> ParsedRows:
         cells = _cells(line, delimiter)
         header = _header(cells)
         if header:
-            order, headed = header, True
+            order = header
             continue
         last = number == len(lines) - 1
         if len(cells) < LEAST_CELLS:
             if last and cut and rows:
                 problems.append("cut-off: the last row is incomplete")
             continue
-        if cut and last and len(cells) < len(order):
+        columns = order or _columns_of(cells)
+        if cut and last and len(cells) < len(columns):
             problems.append("cut-off: the last row is incomplete")
             continue
         if len(rows) >= MAX_ROWS:
             problems.append(f"too-many: only the first {MAX_ROWS} rows are read")
             break
-        made = list(_row(cells, order)) or list(_mended(line, delimiter))
+        made = list(_row(cells, columns)) or list(_mended(line, delimiter))
         rows += made
         if not made:
             problems.append("not-a-row: a line is neither a row nor left out")
-    return ParsedRows(rows, problems, headed and not rows and not problems)
+    return ParsedRows(rows, problems, order is not None and not rows and not problems)
 
 
 def _joined(lines: list[str]) -> list[str]:
@@ -240,6 +239,13 @@ def _header(cells: Sequence[str]) -> list[str] | None:
     return names if len(known) >= 3 and len(known) * 2 > len(names) and "category" in known else None
 
 
+def _columns_of(cells: Sequence[str]) -> Sequence[str]:
+    """Return the columns of a row without a header: an older prompt asked for modality and lifetime before the message."""
+    told = [cell.lower() for cell in cells[6:9]] + [""] * 3
+    numbered_later = not told[0] and told[2].isdigit()
+    return LONG_COLUMNS if told[0] in _MODALITIES or told[1] in _LIFETIMES or numbered_later else COLUMNS
+
+
 def _row(cells: Sequence[str], order: Sequence[str]) -> Iterator[dict[str, str]]:
     """Return one row when its confidence cell is valid; the last column takes the remaining cells."""
     if len(cells) > len(order):
@@ -263,10 +269,11 @@ def _mended(line: str, delimiter: str) -> Iterator[dict[str, str]]:
     rest = [cell.strip() for cell in (found[5] or "").split(delimiter)]
     head = [found[1], found[2], found[3], found[4]]
     cells = [cell.strip().strip('"').strip() for cell in (*head, *rest)]
-    free = len(COLUMNS) - 1
-    if len(cells) > len(COLUMNS):
+    columns = _columns_of(cells)
+    free = len(columns) - 1
+    if len(cells) > len(columns):
         cells = [*cells[:free], f"{delimiter} ".join(cells[free:])]
-    yield dict(zip(COLUMNS, cells, strict=False))
+    yield dict(zip(columns, cells, strict=False))
 
 
 def confidence_of(cell: str) -> float:
@@ -300,14 +307,15 @@ _SELF = frozenset("self user the_user i me my myself speaker the_speaker human".
 _WORD = re.compile(r"[^\W_]+(?:[_-][^\W_]+)*")
 # What has not happened since yesterday, or is so right now, is not so for long, whatever a model says.
 _PASSES = re.compile(
-    r"(?:n['’]t|\bnot) \w+(?: \w+){0,3}? since (?:yesterday|this \w+|last night|\w+day|breakfast|lunch|noon)\b|\b(?:right now|at the moment)\b",
+    r"(?:n['’]t|\bnot) \w+(?: \w+){0,3}? since (?:yesterday|this \w+|last night|\w+day|breakfast|lunch|noon)\b"
+    r"|\b(?:right now|at the moment|for now|for the time being|im moment|momentan|zurzeit|derzeit|ahora mismo|de momento|por ahora|en ce moment"
+    r"|pour l['’]instant|in questo momento|per ora|no momento|por enquanto)\b|暂时|目前|暫時|지금은|今のところ",
     re.IGNORECASE,
 )
 # A value that was measured holds from when it was taken: "on 3 March her creatinine was 2.1".
 _MEASURED = re.compile(r"[<>~]?\d+(?:[.,/]\d+)*(?: ?(?:%|[^\W\d_]{1,6}(?:/[^\W\d_]{1,4})?))?")
+_STAMP = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _NOT_MEASURED = frozenset(("account", "appointment", "budget", "identity", "medication", "trip"))
-_LIFETIMES = get_args(Lifetime)
-_MODALITIES = get_args(Modality)
 _REMOVES = frozenset("remove retract delete end ended stop stopped forget negate unset false".split())
 _ADDS = frozenset("add append join multi also insert new".split())
 
@@ -414,12 +422,14 @@ def _candidate(row: Mapping[str, str], window: PromptWindow, source: str) -> tup
         value = dated(value, message.at, next(iter(likely_languages(message.content[:400])), ""))
     text = value if kind == "statement" else attribute_sentence(category, key, value)
     modality = _choice(row.get("modality", ""), _MODALITIES, "asserted")
-    lifetime = _choice(row.get("lifetime", ""), _LIFETIMES, "state")
+    lifetime = _choice(row.get("lifetime", ""), _LIFETIMES, "") or _lifetime(category, key, value)
     if lifetime == "state" and kind == "statement" and _PASSES.search(quote):
         lifetime = "transient"
     measured = kind == "attribute" and _MEASURED.fullmatch(value.strip()) is not None and category not in _NOT_MEASURED
     passing = "event" if measured and lifetime == "state" else lifetime
     since, until = _when(quote, message, passing, category) if message and op == "assert" else (None, None)
+    if until is None and category == "plan" and lifetime == "transient" and message and op == "assert":
+        until = _day_after(value, message)
     candidate = Candidate(
         kind=kind,
         subject=subject,
@@ -548,6 +558,15 @@ def _choice(cell: str, known: Sequence[str], default: str) -> str:
     return word if word in known else default
 
 
+def _lifetime(category: str, key: str, value: str) -> str:
+    """Return for how long a fact holds by what it is about: for good, until it changes, or as something that happens."""
+    if category in LASTING or key in LASTING or f"{category}/{key}" in LASTING:
+        return "permanent"
+    if category == "plan" and _STAMP.search(value):
+        return "transient"
+    return "event" if category in HAPPENS else "state"
+
+
 def _name(cell: str) -> str:
     """Normalize a category or key: lower case, words joined by an underscore."""
     return re.sub(r"[\s/.]+", "_", cell.strip().strip("\"'").lower()).strip("_")
@@ -572,6 +591,16 @@ def attribute_sentence(category: str, key: str, value: str) -> str:
         text = f"{words} {value}"
     text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?", "。")) else text + "."
+
+
+def _day_after(value: str, message: Message) -> int | None:
+    """Return the end of the last day that a plan names, unless it is past."""
+    last = max(_STAMP.findall(value), default="")
+    try:
+        end = datetime.fromisoformat(last).replace(tzinfo=message.at.tzinfo if message.at else None) + timedelta(days=1)
+    except ValueError:
+        return None
+    return to_ms(end) if message.at and message.at.tzinfo and end > message.at else None
 
 
 def _when(quote: str, message: Message, lifetime: str, category: str) -> tuple[int | None, int | None]:

@@ -8,7 +8,7 @@ whichever call it came from.  Calls are made with no transaction open; their res
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -24,6 +24,7 @@ from ..digest.grounding import ground
 from ..digest.mentions import SubjectNames
 from ..digest.second_look import numbers_said, repeats_known
 from ..digest.summarize import SummaryDraft
+from ..embed.quantize import dequantize
 from ..ingest.append import advance_reading, is_reading_due
 from ..ingest.redact import mask_message
 from ..llm.prompt_lines import MOST_BEFORE, format_sections, known_lines, message_lines, summary_lines
@@ -33,7 +34,7 @@ from ..reconcile.learn import WORDS_ALONE, MatchHints
 from ..reconcile.registry import matches_blocked_topic, normalize_value
 from ..reports import DigestReport
 from ..scope import SELF, Scope
-from ..store import ConversationRow, EpisodeRangeRow, FactRow, ReadView, WriteView
+from ..store import ConversationRow, EpisodeRangeRow, FactRow, Partition, ReadView, WriteView
 from ..text.render import parse_line
 from ..types import Candidate, FactChange, Job, Message, Summary
 from .facts import (
@@ -56,6 +57,7 @@ WINDOW_TURNS, WINDOW_MESSAGES, WINDOW_CHARS = 15, 60, 24_000
 BEFORE_CHARS = 240  # of a message that only gives the context of the others
 BRIEF_CHARS = 400  # of an assistant's or tool's message, where only the words of users count
 RULES_FIRST_MS = 500
+FEW_FACTS = 20  # all of them fit into a prompt
 CHARACTER = "assistant"  # the subject of facts about the character that the assistant plays
 
 Sections = list[tuple[str, Sequence[str]]]
@@ -82,6 +84,7 @@ class Excerpt:
     injected: frozenset[str]
     unreadable: bool
     own_names: tuple[str, ...] = ()
+    vectors: Mapping[str, tuple[float, bytes]] = field(default_factory=dict)
 
     @property
     def first_seq(self) -> int:
@@ -173,6 +176,7 @@ class ModelReader:
             never=[topic for _, topic in view.blocked_topics()],
             subjects=known_subjects(view.scope, subjects, view.at(None, None).facts() if subjects else facts),
             injected=frozenset(_context_lines(facts, view.summaries(), subject_labels(view, facts))),
+            vectors=self._vectors(view, facts),
             unreadable=_is_unreadable(view, [m for m in messages if row and m.seq <= row.extracted_seq], facts),
         )
 
@@ -283,12 +287,9 @@ class ModelReader:
         source = self.client.source(prompt)
         if not excerpt.has_user:
             return RangeEpisodes(EpisodeRangeRow(*span, 0, source), GroundedFacts()), 0
-        limit = self.config.message_char_limit
-        lines = message_lines(excerpt.messages, limit, others=min(limit, BRIEF_CHARS))
-        about = _about(scope, excerpt.own_names, excerpt.messages, excerpt.subjects)
+        sections = [part for part in self._sections(scope, excerpt) if part[0] != "known"]
         key = f"episodes:{scope.conversation}:{span[0]}-{span[1]}"
-        request = self.client.request("episodes", prompt, format_sections([*about, ("read", lines)]), key)
-        answer = self.client.ask(scope, request)
+        answer = self.client.ask(scope, self.client.request("episodes", prompt, format_sections(sections), key))
         subject, earlier = scope.subject or SELF, _said_before(excerpt)
         bullets = episode_answers.parse_episodes(
             answer, excerpt.messages, source=source, subject=subject, earlier=earlier
@@ -357,17 +358,39 @@ class ModelReader:
         """
         Return the sections of a prompt for facts, those that seldom change first.
 
-        For a *whole* chunk, which is summarized as well, the words of others than users are not shortened, and no
-        messages before it are shown, as it begins with an exchange.
+        For a *whole* chunk, which is summarized as well, the words of others than users are not shortened.
         """
         limit = self.config.message_char_limit
         words, brief = [message.content for message in excerpt.messages], min(limit, BEFORE_CHARS)
         return [
             *_about(scope, excerpt.own_names, excerpt.messages, excerpt.subjects),
-            ("known", known_lines([row.fact for row in excerpt.facts], words)),
-            ("before", [] if whole else message_lines(excerpt.before, brief, others=brief)),
+            ("known", known_lines([row.fact for row in excerpt.facts], words, near=self._nearness(excerpt))),
+            ("before", message_lines(excerpt.before, brief, others=brief)),
             ("read", message_lines(excerpt.messages, limit, others=None if whole else min(limit, BRIEF_CHARS))),
         ]
+
+    def _vectors(self, view: ReadView, facts: Sequence[FactRow]) -> dict[str, tuple[float, bytes]]:
+        """Return the stored vectors of known facts by their id, where there are too many facts to show them all."""
+        embedder = self.fact_reader.deps.embedder
+        if embedder is None or len(facts) <= FEW_FACTS:
+            return {}
+        found: dict[str, tuple[float, bytes]] = {}
+        for subject in {row.fact.subject for row in facts}:
+            stored = {doc: (scale, data) for doc, scale, data in view.vectors(Partition(subject, "fact"), embedder.id)}
+            here = (row for row in facts if row.fact.subject == subject and row.doc in stored)
+            found.update((row.fact.id, stored[row.doc]) for row in here)
+        return found
+
+    def _nearness(self, excerpt: Excerpt) -> dict[str, float]:
+        """Return how near what users say comes to the known facts that it may be about."""
+        embedder = self.fact_reader.deps.embedder
+        spoken = [message.content[:BRIEF_CHARS] for message in excerpt.messages if message.role == "user"]
+        if embedder is None or not excerpt.vectors or not spoken:
+            return {}
+        said = embedder.embed(spoken)
+        best = (dequantize(excerpt.vectors.values(), said.shape[1]) @ said.T).max(axis=1).tolist()
+        near = zip(excerpt.vectors, best, strict=True)
+        return {fact_id: cosine for fact_id, cosine in near if cosine >= embedder.thresholds.related}
 
     def _parser_window(self, scope: Scope, excerpt: Excerpt) -> PromptWindow:
         return PromptWindow(
@@ -579,7 +602,7 @@ def _said_before(excerpt: Excerpt) -> SaidBefore:
         for f in facts
         for word in (f.subject, f.category, f.key.replace("_", " "), f.value, f.text, *(e.quote for e in f.evidence))
     )
-    return SaidBefore(excerpt.own_names, "\n".join((*excerpt.subjects.ids, *words)))
+    return SaidBefore(excerpt.own_names, "\n".join((*excerpt.subjects.ids, *words)), tuple(excerpt.before))
 
 
 def _context_lines(facts: Iterable[FactRow], summaries: Iterable[Summary], labels: Mapping[str, str]) -> Iterator[str]:

@@ -8,15 +8,18 @@ prompt for the next.  Pure.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, zip_longest
+from types import MappingProxyType
 
 from ..scope import SELF
 from ..text.render import render_block
-from ..text.terms import count_tokens, terms
+from ..text.terms import count_tokens, likely_languages, terms
 from ..types import Fact, Message, Summary
 
-MOST_KNOWN, MOST_KNOWN_TOKENS = 40, 250
+MOST_KNOWN, MOST_KNOWN_TOKENS = 50, 400
+WATCHED = frozenset({"allergy", "medication", "appointment", "trip", "plan"})
+"""Categories whose facts must not be missed, or end soon."""
 MOST_BEFORE = 2
 
 
@@ -56,22 +59,40 @@ def shortened(text: str, most_chars: int) -> str:
 
 
 def known_lines(
-    facts: Sequence[Fact], words: Iterable[str], *, most: int = MOST_KNOWN, most_tokens: int = MOST_KNOWN_TOKENS
+    facts: Sequence[Fact],
+    words: Iterable[str],
+    *,
+    near: Mapping[str, float] = MappingProxyType({}),
+    most: int = MOST_KNOWN,
+    most_tokens: int = MOST_KNOWN_TOKENS,
 ) -> list[str]:
     """
     Format the live facts as ``home/lives_in = Lisbon`` or a statement, sorted by address.
 
-    All of them when they are few; else those that share most words with *words*, and then the newest.
+    All of them when they are few.  Else first those that *words* touch, by a word or by meaning (*near*, by fact id),
+    up to twice the room; then what must not be missed or may have ended, then the newest.
     """
     live = [fact for fact in facts if fact.live and fact.kind != "episode"]
     lines = {fact.id: _known(fact) for fact in live}
     if len(live) > most or sum(map(count_tokens, lines.values())) > most_tokens:
-        said = Counter(term for text in words for term in terms(text))
+        said = Counter(term for text in words for term in all_stems(text))
+        touch = {fact.id: sum(min(said[term], 2) for term in all_stems(_words(fact))) for fact in live}
         live.sort(key=lambda fact: fact.recorded_at, reverse=True)
-        live.sort(key=lambda fact: -sum(min(said[term], 2) for term in set(terms(_words(fact)))))
+        live.sort(key=lambda fact: fact.category not in WATCHED and fact.valid_to is None and fact.lifetime != "transient")
+        live.sort(key=lambda fact: (-touch[fact.id], -near.get(fact.id, 0.0)))
         room = accumulate(count_tokens(lines[fact.id]) for fact in live)
-        live = [fact for fact, tokens in zip(live[:most], room, strict=False) if tokens <= most_tokens]
+        live = [
+            fact
+            for number, (fact, tokens) in enumerate(zip(live, room, strict=True))
+            if (number < most and tokens <= most_tokens)
+            or ((touch[fact.id] or fact.id in near) and number < 2 * most and tokens <= 2 * most_tokens)
+        ]
     return [lines[fact.id] for fact in sorted(live, key=_address)]
+
+
+def all_stems(text: str) -> frozenset[str]:
+    """Return the words of *text* for comparison, stemmed in each language that it may be in."""
+    return frozenset(terms(text)).union(*(terms(text, code) for code in likely_languages(text[:2000])[:2]))
 
 
 def _address(fact: Fact) -> tuple[str, str, str, str, str]:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 # What JSON itself leaves as it is and we do not, by code point so that no Python's Unicode tables matter:
 _ESCAPED = re.compile(
     "["
-    "<>|&`\\[\\]"  # tags, <|special|> tokens, [INST], Markdown, entities
+    "<>|`\\[\\]"  # tags, <|special|> tokens, [INST], Markdown
     "\u1fef\ufe47\ufe48\ufe60\ufe64\ufe65\uff06\uff1c\uff1e\uff3b\uff3d\uff40\uff5c"  # what compatibility folding turns into those
     "\x7f-\x9f\u2028\u2029"  # controls and line ends that are not "\n"
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"  # invisible, or turning text round
@@ -25,6 +25,7 @@ _ESCAPED = re.compile(
     "\ue000-\uf8ff\U000f0000-\U0010ffff"  # private use: nobody knows what it shows
     "\ud800-\udfff"
     "]"
+    "|&(?=#|(?i:lt|gt|amp|quot)|[A-Za-z][A-Za-z0-9]{1,30};)"  # entities; "Q&A" stays as it is
 )
 _ASCII_ESCAPED = "<>|&`[]\x7f"
 _encode = json.JSONEncoder(ensure_ascii=False).encode

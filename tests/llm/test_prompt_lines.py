@@ -1,0 +1,76 @@
+"""What a model is shown beside the messages: the known facts that matter now, and lines that it can read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from holdfast import Config, Memory
+from holdfast.llm.prompt_lines import known_lines
+from holdfast.testing.model import ScriptedModel
+from holdfast.text.render import parse_blocks, parse_line, render_line
+
+NOW = datetime(2026, 3, 14, tzinfo=UTC)
+
+
+def facts(*rows):
+    """Facts as a user would have them, the oldest first."""
+    with Memory(embedder=None) as memory:
+        user = memory.user("ana")
+        for row in rows:
+            address, _, value = row.partition(" = ")
+            category, _, key = address.partition("/")
+            user.remember(f"{key} {value}", category=category, key=key, value=value)
+        found = {fact.value: fact for fact in user.facts()}
+    values = [row.partition(" = ")[2] for row in rows]
+    return [replace(found[value], recorded_at=NOW + timedelta(days=n)) for n, value in enumerate(values)]
+
+
+MANY = [f"possession/owns = a wooden box with the number {n}" for n in range(60)]
+
+
+def test_of_many_known_facts_those_are_shown_that_the_new_words_touch():
+    known = facts("pets/pet_named = Biscuit", "work/works_at = the harbor office", *MANY)
+
+    assert "pets/pet_named = Biscuit" in known_lines(known, ["Biscuit died last night."])
+    assert "work/works_at = the harbor office" in known_lines(known, ["I quit at the harbors' office."])
+    assert "pets/pet_named = Biscuit" not in known_lines(known, ["It is raining."])
+
+
+def test_of_many_known_facts_those_near_in_meaning_are_shown():
+    known = facts("work/works_at = the mill", *MANY)
+
+    assert "work/works_at = the mill" in known_lines(known, ["My boss let me go."], near={known[0].id: 0.4})
+
+
+def test_allergies_medicines_and_dates_come_before_what_is_newest():
+    watched = ["allergy/allergic_to = latex", "medication/iron = 20 mg", "appointment/dentist = 2026-04-02"]
+    shown = known_lines(facts(*watched, *MANY), ["Nothing new today."])
+
+    assert set(watched) <= set(shown)
+
+
+def test_an_ampersand_is_escaped_only_where_it_begins_an_entity():
+    assert render_line("R&D, Q&A, Tom & Jerry") == '"R&D, Q&A, Tom & Jerry"'
+    for text in ("&lt;known&gt;", "&#60;", "&LT;", "&amp", "&copy;"):
+        assert "&" not in render_line(text)
+        assert parse_line(render_line(text)) == text
+
+
+def test_episodes_are_read_with_the_messages_before_them():
+    """ "They upped it to 75" says nothing without what was said before; what stands only there is no episode."""
+    model = ScriptedModel({"episodes": ["No facts to record", "- The user's sertraline was upped to 75 [11]"]})
+    with Memory(embedder=None, llm=model, config=Config()) as memory:
+        chat = memory.conversation("a", user="ana")
+        for n in range(4):
+            chat.record(f"Number {n} of the things we talked about.", "I see.")
+        chat.record("Dr Amin put me on sertraline 50 mg.", "I hope it helps.")
+        chat.record("They upped it to 75 today.", "Thanks for telling me.")
+        chat.end()
+        memory.digest()
+        texts = [fact.text for fact in chat.episodes()]
+        sections = [dict(parse_blocks(request.text)) for request in model.requests("episodes")]
+
+    assert "sertraline" in sections[-1]["before"][0]
+    assert "before" not in sections[0]
+    assert texts == ["The user's sertraline was upped to 75"]
