@@ -12,7 +12,9 @@ from holdfast.text.render import parse_blocks, parse_line, render_block, render_
 
 from .hostile import HOSTILE
 
-FORBIDDEN = re.compile("[<>|`\\[\\]\\x00-\\x1f\\x7f-\\x9f]|&(?=#|(?i:lt|gt|amp)|[a-zA-Z]\\w{1,30};)")  # an entity, not any "&"
+FORBIDDEN = re.compile(
+    "[<>|`\\[\\]\\x00-\\x1f\\x7f-\\x9f]|&(?=#|(?i:lt|gt|amp)|[a-zA-Z]\\w{1,30};)"
+)  # an entity, not any "&"
 
 
 def test_there_are_three_hundred_hostile_strings():

@@ -78,7 +78,9 @@ def known_lines(
         said = Counter(term for text in words for term in all_stems(text))
         touch = {fact.id: sum(min(said[term], 2) for term in all_stems(_words(fact))) for fact in live}
         live.sort(key=lambda fact: fact.recorded_at, reverse=True)
-        live.sort(key=lambda fact: fact.category not in WATCHED and fact.valid_to is None and fact.lifetime != "transient")
+        live.sort(
+            key=lambda fact: fact.category not in WATCHED and fact.valid_to is None and fact.lifetime != "transient"
+        )
         live.sort(key=lambda fact: (-touch[fact.id], -near.get(fact.id, 0.0)))
         room = accumulate(count_tokens(lines[fact.id]) for fact in live)
         live = [
