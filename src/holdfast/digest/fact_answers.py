@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Literal, get_args
 
 from ..clock import to_ms
@@ -302,6 +303,7 @@ TOO_LONG = "too-long: a value has at most {most} characters"
 TRANSLATED = "other-language: the value is in another writing than the words that it rests on"
 NO_NAME = "no-address: an attribute needs a category and a key of plain words"
 
+_TELLING_CHARS = 80  # with fewer, the language of a message is a guess
 _LATIN = 0x24F  # the last of the letters that are written like Latin ones
 _SELF = frozenset("self user the_user i me my myself speaker the_speaker human".split())
 _WORD = re.compile(r"[^\W_]+(?:[_-][^\W_]+)*")
@@ -420,7 +422,8 @@ def _candidate(row: Mapping[str, str], window: PromptWindow, source: str) -> tup
     subject = _subject(row.get("subject", ""), window)
     if message is not None and op == "assert" and (category in DATED or kind == "statement"):
         value = dated(value, message.at, next(iter(likely_languages(message.content[:400])), ""))
-    text = value if kind == "statement" else attribute_sentence(category, key, value)
+    code = _language_of(window, message, value)
+    text = value if kind == "statement" else attribute_sentence(category, key, value, code)
     modality = _choice(row.get("modality", ""), _MODALITIES, "asserted")
     lifetime = _choice(row.get("lifetime", ""), _LIFETIMES, "") or _lifetime(category, key, value)
     if lifetime == "state" and kind == "statement" and _PASSES.search(quote):
@@ -453,6 +456,15 @@ def _candidate(row: Mapping[str, str], window: PromptWindow, source: str) -> tup
     if subject == SELF and not _names_user(row.get("subject", ""), window):
         candidate = replace(candidate, subject=window.speakers.get(candidate.seq, SELF))
     return candidate, reason
+
+
+def _language_of(window: PromptWindow, message: Message | None, value: str) -> str:
+    """Return the language in which the user states a value: that of a long message, else that of all that was read."""
+    wide = any(ord(ch) > _LATIN for ch in value)
+    said = message.content if message is not None else ""
+    if len(said) < _TELLING_CHARS and not wide:
+        said = "\n".join(m.content for m in window.messages.values() if m.role == "user")
+    return window.language or language_of(said[:2000])
 
 
 def _names_user(cell: str, window: PromptWindow) -> bool:
@@ -577,20 +589,75 @@ def _statement_category(name: str) -> str:
     return known.get(name, name)
 
 
-def attribute_sentence(category: str, key: str, value: str) -> str:
-    """Format an attribute as a sentence: ``Lives in Lisbon.``, ``Vegetarian.``, ``Smokes: no.``"""
-    words = key.replace("_", " ")
-    lowered = value.strip().lower()
-    if lowered == "true":
-        text = words
-    elif lowered == "false":
-        text = f"{words}: no"
-    elif category in ("favorite", "appointment", "medication", "family", "account", "budget"):
-        text = f"{category if category.startswith('favo') else ''} {words}: {value}".strip()
+# The sentence of an attribute, by key or by category and key, where the rules of English read no such fact.
+SENTENCES = {
+    "breed": "Is a {value}.", "species": "Is a {value}.", "married_since": "Married since {value}.", "gender": "Gender: {value}.",
+    "housing": "Housing: {value}.", "lives_there_since": "Has lived there since {value}.", "works_in_city": "Works in {value}.",
+    "works_since": "Has worked there since {value}.", "works_from": "Works from {value}.", "worked_as": "Used to work as {value}.",
+    "worked_at": "Used to work at {value}.", "side_job": "Has a side job: {value}.", "retired_since": "Retired since {value}.",
+    "year": "Is in {value}.", "exam": "Has an exam: {value}.", "intolerant_to": "Cannot tolerate {value}.", "is_pregnant": "Is pregnant.",
+    "due_date": "Due date: {value}.", "happened": "{value}.", "moving_to": "Is moving to {value}.", "saving_for": "Is saving for {value}.",
+    "going_to": "Is travelling to {value}.", "starts_on": "The trip starts on {value}.", "ends_on": "The trip ends on {value}.",
+    "length_days": "The trip lasts {value} days.", "stays_at": "Stays at {value}.", "travels_with": "Travels with {value}.",
+    "travels_by": "Travels by {value}.", "supports": "Supports {value}.", "member_of": "Is a member of {value}.",
+    "volunteers": "Volunteers at {value}.", "reply_tone": "Wants replies in this tone: {value}.",
+    "reply_length": "Wants replies of this length: {value}.", "reply_format": "Wants replies in this form: {value}.", "rent": "Pays {value} rent.",
+    "has_saved": "Has saved {value}.", "bank": "Has an account at {value}.", "emergency_contact": "Emergency contact: {value}.",
+    "operation": "Operation: {value}.", "therapy": "Therapy: {value}.", "wears": "Wears {value}.",
+}  # fmt: skip
+_TITLED = frozenset({"favorite", "favourite", "appointment", "medication", "account"})
+_PEOPLE = frozenset({"family", "social", "friend", "contact"})
+_OWN_VERB = re.compile(r"[a-z]{2,}s (?:an?|the|his|her|their|my|at|in|for|on|with|every|each|up|all|most)\b")
+_TO_NOUN = re.compile(r"(?:an?|the|my|\w+ing|[A-Z\d]\S*)\b")
+_COUNTED = re.compile(r"(?:an?|the|some|many|several|no|two|three|four|five|six|seven|eight|nine|ten|\d+)\b", re.IGNORECASE)
+
+
+@cache
+def sentences_of(code: str) -> Mapping[tuple[str, str], str]:
+    """Return how the rules of a language word an attribute, by its address, with ``{value}`` for its value."""
+    rules = load_language(code)
+    found: dict[tuple[str, str], str] = {}
+    for one in rules.patterns if rules else ():
+        slots = re.findall(r"\{[^}]*\}", one.text)
+        if one.kind == "attribute" and one.op == "assert" and slots == [one.value] and "{" not in one.key:
+            found.setdefault((one.category, one.key), one.text.replace(one.value, "{value}"))
+    return found
+
+
+def attribute_sentence(category: str, key: str, value: str, code: str = "en") -> str:
+    """Format an attribute as a sentence, in a language whose rules know such facts: ``Lives in Lisbon.``, ``Smokes: no.``"""
+    words, value = key.replace("_", " "), value.strip().rstrip(".")
+    if value.lower() in ("true", "false"):
+        text = words if value.lower() == "true" else f"{words}: no"
     else:
-        text = f"{words} {value}"
+        text = _worded(category, key, value, code)
     text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?", "。")) else text + "."
+
+
+def _worded(category: str, key: str, value: str, code: str) -> str:
+    """Return the words of an attribute of any value but yes and no."""
+    words = key.replace("_", " ")
+    own = sentences_of(code).get((category, key), "") if code != "en" else ""
+    if category in _TITLED and key not in SENTENCES:
+        return f"{category if category.startswith('favo') else ''} {words}: {value}".strip()
+    if category == "budget":
+        return f"budget ({words}): {value}"
+    if (category in _PEOPLE or key in ("manager", "mentor", "colleague")) and not own and key not in ("has", "emergency_contact"):
+        named = not value[:1].islower() or " " not in value
+        return f"has a {words} called {value}" if named and len(value) <= 60 else f"{words}: {value}"
+    known = own or SENTENCES.get(key, "") or sentences_of("en").get((category, key), "")
+    if _OWN_VERB.match(value) and key not in ("has", "plays", "owns"):
+        return value  # "runs a small bike shop" is a sentence already
+    if key == "has_pet" and (code != "en" or _COUNTED.match(value)):
+        return f"has {value}" if code == "en" else f"pet: {value}"
+    if key in ("plans_to", "wants_to") and not own and _TO_NOUN.match(value):
+        return f"{words.split()[0]}: {value}"
+    spoken = frozenset(re.findall(r"\w{3,}", known.replace("{value}", "").casefold()))
+    if known and not spoken & frozenset(re.findall(r"\w{3,}", value.casefold())):
+        return known.replace("{value}", value)
+    verb = words.split()[0].endswith("s") and not words.split()[0].endswith("ss")
+    return f"{words} {value}" if verb and not known else f"{words}: {value}"
 
 
 def _day_after(value: str, message: Message) -> int | None:

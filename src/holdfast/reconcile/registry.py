@@ -65,7 +65,7 @@ class Category:
     """
     One category; ``exclusive`` means that it holds one live fact, whatever the key.
 
-    ``type`` and ``opposite`` are those of the keys that it does not list.
+    ``type`` and ``opposite`` are those of the keys that it does not list; ``listed`` names the keys that a model is shown.
     """
 
     name: str
@@ -76,6 +76,7 @@ class Category:
     opposite: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     transient_days: float = TRANSIENT_DAYS
+    listed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +186,11 @@ class Registry:
             if own:
                 keys = [f"{key.name} ({key.question})" if key.question else key.name for key in category.keys.values()]
             else:
-                keys = [key.name + ("+" if key.cardinality == "multi" else "") for key in category.keys.values()]
+                shown = [category.keys[name] for name in category.listed] or [*category.keys.values()][:MOST_LISTED]
+                keys = [key.name + ("+" if key.cardinality == "multi" else "") for key in shown]
             described = not keys or (own and category.description)
             head = f"{category.name} ({category.description.rstrip('.')})" if described else category.name
-            lines.append(f"{head}: {(', ' if own else ' ').join(keys if own else keys[:MOST_LISTED])}".rstrip(": "))
+            lines.append(f"{head}: {(', ' if own else ' ').join(keys)}".rstrip(": "))
         return "Categories and keys (+ holds several values):\n" + "\n".join(lines)
 
     def refusal(self, candidate: Candidate) -> str:
@@ -277,6 +279,7 @@ def parse(data: Mapping[str, Any]) -> dict[str, Category]:
             _names(entry.get("opposite", ())),
             _names(entry.get("aliases", ())),
             days,
+            _names(entry.get("listed", "").split()),
         )
     return found
 

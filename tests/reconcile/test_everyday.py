@@ -1,0 +1,92 @@
+"""A hundred things that people say of themselves each have a declared address, and read aloud as a sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.digest.fact_answers import attribute_sentence
+from holdfast.reconcile.registry import registry
+from holdfast.types import Candidate
+
+EVERYDAY = """
+identity/name Ana | identity/goes_by Nan | identity/age 34 | identity/birth_date 3 May 1990 | identity/pronouns they/them
+identity/nationality Brazilian | identity/marital_status married | identity/married_since 2015 | identity/religion Muslim
+identity/gender woman | identity/orientation gay | identity/personality shy | identity/star_sign Leo | identity/breed beagle
+identity/species cat | language/spoken Dutch | language/native Tamil | language/learning Welsh | home/lives_in Porto
+home/comes_from Goa | home/born_in Lima | home/lives_with two friends | home/address 3 Mill Lane | home/housing a rented flat
+home/lives_there_since 2019 | home/time_zone CET | work/works_as baker | work/works_at the port | work/works_in_city Hull
+work/works_in_field logistics | work/works_hours nights | work/works_since May | work/works_from home | work/earns 40k
+work/years_of_experience 12 | work/side_job tutoring | work/worked_as sailor | work/worked_at the mill | work/employment_status on leave
+work/retired_since 2019 | work/is_retired true | education/studies law | education/studies_at Leiden | education/year second grade
+education/graduates_on July 2027 | education/exam bar exam | education/graduated_from Turin | education/degree_in physics
+dietary/vegan true | food/observes halal | food/does_not_eat olives | food/eats anything | food/drinks boldo tea
+allergy/allergic_to latex | allergy/intolerant_to lactose | health/has_condition asthma | health/height 1.80 m | health/weight 70 kg
+health/blood_pressure 120/80 | health/blood_type A+ | health/doctor Dr Lund | health/therapist Ms Roy | health/operation hip replacement
+health/therapy physiotherapy | health/wears hearing aids | health/insurance AOK | health/is_pregnant true | health/smokes false
+medication/iron 20 mg | preference/likes jazz | preference/dislikes flying | favorite/color green | communication/reply_length short
+possession/owns a kiln | possession/drives a van | possession/subscribes_to a paper | family/wife Ada | family/husband Per
+family/partner Kim | family/girlfriend Zoe | family/boyfriend Ned | family/mother Rosa | family/mother_in_law Ilse | family/stepfather Karl
+family/friend Bo | family/best_friend Lea | family/ex Tom | family/neighbor Mr Hill | family/colleague Jo | family/manager Debra
+family/mentor Freya | family/godchild Finn | pets/pet_named Miso | pets/vet Dr Paw | contact/emergency_contact Ada
+life/happened broke an arm in 2020 | goal/saving_for a boat | plan/moving_to Oslo | trip/going_to Kyoto | trip/ends_on 3 June
+trip/stays_at the Ryokan | trip/travels_by train | finance/rent 900 euros | finance/owes 5,000 to a bank | finance/has_saved 2,000
+tech/uses_software Blender | schedule/works_out Mondays | hobby/supports Ajax | hobby/member_of a choir | hobby/volunteers a shelter
+hobby/is_reading Middlemarch | project/deadline 1 June | project/status half done
+"""
+FACTS = [one.strip().partition(" ")[::2] for one in EVERYDAY.replace("\n", " | ").split("|") if one.strip()]
+KEYED_BY_THE_USER = ("dietary", "medication", "favorite")
+
+
+def test_there_are_a_hundred_of_them():
+    assert len(FACTS) >= 100
+
+
+@pytest.mark.parametrize(("address", "value"), FACTS)
+def test_an_everyday_fact_has_a_declared_address(address, value):
+    category, _, key = address.partition("/")
+    found = registry()
+
+    assert category in found.categories
+    assert category in KEYED_BY_THE_USER or key in found.categories[category].keys
+    assert found.refusal(Candidate("attribute", "self", category, key, value, "", 0.9, 1, "", 0)) == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("social/friend", "family/friend"), ("work/mentor", "family/mentor"), ("work/boss", "family/manager"),
+        ("family/spouse", "family/partner"), ("identity/height", "health/height"), ("identity/weight", "health/weight"),
+        ("food/does_not_drink", "food/does_not_eat"), ("family/marital_status", "identity/marital_status"),
+        ("work/work_city", "work/works_in_city"), ("tech/app", "tech/uses_software"), ("health/surgery", "health/operation"),
+        ("health/gp", "health/doctor"), ("home/rent", "finance/rent"), ("finance/saving_for", "goal/saving_for"),
+    ],
+)  # fmt: skip
+def test_two_addresses_of_one_thing_are_one(given, meant):
+    category, _, key = given.partition("/")
+    found = registry().known_address(Candidate("attribute", "self", category, key, "x", "", 0.9, 1, "", 0, source="m"))
+
+    assert f"{found.category}/{found.key}" == meant
+
+
+@pytest.mark.parametrize(
+    ("address", "value", "language", "text"),
+    [
+        ("work/works_as", "runs a small bike shop", "en", "Runs a small bike shop."),
+        ("work/works_as", "baker", "en", "Works as baker."),
+        ("family/wife", "Ada", "en", "Has a wife called Ada."),
+        ("family/manager", "Debra", "en", "Has a manager called Debra."),
+        ("plan/plans_to", "a quiet evening", "en", "Plans: a quiet evening."),
+        ("plan/plans_to", "paint the hall", "en", "Plans to paint the hall."),
+        ("budget/max_usd", "65 for snacks", "en", "Budget (max usd): 65 for snacks."),
+        ("life/happened", "broke an arm in 2020", "en", "Broke an arm in 2020."),
+        ("health/ferritin", "9", "en", "Ferritin: 9."),
+        ("pets/has_pet", "two budgies", "en", "Has two budgies."),
+        ("home/lives_in", "Salta", "es", "Vive en Salta."),
+        ("home/lives_in", "上海", "zh", "住在上海。"),
+        ("home/lives_in", "Wismar", "de", "Wohnt in Wismar."),
+    ],
+)
+def test_an_attribute_reads_aloud_as_a_sentence(address, value, language, text):
+    category, _, key = address.partition("/")
+
+    assert attribute_sentence(category, key, value, language) == text
