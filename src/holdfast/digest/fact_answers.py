@@ -609,7 +609,9 @@ _TITLED = frozenset({"favorite", "favourite", "appointment", "medication", "acco
 _PEOPLE = frozenset({"family", "social", "friend", "contact"})
 _OWN_VERB = re.compile(r"[a-z]{2,}s (?:an?|the|his|her|their|my|at|in|for|on|with|every|each|up|all|most)\b")
 _TO_NOUN = re.compile(r"(?:an?|the|my|\w+ing|[A-Z\d]\S*)\b")
-_COUNTED = re.compile(r"(?:an?|the|some|many|several|no|two|three|four|five|six|seven|eight|nine|ten|\d+)\b", re.IGNORECASE)
+_COUNTED = re.compile(
+    r"(?:an?|the|some|many|several|no|two|three|four|five|six|seven|eight|nine|ten|\d+)\b", re.IGNORECASE
+)
 
 
 @cache
@@ -643,7 +645,11 @@ def _worded(category: str, key: str, value: str, code: str) -> str:
         return f"{category if category.startswith('favo') else ''} {words}: {value}".strip()
     if category == "budget":
         return f"budget ({words}): {value}"
-    if (category in _PEOPLE or key in ("manager", "mentor", "colleague")) and not own and key not in ("has", "emergency_contact"):
+    if (
+        (category in _PEOPLE or key in ("manager", "mentor", "colleague"))
+        and not own
+        and key not in ("has", "emergency_contact")
+    ):
         named = not value[:1].islower() or " " not in value
         return f"has a {words} called {value}" if named and len(value) <= 60 else f"{words}: {value}"
     known = own or SENTENCES.get(key, "") or sentences_of("en").get((category, key), "")
