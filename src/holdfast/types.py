@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NoReturn, Protocol
@@ -76,6 +77,25 @@ class Evidence:
     home: str = "self"
 
 
+_ALSO_CALLED = re.compile(r" \(also called: ([^()]+)\)$")
+
+
+def with_aliases(text: str, aliases: Sequence[str]) -> str:
+    """Return the words of a fact that is remembered under other names, too; `aliases_in` reads them."""
+    return f"{text} (also called: {'; '.join(aliases)})" if aliases else text
+
+
+def aliases_in(quote: str) -> tuple[str, ...]:
+    """Return the other names that `with_aliases` wrote behind *quote*."""
+    found = _ALSO_CALLED.search(quote)
+    return tuple(found[1].split("; ")) if found else ()
+
+
+def without_aliases(quote: str) -> str:
+    """Return *quote* without the other names that `with_aliases` wrote behind it."""
+    return _ALSO_CALLED.sub("", quote)
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     """
@@ -117,6 +137,11 @@ class Fact:
     def live(self) -> bool:
         """Whether it is believed now."""
         return self.valid_to is None
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Other names under which questions find it, as they were given with its words."""
+        return tuple(dict.fromkeys(name for said in self.evidence for name in aliases_in(said.quote)))
 
     @property
     def confirmations(self) -> int:

@@ -17,6 +17,7 @@ from .jobs.metrics import compute_metrics, days_between
 from .jobs.model_client import CUSTOM_PROMPTS, customized_prompt
 from .jobs.usage import usage_of_user
 from .privacy.corrections import FactInput, Versions, check_version, find_fact
+from .privacy.subjects import MAX_ALIASES
 from .recall.search import facts_held_at
 from .reconcile.decide import ARCHIVED
 from .reports import (
@@ -332,6 +333,7 @@ class User:
         category: str | None = None,
         key: str | None = None,
         value: str | None = None,
+        aliases: Sequence[str] = (),
         confidence: float = 1.0,
         idempotency_key: str | None = None,
     ) -> FactChange:
@@ -343,6 +345,7 @@ class User:
             category: with *key* and *value*: the address and what holds there.
             key: see *category*.
             value: see *category*.
+            aliases: other names under which questions find it: ``("k8s", "kube")``; the same words again add names.
             confidence: from 0 to 1.
             idempotency_key: the same key with the same words stores them once; repeated, the change is ``confirmed``.
 
@@ -350,7 +353,7 @@ class User:
             What changed; of op ``rejected``, with the reason, when nothing was written.
 
         Raises:
-            BadInput: neither a sentence nor a whole address.
+            BadInput: neither a sentence nor a whole address, or an alias cannot be one.
             KeyReused: the key was used with other words.
         """
         if text is None and (category is None or key is None or value is None):
@@ -360,7 +363,10 @@ class User:
         given = {"text": text, "category": category, "key": key, "value": value}
         words = {name: "" if item is None else checked_text(name, item) for name, item in given.items()}
         once = None if idempotency_key is None else checked_name("idempotency_key", idempotency_key)
-        told = FactInput(**words, confidence=checked_share("confidence", confidence), idempotency_key=once)
+        names = _checked_aliases(aliases)
+        told = FactInput(
+            **words, aliases=names, confidence=checked_share("confidence", confidence), idempotency_key=once
+        )
         return self._engine.remember(self._scope, told)
 
     def correct(self, fact_id: str, *, value: str, if_version: Versions = None) -> FactChange:
@@ -548,6 +554,17 @@ class User:
             Conflict: something is held already, or the user opted out.
         """
         self._engine.exporter.import_(self._scope, data)
+
+
+def _checked_aliases(aliases: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(aliases, str):
+        raise BadInput("aliases must be a list of names", hint=f"write ({aliases!r},)")
+    names = tuple(dict.fromkeys(checked_name("alias", one).strip() for one in aliases))
+    if wrong := next((name for name in names if not name or set(name) & set("();")), None):
+        raise BadInput(f"an alias cannot hold parentheses or semicolons: {wrong!r}", hint="leave them out")
+    if len(names) > MAX_ALIASES:
+        raise BadInput(f"a fact may have {MAX_ALIASES} aliases at a time, these are {len(names)}")
+    return names
 
 
 def _events_after(engine: Engine, scope: Scope, after: int, limit: int, conversation: str | None) -> list[Event]:

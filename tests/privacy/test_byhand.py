@@ -277,3 +277,51 @@ def test_what_was_told_by_hand_is_erased_like_the_rest(memory: Memory) -> None:
 
     assert receipt.rows["facts"] == 1
     assert "Quorvaneqqa" not in str(user.export())
+
+
+def test_the_same_words_again_add_names(memory: Memory) -> None:
+    user = memory.user(USER)
+    user.remember("Deploys end up on Kubernetes, by charts.", aliases=["k8s"])
+    again = user.remember("Deploys end up on Kubernetes, by charts.", aliases=["the cluster"])
+    (fact,) = user.facts()
+
+    assert again.op == "confirmed"
+    assert fact.aliases == ("k8s", "the cluster")
+    assert fact.text == "Deploys end up on Kubernetes, by charts."
+    assert [hit.id for hit in user.search("how is the cluster?", kinds=["fact"], min_score=0)] == [fact.id]
+    user.forget(fact.id)
+    assert user.search("cluster", kinds=["fact"]) == []
+
+
+def test_what_a_rule_reads_keeps_the_names_too(memory: Memory) -> None:
+    change = memory.user(USER).remember("I live in Porto.", aliases=["Invicta"])
+
+    assert change.fact is not None
+    assert (change.fact.value, change.fact.aliases) == ("Porto", ("Invicta",))
+
+
+@pytest.mark.parametrize("aliases", ["k8s", [""], ["a (b)"], ["a; b"], [f"n{n}" for n in range(51)]])
+def test_what_cannot_be_an_alias_is_refused(memory: Memory, aliases: Any) -> None:
+    with pytest.raises(BadInput):
+        memory.user(USER).remember("We deploy to Kubernetes.", aliases=aliases)
+
+
+def test_a_sentence_about_what_held_once_is_history(memory: Memory) -> None:
+    user = memory.user(USER)
+    change = user.remember("Previously kept the books on paper. Replaced by a spreadsheet.")
+    memory.digest()
+
+    assert change.op == "new"
+    assert user.facts() == []
+    assert [fact.ended_because for fact in user.history()] == ["expired"]
+    assert user.search("paper books", kinds=["fact"]) == []
+    assert [hit.kind for hit in user.search("paper books")] == ["message"]
+
+
+def test_a_misspelled_word_finds_what_was_meant(memory: Memory) -> None:
+    user = memory.user(USER)
+    user.remember("Keeps the orders in Postgres.")
+    user.remember("Keeps the pictures on a disk.")
+    memory.digest()
+
+    assert user.search("postgers?", kinds=["fact"])[0].text == "Keeps the orders in Postgres."

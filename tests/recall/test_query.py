@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.clock import from_ms
-from holdfast.recall.query import When, find_days, parse_question
+from holdfast.recall.query import When, find_aliases, find_days, is_spelling_of, parse_question
 
 NOW = datetime(2024, 3, 15, 18, 0, tzinfo=UTC)  # a Friday
 USERS = ("Ana", "Ben", "Mary Jane")
@@ -119,3 +119,50 @@ def test_any_question_can_be_read(question, names):
     query = parse_question(question, names=names, now=datetime.min.replace(tzinfo=UTC))
 
     assert query.speaker is None or query.speaker in names
+
+
+@pytest.mark.parametrize(
+    ("term", "word"),
+    [
+        ("postgr", "postger"),  # exchanged
+        ("redi", "reedi"),  # too many
+        ("kubernet", "kuberet"),  # missing
+        ("terraform", "terrafirm"),  # another, in a long word
+        ("mongodb", "mongo"),
+        ("kube", "kubectl"),
+    ],
+)
+def test_a_slip_of_the_keyboard_is_the_word_that_was_meant(term, word):
+    assert is_spelling_of(term, word, {"form", "boat"})
+
+
+@pytest.mark.parametrize(
+    ("term", "word"),
+    [
+        ("mongo", "mango"),  # a short word with another letter is another word
+        ("boat", "boast"),  # both are words
+        ("form", "former"),
+        ("k8s", "k9s"),
+        ("java", "javascript"),
+        ("jon", "john"),
+        ("kubernet", "kubrenset"),  # two slips
+    ],
+)
+def test_a_word_like_another_is_another(term, word):
+    assert not is_spelling_of(term, word, {"boat", "boast", "form", "former", "mango"})
+
+
+def test_an_alias_is_called_by_its_words_in_a_row():
+    aliases = ((("dead", "letter"), 0), (("dlq",), 0), (("letter",), 1), (("post", "offic"), 2))
+
+    assert find_aliases(ask("what is in the dead letter queue?"), aliases)[0] == {0, 1}
+    assert find_aliases(ask("is the letter dead?"), aliases)[0] == {1}
+    assert find_aliases(ask("the post of the office"), aliases) == ({2}, {("post",), ("offic",)})
+    assert find_aliases(ask("who posts to that office?"), aliases)[0] == {2}
+    assert find_aliases(ask("nothing of these"), aliases)[0] == frozenset()
+
+
+def test_a_question_that_joins_several_is_known_by_its_parts():
+    assert ask("Which database?").parts == (frozenset({("databas",)}),)
+    assert ask("Which database, and which editor?").parts == (frozenset({("databas",)}), frozenset({("editor",)}))
+    assert ask("").parts == ()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.text.sentences import split_sentences
+from holdfast.text.sentences import split_sentences, describes_only_past
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,40 @@ def test_a_megabyte_of_anything_is_split_in_bounded_time(unit: str) -> None:
     split_sentences(text)
 
     assert time.process_time() - start < 6
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Previously kept bees. Given up.",
+        "Formerly cooked on gas.",
+        "Used to live in Rome.",
+        "Ana used to smoke.",
+        "Was deciding between a loan and savings for the roof.",
+        "Moved from paper to a spreadsheet. Later replaced by an app.",
+        "Our team previously used faxes. They were abandoned in favor of mail.",
+        "Früher habe ich geraucht.",
+    ],
+)
+def test_words_that_tell_only_of_the_past_are_known_as_such(text: str) -> None:
+    assert describes_only_past(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Was born in Porto.",
+        "Worked at a bank for ten years.",
+        "Previously on paper, now in an app.",
+        "Previously used faxes. Sends mails.",
+        "Uses an app for notes. Replaced the spreadsheet.",
+        "Is used to cold weather.",
+        "Got used to the noise.",
+        "No longer eats meat.",
+        "The old boiler was replaced by a heat pump.",
+        "Früher oder später zieht sie um.",
+        "",
+    ],
+)
+def test_what_holds_now_and_biography_are_not_the_past(text: str) -> None:
+    assert not describes_only_past(text)

@@ -823,6 +823,7 @@ class User:
         category: str | None = None,
         key: str | None = None,
         value: str | None = None,
+        aliases: Sequence[str] = (),
         confidence: float = 1.0,
         idempotency_key: str | None = None,
     ) -> FactChange:
@@ -834,6 +835,7 @@ class User:
             category: with *key* and *value*: the address and what holds there.
             key: see *category*.
             value: see *category*.
+            aliases: other names under which questions find it: ``("k8s", "kube")``; the same words again add names.
             confidence: from 0 to 1.
             idempotency_key: the same key with the same words stores them once; repeated, the change is ``confirmed``.
 
@@ -841,10 +843,17 @@ class User:
             What changed; of op ``rejected``, with the reason, when nothing was written.
 
         Raises:
-            BadInput: neither a sentence nor a whole address.
+            BadInput: neither a sentence nor a whole address, or an alias cannot be one.
             KeyReused: the key was used with other words.
         """
-        body = {"text": text, "category": category, "key": key, "value": value, "confidence": confidence}
+        body = {
+            "text": text,
+            "category": category,
+            "key": key,
+            "value": value,
+            "aliases": aliases,
+            "confidence": confidence,
+        }
         return self._wire.send(
             self._scope.call("POST", "/facts", FactChange, once=idempotency_key_of(idempotency_key), body=body)
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 WEIGHTS_FILE, VOCABULARY_FILE = "minilm_w8.npz", "vocab.txt"
@@ -40,3 +41,13 @@ def state() -> ModelState:
         if all((folder / name).is_file() for name in (WEIGHTS_FILE, VOCABULARY_FILE)):
             return ModelState(True, folder)
     return ModelState(False, cache_folder())
+
+
+@cache
+def common_words() -> frozenset[str]:
+    """Return the some 20,000 whole words of the vocabulary, English in the main; none where the files are missing."""
+    found = state()
+    if not found.present:
+        return frozenset()
+    lines = (found.folder / VOCABULARY_FILE).read_text(encoding="utf-8").split("\n")
+    return frozenset(line for line in lines if len(line) > 2 and line.isalpha())

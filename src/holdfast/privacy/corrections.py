@@ -27,7 +27,17 @@ from ..reconcile.merging import add_quotes, merged_into, split_fact
 from ..reconcile.registry import matches_blocked_topic
 from ..scope import SELF, Scope
 from ..store import Derivation, FactRow, ReadView, Store, WriteView, effective_consent
-from ..types import BY_HAND_CONVERSATION, BY_HAND_SOURCE, Candidate, Evidence, Fact, FactChange, Message
+from ..types import (
+    BY_HAND_CONVERSATION,
+    BY_HAND_SOURCE,
+    Candidate,
+    Evidence,
+    Fact,
+    FactChange,
+    Message,
+    with_aliases,
+    without_aliases,
+)
 
 UNWANTED = "never-remember: the user asked never to remember this"
 
@@ -49,11 +59,12 @@ class FactInput:
     value: str
     confidence: float
     idempotency_key: str | None = None
+    aliases: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
         """Return the SHA-256 of the words."""
-        words = [self.text, self.category, self.key, self.value, self.confidence]
+        words = [self.text, self.category, self.key, self.value, self.confidence, *self.aliases]
         return hashlib.sha256(json.dumps(words).encode()).hexdigest()
 
 
@@ -89,7 +100,8 @@ class Corrections:
         before = _stored_before(view.at(subject, BY_HAND_CONVERSATION), given)
         if before is not None:
             return before
-        content = given.text or _in_words(given.category, given.key, given.value)
+        words = given.text or _in_words(given.category, given.key, given.value)
+        content = with_aliases(words, given.aliases)
         at_ms = _after(view.all_facts_in(subject, given.category), now_ms)
         message = self._store_message(view, subject, content, at_ms, given)
         claims = self._claims(view, subject, given, message)
@@ -113,7 +125,13 @@ class Corrections:
     def _claims(self, view: WriteView, subject: str, given: FactInput, message: Message) -> list[Claim]:
         here = view.at(subject, BY_HAND_CONVERSATION)
         if not given.category:
-            read, _ = self.reader.claims(here.scope, self.reader.input_of(here, message))
+            seen = self.reader.input_of(here, message)
+            words = replace(
+                seen, messages=[replace(one, content=without_aliases(one.content)) for one in seen.messages]
+            )
+            read, _ = self.reader.claims(here.scope, words)
+            if read and given.aliases:  # the names are the first fact's
+                return [replace(read[0], evidence=_evidence(message, subject)), *read[1:]]
             if read:
                 return read
         candidate = Candidate(

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..embed.protocol import Embedder
-from ..store import DocRow, Partition, ReadView, UserRow
+from ..store import DocRow, FactRow, Partition, ReadView, UserRow
 from ..store.values import CHARS_SPAN, COLUMNS, SEPARATOR, SIGNALS_SPAN
-from ..text.terms import HAS_NUMBER, IS_QUESTION, NAMES_TIME
+from ..text.terms import HAS_NUMBER, IS_QUESTION, NAMES_TIME, terms
 from ..types import HitKind
 from .query import ROLE_NAMES, Query
 from .vectors import BIG, Codes, Signs, Vectors, order_signs, order_vectors
@@ -45,6 +45,7 @@ Columns = Mapping[str, tuple[Any, ...]]
 SourceKey = tuple[str, str, int]
 """The subject, conversation and number of a message."""
 NO_SOURCES: Mapping[str, Sequence[SourceKey]] = {}
+NO_ALIASES: Mapping[str, Sequence[str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +180,7 @@ class Index:
     near_norm: Floats
     session_norm: Floats
     sources: FactSources
+    aliases: tuple[tuple[tuple[str, ...], int], ...] = ()  # the terms of an alias, and the place of its fact
     vectors: tuple[Vectors | Signs, ...] = ()  # one for each embedder that is asked
     words: PostingsCache = field(default_factory=lambda: PostingsCache(_WORD_BYTES_LEAST), compare=False, repr=False)
 
@@ -243,6 +245,7 @@ def build(
     parts: Sequence[tuple[Partition, Columns]],
     *,
     sources: Mapping[str, Sequence[SourceKey]] = NO_SOURCES,
+    aliases: Mapping[str, Sequence[str]] = NO_ALIASES,
 ) -> Index:
     """
     Lay out the documents of one kind and one user, without vectors.
@@ -251,6 +254,7 @@ def build(
         kind: ``message``, ``fact`` or ``summary``.
         parts: each partition with its documents, a tuple a column of ``COLUMNS``, by document number.
         sources: for the id of each fact, the messages it rests on.
+        aliases: for the id of a fact, its other names.
     """
     column = {name: _concatenate([columns[name] for _, columns in parts]) for name in COLUMNS}
     who = _read_speakers(parts)
@@ -291,6 +295,7 @@ def build(
         near_norm=_norm(layout.near_all(lengths), CONTEXT_K1, CONTEXT_B),
         session_norm=_norm(layout.by_session(lengths), CONTEXT_K1, CONTEXT_B),
         sources=_place_sources(refs, sources),
+        aliases=_place_aliases(refs, aliases),
         words=PostingsCache(max(_WORD_BYTES_LEAST, _WORD_BYTES * len(order))),
     )
 
@@ -368,6 +373,14 @@ def _place_sources(refs: Sequence[str], sources: Mapping[str, Sequence[SourceKey
     talks, talk = _number_distinct([key[:2] for _, key in pairs])
     place, seq = [place for place, _ in pairs], [key[2] for _, key in pairs]
     return FactSources(np.array(place, np.int64), talks, talk, np.array(seq, np.int64))
+
+
+def _place_aliases(
+    refs: Sequence[str], aliases: Mapping[str, Sequence[str]]
+) -> tuple[tuple[tuple[str, ...], int], ...]:
+    """Return the terms of each alias with the place of its fact; an alias of stop words alone names nothing."""
+    named = ((tuple(terms(name, "en")), place) for place, ref in enumerate(refs) for name in aliases.get(ref, ()))
+    return tuple(dict.fromkeys(one for one in named if one[0]))
 
 
 Postings = tuple[NDArray[np.int64], NDArray[np.float64]]
@@ -493,8 +506,8 @@ def read_index(
         # The number of documents of all kinds is known beforehand, and bounds that of one.
         signs_of = embedders[0].id if embedders and stamp.next_doc > BIG else ""
         parts = [(partition, view.columns(partition, signs_of=signs_of)) for partition in partitions]
-        sources = _fact_sources(view) if kind == "fact" and any(columns["doc"] for _, columns in parts) else NO_SOURCES
-        index = build(kind, parts, sources=sources)
+        rows = view.facts() if kind == "fact" and any(columns["doc"] for _, columns in parts) else []
+        index = build(kind, parts, sources=_fact_sources(rows), aliases=_fact_aliases(rows))
         index = replace(index, vectors=tuple(_load_vectors(view, index, parts, embedder) for embedder in embedders))
         if cache is not None:
             cache.put(key, stamp, index)
@@ -528,9 +541,14 @@ def read_vectors(view: ReadView, index: Index, embedder: Embedder, places: Ints)
     return codes, scale
 
 
-def _fact_sources(view: ReadView) -> dict[str, list[SourceKey]]:
-    """For the id of each fact in sight, the messages that stated it."""
-    return {row.fact.id: [(e.home, e.conversation, e.seq) for e in row.fact.evidence] for row in view.facts()}
+def _fact_sources(rows: Sequence[FactRow]) -> dict[str, list[SourceKey]]:
+    """For the id of each fact, the messages that stated it."""
+    return {row.fact.id: [(e.home, e.conversation, e.seq) for e in row.fact.evidence] for row in rows}
+
+
+def _fact_aliases(rows: Sequence[FactRow]) -> dict[str, tuple[str, ...]]:
+    """For the id of each fact that has any, its other names."""
+    return {row.fact.id: names for row in rows if (names := row.fact.aliases)}
 
 
 def read_matches(view: ReadView, partitions: Sequence[Partition], index: Index, query: Query) -> list[Match]:

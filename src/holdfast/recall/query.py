@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -38,6 +38,11 @@ _NOT_PRESENT = re.compile(
     r"\b(?:did|was|were|had|first|initial(?:ly)?|original(?:ly)?|before|previous(?:ly)?|earlier|used to|ever|between|across"
     r"|total|different|ways?|order|should|could|would|can|calculate|you|your|change[ds]?|since|compared?|faster|common|typical)\b",
     re.I,
+)
+
+# What joins two questions in one.
+_PART = re.compile(
+    r"(?:[.!?;\n]+(?=\s|$)|,?\s+(?:and|or|as well as|plus|und|oder|sowie|y|o|et|ou|e)\s)\s*", re.IGNORECASE
 )
 
 # What stands between two names that are joined, and what follows the name of an owner.
@@ -80,7 +85,7 @@ class Query:
     ``text`` is the question as it would be put to whom it is about ("When did Ana move?" becomes
     "When did you move?"): the vector of a name would find whoever is greeted by it, and users speak
     of themselves as one who is asked.  ``terms`` holds, for each word but the names, the terms
-    under which a text may hold it.  ``speaker`` is the participant that it is about.
+    under which a text may hold it, ``parts`` the same words by the questions that it joins.  ``speaker`` is the participant that it is about.
     """
 
     text: str
@@ -91,6 +96,7 @@ class Query:
     asks_assistant: bool
     asks_present: bool
     when: When | None
+    parts: tuple[frozenset[tuple[str, ...]], ...] = ()
 
 
 def parse_question(question: str, *, names: Collection[str], now: datetime, language: str | None = None) -> Query:
@@ -119,7 +125,20 @@ def parse_question(question: str, *, names: Collection[str], now: datetime, lang
         asks_assistant=bool(_ASSISTANT.search(question)),
         asks_present=bool(_PRESENT.search(question)) and not _NOT_PRESENT.search(question),
         when=find_days(question, now),
+        parts=_words_of_parts(bare, tuple(terms), language),
     )
+
+
+def _words_of_parts(
+    question: str, words: tuple[tuple[str, ...], ...], language: str | None
+) -> tuple[frozenset[tuple[str, ...]], ...]:
+    """Return the words of each part of a question that joins several ("which database, and which editor?")."""
+    texts = [text for text in _PART.split(question) if text.strip()]
+    if len(texts) < 2:
+        return (frozenset(words),) if words else ()
+    spoken = language or language_of(question)
+    parts = (frozenset(words).intersection(query_terms(text, spoken)) for text in texts)
+    return tuple(part for part in parts if part)
 
 
 def _subject_of(question: str, named: Sequence[tuple[int, str]]) -> str | None:
@@ -157,6 +176,62 @@ def _possessive(name: str) -> re.Pattern[str]:
 @lru_cache(maxsize=1024)
 def _owning(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(name)}['\u2019]s(?!\w)", re.I)
+
+
+def find_aliases(
+    query: Query, aliases: Collection[tuple[tuple[str, ...], int]]
+) -> tuple[frozenset[int], frozenset[tuple[str, ...]]]:
+    """
+    Return the places of the facts that a question calls by an alias, and the words of the question that do so.
+
+    The words of an alias follow one another in the question, stop words between them aside.
+    """
+    asked = [frozenset(word) for word in query.terms]
+    held = frozenset[str]().union(*asked)
+    places, words = set[int](), set[tuple[str, ...]]()
+    for alias, place in aliases:
+        if not held.issuperset(alias):
+            continue
+        for start in range(len(asked) - len(alias) + 1):
+            if all(term in asked[start + at] for at, term in enumerate(alias)):
+                places.add(place)
+                words.update(query.terms[start : start + len(alias)])
+    return frozenset(places), frozenset(words)
+
+
+# Shorter words have too many neighbors; a letter put for another is told from another word in longer ones alone.
+LEAST_LETTERS, _LEAST_SUBSTITUTED = 4, 7
+_MOST_APPENDED = 4
+
+
+def is_spelling_of(term: str, word: str, dictionary: Container[str]) -> bool:
+    """
+    Whether *word*, which a memory does not hold, is likely meant as its *term*: both as stems.
+
+    One letter is missing, too many, exchanged with its neighbor, or (in long words) another; or one of the two goes on
+    for up to four letters ("mongo", "mongodb"). Two words of the *dictionary* are two words.
+    """
+    if min(len(word), len(term)) < LEAST_LETTERS or not (word.isalpha() and term.isalpha()):
+        return False
+    if word.endswith("y"):  # a stem ends in "i" where its word may end in "y"
+        word = f"{word[:-1]}i" if term.endswith("i") else word
+    longer, shorter = (word, term) if len(word) >= len(term) else (term, word)
+    if longer == shorter:
+        return True
+    if longer in dictionary and (shorter in dictionary or longer.startswith(shorter)):
+        return False
+    if longer.startswith(shorter):
+        return len(longer) - len(shorter) <= _MOST_APPENDED
+    return _one_slip(longer, shorter)
+
+
+def _one_slip(longer: str, shorter: str) -> bool:
+    at = next(place for place, (one, other) in enumerate(zip(longer, shorter, strict=False)) if one != other)
+    if len(longer) != len(shorter):
+        return longer[:at] + longer[at + 1 :] == shorter
+    if longer[at + 1 :] == shorter[at + 1 :]:
+        return len(longer) >= _LEAST_SUBSTITUTED
+    return longer[at : at + 2] == shorter[at : at + 2][::-1] and longer[at + 2 :] == shorter[at + 2 :]
 
 
 def find_days(question: str, now: datetime) -> When | None:

@@ -10,20 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial, reduce
+from functools import cache, partial, reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..clock import from_ms, to_ms
+from ..embed.files import common_words
 from ..embed.protocol import Embedder, Thresholds
 from ..errors import BadInput
 from ..reports import Ranked
 from ..store import FactRow, Partition, ReadView
+from ..text.terms import terms
 from ..types import Fact, Hit, HitKind
 from . import rank
 from .index import Bools, Floats, Index, IndexCache, Match, read_index, read_matches, read_vectors
-from .query import Query, parse_question
+from .query import LEAST_LETTERS, Query, is_spelling_of, parse_question
 from .rank import RELEVANCE, RELEVANCE_BY_WORDS, coverage
 from .vectors import Comparison, Vectors, compare_exactly, merge_comparisons
 
@@ -32,6 +34,8 @@ KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
 _END_CHARS = 1_500
 # Of many documents so many that hold the question's words best are compared exactly, whatever their signs say.
 BEST_BY_WORDS = 32
+# A word that this memory does not hold is looked for in so many other spellings.
+MOST_SPELLINGS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +137,55 @@ def search(
     embedders = [by for by in (embedder, previous) if by is not None]
     indexes = {kind: read_index(view, kind, stamp, embedders, cache) for kind in dict.fromkeys(("message", *kinds))}
     query = parse_question(question, names=indexes["message"][1].names, now=now, language=language)
-    read = ((kind, index, read_matches(view, at, index, query)) for kind, (at, index) in indexes.items())
-    parts = [_KindMatches(*told) for told in read if len(told[1])]
+    query, parts = _match_question(view, indexes, query)
     asked = _embed_question(query, question, embedders, question_vector) if parts else []
     scored = _score_all(view, parts, query, asked)
     found = _best_of_all_kinds([part for part in parts if part.kind in kinds], scored, view, bounds)
     if newest_first and query.asks_present and not indexes["message"][1].peer:
         found = _newest_first(found, indexes["message"][1], asked, view)
     return _hits(view, found, indexes, scored, explain)
+
+
+_Indexes = dict[HitKind, tuple[tuple[Partition, ...], Index]]
+
+
+def _match_question(view: ReadView, indexes: _Indexes, query: Query) -> tuple[Query, list[_KindMatches]]:
+    """Return the question, its spelling corrected where no text holds a word, and the documents that hold its words."""
+    parts = _match_words(view, indexes, query)
+    corrected = _correct_spelling(view, indexes, query, parts)
+    return (query, parts) if corrected is None else (corrected, _match_words(view, indexes, corrected))
+
+
+def _match_words(view: ReadView, indexes: _Indexes, query: Query) -> list[_KindMatches]:
+    """The documents of every kind that is not empty, with the words of the question in them."""
+    return [
+        _KindMatches(kind, index, read_matches(view, at, index, query))
+        for kind, (at, index) in indexes.items()
+        if len(index)
+    ]
+
+
+def _correct_spelling(view: ReadView, indexes: _Indexes, query: Query, parts: Sequence[_KindMatches]) -> Query | None:
+    """Return the question with the words that it may have misspelled beside those that this memory does not hold."""
+    aliases = frozenset(term for _, index in indexes.values() for alias, _ in index.aliases for term in alias)
+    meant: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for at, word in enumerate(dict.fromkeys(query.terms)):
+        unknown = aliases.isdisjoint(word) and not any(len(part.matches[at].places) for part in parts)
+        if not unknown or len(word[0]) < LEAST_LETTERS or not word[0].isalpha():
+            continue
+        start = word[0][:2]
+        known = {term for place, _ in indexes.values() for one in place for term in view.terms_like(one, start)}
+        allowed = (term for term in sorted(known | aliases) if term.startswith(start))
+        near = [term for term in allowed if is_spelling_of(term, word[0], _dictionary())]
+        if near:
+            meant[word] = (*word, *near[:MOST_SPELLINGS])
+    return replace(query, terms=tuple(meant.get(word, word) for word in query.terms)) if meant else None
+
+
+@cache
+def _dictionary() -> frozenset[str]:
+    """Return the stems of common words, which are no misspellings of one another."""
+    return frozenset(terms(" ".join(sorted(common_words())), "en"))
 
 
 def search_recent(

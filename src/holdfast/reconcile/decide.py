@@ -17,6 +17,7 @@ from typing import NamedTuple
 from ..clock import DAY_MS, from_ms, to_ms
 from ..scope import SELF
 from ..store import FactRow
+from ..text.sentences import describes_only_past
 from ..text.terms import terms
 from ..types import Candidate, Evidence, Fact, FactChange
 from .compare import (
@@ -109,6 +110,9 @@ def decide(
     holder = next((row for row in live if (row.slot_key, row.slot_value) == (slot.key, slot.value)), None)
     claim = with_end(claim, registry)
     new = _row(claim, slot, fact_id, now_ms)
+    if holder is None and claim.candidate.kind == "statement" and describes_only_past(claim.candidate.text):
+        ended = close_fact(new, new.fact.valid_from, now_ms, "expired", None)
+        return Decision(FactChange("new", ended.fact), add=ended)
     if holder is None:
         return _into_empty_slot(claim, new, slot, live, past, now_ms)
     if _says_claim(holder, claim.candidate):

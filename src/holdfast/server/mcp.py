@@ -124,6 +124,9 @@ MemoryId = Annotated[str, Field(description="The id of a fact, as search_memory 
 DryRun = Annotated[bool, Field(description="Erase nothing; say which facts would go, and which would stay.")]
 ConversationId = Annotated[str, Field(description="The id of the conversation that the reply belongs to.")]
 BudgetTokens = Annotated[int, Field(description="The most tokens the context may have.", ge=1)]
+Aliases = Annotated[
+    list[str] | None, Field(description="Other names under which it may be asked for: k8s for Kubernetes.")
+]
 Statement = Annotated[str, Field(description="One thing the user stated, as a sentence in their words.")]
 NewValue = Annotated[str, Field(description='What held instead, such as "Lisbon".')]
 
@@ -176,9 +179,9 @@ def _reading(memory: Memory, identify: Identify) -> list[_ToolCall]:
 
 
 def _writing(memory: Memory, identify: Identify) -> list[_ToolCall]:
-    async def add_memory(text: Statement, ctx: Context[Any, Any]) -> MemoryChange:
+    async def add_memory(text: Statement, ctx: Context[Any, Any], aliases: Aliases = None) -> MemoryChange:
         """Note one lasting thing that the user stated: "I'm allergic to nuts." """
-        return _change(await _call(identify(ctx).open_user(memory).remember, text))
+        return _change(await _call(identify(ctx).open_user(memory).remember, text, aliases=aliases or ()))
 
     async def update_memory(memory_id: MemoryId, value: NewValue, ctx: Context[Any, Any]) -> MemoryChange:
         """Correct a fact that was wrong. For something that has changed since, use add_memory."""

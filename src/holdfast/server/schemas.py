@@ -156,6 +156,7 @@ class NewFact(Body):
     category: Name | None = None
     key: Name | None = None
     value: Text | None = None
+    aliases: list[Name] = []
     confidence: Annotated[float, Field(ge=0, le=1)] = 1.0
 
 

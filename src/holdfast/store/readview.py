@@ -337,6 +337,12 @@ class ReadView:
             del columns["signs"]
         return columns
 
+    def terms_like(self, partition: Partition, start: str) -> list[str]:
+        """Return the terms of a partition that begin with *start*, in order."""
+        place = {"subject": partition.subject, "kind": partition.kind}
+        found = self._run("terms_between", low=start, high=start[:-1] + chr(ord(start[-1]) + 1), **place)
+        return [row[0] for row in found]
+
     def postings(self, partition: Partition, terms: Sequence[str]) -> list[tuple[str, int, int]]:
         """``(term, doc, tf)`` for the given terms, by (term, doc)."""
         name = "postings_shared" if partition.shared_only else "postings"

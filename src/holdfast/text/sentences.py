@@ -117,3 +117,47 @@ def _add(spans: list[SentenceSpan], text: str, start: int, end: int) -> None:
         end -= 1
     if end > start and any(ch.isalnum() for ch in text[start:end]):
         spans.append(SentenceSpan(start, end))
+
+
+# A sentence that begins like this tells what held once; what it is about may come first, in up to four words.
+_ABOUT = r"(?:[^\W\d_][\w'’-]*\s+){0,4}?"
+_ONCE = "".join(
+    rf"(?<!{word}\s)" for word in ("is", "am", "are", "be", "been", "get", "got", "getting", "not", "'m", "'re", "'s")
+)
+_HELD_ONCE = re.compile(
+    rf"{_ABOUT}(?:(?:previously|formerly|{_ONCE}used\s+to|in\s+the\s+past,?)\s"
+    r"|(?:was|were|had\s+been)\s+(?:considering|debating|deciding|evaluating|exploring|looking\s+into|planning|thinking"
+    r"|torn|trying\s+to\s+decide|undecided|weighing)\b)"
+    r"|(?:früher(?!\s+oder)|vormals|ehemals|anteriormente|antiguamente|auparavant|autrefois|antigamente|in\s+passato)[\s,]",
+    re.IGNORECASE,
+)
+# That something ended: with its subject, and without, where the sentence before names it.
+_GAVE_WAY = re.compile(
+    rf"(?P<about>{_ABOUT})(?:(?:has|have|was|were|got|been|is|later|since|then)\s+)*(?:abandoned|deprecated|discontinued"
+    r"|dropped|given\s+up|replaced|retired|superseded)(?:\s+(?:by|in\s+favou?r\s+of)\s.*|\s*[.!]?)",
+    re.IGNORECASE | re.DOTALL,
+)
+_HOLDS_NOW = re.compile(
+    r"\b(?:now|currently|today|these\s+days|nowadays|still|jetzt|heute|ahora|maintenant|agora|adesso|ora)\b",
+    re.IGNORECASE,
+)
+_MOST_CHARS = 2_000
+
+
+def describes_only_past(text: str) -> bool:
+    """
+    Whether *text* says what held once and nothing that holds now: "Previously used Jira. Replaced by Linear."
+
+    Biography stays: "was born in Porto", "worked at a bank" say nothing of an end.
+    """
+    if len(text) > _MOST_CHARS or _HOLDS_NOW.search(text):
+        return False
+    said = [span.of(text) for span in split_sentences(text)]
+    if not said:
+        return False
+    last = _GAVE_WAY.fullmatch(said[-1])
+    if len(said) > 1 and last and not last["about"]:
+        return True
+    return bool(_HELD_ONCE.match(said[0])) and all(
+        _HELD_ONCE.match(one) or _GAVE_WAY.fullmatch(one) for one in said[1:]
+    )

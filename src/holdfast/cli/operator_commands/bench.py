@@ -17,6 +17,7 @@ from ...bench.answers import AnsweredQuestion, AnswerRun, build_answer_report, f
 from ...bench.beliefs import RATES, BeliefScores, HonestModel, run_story
 from ...bench.datasets import find_wrong_keys, load_benchmark
 from ...bench.judges import load_prompts
+from ...bench.precision import HoldfastSearch, build_precision_report, load_precision, run_cases, run_sessions
 from ...bench.questions import Benchmark
 from ...bench.retrieval import (
     OURS,
@@ -46,7 +47,9 @@ from ..terminal import INTERRUPTED, CommandError, count, to_json, usage_error, w
 class BenchOptions(JsonOptions):
     """The options of ``holdfast bench``."""
 
-    benchmark: Annotated[str, typer.Argument(help="tiny, locomo, realtalk, beam, longmemeval or beliefs.")] = "tiny"
+    benchmark: Annotated[
+        str, typer.Argument(help="tiny, locomo, realtalk, beam, longmemeval, beliefs or precision.")
+    ] = "tiny"
     files: Annotated[list[Path] | None, typer.Argument(help="More files, as after --data.")] = None
     data: Annotated[
         list[Path] | None,
@@ -106,6 +109,9 @@ class BenchOptions(JsonOptions):
     honest: Annotated[bool, typer.Option("--honest", help="beliefs: a scripted model without mistakes reads, too.")] = (
         False
     )
+    no_aliases: Annotated[
+        bool, typer.Option("--no-aliases", help="precision: remember the sentences without their other names.")
+    ] = False
     show_prompts: Annotated[
         bool, typer.Option("--prompts", help="Only print the instructions for models that answer and judge.")
     ] = False
@@ -141,10 +147,13 @@ def bench(options: BenchOptions) -> int:
       holdfast bench beam --data chats/100K --no-embedder --limit 50
       holdfast bench locomo --data locomo10.json --llm openai:gpt-5-mini --known-wrong errors.json
       holdfast bench beliefs --turns 400 --seed 1
+      holdfast bench precision precisionMemBench/
       holdfast bench --json
     """
     if options.benchmark == "beliefs":
         return _run_beliefs(options)
+    if options.benchmark == "precision":
+        return _run_precision(options)
     if not options.show_prompts:
         return _run_questions(options)
     screen = Screen()
@@ -362,3 +371,45 @@ def _show_beliefs(screen: Screen, one: BeliefScores, reader: str) -> None:
         end = f"{one.count(name, end=True)} of {of}, {one.rate(name, end=True):.1%}"
         rows.append((name, end, f"{one.rate(name, end=False):.1%}", (_RATES[name], QUIET)))
     screen.columns(rows)
+
+
+# Precision: the right belief, and only that one
+
+
+def _run_precision(options: BenchOptions) -> int:
+    files = load_precision(options.data_files)
+    embedder = None if options.no_embedder else default_embedder()
+    with ProgressBar("precision", total=2, show=not options.as_json) as bar:
+        with Memory(embedder=embedder) as memory:
+            cases = run_cases(files, HoldfastSearch(memory, aliases=not options.no_aliases))
+        bar.done = 1
+        with Memory(embedder=embedder) as memory:
+            turns = run_sessions(files, HoldfastSearch(memory, aliases=not options.no_aliases))
+    report = build_precision_report(files, cases, turns)
+    write_report(options.report, report)
+    if options.as_json:
+        print_json(report)
+    else:
+        _show_precision(Screen(), report)
+    return 0
+
+
+def _show_precision(screen: Screen, report: dict[str, Any]) -> None:
+    screen.line(("precision", STRONG), (f"   {report['cases']} cases, {report['turns']} turns of sessions", QUIET))
+    heads = (f"active of {report['active_cases']}", f"total of {report['cases']}", "precision", "recall")
+    rows: list[Sequence[Any]] = [("", *((head, QUIET) for head in (*heads, f"session of {report['turns']}")))]
+    for name, found in sorted(report["systems"].items(), key=lambda one: -(one[1].get("active") or 0)):
+        values = [found.get(key) for key in ("active", "total", "precision", "recall", "session")]
+        shown = ["-" if one is None else f"{one:.2f}" if isinstance(one, float) else str(one) for one in values]
+        rows.append(((name, STRONG) if name == OURS else name, *shown))
+    screen.columns(rows)
+    if report["failed"]:
+        screen.line()
+        screen.line(f"{count(len(report['failed']), 'case')} failed:")
+    for one in report["failed"]:
+        screen.line(f"  {one['case']}", (f"   {_in_short(one['query'])}", QUIET))
+        screen.line((f"    {'; '.join(one['failures'])}", QUIET))
+
+
+def _in_short(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:79]}…"

@@ -39,6 +39,10 @@ def remember(
     ] = None,
     key: Annotated[str | None, typer.Option("--key", metavar="NAME", help="its key,")] = None,
     value: Annotated[str | None, typer.Option("--value", metavar="TEXT", help="and the value.")] = None,
+    alias: Annotated[
+        list[str] | None,
+        typer.Option("--alias", metavar="NAME", help="Another name that questions use; may be repeated."),
+    ] = None,
 ) -> int:
     """
     Add a fact by hand, or replace the one at its address, as if it had been said now.
@@ -49,6 +53,7 @@ def remember(
     Examples:
       holdfast remember "I'm allergic to peanuts."
       holdfast remember --category home --key lives_in --value Braga
+      holdfast remember "We deploy to Kubernetes." --alias k8s --alias kube
     """
     if text is None and (category is None or key is None or value is None):
         raise usage_error(
@@ -56,7 +61,9 @@ def remember(
         )
     with options.create() as memory:
         owner = options.owner(memory)
-        _print_change(owner.remember(text, category=category, key=key, value=value), owner, options)
+        _print_change(
+            owner.remember(text, category=category, key=key, value=value, aliases=alias or ()), owner, options
+        )
     return 0
 
 

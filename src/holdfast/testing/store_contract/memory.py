@@ -550,6 +550,14 @@ class IndexContract:
         assert found("%") == [("%", 3, 1)]
         assert found() == []
 
+    def test_terms_are_found_by_how_they_begin(self, store: Store) -> None:
+        store.write(ANA, lambda view: say(view, "redis red rex", "redis ruby red_", "r%"))
+        part = Partition("self", "message")
+
+        assert store.read(ANA, lambda view: view.terms_like(part, "re")) == ["red", "red_", "redis", "rex"]
+        assert store.read(ANA, lambda view: view.terms_like(part, "r%")) == ["r%"]
+        assert store.read(ANA, lambda view: view.terms_like(Partition("self", "fact"), "re")) == []
+
     def test_texts_are_found_by_document(self, store: Store) -> None:
         store.write(ANA, lambda view: learn(view, "Lisbon"))
         store.write(ANA, lambda view: summarize(view, 1, 1))

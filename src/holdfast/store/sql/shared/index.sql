@@ -38,6 +38,14 @@ SELECT term, doc, tf
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind AND term = :term
  ORDER BY doc;
 
+-- name: terms_between
+-- The words of a partition from :low on and before :high.
+SELECT DISTINCT term
+  FROM posting
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind
+   AND term >= :low AND term < :high
+ ORDER BY term;
+
 -- name: postings_shared
 SELECT p.term, p.doc, p.tf
   FROM posting p
