@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.text.sentences import split_sentences, describes_only_past
+from holdfast.text.sentences import describes_only_past, split_sentences
 
 
 @pytest.mark.parametrize(
