@@ -604,10 +604,10 @@ def _erased_row(one: Mapping[str, Any]) -> ErasureRow:
 
 
 def _consent_choice(one: Mapping[str, Any]) -> tuple[Scope, ConsentRow]:
-    named = {name: checked_name(name, one[name]) for name in ("org", "user", "bot")}
+    org, user, bot = (checked_name(name, one[name]) for name in ("org", "user", "bot"))
     if one["state"] not in _CHOICES or type(one["since"]) is not int:
         raise ValueError(f"a choice {one['state']!r}")
-    return Scope(**named, subject=None), ConsentRow(str(one["subject"]), one["state"], one["since"])
+    return Scope(org, bot, user, subject=None), ConsentRow(str(one["subject"]), one["state"], one["since"])
 
 
 class Events:

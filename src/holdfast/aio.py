@@ -426,6 +426,7 @@ class AsyncConversation:
         system: str | None = None,
         count: Count | None = None,
         note: bool = True,
+        general: bool = False,
     ) -> Context:
         """
         Build what the model should see now; with the layered strategy: summaries, facts, recalled items, recent messages.
@@ -438,6 +439,7 @@ class AsyncConversation:
             count: how many tokens a text has; an estimate that errs upwards when not given.
             note: whether it is for a reply: what it recalls counts as used, and its size is measured with the reply.
                 ``False`` to look at it only.
+            general: in a conversation about a subject, recall from those about no subject in particular, too.
 
         Raises:
             BadInput: the budget is below 1, or the query is not text.
@@ -450,6 +452,7 @@ class AsyncConversation:
             system=system,
             count=count,
             note=note,
+            general=general,
         )
 
     async def recall(self, query: str, *, last: int = 50, limit: int = 5) -> list[Hit]:
@@ -713,6 +716,7 @@ class AsyncUser:
         min_score: float | None = None,
         conversation: str | None = None,
         explain: bool = False,
+        general: bool = False,
     ) -> list[Hit]:
         """
         Find facts, messages and summaries, best first.
@@ -724,6 +728,7 @@ class AsyncUser:
             min_score: leave out what scores below; scores compare within one search only.
             conversation: only messages and summaries of this one.
             explain: give every hit the components of its score; they sum to it.
+            general: of one subject, also what was said in conversations about no subject in particular.
 
         Raises:
             BadInput: the query is empty or not text, or a kind is unknown.
@@ -736,6 +741,7 @@ class AsyncUser:
             min_score=min_score,
             conversation=conversation,
             explain=explain,
+            general=general,
         )
 
     async def explain(self, query: str, *, at: datetime | None = None, limit: int = 20) -> Explained:

@@ -113,6 +113,7 @@ class Conversation:
         system: str | None = None,
         count: Count | None = None,
         note: bool = True,
+        general: bool = False,
     ) -> Context:
         """
         Build what the model should see now; with the layered strategy: summaries, facts, recalled items, recent messages.
@@ -125,6 +126,7 @@ class Conversation:
             count: how many tokens a text has; an estimate that errs upwards when not given.
             note: whether it is for a reply: what it recalls counts as used, and its size is measured with the reply.
                 ``False`` to look at it only.
+            general: in a conversation about a subject, recall from those about no subject in particular, too.
 
         Raises:
             BadInput: the budget is below 1, or the query is not text.
@@ -139,6 +141,7 @@ class Conversation:
             count or count_tokens,
             incognito=self._incognito,
             quiet=not note,
+            general=general,
         )
 
     def recall(self, query: str, *, last: int = 50, limit: int = 5) -> list[Hit]:

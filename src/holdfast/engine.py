@@ -441,6 +441,7 @@ class Engine:
         min_score: float | None,
         conversation: str | None,
         explain: bool,
+        general: bool = False,
     ) -> list[Hit]:
         """Search one scope; see `User.search`."""
         vector = self._vector(query)
@@ -465,7 +466,7 @@ class Engine:
             )
             return self._told(view, self._usable(view, hits)[:limit])
 
-        found = self.store.read(scope, work)
+        found = self.store.read(scope.with_general(general), work)
         self.uses.add(scope, self._answering(found))
         return found if explain else [replace(hit, parts={}) for hit in found]
 
@@ -527,16 +528,18 @@ class Engine:
         *,
         incognito: bool = False,
         quiet: bool = False,
+        general: bool = False,
     ) -> Context:
         """
         Build what the model should see next in the scope's conversation.
 
         Nothing is taken from memory, and nothing is noted, when the user paused it or opted out,
-        or the conversation is incognito; ``quiet`` notes nothing of a context that is only looked at.
+        or the conversation is incognito; ``quiet`` notes nothing of a context that is only looked at, ``general``
+        adds what was said in conversations about no subject in particular.
         """
         strategy = strategy or LAYERED
         vector = self._vector(query) if query and strategy.recalls and not incognito else None
-        variant = f"{strategy.name}/{budget_tokens}"
+        variant = f"{strategy.name}/{budget_tokens}{'/general' if general else ''}"
 
         def look(view: ReadView) -> tuple[Material, Prefix | None, int | None]:
             if incognito or effective_consent(view.consent(), scope.subject) != "active":
@@ -544,7 +547,7 @@ class Engine:
             found = self._material(view, query, vector, budget_tokens, strategy, variant)
             return *found, view.user().epoch
 
-        material, previous, epoch = self.store.read(scope, look)
+        material, previous, epoch = self.store.read(scope.with_general(general), look)
         context, prefix = assemble(
             material,
             budget_tokens=budget_tokens,
@@ -616,6 +619,7 @@ class Engine:
             opening=opening_messages(view.messages(end_seq=start - 1, limit=MAX_OPENING)) if start > 1 else (),
             roll=summarize_conversation,
             labels=_labels(view, facts),
+            subject=view.scope.subject or SELF,
         )
         return material, Prefix.loads(*known) if known else None
 

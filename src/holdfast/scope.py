@@ -33,6 +33,7 @@ class Scope:
     ``subject`` is whom or what a conversation is about: ``"self"`` unless the caller named a pet,
     a patient, a project.  ``None`` means all of the user's subjects; only a `User` has
     such a scope, a conversation never.  ``conversation`` is ``None`` for calls about a user.
+    ``general``: of a subject, what was said in conversations about no subject in particular belongs to it, too.
     """
 
     org: str
@@ -40,6 +41,7 @@ class Scope:
     user: str
     subject: str | None = SELF
     conversation: str | None = None
+    general: bool = False
 
     @property
     def user_key(self) -> tuple[str, str, str]:
@@ -49,6 +51,10 @@ class Scope:
     def about(self, subject: str | None) -> Scope:
         """Return the same user's scope for *subject* alone."""
         return replace(self, subject=subject)
+
+    def with_general(self, general: bool = True) -> Scope:
+        """Return the same scope with, or without, what was said about no subject in particular."""
+        return replace(self, general=general)
 
     def within(self, conversation: str) -> Scope:
         """Return the scope of the same user and subject in *conversation*."""

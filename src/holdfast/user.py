@@ -168,6 +168,7 @@ class User:
         min_score: float | None = None,
         conversation: str | None = None,
         explain: bool = False,
+        general: bool = False,
     ) -> list[Hit]:
         """
         Find facts, messages and summaries, best first.
@@ -179,6 +180,7 @@ class User:
             min_score: leave out what scores below; scores compare within one search only.
             conversation: only messages and summaries of this one.
             explain: give every hit the components of its score; they sum to it.
+            general: of one subject, also what was said in conversations about no subject in particular.
 
         Raises:
             BadInput: the query is empty or not text, or a kind is unknown.
@@ -193,6 +195,7 @@ class User:
             min_score=min_score,
             conversation=conversation,
             explain=explain,
+            general=general,
         )
 
     def explain(self, query: str, *, at: datetime | None = None, limit: int = 20) -> Explained:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from holdfast import Memory, User
@@ -239,3 +241,31 @@ def test_what_we_use_in_a_project_is_the_projects(memory: Memory) -> None:
 
     assert about(memory, "PostgreSQL") == about(memory, "Django") == {"project-x"}
     assert about(memory, "Vim") == {"self"}
+
+
+def test_a_project_sees_itself_and_the_general_memory_and_no_other_project(memory: Memory) -> None:
+    """The conversations have one name, as hosts call each their "main"."""
+    said = {
+        "shop": "The shop opens at nine on Tuesdays.",
+        "garden": "The garden opens at ten on Fridays.",
+        "self": "My nephew Timo opens letters with a sword.",
+    }
+    for subject, text in said.items():
+        memory.conversation("main", user="noor", subject=subject).record(text, "I see.")
+    memory.digest()
+    shop = memory.user("noor", subject="shop")
+
+    def found(**options: Any) -> set[str]:
+        hits = shop.search("when does what open?", kinds=["message"], **options)
+        return {hit.text for hit in hits} & set(said.values())
+
+    assert found() == {said["shop"]}
+    assert found(general=True) == {said["shop"], said["self"]}
+
+    chat = memory.conversation("next", user="noor", subject="shop")
+    assert said["self"] not in chat.context("Who opens letters with a sword?").to_text()
+    whole = chat.context("Who opens letters with a sword?", general=True).to_text()
+    assert said["self"] in whole
+    assert said["garden"] not in whole
+    same = memory.conversation("main", user="noor", subject="shop")
+    assert said["self"] in same.context("Who opens letters with a sword?", general=True).to_text()

@@ -46,6 +46,9 @@ BotOption = Annotated[
 OnlyUser = Annotated[
     str | None, typer.Option("--user", "-u", metavar="NAME", help="Only this user (default: all users).")
 ]
+GeneralOption = Annotated[
+    bool, typer.Option("--general", help="With --subject: also what was said about no subject in particular.")
+]
 ConversationOption = Annotated[
     str | None,
     typer.Option("--conversation", "-c", metavar="NAME", help="The conversation; optional when there is only one."),

@@ -375,6 +375,7 @@ class Conversation:
         system: str | None = None,
         count: Count | None = None,
         note: bool = True,
+        general: bool = False,
     ) -> Context:
         """
         Build what the model should see now; with the layered strategy: summaries, facts, recalled items, recent messages.
@@ -387,6 +388,7 @@ class Conversation:
             count: how many tokens a text has; an estimate that errs upwards when not given.
             note: whether it is for a reply: what it recalls counts as used, and its size is measured with the reply.
                 ``False`` to look at it only.
+            general: in a conversation about a subject, recall from those about no subject in particular, too.
 
         Raises:
             BadInput: the budget is below 1, or the query is not text.
@@ -398,6 +400,7 @@ class Conversation:
             "strategy": strategy_body(strategy if strategy is not None else self._strategy),
             "system": system,
             "note": note,
+            "general": general,
         }
         return self._wire.send(self._scope.call("POST", "/context", Context, body=body, again=True))
 
@@ -679,6 +682,7 @@ class User:
         min_score: float | None = None,
         conversation: str | None = None,
         explain: bool = False,
+        general: bool = False,
     ) -> list[Hit]:
         """
         Find facts, messages and summaries, best first.
@@ -690,6 +694,7 @@ class User:
             min_score: leave out what scores below; scores compare within one search only.
             conversation: only messages and summaries of this one.
             explain: give every hit the components of its score; they sum to it.
+            general: of one subject, also what was said in conversations about no subject in particular.
 
         Raises:
             BadInput: the query is empty or not text, or a kind is unknown.
@@ -701,6 +706,7 @@ class User:
             "min_score": min_score,
             "conversation": conversation,
             "explain": explain,
+            "general": general,
         }
         return self._wire.send(self._scope.call("POST", "/search", list[Hit], body=body, again=True))
 

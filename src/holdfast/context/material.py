@@ -28,6 +28,7 @@ class Material:
     here.  ``hits``: recalled for this question, best first; at most ``recall_limit`` of those that
     are not shown anyway are taken.  ``query`` is the user's next message.
     ``notes`` says of a message (conversation, seq) what replaced it.  ``labels``: the name to show of each subject.
+    ``subject``: what the conversation is about; hits may come from conversations about others.
 
     ``opening``: system messages before ``messages`` that open the conversation.  ``roll`` makes one
     text of summaries and of the messages after them, and says who wrote it; without it, what no
@@ -47,6 +48,7 @@ class Material:
     opening: Sequence[Message] = ()
     roll: Roll | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    subject: str = SELF
 
     @property
     def first_given(self) -> int:

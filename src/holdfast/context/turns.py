@@ -331,22 +331,23 @@ class Narrative:
         A summary is recalled only where nothing of its range is shown, and one a conversation, so
         that no summary comes beside one that it is part of.
         """
-        here = self.material.conversation
+        here = (self.material.subject, self.material.conversation)
         spans = {s.id: (s.start_seq, s.end_seq) for s in self.material.summaries}
         verbatim = {seq for turn in self.verbatim.turns for seq in turn.seqs}
         shown = [*self.verbatim_ranges, *((s.start_seq, s.end_seq) for s in self.told)]
-        seen: set[tuple[str, str, str, int]] = set()
+        seen: set[tuple[str, str, str, str, int]] = set()
         for hit in self.material.hits:
+            there = (hit.subject or here[0], hit.conversation)
             key = {
-                "fact": ("fact", hit.id, "", 0),
-                "message": ("message", "", hit.conversation, hit.seq),
-                "summary": ("summary", "", hit.conversation, 0),
+                "fact": ("fact", hit.id, "", "", 0),
+                "message": ("message", "", *there, hit.seq),
+                "summary": ("summary", "", *there, 0),
             }[hit.kind]
             if key in seen or (hit.kind == "fact" and hit.id in facts):
                 continue
-            if hit.conversation == here and hit.kind == "message" and hit.seq in verbatim:
+            if there == here and hit.kind == "message" and hit.seq in verbatim:
                 continue
-            if hit.conversation == here and hit.kind == "summary":
+            if there == here and hit.kind == "summary":
                 start, end = spans.get(hit.id, (hit.seq, hit.seq))
                 if any(a <= end and start <= b for a, b in shown):
                     continue

@@ -115,7 +115,7 @@ def context_build(chat: ConversationDep, body: ContextRequest) -> Context:
     """Build the context that the model should see now, within a budget."""
     chosen = None if body.strategy is None else strategy_of(body.strategy)
     options = {"budget_tokens": body.budget_tokens, "strategy": chosen, "system": body.system}
-    return chat.context(body.query, **options, note=body.note)  # type: ignore[arg-type]
+    return chat.context(body.query, **options, note=body.note, general=body.general)  # type: ignore[arg-type]
 
 
 @table.add("POST", ONE + "/recall", USER, door=Conversation.recall, repeatable=True)

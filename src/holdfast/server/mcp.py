@@ -123,6 +123,7 @@ OptionalKey = Annotated[str | None, _KEY]
 MemoryId = Annotated[str, Field(description="The id of a fact, as search_memory and list_memories return it.")]
 DryRun = Annotated[bool, Field(description="Erase nothing; say which facts would go, and which would stay.")]
 ConversationId = Annotated[str, Field(description="The id of the conversation that the reply belongs to.")]
+General = Annotated[bool, Field(description="Of a project: also what was said outside of any project.")]
 BudgetTokens = Annotated[int, Field(description="The most tokens the context may have.", ge=1)]
 Aliases = Annotated[
     list[str] | None, Field(description="Other names under which it may be asked for: k8s for Kubernetes.")
@@ -144,9 +145,11 @@ def _tool(call: Callable[..., Any], title: str, annotations: ToolAnnotations) ->
 
 
 def _reading(memory: Memory, identify: Identify) -> list[_ToolCall]:
-    async def search_memory(query: Query, ctx: Context[Any, Any], limit: Limit = 10) -> list[MemoryItem]:
+    async def search_memory(
+        query: Query, ctx: Context[Any, Any], limit: Limit = 10, general: General = False
+    ) -> list[MemoryItem]:
         """Find what was said or is known about the user, best first."""
-        return await _call(_search, identify(ctx).open_user(memory), query, limit)
+        return await _call(_search, identify(ctx).open_user(memory), query, limit, general)
 
     async def list_memories(
         ctx: Context[Any, Any], category: OptionalCategory = None, limit: Limit = 100
@@ -164,10 +167,11 @@ def _reading(memory: Memory, identify: Identify) -> list[_ToolCall]:
         query: OptionalQuery = None,
         conversation: ConversationId = "main",
         budget_tokens: BudgetTokens = 2_000,
+        general: General = False,
     ) -> str:
         """Return what to know for the next reply, within a budget: facts, summaries, and related messages."""
         chat = identify(ctx).open_conversation(memory, conversation)
-        context = await _call(chat.context, query, budget_tokens=budget_tokens)
+        context = await _call(chat.context, query, budget_tokens=budget_tokens, general=general)
         return str(context.to_text())
 
     return [
@@ -251,10 +255,10 @@ async def _call(call: Callable[..., T], *args: Any, failure: type[MCPServerError
         raise failure(str(error)) from error
 
 
-def _search(user: User, query: str, limit: int) -> list[MemoryItem]:
+def _search(user: User, query: str, limit: int, general: bool) -> list[MemoryItem]:
     """Search, and add the category, key and value to hits that are facts: `memory_history` needs them."""
     found = []
-    for hit in user.search(query, limit=limit):
+    for hit in user.search(query, limit=limit, general=general):
         item = _hit(hit)
         if hit.kind == "fact":
             with suppress(NotFound):  # erased meanwhile

@@ -82,6 +82,7 @@ class ContextRequest(Body):
     system: str | None = None
     strategy: StrategyBody | None = None
     note: bool = True
+    general: bool = False
 
 
 class RecallRequest(Body):
@@ -146,6 +147,7 @@ class SearchRequest(Body):
     min_score: float | None = None
     conversation: Name | None = None
     explain: bool = False
+    general: bool = False
 
 
 class NewFact(Body):

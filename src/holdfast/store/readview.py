@@ -137,7 +137,8 @@ class ReadView:
     def _visible(self) -> dict[str, Any]:
         """Return the three parameters that select the facts the scope may see; explained in facts.sql."""
         subject = self.scope.subject
-        return {"all": int(subject is None), "subject": subject or SELF, "shared": int(subject == SELF)}
+        shared = subject == SELF or self.scope.general
+        return {"all": int(subject is None), "subject": subject or SELF, "shared": int(shared)}
 
     def _evidence_of(self, found: Sequence[Row]) -> Mapping[rows.FactKey, tuple[Evidence, ...]]:
         keys = [(*self._head, row[0], row[1]) for row in found]
@@ -307,16 +308,16 @@ class ReadView:
         subject = self.scope.subject
         found: list[Partition] = []
         for kind in kinds:
-            if kind != "fact":
-                named = [subject] if subject is not None else [row[0] for row in self._run("message_subjects")]
-                found += [Partition(name, kind) for name in named]
-            elif subject is None:
-                found += [Partition(row[0], kind) for row in self._run("fact_subjects")]
-            elif subject == SELF:
-                others = [row[0] for row in self._run("fact_subjects") if row[0] != SELF]
-                found += [Partition(SELF, kind), *(Partition(name, kind, shared_only=True) for name in others)]
-            else:
-                found += [Partition(subject, kind), Partition(SELF, kind)]
+            if subject is None:
+                query = "fact_subjects" if kind == "fact" else "message_subjects"
+                found += [Partition(row[0], kind) for row in self._run(query)]
+                continue
+            shared = subject == SELF or self.scope.general
+            own = dict.fromkeys((subject, SELF) if shared or kind == "fact" else (subject,))
+            found += [Partition(name, kind) for name in own]
+            if shared and kind == "fact":
+                others = [row[0] for row in self._run("fact_subjects") if row[0] not in own]
+                found += [Partition(name, kind, shared_only=True) for name in others]
         return found
 
     def docs(self, partition: Partition) -> list[DocRow]:

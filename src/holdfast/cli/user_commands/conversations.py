@@ -9,7 +9,7 @@ import typer
 
 from ...types import Hit, Message, Summary
 from ..lookup import all_users, conversation_names, find_conversation, load_messages, suggest_users
-from ..options import DEFAULT, BotOption, ConversationOption, OrgOption, StoreOptions, SubjectOptions
+from ..options import DEFAULT, BotOption, ConversationOption, GeneralOption, OrgOption, StoreOptions, SubjectOptions
 from ..output import GOOD, NAME, QUIET, STRONG, Piece, Screen, print_json
 from ..render import show_context, show_summary
 from ..terminal import count, day, one_line, to_json, usage_error
@@ -201,6 +201,7 @@ def search(
         str | None,
         typer.Option("--conversation", "-c", metavar="NAME", help="Only messages and summaries of this conversation."),
     ] = None,
+    general: GeneralOption = False,
 ) -> int:
     """
     Search facts, messages and summaries, best first.
@@ -213,7 +214,7 @@ def search(
     with options.open() as memory:
         owner = options.owner(memory)
         kinds = {"kinds": tuple(kind)} if kind else {}
-        hits = owner.search(query, limit=limit, conversation=conversation, explain=explain, **kinds)  # type: ignore[arg-type]
+        hits = owner.search(query, limit=limit, conversation=conversation, explain=explain, general=general, **kinds)  # type: ignore[arg-type]
         if options.as_json:
             print_json(to_json(hits))
             return 0
@@ -263,6 +264,7 @@ def context(
         ),
     ] = None,
     conversation: ConversationOption = None,
+    general: GeneralOption = False,
 ) -> int:
     """
     Show exactly what a model would be sent for the next reply, and how many tokens each part takes.
@@ -281,7 +283,7 @@ def context(
         raise usage_error(f"there is no format {form!r}", hint)
     with options.open() as memory:
         chat = find_conversation(memory, options, conversation)
-        built = chat.context(query, budget_tokens=budget)
+        built = chat.context(query, budget_tokens=budget, general=general)
         if options.as_json or form is not None:
             _print_context(built, form or "json")
         else:

@@ -117,7 +117,7 @@ class EraseContract:
     ) -> None:
         monkeypatch.setattr(test_rows, "new_id", lambda kind, now_ms: f"{kind}_same")
         mine = Scope("org", "bot", "user").within("chat")
-        others = [replace(mine, **{name: "other"}) for name in ("org", "user", "bot")]
+        others = [replace(mine, org="other"), replace(mine, user="other"), replace(mine, bot="other")]
 
         def replaced(view: WriteView) -> None:
             row = learn(view, "Faro")
