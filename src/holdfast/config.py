@@ -42,8 +42,11 @@ class Config:
         20, "Recent messages shown verbatim in a layered context; the last two turns always are.", least=2
     )
     recall_limit: int = setting(10, "Maximum number of recalled items in a context.", least=0)
-    recall_min_score: float = setting(
-        0.0, "Score below which a context recalls nothing; a hit below 0 is probably about something else."
+    recall_min_relevance: float = setting(
+        0.35,
+        "Relevance that the best hit needs for a context to recall anything; the others need half of it.",
+        least=0,
+        most=1,
     )
     min_confidence: float = setting(0.7, "Candidates below this confidence are rejected.", least=0, most=1)
     max_memories: int = setting(

@@ -168,7 +168,7 @@ class Engine:
         """
         own = {hit.id: hit.parts.get("words", 0.0) + hit.parts.get("meaning", 0.0) for hit in hits}
         least = LEAST_SHARE * max(own.values(), default=0.0)
-        likely = [hit for hit in hits if hit.kind == "fact" and hit.score >= self.config.recall_min_score]
+        likely = [hit for hit in hits if hit.kind == "fact" and hit.relevance >= self.config.recall_min_relevance]
         return [hit.id for hit in likely if own[hit.id] > 0 and own[hit.id] >= least]
 
     @observed("append")
@@ -438,7 +438,7 @@ class Engine:
         *,
         limit: int,
         kinds: Sequence[HitKind],
-        min_score: float | None,
+        min_relevance: float,
         conversation: str | None,
         explain: bool,
         general: bool = False,
@@ -455,7 +455,7 @@ class Engine:
                 now=self.clock(),
                 kinds=kinds,
                 limit=limit + SPARE_HITS,
-                min_score=min_score,
+                min_relevance=min_relevance,
                 conversation=conversation,
                 embedder=self.embedder,
                 previous=self._previous,
@@ -626,7 +626,7 @@ class Engine:
     def explain(self, scope: Scope, query: str, at_ms: int, limit: int, *, today: bool) -> Explained:
         """Show what a question finds and which hits a context would recall; see `User.explain`."""
         vector, at = self._vector(query), from_ms(at_ms)
-        threshold = self.config.recall_min_score
+        threshold = self.config.recall_min_relevance
 
         def work(view: ReadView) -> Explained:
             state, most = effective_consent(view.consent(), scope.subject), self.config.recall_limit
@@ -661,7 +661,7 @@ class Engine:
             now=self.clock(),
             kinds=("message", "fact"),
             limit=self.config.recall_limit + min(verbatim, 40),
-            min_score=self.config.recall_min_score,
+            gate=self.config.recall_min_relevance,
             conversation=None,
             embedder=self.embedder,
             previous=self._previous,

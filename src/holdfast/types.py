@@ -272,6 +272,8 @@ class Hit:
     """
     One search result.
 
+    ``relevance`` says from 0 to 1 how surely it bears on the question, and means the same in every
+    memory; ``score`` orders the hits of one search.
     ``parts`` holds the components whose sum, added in their order, is ``score``, when asked for.
     ``subject`` is whom or what a fact, or the conversation of a message or summary, is about.
     ``replaced_by`` says of a message that stated what is not believed any more what is now.
@@ -288,6 +290,7 @@ class Hit:
     speaker: str = ""
     subject: str = ""
     replaced_by: str = ""
+    relevance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

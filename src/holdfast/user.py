@@ -165,7 +165,7 @@ class User:
         *,
         limit: int = 10,
         kinds: Sequence[HitKind] = HIT_KINDS,
-        min_score: float | None = None,
+        min_relevance: float = 0.0,
         conversation: str | None = None,
         explain: bool = False,
         general: bool = False,
@@ -177,7 +177,7 @@ class User:
             query: words or a question.
             limit: at most so many.
             kinds: which of ``fact``, ``message``, ``summary``.
-            min_score: leave out what scores below; scores compare within one search only.
+            min_relevance: leave out what bears on the question less surely, 0 to 1; it means the same everywhere.
             conversation: only messages and summaries of this one.
             explain: give every hit the components of its score; they sum to it.
             general: of one subject, also what was said in conversations about no subject in particular.
@@ -192,7 +192,7 @@ class User:
             checked_query(query),
             limit=checked_count("limit", limit),
             kinds=tuple(kinds),
-            min_score=min_score,
+            min_relevance=checked_share("min_relevance", min_relevance),
             conversation=conversation,
             explain=explain,
             general=general,

@@ -51,7 +51,7 @@ def by_user(memory: Memory) -> None:
 def test_what_was_erased_is_in_no_answer_and_no_row(
     erase: Callable[[Memory], None], address: str, tmp_path: Path
 ) -> None:
-    with Memory(address, embedder=HashEmbedder(), config=Config(recall_min_score=-1.0)) as memory:
+    with Memory(address, embedder=HashEmbedder(), config=Config(recall_min_relevance=0.0)) as memory:
         plant(memory)
         store.copy(address, tmp_path / "before.db")
         erase(memory)

@@ -288,7 +288,7 @@ def test_the_same_words_again_add_names(memory: Memory) -> None:
     assert again.op == "confirmed"
     assert fact.aliases == ("k8s", "the cluster")
     assert fact.text == "Deploys end up on Kubernetes, by charts."
-    assert [hit.id for hit in user.search("how is the cluster?", kinds=["fact"], min_score=0)] == [fact.id]
+    assert [hit.id for hit in user.search("how is the cluster?", kinds=["fact"], min_relevance=0.35)] == [fact.id]
     user.forget(fact.id)
     assert user.search("cluster", kinds=["fact"]) == []
 

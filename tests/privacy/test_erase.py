@@ -45,7 +45,7 @@ def path(tmp_path: Path) -> Path:
 def memory(path: Path) -> Iterator[Memory]:
     path.parent.mkdir()
     clock = FakeClock(START)
-    with Memory(path, embedder=HashEmbedder(), clock=clock, config=Config(recall_min_score=-1.0)) as opened:
+    with Memory(path, embedder=HashEmbedder(), clock=clock, config=Config(recall_min_relevance=0.0)) as opened:
         yield opened
 
 

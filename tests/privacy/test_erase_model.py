@@ -79,7 +79,7 @@ def memory(path: Path) -> Iterator[Memory]:
     path.parent.mkdir()
     script = {"facts": facts, "episodes": episodes, "chunk_summary": summary, "meta_summary": summary}
     model = ScriptedModel(script, otherwise=lambda request: told(request) or "NONE")
-    config = Config(recall_min_score=-1.0, max_output_tokens=8_000)
+    config = Config(recall_min_relevance=0.0, max_output_tokens=8_000)
     with Memory(path, embedder=HashEmbedder(), clock=FakeClock(START), llm=model, config=config) as opened:
         yield opened
 

@@ -95,7 +95,7 @@ def test_what_cannot_be_asked_is_refused(memory):
 
 def test_the_threshold_is_the_setting_whatever_the_embedder():
     for embedder in (None, HashEmbedder()):
-        for least in (Config().recall_min_score, 0.25):
-            with Memory(embedder=embedder, config=Config(recall_min_score=least)) as opened:
+        for least in (Config().recall_min_relevance, 0.25):
+            with Memory(embedder=embedder, config=Config(recall_min_relevance=least)) as opened:
                 assert opened.user("ana").explain("Where?").threshold == least
-    assert Config().recall_min_score == 0.0
+    assert Config().recall_min_relevance == 0.35

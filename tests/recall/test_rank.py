@@ -191,17 +191,10 @@ def test_scores_are_those_of_the_recipe_told_in_loops(question, embedder):
 
     hits = desk.find(ANA, question, limit=1000, explain=True)
 
-    found = {hit.seq: hit.score - hit.parts.get("relevance", 0.0) for hit in hits}
+    found = {hit.seq: hit.score for hit in hits}
     expected = dict(enumerate(by_loops(turns, sessions, question, embedder), start=1))
     assert found == pytest.approx(expected, abs=1e-5)
     desk.store.close()
-
-
-def test_relevance_moves_all_scores_alike(desk):
-    desk.say(TALK, chatter(1, 30))
-
-    for question in ("Where was the wedding?", "Explain quantum chromodynamics"):
-        assert len({hit.parts["relevance"] for hit in desk.find(ANA, question, limit=100, explain=True)}) == 1
 
 
 def test_a_question_about_the_memory_bears_on_it_more_than_another(desk):
@@ -209,15 +202,33 @@ def test_a_question_about_the_memory_bears_on_it_more_than_another(desk):
 
     about = desk.find(ANA, "Where was the wedding with the camera?", limit=1)[0]
     other = desk.find(ANA, "Explain quantum chromodynamics", limit=1)[0]
-    assert about.score > 0 > other.score
+    assert about.relevance > 0.5 > 0.2 > other.relevance
+
+
+def test_a_question_about_somebody_never_mentioned_finds_nothing_relevant(desk):
+    desk.say(TALK, ["My brother plays the piano", "Mina is afraid of thunder", *(text for _, text in chatter(1, 20))])
+
+    def best(question):
+        return desk.find(ANA, question, limit=1)[0].relevance
+
+    assert best("What is Otto afraid of?") < best("What is Mina afraid of?") - 0.2
+    assert best("What is Otto's favorite piano piece?") < best("What is my favorite piano piece?")
+    assert best("What does Ana play on the piano?") > best("What does Otto play on the piano?")  # the user's own name
 
 
 @pytest.mark.parametrize("relevance", [RELEVANCE, RELEVANCE_BY_WORDS])
 def test_fewer_documents_are_judged_more_mildly_up_to_five_hundred(relevance):
-    sizes = [relevance.of(0.5, 0.5, documents) for documents in (1, 10, 100, 500, 5000)]
+    sizes = [relevance.best(3.0, 0.5, 0.5, False, documents) for documents in (1, 10, 100, 500, 5000)]
 
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] == sizes[-2]
+
+
+def test_a_fact_beside_the_best_hit_loses_its_relevance_sooner_than_a_turn():
+    for behind in (0.5, 1.0, 3.0):
+        assert (
+            RELEVANCE.of(2.0, behind, fact=True) < RELEVANCE.of(2.0, behind, fact=False) < RELEVANCE.of(2.0, 0.0, False)
+        )
 
 
 def test_a_rarer_word_tells_more():

@@ -172,13 +172,24 @@ def test_equal_messages_come_in_the_order_they_were_said(desk):
     assert ordered == seqs(desk.find(ANA, "same words"))
 
 
-def test_hits_below_the_least_score_are_left_out(desk):
+def test_hits_below_the_least_relevance_are_left_out(desk):
     desk.say(TALK, [*SMALL_TALK, "I live in Lisbon"])
-    scores = [hit.score for hit in desk.find(ANA, "Where is Lisbon?", limit=100)]
+    found = desk.find(ANA, "Where is Lisbon?", limit=100)
+    assert all(0 <= hit.relevance <= 1 for hit in found)
+    assert [hit.relevance for hit in found] == sorted((hit.relevance for hit in found), reverse=True)
 
-    kept = desk.find(ANA, "Where is Lisbon?", limit=100, min_score=scores[1])
-    assert [hit.score for hit in kept] == scores[:2]
-    assert desk.find(ANA, "Explain quantum chromodynamics", min_score=Config().recall_min_score) == []
+    kept = desk.find(ANA, "Where is Lisbon?", limit=100, min_relevance=found[1].relevance)
+    assert [hit.text for hit in kept] == [hit.text for hit in found if hit.relevance >= found[1].relevance]
+    assert desk.find(ANA, "Explain quantum chromodynamics", min_relevance=Config().recall_min_relevance) == []
+
+
+def test_behind_a_gate_nothing_is_found_unless_the_best_hit_passes_it(desk):
+    desk.say(TALK, [*SMALL_TALK, "I live in Lisbon"])
+    best, *others = desk.find(ANA, "Where is Lisbon?", limit=100)
+
+    passed = desk.find(ANA, "Where is Lisbon?", limit=100, gate=best.relevance)
+    assert passed == [best, *(hit for hit in others if hit.relevance >= best.relevance / 2)]
+    assert desk.find(ANA, "Where is Lisbon?", limit=100, gate=best.relevance + 0.001) == []
 
 
 def test_one_conversation_can_be_asked_for(desk):

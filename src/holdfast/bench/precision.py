@@ -138,7 +138,7 @@ class HoldfastSearch:
             self._behind = False
         about = self._memory.user(user, subject=scope)
         found: dict[str, None] = {}
-        for hit in about.search(query, kinds=("fact",), limit=limit, min_score=0.0):
+        for hit in about.search(query, kinds=("fact",), limit=limit, min_relevance=0.35):
             for said in about.fact(hit.id).evidence:
                 if (belief := self._belief_of.get(_place(user, said))) is not None:
                     found.setdefault(belief)

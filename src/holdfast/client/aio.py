@@ -689,7 +689,7 @@ class AsyncUser:
         *,
         limit: int = 10,
         kinds: Sequence[HitKind] = HIT_KINDS,
-        min_score: float | None = None,
+        min_relevance: float = 0.0,
         conversation: str | None = None,
         explain: bool = False,
         general: bool = False,
@@ -701,7 +701,7 @@ class AsyncUser:
             query: words or a question.
             limit: at most so many.
             kinds: which of ``fact``, ``message``, ``summary``.
-            min_score: leave out what scores below; scores compare within one search only.
+            min_relevance: leave out what bears on the question less surely, 0 to 1; it means the same everywhere.
             conversation: only messages and summaries of this one.
             explain: give every hit the components of its score; they sum to it.
             general: of one subject, also what was said in conversations about no subject in particular.
@@ -713,7 +713,7 @@ class AsyncUser:
             "query": query,
             "limit": limit,
             "kinds": kinds,
-            "min_score": min_score,
+            "min_relevance": min_relevance,
             "conversation": conversation,
             "explain": explain,
             "general": general,

@@ -191,7 +191,7 @@ def _after(result: Any, *, content: bool) -> Attributes:
         shown = [{"content": line} for section in result.sections for line in section.items]
         tokens = {"holdfast.context.tokens": result.tokens}
         return tokens | _records(len(result.sources), shown, content=content)
-    hits = [{"content": hit.text, "id": hit.id, "score": hit.score} for hit in result]
+    hits = [{"content": hit.text, "id": hit.id, "score": hit.relevance} for hit in result]
     return _records(len(hits), hits, content=content)
 
 

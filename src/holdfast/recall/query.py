@@ -45,6 +45,14 @@ _PART = re.compile(
     r"(?:[.!?;\n]+(?=\s|$)|,?\s+(?:and|or|as well as|plus|und|oder|sowie|y|o|et|ou|e)\s)\s*", re.IGNORECASE
 )
 
+# The names that a question is about: after a verb of asking, as an owner, or before a verb; and who asks of themselves.
+_NAME = r"[A-Z][\w-]+(?: [A-Z][\w-]+)*"
+_ASKED_OF = re.compile(
+    r"\b(?i:did|do|does|is|are|was|were|has|have|had|will|would|can|could|should|might|may)(?:n.t)? (" + _NAME + r")"
+    r"|(?<=[\w,] )(" + _NAME + r")(?:['\u2019]s\b| (?:did|does|is|was|has|had|will|would|can|could|should|might|may)\b)"
+)
+_OF_ONESELF = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours)\b", re.I)
+
 # What stands between two names that are joined, and what follows the name of an owner.
 _JOINED = re.compile(r"\s*(?:,|&|\band\b|\bor\b|\s)+\s*", re.I)
 _OWNS = re.compile(r"['\u2019]s\b")
@@ -85,7 +93,9 @@ class Query:
     ``text`` is the question as it would be put to whom it is about ("When did Ana move?" becomes
     "When did you move?"): the vector of a name would find whoever is greeted by it, and users speak
     of themselves as one who is asked.  ``terms`` holds, for each word but the names, the terms
-    under which a text may hold it, ``parts`` the same words by the questions that it joins.  ``speaker`` is the participant that it is about.
+    under which a text may hold it, ``parts`` the same words by the questions that it joins.  ``speaker``
+    is the participant that it is about; ``others`` are the terms of the names that it is about when it
+    names no participant and is not about whoever asks.
     """
 
     text: str
@@ -97,6 +107,7 @@ class Query:
     asks_present: bool
     when: When | None
     parts: tuple[frozenset[tuple[str, ...]], ...] = ()
+    others: frozenset[str] = frozenset()
 
 
 def parse_question(question: str, *, names: Collection[str], now: datetime, language: str | None = None) -> Query:
@@ -126,6 +137,7 @@ def parse_question(question: str, *, names: Collection[str], now: datetime, lang
         asks_present=bool(_PRESENT.search(question)) and not _NOT_PRESENT.search(question),
         when=find_days(question, now),
         parts=_words_of_parts(bare, tuple(terms), language),
+        others=frozenset() if named or _OF_ONESELF.search(question) else _others(question, language),
     )
 
 
@@ -139,6 +151,14 @@ def _words_of_parts(
     spoken = language or language_of(question)
     parts = (frozenset(words).intersection(query_terms(text, spoken)) for text in texts)
     return tuple(part for part in parts if part)
+
+
+def _others(question: str, language: str | None) -> frozenset[str]:
+    """The terms of the names that *question* is about, months aside; none where most of its words are capitalized."""
+    if 2 * len(re.findall(r"\b[A-Z]", question)) > len(question.split()) + 1:
+        return frozenset()
+    found = {name for names in _ASKED_OF.findall(question) for name in names if name.lower() not in _MONTH_OF}
+    return frozenset(term for name in found if name for word in query_terms(name, language) for term in word)
 
 
 def _subject_of(question: str, named: Sequence[tuple[int, str]]) -> str | None:

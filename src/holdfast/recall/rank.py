@@ -319,36 +319,49 @@ def newest_first(best: Sequence[int], index: Index, vectors: NDArray[np.float32]
 @dataclass(frozen=True, slots=True)
 class Relevance:
     """
-    The shift of all scores by the best document: whether a question concerns this memory at all.
+    The relevance of hits, 0 to 1, from the evidence of a search: does the question concern this memory at all?
 
-    Deviations do not show it: some document always scores high.  So every score of a search is moved by
-    the same amount, ``nearness`` times the largest cosine (0 at the embedder's ``recall_min``, 1 at
-    its ``merge``) plus ``coverage`` times the largest share of the question's words in one
-    document, plus ``offset``.  The offset puts 19 in 20 of the turns that answered, among the first
-    ten, above 0 (866 questions of LoCoMo and REALTALK); questions about another person's life lose
-    95 % of their first ten on LoCoMo and 74 % on REALTALK, where users overlap, and small talk 96
-    and 81 %.  By words alone: 85, 69, 83 and 73 %.  The best of few is less than the best of many,
-    so below 500 documents ``fewer`` is added for each factor of e that there are less.
+    Deviations alone do not show it: some document always scores high.  So the best hit is judged, in
+    logits, by ``match`` times the deviations of its own words and meaning, ``nearness`` times the largest
+    cosine (0 at the embedder's ``recall_min``, 1 at its ``merge``), ``coverage`` times the largest share of
+    the question's words in one document, ``stranger`` for a question about a person who was never
+    mentioned, and ``offset``.  The best of few is less than the best of many, so below 500 documents
+    ``fewer`` is added for each factor of e that there are less.  Every other hit loses ``gap`` for each
+    deviation that it scores less than the best, a fact ``fact_gap``: the turns around an answer help to
+    understand it, other facts do not.
+
+    Fitted on LoCoMo, own questions against those about other people, half of these with the names of this
+    memory put in their place, in memories of 6 to 700 messages; docs/decisions/ranking.md says how it
+    holds elsewhere.
     """
 
+    match: float
     nearness: float
     coverage: float
     offset: float
     fewer: float
+    stranger: float = -3.3
+    gap: float = 0.36
+    fact_gap: float = 2.5
 
-    def of(self, nearness: float, coverage: float, documents: int) -> float:
-        """Return how far all scores of a search move."""
+    def best(self, match: float, nearness: float, coverage: float, stranger: bool, documents: int) -> float:
+        """Return the relevance of the best hit, in logits."""
         fewer = self.fewer * max(0.0, math.log(500 / max(documents, 1)))
-        return self.nearness * nearness + self.coverage * coverage + self.offset + fewer
+        found = self.match * match + self.nearness * nearness + self.coverage * coverage
+        return found + self.stranger * stranger + self.offset + fewer
+
+    def of(self, best: float, behind: float, fact: bool) -> float:
+        """Return the relevance of a hit, 0 to 1, that scores *behind* deviations less than the best."""
+        return 1 / (1 + math.exp(-(best - (self.fact_gap if fact else self.gap) * max(behind, 0.0))))
 
 
-RELEVANCE: Final = Relevance(nearness=7.2, coverage=5.0, offset=-10.35, fewer=0.9)
-RELEVANCE_BY_WORDS: Final = Relevance(nearness=0.0, coverage=15.0, offset=-14.15, fewer=1.8)
+RELEVANCE: Final = Relevance(match=0.25, nearness=9.5, coverage=4.8, offset=-6.8, fewer=0.7)
+RELEVANCE_BY_WORDS: Final = Relevance(match=0.0, nearness=0.0, coverage=8.7, offset=-3.4, fewer=0.35)
 
 
-def coverage(matches: list[Match], holding: list[int], background: int, size: int) -> float:
+def covered(matches: list[Match], holding: list[int], background: int, size: int) -> Floats:
     """
-    Return the largest share of the question's words that one document holds, 0 to 1, rare words counting more.
+    Return the share of the question's words that each document holds, 0 to 1, rare words counting more.
 
     *holding* says how many of the *background* documents hold each word, *size* how many documents
     *matches* speak of.
@@ -357,7 +370,7 @@ def coverage(matches: list[Match], holding: list[int], background: int, size: in
     held = np.zeros(size)
     for match, weight in zip(matches, weights, strict=True):
         held[match.places] += weight
-    return float(held.max(initial=0.0)) / (sum(weights) or 1.0)
+    return held / (sum(weights) or 1.0)
 
 
 def days_match(when: When, at_ms: Ints, year: Ints) -> Floats:

@@ -7,6 +7,8 @@ so the cost follows the user's own history and not the population.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..clock import from_ms, to_ms
 from ..embed.files import common_words
-from ..embed.protocol import Embedder, Thresholds
+from ..embed.protocol import Embedder
 from ..errors import BadInput
 from ..reports import Ranked
 from ..store import FactRow, Partition, ReadView
@@ -26,7 +28,7 @@ from ..types import Fact, Hit, HitKind
 from . import rank
 from .index import Bools, Floats, Index, IndexCache, Match, read_index, read_matches, read_vectors
 from .query import LEAST_LETTERS, Query, is_spelling_of, parse_question
-from .rank import RELEVANCE, RELEVANCE_BY_WORDS, coverage
+from .rank import RELEVANCE, RELEVANCE_BY_WORDS, covered
 from .vectors import Comparison, Vectors, compare_exactly, merge_comparisons
 
 KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
@@ -36,6 +38,8 @@ _END_CHARS = 1_500
 BEST_BY_WORDS = 32
 # A word that this memory does not hold is looked for in so many other spellings.
 MOST_SPELLINGS = 3
+# Behind a gate: of the relevance that the best hit needs, what the others need.
+REST = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +67,21 @@ class _Filters:
     conversation: str | None
     window: tuple[int, int] | None
     before_seq: int | None
-    min_score: float | None
+    min_relevance: float
+    gate: float
     limit: int
 
-    def check(self, view: ReadView) -> None:
+    def check(self, view: ReadView) -> _Filters:
         """
+        Return the filters, if the scope can have them.
+
         Raises:
             BadInput: a conversation is meant, and the scope names none.
         """
         if (self.window or self.before_seq is not None) and view.scope.conversation is None:
             hint = "use scope.within(…)"
             raise BadInput("window and before_seq need a conversation, the scope names none", hint=hint)
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +91,17 @@ class _RankedMatch:
     kind: HitKind
     place: int
     score: float
+    relevance: float
     moved: float = 0.0  # by `rank.newest_first`
+
+
+@dataclass(frozen=True, slots=True)
+class _Scores:
+    """The documents of one kind, scored: the parts of each score, and what tells whether it bears on the question."""
+
+    parts: dict[str, Floats]
+    cosine: Floats | None
+    covered: Floats
 
 
 def search(
@@ -93,7 +111,8 @@ def search(
     now: datetime,
     kinds: Sequence[HitKind] = KINDS,
     limit: int = 10,
-    min_score: float | None = None,
+    min_relevance: float = 0.0,
+    gate: float = 0.0,
     conversation: str | None = None,
     embedder: Embedder | None = None,
     question_vector: NDArray[np.float32] | None = None,
@@ -114,7 +133,8 @@ def search(
         now: what "yesterday" in the question is measured from.
         kinds: which of ``fact``, ``message`` and ``summary`` to look for.
         limit: hits at most.
-        min_score: leave out hits below it; ``None`` leaves out nothing.
+        min_relevance: leave out hits below it.
+        gate: find nothing unless the best hit has this relevance; the others need half of it.
         conversation: only messages and summaries of this conversation; facts belong to none.
         embedder: whose vectors to compare; ``None`` for words alone.
         question_vector: of the unchanged *question*; not used when it names a participant, whose name misleads.
@@ -129,8 +149,7 @@ def search(
     Raises:
         BadInput: *window* or *before_seq* is given, and the scope names no conversation.
     """
-    bounds = _Filters(conversation, window, before_seq, min_score, limit)
-    bounds.check(view)
+    bounds = _Filters(conversation, window, before_seq, max(min_relevance, gate * REST), gate, limit).check(view)
     if limit <= 0 or not question.strip():
         return []
     question, stamp = _shorten(question), view.user()
@@ -140,7 +159,8 @@ def search(
     query, parts = _match_question(view, indexes, query)
     asked = _embed_question(query, question, embedders, question_vector) if parts else []
     scored = _score_all(view, parts, query, asked)
-    found = _best_of_all_kinds([part for part in parts if part.kind in kinds], scored, view, bounds)
+    best = _best_of_all_kinds([part for part in parts if part.kind in kinds], scored, view, bounds)
+    found = _with_relevance(best, parts, scored, query, asked, view, bounds)
     if newest_first and query.asks_present and not indexes["message"][1].peer:
         found = _newest_first(found, indexes["message"][1], asked, view)
     return _hits(view, found, indexes, scored, explain)
@@ -198,7 +218,7 @@ def search_recent(
     embedder: Embedder | None = None,
     question_vector: NDArray[np.float32] | None = None,
     cache: IndexCache | None = None,
-    min_score: float | None = None,
+    min_relevance: float = 0.0,
 ) -> list[Hit]:
     """Return the *k* messages that best answer *question* among the last *last_n* of the scope's conversation, best first."""
     row = view.conversation()
@@ -210,7 +230,7 @@ def search_recent(
         now=now,
         kinds=("message",),
         limit=k,
-        min_score=min_score,
+        min_relevance=min_relevance,
         embedder=embedder,
         question_vector=question_vector,
         cache=cache,
@@ -238,8 +258,8 @@ def _embed_question(
 
 def _score_all(
     view: ReadView, parts: Sequence[_KindMatches], query: Query, asked: Sequence[_EmbeddedQuestion]
-) -> dict[HitKind, dict[str, Floats]]:
-    """The components of every document's score; messages come first in *parts* and set the scale."""
+) -> dict[HitKind, _Scores]:
+    """Score every document; messages come first in *parts* and set the scale."""
     if not parts:
         return {}
     background = parts[0] if parts[0].kind == "message" else max(parts, key=lambda part: len(part.index))
@@ -253,20 +273,21 @@ def _score_all(
     )
     weight = seen.bm25_weight if seen else 1.0
     scale = rank.measure_scale(raws, seen.recall_min if seen else 0.0)
-    covered = max(coverage(part.matches, holding, len(background.index), len(part.index)) for part in parts)
-    relevance = _relevance_shift(raws, covered, len(background.index), seen)
-    scored: dict[HitKind, dict[str, Floats]] = {}
+    scored: dict[HitKind, _Scores] = {}
     for part, raw in zip(parts, raws, strict=True):
         match = rank.combine_match(raw if seen else replace(raw, seen=None), scale, weight)
         if part.kind == "message":
             found = rank.rank_messages(part.index, query, part.matches, match, weight)
         elif part.kind == "fact":
-            messages = background.index if "message" in scored else None
-            found = rank.rank_facts(part.index, query, match, messages, scored.get("message", {}))
+            said = scored.get("message")
+            found = rank.rank_facts(
+                part.index, query, match, background.index if said else None, said.parts if said else {}
+            )
         else:
             found = rank.rank_summaries(part.index, query, match)
-        scored[part.kind] = found
-    return {kind: {**found, "relevance": np.full(len(found["words"]), relevance)} for kind, found in scored.items()}
+        share = covered(part.matches, holding, len(background.index), len(part.index))
+        scored[part.kind] = _Scores(found, raw.seen.cosine if seen and raw.seen is not None else None, share)
+    return scored
 
 
 def _compare_vectors(
@@ -286,31 +307,57 @@ def _compare_vectors(
     return reduce(merge_comparisons, found) if found else None
 
 
-def _relevance_shift(
-    raws: Sequence[rank.RawScores], covered: float, documents: int, thresholds: Thresholds | None
-) -> float:
-    """How far all scores are moved; see `relevance.Bearing`."""
-    if thresholds is None:
-        return RELEVANCE_BY_WORDS.of(0.0, covered, documents)
-    cosine = max(float(raw.seen.cosine.max()) for raw in raws if raw.seen is not None and len(raw.seen.cosine))
-    span = max(thresholds.merge - thresholds.recall_min, 1e-6)
-    nearness = min(max((cosine - thresholds.recall_min) / span, 0.0), 1.0)
-    return RELEVANCE.of(nearness, covered, documents)
-
-
 def _best_of_all_kinds(
-    parts: Sequence[_KindMatches], scored: dict[HitKind, dict[str, Floats]], view: ReadView, bounds: _Filters
+    parts: Sequence[_KindMatches], scored: dict[HitKind, _Scores], view: ReadView, bounds: _Filters
 ) -> list[_RankedMatch]:
-    """The best documents of all kinds in one list; a fact before a message before a summary among equals."""
+    """The best documents of each kind in one list; a fact before a message before a summary among equals."""
     found: list[_RankedMatch] = []
     for part in parts:
-        score = rank.total(scored[part.kind])
-        allowed = _mask(part, view, bounds)
-        if bounds.min_score is not None:
-            allowed = allowed & (score >= bounds.min_score)
-        found += [_RankedMatch(part.kind, place, float(score[place])) for place in _best(score, allowed, bounds.limit)]
-    found.sort(key=lambda hit: (-hit.score, KINDS.index(hit.kind)))
-    return found[: bounds.limit]
+        score = rank.total(scored[part.kind].parts)
+        best = _best(score, _mask(part, view, bounds), bounds.limit)
+        found += [_RankedMatch(part.kind, place, float(score[place]), 0.0) for place in best]
+    return sorted(found, key=lambda hit: (-hit.score, KINDS.index(hit.kind)))
+
+
+def _with_relevance(
+    found: list[_RankedMatch],
+    parts: Sequence[_KindMatches],
+    scored: dict[HitKind, _Scores],
+    query: Query,
+    asked: Sequence[_EmbeddedQuestion],
+    view: ReadView,
+    bounds: _Filters,
+) -> list[_RankedMatch]:
+    """Return the first of *found* that are as relevant as the caller wants, each with its relevance."""
+    if not found:
+        return []
+    share, near, first, match = 0.0, None, -np.inf, 0.0
+    for part in parts:  # of all kinds that were read, so that a fact is as relevant whatever is asked for beside it
+        allowed, of = _mask(part, view, bounds), scored[part.kind]
+        share = max(share, float(of.covered[allowed].max(initial=0.0)))
+        if of.cosine is not None:
+            near = max(near or 0.0, float(of.cosine[allowed].max(initial=0.0)))
+        for place in _best(score := rank.total(of.parts), allowed, 1):
+            if score[place] > first:
+                first, match = float(score[place]), float(of.parts["words"][place] + of.parts["meaning"][place])
+    by, nearness = RELEVANCE_BY_WORDS, 0.0
+    if near is not None:
+        limits = asked[0].embedder.thresholds
+        span = max(limits.merge - limits.recall_min, 1e-6)
+        by, nearness = RELEVANCE, min(max((near - limits.recall_min) / span, 0.0), 1.0)
+    most = by.best(match, nearness, share, _about_stranger(query, parts, view), len(parts[0].index))
+    if by.of(most, 0.0, fact=False) < bounds.gate:
+        return []
+    rated = (replace(hit, relevance=by.of(most, first - hit.score, hit.kind == "fact")) for hit in found)
+    return [hit for hit in rated if hit.relevance >= bounds.min_relevance][: bounds.limit]
+
+
+def _about_stranger(query: Query, parts: Sequence[_KindMatches], view: ReadView) -> bool:
+    """Return whether the question is about a person whom no text names, and who is not the user."""
+    if not query.others or not query.others.isdisjoint(re.findall(r"\w+", view.scope.user.lower())):
+        return False
+    words = [place for place, word in enumerate(Counter(query.terms)) if not query.others.isdisjoint(word)]
+    return not any(len(part.matches[place].places) for part in parts for place in words)
 
 
 def _mask(part: _KindMatches, view: ReadView, bounds: _Filters) -> Bools:
@@ -366,7 +413,7 @@ def _hits(
     view: ReadView,
     found: Sequence[_RankedMatch],
     indexes: dict[HitKind, tuple[tuple[Partition, ...], Index]],
-    scored: dict[HitKind, dict[str, Floats]],
+    scored: dict[HitKind, _Scores],
     explain: bool,
 ) -> list[Hit]:
     rows = [indexes[hit.kind][1].row(hit.place) for hit in found]
@@ -375,7 +422,7 @@ def _hits(
     for hit, row in zip(found, rows, strict=True):
         if (row.kind, row.doc) not in texts:
             continue
-        parts = {name: float(values[hit.place]) for name, values in scored[hit.kind].items()} if explain else {}
+        parts = {name: float(values[hit.place]) for name, values in scored[hit.kind].parts.items()} if explain else {}
         if explain:
             parts["newest"] = hit.moved
         hits.append(
@@ -390,6 +437,7 @@ def _hits(
                 parts={name: value for name, value in parts.items() if value},
                 speaker=row.speaker,
                 subject=row.subject,
+                relevance=hit.relevance,
             )
         )
     return hits
@@ -401,8 +449,9 @@ TIME = frozenset(("day", "newest", "opens", "time"))
 def explain_ranking(hits: Sequence[Hit], threshold: float, limit: int) -> tuple[Ranked, ...]:
     """Return the hits of a search, best first, each with the groups of its parts, and whether a context would recall it."""
     told, kept = [], 0
+    silent = max((hit.relevance for hit in hits), default=0.0) < threshold
     for place, hit in enumerate(hits, 1):
-        reason = _reason(hit, threshold, kept, limit)
+        reason = _reason(hit, threshold if silent else threshold * REST, kept, limit)
         kept += not reason
         words, meaning = hit.parts.get("words", 0.0), hit.parts.get("meaning", 0.0)
         time = sum(value for name, value in hit.parts.items() if name in TIME)
@@ -411,8 +460,8 @@ def explain_ranking(hits: Sequence[Hit], threshold: float, limit: int) -> tuple[
 
 
 def _reason(hit: Hit, threshold: float, kept: int, limit: int) -> str:
-    if hit.score < threshold:
-        return f"below {threshold:g}"
+    if hit.relevance < threshold:
+        return f"relevance below {threshold:g}"
     if hit.kind == "summary":
         return "contexts hold summaries by themselves"
     return f"{limit:,} others are better" if kept >= limit else ""

@@ -70,7 +70,7 @@ class MemoryItem(BaseModel):
     value: str = ""
     since: str | None = None
     until: str | None = None
-    score: float | None = None
+    relevance: float | None = None
     quotes: list[str] = []
 
 
@@ -120,6 +120,7 @@ OptionalCategory = Annotated[str | None, _CATEGORY]
 _KEY = Field(description='One key of the category, such as "lives_in".')
 Key = Annotated[str, _KEY]
 OptionalKey = Annotated[str | None, _KEY]
+MinRelevance = Annotated[float, Field(description="Leave out what is less relevant, 0 to 1.", ge=0, le=1)]
 MemoryId = Annotated[str, Field(description="The id of a fact, as search_memory and list_memories return it.")]
 DryRun = Annotated[bool, Field(description="Erase nothing; say which facts would go, and which would stay.")]
 ConversationId = Annotated[str, Field(description="The id of the conversation that the reply belongs to.")]
@@ -146,10 +147,14 @@ def _tool(call: Callable[..., Any], title: str, annotations: ToolAnnotations) ->
 
 def _reading(memory: Memory, identify: Identify) -> list[_ToolCall]:
     async def search_memory(
-        query: Query, ctx: Context[Any, Any], limit: Limit = 10, general: General = False
+        query: Query,
+        ctx: Context[Any, Any],
+        limit: Limit = 10,
+        min_relevance: MinRelevance = 0.0,
+        general: General = False,
     ) -> list[MemoryItem]:
-        """Find what was said or is known about the user, best first."""
-        return await _call(_search, identify(ctx).open_user(memory), query, limit, general)
+        """Find what was said or is known about the user, best first; relevance below .35 is probably about something else."""
+        return await _call(_search, identify(ctx).open_user(memory), query, limit, min_relevance, general)
 
     async def list_memories(
         ctx: Context[Any, Any], category: OptionalCategory = None, limit: Limit = 100
@@ -255,15 +260,15 @@ async def _call(call: Callable[..., T], *args: Any, failure: type[MCPServerError
         raise failure(str(error)) from error
 
 
-def _search(user: User, query: str, limit: int, general: bool) -> list[MemoryItem]:
+def _search(user: User, query: str, limit: int, min_relevance: float, general: bool) -> list[MemoryItem]:
     """Search, and add the category, key and value to hits that are facts: `memory_history` needs them."""
     found = []
-    for hit in user.search(query, limit=limit, general=general):
+    for hit in user.search(query, limit=limit, min_relevance=min_relevance, general=general):
         item = _hit(hit)
         if hit.kind == "fact":
             with suppress(NotFound):  # erased meanwhile
                 item = _fact(user.fact(hit.id)).model_copy(
-                    update={"kind": hit.kind, "text": hit.text, "score": item.score}
+                    update={"kind": hit.kind, "text": hit.text, "relevance": item.relevance}
                 )
         found.append(item)
     return found
@@ -289,7 +294,7 @@ def _hit(hit: Hit) -> MemoryItem:
         kind=hit.kind,
         text=hit.text,
         since=None if hit.at is None else hit.at.isoformat(),
-        score=round(hit.score, 4),
+        relevance=round(hit.relevance, 2),
     )
 
 

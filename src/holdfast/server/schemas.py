@@ -144,7 +144,7 @@ class SearchRequest(Body):
     query: Text
     limit: Annotated[int, Field(ge=1, le=1_000)] = 10
     kinds: list[Literal["fact", "message", "summary"]] = ["fact", "message", "summary"]
-    min_score: float | None = None
+    min_relevance: Annotated[float, Field(ge=0, le=1)] = 0.0
     conversation: Name | None = None
     explain: bool = False
     general: bool = False

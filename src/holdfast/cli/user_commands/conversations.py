@@ -197,6 +197,10 @@ def search(
         list[str] | None, typer.Option("--kind", metavar="KIND", help="fact, message or summary; may be repeated.")
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show the parts of each score.")] = False,
+    min_relevance: Annotated[
+        float,
+        typer.Option("--min-relevance", min=0, max=1, metavar="SHARE", help="Leave out what is less relevant, 0 to 1."),
+    ] = 0.0,
     conversation: Annotated[
         str | None,
         typer.Option("--conversation", "-c", metavar="NAME", help="Only messages and summaries of this conversation."),
@@ -210,11 +214,20 @@ def search(
     Examples:
       holdfast search "where did we eat in Kyoto?"
       holdfast search budget --kind fact --explain
+      holdfast search "who is my dentist?" --min-relevance 0.7
     """
     with options.open() as memory:
         owner = options.owner(memory)
         kinds = {"kinds": tuple(kind)} if kind else {}
-        hits = owner.search(query, limit=limit, conversation=conversation, explain=explain, general=general, **kinds)  # type: ignore[arg-type]
+        hits = owner.search(
+            query,
+            limit=limit,
+            min_relevance=min_relevance,
+            conversation=conversation,
+            explain=explain,
+            general=general,
+            **kinds,  # type: ignore[arg-type]
+        )
         if options.as_json:
             print_json(to_json(hits))
             return 0
@@ -235,7 +248,7 @@ def _show_hit(screen: Screen, rank: int, hit: Hit) -> None:
     }[hit.kind]
     style = {"fact": GOOD, "message": "", "summary": NAME}[hit.kind]
     note = " · ".join(part for part in (where, day(hit.at)) if part)
-    screen.line((f"{rank:>2}  ", QUIET), (hit.kind.ljust(7), style), (f"  {hit.score:.3f}  {note}", QUIET))
+    screen.line((f"{rank:>2}  ", QUIET), (hit.kind.ljust(7), style), (f"  {hit.relevance:.2f}  {note}", QUIET))
     speaker = f"{hit.speaker}: " if hit.kind == "message" and hit.speaker else ""
     text = one_line(hit.text)
     shown = text if len(text) <= TEXT_SHOWN else text[: TEXT_SHOWN - 1] + "…"
@@ -244,7 +257,11 @@ def _show_hit(screen: Screen, rank: int, hit: Hit) -> None:
         screen.paragraph(f"later replaced by: {one_line(hit.replaced_by)}", indent=4)
     if hit.parts:
         parts = sorted(hit.parts.items(), key=lambda item: -item[1])
-        screen.paragraph("= " + "  ".join(f"{name} {number:.3f}" for name, number in parts), indent=4, style=QUIET)
+        screen.paragraph(
+            f"score {hit.score:.3f} = " + "  ".join(f"{name} {number:.3f}" for name, number in parts),
+            indent=4,
+            style=QUIET,
+        )
 
 
 def context(

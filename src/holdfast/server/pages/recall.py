@@ -19,6 +19,7 @@ from .users import scope_fields, user_in_query
 table = RouteTable()
 PATH = "/dashboard/recall"
 LIMITS = (10, 20, 50)
+LEAST = ("0", "0.1", "0.35", "0.5", "0.7", "0.9")
 PART_TEXTS = {
     "words": "Words of the question that it contains; rare words count more",
     "meaning": "Similarity of its embedding to the question's",
@@ -37,7 +38,6 @@ PART_TEXTS = {
     "kind": "It contains a time or number, as the question asks for",
     "source": "The score that its source turn gained from its surroundings",
     "prior": "A constant for its kind",
-    "relevance": "How well the memory as a whole matches the question; the same for every row",
     "newest": "Among near duplicates, the newest comes first",
 }
 
@@ -48,6 +48,7 @@ def recall_page(request: Request, caller: CallerDep) -> Response:
     query = request.query_params
     user, words = user_in_query(caller), query.get("q", "").strip()
     limit = next((number for number in LIMITS if str(number) == query.get("limit")), LIMITS[0])
+    least = next((share for share in LEAST if share == query.get("least")), LEAST[0])
     error, found, context = "", None, None
     chats = user.conversations() if user is not None else []
     chat = query.get("conversation", "")
@@ -68,11 +69,13 @@ def recall_page(request: Request, caller: CallerDep) -> Response:
         words=words,
         limit=limit,
         limits=LIMITS,
+        least=least,
+        leasts=LEAST,
         at=query.get("at", ""),
         chats=chats,
         chat=chat,
         found=found,
-        rows=[] if found is None else [result_row(one, caller) for one in found.ranked],
+        rows=[] if found is None else shown_rows(found, float(least), caller),
         kept=0 if found is None else sum(one.kept for one in found.ranked),
         parts=PART_TEXTS,
         sections=[] if context is None else context_sections(context),
@@ -96,6 +99,11 @@ def parse_time(text: str) -> datetime | None:
     except ValueError:
         raise BadInput(f"{text[:40]!r} is not a time", hint="write it like 2026-03-14T19:02") from None
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+
+
+def shown_rows(found: Explained, least: float, caller: CallerDep) -> list[dict[str, Any]]:
+    """Return the results that are at least so relevant."""
+    return [result_row(one, caller) for one in found.ranked if one.hit.relevance >= least]
 
 
 def result_row(one: Ranked, caller: CallerDep) -> dict[str, Any]:

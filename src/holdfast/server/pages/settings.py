@@ -28,7 +28,13 @@ MASKED = "set, hidden"
 GROUPS = {
     "Privacy": ("redact_messages", "detectors", "min_confidence", "scrub_mb"),
     "Retention": ("max_memories", "decay_half_life_days", "usage_days"),
-    "Contexts and recall": ("budget_tokens", "recent_messages", "recall_limit", "recall_min_score", "index_cache_mb"),
+    "Contexts and recall": (
+        "budget_tokens",
+        "recent_messages",
+        "recall_limit",
+        "recall_min_relevance",
+        "index_cache_mb",
+    ),
     "Summaries and facts": ("chunk_messages", "chunk_exchanges", "chunk_gap_minutes", "rollup_summaries", "economy"),
     "Models": ("max_output_tokens", "model_timeout_s", "message_char_limit", "prompt_cache", "prompt_cache_retention"),
     "Budgets": ("budget", "budget_org", "budget_user"),
