@@ -14,8 +14,9 @@ Every line of a file is one case, a JSON object:
 
 A file whose lines are messages is one case with nothing expected.
 
-The table tells how many of the expected facts are held, how many of the forbidden ones, how many facts are there in all, and how many claims were
-refused.  `--show` prints each case that fails, with all its facts.  Work is done after each exchange, without a model unless `--answers` names a
+The table tells how many of the expected facts are held, how many of the forbidden ones, how many facts are there in all, how many pairs of them may say
+the same (one subject, and every word of one value stands in the other fact), and how many claims were refused.  `--show` prints each case that
+fails, with all its facts and pairs; which pairs a careful reader would merge is judged by eye.  Work is done after each exchange, without a model unless `--answers` names a
 recording of one (see `recorded.py`; `answer_by_hand.py` makes them): then every refusal is printed with its reason.
 """
 
@@ -24,9 +25,10 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -35,6 +37,7 @@ from recorded import Recording, ReplayModel, load_recordings
 
 from holdfast import Config, Fact, Memory, Message
 from holdfast.testing.clock import FakeClock
+from holdfast.text.terms import terms
 
 START = datetime(2026, 3, 2, 18, 0, tzinfo=UTC)
 
@@ -51,6 +54,7 @@ class CaseResult:
     facts: list[str] = field(default_factory=list)
     episodes: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
+    twice: list[str] = field(default_factory=list)
 
 
 def words_of(fact: Fact) -> str:
@@ -85,9 +89,23 @@ def run_case(case: dict[str, Any], **options: Any) -> CaseResult:
         facts = facts_of(memory, user, case)
         names = {one.id: {name.casefold() for name in (one.name, *one.aliases)} for one in memory.user(user).subjects()}
         result = judge(case, [fact for fact in facts if fact.kind != "episode"], names)
-        result.episodes = [f"[{fact.subject}] {fact.text}" for fact in facts if fact.kind == "episode"]
+        result.episodes = sorted(f"[{fact.subject}] {fact.text}" for fact in facts if fact.kind == "episode")
         result.refused = refusals_of(memory, user, case)
+        result.twice = list(twice([fact for fact in facts if fact.kind != "episode"]))
     return result
+
+
+def twice(facts: Sequence[Fact]) -> Iterator[str]:
+    """Describe each pair of facts about one subject of which one's value says nothing that the other does not."""
+    for one, other in combinations(
+        sorted(facts, key=lambda fact: (fact.subject, fact.category, fact.key, fact.text)), 2
+    ):
+        if one.subject != other.subject:
+            continue
+        said = [frozenset(terms(fact.value if fact.kind == "attribute" else fact.text)) for fact in (one, other)]
+        told = [frozenset(terms(f"{fact.value} {fact.text}")) for fact in (one, other)]
+        if any(mine and mine <= theirs for mine, theirs in zip(said, reversed(told), strict=True)):
+            yield f"[{one.subject}] {words_of(one)} | {words_of(other)}"
 
 
 def facts_of(memory: Memory, user: str, case: dict[str, Any]) -> list[Fact]:
@@ -159,7 +177,7 @@ def replay(path: Path, *, economy: bool = False) -> Callable[..., CaseResult]:
 def print_case(result: CaseResult) -> None:
     """Print what a case came to."""
     print(f"  {result.id}")
-    for name in ("missing", "wrong", "facts", "episodes", "refused"):
+    for name in ("missing", "wrong", "facts", "twice", "episodes", "refused"):
         for words in getattr(result, name):
             print(f"    {name:8} {words}")
 
@@ -174,8 +192,8 @@ def run_file(
     wrong, facts = sum(len(result.wrong) for result in results), sum(len(result.facts) for result in results)
     clean = sum(not result.missing and not result.wrong for result in results)
     share = f"{held / expected:6.1%}" if expected else "     -"
-    refused = sum(len(result.refused) for result in results)
-    print(f"{path.stem:24} {len(results):5} {clean:6} {expected:9} {share} {wrong:6} {facts:6} {refused:7}")
+    refused, pairs = (sum(len(getattr(result, name)) for result in results) for name in ("refused", "twice"))
+    print(f"{path.stem:24} {len(results):5} {clean:6} {expected:9} {share} {wrong:6} {facts:6} {pairs:5} {refused:7}")
     for result in results if show else ():
         if always or result.missing or result.wrong:
             print_case(result)
@@ -190,7 +208,16 @@ def main() -> None:
     parser.add_argument("--economy", action="store_true", help="one call a chunk instead of several")
     given = parser.parse_args()
     run = replay(given.answers, economy=given.economy) if given.answers else run_case
-    titles = ("cases", 5), ("clean", 6), ("expected", 9), ("held", 6), ("wrong", 6), ("facts", 6), ("refused", 7)
+    titles = (
+        ("cases", 5),
+        ("clean", 6),
+        ("expected", 9),
+        ("held", 6),
+        ("wrong", 6),
+        ("facts", 6),
+        ("twice", 5),
+        ("refused", 7),
+    )
     print(f"{'file':24} " + " ".join(f"{title:>{width}}" for title, width in titles))
     for path in given.files:
         run_file(path, show=given.show, always=bool(given.answers), run=run)

@@ -276,6 +276,39 @@ CASES = [
         "health,has_condition,coeliac,0.9,,add,asserted,permanent,1,I'm coeliac",
         "",
     ),
+    (
+        ["u:ye. my gran says im mad, shes 84 and still climbs trees"],
+        "identity,age,84,0.9,gran,set,1,shes 84",
+        "",
+    ),
+    (
+        ["u:what can a vegan order there, asking for me, no cheese since i was 12"],
+        "dietary,vegan,true,0.9,,set,1,what can a vegan order there",
+        "",
+    ),
+    (["u:what can a vegan order there?"], "dietary,vegan,true,0.9,,set,1,what can a vegan order there", "not-asserted"),
+    (["a:那你跟妈妈去吗？", "u:跟我妈一起去。"], "trip,travels_with,妈妈,0.9,,add,2,跟我妈一起去", ""),
+    (["a:你有猫吗？", "u:现在就我和猫。"], "pets,has_pet,猫,0.9,,add,2,现在就我和猫", ""),
+    (["a:您喜欢钓鱼吗？", "u:我喜欢爬山。"], "hobby,does,钓鱼,0.9,,add,2,我喜欢爬山", "said-by-others"),
+    (["u:they moved it to thurs 4"], "appointment,interview,Thursday 4pm,0.9,,set,1,they moved it to thurs 4", ""),
+    (
+        ["u:She wants me to quit sugar. No way. Life is short."],
+        'preference,,Does not want to quit sugar although Kim wants it.,0.9,,add,1,"She wants me to quit sugar. No way"',
+        "",
+    ),
+    (
+        ["u:She wants to quit sugar. Life is short."],
+        "goal,wants_to,quit sugar,0.9,,add,1,She wants to quit sugar",
+        "about-someone-else",
+    ),
+    (["u:Since you asked: I am allergic to latex."], "allergy,allergic_to,latex,0.9,,add,1,I am allergic to latex", ""),
+    (["u:In case you wonder: I moved to Hull."], "home,lives_in,Hull,0.9,,set,1,I moved to Hull", ""),
+    (["u:Queria muito morar em Faro um dia."], "home,lives_in,Faro,0.9,,set,1,morar em Faro", "not-asserted"),
+    (
+        ["u:Vorrei tanto comprare una barca, ma costa troppo."],
+        "possession,owns,barca,0.9,,add,1,comprare una barca",
+        "not-asserted",
+    ),
 ]
 
 

@@ -60,12 +60,13 @@ _CITED = re.compile(r"\s*[\[(](?:(?:messages?|msgs?|seq|#)\s*)*([#\d][\d\s,;#–
 _NAME = re.compile(r"(?<![.!?:\-–—*•\"'“„(]\s)(?<!^)\b([A-ZÀ-ÞА-ЯΑ-Ω][\w'’-]+)")
 # How a bullet tells of another's words, and that the user was sent them.
 _TOLD = re.compile(
-    r"""\b(?:wrote|writes|says|said|told|sent|texted|messages?|letter|e-?mail|mail|note|escribió|dice|dijo|mandó|envió|mensaje|correo|carta
+    r"""\b(?:wrote|writes|says|said|told|sent|texted|messages?|letter|e-?mail|mail|note|escribió|dice|dijo|mandó|envió|mensaje|correo|carta|anuncio|reenvi(?:ó|aron)
     |schrieb|sagt|sagte|schickte|nachricht|brief|écrit|dit|envoyé|lettre)\b|写|寫|说|說|信|消息|썼|보냈|문자|편지""",
     re.IGNORECASE | re.VERBOSE,
 )
 _RECEIVED = re.compile(
-    r"\b(?:received|got|shared|showed|recibió|compartió|bekam|erhielt|a reçu)\b|收到|받았", re.IGNORECASE
+    r"\b(?:received|got|shared|showed|forwarded|recibió|compartió|reenvi(?:ó|aron)|mandaron|enviaron|pasaron|bekam|erhielt|weitergeleitet|a reçu)\b|收到|받았",
+    re.IGNORECASE,
 )
 _STAMP = re.compile(r"\b(?:19|20)\d\d-\d\d-\d\d\b")
 

@@ -422,6 +422,7 @@ def _candidate(row: Mapping[str, str], window: PromptWindow, source: str) -> tup
     subject = _subject(row.get("subject", ""), window)
     if message is not None and op == "assert" and (category in DATED or kind == "statement"):
         value = dated(value, message.at, next(iter(likely_languages(message.content[:400])), ""))
+    value = _as_known(value, (subject, category, key), window)
     code = _language_of(window, message, value)
     text = value if kind == "statement" else attribute_sentence(category, key, value, code)
     modality = _choice(row.get("modality", ""), _MODALITIES, "asserted")
@@ -458,13 +459,38 @@ def _candidate(row: Mapping[str, str], window: PromptWindow, source: str) -> tup
     return candidate, reason
 
 
+def _as_known(value: str, address: tuple[str, str, str], window: PromptWindow) -> str:
+    """Return the value as a fact of that address says it, where the word lists of a language know both as one: lactosa, lactose."""
+    others = [
+        f.value for f in window.known if (f.subject, f.category, f.key) == address and f.live and f.value != value
+    ]
+    meant = _listed(value, window) if others else frozenset()
+    return next((other for other in others if meant & ({other.casefold()} | _listed(other, window))), value)
+
+
+def _listed(value: str, window: PromptWindow) -> frozenset[str]:
+    """Return what the word lists of the chat's language and of English say for a value."""
+    said = "\n".join(message.content for message in window.messages.values() if message.role == "user")
+    lists = [
+        words
+        for rules in (patterns_for(said, window.language), load_language("en"))
+        if rules
+        for words in rules.lexicons.values()
+    ]
+    plain = without_owner(value.strip()).strip(" .")
+    return frozenset(found.casefold() for words in lists if (found := words.lookup(plain)))
+
+
 def _language_of(window: PromptWindow, message: Message | None, value: str) -> str:
     """Return the language in which the user states a value: that of a long message, else that of all that was read."""
     wide = any(ord(ch) > _LATIN for ch in value)
     said = message.content if message is not None else ""
     if len(said) < _TELLING_CHARS and not wide:
         said = "\n".join(m.content for m in window.messages.values() if m.role == "user")
-    return window.language or language_of(said[:2000])
+    code = window.language or language_of(said[:2000])
+    if code in ("zh", "ja", "ko") and not wide:  # a name in Latin letters, in a chat in two languages
+        code = language_of(message.content) if message is not None else "en"
+    return code if wide or code not in ("zh", "ja", "ko") else "en"
 
 
 def _names_user(cell: str, window: PromptWindow) -> bool:
@@ -607,7 +633,13 @@ SENTENCES = {
 }  # fmt: skip
 _TITLED = frozenset({"favorite", "favourite", "appointment", "medication", "account"})
 _PEOPLE = frozenset({"family", "social", "friend", "contact"})
-_OWN_VERB = re.compile(r"[a-z]{2,}s (?:an?|the|his|her|their|my|at|in|for|on|with|every|each|up|all|most)\b")
+_RELATION = re.compile(
+    r"(?:wife|husband|partner|friend|spouse|fianc\S+|mother|father|mom|dad|daughter|son|child|baby|sister|brother|in_law|aunt|uncle|cousin|niece|nephew"
+    r"|mate|ex|colleague|manager|mentor|neighbou?r|boss)$"
+)
+_OWN_VERB = re.compile(
+    r"(?:can['’]?t|cannot|does ?n[o'’]t|is|has|had|gets?|feels?|needs?) |[a-z]{2,}s (?:an?|the|his|her|their|my|at|in|for|on|with|every|each|up|all|most)\b"
+)
 _TO_NOUN = re.compile(r"(?:an?|the|my|\w+ing|[A-Z\d]\S*)\b")
 _COUNTED = re.compile(
     r"(?:an?|the|some|many|several|no|two|three|four|five|six|seven|eight|nine|ten|\d+)\b", re.IGNORECASE

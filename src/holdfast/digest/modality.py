@@ -58,7 +58,9 @@ def judge(
     scope = before[scope_start:]
     if _search(cue, "hypothetical", scope) and not _search(cue, "courtesy", scope):
         return Verdict("hypothetical")
-    told_start = scope_start + max(_last(cue, "new_clause", scope), scope.rfind(BLANK) + 1)  # a quotation ends a report
+    told_start = max(
+        _new_clause(cue, sentence, scope_start, start), scope_start + scope.rfind(BLANK) + 1
+    )  # a quotation ends a report
     if _is_report(cue, sentence, told_start, start) and not _search(cue, "trusted", before[told_start:]):
         return Verdict("reported")
     if _search(cue, "undone", after):
@@ -73,6 +75,12 @@ def _is_report(cue: dict[str, re.Pattern[str]], sentence: str, start: int, end: 
     """Whether a report begins between two places; its cue may look beyond: 说 is none before the name of a language."""
     pattern = cue.get("reported")
     return pattern is not None and any(found.end() <= end for found in pattern.finditer(sentence, start))
+
+
+def _new_clause(cue: dict[str, re.Pattern[str]], sentence: str, start: int, end: int) -> int:
+    """Return where the last clause begins that opens between two places; its cue may look beyond."""
+    found = cue["new_clause"].finditer(sentence, start) if "new_clause" in cue else ()
+    return max((min(one.end(), end) for one in found if one.start() < end), default=start)
 
 
 def _leads(cue: dict[str, re.Pattern[str]], before: str) -> bool:

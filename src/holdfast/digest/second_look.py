@@ -61,7 +61,23 @@ _WIDE = 0x0E00  # scripts without spaces between words, and Korean with its part
 _MAX_IN_PASSING = 6  # words between "my" and what is mentioned in passing
 _CACHE_SIZE = 4096
 _WORD = re.compile(r"\w+")
+_CLOCK = re.compile(r"(\d{1,2})(?:am|pm|h|uhr|点|點|時|시)")
 _BARE = frozenset({"true", "false", "yes", "no"})
+# How one answers at once what somebody else wants: "She wants me to go vegan. No way."
+_NO_WAY = re.compile(
+    r"^\W*(?:(?:lol|haha|but|and|pero|aber|mais) )?(?:no way|nope|never|not (?:me|happening|a chance|for me)|hell no|i (?:won't|refuse|said no|don't)|no thanks"
+    r"|ni hablar|ni loc[oa]|para nada|de eso nada|auf keinen fall|nie im leben|niemals|nein danke|jamais|hors de question|pas question|nem pensar"
+    r"|neanche per sogno|不要|才不|没门|절대|싫|嫌|無理)",
+    re.IGNORECASE,
+)
+_NEGATED = re.compile(
+    r"n['’]t\b|\b(?:not|no|never|refuses?|nicht|kein\w*|ne|pas|nunca|não|non)\b|不|没|않|안 |ない", re.IGNORECASE
+)
+# Who asks, with the asking: "What can a veggie eat? Asking for me."
+_FOR_ME = re.compile(
+    r"\b(?:ask(?:ing)?|need it|it's|its|this is) for (?:me|myself|us)\b|\bes para mí\b|\bfür mich\b|\bpour moi\b",
+    re.IGNORECASE,
+)
 _CLOSES = re.compile(r"[,;:.!?…)]")
 _BREAKS = re.compile(r"[,;:.!?]")
 _UNITS = (
@@ -92,14 +108,34 @@ def verify_claim(
     if candidate.modality != "asserted":
         return ""  # the model says so itself
     found = find_flaws(candidate, message, code)
-    if found and all(found):
+    stated = _answers_wish(candidate, message) or _asks_for_oneself(candidate, message, found)
+    if found and all(found) and not stated:
         return OF_OTHERS if OTHER in found else WANTED if WISH in found else SUPPOSED.format(modality=found[0])
     if candidate.op == "retract" and _names_known(candidate, known):
         return ""
-    if _from_others(candidate, message, before, window, known, code):
+    if not stated and _from_others(candidate, message, before, window, known, code):
         return BY_OTHERS
     invented = candidate.op == "assert" and _invents_number(candidate, message, before, window, known)
     return NUMBER if invented else ""
+
+
+def _answers_wish(candidate: Candidate, message: Message) -> bool:
+    """Whether a sentence says that the user does not do what another wants, and the next words say so."""
+    if candidate.kind == "attribute" or not _NEGATED.search(candidate.text):
+        return False
+    spans = split_sentences(message.content)
+    touched = [
+        at
+        for at, span in enumerate(spans)
+        if span.start < candidate.start + len(candidate.quote) and span.end > candidate.start
+    ]
+    after = spans[touched[0] + 1 : touched[0] + 2] if touched else []
+    return any(_NO_WAY.match(span.of(message.content)) for span in after)
+
+
+def _asks_for_oneself(candidate: Candidate, message: Message, found: Sequence[str]) -> bool:
+    """Whether a question is put for the user, who so says what it presupposes."""
+    return set(found) == {"question"} and candidate.kind == "attribute" and bool(_FOR_ME.search(message.content))
 
 
 def repeats_known(candidate: Candidate, known: Iterable[Fact]) -> bool:
@@ -138,6 +174,8 @@ def _from_others(
     stated |= {hour + 12 for hour in stated if hour < 12} | {0}  # "at 4" is 16:00
     numbers = frozenset(term for term in said if term.isdigit() and int(term[:18]) in stated)
     said -= numbers
+    said -= {term for term in said if (clock := _CLOCK.fullmatch(term)) and int(clock[1]) in stated}
+    said -= {term for term in said if _runs_in(term, message.content)}
     if not said:
         return False
     shown = frozenset[str]().union(*(terms_of(m.content) for m in (*window, message, *([before] if before else []))))
@@ -161,6 +199,14 @@ def _asked_terms(window: Sequence[Message], code: str | None) -> frozenset[str]:
     users = [m for m in window if m.role == "user" and ("?" in m.content or "？" in m.content)]
     sentences = (one for m in users for _, one in _own_sentences(m.content, patterns_for(m.content, code)))
     return frozenset[str]().union(*(terms_of(one) for one in sentences if "?" in one or "？" in one))
+
+
+def _runs_in(term: str, content: str) -> bool:
+    """Whether a word written without spaces stands in the user's own words: 妈妈 of 我妈, 猫 of 我和猫."""
+    if ord(term[0]) < _WIDE:
+        return False
+    own = masked(content)
+    return term in own or (len(term) == 2 and term[0] == term[1] and term[0] in own)
 
 
 def _root(term: str) -> str:

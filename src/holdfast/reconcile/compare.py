@@ -417,6 +417,45 @@ def thing_stems(text: str) -> frozenset[str]:
     return frozenset((terms(word, "en")[:1] or [word])[0] for word in words)
 
 
+_ASIDE = re.compile(r"\s*[(\uff08]([^()\uff08\uff09]*)[)\uff09]\s*")
+_TRIFLING = re.compile(
+    r"(?:again|still|now|too|also|currently|lately|wieder|noch|otra vez|de nuevo|encore|de novo|ancora|又|还)",
+    re.IGNORECASE,
+)
+_ARTICLE = re.compile(
+    r"^(?:an?|the|my|our|un|una|el|la|los|las|mi|ein|eine|einen|der|die|das|mein|meine|le|les|mon|ma|um|uma|o|il|lo)\s+",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(r"\s*(?:[,;\uff0c\uff1b]|\s[-\u2013\u2014]\s)")
+_PLACE_GOES_ON = re.compile(
+    r"\s+(?:in|at|near|from|since|who|which|called|named|en|desde|cerca|seit|aus|bei|depuis|chez|dans|desde|da|em|que se llama|namens)\s",
+    re.IGNORECASE,
+)
+
+
+def specifies(longer: str, shorter: str, *, placed: bool = False) -> bool:
+    """
+    Whether a value is the thing that another names, with more about it: "dog (chihuahua)" of "dog", "Kyoto, Japan" of "Kyoto".
+
+    With *placed* also by where or since when it is: "a library in Faro" of "library".
+    """
+    one, other = _bare_value(longer), _bare_value(shorter)
+    if not other or len(one) <= len(other):
+        return False
+    bare = _ASIDE.sub(" ", one).strip()
+    if bare == other:
+        return True
+    rest = one[len(other) :] if one.startswith(other) else ""
+    return bool(rest and (_GOES_ON.match(rest) or (placed and _PLACE_GOES_ON.match(rest))))
+
+
+def _bare_value(value: str) -> str:
+    """Return a value without case, article, and asides that say only that it is still so."""
+    text = _ASIDE.sub(lambda found: " " if _TRIFLING.fullmatch(found[1].strip()) else found[0], value)
+    text = unicodedata.normalize("NFKC", " ".join(text.split())).casefold().strip(" .")
+    return _ARTICLE.sub("", text)
+
+
 # Who says something, and that it is said: nothing of what is said.
 _SAID = frozenset(
     "said says mentioned mentions stated states told tells shared shares reported reports revealed revealing user".split()
@@ -437,6 +476,13 @@ def restates(text: str, value: str, sentence: str, address: str) -> bool:
     known = own | _all_stems(f"{sentence} {address}")
     known |= {stem for group in _SYNONYM_STEMS if group & known for stem in group}
     return bool(own) and own <= said <= known
+
+
+def repeats_all(text: str, facts: Iterable[str]) -> bool:
+    """Whether every word of *text* stands in one of *facts*, so that it tells nothing new."""
+    said, known = _all_stems(text), frozenset[str]().union(*map(_all_stems, facts))
+    known |= {stem for group in _SYNONYM_STEMS if group & known for stem in group}
+    return len(said) > 1 and said <= known
 
 
 def _all_stems(text: str) -> frozenset[str]:

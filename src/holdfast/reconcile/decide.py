@@ -35,6 +35,7 @@ from .compare import (
     same_thing,
     same_words,
     sense,
+    specifies,
     thing_stems,
     whole_dose,
 )
@@ -113,6 +114,10 @@ def decide(
     if holder is None and claim.candidate.kind == "statement" and describes_only_past(claim.candidate.text):
         ended = close_fact(new, new.fact.valid_from, now_ms, "expired", None)
         return Decision(FactChange("new", ended.fact), add=ended)
+    if holder is None and slot.cardinality == "multi" and _names_thing(claim):
+        same = _same_with_more(claim, new, live, now_ms)
+        if same is not None:
+            return same
     if holder is None:
         return _into_empty_slot(claim, new, slot, live, past, now_ms)
     if _says_claim(holder, claim.candidate):
@@ -125,6 +130,50 @@ def decide(
     return add_late(
         claim, new, [holder, *(row for row in past if (row.slot_key, row.slot_value) == (slot.key, slot.value))], now_ms
     )
+
+
+# What can be in a place or since a time and is still the one thing: "a library in Faro" after "library".
+_IN_PLACES = frozenset(
+    {"pets", "project", "possession", "home", "trip", "hobby", "family", "health", "work", "education"}
+)
+_ANOTHER = re.compile(
+    r"\b(?:also|another|other|too|second|third|both|as well|otr[oa]s?|también|tambien|segund[oa]|ander\w*|auch|noch ein\w*|zweit\w*|autre|aussi|outr[oa]|também"
+    r"|altr[oa]|anche)\b|另|也|还有|또|도\s|も",
+    re.IGNORECASE,
+)
+
+
+def _names_thing(claim: Claim) -> bool:
+    """Whether a claim states a value of words."""
+    candidate = claim.candidate
+    return candidate.kind == "attribute" and candidate.value.casefold() not in ("true", "false")
+
+
+def _same_with_more(claim: Claim, new: FactRow, live: Sequence[FactRow], now_ms: int) -> Decision | None:
+    """
+    Decide for a value of a set that names the same thing as another one, with more or less about it.
+
+    The one that says more stays: "dog (chihuahua)" takes the place of "dog", and "dog" confirms it.
+    """
+    candidate = claim.candidate
+    if _ANOTHER.search(claim.evidence.quote):
+        return None
+    placed = candidate.category in _IN_PLACES
+    here = [
+        row
+        for row in live
+        if row.fact.kind == "attribute" and row.slot_key == new.slot_key and row.unscoped == new.unscoped
+    ]
+    fuller = [row for row in here if specifies(row.fact.value, candidate.value, placed=placed)]
+    if len(fuller) == 1:
+        return confirm(claim, fuller[0])
+    less = [row for row in here if specifies(candidate.value, row.fact.value, placed=placed) and is_later(claim, row)]
+    if not less or fuller:
+        return None
+    ended = tuple(
+        close_fact(row, max(row.fact.valid_from, new.fact.valid_from), now_ms, "replaced", new.fact.id) for row in less
+    )
+    return Decision(FactChange("replaced", new.fact, ended[0].fact), add=new, updates=ended)
 
 
 def with_end(claim: Claim, registry: Registry) -> Claim:
@@ -567,6 +616,15 @@ def settle_beside_attributes(
     ]
     ended = tuple(close_fact(row, max(row.fact.valid_from, new.valid_from), now_ms, "replaced", new.id) for row in old)
     return replace(base, updates=(*base.updates, *ended)) if claim.candidate.subject == SELF else base
+
+
+def with_covered(decision: Decision, covered: Sequence[FactRow], now_ms: int) -> Decision:
+    """Return the decision with the end of the facts that the new one says as well."""
+    if decision.add is None or not covered:
+        return decision
+    new = decision.add.fact
+    ended = [close_fact(row, max(row.fact.valid_from, new.valid_from), now_ms, "replaced", new.id) for row in covered]
+    return replace(decision, updates=(*decision.updates, *ended))
 
 
 def with_restatements(

@@ -15,7 +15,7 @@ from ..scope import SELF
 from ..store import Derivation, FactRow, Partition, ReadView, Side, WriteView
 from ..types import BY_HAND_SOURCE, Candidate, FactChange, FactKind
 from .archive import index_fact, unindex_fact
-from .compare import name_thing, preferred, thing_stems
+from .compare import all_words, name_thing, preferred, repeats_all, same_thing, specifies, thing_stems
 from .decide import (
     MERGED,
     NEVER_HELD,
@@ -36,6 +36,7 @@ from .decide import (
     settle_beside_attributes,
     settle_statement,
     states_claim,
+    with_covered,
     with_restatements,
 )
 from .erase import inherit_end, reinstate, undo_retractions
@@ -102,7 +103,9 @@ def learn(
     here = (at_known_address(view, claim, registry) for claim in claims)
     fresh = (claim for claim in here if not _has_ended(view, claim.candidate))
     meant = (one for claim in fresh for one in _with_corrections(view, _as_meant(view, claim)))
-    for claim in with_opposites(meant, registry):
+    for claim in with_opposites((_where_covered(view, claim, registry) for claim in meant), registry):
+        if claim.candidate.kind == "episode" and _only_repeats_facts(view, claim):
+            continue
         ever = [as_active(row) for row in view.all_facts_in(claim.candidate.subject, claim.candidate.category)]
         live = [row for row in ever if row.fact.live]
         past = [row for row in ever if not row.fact.live]
@@ -113,7 +116,9 @@ def learn(
             ever += [one.stands for one in believed]
         beside = _beside(view, claim, decision, hints.addresses)
         decision = _settle_beside(claim, decision, beside, hints, now_ms)
-        ever += beside
+        covered = _covered(view, decision, registry)
+        decision = with_covered(decision, covered, now_ms)
+        ever += [*beside, *covered]
         if decision.refused and claim.candidate.modality == "negated":
             continue  # "not vegan" ends being vegan; where nobody said so there is nothing to tell
         if decision.refused:
@@ -155,6 +160,60 @@ def _settle_beside(
     if claim.candidate.kind == "attribute":
         return with_restatements(claim, decision, beside, hints.addresses, now_ms)
     return settle_beside_attributes(claim, decision, beside, hints.addresses, now_ms)
+
+
+def _where_covered(view: WriteView, claim: Claim, registry: Registry) -> Claim:
+    """Return a claim at the address of the fact that says it already, and more: a child who is a daughter."""
+    candidate = claim.candidate
+    if candidate.op != "assert" or candidate.kind != "attribute" or candidate.source == BY_HAND_SOURCE:
+        return claim
+    for category, key in registry.covering(candidate.category, candidate.key):
+        for row in map(as_active, view.all_facts_in(candidate.subject, category)):
+            if row.fact.live and row.fact.key == key and _names_same(row.fact.value, candidate.value):
+                there = replace(candidate, category=category, key=key, value=row.fact.value, text=row.fact.text)
+                return replace(claim, candidate=there)
+    return claim
+
+
+def _covered(view: WriteView, decision: Decision, registry: Registry) -> list[FactRow]:
+    """Return the live facts that a new one says as well."""
+    new = decision.add.fact if decision.add is not None else None
+    if new is None or not new.live or new.kind != "attribute":
+        return []
+    return [
+        row
+        for category, key in registry.covered(new.category, new.key)
+        for row in map(as_active, view.all_facts_in(new.subject, category))
+        if row.fact.live and row.fact.key == key and _names_same(row.fact.value, new.value)
+    ]
+
+
+def _names_same(one: str, other: str) -> bool:
+    """Whether two values name one thing, in whatever inflection: "lange Texte", "langen Texte"."""
+    if same_thing(one, other) or specifies(one, other) or specifies(other, one):
+        return True
+    a, b = all_words(one), all_words(other)
+    alike = (
+        x == y
+        or (min(len(x), len(y)) > 4 and x[: max(4, min(len(x), len(y)) - 2)] == y[: max(4, min(len(x), len(y)) - 2)])
+        for x, y in zip(a, b, strict=False)
+    )
+    return bool(a) and len(a) == len(b) and all(alike)
+
+
+def _only_repeats_facts(view: WriteView, claim: Claim) -> bool:
+    """Whether an episode says no more than what the same message made known as facts: then it is no event."""
+    said, everywhere = claim.evidence, view.at(None, None)
+    rows = [row.fact for row in everywhere.facts() if row.fact.kind != "episode"]
+    here = [
+        fact
+        for fact in rows
+        if any((e.home, e.conversation, e.seq) == (said.home, said.conversation, said.seq) for e in fact.evidence)
+    ]
+    names = [fact.value for fact in rows if (fact.category, fact.key) == ("identity", "name") and fact.subject == SELF]
+    people = [name for row in everywhere.subjects() for name in (row.subject, row.name or "")]
+    told = [f"{fact.subject} {fact.category} {fact.key} {fact.value} {fact.text}".replace("_", " ") for fact in here]
+    return bool(here) and repeats_all(claim.candidate.text, [*told, *names, *people])
 
 
 def _has_ended(view: WriteView, candidate: Candidate) -> bool:

@@ -18,6 +18,7 @@ from importlib import resources
 from typing import Any
 
 from ..errors import ConfigError
+from ..text.dates import date_words
 from ..text.terms import terms
 from ..types import BY_HAND_SOURCE, Candidate, Cardinality
 
@@ -49,7 +50,8 @@ class Key:
     """
     One key of a category: the question it answers, how its values join, and their type.
 
-    ``opposite``: the addresses that cannot hold the same thing; ``aliases``: other names that models give it.
+    ``opposite``: the addresses that cannot hold the same thing; ``aliases``: other names that models give it;
+    ``covers``: addresses at which the same value says nothing more.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Key:
     type: str = "text"
     opposite: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+    covers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,11 @@ class Registry:
                     self._addresses[there or category.name, fold_name(own)] = category.name, key.name
                     self._general.setdefault(fold_name(own), (category.name, key.name))
         self._names.update((fold_name(name), name) for name in categories)
+        self._covering: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        for category in categories.values():
+            for own in category.keys:
+                for address in self.covered(category.name, own):
+                    self._covering.setdefault(address, []).append((category.name, own))
 
     def category_name(self, name: str) -> str:
         """Return the declared name of a category that is spelled otherwise; undeclared ones as they are."""
@@ -121,6 +129,7 @@ class Registry:
             category, key = self._addresses.get((category, folded), (category, key))
         kind = self._type(category, key)
         value = _BOOLS.get(candidate.value.casefold(), candidate.value) if kind == "bool" else candidate.value
+        value = as_number(value) if kind == "number" else value
         moved = replace(candidate, category=category, key=key, value=value)
         respelled = fold_name(candidate.category), folded
         if by_hand and (fold_name(category), fold_name(key)) != respelled:
@@ -172,6 +181,16 @@ class Registry:
         found = [name.rpartition("/") for name in named]
         return [(there or category, "" if own == "*" else own) for there, _, own in found]
 
+    def covered(self, category: str, key: str) -> list[tuple[str, str]]:
+        """Return the addresses at which the value of this one says nothing more: whoever has a daughter has a child."""
+        known = self.categories.get(category)
+        named = known.keys[key].covers if known and key in known.keys else ()
+        return [(there or category, own) for there, _, own in (name.rpartition("/") for name in named)]
+
+    def covering(self, category: str, key: str) -> list[tuple[str, str]]:
+        """Return the addresses that say of their values what this one would."""
+        return self._covering.get((category, key), [])
+
     def listing(self) -> str:
         """
         Format the categories with their keys for a reader: ``home: lives_in comes_from …``; ``+`` marks a set of values.
@@ -206,6 +225,63 @@ class Registry:
         if key is None:
             return ""
         return _type_error(key.type, candidate.value.strip())
+
+
+_AMOUNT = re.compile(
+    r"(?:about |around |almost |nearly |ca\.? |~)?(?P<number>\d[\d.,' ]*|[^\W\d_]+(?:[ -][^\W\d_]+)?)\s*"
+    r"(?:years?(?: old| of age)?|yrs?|y/?o|a\u00f1os?|anos?|anni|ans|jahre?(?: alt)?|\u5c81|\u6b72|\u6b73|\u624d|\uc138|\uc0b4|days?|nights?|d\u00edas?|tage?|jours?|giorni|dias?|\u5929|\u65e5|\uc77c"
+    r"|people|persons?|kids?|children|\u4eba|\uba85|\u4e2a|\u500b)?",
+    re.IGNORECASE,
+)
+_TENS = {"\u5341": 10, "\u767e": 100}
+_ONES = {
+    digit: number
+    for number, digits in enumerate(
+        (
+            "\u96f6\u3007",
+            "\u4e00",
+            "\u4e8c\u4e24\u5169",
+            "\u4e09",
+            "\u56db",
+            "\u4e94",
+            "\u516d",
+            "\u4e03",
+            "\u516b",
+            "\u4e5d",
+        )
+    )
+    for digit in digits
+}
+
+
+def as_number(value: str) -> str:
+    """Return the figures of a number that is written in words or with its unit: "34 years old", "twelve", \u56db\u5c81; else as it is."""
+    plain = normalize_value(value)
+    found = _AMOUNT.fullmatch(plain)
+    wide = re.match(
+        r"[\u96f6\u3007\u4e00\u4e8c\u4e24\u5169\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341\u767e]+", plain
+    )
+    if wide and len(plain) - wide.end() <= 1:
+        return str(_from_wide(wide.group()))
+    if found is None:
+        return value
+    told = found["number"].strip()
+    if told[0].isdigit():
+        return told
+    words = [date_words()[code].numbers for code in sorted(date_words())]
+    number = next((table[told] for table in words if told in table), None)
+    return value if number is None or number != int(number) else str(int(number))
+
+
+def _from_wide(digits: str) -> int:
+    """Return the number of figures as Chinese and Japanese write them: \u4e8c\u5341\u516b is 28."""
+    total = ones = 0
+    for digit in digits:
+        if digit in _TENS:
+            total, ones = total + (ones or 1) * _TENS[digit], 0
+        else:
+            ones = ones * 10 + _ONES[digit]
+    return total + ones
 
 
 @lru_cache(maxsize=4096)
@@ -265,6 +341,7 @@ def parse(data: Mapping[str, Any]) -> dict[str, Category]:
                 spec.get("type", "text"),
                 _names(spec.get("opposite", ())),
                 _names(spec.get("aliases", ())),
+                _names(spec.get("covers", ())),
             )
         _expect(entry.get("type", "text"), TYPES, f"category {name!r}: type")
         days = entry.get("transient_days", TRANSIENT_DAYS)

@@ -1,0 +1,123 @@
+"""What a careful reader would merge is one fact, and what differs stays two."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from holdfast import Memory
+from holdfast.reconcile.compare import specifies
+from holdfast.reconcile.registry import as_number
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.model import ScriptedModel
+
+AT = datetime(2026, 3, 20, 18, tzinfo=UTC)
+
+
+def facts_after(*exchanges, episodes=()):
+    """The attributes after messages with the rows of a model about each, and the episodes."""
+    answers = ["\n".join(rows) for _, *rows in exchanges]
+    model = ScriptedModel({"facts": answers, "episodes": ["\n".join(episodes) or "No facts to record"]})
+    clock = FakeClock(AT)
+    with Memory(clock=clock, embedder=None, llm=model) as memory:
+        chat = memory.conversation("c", user="ana")
+        for said, *_ in exchanges:
+            chat.record(said, "Ok.")
+            clock.advance(seconds=60)
+            chat.end()
+            memory.digest()
+        facts = memory.user("ana").facts()
+    held = sorted(f"{fact.category}/{fact.key} = {fact.value}" for fact in facts if fact.kind == "attribute")
+    return held, [fact.text for fact in facts if fact.kind == "episode"]
+
+
+def row(address, value, seq, quote, op="add", subject=""):
+    category, key = address.split("/")
+    return f'{category},{key},"{value}",0.9,{subject},{op},{seq},"{quote}"'
+
+
+@pytest.mark.parametrize(
+    ("address", "first", "second", "held"),
+    [
+        ("pets/has_pet", "iguana", "iguana (green)", ["iguana (green)"]),
+        ("pets/has_pet", "iguana (green)", "iguana", ["iguana (green)"]),
+        ("trip/going_to", "Kyoto", "Kyoto, Japan", ["Kyoto, Japan"]),
+        ("project/works_on", "a chapel", "a chapel in Faro", ["a chapel in Faro"]),
+        ("health/has_condition", "tinnitus (again)", "tinnitus since the concert", ["tinnitus since the concert"]),
+        ("pets/has_pet", "iguana (green)", "iguana (old)", ["iguana (green)", "iguana (old)"]),
+        ("food/does_not_eat", "squid", "squid on Fridays", ["squid", "squid on Fridays"]),
+        ("possession/owns", "kiln", "kiln with a window", ["kiln", "kiln with a window"]),
+    ],
+)
+def test_one_thing_with_more_about_it_is_one_value(address, first, second, held):
+    said, told = f"I have {first} here.", f"I have {second} here."
+    found, _ = facts_after((said, row(address, first, 1, first)), (told, row(address, second, 3, second)))
+
+    assert found == [f"{address} = {value}" for value in held]
+
+
+def test_another_of_the_kind_is_another_value():
+    found, _ = facts_after(
+        ("We keep an iguana.", row("pets/has_pet", "iguana", 1, "We keep an iguana")),
+        ("We keep another iguana (green).", row("pets/has_pet", "iguana (green)", 3, "We keep another iguana (green)")),
+    )
+
+    assert found == ["pets/has_pet = iguana", "pets/has_pet = iguana (green)"]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_one_address_says_with_another_is_said_once(turned):
+    """Whoever is a daughter is a child; what replies leave out need not be a dislike too."""
+    both = [row("family/child", "Ivy", 1, "Ivy"), row("family/daughter", "Ivy", 1, "Ivy")]
+    found, _ = facts_after(("Ivy is ours.", *(reversed(both) if turned else both)))
+
+    assert found == ["family/daughter = Ivy"]
+
+
+def test_what_is_not_drunk_and_not_eaten_is_one_address():
+    found, _ = facts_after(
+        ("No coffee for me, never.", row("food/does_not_drink", "coffee", 1, "No coffee for me, never")),
+        ("As I said, no coffee.", row("food/does_not_eat", "coffee", 3, "no coffee")),
+    )
+
+    assert found == ["food/does_not_eat = coffee"]
+
+
+def test_a_value_of_a_word_list_is_the_one_that_the_rules_noted():
+    found, _ = facts_after(
+        (
+            "Soy intolerante a la lactosa y vivo en Salta.",
+            row("allergy/intolerant_to", "lactosa", 1, "intolerante a la lactosa"),
+        )
+    )
+
+    assert [one for one in found if one.startswith("allergy")] == ["allergy/intolerant_to = lactose"]
+
+
+def test_an_episode_that_only_says_what_facts_of_its_message_say_is_none():
+    rows = [
+        row("hobby/plays", "the oboe", 1, "I play the oboe"),
+        row("identity/name", "Hanna", 1, "I'm Hanna", op="set"),
+    ]
+    bullets = ["- Hanna plays the oboe [1]", "- Hanna played the oboe in Faro on Sunday [1]"]
+    _, episodes = facts_after(("I'm Hanna. I play the oboe; on Sunday in Faro.", *rows), episodes=bullets)
+
+    assert episodes == ["Hanna played the oboe in Faro on Sunday"]
+
+
+def test_the_thing_must_be_the_same():
+    assert not specifies("steak with chips", "steak")
+    assert not specifies("gatos", "gato")
+    assert specifies("el Beto (amigo del tren)", "Beto")
+
+
+@pytest.mark.parametrize(
+    ("told", "number"),
+    [
+        ("34 years old", "34"), ("四岁", "4"), ("二十八歳", "28"), ("twelve", "12"), ("34 años", "34"), ("about 40", "40"),
+        ("10 days", "10"), ("4 months", "4 months"), ("the whole month", "the whole month"),
+    ],
+)  # fmt: skip
+def test_a_number_in_words_or_with_its_unit_is_a_number(told, number):
+    assert as_number(told) == number
