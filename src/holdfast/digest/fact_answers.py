@@ -677,11 +677,7 @@ def _worded(category: str, key: str, value: str, code: str) -> str:
         return f"{category if category.startswith('favo') else ''} {words}: {value}".strip()
     if category == "budget":
         return f"budget ({words}): {value}"
-    if (
-        (category in _PEOPLE or key in ("manager", "mentor", "colleague"))
-        and not own
-        and key not in ("has", "emergency_contact")
-    ):
+    if (category in _PEOPLE or key in ("manager", "mentor", "colleague")) and not own and _RELATION.search(key):
         named = not value[:1].islower() or " " not in value
         return f"has a {words} called {value}" if named and len(value) <= 60 else f"{words}: {value}"
     known = own or SENTENCES.get(key, "") or sentences_of("en").get((category, key), "")
