@@ -41,7 +41,7 @@ class Config:
     recent_messages: int = setting(
         20, "Recent messages shown verbatim in a layered context; the last two turns always are.", least=2
     )
-    recall_limit: int = setting(10, "Maximum number of recalled items in a context.", least=0)
+    recall_limit: int = setting(60, "Maximum number of recalled items in a context.", least=0)
     recall_min_relevance: float = setting(
         0.35,
         "Relevance that the best hit needs for a context to recall anything; the others need half of it.",

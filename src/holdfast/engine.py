@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from .clock import DAY_MS, Clock, from_ms, to_ms
 from .config import Config
 from .context.assemble import LAYERED, Strategy, assemble, profile
-from .context.material import Count, Material, Prefix
+from .context.material import Count, Material, Prefix, turn_key
 from .context.result import Context
 from .context.turns import opening_messages
 from .digest import rules
@@ -76,7 +76,7 @@ from .scope import SELF, Scope
 from .store import FactRow, ReadView, Store, UsageRow, UserRow, WriteView, effective_consent
 from .text.terms import count_tokens
 from .text.validate import MessageLike, checked_messages
-from .types import ConsentState, Fact, FactChange, Hit, HitKind, Message, Section
+from .types import ConsentState, Fact, FactChange, Hit, HitKind, Message, Section, TurnKey
 
 # A longer batch is an import: its facts are read in the background like the rest of its work.
 INLINE_MESSAGES = 20
@@ -86,6 +86,8 @@ INLINE_GRACE_MS = 2_000
 SPARE_HITS = 5
 MOST_PAST_HITS = 500  # hits of today that are filtered for those of an earlier time
 LEAST_SHARE = 1 / 3  # of what the nearest hit shares with a question; a fact that shares less did not answer it
+MOST_BESIDE = 40  # recalled turns whose neighbors are read
+WORDLESS = " .,;:!?…'\"\n\t"
 MAX_OPENING = 8  # system messages at the start of a conversation that the classic strategies keep
 
 
@@ -598,6 +600,7 @@ class Engine:
         if question and not query:
             vector = self._vector(question)
         hits = self._recall(view, question, vector, len(messages)) if question else []
+        beside = self._beside(view, hits)
         facts = view.facts(evidence=False) if strategy.recalls else []
         chosen, now_ms = view.consent(), self.now_ms()
         known = view.prefix(variant)
@@ -613,7 +616,11 @@ class Engine:
             ],
             hits=hits,
             query=query,
-            notes={(hit.conversation, hit.seq): hit.replaced_by for hit in hits if hit.replaced_by},
+            beside=beside,
+            quoted=self._quoted(view, hits),
+            notes={
+                (hit.conversation, hit.seq): hit.replaced_by for hit in (*hits, *beside.values()) if hit.replaced_by
+            },
             messages_from=start,
             recall_limit=self.config.recall_limit,
             opening=opening_messages(view.messages(end_seq=start - 1, limit=MAX_OPENING)) if start > 1 else (),
@@ -671,6 +678,39 @@ class Engine:
             newest_first=True,
         )
         return self._told(view, self._usable(view, hits))
+
+    def _beside(self, view: ReadView, hits: Sequence[Hit]) -> dict[TurnKey, Hit]:
+        """Return the turns before and after the best hits, of the same session, that were said by users and assistants."""
+        best = [turn_key(hit) for hit in hits if hit.kind == "message"][:MOST_BESIDE]
+        keys = {(subject, name, seq + step) for subject, name, seq in best for step in (-1, 0, 1)}
+        turns = view.turns_at(sorted(keys)) if keys else {}
+        found = {}
+        for subject, name, seq in best:
+            for key in ((subject, name, seq - 1), (subject, name, seq + 1)):
+                there, own = turns.get(key), turns.get((subject, name, seq))
+                if there and own and there[0] == own[0] and there[1].role in ("user", "assistant"):
+                    said = there[1]
+                    found[key] = Hit(
+                        "message",
+                        f"{name}/{key[2]}",
+                        said.content,
+                        0.0,
+                        said.at,
+                        name,
+                        key[2],
+                        speaker=said.speaker,
+                        subject=subject,
+                    )
+        return {turn_key(hit): hit for hit in self._told(view, list(found.values()))}
+
+    def _quoted(self, view: ReadView, hits: Sequence[Hit]) -> dict[TurnKey, list[str]]:
+        """Return the messages among *hits* that a fact quotes from their first word to their last, with the facts."""
+        texts = {turn_key(hit): hit.text for hit in hits if hit.kind == "message"}
+        found: dict[TurnKey, list[str]] = {}
+        for key, fact, quote in view.quotes_of(sorted(texts)) if texts else ():
+            if len(quote.strip(WORDLESS)) >= len(texts[key].strip(WORDLESS)):
+                found.setdefault(key, []).append(fact)
+        return found
 
     def _vector(self, text: str) -> NDArray[np.float32] | None:
         return self.embedder.embed([text])[0] if self.embedder is not None else None

@@ -267,6 +267,10 @@ class RollingSummary:
     parts: tuple[Mapping[str, Any], ...] = ()
 
 
+TurnKey = tuple[str, str, int]
+"""A message by the subject and the name of its conversation, and its number in it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """

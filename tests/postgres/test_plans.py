@@ -23,7 +23,9 @@ TOGETHER = {
     "past_facts_of": (str, str, str, str, str, int),
     "postings": (str, str, str, str, str, str),
     "postings_shared": (str, str, str, str, str, str),
+    "quotes_of": (str, str, str, str, str, int),
     "summary_text": (int, str, str, str, str, str, str),
+    "turn_at": (str, str, str, str, str, int),
     "uses": (str, str, str, str),
     "vector_of": (str, str, str, str, str, str, int),
 }

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from ..scope import SELF
 from ..text.render import render_line
 from ..text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens
-from ..types import Fact, Hit, Message, Summary
+from ..types import Fact, Hit, Message, Summary, TurnKey
 from .result import ContextSource
 
 Roll = Callable[[Sequence[Summary], Sequence[Message]], tuple[str, str]]
@@ -29,6 +29,8 @@ class Material:
     are not shown anyway are taken.  ``query`` is the user's next message.
     ``notes`` says of a message (conversation, seq) what replaced it.  ``labels``: the name to show of each subject.
     ``subject``: what the conversation is about; hits may come from conversations about others.
+    ``beside``: the turns before and after the best hits, of the same session.  ``quoted``: for messages of which every
+    word is the quote of a fact, the ids of those facts.
 
     ``opening``: system messages before ``messages`` that open the conversation.  ``roll`` makes one
     text of summaries and of the messages after them, and says who wrote it; without it, what no
@@ -49,6 +51,8 @@ class Material:
     roll: Roll | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     subject: str = SELF
+    beside: Mapping[TurnKey, Hit] = field(default_factory=dict)
+    quoted: Mapping[TurnKey, Sequence[str]] = field(default_factory=dict)
 
     @property
     def first_given(self) -> int:
@@ -84,7 +88,7 @@ def short_digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-MAX_RECALLED_CHARS = 1_200  # one recalled item; the answer is rarely further in, and ten have to fit
+MAX_RECALLED_CHARS = 600  # one recalled item; the answer is rarely further in, and ten have to fit
 BRIEF_WORDS = 12
 SLOT_PARTS = {"exclusive": 0, "single": 1, "multi": 2}  # key and value
 
@@ -95,7 +99,7 @@ class Item:
     One rendered line and where it comes from.
 
     ``slot`` says which other fact would take its place (as much of the address as its cardinality
-    needs); ``label`` names it in a sentence about changes; ``brief``: it only names what it was about.
+    needs); ``label`` names it in a sentence about changes; ``brief``: it only names what it was about; ``why`` it is shown.
     """
 
     line: str
@@ -103,6 +107,18 @@ class Item:
     label: str = ""
     slot: tuple[str, ...] = ()
     brief: bool = False
+    why: str = ""
+
+    def because(self, why: str) -> Item:
+        """Return the same item with the reason why it is shown."""
+        return replace(self, why=why)
+
+
+def turn_key(hit: Hit) -> TurnKey:
+    """Return the key of a turn or fact; the summaries of one conversation share theirs, so that only one is recalled."""
+    if hit.kind == "message":
+        return (hit.subject, hit.conversation, hit.seq)
+    return (hit.kind, hit.id if hit.kind == "fact" else f"{hit.subject}/{hit.conversation}", 0)
 
 
 def fact_item(fact: Fact, labels: Mapping[str, str] | None = None) -> Item:
@@ -158,6 +174,7 @@ Count = Callable[[str], int]
 
 MAX_CHARS_A_TOKEN = 16  # more than any tokenizer packs into one on average; bounds the search for a cut
 MISSES = 4
+LINE_TOKENS = 6  # no useful line is shorter
 
 
 class TokenMeter:

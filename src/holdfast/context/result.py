@@ -45,6 +45,24 @@ class LeftOut:
     end_seq: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """
+    One item that a context shows or leaves out, and why, in words.
+
+    ``text`` is the line as it is shown, or the beginning of what is left out.
+    """
+
+    section: str
+    kind: str
+    shown: bool
+    why: str
+    text: str
+    id: str = ""
+    conversation: str = ""
+    seq: int = 0
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Context:
     """

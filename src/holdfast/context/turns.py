@@ -15,8 +15,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -324,35 +323,22 @@ class Narrative:
         """Stored messages that are shown verbatim."""
         return ranges(seq for turn in self.verbatim.turns for seq in turn.seqs if seq != QUERY_SEQ)
 
-    def unseen(self, facts: AbstractSet[str]) -> Iterator[Hit]:
+    def shown_anyway(self, hit: Hit, facts: Collection[str]) -> str:
         """
-        Return the hits that are not shown anyway, best first, each once.
+        Why the context holds *hit* already, *facts* being the ids of the facts that it shows; empty when it does not.
 
-        A summary is recalled only where nothing of its range is shown, and one a conversation, so
-        that no summary comes beside one that it is part of.
+        A summary is recalled only where nothing of its range is shown.
         """
-        here = (self.material.subject, self.material.conversation)
-        spans = {s.id: (s.start_seq, s.end_seq) for s in self.material.summaries}
-        verbatim = {seq for turn in self.verbatim.turns for seq in turn.seqs}
+        if hit.kind == "fact":
+            return "it is among the facts" if hit.id in facts else ""
+        if (hit.subject or self.material.subject, hit.conversation) != (self.material.subject, self.material.conversation):
+            return ""
+        if hit.kind == "message":
+            return "it is among the last messages" if any(hit.seq in t.seqs for t in self.verbatim.turns) else ""
+        own = next((s for s in self.material.summaries if s.id == hit.id), None)
+        start, end = (own.start_seq, own.end_seq) if own else (hit.seq, hit.seq)
         shown = [*self.verbatim_ranges, *((s.start_seq, s.end_seq) for s in self.told)]
-        seen: set[tuple[str, str, str, str, int]] = set()
-        for hit in self.material.hits:
-            there = (hit.subject or here[0], hit.conversation)
-            key = {
-                "fact": ("fact", hit.id, "", "", 0),
-                "message": ("message", "", *there, hit.seq),
-                "summary": ("summary", "", *there, 0),
-            }[hit.kind]
-            if key in seen or (hit.kind == "fact" and hit.id in facts):
-                continue
-            if there == here and hit.kind == "message" and hit.seq in verbatim:
-                continue
-            if there == here and hit.kind == "summary":
-                start, end = spans.get(hit.id, (hit.seq, hit.seq))
-                if any(a <= end and start <= b for a, b in shown):
-                    continue
-            seen.add(key)
-            yield hit
+        return "its messages are shown already" if any(a <= end and start <= b for a, b in shown) else ""
 
 
 def list_left_out(story: Narrative) -> list[LeftOut]:

@@ -15,7 +15,7 @@ from typing import Any, Self
 from ..errors import BadInput
 from ..reports import Event, News
 from ..scope import SELF, Scope
-from ..types import ConsentState, Evidence, Job, Message, Rejected, Summary
+from ..types import ConsentState, Evidence, Job, Message, Rejected, Summary, TurnKey
 from . import rows
 from .port import Driver, Row
 from .values import (
@@ -246,10 +246,20 @@ class ReadView:
         keys = [(*self._head, fact_id) for fact_id in dict.fromkeys(fact_ids)]
         return [UseRow(*row) for row in self._driver.many("uses", keys)]
 
-    def past_facts_of(self, messages: Iterable[tuple[str, str, int]]) -> list[tuple[tuple[str, str, int], str]]:
+    def past_facts_of(self, messages: Iterable[TurnKey]) -> list[tuple[TurnKey, str]]:
         """``(message, fact id)`` of past facts that rest on messages, each (subject, conversation, number)."""
         found = self._driver.many("past_facts_of", [(*self._head, *message) for message in messages])
         return [((row[0], row[1], row[2]), row[3]) for row in found]
+
+    def quotes_of(self, messages: Iterable[TurnKey]) -> list[tuple[TurnKey, str, str]]:
+        """``(message, fact id, quote)`` of active facts that quote messages, each (subject, conversation, number)."""
+        found = self._driver.many("quotes_of", [(*self._head, *message) for message in messages])
+        return [((row[0], row[1], row[2]), row[3], row[4]) for row in found]
+
+    def turns_at(self, keys: Iterable[TurnKey]) -> dict[TurnKey, tuple[int, Message]]:
+        """Return messages of any conversation by (subject, conversation, number), each with the number of its session."""
+        found = self._driver.many("turn_at", [(*self._head, *key) for key in keys])
+        return {(row[0], row[1], row[3]): (row[2], rows.message(row[3:], row[1])) for row in found}
 
     def rejected(self, *, limit: int = 100) -> list[Rejected]:
         """Return the newest rejected candidates of the scope's conversation, or of all it can see."""

@@ -147,6 +147,18 @@ SELECT d.subject, d.conversation, d.start_seq, f.id
    AND d.child_kind = 'fact' AND f.valid_to IS NOT NULL
  ORDER BY f.id;
 
+-- name: quotes_of
+-- What active facts quote of one message.
+SELECT d.subject, d.conversation, d.start_seq, f.id, e.quote
+  FROM derivation d
+  JOIN fact f ON f.org = d.org AND f.user_id = d.user_id AND f.bot = d.bot AND f.id = d.child
+  JOIN evidence e ON e.org = d.org AND e.user_id = d.user_id AND e.bot = d.bot AND e.subject = f.subject AND e.fact = f.id
+   AND e.conversation = d.conversation AND e.seq = d.start_seq
+ WHERE d.org = :org AND d.user_id = :user_id AND d.bot = :bot AND d.source_kind = 'message'
+   AND d.subject = :subject AND d.conversation = :conversation AND d.start_seq = :seq
+   AND d.child_kind = 'fact' AND f.valid_to IS NULL
+ ORDER BY f.id;
+
 -- name: evidence_of
 SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.stop, e.at, e.home
   FROM evidence e

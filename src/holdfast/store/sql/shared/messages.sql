@@ -9,6 +9,12 @@ SELECT seq, role, name, content, at, tokens, meta
  ORDER BY seq
  LIMIT :limit;
 
+-- name: turn_at
+SELECT subject, conversation, session, seq, role, name, content, at, tokens, meta
+  FROM message
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND subject = :subject AND conversation = :conversation AND seq = :seq AND role <> 'erased';
+
 -- name: add_message
 INSERT INTO message
        (org, user_id, bot, subject, conversation,

@@ -1,0 +1,204 @@
+"""
+The passages that a context recalls: the best hits that are not shown anyway, with what they answer.  Pure.
+
+A reply is often nothing without its question ("I got it as a gift"), so the question comes with it.  Hits are chosen
+best first until the room is full; what is left over goes to the turns beside the best ones.  They are shown in the order in
+which they were said, so that of two values the later one comes last.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from ..text.sentences import split_sentences
+from ..text.terms import MESSAGE_OVERHEAD_TOKENS
+from ..types import Hit, TurnKey
+from .material import LINE_TOKENS, MISSES, Item, Material, TokenMeter, hit_item, turn_key
+from .result import Reason
+from .turns import Narrative
+
+MAX_QUESTION_CHARS = 240  # of a turn that ends in a question, its last sentences say what is asked
+BESIDE = 3  # so many of the best hits may be shown with the turns beside them,
+BEFORE_NEIGHBORS = 11  # once the ten best are shown,
+MAX_NEIGHBOR_CHARS = 400  # unless such a turn is a long one
+_QUESTION = re.compile(r"[?？؟][\"'”’»)\]*_\s]*\Z")
+_LETTERS = re.compile(r"[\W_]+")
+NO_ROOM = "no room in the budget"
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """The recalled items in the order in which they are shown, and why other hits are not among them."""
+
+    items: tuple[Item, ...]
+    missed: int = 0
+    left_out: tuple[Reason, ...] = ()
+
+
+@dataclass
+class _Choice:
+    """The passages chosen so far, and what is left of the room."""
+
+    material: Material
+    meter: TokenMeter
+    room: int
+    hidden: Collection[TurnKey]
+    chosen: dict[TurnKey, tuple[Hit, Item]] = field(default_factory=dict)
+
+    def fits(self, *items: Item) -> bool:
+        """Whether *items* can still be paid for."""
+        return sum(self.meter.line(item.line) for item in items) <= self.room
+
+    def add(self, hit: Hit, item: Item) -> None:
+        """Choose one item and pay for it."""
+        self.room -= self.meter.line(item.line)
+        self.chosen[turn_key(hit)] = (hit, item)
+
+    def has(self, key: TurnKey) -> bool:
+        """Whether a turn is shown, here or elsewhere in the context."""
+        return key in self.chosen or key in self.hidden
+
+    def question_of(self, hit: Hit) -> Hit | None:
+        """Return the question of another speaker that *hit* follows, unless it is shown already."""
+        before = self.material.beside.get(_neighbor(hit, -1)) if hit.kind == "message" else None
+        if before is None or before.speaker == hit.speaker or not _QUESTION.search(before.text):
+            return None
+        return None if self.has(turn_key(before)) else before
+
+
+def choose_passages(
+    story: Narrative, facts: Collection[str], lines: Collection[str], room: int, meter: TokenMeter, frame: int
+) -> Recalled:
+    """
+    Choose from the hits of *story* what fits into *room*.
+
+    *facts* are the ids and *lines* the rendered lines that the context shows already; *frame* is the cost of the section's own words.
+    """
+    material, left = story.material, list[Reason]()
+    wanted = _wanted(story, facts, lines, left)
+    verbatim = {seq for turn in story.verbatim.turns for seq in turn.seqs}
+    here = (material.subject, material.conversation)
+    hidden = {key for key, one in material.beside.items() if (one.subject or here[0], key[1]) == here and key[2] in verbatim}
+    choice = _Choice(material, meter, room - MESSAGE_OVERHEAD_TOKENS - frame, hidden)
+    misses = missed = 0
+    for rank, (hit, item) in enumerate(wanted, 1):
+        if rank == BEFORE_NEIGHBORS:
+            _add_neighbors(choice, [hit for hit, _ in wanted[:BESIDE]])
+        if choice.has(turn_key(hit)):  # came along with its reply
+            continue
+        if misses >= MISSES or choice.room < LINE_TOKENS or not choice.fits(item):
+            misses, missed = misses + 1, missed + 1
+            left.append(_left(hit, NO_ROOM))
+            continue
+        misses = 0
+        question = choice.question_of(hit)
+        asked = None if question is None else _question_item(question)
+        if question is not None and asked is not None and choice.fits(asked, item):
+            choice.add(question, asked)
+        choice.add(hit, item.because(_match(rank, hit)))
+    if len(wanted) < BEFORE_NEIGHBORS:
+        _add_neighbors(choice, [hit for hit, _ in wanted[:BESIDE]])
+    return Recalled(_in_order(choice.chosen.values()), missed, tuple(left))
+
+
+def _wanted(
+    story: Narrative, facts: Collection[str], lines: Collection[str], left: list[Reason]
+) -> list[tuple[Hit, Item]]:
+    """Return the hits that may be shown, best first, at most the limit; *left* takes the others with the reason."""
+    material, found = story.material, list[tuple[Hit, Item]]()
+    shown, said, seen = set(lines), set[str](), set[TurnKey]()
+    asked = _folded(material.query or "")
+    for hit in material.hits:
+        if turn_key(hit) in seen:
+            continue
+        seen.add(turn_key(hit))
+        item = hit_item(hit, material.notes.get(turn_key(hit)[1:]) if hit.kind == "message" else None)
+        words = _folded(hit.text)
+        reason = story.shown_anyway(hit, facts) or _repeated(hit, words, asked, facts, material)
+        if not reason and (item.line in shown or words in said):
+            reason = "the same words are shown already"
+        if not reason and len(found) == material.recall_limit:
+            reason = f"no more than {material.recall_limit:,} are recalled"
+        if reason:
+            left.append(_left(hit, reason))
+            continue
+        shown.add(item.line)
+        said.add(words)
+        found.append((hit, item))
+    return found
+
+
+def _repeated(hit: Hit, words: str, asked: str, facts: Collection[str], material: Material) -> str:
+    """Why a hit would say again what the context says already; empty when it does not."""
+    if asked and words == asked:
+        return "it asks the same question"
+    if hit.kind == "message" and set(material.quoted.get(turn_key(hit), ())) & set(facts):
+        return "a fact that is shown says all of it"
+    return ""
+
+
+def _question_item(before: Hit) -> Item | None:
+    """Render the question that a reply answers: of a long turn its end."""
+    spans = split_sentences(before.text[-MAX_QUESTION_CHARS * 4 :])
+    tail = before.text[-MAX_QUESTION_CHARS * 4 :]
+    text, whole = "", len(before.text) <= MAX_QUESTION_CHARS
+    for span in reversed(spans):
+        longer = tail[span.start :]
+        if text and len(longer) > MAX_QUESTION_CHARS:
+            break
+        text = longer
+    if len(text) > 2 * MAX_QUESTION_CHARS:
+        return None
+    shown = before if whole else replace(before, text=f"[…] {text}")
+    return hit_item(shown, None).because("the question that the next turn answers")
+
+
+def _add_neighbors(choice: _Choice, best: Sequence[Hit]) -> None:
+    """Spend what is left on the turns before and after the *best* hits."""
+    for step in (1, -1):
+        for hit in best:
+            beside = choice.material.beside.get(_neighbor(hit, step)) if hit.kind == "message" else None
+            if beside is None or len(beside.text) > MAX_NEIGHBOR_CHARS:
+                continue
+            if choice.has(turn_key(beside)) or turn_key(hit) not in choice.chosen:
+                continue
+            item = hit_item(beside, choice.material.notes.get(turn_key(beside)[1:]))
+            if choice.fits(item):
+                choice.add(beside, item.because("beside one of the best matches"))
+
+
+def _in_order(chosen: Collection[tuple[Hit, Item]]) -> tuple[Item, ...]:
+    """Facts first, then what was said in the order of time, each conversation in one piece."""
+    start = datetime.min.replace(tzinfo=UTC)
+    first: dict[tuple[str, str], datetime] = {}
+    for hit, _ in chosen:
+        talk = (hit.subject, hit.conversation)
+        first[talk] = min(first.get(talk, hit.at or start), hit.at or start)
+
+    def place(one: tuple[int, tuple[Hit, Item]]) -> tuple[object, ...]:
+        rank, (hit, _) = one
+        if hit.kind == "fact":
+            return (0, start, "", "", rank)
+        return (1, first[hit.subject, hit.conversation], hit.subject, hit.conversation, hit.seq)
+
+    return tuple(item for _, (_, item) in sorted(enumerate(chosen), key=place))
+
+
+def _neighbor(hit: Hit, step: int) -> TurnKey:
+    return (hit.subject, hit.conversation, hit.seq + step)
+
+
+def _match(rank: int, hit: Hit) -> str:
+    return f"match {rank}, score {hit.score:.1f}"
+
+
+def _left(hit: Hit, reason: str) -> Reason:
+    seq = 0 if hit.kind == "fact" else hit.seq
+    return Reason("recalled", hit.kind, False, reason, hit.text[:200], hit.id, hit.conversation, seq)
+
+
+def _folded(text: str) -> str:
+    return _LETTERS.sub(" ", text).strip().casefold()
