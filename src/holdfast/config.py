@@ -44,7 +44,7 @@ class Config:
     recall_limit: int = setting(60, "Maximum number of recalled items in a context.", least=0)
     recall_min_relevance: float = setting(
         0.35,
-        "Relevance that the best hit needs for a context to recall anything; the others need half of it.",
+        "Relevance that the best hit needs for a context to recall anything; beside it, facts need half of that and turns a tenth.",
         least=0,
         most=1,
     )

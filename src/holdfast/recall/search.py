@@ -38,8 +38,9 @@ _END_CHARS = 1_500
 BEST_BY_WORDS = 32
 # A word that this memory does not hold is looked for in so many other spellings.
 MOST_SPELLINGS = 3
-# Behind a gate: of the relevance that the best hit needs, what the others need.
+# Behind a gate: of the relevance that the best hit needs, what other facts need, and what other turns and summaries need.
 REST = 0.5
+REST_OF_TURNS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ def search(
         kinds: which of ``fact``, ``message`` and ``summary`` to look for.
         limit: hits at most.
         min_relevance: leave out hits below it.
-        gate: find nothing unless the best hit has this relevance; the others need half of it.
+        gate: find nothing unless the best hit has this relevance; other facts need half of it, turns a tenth.
         conversation: only messages and summaries of this conversation; facts belong to none.
         embedder: whose vectors to compare; ``None`` for words alone.
         question_vector: of the unchanged *question*; not used when it names a participant, whose name misleads.
@@ -149,7 +150,7 @@ def search(
     Raises:
         BadInput: *window* or *before_seq* is given, and the scope names no conversation.
     """
-    bounds = _Filters(conversation, window, before_seq, max(min_relevance, gate * REST), gate, limit).check(view)
+    bounds = _Filters(conversation, window, before_seq, min_relevance, gate, limit).check(view)
     if limit <= 0 or not question.strip():
         return []
     question, stamp = _shorten(question), view.user()
@@ -349,7 +350,8 @@ def _with_relevance(
     if by.of(most, 0.0, fact=False) < bounds.gate:
         return []
     rated = (replace(hit, relevance=by.of(most, first - hit.score, hit.kind == "fact")) for hit in found)
-    return [hit for hit in rated if hit.relevance >= bounds.min_relevance][: bounds.limit]
+    least = {kind: max(bounds.min_relevance, bounds.gate * (REST if kind == "fact" else REST_OF_TURNS)) for kind in KINDS}
+    return [hit for hit in rated if hit.relevance >= least[hit.kind]][: bounds.limit]
 
 
 def _about_stranger(query: Query, parts: Sequence[_KindMatches], view: ReadView) -> bool:
@@ -451,7 +453,8 @@ def explain_ranking(hits: Sequence[Hit], threshold: float, limit: int) -> tuple[
     told, kept = [], 0
     silent = max((hit.relevance for hit in hits), default=0.0) < threshold
     for place, hit in enumerate(hits, 1):
-        reason = _reason(hit, threshold if silent else threshold * REST, kept, limit)
+        rest = REST if hit.kind == "fact" else REST_OF_TURNS
+        reason = _reason(hit, threshold if silent else threshold * rest, kept, limit)
         kept += not reason
         words, meaning = hit.parts.get("words", 0.0), hit.parts.get("meaning", 0.0)
         time = sum(value for name, value in hit.parts.items() if name in TIME)

@@ -189,6 +189,7 @@ def test_a_client_that_shows_a_window_gets_what_is_before_it_once(world):
 
 def test_the_beginning_of_requests_stays_the_same(world):
     world.memory.user("ana").remember("Ana is allergic to peanuts.")
+    world.memory.conversation("spring", user="ana").append("The city with the red bridge was the best of all.")
     client, history = world.client(), [{"role": "system", "content": "You are Bo."}]
     for number in range(6):
         history += [user(f"Tell me of city {number}.")]
