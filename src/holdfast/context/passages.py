@@ -81,7 +81,9 @@ def choose_passages(
     wanted = _wanted(story, facts, lines, left)
     verbatim = {seq for turn in story.verbatim.turns for seq in turn.seqs}
     here = (material.subject, material.conversation)
-    hidden = {key for key, one in material.beside.items() if (one.subject or here[0], key[1]) == here and key[2] in verbatim}
+    hidden = {
+        key for key, one in material.beside.items() if (one.subject or here[0], key[1]) == here and key[2] in verbatim
+    }
     choice = _Choice(material, meter, room - MESSAGE_OVERHEAD_TOKENS - frame, hidden)
     misses = missed = 0
     for rank, (hit, item) in enumerate(wanted, 1):

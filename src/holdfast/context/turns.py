@@ -331,7 +331,10 @@ class Narrative:
         """
         if hit.kind == "fact":
             return "it is among the facts" if hit.id in facts else ""
-        if (hit.subject or self.material.subject, hit.conversation) != (self.material.subject, self.material.conversation):
+        if (hit.subject or self.material.subject, hit.conversation) != (
+            self.material.subject,
+            self.material.conversation,
+        ):
             return ""
         if hit.kind == "message":
             return "it is among the last messages" if any(hit.seq in t.seqs for t in self.verbatim.turns) else ""

@@ -350,7 +350,9 @@ def _with_relevance(
     if by.of(most, 0.0, fact=False) < bounds.gate:
         return []
     rated = (replace(hit, relevance=by.of(most, first - hit.score, hit.kind == "fact")) for hit in found)
-    least = {kind: max(bounds.min_relevance, bounds.gate * (REST if kind == "fact" else REST_OF_TURNS)) for kind in KINDS}
+    least = {
+        kind: max(bounds.min_relevance, bounds.gate * (REST if kind == "fact" else REST_OF_TURNS)) for kind in KINDS
+    }
     return [hit for hit in rated if hit.relevance >= least[hit.kind]][: bounds.limit]
 
 

@@ -241,7 +241,9 @@ class Beside:
                 if not (hit.kind == "message" and hit.conversation == here and hit.seq >= shown_from)
             ],
             beside={
-                key: hit for key, hit in material.beside.items() if not (hit.conversation == here and hit.seq >= shown_from)
+                key: hit
+                for key, hit in material.beside.items()
+                if not (hit.conversation == here and hit.seq >= shown_from)
             },
             total_messages=min(material.total_messages, shown_from - 1),
             messages_from=min(material.messages_from, shown_from),
