@@ -92,7 +92,11 @@ def test_words_that_a_shown_fact_quotes_whole_are_not_recalled():
 
 
 def test_the_same_words_are_recalled_once_and_the_question_itself_never():
-    hits = [elsewhere(1, "What do I drink?"), elsewhere(2, "I drink tea!"), hit(9, "I drink tea", conversation="autumn")]
+    hits = [
+        elsewhere(1, "What do I drink?"),
+        elsewhere(2, "I drink tea!"),
+        hit(9, "I drink tea", conversation="autumn"),
+    ]
 
     _, shown = recalled(hits, query="What do I drink")
 
