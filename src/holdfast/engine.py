@@ -120,7 +120,7 @@ class Engine:
         categories = registry(config.categories)
         self.category_name = categories.category_name
         deps = Dependencies(store, config, categories, self.now_ms, embedder, self.observer)
-        reader, self.upkeep = FactReader(deps), Upkeep(deps)
+        reader, self.upkeep = FactReader(deps, statements=model is None), Upkeep(deps)
         self.work = UserWork(deps, model, self.provider_keys)
         self.client, self.rebuilder = self.work.default.client, self.work.default.rebuilder
         self.queue = Queue(

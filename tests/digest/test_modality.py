@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.digest.authorship import BLANK, masked
+from holdfast.digest.clauses import judge
 from holdfast.digest.grammar import PatternLanguage, load_language
-from holdfast.digest.modality import judge
 
 
 @pytest.fixture(scope="module")

@@ -19,17 +19,18 @@ from typing import Any
 from ..scope import SELF
 from ..text.sentences import split_pieces
 from ..text.terms import likely_languages
-from ..types import Candidate, Fact, Message
+from ..types import Candidate, Fact, FactKind, Message
 from .authorship import BLANK, masked
+from .clauses import clause_reader, judge
 from .grammar import MAX_TEXT_CHARS, PatternLanguage, PatternSlot, load_language
 from .mentions import subject_name
-from .modality import judge
 from .rules import FACT_SOURCE, FALLBACK, MAX_READ_CHARS, date_words, sentence_times
 from .second_look import OTHER, find_flaws
 from .slots import read_at
 
 CONFIDENCE = 0.85
 JUST = 4  # a fact was just stated when it stands in one of so many messages before
+SENTENCE = "statement"  # what may be of any category
 _LEAST_CHARS = 3
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _ARTICLE = re.compile(r"^(?:the|an?|my|our) ", re.IGNORECASE)
@@ -81,10 +82,13 @@ class KnownValue:
     alone: bool = False
     text: str = ""
     seq: int = 0
+    kind: FactKind = "attribute"
 
     @property
     def words(self) -> str:
         """The name a message would use: the value, or the key where it says more (``dietary/vegan = true``)."""
+        if self.kind == "statement":
+            return next(iter(_things(self.text)), "")
         own = self.value if _LETTERS.search(self.value) and self.value not in _BARE else ""
         named = self.key.replace("_", " ") if self.category in ("dietary", "medication") else own
         return _ARTICLE.sub("", named)
@@ -92,6 +96,8 @@ class KnownValue:
     @property
     def names(self) -> tuple[str, ...]:
         """All names a message may use, the fullest first: "Honda Civic", "Civic"."""
+        if self.kind == "statement":
+            return _things(self.text)
         words, found = self.words, [self.words]
         if self.category in _DOINGS:
             short, bare = _DOING.sub("", words), _TAIL.sub("", words)
@@ -111,9 +117,19 @@ class KnownValue:
 
 
 def known_values(believed: Iterable[Fact | Candidate], conversation: str = "") -> list[KnownValue]:
-    """Return the attributes among *believed*, each once, without those that were retracted."""
+    """Return the attributes and the rules' statements among *believed*, each once, without those that were retracted."""
     found: dict[tuple[str, ...], KnownValue] = {}
     for one in believed:
+        if one.kind == "statement" and one.source.startswith("rules ") and _things(one.text):
+            where = (
+                [one.seq]
+                if isinstance(one, Candidate)
+                else [e.seq for e in one.evidence if e.conversation == conversation]
+            )
+            said = KnownValue(
+                one.subject, one.category, "", one.text, False, one.text, max(where, default=0), "statement"
+            )
+            found[one.subject, one.category, "", one.text] = said
         if one.kind != "attribute":
             continue
         address = (one.subject, one.category, one.key)
@@ -131,6 +147,13 @@ def known_values(believed: Iterable[Fact | Candidate], conversation: str = "") -
             alone = one.cardinality != "multi"
         found[*address, one.value] = KnownValue(*address, one.value, alone, one.text, seq)
     return list(found.values())
+
+
+@lru_cache(maxsize=1024)
+def _things(text: str) -> tuple[str, ...]:
+    """Return the words by which a later message may name what a statement is about: its names and its nouns."""
+    reader = clause_reader(language) if (language := load_language(FALLBACK)) is not None else None
+    return reader.things(text) if reader is not None else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +174,8 @@ class _Reading:
     def retract(self, span: tuple[int, int], one: KnownValue) -> Candidate:
         """Return the end of a known value; the characters are those of the sentence."""
         words = one.words or one.key.replace("_", " ")
+        if one.kind == "statement":
+            return replace(self._candidate(span, one, "", one.text, ends=True), kind="statement")
         return self._candidate(span, one, one.value, f"No longer: {words}.", ends=True)
 
     def state(self, span: tuple[int, int], one: KnownValue, value: str, text: str = "") -> Candidate:
@@ -227,6 +252,7 @@ def find_endings(
     stated = [c for c in extracted if c.op == "assert" and c.modality == "asserted"]
     said = {(c.subject, c.category, c.value.casefold()) for c in stated}
     replaced = {(c.subject, c.category, key) for c in stated for key in (c.key, "")}
+    told = {c.text for c in stated if c.kind == "statement"}
     lost = [KnownValue(c.subject, c.category, c.key, c.value, False, c.text) for c in stated if c.category == "pets"]
     wanted = [
         one
@@ -234,6 +260,7 @@ def find_endings(
         if (one.subject, one.category, one.value.casefold()) not in said
         and not (one.alone and (one.subject, one.category, "" if one.category == "dietary" else one.key) in replaced)
         and one.seq < message.seq
+        and not (one.kind == "statement" and one.text in told)
     ]
     if not wanted and not lost:
         return []
@@ -276,6 +303,9 @@ def _is_of_another(candidate: Candidate, message: Message, code: str) -> bool:
 
 def _in_sentence(reading: _Reading, wanted: Sequence[KnownValue], just: Sequence[KnownValue]) -> Iterator[Candidate]:
     """Yield what one sentence ends and puts in its place, each known value once."""
+    sentences = [one for one in wanted if one.kind == "statement"]
+    latest = just
+    wanted, just = ([one for one in ones if one.kind == "attribute"] for ones in (wanted, just))
     corrected = list(_corrected(reading, wanted, just))
     yield from corrected
     done = {(c.subject, c.category, c.key) for c in corrected}
@@ -293,6 +323,8 @@ def _in_sentence(reading: _Reading, wanted: Sequence[KnownValue], just: Sequence
         (one, span) for one, span in _by_event(reading, rest, just) if all(one is not other for other, _ in ended)
     ]
     ended += _with_the_animal(ended, rest)
+    ended += [(one, span) for one in sentences if (span := _named(reading, one)) is not None]
+    ended += [(one, span) for one, span in _by_event(reading, sentences, latest) if one.kind == "statement"]
     yield from (reading.retract(span, one) for one, span in ended)
 
 
@@ -322,7 +354,8 @@ def _named(reading: _Reading, one: KnownValue) -> Span | None:
     if not names:
         return None
     value = _value(names)
-    expressions = _expressions(reading.rules.code, one.category, one.subject, value, people)
+    category = SENTENCE if one.kind == "statement" else one.category
+    expressions = _expressions(reading.rules.code, category, one.subject, value, people)
     return next((found.span() for found in _matches(reading, expressions) if reading.is_whole(one, found)), None)
 
 
@@ -383,12 +416,15 @@ def _by_event(
     reading: _Reading, known: Sequence[KnownValue], just: Sequence[KnownValue]
 ) -> Iterator[tuple[KnownValue, Span]]:
     """Yield the known values that an event ends without naming them: "they let me go", "cancelled it"."""
+    last = max((one.seq for one in just if one.kind == "attribute"), default=0)
     for number, event in enumerate(reading.rules.ended.get("event", ())):
         own = [one for one in known if one.subject == SELF and one.value != "false" and _ends(event, one)]
         if not own:
             continue
         named = tuple(sorted({name for one in own if one.category in event.get("named", ()) for name in one.names}))
         recent = _one_thing([one for one in own if one in just])
+        if any(one.kind == "statement" for one in recent) and (len(recent) > 1 or recent[0].seq <= last):
+            recent = []  # "it" may mean another thing
         span = _search(reading, _event(reading.rules.code, number, "now", named))
         if span is None and recent:
             span, own = _search(reading, _event(reading.rules.code, number, "just", named)), recent
@@ -418,6 +454,8 @@ def _relation(one: KnownValue, words: str) -> bool:
 
 
 def _ends(event: Mapping[str, Any], one: KnownValue) -> bool:
+    if one.kind == "statement":
+        return "statement/*" in event["ends"]
     if one.key == "marital_status" and one.value.casefold() not in _STATUS:
         return False
     if one.key == "lives_with" and not ({one.key, "partner"} & set(event.get("named", ()))):
@@ -650,7 +688,8 @@ def _sources(rules: PatternLanguage, category: str, subject: str, value: str, na
     macros.pop("other")
     lists: Mapping[str, list[str]] = rules.ended.get("find", {})
     for categories, templates in lists.items():
-        if category in categories.split() or (categories == "any" and category != "death"):
+        every = category == SENTENCE and categories != "death"
+        if every or category in categories.split() or (categories == "any" and category != "death"):
             for template in templates:
                 if subject == SELF or "{who}" in template or "{me}" in template:
                     yield _filled(_spelled(template.replace("{v}", "{it}", 1), macros), value, names, subject)

@@ -128,6 +128,7 @@ class PatternLanguage:
         self.modality: Mapping[str, str] = table.get("modality", {})
         self.people: Mapping[str, Any] = table.get("people", {})
         self.ended: Mapping[str, Any] = table.get("ended", {})
+        self.clauses: Mapping[str, Any] = table.get("clauses", {})
         self.glue: str = settings.get("glue", ", ")
         self.filler: str = settings.get("filler", "")
         self.weak = frozenset(settings.get("weak", "").split())
@@ -270,7 +271,11 @@ def _table(code: str) -> Mapping[str, Any] | None:
     if not re.fullmatch("[a-z]{2}", code):
         return None
     folder = resources.files("holdfast.digest.patterns")
-    files = [file for name in (f"{code}.toml", f"ended_{code}.toml") if (file := folder.joinpath(name)).is_file()]
+    files = [
+        file
+        for name in (f"{code}.toml", f"ended_{code}.toml", f"clauses_{code}.toml")
+        if (file := folder.joinpath(name)).is_file()
+    ]
     tables = [tomllib.loads(file.read_text(encoding="utf-8")) for file in files]
     return {name: part for table in tables for name, part in table.items()} or None
 

@@ -289,6 +289,16 @@ class Mentions:
             )
         self._names[name.casefold()] = person
 
+    @property
+    def of_user(self) -> bool:
+        """Whether the conversation is about the user."""
+        return self._scope is None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names that are known so far, case-folded."""
+        return frozenset(self._names)
+
     def relation(self, words: str) -> str | None:
         """Return the canonical relation of *words*: ``mum`` → ``mother``."""
         return self._relations.lookup(words) if self._relations else None

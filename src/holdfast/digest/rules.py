@@ -3,7 +3,8 @@ Extraction of plainly stated facts by rules, without a model.
 
 `extract_facts` reads one user message sentence by sentence.  For each pattern whose trigger word occurs it
 matches (`grammar`), fills the slots (`slots`), resolves the subject (`mentions`), judges whether the sentence
-asserts it (`modality`), and resolves its times.  The patterns are data (``patterns/*.toml``).  The rules claim
+asserts it (`clauses.judge`), and resolves its times.  The patterns are data (``patterns/*.toml``).  On request
+`clauses` reads what no pattern reads, as sentences.  The rules claim
 little rather than wrongly: the summaries and search hold the rest.  Pure: no clock, no store.
 """
 
@@ -18,19 +19,20 @@ from typing import Literal
 
 from ..clock import from_ms
 from ..scope import SELF
-from ..text.dates import TimeSpan, find_times
+from ..text.dates import TimeSpan, dated, find_times
 from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import fold_quotes, likely_languages
 from ..types import Candidate, Message
 from .authorship import BLANK, masked
+from .clauses import StatedClause, Verdict, clause_reader, cues, judge
 from .grammar import MAX_TEXT_CHARS, Expression, Pattern, PatternLanguage, PatternSlot, load_language
 from .mentions import ME, MentionedPerson, Mentions, SubjectNames
-from .modality import Verdict, cues, judge
 from .slots import SlotValue, read_at, read_slot
 
 MAX_ANSWER_CHARS = 80
 MAX_READ_CHARS = 20_000  # what is longer is a document, not talk; its beginning is read
 FALLBACK = "en"
+STATEMENT_CONFIDENCE = 0.8
 UNMISTAKABLE = frozenset({"ko", "ja", "zh", "ru", "uk", "el", "ar", "he", "hi", "th"})  # known by their script
 
 HIDDEN, _LETTER = "\u2588", "\ua66e"
@@ -47,6 +49,7 @@ def extract_facts(
     before: Message | None = None,
     earlier: Sequence[str] = (),
     language_code: str | None = None,
+    statements: bool = False,
 ) -> list[Candidate]:
     """
     Extract the facts that *message* states, in the order in which they are said.
@@ -58,6 +61,7 @@ def extract_facts(
         before: the message directly before this one; a short answer is read together with its question.
         earlier: what the user said before in this conversation, for whom it introduced.
         language_code: ISO 639-1, when detection should not decide.
+        statements: also read what no pattern reads, as sentences (`clauses`).
 
     Returns:
         Candidates for `ground`; those that are not asserted carry their modality and will be refused
@@ -71,12 +75,18 @@ def extract_facts(
     for rules in _rules_for(content, language_code):
         people = Mentions(rules, subject, names)
         people.remember(earlier, before.content if before is not None and before.role != "user" else "")
-        found = found or _read_in(rules, message, content, people, before)
+        found = found or _read_in(rules, message, content, people, before, statements=statements)
     return found
 
 
 def _read_in(
-    rules: PatternLanguage, message: Message, content: str, people: Mentions, before: Message | None
+    rules: PatternLanguage,
+    message: Message,
+    content: str,
+    people: Mentions,
+    before: Message | None,
+    *,
+    statements: bool = False,
 ) -> list[Candidate]:
     text = masked(content).replace(HIDDEN, _LETTER)  # what was blanked still stands in a list as a word
     lower_case = not _CAPITAL.search(re.sub(r"\bI\b", "", text))
@@ -89,9 +99,13 @@ def _read_in(
             found[-1] = []
             continue
         found.append(list(_read_piece(piece, people)))
+        if statements:
+            found[-1] += _read_clauses(piece, people, found[-1])
         people.animal = next((c.value for c in found[-1] if (c.category, c.key) == ("pets", "has_pet")), people.animal)
         people.mention(piece.text)
         people.topic(piece.text, cues(rules).get("topic"))
+    if statements and people.of_user:
+        found.append(list(_read_list(rules, message, text)))
     candidates = [candidate for claimed in found for candidate in claimed]
     if not candidates and before is not None:
         candidates = list(_answer(rules, message, text, before, people, lower_case))
@@ -174,12 +188,85 @@ def _read_piece(piece: SentenceInMessage, people: Mentions) -> Iterator[Candidat
                     yield from claims_of_match(piece, people, match)
 
 
+def _read_clauses(piece: SentenceInMessage, people: Mentions, read: Sequence[Candidate]) -> list[Candidate]:
+    """Read what no pattern read in a sentence, as statements in the third person."""
+    reader = clause_reader(piece.language)
+    if reader is None:
+        return []
+
+    def whom(words: str, place: int) -> MentionedPerson | None:
+        people.mention(piece.text[:place])
+        return people.whom(words)
+
+    taken = [(one.start - piece.offset, one.start - piece.offset + len(one.quote)) for one in read]
+    found = []
+    for clause in reader.read(piece.text, whom, taken, people.names):
+        verdict = judge(piece.language, piece.text, clause.start, clause.end, lead=False)
+        if verdict is None or verdict.modality != "asserted" or verdict.weight < 1:
+            continue
+        if BLANK in piece.text[clause.start : clause.end] or _LETTER in piece.text[clause.start : clause.end]:
+            continue
+        found.append(_stated(piece, clause))
+    return found
+
+
+def _read_list(rules: PatternLanguage, message: Message, text: str) -> Iterator[Candidate]:
+    """Read a list that users write about themselves."""
+    reader = clause_reader(rules)
+    for one in reader.listed(text) if reader is not None else ():
+        if BLANK in text[one.start : one.end] or _LETTER in text[one.start : one.end]:
+            continue
+        yield Candidate(
+            kind="attribute",
+            subject=SELF,
+            category=one.category,
+            key=one.key,
+            value=one.value,
+            text=one.text,
+            confidence=STATEMENT_CONFIDENCE,
+            seq=message.seq,
+            quote=message.content[one.start : one.end],
+            start=one.start,
+            source=FACT_SOURCE,
+        )
+
+
+def _stated(piece: SentenceInMessage, clause: StatedClause) -> Candidate:
+    at, held = piece.message.at, ValidTime(end=clause.end)
+    ends: list[int] = []
+    if at is not None:
+        times = [span for span in piece.times(ahead=clause.time == "plan") if span.start < clause.end]
+        held = resolve_valid_time(times, piece.text, clause.start, clause.start, mode=clause.time, at=at)
+        coming = [
+            span for span in times if span.relation == "at" and span.start >= clause.start and span.to_ms > _ms(at)
+        ]
+        ends = [span.to_ms for span in coming] if clause.time == "plan" else []
+    start = piece.offset + clause.start
+    return Candidate(
+        kind="statement",
+        subject=clause.person.subject,
+        category=clause.category,
+        key="",
+        value="",
+        text=dated(clause.text, at, piece.language.code),
+        confidence=STATEMENT_CONFIDENCE,
+        seq=piece.message.seq,
+        quote=piece.message.content[start : piece.offset + clause.end],
+        start=start,
+        lifetime="event" if ends else "state",
+        valid_from_ms=held.from_ms,
+        valid_to_ms=max(ends) if ends else held.to_ms,
+        source=FACT_SOURCE,
+    )
+
+
 def _settled(rules: PatternLanguage, found: list[Candidate]) -> list[Candidate]:
     """Keep each claim once, in the order of the words; of a single-fact category only the last."""
     last = {pattern.category for pattern in rules.patterns if pattern.keep_last}
     seen: dict[tuple[str, ...], Candidate] = {}
     for candidate in sorted(found, key=lambda c: (c.start, c.start + len(c.quote))):
-        address = (candidate.subject, candidate.category, candidate.key, candidate.value.casefold(), candidate.op)
+        said = candidate.value or (candidate.text if candidate.kind == "statement" else "")
+        address = (candidate.subject, candidate.category, candidate.key, said.casefold(), candidate.op)
         if address not in seen or seen[address].confidence < candidate.confidence:
             seen[address] = candidate
     kept = list(seen.values())
@@ -188,7 +275,7 @@ def _settled(rules: PatternLanguage, found: list[Candidate]) -> list[Candidate]:
     }
     return [
         c for c in kept
-        if c.category not in last or c.op == "retract" or c.modality != "asserted" or final[c.subject, c.category] is c
+        if c.category not in last or c.kind == "statement" or c.op == "retract" or c.modality != "asserted" or final[c.subject, c.category] is c
     ]  # fmt: skip
 
 

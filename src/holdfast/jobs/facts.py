@@ -51,9 +51,14 @@ class RuleInput:
 
 @dataclass(frozen=True, slots=True)
 class FactReader:
-    """The handler of ``extract`` jobs: batch by batch, one transaction each."""
+    """
+    The handler of ``extract`` jobs: batch by batch, one transaction each.
+
+    ``statements``: what no pattern reads is noted as a sentence; with a model that is the model's task.
+    """
 
     deps: Dependencies
+    statements: bool = True
 
     @property
     def registry(self) -> Registry:
@@ -135,6 +140,7 @@ class FactReader:
                     before=before,
                     earlier=earlier[-EARLIER_MESSAGES:],
                     language_code=config.language,
+                    statements=self.statements,
                 )
                 earlier.append(message.content)
                 believed: list[Fact | Candidate] = [

@@ -61,7 +61,7 @@ def model_work(deps: Dependencies, model: LanguageModel | None, label: str = "")
     Raises:
         ConfigError: there is a budget in dollars and the model's price is not known.
     """
-    fact_reader = FactReader(deps)
+    fact_reader = FactReader(deps, statements=model is None)
     client = reader = metered = None
     if model is not None:
         client = ModelClient(deps.store, deps.config, model, deps.now_ms, deps.observer, label)

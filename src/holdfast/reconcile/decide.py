@@ -638,7 +638,7 @@ def with_restatements(
         if not is_later(claim, row) and not rests_on(row, claim.evidence):
             continue
         same = new is not None and is_restated(new, row.fact.text)
-        past = next((fact for fact in gone if is_restated(fact, row.fact.text)), None)
+        past = next((fact for fact in gone if is_restated(fact, row.fact.text) or _was_said_with(row.fact, fact)), None)
         other = new is not None and past is None and not same and _gives_another(row, new, addresses)
         other = other or (new is not None and _is_refused_habit(row.fact.text, new))
         if same or other or past is not None:
@@ -646,6 +646,18 @@ def with_restatements(
             because = past.ended_because if past is not None and new is None else "replaced"
             ended.append(close_fact(row, at, now_ms, because, new.id if new is not None else None))
     return replace(decision, updates=(*decision.updates, *ended))
+
+
+def _was_said_with(sentence: Fact, fact: Fact) -> bool:
+    """Whether the rules read a fact in the words of a sentence of theirs: the sentence ends with it."""
+    if not sentence.source.startswith("rules ") or fact.subject != sentence.subject:
+        return False
+    places = {(e.home, e.conversation, e.seq, e.start, e.end) for e in sentence.evidence}
+    return any(
+        (e.home, e.conversation, e.seq) == place[:3] and e.start < place[4] and place[3] < e.end
+        for e in fact.evidence
+        for place in places
+    )
 
 
 _HAS_HABIT = re.compile(r"^I (?:eat|drink|have|take)\b", re.IGNORECASE)

@@ -160,7 +160,8 @@ def likely_languages(text: str) -> list[str]:
     head = text[:_DECIDING_CHARS]
     words = _words(head)[:_DECIDING_WORDS]
     score = _scores(head, words)
-    rest = [language for language, points in score.most_common() if points >= max(1, score["en"])]
+    likely = [language for language, points in score.items() if points >= max(1, score["en"])]
+    rest = sorted(likely, key=lambda language: (-score[language], language))  # a set of words has no order of its own
     return list(dict.fromkeys([_language(head, words), *rest]))
 
 
