@@ -45,6 +45,10 @@ _AND_IT = re.compile(r"(?i)\band \w+ (?:it|them)\b")
 _NAMED = re.compile(r"[A-ZÀ-Þ][\w-]+(?:'s| is| has| was)(?!\w)")
 _PRONOUNS = frozenset("i he she they it we you who that which to".split())
 _GOT, _HAD = frozenset("pets vehicle work home health education".split()), frozenset(("pets", "health"))
+_NO_VERB = frozenset(
+    "may might must shall should would could wouldnt couldnt shouldnt wouldve couldve shouldve id ill then thus there not and or but so to in on at of "
+    "for with by from the a an my me us our".split()
+)
 _NO_DOING = frozenset("being nothing anything evening king".split())
 _LY = frozenset("fly reply apply rely supply comply multiply bully tally rally".split())
 _NO_TAIL = re.compile(r"(?i)(?:i|i'm|im|we|he|she|they|it|do|does|am|are|is)\b")
@@ -384,13 +388,22 @@ class ClauseReader:
                 me,
                 verb=verb,
             )
-        if not word.replace("-", "").replace("'", "").isalpha() or not low.isascii():
+        return self._by_verb(word, before, tail, shown)
+
+    def _by_verb(self, word: str, before: str, tail: str, shown: str) -> _Predicate | None:
+        """Parse a predicate whose first verb is no auxiliary."""
+        me, low = not shown, word.lower()
+        if not word.replace("-", "").replace("'", "").isalpha() or not low.isascii() or low in _NO_VERB:
             return None
+        emphasis = _TOKEN.match(tail.lstrip()) if low in ("do", "does", "did") else None
+        if emphasis is not None and emphasis[0].lower() in self._second:
+            return self._predicate(tail if me else f"{_third(emphasis[0])}{tail.lstrip()[emphasis.end() :]}", shown)
         if low in self._past or low.endswith("ed"):
-            if low in ("read", "put", "cut", "set", "let", "hit", "cost", "hurt", "split", "bet", "quit", "shut"):
-                tense = _PAST if low in ("quit",) or self._life.search(rest) else _PRESENT
-            else:
-                tense = _PAST
+            tense = _PAST
+            if low in ("read", "put", "cut", "set", "let", "hit", "cost", "hurt", "split", "bet", "shut"):
+                if self._habit.search(tail) is None:
+                    return None  # today or then: the form does not tell
+                tense = _PRESENT
             verb = _third(low) if tense == _PRESENT and me else low
             return self._composed(tail, f"{before} {verb}".strip(), tense, me, verb=low)
         if me and low.endswith("ing") and low not in ("sing", "bring", "ring", "swing", "cling"):
@@ -470,6 +483,8 @@ class ClauseReader:
         if verb in self._denied:
             return False
         if tense == _PERFECT:
+            if self._moment.match(re.sub(r"(?i)^been ", "", rest)):
+                return False
             long = timed and re.search(r"(?i)\b(?:since|for|all my life)\b", plain) is not None
             return long or (
                 not re.match(r"(?i)\W*(?:(?:also|just|already|always) )*(?:been|just) (?:\w+ly )?\w+ing\b", rest)
