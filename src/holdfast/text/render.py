@@ -3,7 +3,7 @@ Rendering of untrusted text as lines that cannot break out of their section.  Pu
 
 An item is one JSON string on one line.  Everything that could end a line, close a section, open
 a role, form a special token or hide from a reader is written as a ``\\uXXXX`` escape, visibly;
-letters of every language stay as they are.  Nothing is stripped and nothing is folded, so `parse_line`
+letters of every language stay as they are, and so do brackets and backticks that form no such token.  Nothing is stripped and nothing is folded, so `parse_line`
 gives back exactly the item that `render_line` was given.
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 # What JSON itself leaves as it is and we do not, by code point so that no Python's Unicode tables matter:
 _ESCAPED = re.compile(
     "["
-    "<>|`\\[\\]"  # tags, <|special|> tokens, [INST], Markdown
+    "<>|"  # tags, <|special|> tokens
     "\u1fef\ufe47\ufe48\ufe60\ufe64\ufe65\uff06\uff1c\uff1e\uff3b\uff3d\uff40\uff5c"  # what compatibility folding turns into those
     "\x7f-\x9f\u2028\u2029"  # controls and line ends that are not "\n"
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"  # invisible, or turning text round
@@ -26,8 +26,10 @@ _ESCAPED = re.compile(
     "\ud800-\udfff"
     "]"
     "|&(?=#|(?i:lt|gt|amp|quot)|[A-Za-z][A-Za-z0-9]{1,30};)"  # entities; "Q&A" stays as it is
+    "|\\[(?=/?[A-Za-z0-9_ -]*[A-Z]{2}[A-Za-z0-9_ -]*\\])"  # [INST], [/INST], [gMASK]; other brackets open nothing
+    "|`{3,}"  # a code fence; fewer open nothing that the end of the line does not close
 )
-_ASCII_ESCAPED = "<>|&`[]\x7f"
+_ASCII_ESCAPED = ("<", ">", "|", "&", "[", "```", "\x7f")
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 _NAME = re.compile("[a-z][a-z_]{0,40}")
 
@@ -93,6 +95,8 @@ def parse_blocks(text: str) -> list[tuple[str, list[str]]]:
 
 
 def _escape(found: re.Match[str]) -> str:
+    if len(found.group()) > 1:
+        return "\\u0060" * len(found.group())
     point = ord(found.group())
     if point < 0x10000:
         return "\\ufffd" if 0xD800 <= point <= 0xDFFF else f"\\u{point:04x}"
