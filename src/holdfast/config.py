@@ -48,6 +48,10 @@ class Config:
         least=0,
         most=1,
     )
+    memory_instruction: str = setting(
+        "Use it naturally and do not recite it.",
+        "Sentence that tells the model in every context how to use what is known about the user; empty for none.",
+    )
     min_confidence: float = setting(0.7, "Candidates below this confidence are rejected.", least=0, most=1)
     max_memories: int = setting(
         500, "Maximum number of active facts of one user; the weakest beyond it are archived, not lost.", least=1

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from .clock import DAY_MS, Clock, from_ms, to_ms
 from .config import Config
 from .context.assemble import LAYERED, Strategy, assemble, profile
-from .context.material import Count, Material, Prefix, turn_key
+from .context.material import Count, Material, Prefix, is_past_plan, turn_key
 from .context.result import Context
 from .context.turns import opening_messages
 from .digest import rules
@@ -40,7 +40,7 @@ from .errors import Conflict, StoreError
 from .ingest.append import AppendResult, WorkSettings, append, body_digest, prepare
 from .ingest.redact import redact_secrets
 from .jobs.backfill import Backfiller
-from .jobs.facts import FactReader, subject_labels
+from .jobs.facts import FactReader, names_of, subject_labels
 from .jobs.model_client import ModelClient
 from .jobs.prompt_trial import PromptTrial
 from .jobs.queue import Dependencies, Queue, order_range
@@ -86,6 +86,7 @@ INLINE_GRACE_MS = 2_000
 SPARE_HITS = 5
 MOST_PAST_HITS = 500  # hits of today that are filtered for those of an earlier time
 LEAST_SHARE = 1 / 3  # of what the nearest hit shares with a question; a fact that shares less did not answer it
+NAMED_BY = 3  # newest conversations that may show what the user is called
 MOST_BESIDE = 40  # recalled turns whose neighbors are read
 WORDLESS = " .,;:!?…'\"\n\t"
 MAX_OPENING = 8  # system messages at the start of a conversation that the classic strategies keep
@@ -484,7 +485,7 @@ class Engine:
             return [row.fact for row in rows], _labels(view, rows)
 
         facts, labels = self.store.read(scope, look)
-        return profile(facts, budget_tokens, count, labels)
+        return profile(facts, budget_tokens, count, labels, self.config.memory_instruction)
 
     @observed("recall", "query")
     def recall(self, scope: Scope, query: str, last: int, limit: int) -> list[Hit]:
@@ -603,7 +604,7 @@ class Engine:
         beside = self._beside(view, hits)
         facts = view.facts(evidence=False) if strategy.recalls else []
         chosen, now_ms = view.consent(), self.now_ms()
-        known = view.prefix(variant)
+        known, today = view.prefix(variant), self.clock().date()
         material = Material(
             conversation=view.scope.conversation or "",
             messages=messages,
@@ -612,10 +613,14 @@ class Engine:
             facts=[
                 row.fact
                 for row in facts
-                if is_current(row, now_ms) and (not chosen or effective_consent(chosen, row.fact.subject) == "active")
+                if is_current(row, now_ms)
+                and not is_past_plan(row.fact, today)
+                and (not chosen or effective_consent(chosen, row.fact.subject) == "active")
             ],
             hits=hits,
             query=query,
+            user_name=_name_of_user(view, messages),
+            instruction=self.config.memory_instruction,
             beside=beside,
             quoted=self._quoted(view, hits),
             notes={
@@ -719,6 +724,14 @@ class Engine:
 def _labels(view: ReadView, facts: Sequence[FactRow]) -> Mapping[str, str]:
     """Return the names of the subjects of facts."""
     return {} if all(row.fact.subject == SELF for row in facts) else subject_labels(view, facts)
+
+
+def _name_of_user(view: ReadView, messages: Sequence[Message]) -> str:
+    """Return the name that signs the user's messages here, or in the newest conversations; empty when there are several."""
+    names = set(names_of(view, messages))
+    for row in view.newest_conversations(limit=NAMED_BY) if not names else ():
+        names |= set(names_of(view.at(row.subject, row.conversation)))
+    return names.pop() if len(names) == 1 else ""
 
 
 def _note(view: WriteView, epoch: int, variant: str, prefix: Prefix) -> None:

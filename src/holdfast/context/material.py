@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any, TypeVar
 
 from ..scope import SELF
@@ -14,6 +16,7 @@ from ..text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from ..types import Fact, Hit, Message, Summary, TurnKey
 from .result import ContextSource
 
+DEFAULT_INSTRUCTION = "Use it naturally and do not recite it."
 Roll = Callable[[Sequence[Summary], Sequence[Message]], tuple[str, str]]
 
 
@@ -29,6 +32,7 @@ class Material:
     are not shown anyway are taken.  ``query`` is the user's next message.
     ``notes`` says of a message (conversation, seq) what replaced it.  ``labels``: the name to show of each subject.
     ``subject``: what the conversation is about; hits may come from conversations about others.
+    ``user_name``: what the user's turns are signed with, if all with the same.  ``instruction``: how the model should use facts.
     ``beside``: the turns before and after the best hits, of the same session.  ``quoted``: for messages of which every
     word is the quote of a fact, the ids of those facts.
 
@@ -51,6 +55,8 @@ class Material:
     roll: Roll | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     subject: str = SELF
+    user_name: str = ""
+    instruction: str = DEFAULT_INSTRUCTION
     beside: Mapping[TurnKey, Hit] = field(default_factory=dict)
     quoted: Mapping[TurnKey, Sequence[str]] = field(default_factory=dict)
 
@@ -88,6 +94,7 @@ def short_digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
+MAX_NAME_CHARS = 40
 MAX_RECALLED_CHARS = 600  # one recalled item; the answer is rarely further in, and ten have to fit
 BRIEF_WORDS = 12
 SLOT_PARTS = {"exclusive": 0, "single": 1, "multi": 2}  # key and value
@@ -127,7 +134,7 @@ def fact_item(fact: Fact, labels: Mapping[str, str] | None = None) -> Item:
     label = (labels or {}).get(fact.subject, fact.subject)
     if fact.subject != SELF and label.casefold() not in text.casefold():
         text = f"{label}: {text}"
-    if fact.lifetime != "permanent":
+    if fact.lifetime != "permanent" and not _STAMP.search(text):
         word = "since " if fact.lifetime == "state" and fact.kind != "episode" else ""
         text = f"{text} ({word}{fact.valid_from.date().isoformat()})"
     parts = (fact.key, fact.value)[: SLOT_PARTS[fact.cardinality]]
@@ -135,9 +142,39 @@ def fact_item(fact: Fact, labels: Mapping[str, str] | None = None) -> Item:
     return Item(render_line(text), source, f"{fact.category}/{fact.key}", (fact.subject, fact.category, *parts))
 
 
-def fact_sort_key(fact: Fact) -> tuple[str, str, str, str, str]:
-    """Return a sort key that does not change when a fact is used or confirmed."""
-    return (fact.subject, fact.category, fact.key, fact.value, fact.id)
+# What a reply must never miss stands first: who the user is, what could hurt them, what they asked for once and for all.
+FIRST = "identity allergy medication health dietary food communication family social pets home work".split()
+PASSING_CATEGORIES = frozenset(("plan", "trip", "appointment"))
+_PLACES = {category: place for place, category in enumerate(FIRST)}
+_STAMP = re.compile(r"\((\d{4})-(\d\d)(?:-(\d\d))?\)")
+_NAMED = re.compile(r"[^\W\d_]+(?:[ '’.-]{1,2}[^\W\d_]+){0,3}\.?")
+
+
+def fact_sort_key(fact: Fact) -> tuple[object, ...]:
+    """
+    Return a sort key that does not change when a fact is used or confirmed.
+
+    The user first, what matters most first, the rest by address; what passes comes last, because a change there leaves all before it the same.
+    """
+    passes = fact.kind == "episode" or fact.lifetime in ("event", "transient") or fact.category in PASSING_CATEGORIES
+    place = _PLACES.get(fact.category, len(FIRST)) if fact.kind == "attribute" else len(FIRST) + 1
+    return (passes, fact.subject != SELF, fact.subject, place, fact.category, fact.key, fact.value, fact.id)
+
+
+def name_item(name: str, conversation: str) -> Item | None:
+    """Render who the user is, by the *name* that signs their messages; ``None`` for what is no name."""
+    if len(name) > MAX_NAME_CHARS or not _NAMED.fullmatch(name):
+        return None
+    source = ContextSource("facts", "message", "", conversation, 0, 0)
+    return Item(render_line(f"The user is called {name.rstrip('.')}."), source, why="it signs the user's messages")
+
+
+def is_past_plan(fact: Fact, today: date) -> bool:
+    """Whether *fact* is a plan or an event for days that are over, by the dates in its own words."""
+    if fact.category not in PASSING_CATEGORIES:
+        return False
+    stamps = [tuple(map(int, filter(None, one))) for one in _STAMP.findall(fact.text)]
+    return bool(stamps) and all(stamp < (today.year, today.month, today.day)[: len(stamp)] for stamp in stamps)
 
 
 def summary_item(summary: Summary, conversation: str) -> Item:

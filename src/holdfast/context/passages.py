@@ -27,6 +27,21 @@ MAX_NEIGHBOR_CHARS = 400  # unless such a turn is a long one
 _QUESTION = re.compile(r"[?？؟][\"'”’»)\]*_\s]*\Z")
 _LETTERS = re.compile(r"[\W_]+")
 NO_ROOM = "no room in the budget"
+NOTHING_FOUND = "Nothing about this was found in earlier messages or facts."
+# A question about what was said, or about the user's own life, in the languages that the rules read.
+_ASKS_MEMORY = re.compile(
+    r"\b(?:do|did|can|don't|didn't) (?:you|i|we) (?:\w+ )?(?:remember|recall|say|said|tell|told|mention|talk|know (?:my|about my|where i|when i|what i|who my))\b"
+    r"|\b(?:remember|remind me)\b|\b(?:have|had) i (?:ever )?(?:told|said|mentioned)\b"
+    r"|\b(?:what|who|when|where|which|how (?:old|many|much|long|often))\b[^?]{0,40}\b(?:my|did i|do i|was i|am i|have i)\b"
+    r"|\b(?:erinnerst du dich|weißt du noch|habe ich (?:dir )?(?:gesagt|erzählt)|(?:was|wer|wann|wo|welche\w*|wie)\b[^?]{0,40}\b(?:mein\w*|habe ich|bin ich))\b"
+    r"|\b(?:te acuerdas|recuerdas|te (?:dije|conté)|(?:cuál|qué|quién|cuándo|dónde|cómo)\b[^?]{0,40}\b(?:mi|mis))\b"
+    r"|\b(?:tu te souviens|te rappelles|t'ai (?:dit|parlé)|(?:quel\w*|qui|quand|où|comment)\b[^?]{0,40}\b(?:mon|ma|mes))\b"
+    r"|\b(?:ti ricordi|ti ho detto|(?:qual\w*|chi|quando|dove|come)\b[^?]{0,40}\b(?:mio|mia|miei|mie))\b"
+    r"|\b(?:você (?:se )?lembra|lembras|te disse|(?:qual|quem|quando|onde|como)\b[^?]{0,40}\b(?:meu|minha|meus|minhas))\b"
+    r"|记得|记不记得|我说过|我的|覚えて|言った|私の|僕の|기억|말했|내 ",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(r"[?？؟]|记得|覚えて|기억|\bremember\b|\bremind me\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +82,12 @@ class _Choice:
         if before is None or before.speaker == hit.speaker or not _QUESTION.search(before.text):
             return None
         return None if self.has(turn_key(before)) else before
+
+
+def asks_memory(question: str) -> bool:
+    """Whether a question asks for what was said before, or about the user's own life."""
+    text = question[-600:]
+    return bool(_ASKS.search(text) and _ASKS_MEMORY.search(text))
 
 
 def choose_passages(

@@ -319,6 +319,12 @@ class Narrative:
     older: str = ""
 
     @property
+    def asked(self) -> str:
+        """The question that the context is for: the user's next or last message."""
+        last = next((m.content for m in reversed(self.material.messages) if m.role == "user"), "")
+        return self.material.query or last
+
+    @property
     def verbatim_ranges(self) -> list[Range]:
         """Stored messages that are shown verbatim."""
         return ranges(seq for turn in self.verbatim.turns for seq in turn.seqs if seq != QUERY_SEQ)

@@ -24,7 +24,7 @@ from ..errors import BadInput
 from ..reports import Ranked
 from ..store import FactRow, Partition, ReadView
 from ..text.terms import terms
-from ..types import Fact, Hit, HitKind
+from ..types import Fact, Hit, HitKind, TurnKey
 from . import rank
 from .index import Bools, Floats, Index, IndexCache, Match, read_index, read_matches, read_vectors
 from .query import LEAST_LETTERS, Query, find_aliases, is_spelling_of, parse_question
@@ -551,18 +551,30 @@ TAKEN_BACK = "nothing, it was taken back"
 
 def with_replacements(view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
     """*hits*, and on turns that once stated what is not believed any more what replaced it."""
-    said = {(hit.subject, hit.conversation, hit.seq) for hit in hits if hit.kind == "message"}
-    notes: dict[tuple[str, str, int], list[str]] = {}
-    for message, fact_id in view.past_facts_of(sorted(said)) if said else ():
+    said = {(hit.subject, hit.conversation, hit.seq): hit.text for hit in hits if hit.kind == "message"}
+    before = {(subject, name, seq - 1) for subject, name, seq in said}
+    notes: dict[TurnKey, list[str]] = {}
+    for message, fact_id in view.past_facts_of(sorted(said.keys() | before)) if said else ():
         note = _replacement(view, fact_id)
-        if note and note not in notes.setdefault(message, []):
-            notes[message].append(note)
+        after = (message[0], message[1], message[2] + 1)
+        echoes = note and after in said and _repeats(said[after], view.fact(fact_id))
+        for key in (message, after) if echoes else (message,):
+            if note and note not in notes.setdefault(key, []):
+                notes[key].append(note)
     return [
         replace(hit, replaced_by="; ".join(notes[hit.subject, hit.conversation, hit.seq]))
         if hit.kind == "message" and notes.get((hit.subject, hit.conversation, hit.seq))
         else hit
         for hit in hits
     ]
+
+
+def _repeats(text: str, past: FactRow | None) -> bool:
+    """Whether a reply takes up the value of the fact that the turn before it stated."""
+    if past is None:
+        return False
+    words = terms(past.fact.key if past.fact.value in ("true", "false") else past.fact.value or past.fact.text)
+    return bool(words) and set(words) <= set(terms(text))
 
 
 def _replacement(view: ReadView, fact_id: str) -> str:
