@@ -30,7 +30,13 @@ def lines(memory: Memory, section: str, question: str | None = None) -> list[str
 
 def test_who_the_user_is_and_what_could_hurt_them_stand_first(memory: Memory) -> None:
     chat = memory.conversation("first", user="ana")
-    for said in ("I like jazz.", "I work as a nurse.", "I'm allergic to peanuts.", "I take metformin 500 mg.", "My name is Ana."):
+    for said in (
+        "I like jazz.",
+        "I work as a nurse.",
+        "I'm allergic to peanuts.",
+        "I take metformin 500 mg.",
+        "My name is Ana.",
+    ):
         chat.record(said, "Noted.")
 
     first = [line.split(" (")[0] for line in lines(memory, "facts")]
@@ -78,7 +84,11 @@ def test_a_reply_that_repeats_a_replaced_value_says_what_replaced_it(memory: Mem
     clock.advance(days=3)
     chat.record("I moved to Porto.", "Porto it is.")
 
-    found = [line for line in lines(memory, "recalled", "Which trams of Lisbon are famous?") if "Lisbon" in line and "Which" not in line]
+    found = [
+        line
+        for line in lines(memory, "recalled", "Which trams of Lisbon are famous?")
+        if "Lisbon" in line and "Which" not in line
+    ]
 
     assert found
     assert all("later replaced by: Lives in Porto" in line for line in found)
