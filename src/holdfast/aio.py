@@ -1081,7 +1081,7 @@ class AsyncUser:
 
 
 class AsyncPrompts:
-    """The instructions of one user for models: ``chunk_summary``, ``meta_summary``, ``fact_extraction``.  See `Prompts`."""
+    """The instructions of one user for models: ``chunk_summary``, ``meta_summary``, ``fact_extraction``, ``episodes``, ``character``.  See `Prompts`."""
 
     def __init__(self, sync: Prompts) -> None:
         self._sync = sync

@@ -611,7 +611,7 @@ PromptVersions = int | Collection[int] | None
 
 class Prompts:
     """
-    The instructions of one user for models: ``chunk_summary``, ``meta_summary``, ``fact_extraction``.
+    The instructions of one user for models: ``chunk_summary``, ``meta_summary``, ``fact_extraction``, ``episodes``, ``character``.
 
     A user's text replaces our description of the task; the format of the answer and the rule that messages are data stay
     as they are.  It is used from the next call of a model on.

@@ -83,6 +83,8 @@ def test_prompts_lists_sets_shows_and_resets(holdfast: Holdfast) -> None:
         "fact_extraction": False,
         "chunk_summary": True,
         "meta_summary": False,
+        "episodes": False,
+        "character": False,
     }
     assert holdfast("prompts", "chunk_summary", "--reset").code == 0
     assert holdfast("prompts", "chunk_summary", "--json").data["text"] == ours

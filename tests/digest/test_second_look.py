@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from holdfast import Memory
 from holdfast.clock import from_ms
 from holdfast.digest.episode_answers import SaidBefore, parse_bullets
 from holdfast.digest.fact_answers import PromptWindow, parse_fact_rows
@@ -443,3 +444,15 @@ def test_a_relation_has_one_name(cell, subject):
     [candidate] = parse_fact_rows(row, window(["u:She lives in Graz."]), source="m").candidates
 
     assert candidate.subject == subject
+
+
+def test_whoever_turned_an_age_without_a_subject_is_the_user():
+    said = ["My gran is 81.", "turned 24 yesterday and went to see my gran"]
+    with Memory(embedder=None) as memory:
+        chat = memory.conversation("c", user="ana")
+        for text in said:
+            chat.append(Message("user", text))
+        memory.digest()
+        ages = {fact.subject: fact.value for fact in memory.user("ana").facts() if fact.key == "age"}
+
+    assert ages["grandmother"] == "81"

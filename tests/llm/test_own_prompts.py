@@ -1,4 +1,4 @@
-"""Three prompts can be replaced by a user's own text, and the model gets that."""
+"""Five prompts can be replaced by a user's own text, and the model gets that."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.testing.model import ScriptedModel
 
 from .moving import PHRASE, read, read_all
 
-NAMES = ["chunk_summary", "meta_summary", "fact_extraction"]
+NAMES = ["chunk_summary", "meta_summary", "fact_extraction", "episodes", "character"]
 
 
 @pytest.fixture
@@ -48,11 +48,11 @@ def test_what_somebody_sets_is_theirs_alone(memory):
     assert memory.user("ana").prompts.get("meta_summary") == load("meta_summary").task
 
 
-@pytest.mark.parametrize("name", ["episodes", "combined", "CHUNK_SUMMARY", "", None, 3])
+@pytest.mark.parametrize("name", ["rolling_summary", "combined", "CHUNK_SUMMARY", "", None, 3])
 def test_other_prompts_are_not_to_be_had(memory, name):
     prompts = memory.user("ana").prompts
     for call in (prompts.get, prompts.reset, prompts.versions, lambda name: prompts.set(name, "words")):
-        with pytest.raises(BadInput, match="use chunk_summary, meta_summary, fact_extraction"):
+        with pytest.raises(BadInput, match="use chunk_summary, meta_summary, fact_extraction, episodes, character"):
             call(name)
 
 
@@ -108,7 +108,7 @@ def spoken(memory, clock, turns=60):
 @pytest.mark.parametrize(("name", "layer"), [(name, name.replace("fact_extraction", "facts")) for name in NAMES])
 def test_the_model_is_told_own_words_from_the_next_call_on_and_the_rows_name_them(name, layer):
     model, clock = ScriptedModel({"facts": read}), FakeClock()
-    with Memory(llm=model, embedder=None, clock=clock) as memory:
+    with Memory(llm=model, embedder=None, clock=clock, config=Config(character_facts=True)) as memory:
         ana = memory.user("ana")
         for words in (None, "Only what matters to a gardener."):
             digest = ana.prompts.set(name, words).digest if words else load(name).digest
@@ -117,8 +117,24 @@ def test_the_model_is_told_own_words_from_the_next_call_on_and_the_rows_name_the
 
             assert asked.system.startswith(f"{words or load(name).task}\n\n{load(name).shape}\n\n{SAFETY}")
             assert asked.prompt == digest
-            assert f"{model.name} {digest}" in {row.source for row in [*ana.facts(), *chat.summaries(live=False)]}
+            if name not in ("episodes", "character"):  # nothing of theirs was said
+                assert f"{model.name} {digest}" in {row.source for row in [*ana.facts(), *chat.summaries(live=False)]}
             ana.clear()
+
+
+@pytest.mark.parametrize("layer", ["facts", "episodes", "character"])
+def test_own_words_for_facts_reach_every_call_that_extracts(layer):
+    model, clock = ScriptedModel({"facts": read}), FakeClock()
+    with Memory(llm=model, embedder=None, clock=clock, config=Config(character_facts=True)) as memory:
+        ana = memory.user("ana")
+        ana.prompts.set("fact_extraction", "Only what matters to a gardener.")
+        spoken(memory, clock)
+        assert "Only what matters to a gardener." in model.requests(layer)[-1].system
+        if layer != "facts":
+            ana.prompts.set(layer, "Only of roses.")
+            spoken(memory, clock)
+            assert model.requests(layer)[-1].system.startswith("Only of roses.")
+            assert "gardener" not in model.requests(layer)[-1].system
 
 
 def test_own_words_reach_the_one_call_of_economy_too():

@@ -13,7 +13,7 @@ from holdfast.testing.model import ScriptedModel
 
 from .moving import PHRASE, read
 
-NAMES = ["chunk_summary", "meta_summary", "fact_extraction"]
+NAMES = ["chunk_summary", "meta_summary", "fact_extraction", "episodes", "character"]
 
 
 @pytest.fixture

@@ -571,6 +571,8 @@ def _renewed(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Know
         match = pattern.search(reading.text)
         if match is None or not reading.means(match.start(), match.end()):
             continue
+        if kind == "age_other" and _NOBODY_TURNED.match(reading.text[: match.end()].rpartition(".")[2]):
+            continue  # "turned 24 and saw my nan" leaves out "I"
         if kind == "appointment":
             yield from _moved_to(reading, one, match.start())
             continue
@@ -579,6 +581,9 @@ def _renewed(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Know
             kind != "favorite" or new.casefold().split()[0] not in _NO_VALUE
         ):
             yield reading.state(match.span(), one, _in_same_unit(new, one.value, kind))
+
+
+_NOBODY_TURNED = re.compile(r"\W*(?:(?:just|so|finally|btw|lol|omg|hey) )*turned\b", re.IGNORECASE)
 
 
 def _kind_of_value(one: KnownValue) -> str:

@@ -432,7 +432,8 @@ def _candidate(row: Mapping[str, str], window: PromptWindow, source: str) -> tup
     measured = kind == "attribute" and _MEASURED.fullmatch(value.strip()) is not None and category not in _NOT_MEASURED
     passing = "event" if measured and lifetime == "state" else lifetime
     since, until = _when(quote, message, passing, category) if message and op == "assert" else (None, None)
-    if until is None and category == "plan" and lifetime == "transient" and message and op == "assert":
+    ahead = (category == "plan" and lifetime == "transient") or category == "appointment"
+    if until is None and ahead and message and op == "assert":
         until = _day_after(value, message)
     candidate = Candidate(
         kind=kind,
@@ -579,7 +580,7 @@ def _relation(name: str, window: PromptWindow) -> str:
     for rules in filter(None, (patterns_for(said, window.language), load_language("en"))):
         words = rules.lexicons.get("relation")
         found = words.lookup(without_owner(name)) if words else None
-        if found in UNIQUE:
+        if found in UNIQUE or (found and any(fact.subject == found for fact in window.known)):
             return found
     return ""
 
@@ -640,6 +641,10 @@ _RELATION = re.compile(
 _OWN_VERB = re.compile(
     r"(?:can['’]?t|cannot|does ?n[o'’]t|is|has|had|gets?|feels?|needs?) |[a-z]{2,}s (?:an?|the|his|her|their|my|at|in|for|on|with|every|each|up|all|most)\b"
 )
+_STATE = re.compile(
+    r"(?:\w+ly )?(?:deaf|blind|mute|lame|obese|bipolar|pregnant|\w+-blind|(?!colic|panic|clinic)\w+(?:ic|sick))",
+    re.IGNORECASE,
+)
 _TO_NOUN = re.compile(r"(?:an?|the|my|\w+ing|[A-Z\d]\S*)\b")
 _COUNTED = re.compile(
     r"(?:an?|the|some|many|several|no|two|three|four|five|six|seven|eight|nine|ten|\d+)\b", re.IGNORECASE
@@ -683,6 +688,8 @@ def _worded(category: str, key: str, value: str, code: str) -> str:
     known = own or SENTENCES.get(key, "") or sentences_of("en").get((category, key), "")
     if _OWN_VERB.match(value) and key not in ("has", "plays", "owns"):
         return value  # "runs a small bike shop" is a sentence already
+    if key == "has_condition" and _STATE.fullmatch(value):
+        return f"is {value}"
     if key == "has_pet" and (code != "en" or _COUNTED.match(value)):
         return f"has {value}" if code == "en" else f"pet: {value}"
     if key in ("plans_to", "wants_to") and not own and _TO_NOUN.match(value):

@@ -61,6 +61,7 @@ _WIDE = 0x0E00  # scripts without spaces between words, and Korean with its part
 _MAX_IN_PASSING = 6  # words between "my" and what is mentioned in passing
 _CACHE_SIZE = 4096
 _WORD = re.compile(r"\w+")
+_STAMP = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _CLOCK = re.compile(r"(\d{1,2})(?:am|pm|h|uhr|点|點|時|시)")
 _BARE = frozenset({"true", "false", "yes", "no"})
 # How one answers at once what somebody else wants: "She wants me to go vegan. No way."
@@ -174,6 +175,8 @@ def _from_others(
     stated |= {hour + 12 for hour in stated if hour < 12} | {0}  # "at 4" is 16:00
     numbers = frozenset(term for term in said if term.isdigit() and int(term[:18]) in stated)
     said -= numbers
+    if neutral_terms() & terms_of(message.content) or stated_numbers(message):  # "they moved it to thurs" names a date
+        said -= frozenset[str]().union(*map(terms_of, _STAMP.findall(candidate.value)))
     said -= {term for term in said if (clock := _CLOCK.fullmatch(term)) and int(clock[1]) in stated}
     said -= {term for term in said if _runs_in(term, message.content)}
     if not said:

@@ -47,10 +47,16 @@ _BOOK_AHEAD_US = 10 * MINUTE_US
 _FORGET_AFTER_US = 24 * 60 * MINUTE_US
 _MAX_TRIES = 50
 
-CUSTOM_PROMPTS = ("chunk_summary", "meta_summary", "fact_extraction")
+CUSTOM_PROMPTS = ("chunk_summary", "meta_summary", "fact_extraction", "episodes", "character")
 """The prompts whose task a user may replace."""
 COMBINED = "combined"
-_COMBINED_PARTS = {"For the summary": "chunk_summary", "For the facts": "fact_extraction"}
+_COMBINED_PARTS = {
+    "For the summary": "chunk_summary",
+    "For the facts": "fact_extraction",
+    "For the episodes": "episodes",
+}
+_EXTRACT_AS_WELL = ("episodes", "character")  # the user's words for facts hold here, too, as far as they have no others
+_ALSO_HERE = "What this user wants to be noted as facts, and what not, holds here as well: "
 
 
 class CallDeferred(ModelError):
@@ -448,13 +454,16 @@ def customized_prompt(name: str, rows: Sequence[PromptRow]) -> Prompt:
     """
     Return the prompt *name* with the newest task that a user set for it.
 
-    The one that asks for everything at once adds the user's tasks for its parts to ours.
+    The one that asks for everything at once adds the user's tasks for its parts to ours; episodes and facts about the character
+    add the task for facts, where they have none.
     """
     prompt = load(name)
     if name == COMBINED:
         tasks = [f"{part}: {task}" for part, of in _COMBINED_PARTS.items() if (task := _newest_task(of, rows))]
         return prompt.reworded("\n\n".join([prompt.task, *tasks])) if tasks else prompt
     task = _newest_task(name, rows)
+    facts = _newest_task("fact_extraction", rows) if name in _EXTRACT_AS_WELL and not task else ""
+    task = f"{prompt.task}\n\n{_ALSO_HERE}{facts}" if facts else task
     return prompt.reworded(task) if task else prompt
 
 

@@ -244,8 +244,24 @@ class ModelReader:
 
     def _with_character(self, scope: Scope, excerpt: Excerpt, facts: GroundedFacts) -> GroundedFacts:
         """Add what the assistant says of the character that it plays, where the settings ask for it."""
-        if not self.config.character_facts or all(message.role != "assistant" for message in excerpt.messages):
+        if not self.config.character_facts:
             return facts
+        try:
+            played = self.read_character(scope, excerpt)
+        except BadAnswer:
+            return facts
+        accepted = [*facts.accepted, *played.accepted]
+        return GroundedFacts(accepted, [*facts.refused, *played.refused], self.fact_reader.hints_for_claims(accepted))
+
+    def read_character(self, scope: Scope, excerpt: Excerpt) -> GroundedFacts:
+        """
+        Ask for the facts about the character that the assistant plays; there is no call where it says nothing.
+
+        Raises:
+            ModelError: there is no usable answer.
+        """
+        if all(message.role != "assistant" for message in excerpt.messages):
+            return GroundedFacts()
         prompt, limit = self.client.prompt(scope, "character"), self.config.message_char_limit
         known = [replace(row.fact, subject=SELF) for row in excerpt.facts if row.fact.subject == CHARACTER]
         sections: Sections = [
@@ -265,16 +281,12 @@ class ModelReader:
             known=known,
             language=self.config.language,
         )
-        try:
-            found = parse_facts(answer, window, source=self.client.source(prompt))
-        except BadAnswer:
-            return facts
+        found = parse_facts(answer, window, source=self.client.source(prompt))
         own = [replace(one, subject=CHARACTER) for one in found.candidates if one.subject == SELF]
         dropped = [(replace(one, subject=CHARACTER), why) for one, why in found.dropped if one.subject == SELF]
         played = self.ground(scope, turned, Extraction(own, dropped))
         said = [replace(claim, evidence=replace(claim.evidence, role="assistant")) for claim in played.accepted]
-        accepted = [*facts.accepted, *said]
-        return GroundedFacts(accepted, [*facts.refused, *played.refused], self.fact_reader.hints_for_claims(accepted))
+        return GroundedFacts(said, played.refused, self.fact_reader.hints_for_claims(said))
 
     def read_episodes(self, scope: Scope, excerpt: Excerpt, span: tuple[int, int]) -> tuple[RangeEpisodes, int]:
         """

@@ -16,10 +16,17 @@ from ..scope import Scope
 from ..store import ReadView
 from ..types import Candidate, Fact
 from .model_client import CallTotals, ModelClient
-from .model_reader import ModelReader
+from .model_reader import CHARACTER, ModelReader
 from .rebuild import RangeWriter, Rebuilder, check_active, facts_of_range
 
-LAYER_OF = {"chunk_summary": "summaries", "meta_summary": "meta", "fact_extraction": "facts"}
+LAYER_OF = {
+    "chunk_summary": "summaries",
+    "meta_summary": "meta",
+    "fact_extraction": "facts",
+    "episodes": "episodes",
+    "character": "character",
+}
+READS = ("fact_extraction", "episodes", "character")  # what they find are facts
 RECENT_MESSAGES = 10  # read for facts where there is no chunk yet
 
 
@@ -77,9 +84,13 @@ class PromptTrial:
     def _try(self, rebuilder: Rebuilder, name: str, one: TrialRange) -> PromptSample:
         before, writer = self._current(name, one), rebuilder.writer
         try:
-            if name == "fact_extraction":
-                reading = writer.read_facts(one.scope, (one.start_seq, one.end_seq))
-                after = _with_facts(before, [claim.candidate for claim in reading.claims], self._live_facts(one))
+            if name in READS:
+                read = {"episodes": writer.read_episodes, "character": writer.read_character}.get(
+                    name, writer.read_facts
+                )
+                reading = read(one.scope, (one.start_seq, one.end_seq))
+                found = [claim.candidate for claim in reading.claims]
+                after = _with_facts(before, found, self._live_facts(one, name))
             else:
                 after = replace(before, new=self._summary(rebuilder, name, one))
         except ModelError as error:
@@ -98,17 +109,20 @@ class PromptTrial:
         """Return the sample with what is there now, and its source."""
         scope = one.scope
         sample = PromptSample(scope.subject or "", scope.conversation or "", one.start_seq, one.end_seq)
-        if name == "fact_extraction":
-            facts = self._live_facts(one)
+        if name in READS:
+            facts = self._live_facts(one, name)
             sources = sorted({fact.source for fact in facts})
             return replace(sample, old=_lines(fact.text for fact in facts), source=", ".join(sources))
         deps, rebuilder = self.rebuilder.deps, self.rebuilder
         row = deps.store.read(scope, lambda view: rebuilder.sources(view, one.level, one.start_seq)).row
         return sample if row is None else replace(sample, old=row.summary.text, source=row.summary.source)
 
-    def _live_facts(self, one: TrialRange) -> Sequence[Fact]:
-        look = partial(facts_of_range, layer="facts", first=one.start_seq, last=one.end_seq)
-        return [fact for fact in self.rebuilder.deps.store.read(one.scope, look) if fact.live]
+    def _live_facts(self, one: TrialRange, name: str) -> Sequence[Fact]:
+        layer = "episodes" if name == "episodes" else "facts"
+        look = partial(facts_of_range, layer=layer, first=one.start_seq, last=one.end_seq)
+        facts = [fact for fact in self.rebuilder.deps.store.read(one.scope, look) if fact.live]
+        played = [fact for fact in facts if fact.subject == CHARACTER]
+        return played if name == "character" else [fact for fact in facts if fact not in played]
 
 
 def _newest_ranges(view: ReadView, name: str) -> list[TrialRange]:
@@ -119,7 +133,7 @@ def _newest_ranges(view: ReadView, name: str) -> list[TrialRange]:
         here = view.at(row.subject, row.conversation)
         summaries = [s for s in here.summaries() if (s.level > 1) == (name == "meta_summary")]
         found += [(row.last_at, TrialRange(scope, s.start_seq, s.end_seq, s.level)) for s in summaries]
-        if name == "fact_extraction" and not summaries and row.next_seq > 1:
+        if name in READS and not summaries and row.next_seq > 1:
             first, last = max(1, row.next_seq - RECENT_MESSAGES), row.next_seq - 1
             found.append((row.last_at, TrialRange(scope, first, last, 0)))
     found.sort(key=lambda one: (-one[0], -one[1].end_seq))

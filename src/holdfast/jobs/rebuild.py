@@ -50,6 +50,7 @@ PROMPTS = {
     "meta": "meta_summary",
     "episodes": "episodes",
     "facts": "fact_extraction",
+    "character": "character",
 }
 FACT_KINDS: tuple[FactKind, ...] = ("attribute", "statement")
 EPISODE_KINDS: tuple[FactKind, ...] = ("episode",)
@@ -186,6 +187,15 @@ class RangeWriter:
             whole.epoch, source, claims, refused, self.fact_reader.hints_for_claims(claims), inputs=whole.inputs
         )
 
+    def read_character(self, scope: Scope, span: tuple[int, int]) -> RangeReading:
+        """Read a range for facts about the character that the assistant plays."""
+        if self.reader is None:
+            return RangeReading(self.fact_reader.deps.store.read(scope, lambda view: view.user().epoch), SUMMARY_SOURCE)
+        excerpt = self._excerpt(self.reader, scope, span)
+        facts = self.reader.read_character(scope, excerpt)
+        source = self.reader.client.source(self.reader.client.prompt(scope, "character"))
+        return RangeReading(excerpt.epoch, source, facts.accepted, facts.refused, facts.hints, inputs=excerpt.inputs)
+
     def read_episodes(self, scope: Scope, span: tuple[int, int]) -> RangeReading:
         """Read a range for episodes."""
         if self.reader is None:
@@ -222,7 +232,7 @@ class RangeWriter:
             return CallTotals()
         prompt = reader.client.prompt(scope, PROMPTS[layer])
         fixed = count_tokens(prompt.system) + SHOWN_TOKENS
-        if layer == "facts":
+        if layer in ("facts", "character"):
             fixed += count_tokens(self.fact_reader.registry.listing())
         limit = reader.config.message_char_limit if layer != "meta" else None
         shown = fixed + sum(count_tokens(text[:limit]) + LINE_TOKENS for text in texts)

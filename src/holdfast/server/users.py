@@ -229,7 +229,9 @@ def _time(fact: Fact) -> tuple[int, int, str]:
     return (to_ms(fact.valid_from), to_ms(fact.recorded_at), fact.id)
 
 
-PromptName = Annotated[str, Path(description="`chunk_summary`, `meta_summary` or `fact_extraction`.")]
+PromptName = Annotated[
+    str, Path(description="`chunk_summary`, `meta_summary`, `fact_extraction`, `episodes` or `character`.")
+]
 
 
 @table.add("GET", ONE + "/consent", USER, door=User.status)

@@ -24,6 +24,8 @@ PROMPTS = {
     "fact_extraction": "which facts to extract, and how to phrase them",
     "chunk_summary": "how to summarize about ten messages",
     "meta_summary": "how to summarize several summaries",
+    "episodes": "which events to note, and how to word them",
+    "character": "which facts to note about the character that the assistant plays",
 }
 BUILT_IN = "the built-in prompt"
 
@@ -32,7 +34,8 @@ def prompts(
     options: UserOptions,
     model: ModelOptions,
     name: Annotated[
-        str | None, typer.Argument(help="fact_extraction, chunk_summary or meta_summary (default: list all).")
+        str | None,
+        typer.Argument(help="fact_extraction, chunk_summary, meta_summary, episodes or character (default: list all)."),
     ] = None,
     text: Annotated[str | None, typer.Option("--set", metavar="TEXT", help="Use this text from now on.")] = None,
     file: Annotated[

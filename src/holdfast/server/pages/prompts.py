@@ -25,6 +25,8 @@ ABOUT = {
     "fact_extraction": ("Facts", "Which facts to extract from messages, and how to word them"),
     "chunk_summary": ("Chunk summaries", "How to summarize about ten messages"),
     "meta_summary": ("Summaries of summaries", "How to summarize several summaries"),
+    "episodes": ("Episodes", "Which events to note, and how to word them"),
+    "character": ("The character", "Which facts to note about the character that the assistant plays"),
 }
 SAMPLES = 3
 NOTICES = {
@@ -36,7 +38,7 @@ NOTICES = {
 
 @table.page("GET", PATH, OPERATOR)
 def prompts_page(request: Request, caller: CallerDep) -> Response:
-    """Show the three prompts of one user."""
+    """Show the prompts of one user."""
     user = user_in_query(caller)
     whom = scope_fields(caller, request)
     rows = []
