@@ -18,7 +18,7 @@ import pytest
 import uvicorn.server
 from hypothesis import settings
 
-from holdfast import Memory
+from holdfast import Config, Memory
 from holdfast.store import Store, open_store
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
@@ -42,6 +42,9 @@ class _ShortSleeps:
 
 
 uvicorn.server.asyncio = _ShortSleeps()  # type: ignore[assignment]
+
+# Tests talk in few words: here ten messages make a chunk, however short they are.  What the default is, test_chunk.py holds.
+Config.__init__.__kwdefaults__["chunk_tokens"] = 1  # type: ignore[attr-defined]
 
 HERE = Path(__file__).parent
 CLUSTER = "HOLDFAST_TEST_CITUS"  # the address of a database on a cluster, see citus/conftest.py

@@ -30,11 +30,21 @@ class Config:
     The settings of one ``Memory``.  Raises ``ConfigError`` when a value is out of its bounds.
     """
 
-    chunk_messages: int = setting(10, "Messages after which a chunk may close, at the next exchange.", least=10)
-    chunk_exchanges: int = setting(10, "Exchanges after which a chunk closes in any case.", least=5)
+    chunk_messages: int = setting(
+        10,
+        "Messages after which a chunk may close, at the next exchange; of short messages three times as many.",
+        least=10,
+    )
+    chunk_tokens: int = setting(
+        600, "Tokens that a chunk of so many messages holds at least, so that its summary is worth its call.", least=1
+    )
+    chunk_max_tokens: int = setting(
+        3_000, "Tokens after which a chunk closes at the next exchange, however few its messages are.", least=100
+    )
+    chunk_exchanges: int = setting(15, "Exchanges after which a chunk closes in any case.", least=5)
     chunk_gap_minutes: int = setting(
         360,
-        "Silence after which a new session begins and a full chunk closes; a half-full one closes after four times as long.",
+        "Silence after which a new session begins and a chunk closes that holds half of chunk_messages and of chunk_tokens.",
         least=1,
     )
     rollup_summaries: int = setting(3, "Summaries of level n that are joined into one of level n+1.", least=2)

@@ -268,7 +268,7 @@ class Engine:
             ):
                 view.save_conversation(replace(row, ended_seq=row.next_seq - 1))
                 view.want("chunk", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
-                if row.unread_turns and reads == "turns":
+                if row.unread_turns and reads:
                     view.want("read", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
 
         before = self.store.read(scope, lambda view: view.conversation())

@@ -231,6 +231,7 @@ class Summary:
     Level 1 covers one chunk of messages, level n+1 covers ``children`` of level n.  ``exchanges``
     counts the turns inside, ``block`` is the summary's place in its level (from 0), ``version``
     counts how often this range was summarized.  ``stale`` says that a source has changed since.
+    ``first_at`` and ``last_at`` are the times of its first and its last message.
     """
 
     id: str
@@ -250,6 +251,13 @@ class Summary:
     stale: bool = False
     conversation: str = ""
     parent: str | None = None
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+
+    @property
+    def days(self) -> str:
+        """The days of its first and its last message, one when they are the same; empty when they are unknown."""
+        return " to ".join(dict.fromkeys(at.date().isoformat() for at in (self.first_at, self.last_at) if at))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
+from unittest.mock import patch
 
 import pytest
+
+from holdfast import Config
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "explanation" / "strategies.md"
@@ -25,6 +29,13 @@ def _plots():
 
 
 plots = _plots()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def real_chunks() -> Iterator[None]:
+    """The page speaks of the default, which most tests replace; see conftest.py."""
+    with patch.dict(Config.__init__.__kwdefaults__, chunk_tokens=600):
+        yield
 
 
 ROW = re.compile(r"^\| `(\w+)\(\d*\)` \| (.+) \|$", re.MULTILINE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,7 +15,8 @@ from holdfast.digest.chunk import LONG_EXCHANGE, RESULT_PATIENCE_MESSAGES, Chunk
 from holdfast.types import Message
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
-CONFIG = Config()
+CONFIG = Config(chunk_tokens=1)
+REAL = Config(chunk_tokens=600)  # the default; other tests talk in few words
 HOURS = 60
 
 
@@ -62,10 +64,9 @@ def ends(messages: list[Message], config: Config = CONFIG, **kwargs: int) -> lis
         pytest.param("ana: bo: " * 5 + "ana:", [10], id="two people"),
         pytest.param("ana: bo: bo: ana: ana: " * 2 + "bo: ana: bo:", [11], id="two people who write in bursts"),
         pytest.param("ana: bo: cy: " * 4, [10], id="a group: whoever speaks after a reply opens an exchange"),
-        pytest.param("u a u a u a +1500 u a", [6], id="a long silence closes what is half full"),
-        pytest.param("u a u a u a +1400 u a", [], id="a shorter one does not"),
-        pytest.param("u a u a +1500 u a u a u a u", [10], id="a long silence does not close less than half"),
-        pytest.param("u a u a u +1500 a u a", [5], id="a late answer opens the next chunk"),
+        pytest.param("u a u a u a +480 u a", [6], id="eight hours of silence close what is half full"),
+        pytest.param("u a u a +1500 u a u a u a u", [10], id="no silence closes less than half"),
+        pytest.param("u a u a u +400 a u a", [5], id="a late answer opens the next chunk"),
         pytest.param("u a " * 4 + "u u +400 a u", [10], id="a silence closes what is full within an exchange"),
         pytest.param("u a u a u a +350 u a", [], id="a short silence closes nothing"),
     ],
@@ -82,6 +83,53 @@ def test_exchanges_close_a_chunk_before_its_messages_do() -> None:
     config = Config(chunk_messages=100, chunk_exchanges=5)
 
     assert find_closed_chunks(script("u a " * 6), config) == [Chunk(1, 10, 5)]
+
+
+def sized(text: str, tokens: int) -> list[Message]:
+    """The same script with messages of about so many tokens each."""
+    return [replace(message, content="word " * tokens) for message in script(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "expected"),
+    [
+        pytest.param("u a " * 6, 60, [10], id="ten messages of sixty tokens are a chunk"),
+        pytest.param("u a " * 8, 30, [], id="short messages go on"),
+        pytest.param("u a " * 12, 30, [20], id="until they are worth a summary"),
+        pytest.param("u a " * 18, 2, [30], id="or are thirty"),
+        pytest.param("u a " * 4, 800, [4], id="few long messages are a chunk"),
+        pytest.param("u a u a u a +480 u a", 60, [6], id="eight hours of silence close what is worth a summary"),
+        pytest.param("u a u a u a +480 u a", 20, [], id="what is not goes on"),
+    ],
+)
+def test_chunks_close_by_tokens_as_well_as_by_messages(text: str, tokens: int, expected: list[int]) -> None:
+    assert ends(sized(text, tokens), REAL) == expected
+
+
+@pytest.mark.parametrize(
+    ("goodbye", "expected"),
+    [
+        ("Thanks, bye!", [12]),
+        ("Ok, thank you so much! Good night!", [12]),
+        ("Danke dir, tschüss!", [12]),
+        ("Thanks, but when does the train leave?", [10]),
+        ("Thanks. My sister comes on Friday.", [10]),
+    ],
+)
+def test_a_farewell_belongs_to_the_chunk_that_it_closes(goodbye: str, expected: list[int]) -> None:
+    messages = script("u a " * 5 + "u a u a")
+    messages[10] = replace(messages[10], content=goodbye)
+
+    assert ends(messages) == expected
+
+
+def test_the_end_closes_no_small_rest_after_another_chunk() -> None:
+    """Three messages of farewell are shown as they are, and are no chunk of their own."""
+    messages = sized("u a " * 5 + "u a u", 60)
+    messages[10:] = [replace(message, content="fine then") for message in messages[10:]]
+
+    assert ends(messages, REAL, ended_seq=13) == [10]
+    assert ends(sized("u a", 2), REAL, ended_seq=2) == [2]
 
 
 def test_undated_messages_know_no_silence() -> None:
@@ -106,15 +154,14 @@ class TestTheClock:
     @pytest.mark.parametrize(
         ("text", "hours", "expected"),
         [
-            ("u a u a u", 24, [5]),
-            ("u a u a u", 23.9, []),
+            ("u a u a u", 6, [5]),
+            ("u a u a u", 5.9, []),
             ("u a " * 5, 6, [10]),
-            ("u a " * 5, 5.9, []),
             ("u a u a", 48, []),
             ("u a " * 5 + "u a u a", 48, [10]),
         ],
     )
-    def test_a_silence_that_has_lasted_closes_what_is_full_and_a_long_one_half(
+    def test_a_silence_that_has_lasted_closes_what_is_half_full(
         self, text: str, hours: float, expected: list[int]
     ) -> None:
         messages = script(text)
@@ -178,7 +225,11 @@ WORDS = st.sampled_from(
 )
 TALKS = st.lists(WORDS, max_size=150).map(lambda words: script(" ".join(words)))
 CONFIGS = st.builds(
-    Config, chunk_messages=st.integers(10, 14), chunk_exchanges=st.integers(5, 10), chunk_gap_minutes=st.just(360)
+    Config,
+    chunk_messages=st.integers(10, 14),
+    chunk_tokens=st.integers(1, 30),
+    chunk_exchanges=st.integers(5, 10),
+    chunk_gap_minutes=st.just(360),
 )
 
 
@@ -227,7 +278,8 @@ def test_chunks_are_gapless_bounded_and_cover_what_has_ended(
 
     assert [c.start_seq for c in chunks] == starts[:-1]
     assert all(c.end_seq - c.start_seq < 2 * LONG_EXCHANGE * config.chunk_messages + 2 for c in chunks)
-    assert starts[-1] > min(ended_seq, len(messages))
+    rest = messages[starts[-1] - 1 : ended_seq]
+    assert not rest or (chunks and 4 * len(rest) < config.chunk_tokens)  # every message is one token
     assert len(messages) - starts[-1] < 2 * LONG_EXCHANGE * config.chunk_messages + 2
 
 

@@ -20,7 +20,9 @@ class World:
 
     def __init__(self, script=None, **settings):
         self.model, self.clock = ScriptedModel(script), FakeClock()
-        self.memory = Memory(embedder=None, llm=self.model, clock=self.clock, config=Config(**settings))
+        self.memory = Memory(
+            embedder=None, llm=self.model, clock=self.clock, config=Config(**{"chunk_tokens": 600} | settings)
+        )
         self.chat = self.memory.conversation("a", user="ana")
 
     def say(self, *texts, reply="Sure."):
@@ -71,12 +73,37 @@ def test_what_the_rules_read_waits_for_the_next_reading(world):
     assert world.calls() == 1
 
 
-def test_small_talk_costs_a_third_of_the_calls(world):
+def test_small_talk_is_read_with_its_chunk(world):
     for text in [*CHAT, *CHAT, *CHAT]:
         world.say(text)
         world.memory.digest()
 
-    assert world.calls() == 2
+    assert world.calls() == 0
+    assert len(world.model.requests("combined")) == 1
+
+
+def test_a_full_chunk_is_not_read_twice():
+    world = World(chunk_tokens=1)
+    world.say("I live in Lisbon.", *CHAT[:4])
+    world.memory.digest()
+    assert world.calls() == 0  # the next exchange closes the chunk, and one call reads all of it
+
+    world.say("How are you?")
+    world.memory.digest()
+    assert (world.calls(), len(world.model.requests("combined"))) == (0, 1)
+
+
+def test_between_two_users_a_turn_is_an_exchange(world):
+    """Both are users: five turns are five messages of each."""
+    for number in range(4):
+        world.chat.append({"role": "user", "name": "ana", "content": f"I live in Lisbon, number {number}."})
+        world.chat.append({"role": "user", "name": "bo", "content": "I see."})
+        world.memory.digest()
+    assert world.calls() == 0
+
+    world.chat.append({"role": "user", "name": "ana", "content": "I live in Lisbon, as I said."})
+    world.memory.digest()
+    assert world.calls() == 1
 
 
 def test_the_rate_of_calls_holds_however_much_is_stated(world):
@@ -88,18 +115,22 @@ def test_the_rate_of_calls_holds_however_much_is_stated(world):
 
 
 def test_the_end_and_a_long_silence_read_what_is_left(world):
-    world.say("hello", "bye")
+    world.say("hello", "fine, and you?")
     world.memory.digest()
     assert world.calls() == 0
 
     world.chat.end()
     world.memory.digest()
-    assert world.calls() == 1
+    assert (world.calls(), len(world.model.requests("combined"))) == (0, 1)
 
     world.say("hello again")
     world.clock.advance(hours=7)
     world.memory.digest()
-    assert world.calls() == 1  # small talk waits
+    assert world.calls() == 0  # small talk waits
+
+    world.chat.end()
+    world.memory.digest()
+    assert (world.calls(), len(world.model.requests("combined"))) == (1, 1)  # a small rest is read, not summarized
 
     world.say("I moved to a flat near the harbour.")
     world.memory.digest()
@@ -238,8 +269,9 @@ def test_a_model_that_comes_later_does_not_read_what_was_said_before(tmp_path):
         chat.end()
         memory.digest()
 
-        assert PHRASE in model.requests("facts")[0].text  # shown, so that the rest makes sense
-        assert "1 user (2026" not in model.requests("facts")[0].text.partition("<read>")[2]
+        (request,) = model.requests("combined")
+        assert PHRASE in request.text  # it is summarized
+        assert '"facts: only of messages 2-11"' in request.text
 
 
 def test_speakers_of_a_group_keep_their_own_facts(world):

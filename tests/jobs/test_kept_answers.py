@@ -87,7 +87,7 @@ def test_what_is_known_is_shown_and_not_learned_again(here):
     read(here, row("home", "lives_in", "Lisbon", 4, "hello"), said=("hello there, how are you today?",))
     (after,) = [f for f in here.user.facts() if f.key == "lives_in"]
 
-    assert '"home/lives_in = Lisbon"' in here.model.requests("facts")[-1].text
+    assert '"home/lives_in = Lisbon"' in here.model.asked[-1].text
     assert [(e.seq, e.quote) for e in after.evidence] == [(e.seq, e.quote) for e in before.evidence]
 
 

@@ -10,7 +10,7 @@ from holdfast import Config, Memory
 from holdfast.llm.protocol import Answer, ModelError
 from holdfast.testing.model import ScriptedModel
 
-from .talk import BULLETS, SUMMARY, TALK
+from .talk import BULLETS, COMBINED, SUMMARY, TALK
 
 
 def test_a_chunk_becomes_a_summary_and_episodes(world):
@@ -69,22 +69,41 @@ def test_each_bullet_is_found_on_its_own(world):
     assert here.user.search("ferritin", kinds=("fact",))[0].text == "Ferritin result: 12"
 
 
-def test_summary_and_episodes_are_asked_for_at_the_same_time_and_from_messages(world):
-    both = threading.Barrier(2, timeout=10)
-
-    def meeting(text):
-        def answer(request):
-            both.wait()
-            assert "tteokbokki" in request.text
-            return text
-
-        return answer
-
-    here = world({"chunk_summary": meeting(SUMMARY), "episodes": meeting(BULLETS)})
+def test_summary_episodes_and_facts_of_a_chunk_are_one_call(world):
+    here = world({"combined": [COMBINED]})
     here.memory.digest()
 
     assert len(here.bullets()) == 3
-    assert here.calls("chunk_summary", "episodes") in (["chunk_summary", "episodes"], ["episodes", "chunk_summary"])
+    assert ("goal", "wants_to") in {(fact.category, fact.key) for fact in here.user.facts()}
+    assert here.calls("facts", "chunk_summary", "episodes", "combined") == ["combined"]
+
+
+def test_facts_that_were_read_early_are_not_read_again_with_the_chunk(world):
+    rows = "home,lives_in,Faro,0.9,,set,asserted,state,{},my new address is in Faro"
+    here = world(chunks=0)  # one message: "hello again"
+    here.model.say("facts", rows.format(2))
+    here.chat.record("I gave up the old flat, my new address is in Faro.", "Nice!")
+    here.memory.digest()
+    for text, reply in TALK:
+        here.chat.record(text, reply)
+    here.model.say("combined", f"{SUMMARY}\nEPISODES:\n{BULLETS}\nFACTS:\n{rows.format(2).replace('Faro', 'Rome', 1)}")
+    here.chat.record("I have to go.", "Good luck.")
+    here.memory.digest()
+    (request,) = here.model.requests("combined")
+
+    assert '"facts: only of messages 4-11"' in request.text
+    assert [fact.value for fact in here.user.facts() if fact.key == "lives_in"] == ["Faro"]
+
+
+def test_a_chunk_of_courtesies_costs_no_call(world):
+    here = world(chunks=0)
+    here.chat.record("Hello!", "Hi there!")
+    here.chat.record("Thanks, bye!", "Bye!")
+    here.chat.end()
+    here.memory.digest()
+
+    assert here.model.asked == []
+    assert here.chat.summaries()[0].source == "rules 1"
 
 
 @pytest.mark.parametrize(
@@ -97,7 +116,7 @@ def test_nothing_to_record_is_not_saved_and_not_asked_again(world, nothing):
     here.later()
 
     assert here.bullets() == {}
-    assert here.calls("episodes") == ["episodes"]
+    assert here.calls("episodes", "combined") == ["combined"]
     assert here.jobs() == []
 
 
@@ -124,10 +143,7 @@ ACTIONS: user: takes iron"""
     here.memory.digest()
     (high,) = here.chat.summaries(level=2)
 
-    assert high.text == (
-        "Three weeks of iron after a ferritin result of 12.\nFrom a low result to a better mood.\n"
-        "Meko is where both Bo and the worries were spoken of."
-    )
+    assert high.text == "Three weeks of iron after a ferritin result of 12.\nFrom a low result to a better mood."
     assert (high.themes, high.concerns) == (("ferritin", "Bo"), ("low ferritin",))
     assert (high.start_seq, high.end_seq, len(high.children)) == (1, 30, 3)
     assert high.source.startswith("scripted:1 ")
@@ -141,19 +157,16 @@ GERMAN = "SUMMARY: " + "Der Nutzer war gestern mit einer Freundin im Restaurant 
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        ("I'm sorry, but I can't help with that.", "bad-answer: the model refused to summarize"),
+        ("I'm sorry, but I can't help with that.", "bad-answer: nothing of the answer can be used"),
         ("", "bad-answer: the model answered with nothing"),
-        (
-            Answer("SUMMARY: They met at", "m", finish="length"),
-            "bad-answer: the answer holds no summary: it was cut off",
-        ),
+        (Answer("SUMMARY: They met at", "m", finish="length"), "bad-answer: nothing of the answer can be used"),
         (Answer("no", "m", finish="refusal"), "bad-answer: the model refused to answer"),
-        (GERMAN, "bad-answer: the summary is in a language that nobody spoke"),
+        (GERMAN, "bad-answer: nothing of the answer can be used"),
         (ModelError("no connection"), "model: no connection"),
     ],
 )
-def test_a_summary_that_cannot_be_used_is_a_job_with_its_reason(world, reply, reason):
-    here = world({"chunk_summary": [reply, SUMMARY], "episodes": [BULLETS]})
+def test_an_answer_that_cannot_be_used_is_a_job_with_its_reason(world, reply, reason):
+    here = world({"combined": [reply, COMBINED]})
     report = here.memory.digest()
 
     assert report.failed == 1
@@ -161,11 +174,21 @@ def test_a_summary_that_cannot_be_used_is_a_job_with_its_reason(world, reply, re
     ((kind, key, said),) = here.jobs()
     assert (kind, key) == ("chunk", "")
     assert said.startswith(reason)
-    assert len(here.bullets()) == 3  # what was had is kept
 
     here.later()
     assert here.chat.summaries()[0].themes == ("Bo", "ferritin")
-    assert here.calls("episodes") == ["episodes"]
+    assert len(here.bullets()) == 3
+    assert here.jobs() == []
+
+
+@pytest.mark.parametrize("summary", ["I'm sorry, but I can't help with that.", "", GERMAN])
+def test_a_summary_that_cannot_be_used_is_asked_for_alone_and_the_rest_is_kept(world, summary):
+    here = world({"combined": [f"{summary}\nEPISODES:\n{BULLETS}\nFACTS:\nNONE"], "chunk_summary": [SUMMARY]})
+    here.memory.digest()
+
+    assert here.chat.summaries()[0].themes == ("Bo", "ferritin")
+    assert len(here.bullets()) == 3
+    assert here.calls("combined", "chunk_summary", "episodes") == ["combined", "chunk_summary"]
     assert here.jobs() == []
 
 
@@ -226,7 +249,7 @@ def test_episodes_that_fail_wait_alone(world):
 
 def test_what_is_cut_off_is_kept_up_to_the_last_whole_bullet(world):
     cut = Answer(BULLETS[:-6], "m", finish="length")
-    here = world({"episodes": [cut]})
+    here = world({"combined": [SUMMARY], "episodes": [cut]})
     here.memory.digest()
 
     assert list(here.bullets()) == [
@@ -245,7 +268,7 @@ def test_secrets_are_shown_to_nobody_and_topics_leave_nothing(world):
 
     assert here.bullets() == {}
     assert all("4242" not in request.text for request in here.model.asked)
-    assert here.calls("episodes")
+    assert here.calls("combined")
 
 
 def test_an_erasure_during_the_calls_wins(world):
@@ -317,8 +340,8 @@ def test_a_users_own_words_instruct_the_next_summary(world):
     here = world({"chunk_summary": [SUMMARY]})
     here.user.prompts.set("chunk_summary", "Sum up like a pirate.")
     here.memory.digest()
-    (request,) = here.model.requests("chunk_summary")
+    (request,) = here.model.requests("combined")
 
-    assert request.system.startswith("Sum up like a pirate.")
+    assert "For the summary: Sum up like a pirate." in request.system
     assert "THEMES" in request.system
     assert here.chat.summaries()[0].source == f"scripted:1 {request.prompt}"

@@ -31,8 +31,7 @@ def test_prompts_name_the_user_and_the_day():
         memory.digest()
 
     assert about(model, "facts")[-1] == ["the user: Hanna", "today: Saturday 2026-03-14"]
-    assert about(model, "chunk_summary")[-1] == ["the user: Hanna", "today: Saturday 2026-03-14"]
-    assert about(model, "episodes")[-1] == ["the user: Hanna", "today: Saturday 2026-03-14"]
+    assert about(model, "combined")[-1][:2] == ["the user: Hanna", "today: Saturday 2026-03-14"]
 
 
 def test_the_users_name_as_a_subject_is_the_user():

@@ -24,6 +24,7 @@ import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -32,6 +33,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from holdfast import Config
 from holdfast.cli import main
 
 ROOT = Path(__file__).parent.parent.parent
@@ -43,6 +45,13 @@ SHOWN_ADDRESS = "http://127.0.0.1:7800"
 SHELL_ONLY = re.compile(r"[|<>&;$`*]")  # pipes, redirections, variables, patterns
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]\n]*\]\((?!https?:|mailto:|#)([^)#\s]+)")
+
+
+@pytest.fixture(autouse=True)
+def real_chunks() -> Iterator[None]:
+    """Pages speak of the default, which most tests replace; see conftest.py."""
+    with patch.dict(Config.__init__.__kwdefaults__, chunk_tokens=600):  # type: ignore[arg-type]
+        yield
 
 
 class Block(NamedTuple):

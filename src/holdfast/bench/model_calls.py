@@ -26,7 +26,7 @@ from ..text.render import parse_blocks
 from ..text.terms import count_tokens
 from ..types import Message
 
-BARS = {"defaults": (35, 45_000), "economy": (12, 20_000)}
+BARS = {"defaults": (25, 30_000), "economy": (10, 18_000)}
 """The most ``(calls, prompt tokens)`` per 100 messages."""
 
 CACHED_FROM, CACHED_STEP = 1024, 128  # tokens: providers cache a beginning of that length, in such steps
@@ -40,15 +40,25 @@ _ITEM = re.compile(r"(\d+) (\w+)[^:]*?(?: \(\d{4}-\d\d-\d\d\))?: (.*)", re.DOTAL
 
 def count_requests(config: Config, exchanges: int, embedder: Embedder | None = None) -> list[Request]:
     """Store so many exchanges, each with its background work, and return every model request that they cause."""
-    messages = ordinary_chat(exchanges)
-    model, clock = CountingModel(), FakeClock(FIRST_AT)
+    return chat_requests(ordinary_chat(exchanges), config, embedder)
+
+
+def chat_requests(messages: Sequence[Message], config: Config, embedder: Embedder | None = None) -> list[Request]:
+    """
+    Store the messages of a chat one after another, and return every model request that they cause.
+
+    The background works whenever an assistant or another user has replied; the chat is over after the last message.
+    """
+    first = messages[0].at or FIRST_AT
+    model, clock = CountingModel(), FakeClock(first)
     with Memory(llm=model, embedder=embedder, clock=clock, config=config) as memory:
         chat = memory.conversation("a", user="ana")
-        for question, answer in zip(messages[::2], messages[1::2], strict=True):
-            if question.at is not None:
-                clock.advance(seconds=(question.at - clock()).total_seconds())
-            chat.append([question, answer])
-            memory.digest()
+        for message in messages:
+            if message.at is not None:
+                clock.advance(seconds=max(0.0, (message.at - clock()).total_seconds()))
+            chat.append(message)
+            if message.role == "assistant" or message.name:
+                memory.digest()
         chat.end()
         memory.digest()
     return model.requests

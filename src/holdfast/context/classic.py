@@ -31,7 +31,7 @@ from ..text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from ..text.validate import MessageLike, checked_messages
 from ..types import Message, RollingSummary, Summary
 from .assemble import Layout, Part, Strategy, build_part, frame_cost, message_cost
-from .material import Count, Item, Material, TokenMeter, shorten_middle
+from .material import Count, Item, Material, TokenMeter, covered_range, shorten_middle
 from .result import ContextSource
 from .turns import (
     NO_SUMMARY,
@@ -375,13 +375,19 @@ def roll_summaries(material: Material, before: int) -> list[RolledSummary]:
     for stretch in stretches:
         last = joined[-1] if joined else None
         # A summary that follows messages which no summary tells begins anew: the roll takes summaries first.
-        if last and stretch.start == last.end + 1 and not (last.messages and stretch.summaries):
+        # Those of a model stay as they are: the roll would make extracts of them.
+        follows = last is not None and stretch.start == last.end + 1 and not (last.messages and stretch.summaries)
+        if last and follows and all(map(_by_rules, (*last.summaries, *stretch.summaries))):
             last.end = stretch.end
             last.summaries += stretch.summaries
             last.messages += stretch.messages
         else:
             joined.append(stretch)
     return [_as_rolled(stretch.told(material), material.conversation) for stretch in joined]
+
+
+def _by_rules(summary: Summary) -> bool:
+    return summary.source.startswith("rules ")
 
 
 def covered_end(summaries: Sequence[Summary]) -> int:
@@ -401,7 +407,10 @@ class _Stretch:
             return self.summaries[0]
         assert material.roll is not None
         text, source = material.roll(self.summaries, self.messages)
-        return rolling_summary(text, self.start, self.end, source)
+        times = [at for s in self.summaries for at in (s.first_at, s.last_at)] + [m.at for m in self.messages]
+        known = [at for at in times if at]
+        ends = (min(known), max(known)) if known else (None, None)
+        return replace(rolling_summary(text, self.start, self.end, source), first_at=ends[0], last_at=ends[1])
 
 
 def rolling_summary(text: str, start: int, end: int, source: str) -> Summary:
@@ -439,8 +448,7 @@ def _unsummarized(material: Material, stored: Sequence[Summary], before: int) ->
 
 def _as_rolled(summary: Summary, conversation: str) -> RolledSummary:
     span = f"messages {summary.start_seq}-{summary.end_seq}"
-    how = " (extracts)" if summary.source.startswith("rules ") else ""
-    text = f"{span}{how}: {summary.text}"
+    text = f"{covered_range(summary, 'extracts' if _by_rules(summary) else '')}: {summary.text}"
     source = ContextSource("summaries", "summary", summary.id, conversation, summary.start_seq, summary.end_seq)
     return RolledSummary(summary, text, Item(render_line(text), source, span))
 

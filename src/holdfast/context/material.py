@@ -178,17 +178,23 @@ def is_past_plan(fact: Fact, today: date) -> bool:
 
 
 def summary_item(summary: Summary, conversation: str) -> Item:
-    """Render the summary's text after its range."""
+    """Render the summary's text after its range and its days."""
     span = f"messages {summary.start_seq}-{summary.end_seq}"
     source = ContextSource("summaries", "summary", summary.id, conversation, summary.start_seq, summary.end_seq)
-    return Item(render_line(f"{span}: {summary.text}"), source, span)
+    return Item(render_line(f"{covered_range(summary)}: {summary.text}"), source, span)
+
+
+def covered_range(summary: Summary, note: str = "") -> str:
+    """Return the range of a summary, with its days and a *note* in parentheses."""
+    notes = ", ".join(filter(None, (summary.days, note)))
+    return f"messages {summary.start_seq}-{summary.end_seq}" + (f" ({notes})" if notes else "")
 
 
 def brief_item(summary: Summary, conversation: str) -> Item:
     """Render the range and its subject in a line, where there is no room for the summary itself."""
     about = "; ".join(summary.themes) or " ".join(summary.text.split()[:BRIEF_WORDS])
     full = summary_item(summary, conversation)
-    short = render_line(f"{full.label}, in brief: {about}")
+    short = render_line(f"{covered_range(summary)}, in brief: {about}")
     return full if len(full.line) <= len(short) else Item(short, full.source, full.label, brief=True)
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..llm.protocol import Answer, BadAnswer
 from ..text.sentences import split_sentences
-from ..text.terms import language_of, likely_languages
+from ..text.terms import count_tokens, language_of, likely_languages
 from ..text.validate import replace_unstorable
-from .summarize import SummaryDraft
+from .summarize import TOLD, SummaryDraft, without_least_items
 
 MAX_ANSWER_CHARS = 100_000  # what is longer was not written in a thousand tokens
 
@@ -194,7 +194,13 @@ def _from_json(text: str) -> dict[str, str]:
 
 
 def parse_summary(
-    answer: Answer, spoken: Sequence[str], *, exchanges: int, source: str, numbers: Collection[int] | None = None
+    answer: Answer,
+    spoken: Sequence[str],
+    *,
+    exchanges: int,
+    source: str,
+    numbers: Collection[int] | None = None,
+    most: int | None = None,
 ) -> SummaryDraft:
     """
     Parse a summary out of an answer.
@@ -205,13 +211,14 @@ def parse_summary(
         exchanges: how many the summary covers.
         source: who wrote it.
         numbers: those that were said, where that is to be checked.
+        most: the tokens that it may have; what matters least is left out of a longer one.
 
     Raises:
         BadAnswer: nothing of it can be used; the message says why.
     """
     whole = answer_text(answer)
     parts = parse_parts(whole.text)
-    return build_summary(parts, spoken, exchanges=exchanges, source=source, cut=whole.cut, numbers=numbers)
+    return build_summary(parts, spoken, exchanges=exchanges, source=source, cut=whole.cut, numbers=numbers, most=most)
 
 
 def build_summary(
@@ -222,6 +229,7 @@ def build_summary(
     source: str,
     cut: bool = False,
     numbers: Collection[int] | None = None,
+    most: int | None = None,
 ) -> SummaryDraft:
     """Build a summary from the parts of an answer, as `parse_summary` does."""
     named = [name for name in parts if name]
@@ -230,17 +238,15 @@ def build_summary(
     body = _without_invented_numbers(_checked_text(text, spoken, MAX_TEXT_CHARS, cut=cut and last), numbers)
     if not body:
         raise BadAnswer("every sentence of the summary holds a number that nobody said")
-    for name in ("progression", "connections"):
-        part = _without_invented_numbers(
-            keep_whole_sentences(parts.get(name, ""), MAX_TEXT_CHARS // 4, cut=False), numbers
-        )
-        body += f"\n{part}" if part and not is_empty_answer(part) else ""
+    change = keep_whole_sentences(parts.get("progression", ""), MAX_TEXT_CHARS // 4, cut=False)
+    change = _without_invented_numbers(change, numbers)
+    body += f"\n{change}" if change and not is_empty_answer(change) else ""
 
     def listed(name: str) -> tuple[str, ...]:
         found = split_items(parts.get(name, ""), cut=cut and named[-1:] == [name])
         return tuple(item for item in found if not _invented(item, numbers))
 
-    return SummaryDraft(
+    draft = SummaryDraft(
         text=body,
         themes=listed("themes"),
         concerns=listed("concerns"),
@@ -248,6 +254,30 @@ def build_summary(
         exchanges=exchanges,
         source=source,
     )
+    return draft if most is None else _shortened(draft, most)
+
+
+def _shortened(draft: SummaryDraft, most: int) -> SummaryDraft:
+    """
+    Return the draft within *most* tokens: without items, then without the sentences that name least, earlier ones first.
+
+    Raises:
+        BadAnswer: it is more than three times as long, as long as what it tells.
+    """
+    if count_tokens(draft.text) > TOLD * most:
+        raise BadAnswer("the summary is as long as what it tells")
+    draft = without_least_items(draft, most)
+    sentences = [span.of(draft.text).strip() for span in split_sentences(draft.text)]
+    left = list(sentences)
+    for sentence in sorted(sentences, key=_names_and_numbers):
+        if count_tokens(" ".join(left)) <= most or len(left) == 1:
+            break
+        left.remove(sentence)
+    return draft if left == sentences else replace(draft, text=" ".join(left))
+
+
+def _names_and_numbers(sentence: str) -> int:
+    return len(_DIGITS.findall(sentence)) + sum(word[:1].isupper() for word in sentence.split()[1:])
 
 
 def parse_rolling_summary(answer: Answer, spoken: Sequence[str], numbers: Collection[int] | None = None) -> str:

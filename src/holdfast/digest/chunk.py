@@ -11,21 +11,32 @@ With a user and an assistant that is every user message after an answer; between
 each time the turn comes back (Ana, Bo | Ana, Bo); in a group, whoever speaks after a reply opens
 the next one.  Several messages in a row by one speaker are one turn.  ``system`` messages are
 no turn, and what an assistant says before the first user message opens nothing.
+
+Lengths are counted in tokens as well as in messages: ten short messages are not worth a summary, and four long ones are.
+A mere farewell ("Thanks, bye!") begins no chunk, so it belongs to the one that it closes.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..clock import to_ms
 from ..config import Config
+from ..text.sentences import split_sentences
+from ..text.terms import count_tokens, language_of
 from ..types import Message
+from .salience import load_salience_words
 
 # An exchange this many times longer than a chunk (an agent at work) is cut at the next safe place.
 LONG_EXCHANGE = 4
-# A silence this many times longer than the setting: the talk is likely over, and half a chunk is enough.
-LONG_SILENCE = 4
+# A chunk of short messages closes at this many times the setting, however few tokens it holds.
+SHORT_MESSAGES = 3
+# A silence closes a chunk with this part of its messages and tokens, and the end of a talk a rest with a quarter.
+SILENCE_PART, END_PART = 2, 4
+# A courtesy has at most so many characters.
+COURTESY_CHARS = 80
 # A tool call that is not answered within this many other messages will not be answered.
 RESULT_PATIENCE_MESSAGES = 4
 
@@ -45,18 +56,18 @@ def find_closed_chunks(
     """
     Return the complete chunks, oldest first; the messages after the last one are still open.
 
-    A chunk closes before an exchange once it holds ``chunk_messages`` messages or
-    ``chunk_exchanges`` exchanges; before any message that comes after a silence of
-    ``chunk_gap_minutes``, in the middle of an exchange too, once it holds ``chunk_messages``, or
-    half as many when the silence is four times as long; and before any message once it holds four
-    times ``chunk_messages``.  None of these parts a tool call from its results, as long
-    as those come within four other messages.
+    A chunk closes before an exchange once it holds ``chunk_messages`` messages of together ``chunk_tokens``
+    tokens, or three times the messages, or ``chunk_max_tokens``, or ``chunk_exchanges`` exchanges; before any
+    message that comes after a silence of ``chunk_gap_minutes``, in the middle of an exchange too, once it holds
+    half of ``chunk_messages`` and ``chunk_tokens``; and before any message once it holds four times
+    ``chunk_messages``.  None of these parts a tool call from its results, as long as those come within four
+    other messages, and only a silence parts a farewell from what it ends.
 
     Args:
         messages: consecutive messages of one conversation, from the first that no chunk covers.
-        config: the four ``chunk_*`` settings are read.
+        config: the ``chunk_*`` settings are read.
         ended_seq: the conversation was said to be over after this message: everything up to it is
-            closed, however little it is.
+            closed, unless it is a rest of less than a quarter of ``chunk_tokens`` after an earlier chunk.
         now_ms: the time now.  With it the silence after the last message counts as well: what it
             closes, any message that is dated later would have closed too.
     """
@@ -67,7 +78,7 @@ def find_closed_chunks(
         gap = previous is not None and _silent(previous, to_ms(message.at) if message.at else None, config)
         open_.consider(message, gap)
         if previous is not None and open_.size:
-            ended = previous.seq <= ended_seq < message.seq
+            ended = previous.seq <= ended_seq < message.seq and open_.worth_an_end
             if ended or open_.closes_before(message, previous):
                 chunks.append(open_.chunk())
                 open_ = _OpenChunk(config)
@@ -75,7 +86,7 @@ def find_closed_chunks(
         previous = message
     if previous is not None and open_.size:
         over = not open_.waiting and open_.closes_by_silence(previous, now_ms)
-        if previous.seq <= ended_seq or over:
+        if (previous.seq <= ended_seq and open_.worth_an_end) or over:
             chunks.append(open_.chunk())
     return chunks
 
@@ -88,11 +99,47 @@ def count_exchanges(messages: Sequence[Message]) -> int:
     return open_.exchanges
 
 
-def _silent(last: Message, until_ms: int | None, config: Config, times: int = 1) -> bool:
-    """Whether *last* was followed by silence of *times* the configured gap; False for undated messages."""
+def message_tokens(message: Message) -> int:
+    """Return the tokens of a message's content."""
+    return count_tokens(message.content)
+
+
+def open_chunk(messages: Sequence[Message], config: Config) -> tuple[bool, bool]:
+    """Return whether *messages*, none of which is in a chunk, close before the next exchange, and after a silence."""
+    open_ = _OpenChunk(config)
+    for message in messages:
+        open_.add(message)
+    return open_.full, open_.outlasts_silence and not open_.waiting
+
+
+def is_courtesy(text: str) -> bool:
+    """Whether *text* only greets, thanks, agrees or says goodbye."""
+    return _signs(text) <= {"empty", "farewell"}
+
+
+def is_farewell(text: str) -> bool:
+    """Whether *text* only thanks or says goodbye."""
+    found = _signs(text)
+    return "farewell" in found and found <= {"empty", "farewell"}
+
+
+def _signs(text: str) -> set[str]:
+    """Return "farewell", "empty" or "" for each sentence of a short text, and "" for any other."""
+    if not text.strip() or len(text) > COURTESY_CHARS or "?" in text:
+        return {""}
+    words, found = load_salience_words(language_of(text)), set()
+    for span in split_sentences(text):
+        for part in re.split("[,，、]", span.of(text).replace("’", "'")):
+            signs = words.signs(part)
+            found.add("farewell" if "farewell" in signs else "empty" if "empty" in signs else "")
+    return found
+
+
+def _silent(last: Message, until_ms: int | None, config: Config) -> bool:
+    """Whether *last* was followed by silence; False for undated messages."""
     if last.at is None or until_ms is None:
         return False
-    return until_ms - to_ms(last.at) >= times * config.chunk_gap_minutes * 60_000
+    return until_ms - to_ms(last.at) >= config.chunk_gap_minutes * 60_000
 
 
 @dataclass(slots=True)
@@ -101,6 +148,7 @@ class _OpenChunk:
 
     config: Config
     size: int = 0
+    tokens: int = 0
     exchanges: int = 0
     start_seq: int = 0
     end_seq: int = 0
@@ -113,12 +161,27 @@ class _OpenChunk:
 
     @property
     def full(self) -> bool:
-        return self.size >= self.config.chunk_messages
+        config = self.config
+        return (
+            (self.size >= config.chunk_messages and self.tokens >= config.chunk_tokens)
+            or self.size >= SHORT_MESSAGES * config.chunk_messages
+            or self.tokens >= config.chunk_max_tokens
+            or self.exchanges >= config.chunk_exchanges
+        )
+
+    @property
+    def outlasts_silence(self) -> bool:
+        """Whether a silence closes it."""
+        half = SILENCE_PART * self.size >= self.config.chunk_messages
+        return self.full or (half and SILENCE_PART * self.tokens >= self.config.chunk_tokens)
+
+    @property
+    def worth_an_end(self) -> bool:
+        """Whether the end of a talk closes it: a first chunk always, a rest when it is worth a summary."""
+        return self.start_seq == 1 or END_PART * self.tokens >= self.config.chunk_tokens
 
     def closes_by_silence(self, last: Message, until_ms: int | None) -> bool:
-        if self.full:
-            return _silent(last, until_ms, self.config)
-        return 2 * self.size >= self.config.chunk_messages and _silent(last, until_ms, self.config, LONG_SILENCE)
+        return self.outlasts_silence and _silent(last, until_ms, self.config)
 
     def chunk(self) -> Chunk:
         return Chunk(self.start_seq, self.end_seq, self.exchanges)
@@ -152,7 +215,7 @@ class _OpenChunk:
         overlong = self.size >= LONG_EXCHANGE * self.config.chunk_messages
         if overlong or self.closes_by_silence(previous, to_ms(message.at) if message.at else None):
             return True
-        return (self.full or self.exchanges >= self.config.chunk_exchanges) and self.opens_exchange(message)
+        return self.full and self.opens_exchange(message) and not is_farewell(message.content)
 
     def add(self, message: Message) -> None:
         if not self.size:
@@ -165,6 +228,7 @@ class _OpenChunk:
         if message.role != "system":
             self.speaker = _turn(message)
         self.size += 1
+        self.tokens += message_tokens(message)
         self.end_seq = message.seq
         self._pair(message)
 

@@ -286,6 +286,7 @@ KINDS = (
     "preference",
     "when",
     "empty",
+    "farewell",
 )
 _TOKEN = re.compile(r"[\w']+(?:-[\w']+)*")
 _EDGE_MARKS = " \t.,!?…。，、！？~:;\"'()"

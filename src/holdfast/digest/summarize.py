@@ -16,12 +16,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from ..text.sentences import split_sentences
-from ..text.terms import language_of, terms
+from ..text.terms import count_tokens, language_of, terms
 from ..types import Message, RollingSummary, Summary
 from .chunk import count_exchanges
 from .salience import (
@@ -80,7 +80,7 @@ def summarize_chunk(messages: Sequence[Message]) -> SummaryDraft:
         enough_words=LEAST_WORDS,
         shares={"user": USER_SHARE, "assistant": ASSISTANT_SHARE} if reading.users and reading.has_assistant else {},
     )
-    return SummaryDraft(
+    draft = SummaryDraft(
         text=_chunk_text(chosen, reading, messages),
         themes=_themes(reading),
         concerns=_concerns(reading),
@@ -88,6 +88,7 @@ def summarize_chunk(messages: Sequence[Message]) -> SummaryDraft:
         exchanges=count_exchanges(messages),
         source=SUMMARY_SOURCE,
     )
+    return without_least_items(draft, most_tokens(sum(count_tokens(message.content) for message in messages)))
 
 
 def _chunk_text(chosen: Sequence[Unit], reading: ChatReading, messages: Sequence[Message]) -> str:
@@ -224,7 +225,59 @@ def format_sentences(statements: Iterable[SpokenSentence], day: str = "") -> lis
     return lines
 
 
+# A summary has at most a third of the tokens that it tells, and that many in any case; a model is asked for somewhat
+# less.  Only the end of a talk makes chunks of less than SMALL tokens, of which no third is worth reading.
+TOLD, MOST_TOKENS, SMALL = 3, 300, 300
+ASKED_SHARE, LEAST_ASKED = 0.85, 40
+REPEATED = 0.7  # the share of an item's words that the text has to hold for the item to add nothing
+
+
+def most_tokens(told: int) -> int:
+    """Return how many tokens the summary of so many may have, its lists included."""
+    return min(MOST_TOKENS, told // TOLD) if told >= SMALL else MOST_TOKENS
+
+
+def summary_tokens(summary: SummaryDraft | Summary) -> int:
+    """Count the tokens of a summary's text and lists."""
+    items = (*summary.themes, *summary.concerns, *summary.actions)
+    return count_tokens(summary.text) + sum(map(count_tokens, items))
+
+
+def asked_tokens(told: int) -> int:
+    """Return how many tokens a model is asked for, which seldom keeps to them exactly."""
+    return max(LEAST_ASKED, int(ASKED_SHARE * min(MOST_TOKENS, told // TOLD)))
+
+
+def without_least_items(draft: SummaryDraft, most: int) -> SummaryDraft:
+    """
+    Return the draft with at most *most* tokens, as far as leaving out items of its lists can do that.
+
+    Items that say nothing beyond the text go first, then themes, the longest actions and the longest concerns.
+    """
+    said = set(terms(draft.text))
+
+    def repeats(item: str) -> bool:
+        words = terms(item.partition(": ")[2] or item)
+        return bool(words) and sum(word in said for word in words) >= REPEATED * len(words)
+
+    lists = {name: list(getattr(draft, name)) for name in ("actions", "concerns", "themes")}
+    order = [(name, item) for name in ("actions", "concerns") for item in lists[name] if repeats(item)]
+    order += [("themes", item) for item in reversed(lists["themes"][1:])]
+    for name in ("actions", "concerns"):
+        order += sorted(((name, item) for item in lists[name]), key=lambda pair: -len(pair[1]))
+    tokens = summary_tokens(draft)
+    for name, item in order:
+        if tokens <= most:
+            break
+        if item in lists[name]:
+            lists[name].remove(item)
+            tokens -= count_tokens(item)
+    themes, concerns, actions = (tuple(lists[name]) for name in ("themes", "concerns", "actions"))
+    return replace(draft, themes=themes, concerns=concerns, actions=actions)
+
+
 STORY_WORDS, LEVEL_ITEM_WORDS = 120.0, 20.0
+STORY_SHARE = 0.5  # words of the story for each token that the summary may have; the rest is what comes back
 MAX_THEMES, MAX_PAIRS = 5, 2
 MAX_PARTS = 6
 ALIKE = 0.34
@@ -259,7 +312,7 @@ def summarize_level(summaries: Sequence[Summary]) -> SummaryDraft:
     counted = _recurring_themes(children, bags, words)
     concerns = _recurring_concerns(children, words)
     text = _level_text(children, counted, concerns, bags, words)
-    return SummaryDraft(
+    draft = SummaryDraft(
         text=text or words.labels["nothing"],
         themes=tuple(theme for theme, _ in counted[:MAX_THEMES]),
         concerns=tuple(concern for concern, _ in concerns),
@@ -267,6 +320,7 @@ def summarize_level(summaries: Sequence[Summary]) -> SummaryDraft:
         exchanges=sum(child.exchanges for child in children),
         source=SUMMARY_SOURCE,
     )
+    return without_least_items(draft, most_tokens(sum(map(summary_tokens, children))))
 
 
 def _bag(child: Summary, words: SalienceWords) -> Counter[str]:
@@ -371,12 +425,13 @@ def _story(
     """Format a line for each child (of many: for each of six groups), its best sentences in order."""
     weight = Counter({stem: float(len(at)) for theme, at in reversed(counted) for stem in terms(theme, words.language)})
     parts = _stretches(len(children))
+    story_words = min(STORY_WORDS, max(LEAST_WORDS, STORY_SHARE * most_tokens(sum(map(summary_tokens, children)))))
     lines: list[str] = []
     day = ""
     taken: list[Counter[str]] = []
     for number, part in enumerate(parts):
         offers = [line for index in part for line in _offers(children[index], index, words)]
-        chosen = _pick(offers, STORY_WORDS / len(parts), weight, taken, words)
+        chosen = _pick(offers, story_words / len(parts), weight, taken, words)
         if not chosen:
             continue
         label = words.labels["first" if number == 0 else "now" if number == len(parts) - 1 else "later"]

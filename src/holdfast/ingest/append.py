@@ -186,6 +186,7 @@ def _order_work(
 
     A chunk can close once it is full and the next message is there, or when the conversation was
     said to be over; before that only a silence closes it, so the work waits until it is long enough.
+    A chunk of few long messages is noticed at the next long one.
     """
     last_seq = after.next_seq - 1
     if orders.digest and any(row.message.role == "user" for row in rows):
@@ -193,7 +194,8 @@ def _order_work(
     waiting = after.next_seq - after.chunk_start
     silence_ms = config.chunk_gap_minutes * 60_000
     ended = after.ended_seq >= after.chunk_start
-    closable = ended or waiting > config.chunk_messages or after.session != before.session
+    long = any(row.message.tokens >= config.chunk_max_tokens / config.chunk_messages for row in rows)
+    closable = ended or waiting > config.chunk_messages or after.session != before.session or (long and waiting > 2)
     due = now_ms if closable else max(now_ms, after.last_at + silence_ms)
     if orders.digest:
         view.want("chunk", "", wanted=last_seq, run_at_ms=due, now_ms=now_ms)
@@ -210,22 +212,20 @@ def _at(message: Message) -> int:
     return to_ms(message.at)
 
 
-PATIENCE = 3  # so many times the setting is small talk waited for
-
-
 def is_reading_due(row: ConversationRow, every: int) -> bool:
-    """Whether unread messages are due: after *every* user messages, or ahead of time."""
-    if row.unread_turns >= PATIENCE * every:
-        return True
+    """Whether unread messages may be due before their chunk closes: something was stated, and no call was early lately."""
     if row.stated_seq <= row.read_seq:
         return False
     return row.unread_turns >= every + max(0, row.ahead_turns) // 2 or row.ahead_turns <= 0
 
 
-def advance_reading(row: ConversationRow, read_seq: int, turns: int, every: int) -> ConversationRow:
-    """Return the row after *turns* user messages up to *read_seq* have been read."""
+def advance_reading(row: ConversationRow, read: Sequence[Message], every: int, *, turns: int) -> ConversationRow:
+    """Return the row after the messages *read*, with so many *turns*, have been read by one call."""
+    if not read or read[-1].seq <= row.read_seq:
+        return row  # another call has read them meanwhile
+    said = sum(message.role == "user" and message.seq > row.read_seq for message in read)
     ahead = max(-2 * every, min(2 * every, row.ahead_turns + every - turns))
-    return replace(row, read_seq=read_seq, unread_turns=max(0, row.unread_turns - turns), ahead_turns=ahead)
+    return replace(row, read_seq=read[-1].seq, unread_turns=max(0, row.unread_turns - said), ahead_turns=ahead)
 
 
 @dataclass(frozen=True, slots=True)

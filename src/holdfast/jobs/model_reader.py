@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from ..config import Config
 from ..context.material import fact_item, summary_item
 from ..digest import episode_answers, fact_answers, rules
 from ..digest.answers import answer_text, build_summary, numbers_in, parse_parts, parse_summary
-from ..digest.chunk import count_exchanges
+from ..digest.chunk import count_exchanges, find_closed_chunks, open_chunk
 from ..digest.endings import find_endings, known_values
 from ..digest.episode_answers import ParsedEpisodes, SaidBefore
 from ..digest.fact_answers import Extraction, PromptWindow, parse_facts
 from ..digest.grounding import ground
 from ..digest.mentions import SubjectNames
 from ..digest.second_look import numbers_said, repeats_known
-from ..digest.summarize import SummaryDraft
+from ..digest.summarize import SummaryDraft, asked_tokens, most_tokens, summary_tokens
 from ..embed.quantize import dequantize
 from ..ingest.append import advance_reading, is_reading_due
 from ..ingest.redact import mask_message
@@ -36,6 +36,7 @@ from ..reports import DigestReport
 from ..scope import SELF, Scope
 from ..store import ConversationRow, EpisodeRangeRow, FactRow, Partition, ReadView, WriteView
 from ..text.render import parse_line
+from ..text.terms import count_tokens
 from ..types import Candidate, FactChange, Job, Message, Summary
 from .facts import (
     DISCARDED,
@@ -70,7 +71,8 @@ class Excerpt:
     The messages that a model reads, with their secrets masked, and what it is shown beside them, in one snapshot.
 
     ``injected`` are lines that contexts show; who repeats one has said nothing new.  ``unreadable`` says that the rules
-    understood nothing of a message that seems to state something.
+    understood nothing of a message that seems to state something.  ``chunk``: whether the chunk that will be read as a
+    whole closes now, with the next exchange, or later.
     """
 
     epoch: int
@@ -85,6 +87,7 @@ class Excerpt:
     unreadable: bool
     own_names: tuple[str, ...] = ()
     vectors: Mapping[str, tuple[float, bytes]] = field(default_factory=dict)
+    chunk: Literal["open", "full", "closing"] = "open"
 
     @property
     def first_seq(self) -> int:
@@ -151,7 +154,18 @@ class ModelReader:
         row = view.conversation()
         start = (row.read_seq if row else 0) + 1
         found = view.messages(start_seq=max(1, start - MOST_BEFORE), limit=WINDOW_MESSAGES + MOST_BEFORE)
-        return self._excerpt(view, found, start, whole=False)
+        excerpt = self._excerpt(view, found, start, whole=False)
+        return replace(excerpt, chunk=self._chunk_state(view, row)) if row else excerpt
+
+    def _chunk_state(self, view: ReadView, row: ConversationRow) -> Literal["open", "full", "closing"]:
+        """Return whether the chunk with the next unread message closes now, with the next exchange, or later."""
+        messages = view.messages(start_seq=row.chunk_start, limit=WINDOW_MESSAGES)
+        now_ms = self.client.now_ms()
+        closed = find_closed_chunks(messages, self.config, ended_seq=row.ended_seq, now_ms=now_ms)
+        if any(chunk.end_seq > row.read_seq for chunk in closed):
+            return "closing"
+        upto = closed[-1].end_seq if closed else 0
+        return "full" if open_chunk([m for m in messages if m.seq > upto], self.config)[0] else "open"
 
     def excerpt(self, view: ReadView, start_seq: int, end_seq: int) -> Excerpt:
         """Return all messages of a range."""
@@ -190,7 +204,9 @@ class ModelReader:
         prompt = self.client.prompt(scope, "chunk_summary")
         lines = message_lines(messages, self.config.message_char_limit)
         names, subjects = self.client.store.read(scope, _who_is_who)
-        text = format_sections([*_about(scope, names, messages, subjects), ("read", lines)])
+        told = sum(count_tokens(message.content) for message in messages)
+        about = _about(scope, names, messages, subjects, told=told)
+        text = format_sections([*about, ("read", lines)])
         key = f"summary:{scope.conversation}:{messages[0].seq}-{messages[-1].seq}"
         answer = self.client.ask(scope, self.client.request("chunk_summary", prompt, text, key))
         draft = parse_summary(
@@ -199,6 +215,7 @@ class ModelReader:
             exchanges=count_exchanges(messages),
             source=self.client.source(prompt),
             numbers=_numbers(messages),
+            most=most_tokens(told),
         )
         return draft, total_tokens(answer)
 
@@ -210,11 +227,16 @@ class ModelReader:
             ModelError: there is none.
         """
         prompt = self.client.prompt(scope, "meta_summary")
-        (names, subjects), days = self.client.store.read(
-            scope, lambda view: (_who_is_who(view), _days_of(view, children))
-        )
-        lines = summary_lines(children, days)
-        text = format_sections([*_about(scope, names, (), subjects), ("read", lines)])
+        level, first = children[0].level + 1, children[0].start_seq
+
+        def look(view: ReadView) -> tuple[tuple[tuple[str, ...], SubjectNames], list[Summary]]:
+            return _who_is_who(view), [one for one in view.summaries(level=level) if one.end_seq < first][-1:]
+
+        (names, subjects), earlier = self.client.store.read(scope, look)
+        lines = summary_lines(children)
+        told = sum(map(summary_tokens, children))
+        before = ("before", summary_lines(earlier))
+        text = format_sections([*_about(scope, names, (), subjects, told=told), before, ("read", lines)])
         key = f"meta:{scope.conversation}:{children[0].start_seq}-{children[-1].end_seq}"
         answer = self.client.ask(scope, self.client.request("meta_summary", prompt, text, key))
         draft = parse_summary(
@@ -222,7 +244,8 @@ class ModelReader:
             [child.text for child in children],
             exchanges=sum(child.exchanges for child in children),
             source=self.client.source(prompt),
-            numbers=numbers_in(lines),
+            numbers=numbers_in([*lines, *summary_lines(earlier)]),
+            most=most_tokens(told),
         )
         return draft, total_tokens(answer)
 
@@ -319,7 +342,8 @@ class ModelReader:
         source = self.client.source(prompt)
         key = f"summary:{scope.conversation}:{span[0]}-{span[1]}"
         categories = self.fact_reader.registry.listing()
-        text = format_sections(self._sections(scope, excerpt, whole=True))
+        unread = max(span[0], excerpt.row.read_seq + 1 if excerpt.row else 0)
+        text = format_sections(self._sections(scope, excerpt, whole=True, unread=unread))
         answer = self.client.ask(scope, self.client.request("combined", prompt, text, key, constant=categories))
         whole = answer_text(answer)
         parts = parse_parts(whole.text)
@@ -333,6 +357,7 @@ class ModelReader:
                 source=source,
                 cut=whole.cut and last not in (["episodes"], ["facts"]),
                 numbers=_numbers(excerpt.messages),
+                most=most_tokens(_told(excerpt)),
             )
 
         def episodes() -> RangeEpisodes | None:
@@ -348,11 +373,19 @@ class ModelReader:
             return self._episodes(scope, excerpt, span, bullets, source)
 
         def facts() -> GroundedFacts | None:
+            fresh = replace(excerpt, messages=[message for message in excerpt.messages if message.seq >= unread])
+            if not fresh.messages:
+                return GroundedFacts()
             if "facts" not in parts or (whole.cut and last == ["facts"]):
                 return None
             rows = parts["facts"] or "NONE"
             extraction = fact_answers.parse_fact_rows(rows, self._parser_window(scope, excerpt), source=source)
-            return self._with_character(scope, excerpt, self.ground(scope, excerpt, extraction))
+            extraction = replace(
+                extraction,
+                candidates=[one for one in extraction.candidates if one.seq >= unread],
+                dropped=[pair for pair in extraction.dropped if pair[0].seq >= unread],
+            )
+            return self._with_character(scope, fresh, self.ground(scope, excerpt, extraction))
 
         combined = CombinedAnswer(_usable(summary), _usable(episodes), _usable(facts))
         if combined == CombinedAnswer(None, None, None):
@@ -366,7 +399,7 @@ class ModelReader:
         texts = {claim.candidate.text for claim in facts.accepted}
         return RangeEpisodes(EpisodeRangeRow(*span, len(texts), source), facts)
 
-    def _sections(self, scope: Scope, excerpt: Excerpt, *, whole: bool = False) -> Sections:
+    def _sections(self, scope: Scope, excerpt: Excerpt, *, whole: bool = False, unread: int = 0) -> Sections:
         """
         Return the sections of a prompt for facts, those that seldom change first.
 
@@ -374,8 +407,14 @@ class ModelReader:
         """
         limit = self.config.message_char_limit
         words, brief = [message.content for message in excerpt.messages], min(limit, BEFORE_CHARS)
+        told = _told(excerpt) if whole else 0
+        (_, about), *_ = _about(scope, excerpt.own_names, excerpt.messages, excerpt.subjects, told=told)
+        if whole and unread > excerpt.last_seq:
+            about = [*about, "facts: NONE, they are known"]
+        elif whole and unread > excerpt.first_seq:
+            about = [*about, f"facts: only of messages {unread}-{excerpt.last_seq}"]
         return [
-            *_about(scope, excerpt.own_names, excerpt.messages, excerpt.subjects),
+            ("about", about),
             ("known", known_lines([row.fact for row in excerpt.facts], words, near=self._nearness(excerpt))),
             ("before", message_lines(excerpt.before, brief, others=brief)),
             ("read", message_lines(excerpt.messages, limit, others=None if whole else min(limit, BRIEF_CHARS))),
@@ -503,11 +542,14 @@ class ReadMessages:
             return False
         if span:
             return True
-        every = config.extract_every_user_turns
         silent = self.reader.client.now_ms() - row.last_at >= config.chunk_gap_minutes * 60_000
+        if excerpt.chunk == "closing":
+            return False  # one call reads all of it
         if (silent and row.stated_seq > row.read_seq) or row.ended_seq > row.read_seq:
             return True
-        return is_reading_due(row, every) and (row.unread_turns >= every or excerpt.unreadable)
+        every = config.extract_every_user_turns
+        waited = count_exchanges(excerpt.messages) >= every and excerpt.chunk == "open"
+        return is_reading_due(row, every) and (waited or excerpt.unreadable)
 
     def _settle(self, view: WriteView, job: Job, excerpt: Excerpt) -> bool:
         """Finish when nothing is due, and order the job that silence will bring; ``False`` when messages came."""
@@ -523,7 +565,7 @@ class ReadMessages:
             view.save_conversation(replace(row, read_seq=last if not excerpt.messages else excerpt.last_seq))
         elif row.extracted_seq < last:
             view.want("read", "", wanted=last, run_at_ms=now_ms + RULES_FIRST_MS, now_ms=now_ms)
-        elif row.stated_seq > row.read_seq:
+        elif row.stated_seq > row.read_seq and excerpt.chunk != "closing":
             silent_at = row.last_at + self.reader.config.chunk_gap_minutes * 60_000
             view.want("read", "", wanted=last, run_at_ms=max(now_ms, silent_at), now_ms=now_ms)
         return True
@@ -544,8 +586,8 @@ class ReadMessages:
         return changes
 
     def _read_upto(self, row: ConversationRow, excerpt: Excerpt, upto: int) -> ConversationRow:
-        turns = sum(message.role == "user" and message.seq <= upto for message in excerpt.messages)
-        return advance_reading(row, upto, turns, self.reader.config.extract_every_user_turns)
+        read = [message for message in excerpt.messages if message.seq <= upto]
+        return advance_reading(row, read, self.reader.config.extract_every_user_turns, turns=count_exchanges(read))
 
     def _pass_over(self, view: WriteView, job: Job, excerpt: Excerpt) -> None:
         """Leave a window to its own job, so that the messages after it can be read."""
@@ -585,24 +627,29 @@ def _who_is_who(view: ReadView) -> tuple[tuple[str, ...], SubjectNames]:
     return own_names(view.scope.user, facts, names_of(view)), known_subjects(view.scope, view.subjects(), facts)
 
 
-def _days_of(view: ReadView, summaries: Sequence[Summary]) -> list[str]:
-    """Return the days of each summary's messages: the first and the last, one when they are the same."""
-    found = []
-    for one in summaries:
-        ends = [*view.messages(start_seq=one.start_seq, limit=1), *view.messages(start_seq=one.end_seq, limit=1)]
-        found.append(" to ".join(dict.fromkeys(m.at.date().isoformat() for m in ends if m.at)))
-    return found
+def _told(excerpt: Excerpt) -> int:
+    return sum(count_tokens(message.content) for message in excerpt.messages)
 
 
 def _about(
-    scope: Scope, names: Sequence[str] = (), messages: Sequence[Message] = (), subjects: SubjectNames | None = None
+    scope: Scope,
+    names: Sequence[str] = (),
+    messages: Sequence[Message] = (),
+    subjects: SubjectNames | None = None,
+    *,
+    told: int = 0,
 ) -> Sections:
-    """Return the section that says who the user is, what the conversation is about, and what day it is."""
+    """
+    Return the section that says who the user is, what the conversation is about, and what day it is.
+
+    For a summary of something that is *told* in so many tokens it says how long that may be.
+    """
     lines = [f"the user: {names[0]}" + "".join(f", also {name}" for name in names[1:])] if names else []
     if scope.subject and scope.subject != SELF:
         lines.append(f"this chat is about: {subjects.label(scope.subject) if subjects else scope.subject}")
     last = next((message.at for message in reversed(messages) if message.at), None)
     lines += [f"today: {last:%A} {last.date().isoformat()}"] if last else []
+    lines += [f"limit: {asked_tokens(told)} tokens"] if told else []
     return [("about", lines)]
 
 

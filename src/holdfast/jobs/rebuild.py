@@ -503,9 +503,8 @@ class Rebuilder:
         row = view.conversation()
         if row is None or not first <= row.read_seq + 1 <= last:
             return
-        turns = sum(m.role == "user" for m in view.messages(start_seq=row.read_seq + 1, end_seq=last))
-        every = self.deps.config.extract_every_user_turns
-        view.save_conversation(replace(advance_reading(row, last, turns, every), ahead_turns=row.ahead_turns))
+        read, every = view.messages(start_seq=row.read_seq + 1, end_seq=last), self.deps.config.extract_every_user_turns
+        view.save_conversation(replace(advance_reading(row, read, every, turns=0), ahead_turns=row.ahead_turns))
 
     def estimate(self, scope: Scope, layer: str, span: MessageRange) -> CallTotals:
         """Return what rebuilding a range would take at most."""

@@ -1,22 +1,20 @@
 """
 Summaries: close chunks, summarize them, and roll summaries up level by level, one transaction a summary.
 
-The built-in rules summarize, or a model, which notes the episodes of a chunk at the same time; in economy mode one call
-does all of it.  Where the model fails repeatedly the rules summarize, so that the conversation goes on, and jobs for
+The built-in rules summarize, or a model, which notes the episodes and facts of a chunk in the same call.  Where the model fails repeatedly the rules summarize, so that the conversation goes on, and jobs for
 that range alone are left for the model.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
-from typing import TypeVar
 
 from ..clock import from_ms, new_id, to_ms
-from ..digest.chunk import LONG_SILENCE, Chunk, find_closed_chunks
+from ..digest.chunk import Chunk, count_exchanges, find_closed_chunks, is_courtesy, open_chunk
 from ..digest.summarize import SummaryDraft, summarize_chunk, summarize_level
 from ..ingest.append import advance_reading
 from ..ingest.redact import mask_message
@@ -27,14 +25,12 @@ from ..store import ConversationRow, Derivation, DocRow, ReadView, WriteView
 from ..text.terms import signals, terms
 from ..types import FactChange, Job, Message, Summary
 from .facts import report_of
-from .model_reader import Excerpt, GroundedFacts, ModelReader, RangeEpisodes
+from .model_reader import GroundedFacts, ModelReader, RangeEpisodes
 from .queue import Dependencies, FenceLost, check_claim, order_range, range_of, scope_of
 
 WINDOW_MESSAGES = 200
 RESUMMARIZE = "summary"
 """The kind of a job in which a model summarizes a range again that the rules summarized in its place."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,34 +132,16 @@ class CloseChunks:
 
     def _chunk_draft(self, job: Job, scope: Scope, chunk: Chunk, messages: Sequence[Message]) -> RangeDraft:
         """
-        Summarize a chunk, and read its episodes with a model.
+        Summarize a chunk, and read its episodes and unread facts, in one call of a model.
 
         Raises:
             ModelError: the model is to be called again later.
         """
-        if self.reader is None:
+        if self.reader is None or all(is_courtesy(message.content) for message in messages):
             return RangeDraft(summarize_chunk(messages))
         reader, span = self.reader, (chunk.start_seq, chunk.end_seq)
         reader.client.extend_lease(job, scope)
-
-        def look(view: ReadView) -> tuple[Excerpt, bool]:
-            done = any((row.start_seq, row.end_seq) == span for row in view.episode_ranges())
-            return reader.excerpt(view, *span), done
-
-        excerpt, has_episodes = self.deps.store.read(scope, look)
-        if self.deps.config.economy:
-            return self._in_one_call(reader, job, scope, span, excerpt, messages)
-        return self._in_two_calls(reader, job, scope, span, excerpt, messages, has_episodes=has_episodes)
-
-    def _in_one_call(
-        self,
-        reader: ModelReader,
-        job: Job,
-        scope: Scope,
-        span: tuple[int, int],
-        excerpt: Excerpt,
-        messages: Sequence[Message],
-    ) -> RangeDraft:
+        excerpt = self.deps.store.read(scope, lambda view: reader.excerpt(view, *span))
         try:
             answer, tokens = reader.read_combined(scope, excerpt, span)
         except ModelError as error:
@@ -174,34 +152,6 @@ class CloseChunks:
         left = tuple(kind for kind, part in parts if part is None)
         return RangeDraft(answer.draft or summarize_chunk(messages), answer.episodes, answer.facts, left, tokens)
 
-    def _in_two_calls(
-        self,
-        reader: ModelReader,
-        job: Job,
-        scope: Scope,
-        span: tuple[int, int],
-        excerpt: Excerpt,
-        messages: Sequence[Message],
-        *,
-        has_episodes: bool,
-    ) -> RangeDraft:
-        with ThreadPoolExecutor(1, thread_name_prefix="holdfast-episodes") as pool:
-            reading = partial(reader.read_episodes, scope, excerpt, span)
-            future = None if has_episodes else pool.submit(_result_or_error, reading)
-            summary = _result_or_error(partial(reader.summarize_chunk, scope, messages))
-            found = future.result() if future is not None else None
-        episodes, spent = found if isinstance(found, tuple) else (None, 0)
-        left = ("episodes",) if isinstance(found, ModelError) else ()
-        if not isinstance(summary, ModelError):
-            draft, tokens = summary
-            return RangeDraft(draft, episodes, None, left, tokens + spent)
-        if not reader.client.gives_up(job, summary):
-            if episodes is not None:  # a later attempt need not ask for them again
-                work = partial(_add_episodes, reader=reader, job=job, epoch=excerpt.epoch, episodes=episodes)
-                self.deps.store.write(scope, work)
-            raise summary
-        return RangeDraft(summarize_chunk(messages), episodes, None, (RESUMMARIZE, *left), spent)
-
     def _add_chunk(
         self, view: WriteView, job: Job, seen: OpenMessages, chunk: Chunk, made: RangeDraft
     ) -> list[FactChange]:
@@ -210,7 +160,8 @@ class CloseChunks:
         if row is None or row.chunk_start != chunk.start_seq:
             raise FenceLost
         last = next(m for m in seen.messages if m.seq == chunk.end_seq)
-        summary = self._summary(made.draft, chunk.start_seq, chunk.end_seq, 1, chunk.exchanges, (), seen)
+        span, times = (chunk.start_seq, chunk.end_seq), (seen.messages[0].at, last.at)
+        summary = self._summary(made.draft, *span, 1, chunk.exchanges, (), seen, *times)
         doc = self._index(view, summary, row, to_ms(last.at) if last.at else row.last_at)
         view.add_summary(summary, doc, range(chunk.start_seq, chunk.end_seq + 1))
         place = (row.subject, row.conversation, chunk.start_seq, chunk.end_seq)
@@ -227,20 +178,26 @@ class CloseChunks:
         """Write the episodes and facts of a chunk, and order the jobs that are left; return the moved conversation."""
         now_ms, config = self.deps.now_ms(), self.deps.config
         changes: list[FactChange] = []
+        unread = max(span[0], row.read_seq + 1)
         if made.episodes is not None:
             changes += _learn_episodes(view, reader, row, made.episodes, now_ms)
         if made.facts is not None:
             changes += reader.learn(view, row, made.facts, now_ms)
             view.add_read_range(reader.client.model.name, *span)
         for kind in made.left:
-            order_range(view, kind, *span, now_ms)
-        if config.economy and row.read_seq < span[1]:
+            if kind != "read":
+                order_range(view, kind, *span, now_ms)
+            elif unread <= span[1]:
+                order_range(view, kind, unread, span[1], now_ms)
+        if row.read_seq < span[1]:
             if row.read_seq < span[0] - 1 and row.unread_turns:
                 order_range(view, "read", row.read_seq + 1, span[0] - 1, now_ms)
-            here = view.messages(start_seq=row.read_seq + 1, end_seq=span[1])
-            turns = sum(message.role == "user" for message in here)
-            row = advance_reading(row, span[1], turns, config.extract_every_user_turns)
-            row = replace(row, ahead_turns=0)
+            here = view.messages(start_seq=unread, end_seq=span[1])
+            every = config.extract_every_user_turns  # the call is made for the summary as well: it counts half
+            row = advance_reading(row, here, every, turns=every // 2 + count_exchanges(here))
+        stated = row.stated_seq > span[1] and not config.economy  # what waited for this chunk to be read
+        if stated or row.ended_seq > span[1]:  # or a rest that the end does not close
+            view.want("read", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
         return row, changes
 
     def _add_level(
@@ -253,7 +210,8 @@ class CloseChunks:
             raise FenceLost
         ids, exchanges = tuple(s.id for s in children), sum(s.exchanges for s in children)
         first, last, level = children[0].start_seq, children[-1].end_seq, children[0].level + 1
-        summary = self._summary(made.draft, first, last, level, exchanges, ids, seen)
+        times = (children[0].first_at, children[-1].last_at)
+        summary = self._summary(made.draft, first, last, level, exchanges, ids, seen, *times)
         messages = view.messages(start_seq=last, end_seq=last)
         at = to_ms(messages[0].at) if messages and messages[0].at else row.last_at
         doc = self._index(view, summary, row, at)
@@ -272,10 +230,8 @@ class CloseChunks:
         if row is not None and seen.row is not None and row.next_seq != seen.row.next_seq:
             return False
         view.finish(job, now_ms)
-        waiting = row.next_seq - row.chunk_start if row is not None else 0
-        if row is not None and 2 * waiting >= config.chunk_messages:
-            times = 1 if waiting >= config.chunk_messages else LONG_SILENCE
-            silent_at = row.last_at + times * config.chunk_gap_minutes * 60_000
+        if row is not None and open_chunk(seen.messages, config)[1]:
+            silent_at = row.last_at + config.chunk_gap_minutes * 60_000
             if silent_at > now_ms:
                 view.want("chunk", "", wanted=row.next_seq - 1, run_at_ms=silent_at, now_ms=now_ms)
         return True
@@ -289,6 +245,8 @@ class CloseChunks:
         exchanges: int,
         children: tuple[str, ...],
         seen: OpenMessages,
+        first_at: datetime | None,
+        last_at: datetime | None,
     ) -> Summary:
         now_ms = self.deps.now_ms()
         return Summary(
@@ -307,6 +265,8 @@ class CloseChunks:
             created_at=from_ms(now_ms),
             source=draft.source,
             conversation=seen.row.conversation if seen.row else "",
+            first_at=first_at,
+            last_at=last_at,
         )
 
     def _index(self, view: WriteView, summary: Summary, row: ConversationRow, at_ms: int) -> int:
@@ -384,10 +344,3 @@ def into_index(view: WriteView, summary: Summary, subject: str, at_ms: int, now_
     view.add_docs([doc])
     view.add_postings((subject, "summary", term, doc.doc, count) for term, count in counts.items())
     return doc.doc
-
-
-def _result_or_error(call: Callable[[], T]) -> T | ModelError:
-    try:
-        return call()
-    except ModelError as error:
-        return error

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, zip_longest
+from itertools import accumulate
 from types import MappingProxyType
 
 from ..scope import SELF
@@ -113,15 +113,14 @@ def _known(fact: Fact) -> str:
     return f"{about}{fact.category}/{fact.key} = {fact.value}"
 
 
-def summary_lines(summaries: Sequence[Summary], days: Sequence[str] = ()) -> list[str]:
+def summary_lines(summaries: Sequence[Summary]) -> list[str]:
     """Format one line a summary: range, days, text, themes, concerns and actions."""
     lines = []
-    for summary, when in zip_longest(summaries, days[: len(summaries)], fillvalue=""):
-        assert isinstance(summary, Summary)
+    for summary in summaries:
         text = " ".join(summary.text.split())
         for name, items in (("Themes", summary.themes), ("Concerns", summary.concerns), ("Actions", summary.actions)):
             text += f" {name}: {'; '.join(items)}." if items else ""
-        stamp = f" ({when})" if when else ""
+        stamp = f" ({summary.days})" if summary.days else ""
         lines.append(f"messages {summary.start_seq}-{summary.end_seq}{stamp}: {text}")
     return lines
 

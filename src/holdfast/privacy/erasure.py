@@ -57,7 +57,7 @@ from ..store import (
     WriteView,
     effective_consent,
 )
-from ..types import Evidence, FactChange, Message, Summary
+from ..types import Detector, Evidence, FactChange, Message, Summary
 
 MAX_TRIES = 50
 ERASED = "erased"
@@ -105,6 +105,7 @@ class Erasing:
     removed: Removed = field(default_factory=Removed)
     contents: list[str] = field(default_factory=list)
     ledger: list[ErasedItem] = field(default_factory=list)
+    detectors: Sequence[Detector] = ()
 
     def clear_conversation(self) -> None:
         """Erase the view's conversation with its numbers and keys, and what rested only on it."""
@@ -133,7 +134,7 @@ class Erasing:
 
     def finish(self) -> None:
         """Remove what no message supports any more, write the ledger, and void work that began earlier."""
-        remove_unsupported(self.view, self.contents, self.removed, self.now_ms)
+        remove_unsupported(self.view, self.contents, self.removed, self.now_ms, self.detectors)
         record_erased(self.view, self.ledger, self.now_ms)
         user = self.view.user()
         self.view.save_user(replace(user, version=user.version + 1, epoch=user.epoch + 1), self.now_ms)
@@ -200,7 +201,7 @@ class Eraser:
         """Erase one conversation with its numbers and keys, and what rested only on it."""
 
         def work(view: WriteView) -> Removed:
-            erasing = Erasing(view, self.now_ms())
+            erasing = Erasing(view, self.now_ms(), detectors=self.config.detectors)
             erasing.clear_conversation()
             if erasing.ledger:
                 erasing.finish()
@@ -247,7 +248,7 @@ class Eraser:
         if self._plan(view, find) != plan:
             return None
         changes, now_ms, every_subject = plan.changes, self.now_ms(), view.at(None, None)
-        erasing = Erasing(view, now_ms)
+        erasing = Erasing(view, now_ms, detectors=self.config.detectors)
         for row in changes.facts:
             current = every_subject.fact(row.fact.id)
             if current is not None:
@@ -402,22 +403,28 @@ def every_word(text: str) -> frozenset[str]:
     return distinctive_words(text) | frozenset(runs)
 
 
-def remove_unsupported(view: WriteView, gone: Iterable[str], removed: Removed, now_ms: int) -> None:
+def remove_unsupported(
+    view: WriteView, gone: Iterable[str], removed: Removed, now_ms: int, detectors: Sequence[Detector] = ()
+) -> None:
     """
-    Delete the user's facts and rejected claims that hold a word which no message says any more.
+    Delete the user's facts and rejected claims that hold a word which no message says any more, and redraft summaries.
+
+    A model is shown known facts beside the messages of a chunk, so its summary may hold words of other messages.
 
     Args:
         view: the user, in the transaction that has changed the messages already.
         gone: the contents that were erased.
         removed: what is deleted is added to it.
         now_ms: the current time.
+        detectors: find what summaries must not hold, beside the built-in ones.
     """
     every_subject = view.at(None, None)
     lost = frozenset[str]().union(*map(distinctive_words, gone))
     find_erased = [(row, _fact_words(row) & lost) for row in every_subject.all_facts()]
     find_erased = [(row, words) for row, words in find_erased if words]
     refused = list(_rejected_with(view, lost))
-    missing = set().union(*(words for _, words in find_erased), *(words for *_, words in refused))
+    told = list(_summaries_with(view, lost))
+    missing = set().union(*(words for _, words in find_erased), *(words for *_, words in (*refused, *told)))
     if not missing:
         return
     for content in _message_contents(view):
@@ -431,6 +438,25 @@ def remove_unsupported(view: WriteView, gone: Iterable[str], removed: Removed, n
     for here, seq, words in refused:
         if words & missing:
             removed.count("refused", here.remove_rejected(seq, seq))
+    for place, found in groupby((one for one in told if one[2] & missing), key=lambda one: one[0]):
+        here, seqs = view.at(*place), sorted({seq for _, seq, _ in found})
+        rows = here.summary_rows()
+        messages: dict[int, Message] = {}
+        for summary in affected_summaries(rows, seqs):
+            inside = here.messages(start_seq=summary.start_seq, end_seq=summary.end_seq) if summary.level == 1 else []
+            messages.update((message.seq, mask_message(message, detectors)) for message in inside)
+        replace_summaries(here, rows, summary_drafts(rows, seqs, messages), seqs, removed, now_ms)
+
+
+def _summaries_with(view: WriteView, lost: frozenset[str]) -> Iterator[tuple[Place, int, frozenset[str]]]:
+    """Yield place, first message and lost words of each summary of the user, older versions included, that holds any."""
+    for row in view.at(None, None).conversations() if lost else ():
+        for one in view.at(row.subject, row.conversation).summary_rows():
+            summary = one.summary
+            items = (*summary.themes, *summary.concerns, *summary.actions)
+            words = every_word("\n".join((summary.text, *items))) & lost
+            if words:
+                yield (row.subject, row.conversation), summary.start_seq, words
 
 
 def _fact_words(row: FactRow) -> frozenset[str]:

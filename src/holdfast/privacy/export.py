@@ -200,8 +200,7 @@ def _conversation(view: ReadView, row: ConversationRow) -> dict[str, Any]:
     return asdict(row) | {
         "messages": [_message(stored) for stored in here.message_rows()],
         "summaries": [
-            asdict(s.summary) | {"created_at": to_ms(s.summary.created_at), "live": s.live} | _lists(s.summary)
-            for s in here.summary_rows()
+            asdict(s.summary) | _times(s.summary) | {"live": s.live} | _lists(s.summary) for s in here.summary_rows()
         ],
         "readings": [dict(zip(("model", "start_seq", "end_seq"), row, strict=True)) for row in here.read_ranges()],
         "rebuilds": [_rebuilt(one) for one in here.rebuilds()],
@@ -227,6 +226,11 @@ def _side(item: Data) -> Side:
     sources = tuple((text_field(one, "fact"), text_field(one, "source")) for one in object_list(item, "sources"))
     ends = tuple((text_field(one, "fact"), whole_number(one, "seq")) for one in object_list(item, "ends"))
     return build_value(Side, item, sources=sources, ends=ends)
+
+
+def _times(summary: Summary) -> dict[str, int | None]:
+    found = {name: getattr(summary, name) for name in ("created_at", "first_at", "last_at")}
+    return {name: to_ms(at) if at else None for name, at in found.items()}
 
 
 def _lists(summary: Summary) -> dict[str, list[str]]:

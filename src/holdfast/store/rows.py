@@ -176,7 +176,7 @@ def fact_columns(row: FactRow) -> dict[str, Any]:
 def summary(row: Row, conversation: str, children: Mapping[str, Sequence[str]]) -> Summary:
     """Parse a row of ``summaries``."""
     (summary_id, level, start_seq, end_seq, exchanges, text, themes, concerns, actions, block, version,
-     created_at, source, stale, parent) = row  # fmt: skip
+     created_at, source, stale, parent, first_at, last_at) = row  # fmt: skip
     lists = json.loads(f"[{themes},{concerns},{actions}]")
     return Summary(
         id=summary_id,
@@ -196,12 +196,14 @@ def summary(row: Row, conversation: str, children: Mapping[str, Sequence[str]]) 
         stale=bool(stale),
         conversation=conversation,
         parent=parent,
+        first_at=from_ms(first_at) if first_at is not None else None,
+        last_at=from_ms(last_at) if last_at is not None else None,
     )
 
 
 def summary_row(row: Row, conversation: str, children: Mapping[str, Sequence[str]]) -> SummaryRow:
     """Parse a row of ``summary_rows``."""
-    return SummaryRow(summary(row[:15], conversation, children), row[15], bool(row[16]))
+    return SummaryRow(summary(row[:17], conversation, children), row[17], bool(row[18]))
 
 
 def consent(row: Row) -> ConsentRow:
@@ -255,6 +257,8 @@ def summary_columns(row: Summary, doc_number: int) -> dict[str, Any]:
         "doc": doc_number,
         "source": row.source,
         "created_at": to_ms(row.created_at),
+        "first_at": to_ms(row.first_at) if row.first_at else None,
+        "last_at": to_ms(row.last_at) if row.last_at else None,
     }
 
 

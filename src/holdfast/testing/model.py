@@ -13,7 +13,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
@@ -26,6 +26,7 @@ Reply = str | Answer | Exception
 Script = Mapping[Layer, Iterable[Reply] | Callable[[Request], Reply]]
 
 _ECHO_CHARS = 200
+_PARTS: tuple[Layer, ...] = ("chunk_summary", "episodes", "facts")
 
 
 class ScriptedModel:
@@ -35,6 +36,9 @@ class ScriptedModel:
     An answer is text, an `Answer`, or an error, which is raised.  Where nothing is scripted, or
     nothing is left, *otherwise* answers; by default it is `uneventful`.  ``asked`` lists every request in
     the order in which they came.  Safe to call from several threads.
+
+    A chunk is read by one ``combined`` call.  Where that layer is not scripted, its answer is put together from those
+    of ``chunk_summary``, ``episodes`` and ``facts``.
 
         model = ScriptedModel({"facts": ["home,lives_in,Lisbon,0.95,,set,,,1,I live in Lisbon"]})
     """
@@ -72,16 +76,34 @@ class ScriptedModel:
         """Answer from the script; token counts are estimates."""
         with self._lock:
             self.asked.append(request)
-            left = self._left.get(request.layer)
-            reply: Reply | None = left.pop(0) if left else None
-        if reply is None:
-            reply = self._functions.get(request.layer, self._otherwise)(request)
+        reply = self._reply(request, request.layer)
         if isinstance(reply, Exception):
             raise reply
         if isinstance(reply, Answer):
             return reply
         asked = count_tokens(request.system) + count_tokens(request.text)
         return Answer(reply, self.name, input_tokens=asked, output_tokens=count_tokens(reply), estimated=True)
+
+    def _reply(self, request: Request, layer: Layer) -> Reply:
+        with self._lock:
+            left = self._left.get(layer)
+            if left:
+                return left.pop(0)
+            scripted = self._functions.get(layer)
+            apart = layer == "combined" and not (scripted or layer in self._left) and self._scripts_parts()
+        return self._composed(request) if apart else (scripted or self._otherwise)(request)
+
+    def _scripts_parts(self) -> bool:
+        return any(part in self._left or part in self._functions for part in _PARTS)
+
+    def _composed(self, request: Request) -> Reply:
+        """Return one answer to a combined request, made of those to its parts, or the first error among them."""
+        found = {layer: self._reply(replace(request, layer=layer), layer) for layer in _PARTS}
+        for reply in found.values():
+            if isinstance(reply, Exception):
+                return reply
+        text = {layer: reply.text if isinstance(reply, Answer) else reply for layer, reply in found.items()}
+        return f"{text['chunk_summary']}\nEPISODES:\n{text['episodes']}\nFACTS:\n{text['facts']}"
 
 
 def uneventful(request: Request) -> str:

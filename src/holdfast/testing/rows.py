@@ -191,6 +191,8 @@ def summarize(view: WriteView, start_seq: int, end_seq: int, children: Sequence[
         created_at=from_ms(at),
         source="test 1",
         conversation=conversation,
+        first_at=from_ms(sent_at_ms(start_seq)),
+        last_at=from_ms(at),
     )
     view.save_user(replace(user, next_doc=number + 1, version=user.version + 1), START_MS)
     view.add_docs(

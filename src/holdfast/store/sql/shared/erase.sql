@@ -17,7 +17,7 @@ UPDATE message
 
 -- name: summary_rows
 SELECT id, level, start_seq, end_seq, exchanges, text, themes, concerns, actions, block, version,
-       created_at, source, stale, parent, doc, live
+       created_at, source, stale, parent, first_at, last_at, doc, live
   FROM summary
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND subject = :subject AND conversation = :conversation

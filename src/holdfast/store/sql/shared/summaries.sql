@@ -3,7 +3,7 @@
 -- name: summaries
 -- A null level means all; older versions of a range only when :old is 1.
 SELECT id, level, start_seq, end_seq, exchanges, text, themes, concerns, actions, block, version,
-       created_at, source, stale, parent
+       created_at, source, stale, parent, first_at, last_at
   FROM summary
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND conversation = :conversation
    AND (CAST(:level AS integer) IS NULL OR level = :level)
@@ -49,9 +49,9 @@ SELECT seq, summary
 -- name: add_summary
 INSERT INTO summary
        (org, user_id, bot, subject, conversation, id, level, start_seq, end_seq, exchanges, text,
-        themes, concerns, actions, block, version, parent, live, stale, doc, source, created_at)
+        themes, concerns, actions, block, version, parent, live, stale, doc, source, created_at, first_at, last_at)
 VALUES (:org, :user_id, :bot, :subject, :conversation, :id, :level, :start_seq, :end_seq, :exchanges, :text,
-        :themes, :concerns, :actions, :block, :version, :parent, :live, :stale, :doc, :source, :created_at);
+        :themes, :concerns, :actions, :block, :version, :parent, :live, :stale, :doc, :source, :created_at, :first_at, :last_at);
 
 -- name: add_coverage
 INSERT INTO coverage (org, user_id, bot, subject, conversation, seq, summary)

@@ -114,6 +114,8 @@ CREATE TABLE summary (
     doc           integer NOT NULL,
     source        text    NOT NULL,
     created_at    integer NOT NULL,
+    first_at      integer,                 -- the times of its first and its last message
+    last_at       integer,
     PRIMARY KEY (org, user_id, bot, subject, conversation, id),
     CHECK (start_seq <= end_seq)
 ) STRICT, WITHOUT ROWID;
@@ -571,7 +573,8 @@ SELECT m.org, m.user_id, m.bot, m.subject, m.conversation, m.seq, m.role, m.name
 
 CREATE VIEW summaries AS
 SELECT s.org, s.user_id, s.bot, s.subject, s.conversation, s.level, s.block, s.version,
-       s.start_seq, s.end_seq, s.exchanges, s.text, s.themes, s.concerns, s.actions,
+       s.start_seq, s.end_seq, datetime(s.first_at / 1000, 'unixepoch') AS first_at,
+       datetime(s.last_at / 1000, 'unixepoch') AS last_at, s.exchanges, s.text, s.themes, s.concerns, s.actions,
        datetime(s.created_at / 1000, 'unixepoch') AS created, s.source, s.stale, s.parent, s.id
   FROM summary s
  WHERE s.live = 1
