@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from holdfast import Memory
 from holdfast.bench.precision import (
     Harness,
+    HoldfastSearch,
     build_precision_report,
     load_precision,
     run_cases,
@@ -97,6 +99,17 @@ class Fixed:
 
     def find(self, user: str, query: str, scope: str, limit: int) -> list[str]:
         return list(self.found.get(scope, ()))[:limit]
+
+
+def test_memory_finds_the_belief_that_is_meant_and_no_other(folder: Path) -> None:
+    files = load_precision([folder])
+    with Memory() as memory:
+        cases = run_cases(files, HoldfastSearch(memory))
+    with Memory() as memory:
+        turns = run_sessions(files, HoldfastSearch(memory))
+
+    assert [(one.case, one.failures) for one in (*cases, *turns) if not one.passed] == []
+    assert [one.kind for one in cases] == ["active", "active", "empty", "empty", "empty"]
 
 
 def test_one_belief_too_many_fails_a_case_and_costs_precision(folder: Path) -> None:

@@ -279,6 +279,19 @@ def test_what_was_told_by_hand_is_erased_like_the_rest(memory: Memory) -> None:
     assert "Quorvaneqqa" not in str(user.export())
 
 
+def test_a_fact_is_found_by_its_other_names_and_lifts_no_other(memory: Memory) -> None:
+    user = memory.user(USER)
+    user.remember("Deploys end up on Kubernetes, by charts.", aliases=["k8s", "kube"])
+    user.remember("We keep the sessions in a cache.", aliases=["session store"])
+    user.remember("The frontend is written in a hurry.")
+    memory.digest()
+
+    found = [hit.text for hit in user.search("k8s?", kinds=["fact"], min_relevance=0.35)]
+    assert found == ["Deploys end up on Kubernetes, by charts."]
+    both = {hit.text for hit in user.search("does kube need the session store?", kinds=["fact"], min_relevance=0.35)}
+    assert both == {"Deploys end up on Kubernetes, by charts.", "We keep the sessions in a cache."}
+
+
 def test_the_same_words_again_add_names(memory: Memory) -> None:
     user = memory.user(USER)
     user.remember("Deploys end up on Kubernetes, by charts.", aliases=["k8s"])
@@ -325,3 +338,28 @@ def test_a_misspelled_word_finds_what_was_meant(memory: Memory) -> None:
     memory.digest()
 
     assert user.search("postgers?", kinds=["fact"])[0].text == "Keeps the orders in Postgres."
+
+
+def test_a_question_that_joins_two_has_two_answers(memory: Memory) -> None:
+    user = memory.user(USER)
+    user.remember("The database of the shop is Postgres.", aliases=["pg"])
+    user.remember("The editor at work is Helix.")
+    user.remember("The printer is in the hall.")
+    memory.digest()
+
+    found = {
+        hit.text for hit in user.search("is pg slow, and which editor at work?", kinds=["fact"], min_relevance=0.35)
+    }
+    assert found == {"The database of the shop is Postgres.", "The editor at work is Helix."}
+
+
+def test_what_was_written_by_hand_side_by_side_does_not_belong_together(memory: Memory) -> None:
+    """A fact does not gain by what somebody else wrote down a moment before and after."""
+    user = memory.user(USER)
+    for text in ("The boiler is in the cellar.", "The violin needs a new string.", "The boiler was serviced in May."):
+        user.remember(text)
+    memory.digest()
+
+    hits = user.search("where is the boiler that was serviced?", kinds=["message"], explain=True)
+    violin = next(hit for hit in hits if "violin" in hit.text)
+    assert not {"neighbors", "gathered"} & set(violin.parts)

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.embed import dequantize
+from holdfast.recall.index import Match
 from holdfast.recall.query import When
-from holdfast.recall.rank import DEFAULTS, RELEVANCE, RELEVANCE_BY_WORDS, days_match, idf
+from holdfast.recall.rank import DEFAULTS, RELEVANCE, RELEVANCE_BY_WORDS, best_of_part, days_match, idf
 from holdfast.testing.embedder import HashEmbedder
 from holdfast.text.terms import HAS_NUMBER, IS_QUESTION, NAMES_TIME, dated_terms, signals, terms
 
@@ -281,3 +282,17 @@ def test_scores_are_finite_and_the_sum_of_their_parts(said, question, embedded):
 def test_every_constant_counts():
     """A weight of 0 would be a component that nobody computes."""
     assert all(getattr(DEFAULTS, name) for name in DEFAULTS.__slots__)
+
+
+def test_the_best_fact_of_a_part_answers_it_if_it_holds_most_of_its_words():
+    """Of three words the first names something else; the second and third are a part of their own."""
+    matches = [
+        Match(1, np.array([0]), np.ones(1)),
+        Match(1, np.array([1, 2]), np.ones(2)),
+        Match(1, np.array([2]), np.ones(1)),
+    ]
+
+    assert best_of_part([1, 2], matches, [2.0, 1.0, 1.0], 3).tolist() == [False, False, True]
+    assert best_of_part([1], matches, [2.0, 1.0, 1.0], 3).tolist() == [False, True, True]
+    assert not best_of_part([1], matches, [8.0, 1.0, 1.0], 3).any()  # a small part of the question
+    assert not best_of_part([0, 1], matches, [1.0, 1.0, 1.0], 3).any()  # half of its words

@@ -21,7 +21,7 @@ from ..embed.protocol import Embedder
 from ..store import DocRow, FactRow, Partition, ReadView, UserRow
 from ..store.values import CHARS_SPAN, COLUMNS, SEPARATOR, SIGNALS_SPAN
 from ..text.terms import HAS_NUMBER, IS_QUESTION, NAMES_TIME, terms
-from ..types import HitKind
+from ..types import BY_HAND_CONVERSATION, HitKind
 from .query import ROLE_NAMES, Query
 from .vectors import BIG, Codes, Signs, Vectors, order_signs, order_vectors
 
@@ -264,7 +264,7 @@ def build(
     rest, signals = sizes // SIGNALS_SPAN, sizes % SIGNALS_SPAN
     chars, lengths = rest % CHARS_SPAN, (rest // CHARS_SPAN).astype(np.float64)
     talks, talk, names, speaker, user = who.talks, who.talk[order], who.names, who.speaker[order], who.user[order]
-    layout = _find_sessions(talk, ints["session"])
+    layout = _find_sessions(talk, ints["session"], [name == BY_HAND_CONVERSATION for _, name in talks])
     equals = not any(name.lower() in ROLE_NAMES for name in names)
     question = _flag(signals, IS_QUESTION)
     places, refs = np.argsort(ints["doc"], kind="stable"), tuple(map(column["ref"].__getitem__, order.tolist()))
@@ -339,9 +339,11 @@ def _flag(signals: Ints, bit: int) -> Floats:
     return ((signals & bit) > 0).astype(np.float64)
 
 
-def _find_sessions(talk: Ints, sitting: Ints) -> SessionLayout:
-    """Sessions are the runs of one sitting of one conversation."""
+def _find_sessions(talk: Ints, sitting: Ints, apart: Sequence[bool]) -> SessionLayout:
+    """Sessions are the runs of one sitting of one conversation; of those *apart* every message is one of its own."""
     fresh = np.append(True, (np.diff(talk) != 0) | (np.diff(sitting) != 0))[: len(talk)]
+    if any(apart):
+        fresh |= np.array(apart)[talk]
     session = np.cumsum(fresh) - 1
     same = ((session[1:] == session[:-1]).astype(np.float64), (session[2:] == session[:-2]).astype(np.float64))
     return SessionLayout(session.astype(np.int64), np.flatnonzero(fresh), same)

@@ -220,7 +220,7 @@ def find_aliases(
 
 
 # Shorter words have too many neighbors; a letter put for another is told from another word in longer ones alone.
-LEAST_LETTERS, _LEAST_SUBSTITUTED = 4, 7
+LEAST_LETTERS, _LEAST_COMMON, _LEAST_SUBSTITUTED = 4, 6, 7
 _MOST_APPENDED = 4
 
 
@@ -229,7 +229,8 @@ def is_spelling_of(term: str, word: str, dictionary: Container[str]) -> bool:
     Whether *word*, which a memory does not hold, is likely meant as its *term*: both as stems.
 
     One letter is missing, too many, exchanged with its neighbor, or (in long words) another; or one of the two goes on
-    for up to four letters ("mongo", "mongodb"). Two words of the *dictionary* are two words.
+    for up to four letters ("mongo", "mongodb"). Two words of the *dictionary* are two words, and so are a short one and
+    what only resembles it ("ready", "redis").
     """
     if min(len(word), len(term)) < LEAST_LETTERS or not (word.isalpha() and term.isalpha()):
         return False
@@ -239,6 +240,8 @@ def is_spelling_of(term: str, word: str, dictionary: Container[str]) -> bool:
     if longer == shorter:
         return True
     if longer in dictionary and (shorter in dictionary or longer.startswith(shorter)):
+        return False
+    if word in dictionary and len(shorter) < _LEAST_COMMON:
         return False
     if longer.startswith(shorter):
         return len(longer) - len(shorter) <= _MOST_APPENDED

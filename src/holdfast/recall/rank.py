@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..clock import DAY_MS
-from .index import CONTEXT_K1, K1, B, Floats, Index, Ints, Match
+from .index import CONTEXT_K1, K1, B, Bools, Floats, Index, Ints, Match
 from .query import Query, When
 from .vectors import FEW, Comparison, mean_and_deviation
 
@@ -49,6 +49,7 @@ class Constants:
     kind: float = 1.0  # "when" wants a time, "how many" wants a number
     fact: float = 1.0  # a fact that matches as well as the turn it came from stands before it
     unsourced: float = 3.0  # what a turn's surroundings add, for a fact whose turn is not there
+    called: float = 2.0  # a question that uses another name of a fact means it
     summary: float = 1.0  # a summary that matches stands beside the turns it covers, not before them
 
 
@@ -58,6 +59,9 @@ DEFAULTS: Final = Constants()
 # Of a question about the present so many turns, as near to one another as that, stand newest first.
 NEWEST: Final = 3
 ALIKE: Final = 0.5
+# A fact answers one part of a question that joins several if it holds so much of it, and it is so much of the question.
+FACT_SHARE: Final = 0.6
+PART_SHARE: Final = 0.2
 # What a cosine is worth to expect, in deviations, where a document has no vector yet: this share of
 # the deviations of its words, at most so many.
 EXPECTED_SHARE: Final = 0.5
@@ -217,6 +221,22 @@ def rank_facts(
     if query.when is not None:
         alone += c.day * days_match(query.when, index.at_ms, index.year)
     return {**match, "source": np.where(np.isfinite(around), around, alone), "prior": np.full(len(index), c.fact)}
+
+
+def word_weights(matches: Sequence[Match], documents: int) -> list[float]:
+    """Return the weight of each word of the question, rare ones more."""
+    return [match.times_asked * idf(len(match.places), documents) for match in matches]
+
+
+def best_of_part(words: Sequence[int], matches: Sequence[Match], weights: Sequence[float], size: int) -> Bools:
+    """Return which of *size* facts answer the part of a question that consists of *words*: the best that hold most of it."""
+    asked, held = sum(weights[word] for word in words), np.zeros(size)
+    for word in words:
+        held[matches[word].places] += weights[word]
+    most = held.max(initial=0.0)
+    enough = asked > PART_SHARE * sum(weights) and most >= FACT_SHARE * asked
+    best: Bools = (held == most) & enough
+    return best
 
 
 def rank_summaries(

@@ -27,7 +27,7 @@ from ..text.terms import terms
 from ..types import Fact, Hit, HitKind, TurnKey
 from . import rank
 from .index import Bools, Floats, Index, IndexCache, Match, read_index, read_matches, read_vectors
-from .query import LEAST_LETTERS, Query, is_spelling_of, parse_question
+from .query import LEAST_LETTERS, Query, find_aliases, is_spelling_of, parse_question
 from .rank import RELEVANCE, RELEVANCE_BY_WORDS, covered
 from .vectors import Comparison, Vectors, compare_exactly, merge_comparisons
 
@@ -36,6 +36,8 @@ KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
 _END_CHARS = 1_500
 # Of many documents so many that hold the question's words best are compared exactly, whatever their signs say.
 BEST_BY_WORDS = 32
+# The relevance of a fact that the question calls by an alias, at least.
+CALLED = 0.9
 # A word that this memory does not hold is looked for in so many other spellings.
 MOST_SPELLINGS = 3
 # Behind a gate: of the relevance that the best hit needs, what other facts need, and what other turns and summaries need.
@@ -156,12 +158,12 @@ def search(
     question, stamp = _shorten(question), view.user()
     embedders = [by for by in (embedder, previous) if by is not None]
     indexes = {kind: read_index(view, kind, stamp, embedders, cache) for kind in dict.fromkeys(("message", *kinds))}
-    query = parse_question(question, names=indexes["message"][1].names, now=now, language=language)
-    query, parts = _match_question(view, indexes, query)
+    query, parts = _match_question(view, indexes, question, now, language)
     asked = _embed_question(query, question, embedders, question_vector) if parts else []
     scored = _score_all(view, parts, query, asked)
+    chosen = _choose_facts(parts, scored, query)  # before the best are taken: it lifts some
     best = _best_of_all_kinds([part for part in parts if part.kind in kinds], scored, view, bounds)
-    found = _with_relevance(best, parts, scored, query, asked, view, bounds)
+    found = _with_relevance(best, parts, scored, query, asked, view, bounds, chosen)
     if newest_first and query.asks_present and not indexes["message"][1].peer:
         found = _newest_first(found, indexes["message"][1], asked, view)
     return _hits(view, found, indexes, scored, explain)
@@ -170,8 +172,11 @@ def search(
 _Indexes = dict[HitKind, tuple[tuple[Partition, ...], Index]]
 
 
-def _match_question(view: ReadView, indexes: _Indexes, query: Query) -> tuple[Query, list[_KindMatches]]:
+def _match_question(
+    view: ReadView, indexes: _Indexes, question: str, now: datetime, language: str | None
+) -> tuple[Query, list[_KindMatches]]:
     """Return the question, its spelling corrected where no text holds a word, and the documents that hold its words."""
+    query = parse_question(question, names=indexes["message"][1].names, now=now, language=language)
     parts = _match_words(view, indexes, query)
     corrected = _correct_spelling(view, indexes, query, parts)
     return (query, parts) if corrected is None else (corrected, _match_words(view, indexes, corrected))
@@ -308,6 +313,42 @@ def _compare_vectors(
     return reduce(merge_comparisons, found) if found else None
 
 
+@dataclass(frozen=True, slots=True)
+class _ChosenFacts:
+    """The facts that a question calls by an alias, and those that answer a part of it in which nothing is called."""
+
+    called: Bools
+    apart: Bools
+
+    def relevance(self, place: int, rated: float, best: float) -> float:
+        """Return the relevance of a fact that is *rated* by its score, in a search whose best hit has *best*."""
+        if self.called[place]:
+            return max(rated, CALLED)
+        if self.apart[place]:
+            return max(rated, best)
+        return 0.0 if self.called.any() else rated
+
+
+def _choose_facts(parts: Sequence[_KindMatches], scored: dict[HitKind, _Scores], query: Query) -> _ChosenFacts | None:
+    """Lift the facts that the question calls by an alias, and return what else is known of which facts it means."""
+    part = next((part for part in parts if part.kind == "fact"), None)
+    if part is None:
+        return None
+    places, words = find_aliases(query, part.index.aliases)
+    called, apart = np.zeros(len(part.index), np.bool_), np.zeros(len(part.index), np.bool_)
+    called[list(places)] = True
+    if places:
+        scored["fact"].parts["called"] = rank.DEFAULTS.called * called.astype(np.float64)
+    background = parts[0] if parts[0].kind == "message" else part
+    weights = rank.word_weights(background.matches, len(background.index))
+    asked = list(dict.fromkeys(query.terms))
+    for wanted in query.parts if len(query.parts) > 1 else ():
+        if words.isdisjoint(wanted):
+            row = [at for at, word in enumerate(asked) if word in wanted]
+            apart |= rank.best_of_part(row, part.matches, weights, len(part.index))
+    return _ChosenFacts(called, apart)
+
+
 def _best_of_all_kinds(
     parts: Sequence[_KindMatches], scored: dict[HitKind, _Scores], view: ReadView, bounds: _Filters
 ) -> list[_RankedMatch]:
@@ -328,6 +369,7 @@ def _with_relevance(
     asked: Sequence[_EmbeddedQuestion],
     view: ReadView,
     bounds: _Filters,
+    chosen: _ChosenFacts | None,
 ) -> list[_RankedMatch]:
     """Return the first of *found* that are as relevant as the caller wants, each with its relevance."""
     if not found:
@@ -347,9 +389,15 @@ def _with_relevance(
         span = max(limits.merge - limits.recall_min, 1e-6)
         by, nearness = RELEVANCE, min(max((near - limits.recall_min) / span, 0.0), 1.0)
     most = by.best(match, nearness, share, _about_stranger(query, parts, view), len(parts[0].index))
-    if by.of(most, 0.0, fact=False) < bounds.gate:
-        return []
-    rated = (replace(hit, relevance=by.of(most, first - hit.score, hit.kind == "fact")) for hit in found)
+    sure = by.of(most, 0.0, fact=False)
+    if sure < bounds.gate:  # what is called by its name is meant all the same
+        found = [hit for hit in found if hit.kind == "fact" and chosen is not None and chosen.called[hit.place]]
+    rated = [replace(hit, relevance=by.of(most, first - hit.score, hit.kind == "fact")) for hit in found]
+    if chosen is not None:
+        rated = [
+            replace(hit, relevance=chosen.relevance(hit.place, hit.relevance, sure)) if hit.kind == "fact" else hit
+            for hit in rated
+        ]
     least = {
         kind: max(bounds.min_relevance, bounds.gate * (REST if kind == "fact" else REST_OF_TURNS)) for kind in KINDS
     }
