@@ -49,7 +49,20 @@ def test_a_role_is_nobodys_name(name):
     [
         ("When did she move?", "when"),
         ("In which year did they marry?", "when"),
-        ("How many cats does she have?", "number present"),
+        ("How many cats does she have?", "number present several"),
+        ("Which trips did Ana make?", "several"),
+        ("What has he cooked?", "present several"),
+        ("Where has Ana been?", "present several"),
+        ("What do Ana and Ben have in common?", "several"),
+        ("Do both of them ski?", "several"),
+        ("What was Ana's gift?", ""),
+        ("What does his bus driver say?", "present"),
+        ("Who lives in Paris?", ""),
+        ("What should I cook for guests?", "advice"),
+        ("Can you write a letter to my bank?", "advice"),
+        ("How do I plan a garden?", "advice"),
+        ("Can you remind me when we discussed the bank?", ""),
+        ("What recipe did you suggest?", "assistant"),
         ("How old is he?", "number present"),
         ("What did you recommend?", "assistant"),
         ("Your advice about the trip?", "assistant"),
@@ -65,6 +78,8 @@ def test_the_shape_of_the_answer(question, flags):
         "number": query.asks_number,
         "assistant": query.asks_assistant,
         "present": query.asks_present,
+        "several": query.asks_several,
+        "advice": query.asks_advice,
     }
 
     assert " ".join(name for name, yes in found.items() if yes) == flags

@@ -324,3 +324,56 @@ def test_a_broken_vector_hides_no_message(embedding):
 
     embedding.store.write(TALK, work)
     assert embedding.find(ANA, "xylophone")[0].seq == 7
+
+
+def test_a_question_for_several_things_finds_them_in_several_sessions(desk):
+    crowd = ["The films were good", "Good films again", "So many films", "Yes, films", "The films then, and popcorn"]
+    title = "Our evening off went to Amarcord, a film that I liked"
+    for week in range(8):
+        said = [("Ana", text) for text in crowd] if week == 3 else [("Ana", f"Rain again, number {week}")] * 5
+        desk.say(
+            TALK,
+            [("Ben", "Hello to all of you"), *said, ("Ben", "That is fine with me")],
+            at=MONDAY + timedelta(days=7 * week),
+        )
+    later = [("Ben", "Hello to all of you"), ("Ana", "Hello Ben"), ("Ana", title), ("Ben", "That is fine with me")]
+    desk.say(TALK, later, at=MONDAY + timedelta(days=70))
+
+    hits = desk.find(ANA, "Which films has Ana seen?", limit=6, explain=True)
+
+    found = next(hit for hit in hits if hit.text == title)
+    assert hits.index(found) < 4  # of five films of one evening
+    assert found.parts["names"] > 0 > min(hit.parts["names"] for hit in hits)
+    assert "spread" not in found.parts
+    assert sum(hit.parts.get("spread", 0) < 0 for hit in hits) >= 4
+
+
+def test_a_wish_for_all_replies_is_found_when_help_is_asked_for(desk):
+    wish = "Always give metric units when I ask about baking"
+    desk.say(TALK, [("user", "The baking of the bread took an hour"), ("assistant", "Well done")] * 12)
+    desk.say(TALK, [("user", wish), ("assistant", "I will")], at=MONDAY + timedelta(days=3))
+    desk.say(
+        TALK, [("user", "My oven is good for baking bread"), ("assistant", "Nice")] * 12, at=MONDAY + timedelta(days=6)
+    )
+
+    helped, looked_back = (
+        desk.find(ANA, question, limit=5, explain=True)
+        for question in ("How should I start baking bread?", "How long did I say the baking of the bread took?")
+    )
+
+    assert helped[0].text == wish
+    assert helped[0].parts["standing"] == 2.5
+    assert not any("standing" in hit.parts for hit in looked_back)
+
+
+def test_a_wish_for_all_replies_takes_no_relevance_from_what_else_is_found(desk):
+    desk.say(TALK, [("user", "I cannot eat nuts"), ("assistant", "Noted"), *[("user", t) for t in SMALL_TALK * 4]])
+    desk.believe(TALK, 1, "nuts", "cannot eat nuts")
+    before = {hit.id: hit.relevance for hit in desk.find(ANA, "Which nuts should I cook with?", limit=50)}
+    for form in ("I measure cooking in cups", "Always give cooking measures in cups"):
+        desk.say(TALK, [("user", form), ("assistant", "Fine")], at=MONDAY + timedelta(days=3))
+    hits = desk.find(ANA, "Which nuts should I cook with?", limit=50, explain=True)
+
+    assert any("standing" in hit.parts for hit in hits)
+    fact = next(hit for hit in hits if hit.kind == "fact")
+    assert fact.relevance > 0.8 * before[fact.id]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..embed.protocol import Embedder
 from ..store import DocRow, FactRow, Partition, ReadView, UserRow
 from ..store.values import CHARS_SPAN, COLUMNS, SEPARATOR, SIGNALS_SPAN
-from ..text.terms import HAS_NUMBER, IS_QUESTION, NAMES_TIME, terms
+from ..text.terms import FIRST_PERSON, HAS_NUMBER, IS_QUESTION, NAMES_THING, NAMES_TIME, STANDING, terms
 from ..types import BY_HAND_CONVERSATION, HitKind
 from .query import ROLE_NAMES, Query
 from .vectors import BIG, Codes, Signs, Vectors, order_signs, order_vectors
@@ -114,6 +114,18 @@ class SessionLayout:
         total: Floats = np.add.reduceat(values, self.start) if len(values) else np.zeros(0)
         return total
 
+    def better(self, values: Floats, most: int) -> Floats:
+        """Count the larger values of its session for each document, equal ones once, at most *most*."""
+        found = np.zeros(len(values))
+        if not len(values):
+            return found
+        left = values.copy()
+        for _ in range(most):
+            top = np.maximum.reduceat(left, self.start)[self.session]
+            found += values < top
+            left[left == top] = -np.inf
+        return found
+
     def top_mean(self, values: Floats, best: int) -> Floats:
         """Return the mean of the *best* largest values of each session, of fewer where it is shorter."""
         if not len(values):
@@ -171,6 +183,9 @@ class Index:
     question: Floats
     time: Floats
     number: Floats
+    standing: Floats
+    thing: Floats
+    personal: Floats
     opens: Floats  # first of its session
     answers: Floats  # follows another speaker's question and is none
     peer: bool
@@ -192,7 +207,7 @@ class Index:
         """Return the bytes that are held now."""
         vectors = sum(held.nbytes for held in self.vectors)
         refs = sum(len(ref) + 57 for ref in self.refs if ref) if self.kind != "message" else 0
-        return 4096 + 160 * len(self) + refs + vectors + self.words.max_bytes
+        return 4096 + 184 * len(self) + refs + vectors + self.words.max_bytes
 
     def row(self, place: int) -> DocRow:
         """Return the document at *place*, as far as a search knows it."""
@@ -263,10 +278,9 @@ def build(
     sizes = np.array(column["sizes"], np.int64)[order]
     rest, signals = sizes // SIGNALS_SPAN, sizes % SIGNALS_SPAN
     chars, lengths = rest % CHARS_SPAN, (rest // CHARS_SPAN).astype(np.float64)
-    talks, talk, names, speaker, user = who.talks, who.talk[order], who.names, who.speaker[order], who.user[order]
-    layout = _find_sessions(talk, ints["session"], [name == BY_HAND_CONVERSATION for _, name in talks])
-    equals = not any(name.lower() in ROLE_NAMES for name in names)
-    question = _flag(signals, IS_QUESTION)
+    talk, speaker, user = who.talk[order], who.speaker[order], who.user[order]
+    layout = _find_sessions(talk, ints["session"], [name == BY_HAND_CONVERSATION for _, name in who.talks])
+    question, equals = _flag(signals, IS_QUESTION), not any(name.lower() in ROLE_NAMES for name in who.names)
     places, refs = np.argsort(ints["doc"], kind="stable"), tuple(map(column["ref"].__getitem__, order.tolist()))
     return Index(
         kind=kind,
@@ -275,17 +289,20 @@ def build(
         places=places,
         refs=refs,
         layout=layout,
-        conversations=talks,
+        conversations=who.talks,
         conversation=talk,
         seq=ints["seq"],
-        names=names,
+        names=who.names,
         speaker=speaker,
         user=user,
         at_ms=ints["at"],
-        year=ints["at"].astype("datetime64[ms]").astype("datetime64[Y]").astype(np.int64) + 1970,
+        year=_years(ints["at"]),
         question=question,
         time=_flag(signals, NAMES_TIME),
         number=_flag(signals, HAS_NUMBER),
+        standing=_flag(signals, STANDING),
+        thing=_flag(signals, NAMES_THING),
+        personal=_flag(signals, FIRST_PERSON),
         opens=np.isin(np.arange(len(order)), layout.start).astype(np.float64),
         answers=layout.before(question, 1) * (1 - question) * np.diff(speaker, prepend=-1).astype(bool),
         peer=equals and _similar_lengths(chars, speaker),
@@ -298,6 +315,10 @@ def build(
         aliases=_place_aliases(refs, aliases),
         words=PostingsCache(max(_WORD_BYTES_LEAST, _WORD_BYTES * len(order))),
     )
+
+
+def _years(at_ms: Ints) -> Ints:
+    return at_ms.astype("datetime64[ms]").astype("datetime64[Y]").astype(np.int64) + 1970
 
 
 def _concatenate(columns: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:

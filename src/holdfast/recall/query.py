@@ -40,6 +40,28 @@ _NOT_PRESENT = re.compile(
     re.I,
 )
 
+# A question for several things: a count, a plural, what has been done at any time, or what two people share.
+_VERB = r"(?:did|do|does|has|have|had|is|are|am|was|were|will|would|can|could|should|might|s|ve)"
+_SEVERAL = re.compile(
+    r"\bhow many\b"
+    rf"|\b(?:what|which|whose)(?: (?!{_VERB}\b)[\w'-]+){{0,5}}? (?!{_VERB}\b)"
+    r"(?!(?:his|hers|its|yours|this|us|always|perhaps|news|bus|gas)\b)[a-z]{2,}(?<![us'i])s\b"
+    r"|\b(?:what|which|who|where)(?:'s)? (?:are|have|has|were)\b"
+    r"|\b(?:both|in common|list|all|every|each|various|several|different|ways|people)\b",
+    re.I,
+)
+# A question that looks back at what was said or done; without it, and with these, it asks an assistant for help.
+_LOOKS_BACK = re.compile(
+    r"\b(?:did|was|were|had|ago|so far|over time|throughout|previous(?:ly)?|earlier|in order|conversations?|sessions?|discuss\w*"
+    r"|mention\w*|said|told|have I|I've|(?:I|we) \w+ed|how (?:many|much|often|long)|when)\b",
+    re.I,
+)
+_ADVICE = re.compile(
+    r"\b(?:should I|(?:can|could|would) you|how (?:do|can|could|would) I|what (?:should|would|could|can)|suggest|recommend"
+    r"|advi[cs]e|help|show|write|explain|tell me how|give me|tips|(?:best|good) ways?)\b",
+    re.I,
+)
+
 # What joins two questions in one.
 _PART = re.compile(
     r"(?:[.!?;\n]+(?=\s|$)|,?\s+(?:and|or|as well as|plus|und|oder|sowie|y|o|et|ou|e)\s)\s*", re.IGNORECASE
@@ -105,6 +127,8 @@ class Query:
     asks_number: bool
     asks_assistant: bool
     asks_present: bool
+    asks_several: bool
+    asks_advice: bool
     when: When | None
     parts: tuple[frozenset[tuple[str, ...]], ...] = ()
     others: frozenset[str] = frozenset()
@@ -135,10 +159,17 @@ def parse_question(question: str, *, names: Collection[str], now: datetime, lang
         asks_number=bool(_NUMBER.search(question)),
         asks_assistant=bool(_ASSISTANT.search(question)),
         asks_present=bool(_PRESENT.search(question)) and not _NOT_PRESENT.search(question),
+        asks_several=bool(_SEVERAL.search(question)),
+        asks_advice=_asks_advice(question),
         when=find_days(question, now),
         parts=_words_of_parts(bare, tuple(terms), language),
         others=frozenset() if named or _OF_ONESELF.search(question) else _others(question, language),
     )
+
+
+def _asks_advice(question: str) -> bool:
+    """Whether *question* wants something made or advised now, not something told before."""
+    return bool(_ADVICE.search(question)) and not (_LOOKS_BACK.search(question) or _ASSISTANT.search(question))
 
 
 def _words_of_parts(

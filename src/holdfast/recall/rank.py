@@ -47,6 +47,10 @@ class Constants:
     opens: float = 0.5  # users open a session with their news
     question: float = -0.5  # a turn that ends in a question is rarely evidence
     kind: float = 1.0  # "when" wants a time, "how many" wants a number
+    spread: float = -0.2  # several things are told in several sessions: less after better turns of the same one
+    names: float = 0.8  # they have names
+    personal: float = 0.6  # and are told in the first person
+    standing: float = 2.5  # a wish for all replies bears on a question for help
     fact: float = 1.0  # a fact that matches as well as the turn it came from stands before it
     unsourced: float = 3.0  # what a turn's surroundings add, for a fact whose turn is not there
     called: float = 2.0  # a question that uses another name of a fact means it
@@ -62,6 +66,13 @@ ALIKE: Final = 0.5
 # A fact answers one part of a question that joins several if it holds so much of it, and it is so much of the question.
 FACT_SHARE: Final = 0.6
 PART_SHARE: Final = 0.2
+# For a question that asks for several things, so many better turns of the same session count.
+CROWD: Final = 4
+# Names and the first person are taken for granted to this share, so that scores stay as high as for other questions.
+USUAL: Final = 0.4
+# What a fact does not take over from the turn that it came from: its own match counts, and neither how many other turns
+# its session has nor how replies should be is a reason for what it says.
+OF_TURNS_ALONE: Final = frozenset(("words", "meaning", "spread", "standing"))
 # What a cosine is worth to expect, in deviations, where a document has no vector yet: this share of
 # the deviations of its words, at most so many.
 EXPECTED_SHARE: Final = 0.5
@@ -194,7 +205,19 @@ def rank_messages(
             parts["kind"] = c.kind * index.time
         elif query.asks_number:
             parts["kind"] = c.kind * index.number
+    elif query.asks_advice:
+        parts["standing"] = c.standing * index.standing * index.user
+    if query.asks_several:
+        _several_parts(parts, index, other, c)
     return parts
+
+
+def _several_parts(parts: dict[str, Floats], index: Index, other: Floats, c: Constants) -> None:
+    """Add what follows from a question for several things: *other* is 1 for the turns of those not asked about."""
+    if index.peer:
+        parts["names"] = c.names * (index.thing * (1 - other) - USUAL)
+        parts["personal"] = c.personal * (index.personal * (1 - other) - USUAL)
+    parts["spread"] = c.spread * index.layout.better(total(parts), CROWD)
 
 
 def rank_facts(
@@ -214,7 +237,7 @@ def rank_facts(
     """
     around = np.full(len(index), -np.inf)
     if messages is not None:
-        support = total(told) - told["words"] - told["meaning"]
+        support = total({name: part for name, part in told.items() if name not in OF_TURNS_ALONE})
         facts, turns = messages.of_sources(index.sources)
         np.maximum.at(around, facts, support[turns])
     alone = np.full(len(index), c.unsourced)

@@ -380,7 +380,9 @@ def _with_relevance(
         share = max(share, float(of.covered[allowed].max(initial=0.0)))
         if of.cosine is not None:
             near = max(near or 0.0, float(of.cosine[allowed].max(initial=0.0)))
-        for place in _best(score := rank.total(of.parts), allowed, 1):
+        # A wish for all replies is no evidence of what the question is about.
+        score = rank.total({name: one for name, one in of.parts.items() if name != "standing"})
+        for place in _best(score, allowed, 1):
             if score[place] > first:
                 first, match = float(score[place]), float(of.parts["words"][place] + of.parts["meaning"][place])
     by, nearness = RELEVANCE_BY_WORDS, 0.0

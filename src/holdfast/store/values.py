@@ -84,7 +84,7 @@ COLUMNS = ("doc", "said", "seq", "ref", "session", "at", "sizes")
 """The fields of `DocRow` that `ReadView.columns` returns, in this order; ``said`` and ``sizes`` hold three each."""
 SEPARATOR = "\x1f"
 """Between ``conversation``, ``role`` and ``speaker`` in ``said``; the first two cannot hold it."""
-SIGNALS_SPAN, CHARS_SPAN = 16, 67_108_864
+SIGNALS_SPAN, CHARS_SPAN = 64, 67_108_864
 """``sizes`` is ``(terms * CHARS_SPAN + chars) * SIGNALS_SPAN + signals``."""
 
 

@@ -269,6 +269,9 @@ def dated_terms(text: str, at: datetime, language: str | None = None) -> Counter
 IS_QUESTION = 1
 NAMES_TIME = 2
 HAS_NUMBER = 4
+STANDING = 8
+NAMES_THING = 16
+FIRST_PERSON = 32
 
 _QUESTION_TAIL_CHARS = 60
 _QUESTION_MARKS = re.compile("[?\uff1f\u061f\u037e]")
@@ -282,12 +285,26 @@ _TIME = re.compile(
 _NUMBER = re.compile(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|once|twice|few|couple|dozen|hundred|thousand)\b"
 )
+# How a reply should be, from now on: only the start of a text says so of all that follows.
+_STANDING = re.compile(
+    r"\b(?:always|never|from now on|whenever|every time|each time|when i ask|i(?:'d| would)? prefer|i don't like"
+    r"|i like (?:to|my|it when)|please (?:don't|use|keep|avoid|make sure))\b"
+)
+_STANDING_CHARS = 400
+# A capital within a sentence, or a title in quotes; who is greeted by name in the first characters is not told of.
+_GREETING_CHARS = 20
+_THING = re.compile(
+    "(?<=[a-z\u00df-\u00f6\u00f8-\u00ff,;:'\"] )[A-Z\u00c0-\u00d6\u00d8-\u00de][a-z\u00df-\u00f6\u00f8-\u00ff]"
+    '|["\u201c][^"\u201c\u201d]{2,60}["\u201d]'
+)
+_FIRST_PERSON = re.compile(r"\b(?:i|my|we|our)\b")
 
 
 def signals(text: str) -> int:
     """
     Return the signal bits of *text*: ``IS_QUESTION`` (a question mark among its last 60 characters),
-    ``NAMES_TIME`` (a date, a weekday, "last week", "two days ago") and ``HAS_NUMBER``.
+    ``NAMES_TIME`` (a date, a weekday, "last week", "two days ago"), ``HAS_NUMBER``, ``STANDING`` (a wish for
+    all replies to come), ``NAMES_THING`` (a name or a title) and ``FIRST_PERSON``.
     """
     lowered = text.lower()
     bits = IS_QUESTION if _QUESTION_MARKS.search(text[-_QUESTION_TAIL_CHARS:]) else 0
@@ -295,6 +312,12 @@ def signals(text: str) -> int:
         bits |= NAMES_TIME
     if search_in_steps(_NUMBER, lowered):
         bits |= HAS_NUMBER
+    if _STANDING.search(fold_quotes(lowered[:_STANDING_CHARS])):
+        bits |= STANDING
+    if search_in_steps(_THING, text[_GREETING_CHARS:]):
+        bits |= NAMES_THING
+    if search_in_steps(_FIRST_PERSON, lowered):
+        bits |= FIRST_PERSON
     return bits
 
 

@@ -25,7 +25,7 @@ SELECT subject, kind, doc, conversation, seq, ref, session, speaker, role, at, t
 -- Where, by what role and by whom come in one text, since few differ, and three small numbers in one: each column
 -- of many rows takes its time.  Signs come only of vectors by :embedder.
 SELECT doc, conversation || :separator || role || :separator || speaker AS said, seq, ref, session, at,
-       (terms * 67108864 + chars) * 16 + signals AS sizes,
+       (terms * 67108864 + chars) * 64 + signals AS sizes,
        CASE WHEN embedded = :embedder THEN signs END AS signs
   FROM doc
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind
