@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
@@ -233,3 +234,27 @@ def test_erasing_one_quote_leaves_none_of_its_words_in_the_sentence() -> None:
         assert fact.text == "The garden gate of Kanari really sticks."
         assert [e.seq for e in fact.evidence] == [2]
         assert memory.doctor().findings == ()
+
+
+def in_project(text: str, day: int = 0) -> Claim:
+    """A sentence about the user, said in a conversation about a project."""
+    claim = said(text, day)
+    return replace(claim, evidence=replace(claim.evidence, home="shop"), unscoped=False)
+
+
+def about(store: Store, subject: str) -> list[str]:
+    return sorted(row.fact.text for row in store.read(SCOPE.about(subject), lambda view: view.facts()))
+
+
+def test_a_sentence_said_about_a_project_does_not_reach_another(store: Store) -> None:
+    tell(store, said("The user sings in a choir."), in_project("The user prefers short functions."))
+
+    assert about(store, "shop") == ["The user prefers short functions.", "The user sings in a choir."]
+    assert about(store, "garden") == ["The user sings in a choir."]
+
+
+def test_what_is_known_of_the_user_ends_wherever_that_is_said(store: Store) -> None:
+    tell(store, said("I smoke."))
+    tell(store, in_project("I stopped smoking.", day=1))
+
+    assert "I smoke." not in about(store, "garden")

@@ -100,7 +100,7 @@ def learn(
     for candidate, reason in refused:
         view.add_rejected(candidate, reason, now_ms)
         changes.append(FactChange("rejected", None, reason=reason))
-    here = (at_known_address(view, claim, registry) for claim in claims)
+    here = (_where_said(view, at_known_address(view, claim, registry)) for claim in claims)
     fresh = (claim for claim in here if not _has_ended(view, claim.candidate))
     meant = (one for claim in fresh for one in _with_corrections(view, _as_meant(view, claim)))
     for claim in with_opposites((_where_covered(view, claim, registry) for claim in meant), registry):
@@ -129,6 +129,22 @@ def learn(
         if decision.change is not None:
             changes.append(decision.change)
     return changes
+
+
+def _where_said(view: ReadView, claim: Claim) -> Claim:
+    """
+    Return a sentence of users about themselves as one about the subject of the conversation.
+
+    Unless it shares a word with what is believed about them: that it may confirm or end.
+    """
+    candidate, home = claim.candidate, claim.evidence.home
+    if home in ("", SELF) or candidate.subject != SELF or (candidate.kind, candidate.op) != ("statement", "assert"):
+        return claim
+    words, known = thing_stems(candidate.text), view.at(None, None).facts(evidence=False)
+    facts = (row.fact for row in known if row.fact.subject == SELF)
+    if any(words & thing_stems(f"{fact.text} {fact.value} {fact.key}") for fact in facts):
+        return claim
+    return replace(claim, candidate=replace(candidate, subject=home))
 
 
 def _beside(view: WriteView, claim: Claim, decision: Decision, addresses: Addresses | None) -> list[FactRow]:
