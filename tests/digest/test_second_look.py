@@ -310,6 +310,14 @@ CASES = [
         "possession,owns,barca,0.9,,add,1,comprare una barca",
         "not-asserted",
     ),
+    (
+        ["u:Nell has moved out, she went to Cork yesterday."],
+        "home,lives_with,Nell,0.9,,remove,1,Nell has moved out",
+        "",
+    ),
+    (["u:Nell quit rowing."], "hobby,plays,rowing,0.9,,remove,1,Nell quit rowing", "about-someone-else"),
+    (["u:Thinking of selling the loom, it's too big."], "possession,owns,a loom,0.9,,add,1,selling the loom", ""),
+    (["u:Thinking of buying a loom."], "possession,owns,a loom,0.9,,add,1,buying a loom", "not-asserted"),
 ]
 
 

@@ -71,6 +71,11 @@ _NO_WAY = re.compile(
     r"|neanche per sogno|不要|才不|没门|절대|싫|嫌|無理)",
     re.IGNORECASE,
 )
+# Whoever wants to sell a thing has it.
+_PARTS_WITH = re.compile(
+    r"\b(?:sell(?:ing)?|giv(?:e|ing) (?:away|up)|get(?:ting)? rid of|donat\w+|rehom\w+|vend(?:er|ere|re|o)|verkaufen|loswerden|regalar|verschenken)\b|卖|賣|売|팔",
+    re.IGNORECASE,
+)
 _NEGATED = re.compile(
     r"n['’]t\b|\b(?:not|no|never|refuses?|nicht|kein\w*|ne|pas|nunca|não|non)\b|不|没|않|안 |ない", re.IGNORECASE
 )
@@ -473,13 +478,20 @@ def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: P
         flaw = ""
     if flaw in ("hypothetical", "reported", WISH) and candidate.kind != "attribute" and _admits(candidate):
         flaw = ""
-    if flaw or candidate.subject != SELF:
+    if flaw or candidate.subject != SELF or _is_left(candidate):
         return flaw
     cue = cues(rules)
     subject = _subject_before(cue, plain.replace("\n", " "), start or end) if "other" in cue else ""
     if subject and ":" in plain[plain.find(subject) + len(subject) : start] and candidate.category in OF_THE_USER:
         return ""  # "my two kids have birthdays: Ivy …" lists whom it is about
     return OTHER if subject and not _fits(subject, candidate, cue) else ""
+
+
+def _is_left(candidate: Candidate) -> bool:
+    """Whether a claim ends what ends when somebody else leaves: "Leo has moved out"."""
+    return candidate.op == "retract" and (
+        candidate.category in OF_THE_USER or candidate.key in ("lives_with", "travels_with")
+    )
 
 
 def _aside(rules: PatternLanguage, sentence: str, place: int) -> tuple[int, int] | None:
@@ -528,6 +540,8 @@ def _is_wish(rules: PatternLanguage, sentence: str, start: int, end: int, candid
     found = _last(cue["intends"].finditer(sentence, 0, start)) if "intends" in cue else None
     if found is not None:
         gap = sentence[found.end() : start]
+        if candidate.category in ("possession", "pets") and _PARTS_WITH.search(sentence[found.start() : start]):
+            return False
         if not _BREAKS.search(gap) and not ("resets" in cue and cue["resets"].search(gap)):
             return True
     return "intends_after" in cue and cue["intends_after"].match(sentence[end:]) is not None
