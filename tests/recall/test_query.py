@@ -113,6 +113,12 @@ def test_dates_that_a_question_names(question, when):
         ("Whom did I meet last week?", "2024-03-02", "2024-03-15"),
         ("this month", "2024-02-13", "2024-03-16"),
         ("two weeks ago", "2024-02-26", "2024-03-05"),
+        ("What did we do last weekend?", "2024-03-02", "2024-03-15"),
+        ("Whom did I meet on Tuesday?", "2024-03-12", "2024-03-13"),
+        ("Where did Ana go last summer?", "2023-06-01", "2023-09-01"),
+        ("What did I read over the winter?", "2023-12-01", "2024-03-02"),
+        ("What did I plant this spring?", "2024-03-01", "2024-03-16"),
+        ("What did I plant last spring?", "2023-03-01", "2023-06-01"),
     ],
 )
 def test_relative_days_are_counted_back_from_now(question, first, last):

@@ -87,9 +87,15 @@ _DATE = re.compile(
 )
 _YEAR = re.compile(r"\b(20\d\d)\b")
 _AGO = re.compile(r"\b(a|an|one|two|three|four|five|six|\d{1,3}) (day|week|month|year)s? ago\b")
-_SPAN = re.compile(r"\b(yesterday|last (?:night|week|month|year)|this (?:week|month|year))\b")
+_SPAN = re.compile(r"\b(yesterday|last (?:night|weekend|week|month|year)|this (?:weekend|week|month|year))\b")
+_WEEKDAY = re.compile(r"\b(?:last|this|on) (mon|tues|wednes|thurs|fri|satur|sun)day\b")
+_WEEKDAYS = ("mon", "tues", "wednes", "thurs", "fri", "satur", "sun")
+# "in summer" alone may be any; "fall" and "spring" are words for other things, too.
+_SEASON = re.compile(r"\b(last|this|(?:in|over|during) the) (spring|summer|autumn|fall|winter)\b(?! of\b)")
+_SEASON_STARTS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+_SEASON_DAYS = timedelta(days=92)
 _COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
-_SPAN_DAYS = {"day": 1, "night": 1, "week": 7, "month": 31, "year": 366}
+_SPAN_DAYS = {"day": 1, "night": 1, "week": 7, "weekend": 7, "month": 31, "year": 366}
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +324,22 @@ def _relative_days(lowered: str, now: datetime) -> When | None:
         if words[0] == "this":
             return _span(_minus(today, length), today + timedelta(days=1))
         return _span(_minus(today, length * 2 - timedelta(days=length.days > 1)), today)
+    if found := _WEEKDAY.search(lowered):
+        start = _minus(today, timedelta(days=(today.weekday() - _WEEKDAYS.index(found[1]) - 1) % 7 + 1))
+        return _span(start, start + timedelta(days=1))
+    if found := _SEASON.search(lowered):
+        return _season(today, found[2], past=found[1] == "last")
     return None
+
+
+def _season(today: datetime, name: str, *, past: bool) -> When | None:
+    """Return the latest season of that *name* that has begun, in the north; one that is over if it must be *past*."""
+    start = today.replace(month=_SEASON_STARTS[name], day=1)
+    if start > today or (past and today - start < _SEASON_DAYS):
+        if start.year == 1:
+            return None
+        start = start.replace(year=start.year - 1)
+    return _span(start, today + timedelta(days=1) if today - start < _SEASON_DAYS else start + _SEASON_DAYS)
 
 
 def _minus(at: datetime, by: timedelta) -> datetime:
