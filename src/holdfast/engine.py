@@ -66,6 +66,7 @@ from .recall.search import (
     is_current,
     search,
     search_recent,
+    with_changes,
     with_replacements,
     without_expired,
 )
@@ -594,7 +595,7 @@ class Engine:
     ) -> tuple[Material, Prefix | None]:
         row = view.conversation()
         total = row.next_seq - 1 if row else 0
-        summaries = view.summaries() if total else []
+        summaries = with_changes(view, view.summaries()) if total else []
         start = strategy.first_wanted(summaries, total, self.config.recent_messages, budget_tokens)
         messages = view.messages(start_seq=start) if total else []
         question = (query or _last_question(messages)) if strategy.recalls and self.config.recall_limit else ""

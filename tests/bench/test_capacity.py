@@ -38,7 +38,7 @@ def test_the_arithmetic_is_that_of_the_page(costs: Any) -> None:
     assert found.app_cores == math.ceil(300 * 0.010 / 0.5)
     assert found.worker_cores == math.ceil(300 * 0.005 / 0.5)
     assert found.busy_connections == 9
-    assert found.calls_per_day == pytest.approx(8_640_000 * 2 / 100 * 34.9)
+    assert found.calls_per_day == pytest.approx(8_640_000 * 2 / 100 * 16.8)
 
 
 def test_one_server_is_not_charged_for_a_cluster(costs: Any) -> None:

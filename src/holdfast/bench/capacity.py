@@ -56,8 +56,8 @@ class Habits:
     active: float = 0.1  # share of users who write on a day
     exchanges: float = 10.0  # of an active user on that day
     peak: float = 3.0  # the busiest hour against the mean of the day
-    calls_per_100: float = 34.9  # of a model, see model_calls.py; 10.0 with Config(economy=True)
-    tokens_per_100: float = 37_943.0  # of their prompts; 18,995 with economy
+    calls_per_100: float = 16.8  # of a model, see model_calls.py; 7.2 with Config(economy=True)
+    tokens_per_100: float = 29_071.0  # of their prompts; 15,090 with economy
 
 
 @dataclass(frozen=True)

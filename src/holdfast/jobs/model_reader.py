@@ -29,6 +29,7 @@ from ..ingest.append import advance_reading, is_reading_due
 from ..ingest.redact import mask_message
 from ..llm.prompt_lines import MOST_BEFORE, format_sections, known_lines, message_lines, summary_lines
 from ..llm.protocol import Answer, BadAnswer, ModelError
+from ..recall.search import with_changes
 from ..reconcile.decide import Claim
 from ..reconcile.learn import WORDS_ALONE, MatchHints
 from ..reconcile.registry import matches_blocked_topic, normalize_value
@@ -229,11 +230,12 @@ class ModelReader:
         prompt = self.client.prompt(scope, "meta_summary")
         level, first = children[0].level + 1, children[0].start_seq
 
-        def look(view: ReadView) -> tuple[tuple[tuple[str, ...], SubjectNames], list[Summary]]:
-            return _who_is_who(view), [one for one in view.summaries(level=level) if one.end_seq < first][-1:]
+        def look(view: ReadView) -> tuple[tuple[tuple[str, ...], SubjectNames], list[Summary], list[Summary]]:
+            earlier = [one for one in view.summaries(level=level) if one.end_seq < first][-1:]
+            return _who_is_who(view), earlier, with_changes(view, children)
 
-        (names, subjects), earlier = self.client.store.read(scope, look)
-        lines = summary_lines(children)
+        (names, subjects), earlier, noted = self.client.store.read(scope, look)
+        lines = summary_lines(noted)
         told = sum(map(summary_tokens, children))
         before = ("before", summary_lines(earlier))
         text = format_sections([*_about(scope, names, (), subjects, told=told), before, ("read", lines)])

@@ -24,7 +24,7 @@ from ..errors import BadInput
 from ..reports import Ranked
 from ..store import FactRow, Partition, ReadView
 from ..text.terms import terms
-from ..types import Fact, Hit, HitKind, TurnKey
+from ..types import Fact, Hit, HitKind, Summary, TurnKey
 from . import rank
 from .index import Bools, Floats, Index, IndexCache, Match, read_index, read_matches, read_vectors
 from .query import LEAST_LETTERS, Query, find_aliases, is_spelling_of, parse_question
@@ -577,6 +577,29 @@ def _repeats(text: str, past: FactRow | None) -> bool:
         return False
     words = terms(past.fact.key if past.fact.value in ("true", "false") else past.fact.value or past.fact.text)
     return bool(words) and set(words) <= set(terms(text))
+
+
+def with_changes(view: ReadView, summaries: Sequence[Summary]) -> list[Summary]:
+    """*summaries* of the view's conversation; those that say what is not believed any more end in a note of what is."""
+    past = view.past_facts_in(max(summary.end_seq for summary in summaries)) if summaries else []
+    if not past:
+        return list(summaries)
+    notes: dict[str, str] = {}
+    found = []
+    for summary in summaries:
+        said, changed = set(terms(summary.text)), []
+        for seq, fact_id, words in past:
+            wanted = set(terms(words))
+            if not summary.start_seq <= seq <= summary.end_seq or not wanted or not wanted <= said:
+                continue
+            if fact_id not in notes:
+                notes[fact_id] = _replacement(view, fact_id).rstrip(".")
+            note = notes[fact_id]
+            if note and not set(terms(note)) <= said:  # it tells of the change itself
+                changed.append(f"{words}: {note}")
+        note = "; ".join(dict.fromkeys(changed))
+        found.append(replace(summary, text=f"{summary.text} (since changed: {note})") if note else summary)
+    return found
 
 
 def _replacement(view: ReadView, fact_id: str) -> str:

@@ -261,6 +261,16 @@ class ReadView:
         found = self._driver.many("turn_at", [(*self._head, *key) for key in keys])
         return {(row[0], row[1], row[3]): (row[2], rows.message(row[3:], row[1])) for row in found}
 
+    def past_facts_in(self, end_seq: int) -> list[tuple[int, str, str]]:
+        """``(message, fact id, words)`` of past facts that rest on the scope's conversation up to *end_seq*."""
+        self._place()
+        found = self._run("past_facts_in", end_seq=end_seq)
+        # a diet is a key that is true; an attribute is said by its value, a sentence by its text
+        return [
+            (seq, fact_id, text if kind != "attribute" else key.replace("_", " ") if value == "true" else value)
+            for seq, fact_id, kind, key, value, text in found
+        ]
+
     def rejected(self, *, limit: int = 100) -> list[Rejected]:
         """Return the newest rejected candidates of the scope's conversation, or of all it can see."""
         return self.rejected_page(limit=limit)[0]

@@ -159,6 +159,16 @@ SELECT d.subject, d.conversation, d.start_seq, f.id, e.quote
    AND d.child_kind = 'fact' AND f.valid_to IS NULL
  ORDER BY f.id;
 
+-- name: past_facts_in
+-- Past facts that rest on messages of one conversation, up to one of them.
+SELECT DISTINCT d.start_seq, f.id, f.kind, f.key, f.value, f.text
+  FROM derivation d
+  JOIN fact f ON f.org = d.org AND f.user_id = d.user_id AND f.bot = d.bot AND f.id = d.child
+ WHERE d.org = :org AND d.user_id = :user_id AND d.bot = :bot AND d.source_kind = 'message'
+   AND d.subject = :subject AND d.conversation = :conversation AND d.start_seq <= :end_seq
+   AND d.child_kind = 'fact' AND f.valid_to IS NOT NULL
+ ORDER BY d.start_seq, f.id;
+
 -- name: evidence_of
 SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.stop, e.at, e.home
   FROM evidence e

@@ -1,0 +1,68 @@
+"""A summary that says what is not believed any more says so where it is shown; and every line of a summary has its days."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import Config, Memory, strategies
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.model import ScriptedModel
+
+SUMMARY = "SUMMARY: Ana is vegetarian and lives in Lisbon. She plans a dinner.\nTHEMES: dinner\nCONCERNS: -\nACTIONS: -"
+
+
+@pytest.fixture
+def told():
+    """A chunk with a summary, and two more messages after it."""
+    model = ScriptedModel({"chunk_summary": [SUMMARY] * 3})
+    with Memory(embedder=None, llm=model, clock=FakeClock(), config=Config(recent_messages=2)) as memory:
+        chat = memory.conversation("a", user="ana")
+        chat.record("I'm vegetarian and I live in Lisbon.", "Nice.")
+        for number in range(4):
+            chat.record(f"Tell me about dish number {number}.", "It is a dish.")
+        chat.record("And what goes with rice?", "Beans.")
+        memory.digest()
+        yield memory, chat, model
+
+
+def line(chat):
+    return chat.context("What should I cook?", strategy=strategies.Summary(1)).section("summaries").items[0]
+
+
+def test_a_line_has_the_days_of_its_messages(told):
+    _, chat, _ = told
+    (summary,) = chat.summaries()
+
+    assert line(chat).startswith('"messages 1-10 (2026-01-05): Ana is vegetarian')
+    assert summary.days == "2026-01-05"
+    assert (summary.first_at, summary.last_at) == (chat.load(start_seq=1)[0].at, chat.load(start_seq=10)[0].at)
+
+
+def test_a_replaced_value_is_noted_and_the_rest_is_not(told):
+    memory, chat, _ = told
+    before = line(chat)
+    chat.record("I moved to Porto.", "Congratulations!")
+    memory.digest()
+
+    assert line(chat) == before[:-1] + ' (since changed: Lisbon: Lives in Porto)"'
+    assert "since changed" not in chat.summaries()[0].text
+
+
+def test_an_unchanged_summary_has_no_note(told):
+    memory, chat, _ = told
+    before = line(chat)
+    chat.record("I like figs.", "Good.")
+    memory.digest()
+
+    assert line(chat) == before
+
+
+def test_the_next_level_is_told_what_changed(told):
+    memory, chat, model = told
+    chat.record("I moved to Porto.", "Congratulations!")
+    for number in range(11):
+        chat.record(f"Tell me about place number {number}.", "It is a place.")
+    memory.digest()
+    (request,) = model.requests("meta_summary")
+
+    assert "since changed: Lisbon: Lives in Porto" in request.text
