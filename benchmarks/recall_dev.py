@@ -44,7 +44,7 @@ from holdfast.types import Hit
 Record = dict[str, Any]
 COLUMNS = ("R@5", "R@10", "R@50", "nDCG@10", "B@1000")
 COMPONENTS = (
-    "words meaning neighbors session day speaker echo gathered around again answer time opens question kind names personal spread standing"
+    "words meaning neighbors session day speaker echo gathered around again answer time opens question asked kind names personal spread standing"
 ).split()
 CONFIG = Config(durable=False)
 

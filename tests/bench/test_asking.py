@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,10 @@ from holdfast.bench.retrieval import (
     RunState,
     build_report,
     describe_run,
+    format_silence,
     format_table,
     limit_questions,
+    swap_names,
 )
 from holdfast.cli import main
 from holdfast.errors import Conflict
@@ -98,7 +101,7 @@ def test_same_seed_gives_the_same_report(whole):
 
 @pytest.mark.parametrize("stop", [0, 2, 5, 20, 67])
 def test_killed_run_goes_on_and_comes_to_the_same_end(tmp_path, whole, stop):
-    """4 conversations and 2 × 32 rankings are 68 steps; the kill comes before one of them is written."""
+    """4 conversations, 2 × 32 rankings and 28 questions to others are 96 steps; the kill comes before one of them is written."""
     folder = tmp_path / "state"
     done = subprocess.run([sys.executable, "-c", KILLED, str(folder), str(stop)], env=os.environ, check=False)
     kept = (folder / "steps.jsonl").read_bytes() if stop else b""
@@ -230,3 +233,18 @@ def test_command_lets_a_scripted_model_read_the_stories(tmp_path, monkeypatch, c
 
     assert code == 0
     assert "read by a scripted model without mistakes" in capsys.readouterr().out
+
+
+def test_every_question_is_asked_of_another_users_memory_too(whole):
+    benchmark, found = whole
+    curve = build_report(benchmark, found)["silence"]
+
+    assert [row["at"] for row in curve] == sorted(row["at"] for row in curve)
+    assert all(low["evidence"] >= high["evidence"] for low, high in pairwise(curve))
+    assert curve[3]["evidence"] > 0.9 > 0.3 > curve[3]["foreign"]
+    assert len(format_silence(curve)) == len(curve) + 1
+
+
+def test_names_of_one_talk_are_put_in_place_of_those_of_another():
+    assert swap_names("Did Ann see ben's dog?", ("Ann", "Ben"), ("Eve", "Max")) == "Did Eve see Max's dog?"
+    assert swap_names("Did Ann call Benedict?", ("Ann", "Ben"), ("Eve",)) == "Did Eve call Benedict?"

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.bench.questions import ChatLine, Question
-from holdfast.bench.scores import OVERALL, auroc, averages, ranking_row, session_row
+from holdfast.bench.scores import (
+    OVERALL,
+    Relevances,
+    auroc,
+    averages,
+    ranking_row,
+    session_row,
+    silence_curve,
+)
 
 AT = datetime(2024, 1, 1, tzinfo=UTC)
 # Rendered, each is "[2024-01-01] U: " (16) + 387 + "\n" = 404 characters, 101 tokens.
@@ -180,3 +188,17 @@ def test_figures_are_those_of_a_second_count(lengths, data):
     asked = Question("q", "A", "?", "", tuple(gold), (), AT)
 
     assert ranking_row(asked, ranked, lines) == pytest.approx(told_again(gold, ranked, lines), abs=5e-4)
+
+
+def test_the_curve_counts_evidence_behind_the_gate_and_false_recall():
+    told = [
+        Relevances(0.9, (0.9, 0.3), foreign=0.05, swapped=0.6),
+        Relevances(0.4, (0.4,), foreign=0.5, swapped=None),
+    ]
+    by_least = {row["at"]: row for row in silence_curve(told, 0.5)}
+
+    assert by_least[0.1] == {"at": 0.1, "evidence": 1.0, "foreign": 0.5, "swapped": 1.0}
+    assert by_least[0.5] == {"at": 0.5, "evidence": 2 / 3, "foreign": 0.5, "swapped": 1.0}
+    assert by_least[0.7]["evidence"] == 1 / 3
+    assert by_least[0.7]["foreign"] == by_least[0.7]["swapped"] == 0.0
+    assert "foreign" not in silence_curve([Relevances(0.9, (0.9,))], 0.5)[0]

@@ -273,6 +273,35 @@ def test_the_newest_of_like_turns_can_be_shown_first(embedding):
     assert seqs(newest)[2:] == seqs(plain)[2:]
 
 
+@pytest.mark.parametrize(
+    "question",
+    ["Who wrote the anthem of the Otters?", "Who is the author of the anthem of the Otters?"],
+)
+def test_the_newest_of_statements_in_one_frame_stands_first_without_an_embedder_and_in_any_tense(desk, question):
+    desk.say(TALK, ["The anthem of the Otters is by Ina Bray", *SMALL_TALK, "The anthem of the Otters is by Tom Vey"])
+    desk.say(TALK, SMALL_TALK)
+    found = desk.find(ANA, question, kinds=("message",), newest_first=True)
+
+    assert [hit.text[-7:] for hit in found[:2]] == ["Tom Vey", "na Bray"]
+
+
+def test_a_newer_statement_about_somebody_else_is_not_put_first(desk):
+    desk.say(TALK, [*SMALL_TALK, "the captain of the Otters is Maud Finch", *SMALL_TALK])
+    desk.say(TALK, ["the captain of the Herons is Oskar Lund", "the anthem of the Otters is by Tom Vey"])
+
+    for question in ("Who is the captain of the Otters?", "Who was the captain of the Otters?"):
+        found = desk.find(ANA, question, kinds=("message",), newest_first=True)
+        assert found[0].text == "the captain of the Otters is Maud Finch"
+
+
+def test_a_question_about_an_earlier_value_or_a_day_keeps_the_order(desk):
+    desk.say(TALK, ["my budget is 900 euros", *SMALL_TALK, "my budget is 1200 euros now", *SMALL_TALK])
+
+    for question in ("What was my first budget?", "What was my budget in May 2024?"):
+        plain = desk.find(ANA, question, kinds=("message",))
+        assert seqs(desk.find(ANA, question, kinds=("message",), newest_first=True)) == seqs(plain)
+
+
 def test_the_cache_changes_no_answer(desk):
     cache = IndexCache(10_000_000)
     desk.say(TALK, SMALL_TALK)
@@ -377,3 +406,10 @@ def test_a_wish_for_all_replies_takes_no_relevance_from_what_else_is_found(desk)
     assert any("standing" in hit.parts for hit in hits)
     fact = next(hit for hit in hits if hit.kind == "fact")
     assert fact.relevance > 0.8 * before[fact.id]
+
+
+def test_the_same_question_asked_before_does_not_stand_before_its_answer(desk):
+    desk.say(TALK, ["Mina the cat is afraid of thunder", *SMALL_TALK, "What is Mina afraid of?", *SMALL_TALK])
+
+    found = desk.find(ANA, "What is Mina afraid of?", kinds=("message",), newest_first=True)
+    assert found[0].text == "Mina the cat is afraid of thunder"

@@ -76,6 +76,11 @@ class Sample:
     questions: tuple[Question, ...]
     apart: bool = False
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the speakers; none where they are only roles."""
+        return tuple(dict.fromkeys(line.speaker for line in self.lines if line.speaker != line.role))
+
     def conversation(self, line: ChatLine) -> str:
         """Return the name of the conversation that *line* is stored in."""
         return line.session if self.apart else self.id

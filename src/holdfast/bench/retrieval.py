@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import threading
 import time
 from collections import Counter
@@ -26,9 +27,10 @@ from ..config import Config
 from ..embed.protocol import Embedder
 from ..errors import Conflict
 from ..memory import Memory
+from ..recall.search import REST
 from ..text.terms import terms
 from .questions import Benchmark, ChatLine, Question, Sample
-from .scores import OVERALL, Mean, Row, auroc, averages, ranking_row, session_row
+from .scores import OVERALL, Mean, Relevances, Row, auroc, averages, ranking_row, session_row, silence_curve
 
 OURS = "holdfast"
 DEPTH = 500  # hits that are asked for: enough to fill a context of 4,000 tokens, or 50 sessions
@@ -65,6 +67,7 @@ class RankedQuestion:
     ranked: dict[str, list[str]] = field(default_factory=dict)
     score: float | None = None
     took_ms: float | None = None
+    relevance: Relevances | None = None
 
 
 def limit_questions(benchmark: Benchmark, limit: int | None) -> Benchmark:
@@ -167,7 +170,8 @@ class RetrievalRun:
                     ranked[peer] = [sample.lines[place].id for place in found["ranked"]]
                 done += 1
                 self._progress("asking", done, total)
-                yield RankedQuestion(question, sample, ranked, row["score"], row["ms"])
+                relevance = self._relevances(sample, question, row) if question.evidence else None
+                yield RankedQuestion(question, sample, ranked, row["score"], row["ms"], relevance)
 
     def _search(self, sample: Sample, question: Question) -> StepRecord:
         """Search with `User.search` at the question's time, messages only."""
@@ -178,8 +182,47 @@ class RetrievalRun:
         hits = user.search(question.question, limit=DEPTH, kinds=("message",))
         took_ms = (time.perf_counter() - started) * 1e3
         places = [numbers[hit.conversation, hit.seq] for hit in hits]
-        best = hits[0].score if hits else 0.0
-        return self._state.put(OURS, question.id, ranked=places, score=best, ms=round(took_ms, 3))
+        best = hits[0].relevance if hits else 0.0
+        first = [round(hit.relevance, 4) for hit in hits[:10]]
+        return self._state.put(OURS, question.id, ranked=places, score=best, ms=round(took_ms, 3), relevance=first)
+
+    def _relevances(self, sample: Sample, question: Question, row: StepRecord) -> Relevances:
+        """Return how relevant the hits were, and the best of another user's memory to the same question."""
+        values: list[float] = row["relevance"]
+        ids = [sample.lines[place].id for place in row["ranked"][: len(values)]]
+        found = self._state.get("foreign", question.id) or self._ask_other(sample, question)
+        return Relevances(
+            values[0] if values else 0.0,
+            tuple(value for id, value in zip(ids, values, strict=True) if id in question.evidence),
+            found["plain"],
+            found["swapped"],
+        )
+
+    def _ask_other(self, sample: Sample, question: Question) -> StepRecord:
+        """Ask the memory of the next user with whom this one shares no name; once more with the names of that memory."""
+        samples = self.benchmark.samples
+        at = samples.index(sample)
+        others = (*samples[at + 1 :], *samples[:at])
+        names = sample.names
+        other = next((one for one in others if not set(names) & set(one.names)), None)
+        found: dict[str, float | None] = {"plain": None, "swapped": None}
+        if other is not None:
+            self.clock.now = question.at
+            user = self.memory.user(other.id)
+            asked = {"plain": question.question}
+            if names and other.names:
+                asked["swapped"] = swap_names(question.question, names, other.names)
+            for name, text in asked.items():
+                hits = user.search(text, limit=1, kinds=("message",))
+                found[name] = round(hits[0].relevance, 4) if hits else 0.0
+        return self._state.put("foreign", question.id, **found)
+
+
+def swap_names(question: str, names: Sequence[str], others: Sequence[str]) -> str:
+    """Put *others* in the place of *names*, in turn."""
+    said = re.compile(r"(?<!\w)(" + "|".join(map(re.escape, names)) + r")(?!\w)", re.IGNORECASE)
+    place = {name.lower(): number for number, name in enumerate(names)}
+    return said.sub(lambda found: others[place[found[1].lower()] % len(others)], question)
 
 
 def _conversations(sample: Sample) -> Iterator[tuple[str, list[ChatLine]]]:
@@ -366,12 +409,13 @@ def build_report(
 
     Returns:
         ``{"benchmark", "data", "questions", "no_evidence", "systems": {name: {"turn": {category:
-        {figure: {"value", "low", "high", "n"}}}, "session": …}}, "abstention_auroc", "search_ms",
+        {figure: {"value", "low", "high", "n"}}}, "session": …}}, "abstention_auroc", "silence", "search_ms",
         "known_wrong"}``.
     """
     rows: dict[str, dict[str, list[tuple[str, Row]]]] = {}
     answerable, unanswerable, took = list[float](), list[float](), list[float]()
     ids: set[str] = set()
+    relevances: list[Relevances | None] = []
     without = 0
     lines_of = {sample.id: {line.id: line for line in sample.lines} for sample in benchmark.samples}
     for one in asked:
@@ -380,12 +424,14 @@ def build_report(
         without += not question.evidence
         if one.score is not None:
             (unanswerable if question.abstain or not question.evidence else answerable).append(one.score)
+        relevances.append(one.relevance if question.category not in benchmark.apart else None)
         took += [one.took_ms] if one.took_ms is not None else []
         for system, ranked in one.ranked.items():
             by_level = rows.setdefault(system, {"turn": [], "session": []})
             by_level["turn"].append((question.category, ranking_row(question, ranked, lines)))
             by_level["session"].append((question.category, session_row(question, ranked, lines)))
     abstention = auroc(answerable, unanswerable)
+    told = [found for found in relevances if found is not None]
     return {
         "benchmark": benchmark.name,
         "data": benchmark.digest,
@@ -401,6 +447,7 @@ def build_report(
             for system, by_level in rows.items()
         },
         "abstention_auroc": abstention,
+        "silence": silence_curve(told, REST) if any(one.foreign is not None for one in told) else [],
         "known_wrong": {one: why for one, why in (wrong or {}).items() if one in ids},
         "search_ms": {"median": median(took), "p95": _percentile(took, 0.95)} if took else None,
     }
@@ -437,6 +484,19 @@ def format_table(report: dict[str, Any], level: str) -> list[str]:
             if system == OURS:
                 lines.append(_interval(row, columns))
     return [*lines, f"(the last lines: {overall})"]
+
+
+def format_silence(rows: Sequence[Mapping[str, float]]) -> list[str]:
+    """Format the curve of true and false recall as lines of text."""
+    names = {
+        "at": "relevance",
+        "evidence": "evidence kept",
+        "foreign": "recalled falsely",
+        "swapped": "names swapped in",
+    }
+    shown = [name for name in names if name in rows[0]]
+    lines = ["".join(f"{names[name]:>18}" for name in shown)]
+    return lines + ["".join(f"{row[name]:18.3f}" for name in shown) for row in rows]
 
 
 def _table_line(name: str, row: dict[str, Any], columns: Sequence[str]) -> str:

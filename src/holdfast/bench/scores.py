@@ -137,6 +137,51 @@ def _means(rows: Sequence[Row], seed: int) -> dict[str, Mean]:
     return out
 
 
+THRESHOLDS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+@dataclass(frozen=True, slots=True)
+class Relevances:
+    """
+    How relevant the hits of one question were.
+
+    ``evidence`` are those of the lines that answer it, among the first ten, ``best`` is that of its best hit. ``foreign`` and
+    ``swapped`` are those of the best hit when another user's memory is asked, and when it is asked with that user's names.
+    """
+
+    best: float
+    evidence: tuple[float, ...] = ()
+    foreign: float | None = None
+    swapped: float | None = None
+
+
+def silence_curve(asked: Sequence[Relevances], rest: float) -> list[Row]:
+    """
+    Return for each least relevance what is kept of true recall, and what is recalled falsely.
+
+    Args:
+        asked: one for each question with evidence.
+        rest: of the relevance that the best hit must have, what the others must have.
+
+    Returns:
+        Rows of ``at``, ``evidence`` (the share kept of the evidence among the first ten), ``foreign`` and ``swapped`` (the
+        share of questions that recall anything of another user; left out when nothing was asked).
+    """
+    rows = []
+    for at in THRESHOLDS:
+        kept = [[value >= at * rest and one.best >= at for value in one.evidence] for one in asked]
+        row = {"at": at, "evidence": _share([value for values in kept for value in values])}
+        for name in ("foreign", "swapped"):
+            found = [value for one in asked if (value := getattr(one, name)) is not None]
+            row |= {name: _share([value >= at for value in found])} if found else {}
+        rows.append(row)
+    return rows
+
+
+def _share(found: Sequence[bool]) -> float:
+    return sum(found) / len(found) if found else 0.0
+
+
 def auroc(with_answer: Sequence[float], without: Sequence[float]) -> float | None:
     """
     Measure how well a score separates questions that memory can answer from those that it cannot.

@@ -28,14 +28,12 @@ _ASSISTANT = re.compile(
     r"|\byour (?:advice|suggestion|recommendation|answer|response|explanation)s?\b",
     re.I,
 )
-# A question for what holds now, and the words that make it one about the past or about a total.
-_PRESENT = re.compile(
-    r"^\W*(?:what|which|who|where|when|how (?:many|much|long|often|old|far|big|tall))\b"
-    r".*\b(?:is|are|am|do|does|have|has|will|it's|what's)\b",
-    re.I | re.S,
-)
-_NOT_PRESENT = re.compile(
-    r"\b(?:did|was|were|had|first|initial(?:ly)?|original(?:ly)?|before|previous(?:ly)?|earlier|used to|ever|between|across"
+# A question for one value, and the words that make it one about an earlier value, a course of things, or a total.
+_VALUE = re.compile(r"^\W*(?:what|which|who|where|when|how (?:many|much|long|often|old|far|big|tall))\b", re.I)
+_PRESENT = re.compile(r"\b(?:is|are|am|do|does|have|has|will|it's|what's)\b", re.I)
+_PAST = re.compile(r"\b(?:did|was|were|had)\b", re.I)
+_NOT_VALUE = re.compile(
+    r"\b(?:first|initial(?:ly)?|original(?:ly)?|before|previous(?:ly)?|earlier|used to|ever|between|across"
     r"|total|different|ways?|order|should|could|would|can|calculate|you|your|change[ds]?|since|compared?|faster|common|typical)\b",
     re.I,
 )
@@ -73,6 +71,7 @@ _ASKED_OF = re.compile(
     r"\b(?i:did|do|does|is|are|was|were|has|have|had|will|would|can|could|should|might|may)(?:n.t)? (" + _NAME + r")"
     r"|(?<=[\w,] )(" + _NAME + r")(?:['\u2019]s\b| (?:did|does|is|was|has|had|will|would|can|could|should|might|may)\b)"
 )
+_CAPITALIZED = re.compile(r"(?<=[\w,;] )[A-Z][\w-]+")
 _OF_ONESELF = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours)\b", re.I)
 
 # What stands between two names that are joined, and what follows the name of an owner.
@@ -123,7 +122,8 @@ class Query:
     of themselves as one who is asked.  ``terms`` holds, for each word but the names, the terms
     under which a text may hold it, ``parts`` the same words by the questions that it joins.  ``speaker``
     is the participant that it is about; ``others`` are the terms of the names that it is about when it
-    names no participant and is not about whoever asks.
+    names no participant and is not about whoever asks.  ``asks_value`` says that it asks for one value, now or
+    in the past, ``asks_present`` for the one that holds now, and ``capitalized`` are the terms of its names.
     """
 
     text: str
@@ -132,12 +132,14 @@ class Query:
     asks_when: bool
     asks_number: bool
     asks_assistant: bool
+    asks_value: bool
     asks_present: bool
     asks_several: bool
     asks_advice: bool
     when: When | None
     parts: tuple[frozenset[tuple[str, ...]], ...] = ()
     others: frozenset[str] = frozenset()
+    capitalized: frozenset[str] = frozenset()
 
 
 def parse_question(question: str, *, names: Collection[str], now: datetime, language: str | None = None) -> Query:
@@ -157,6 +159,8 @@ def parse_question(question: str, *, names: Collection[str], now: datetime, lang
     if named and any(map(str.isalnum, bare)):
         spoken = (language or language_of(question)) == "en"
         text = _in_second_person(speaker, question, named) if spoken else bare
+    when = find_days(question, now)
+    asks_value = bool(_VALUE.search(question)) and not _NOT_VALUE.search(question)
     return Query(
         text=" ".join(text.split()),
         terms=tuple(terms),
@@ -164,12 +168,14 @@ def parse_question(question: str, *, names: Collection[str], now: datetime, lang
         asks_when=bool(_WHEN.search(question)),
         asks_number=bool(_NUMBER.search(question)),
         asks_assistant=bool(_ASSISTANT.search(question)),
-        asks_present=bool(_PRESENT.search(question)) and not _NOT_PRESENT.search(question),
+        asks_value=asks_value,
+        asks_present=asks_value and bool(_PRESENT.search(question)) and not _PAST.search(question),
         asks_several=bool(_SEVERAL.search(question)),
         asks_advice=_asks_advice(question),
-        when=find_days(question, now),
+        when=when,
         parts=_words_of_parts(bare, tuple(terms), language),
         others=frozenset() if named or _OF_ONESELF.search(question) else _others(question, language),
+        capitalized=_terms_of(_CAPITALIZED.findall(question), language),
     )
 
 
@@ -195,7 +201,11 @@ def _others(question: str, language: str | None) -> frozenset[str]:
     if 2 * len(re.findall(r"\b[A-Z]", question)) > len(question.split()) + 1:
         return frozenset()
     found = {name for names in _ASKED_OF.findall(question) for name in names if name.lower() not in _MONTH_OF}
-    return frozenset(term for name in found if name for word in query_terms(name, language) for term in word)
+    return _terms_of(found, language)
+
+
+def _terms_of(names: Collection[str], language: str | None) -> frozenset[str]:
+    return frozenset(term for name in names for word in query_terms(name, language) for term in word)
 
 
 def _subject_of(question: str, named: Sequence[tuple[int, str]]) -> str | None:

@@ -13,13 +13,14 @@ what they were tuned, what each is worth, and what was tried and left out.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import reduce
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..clock import DAY_MS
 from .index import CONTEXT_K1, K1, B, Bools, Floats, Index, Ints, Match
@@ -46,6 +47,7 @@ class Constants:
     time: float = 0.7  # turns that place something in time report events; small talk does not
     opens: float = 0.5  # users open a session with their news
     question: float = -0.5  # a turn that ends in a question is rarely evidence
+    asked: float = -1.0  # the same question, asked before, tells nothing
     kind: float = 1.0  # "when" wants a time, "how many" wants a number
     spread: float = -0.2  # several things are told in several sessions: less after better turns of the same one
     names: float = 0.8  # they have names
@@ -60,9 +62,16 @@ class Constants:
 DEFAULTS: Final = Constants()
 
 
-# Of a question about the present so many turns, as near to one another as that, stand newest first.
-NEWEST: Final = 3
+# Of a question about a value so many turns stand newest first: those that hold the same words of it and are as
+# near to one another as that, by meaning for what holds now, or with the same words in the same order.
+NEWEST: Final = 5
+NEWEST_LOOSE: Final = 3
+WORDED: Final = 0.75  # a turn that holds this share of the question's words says the thing as the question does
 ALIKE: Final = 0.5
+FRAME: Final = 0.5
+# A question that consists of the words of another one to this share is the same.
+SAME_QUESTION: Final = 0.9
+DATE_TERMS: Final = 3  # day, month and year, which the index holds of every message
 # A fact answers one part of a question that joins several if it holds so much of it, and it is so much of the question.
 FACT_SHARE: Final = 0.6
 PART_SHARE: Final = 0.2
@@ -72,7 +81,7 @@ CROWD: Final = 4
 USUAL: Final = 0.4
 # What a fact does not take over from the turn that it came from: its own match counts, and neither how many other turns
 # its session has nor how replies should be is a reason for what it says.
-OF_TURNS_ALONE: Final = frozenset(("words", "meaning", "spread", "standing"))
+OF_TURNS_ALONE: Final = frozenset(("words", "meaning", "asked", "spread", "standing"))
 # What a cosine is worth to expect, in deviations, where a document has no vector yet: this share of
 # the deviations of its words, at most so many.
 EXPECTED_SHARE: Final = 0.5
@@ -193,6 +202,7 @@ def rank_messages(
     other = _speaker_parts(parts, index, query, h, c)
     around, gathered = _score_surroundings(index, matches)
     parts["gathered"] = c.gathered * gathered
+    parts["asked"] = c.asked * _same_question(index, matches) * np.maximum(h, 0)
     if not index.mixed:
         parts["around"] = c.around * weight * around
         parts["again"] = c.again * _repeated_share(index, matches) * np.maximum(h, 0)
@@ -322,6 +332,16 @@ def _score_surroundings(index: Index, matches: list[Match]) -> tuple[Floats, Flo
     return around, gathered / (asked or 1.0)
 
 
+def _same_question(index: Index, matches: list[Match]) -> Floats:
+    """1 for each message that is a question and consists of the words of this one, shape (n,)."""
+    said = np.zeros(len(index))
+    for match in matches:
+        said[match.places] += match.counts
+    terms = (index.norm - K1 * (1 - B)) * index.mean_terms / (K1 * B) - DATE_TERMS
+    same: Floats = index.question * (said >= SAME_QUESTION * terms) * (said > 0)
+    return same
+
+
 def _repeated_share(index: Index, matches: list[Match]) -> Floats:
     """Of the question's words in each message the share that one of the two turns before it held, 0 to 1."""
     held, repeated = np.zeros(len(index)), np.zeros(len(index))
@@ -332,31 +352,35 @@ def _repeated_share(index: Index, matches: list[Match]) -> Floats:
     return np.divide(repeated, held, out=repeated, where=held > 0)
 
 
-def newest_first(best: Sequence[int], index: Index, vectors: NDArray[np.float32], alike: float = ALIKE) -> list[int]:
+def newest_first(best: Sequence[int], index: Index, same: Bools) -> list[int]:
     """
-    *best*, the first messages of a search, with near-equal turns of one speaker put newest first.
+    Return *best*, the first messages of a search, with those of one speaker that give one thing another value newest first.
 
-    For questions about a present value ("what is the budget?"), where an older turn words the
-    question better than the newest.  *vectors* are those of *best*, shape (k, dim), a row of zeros
-    where there is none; turns are near equal from cosine *alike* on.  Each group keeps its places.
+    For questions about a value ("what is the budget?"), where an older turn words the question better than the newest.
+    *same*, shape (k, k), says whether the second of two gives a value to what the first speaks of.  Each group keeps its
+    places.
     """
     out, used = list(best), set[int]()
-    cosines = vectors @ vectors.T
     for place, leader in enumerate(best):
         if place in used:
             continue
         group = [place] + [
             later
             for later in range(place + 1, len(best))
-            if later not in used
-            and index.speaker[best[later]] == index.speaker[leader]
-            and cosines[place, later] >= alike
+            if later not in used and index.speaker[best[later]] == index.speaker[leader] and same[place, later]
         ]
         used.update(group)
         newest = sorted((best[member] for member in group), key=lambda at: (-int(index.at_ms[at]), -at))
         for slot, member in zip(group, newest, strict=True):
             out[slot] = member
     return out
+
+
+def same_frame(one: str, other: str) -> float:
+    """Return the share of the words of the shorter sentence that the other has in the same order, 0 to 1."""
+    first, second = ([word.lower() for word in re.findall(r"\w+", text)] for text in (one, other))
+    blocks = SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()
+    return sum(block.size for block in blocks) / max(1, min(len(first), len(second)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from ..store import FactRow, Partition, ReadView
 from ..text.terms import terms
 from ..types import Fact, Hit, HitKind, Summary, TurnKey
 from . import rank
-from .index import Bools, Floats, Index, IndexCache, Match, read_index, read_matches, read_vectors
+from .index import Bools, Floats, Index, IndexCache, Ints, Match, read_index, read_matches, read_vectors
 from .query import LEAST_LETTERS, Query, find_aliases, is_spelling_of, parse_question
 from .rank import RELEVANCE, RELEVANCE_BY_WORDS, covered
 from .vectors import Comparison, Vectors, compare_exactly, merge_comparisons
@@ -164,8 +164,8 @@ def search(
     chosen = _choose_facts(parts, scored, query)  # before the best are taken: it lifts some
     best = _best_of_all_kinds([part for part in parts if part.kind in kinds], scored, view, bounds)
     found = _with_relevance(best, parts, scored, query, asked, view, bounds, chosen)
-    if newest_first and query.asks_present and not indexes["message"][1].peer:
-        found = _newest_first(found, indexes["message"][1], asked, view)
+    if newest_first and query.asks_value and query.when is None and not indexes["message"][1].peer:
+        found = _newest_first(found, parts[0], query, scored, asked, view)
     return _hits(view, found, indexes, scored, explain)
 
 
@@ -443,24 +443,67 @@ def _best(score: Floats, allowed: Bools, limit: int) -> list[int]:
 
 
 def _newest_first(
-    found: list[_RankedMatch], index: Index, asked: Sequence[_EmbeddedQuestion], view: ReadView
+    found: list[_RankedMatch],
+    part: _KindMatches,
+    query: Query,
+    scored: dict[HitKind, _Scores],
+    asked: Sequence[_EmbeddedQuestion],
+    view: ReadView,
 ) -> list[_RankedMatch]:
     """The first messages among *found*, as `rank.newest_first` orders them; each takes the score of its new place."""
     slots = [at for at, hit in enumerate(found) if hit.kind == "message"][: rank.NEWEST]
-    if not asked or len(slots) < 2:
+    if len(slots) < 2:
         return found
     places = np.array([found[slot].place for slot in slots], np.int64)
-    held = index.vectors[asked[0].slot]
-    if isinstance(held, Vectors):
-        codes, scale = held.codes[places], held.scale[places]
-    else:
-        codes, scale = read_vectors(view, index, asked[0].embedder, places)
     by_place, out = {found[slot].place: found[slot] for slot in slots}, list(found)
-    ordered = rank.newest_first(places.tolist(), index, codes.astype(np.float32) * scale[:, None])
+    same = _same_thing(part, places, query, scored["message"], asked, view)
+    ordered = rank.newest_first(places.tolist(), part.index, same)
     for slot, place in zip(slots, ordered, strict=True):
         moved = found[slot].score - by_place[place].score
         out[slot] = replace(by_place[place], score=by_place[place].score + moved, moved=moved)
     return out
+
+
+def _same_thing(
+    part: _KindMatches,
+    places: Ints,
+    query: Query,
+    scores: _Scores,
+    asked: Sequence[_EmbeddedQuestion],
+    view: ReadView,
+) -> Bools:
+    """
+    Return for each two of the messages whether the second speaks of what the first does, shape (k, k).
+
+    It must hold every word of the question that the first holds, and be near to it in meaning (for what holds now) or
+    differ from it in few words. Where the first holds only some of the question's words, turns word the thing in many
+    ways: then the names of the question must be in the second, and the first three are looked at.
+    """
+    index, size = part.index, len(places)
+    holds = np.array([np.isin(places, match.places) for match in part.matches], np.bool_).reshape(-1, size)
+    bound, named = (
+        ~(held[:, :, None] & ~held[:, None, :]).any(axis=0)
+        for held in (holds, holds[[not query.capitalized.isdisjoint(word) for word in Counter(query.terms)]])
+    )
+    alike = np.zeros((size, size), np.bool_)
+    if asked and query.asks_present:
+        held = index.vectors[asked[0].slot]
+        if isinstance(held, Vectors):
+            codes, scale = held.codes[places], held.scale[places]
+        else:
+            codes, scale = read_vectors(view, index, asked[0].embedder, places)
+        vectors = codes.astype(np.float32) * scale[:, None]
+        alike = vectors @ vectors.T >= rank.ALIKE
+    loose = named & alike & (scores.covered[places] < rank.WORDED)[:, None]
+    loose[:, rank.NEWEST_LOOSE :] = False
+    rows = [index.row(place) for place in places.tolist()]
+    texts = view.texts(rows)
+    said = [texts.get((row.kind, row.doc), "") for row in rows]
+    frames = [[rank.same_frame(one, other) >= rank.FRAME for other in said] for one in said]
+    worded = np.asarray(holds.any(axis=0))[:, None]
+    same: Bools = loose | worded & bound & (alike | np.array(frames, np.bool_))
+    same[:, scores.parts["asked"][places] < 0] = False  # the question itself gives no value
+    return same
 
 
 def _hits(

@@ -15,6 +15,15 @@ import typer
 
 from ...bench.answers import AnsweredQuestion, AnswerRun, build_answer_report, format_answer_table
 from ...bench.beliefs import RATES, BeliefScores, HonestModel, run_story
+from ...bench.consolidation import (
+    SIZES,
+    ConsolidationScores,
+    fill,
+    format_consolidation,
+    load_consolidation,
+    rank_by_words,
+    score,
+)
 from ...bench.datasets import find_wrong_keys, load_benchmark
 from ...bench.judges import load_prompts
 from ...bench.precision import HoldfastSearch, build_precision_report, load_precision, run_cases, run_sessions
@@ -28,6 +37,7 @@ from ...bench.retrieval import (
     RunState,
     build_report,
     describe_run,
+    format_silence,
     format_table,
     limit_questions,
 )
@@ -48,12 +58,16 @@ class BenchOptions(JsonOptions):
     """The options of ``holdfast bench``."""
 
     benchmark: Annotated[
-        str, typer.Argument(help="tiny, locomo, realtalk, beam, longmemeval, beliefs or precision.")
+        str, typer.Argument(help="tiny, locomo, realtalk, beam, longmemeval, beliefs, precision or consolidation.")
     ] = "tiny"
     files: Annotated[list[Path] | None, typer.Argument(help="More files, as after --data.")] = None
     data: Annotated[
         list[Path] | None,
         typer.Option("--data", metavar="FILE", help="The public file of the benchmark, as distributed; or a folder."),
+    ] = None
+    size: Annotated[
+        list[str] | None,
+        typer.Option("--size", metavar="TOKENS", help="consolidation: 6k, 32k, 64k or 262k; may be repeated [all]."),
     ] = None
     peer: Annotated[
         list[str] | None,
@@ -148,12 +162,15 @@ def bench(options: BenchOptions) -> int:
       holdfast bench locomo --data locomo10.json --llm openai:gpt-5-mini --known-wrong errors.json
       holdfast bench beliefs --turns 400 --seed 1
       holdfast bench precision precisionMemBench/
+      holdfast bench consolidation Conflict_Resolution.json --size 6k
       holdfast bench --json
     """
     if options.benchmark == "beliefs":
         return _run_beliefs(options)
     if options.benchmark == "precision":
         return _run_precision(options)
+    if options.benchmark == "consolidation":
+        return _run_consolidation(options)
     if not options.show_prompts:
         return _run_questions(options)
     screen = Screen()
@@ -283,7 +300,12 @@ def _show_questions(screen: Screen, report: dict[str, Any]) -> None:
         screen.line((f"{count(report['no_evidence'], 'question')} without evidence, in no table", QUIET))
     if report["abstention_auroc"] is not None:
         auroc = f"AUROC {report['abstention_auroc']:.3f} (.5 is chance)"
-        screen.line(f"abstention: the best score predicts which questions cannot be answered, {auroc}")
+        screen.line(f"abstention: the best relevance predicts which questions cannot be answered, {auroc}")
+    if report["silence"]:
+        screen.line()
+        screen.line("silence: contexts at each least relevance; each question asked of another user's memory, too")
+        for line in format_silence(report["silence"]):
+            screen.line(line)
     if report["search_ms"]:
         median, p95 = report["search_ms"]["median"], report["search_ms"]["p95"]
         screen.line((f"search: median {median:.1f} ms, p95 {p95:.1f} ms", QUIET))
@@ -371,6 +393,38 @@ def _show_beliefs(screen: Screen, one: BeliefScores, reader: str) -> None:
         end = f"{one.count(name, end=True)} of {of}, {one.rate(name, end=True):.1%}"
         rows.append((name, end, f"{one.rate(name, end=False):.1%}", (_RATES[name], QUIET)))
     screen.columns(rows)
+
+
+# Consolidation: the latest of two statements stands first
+
+
+def _run_consolidation(options: BenchOptions) -> int:
+    if unknown := [size for size in options.size or () if size not in SIZES]:
+        raise usage_error(f"there is no size {unknown[0]!r}", f"use {', '.join(SIZES)}")
+    sets = load_consolidation(options.data_files, options.size or SIZES)
+    embedder = None if options.no_embedder else default_embedder()
+    rows: list[tuple[str, str, ConsolidationScores]] = []
+    with ProgressBar("consolidation", total=len(sets), show=not options.as_json) as bar:
+        for done, data in enumerate(sets, 1):
+            bar.note = data.size
+            with Memory(embedder=embedder) as memory:
+                rows.append((data.size, OURS, score(data, fill(memory, data), options.limit)))
+            rows.append((data.size, "bm25", score(data, rank_by_words(data), options.limit)))
+            bar.done = done
+    report = {
+        "benchmark": "consolidation",
+        "embedder": embedder.id if embedder else None,
+        "rows": [{"size": size, "system": who} | to_json(found) for size, who, found in rows],
+    }
+    write_report(options.report, report)
+    if options.as_json:
+        print_json(report)
+        return 0
+    screen = Screen()
+    screen.line(("consolidation", STRONG), (f"   single hop, embedder {report['embedder'] or 'none'}", QUIET))
+    for line in format_consolidation(rows):
+        screen.line(line)
+    return 0
 
 
 # Precision: the right belief, and only that one

@@ -35,6 +35,7 @@ PART_TEXTS = {
     "time": "It says when something happened",
     "opens": "It starts a session, where users often share news",
     "question": "It ends in a question, which is rarely evidence",
+    "asked": "It only asks the same question",
     "kind": "It contains a time or number, as the question asks for",
     "names": "Whether it contains a name or a title, since the question asks for several things",
     "personal": "Whether it is told in the first person, since the question asks for several things",
