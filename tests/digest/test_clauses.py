@@ -29,6 +29,9 @@ def statements(text: str) -> list[Candidate]:
         ("We keep alpacas on a farm near Wells.", "Keeps alpacas on a farm near Wells."),
         ("I restore old bicycles and sell them on Saturdays.", "Restores old bicycles and sells them on Saturdays."),
         ("so anyway im on dialysis, can u suggest a soup", "Is on dialysis."),
+        ("Since the fall in 2019 I use a wheelchair.", "Uses a wheelchair since the fall in 2019."),
+        ("our eldest, Runa, starts school in August", "Their eldest, Runa, starts school in August."),
+        ("my lad Torben made the rowing team", "Their lad Torben made the rowing team."),
         ("I've been a foster parent for nine years.", "Has been a foster parent for nine years."),
         ("My hip is being replaced on 9 October.", "Their hip is being replaced on 9 October."),
         ("my cousin's a glider pilot", "Their cousin is a glider pilot."),
@@ -66,6 +69,8 @@ def test_clause_that_states_something_lasting_is_a_sentence_in_the_third_person(
         "Your wife is a nurse in Leeds.",
         "I told my doctor I drink two beers a day, he laughed.",
         "My essay is about bees and honey.",
+        "I have no children's books in mind.",
+        "i'm going to pretend i didn't hear that",
     ],
 )
 def test_clause_that_states_nothing_lasting_is_none(text):

@@ -49,6 +49,12 @@ _NO_VERB = frozenset(
     "may might must shall should would could wouldnt couldnt shouldnt wouldve couldve shouldve id ill then thus there not and or but so to in on at of "
     "for with by from the a an my me us our".split()
 )
+_FRONTED = re.compile(
+    r"(?i)((?:since|after|in|on|at|every|for|until|from|by|during|before|last|next) [\w' -]{2,40}?),? (?=(?:i|we)(?:'\w+)? |(?:my|our) )"
+)
+_APPOSITION = re.compile(r"(?i:my|our) [\w' -]{2,30}, [A-ZÀ-Þ][\w-]+(?:(?:, | and |, and )[A-ZÀ-Þ][\w-]+){0,3}, ")
+_DATED = re.compile(r"\b(?:19|20)\d\d\b|\bago\b|\bas a (?:kid|child)\b")
+_NO_SUBJECT = frozenset("you u it it's this that these those there here who what how why they his her their".split())
 _NO_DOING = frozenset("being nothing anything evening king".split())
 _LY = frozenset("fly reply apply rely supply comply multiply bully tally rally".split())
 _NO_TAIL = re.compile(r"(?i)(?:i|i'm|im|we|he|she|they|it|do|does|am|are|is)\b")
@@ -141,7 +147,8 @@ class ClauseReader:
         self._start = re.compile(rf"(?:{starts}|{'|'.join(sorted(self._bare))}(?:'s)?)(?!\w)", re.IGNORECASE)
         joints = "|".join(str(table["joints"]).split())
         self._joint = re.compile(
-            rf"\s*(?:[,;:()–—…!?]+|\.{{2,}}|\s-+\s)\s*(?:(?:{joints})\s+)?|\s+(?:{joints})\s+", re.IGNORECASE
+            rf"\s*(?:(?:[;()–—…!?]|[,:](?!\d))+|\.{{2,}}|\s-+\s)\s*(?:(?:{joints})\s+)?|\s+(?:{joints})\s+",
+            re.IGNORECASE,
         )
         self._the = re.compile(rf"the (?:{'|'.join(str(table['the']).split())})(?!\w)", re.IGNORECASE)
 
@@ -189,6 +196,10 @@ class ClauseReader:
                     sentence.replace("{}", shown), one.start("label"), one.start("value") + value.end(),
                 )  # fmt: skip
 
+    def is_verb(self, word: str) -> bool:
+        """Whether a word is a verb of the lists."""
+        return word in self._denied or word in self._second or word in self._said
+
     def things(self, text: str) -> tuple[str, ...]:
         """Return the names and the nouns of everyday life in a statement."""
         words = [found[0].removesuffix("'s") for found in list(_TOKEN.finditer(text))[1:]]
@@ -224,7 +235,9 @@ class ClauseReader:
         return word.removesuffix("'s").casefold() in names
 
     def _statement(self, text: str, start: int, end: int, whom: Whom, names: frozenset[str]) -> StatedClause | None:
-        lead = self._lead.match(text, start, end)
+        while start < end and text[start].isspace():
+            start += 1
+        lead = None if _FRONTED.match(text, start, end) else self._lead.match(text, start, end)
         start = lead.end() if lead else start
         while start < end and not text[start].isalnum():
             start += 1
@@ -232,16 +245,25 @@ class ClauseReader:
             return None
         head_end = self._head_end(text, start, end)
         head = text[start:head_end]
-        if self._is_denied(head) or len(head.split()) < 3 or self._asks.match(head):
+        opening = _TOKEN.match(head)
+        word = opening[0].lower() if opening else ""
+        begins = self._start.match(head) or self._the.match(head) or _FRONTED.match(head) or self._is_name(word, names)
+        if not begins or word in _NO_SUBJECT:
             return None
+        short = len(head.split()) < 3 and not self._kind(head)
+        if self._is_denied(head) or short or self._asks.match(head):
+            return None
+        first = _FRONTED.match(head)
+        fronted = f" {_of_them(first[1][:1].lower() + first[1][1:])}" if first else ""
+        start, head = (start + first.end(), head[first.end() :]) if first else (start, head)
         subject = self._subject(head, start, whom, names)
         if subject is None:
             return None
         person, shown, rest = subject
         predicate = self._predicate(rest, shown)
-        if predicate is None or not self._lasts(predicate):
+        if predicate is None or not (self._lasts(predicate) or self._introduces(predicate, shown, person)):
             return None
-        said = f"{shown} {predicate.text}".strip()
+        said = f"{shown} {predicate.text}{fronted}".strip()
         if len(said.split()) > MOST_WORDS:
             return None
         lasts = self._habit.search(said) or self._changes.search(said)
@@ -253,7 +275,10 @@ class ClauseReader:
 
     def _head_end(self, text: str, start: int, end: int) -> int:
         """Return where the clause ends: behind the last of its parts that says something concrete."""
-        parts = [found.start() for found in re.finditer(r"[,;:()–—…!?]+|\.{2,}|\s-+\s", text[start:end])]
+        named = _APPOSITION.match(text, start, end)
+        inside = named.end() - start if named else 0
+        parts = [found.start() for found in re.finditer(r"(?:[;()–—…!?]|[,:](?!\d))+|\.{2,}|\s-+\s", text[start:end])]
+        parts = [place for place in parts if place >= inside]
         edges = [start + place for place in parts] + [end]
         last = edges[0]
         for first, after in pairwise(edges):
@@ -330,8 +355,9 @@ class ClauseReader:
         person = whom(noun, start) if "'s" not in noun and "," not in noun and " and " not in noun else None
         if person is not None and not person.is_self:
             return person, _label(person), _opened(rest)
-        if not any(word.strip(",") in self._nouns or word.strip(",").rstrip("s") in self._nouns for word in words):
+        if not any(self._kind(word) for word in words):
             return None
+        noun += "," if ", " in noun and "'s" not in noun else ""
         shown = _of_them(noun) if words[0] in ("my", "our") else f"their {re.sub('(?i)^the ', '', noun)}"
         return ME, shown, _opened(rest)
 
@@ -401,7 +427,7 @@ class ClauseReader:
         if low in self._past or low.endswith("ed"):
             tense = _PAST
             if low in ("read", "put", "cut", "set", "let", "hit", "cost", "hurt", "split", "bet", "shut"):
-                if self._habit.search(tail) is None:
+                if self._habit.search(tail) is None and not before:
                     return None  # today or then: the form does not tell
                 tense = _PRESENT
             verb = _third(low) if tense == _PRESENT and me else low
@@ -478,6 +504,8 @@ class ClauseReader:
                 return thing and (
                     (verb in self._doing and len(rest.split()) > 2) or (timed and verb not in self._denied)
                 )
+            if re.match(r"(?i)(?:terrified|scared|afraid|frightened|petrified) of \w", rest):
+                return True
             placed = re.match(r"(?i)(?:in|at|on) ", rest) is not None
             return bool(kind) or (name and not placed) or (number and (timed or not placed))
         if verb in self._denied:
@@ -493,7 +521,8 @@ class ClauseReader:
         if tense == _PAST:
             if verb in ("got", "had", "have"):
                 return kind in (_GOT if verb == "got" else _HAD)
-            return self._life.search(whole) is not None and (thing or timed or number)
+            dated = kind and _DATED.search(plain) is not None
+            return bool(dated) or (self._life.search(whole) is not None and (thing or timed or number))
         if tense == _FUTURE:
             return timed and thing
         if tense == _ABILITY:
@@ -502,6 +531,14 @@ class ClauseReader:
         if verb == "have" or verb in self._weak or verb.rstrip("s") in self._weak:
             return bool(kind) or (number and verb == "have") or (habit and len(rest.split()) > 2)
         return thing or number or habit or timed
+
+    def _introduces(self, predicate: _Predicate, shown: str, person: MentionedPerson) -> bool:
+        """Whether the subject is a relative, pet or colleague with a name: "my lad Kieran made the team"."""
+        words = [word.strip(",") for word in shown.split()]
+        if not person.is_self or len(words) < 3 or not any(word[:1].isupper() for word in words[1:]):
+            return False
+        plain = not self._moment.match(predicate.rest) and predicate.verb not in self._denied
+        return plain and len(predicate.rest.split()) > 1 and any(self._kind(word) for word in words[1:])
 
     def _is_denied(self, words: str) -> bool:
         return self._deny.search(_AND_IT.sub(" ", words)) is not None

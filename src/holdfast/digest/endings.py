@@ -200,6 +200,9 @@ class _Reading:
         beside, habit = _cue(self.rules.code, "beside"), _cue(self.rules.code, "passing_habit")
         if habit and one.category in _HABITS and habit.match(self.text, found.end()):
             return False
+        within = _cue(self.rules.code, "within")
+        if found.start("it") == found.start() and within and within.search(self.text[: found.start()]):
+            return False
         whose = _cue(self.rules.code, "theirs")
         if one.subject == SELF and whose and whose.search(self.text[: found.start("it")]):
             return False

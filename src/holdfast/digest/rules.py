@@ -231,6 +231,12 @@ def _read_list(rules: PatternLanguage, message: Message, text: str) -> Iterator[
         )
 
 
+def _is_verb(rules: PatternLanguage, value: str) -> bool:
+    """Whether a place that was written without a capital may be a verb."""
+    reader = clause_reader(rules)
+    return reader is not None and reader.is_verb(value.lower())
+
+
 def _stated(piece: SentenceInMessage, clause: StatedClause) -> Candidate:
     at, held = piece.message.at, ValidTime(end=clause.end)
     ends: list[int] = []
@@ -366,6 +372,10 @@ def claims_of_match(piece: SentenceInMessage, people: Mentions, match: PatternMa
             continue
         if (candidate.category, candidate.key, candidate.value) == ("identity", "name", person.label):
             continue  # they were introduced by it just now
+        if candidate.category == "trip" and _is_verb(piece.language, candidate.value):
+            continue  # "i'm going to pretend"
+        if candidate.category == "family" and piece.text[end : end + 2] in ("'s", "’s") and not negated:
+            continue  # "no children's books"
         yield candidate
         whose = next((somebody for somebody in named if somebody.label == fields["name"].value), None)
         yield from _also(piece.language, pattern, candidate, fields, whose)
