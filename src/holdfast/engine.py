@@ -69,6 +69,7 @@ from .recall.search import (
     with_changes,
     with_replacements,
     without_expired,
+    worth_recalling,
 )
 from .reconcile.decay import as_of_now
 from .reconcile.registry import registry
@@ -605,19 +606,20 @@ class Engine:
         beside = self._beside(view, hits)
         facts = view.facts(evidence=False) if strategy.recalls else []
         chosen, now_ms = view.consent(), self.now_ms()
+        believed = [
+            row.fact
+            for row in facts
+            if is_current(row, now_ms) and (not chosen or effective_consent(chosen, row.fact.subject) == "active")
+        ]
         known, today = view.prefix(variant), self.clock().date()
+        over = [fact for fact in believed if is_past_plan(fact, today)]
         material = Material(
             conversation=view.scope.conversation or "",
             messages=messages,
             total_messages=total,
             summaries=summaries,
-            facts=[
-                row.fact
-                for row in facts
-                if is_current(row, now_ms)
-                and not is_past_plan(row.fact, today)
-                and (not chosen or effective_consent(chosen, row.fact.subject) == "active")
-            ],
+            facts=[fact for fact in believed if fact not in over],
+            over=over,
             hits=hits,
             query=query,
             user_name=_name_of_user(view, messages),
@@ -683,7 +685,7 @@ class Engine:
             explain=True,
             newest_first=True,
         )
-        return self._told(view, self._usable(view, hits))
+        return self._told(view, self._usable(view, worth_recalling(hits)))
 
     def _beside(self, view: ReadView, hits: Sequence[Hit]) -> dict[TurnKey, Hit]:
         """Return the turns before and after the best hits, of the same session, that were said by users and assistants."""

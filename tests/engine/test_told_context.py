@@ -127,3 +127,37 @@ def test_the_sentence_that_says_how_to_use_memory_can_be_set(clock: FakeClock) -
 
             assert told in memory.conversation("next", user="ana").context(note=False).section("facts").text
             assert told in memory.user("ana").profile().text
+
+
+def test_every_context_can_be_explained(memory: Memory, clock: FakeClock) -> None:
+    """What is shown and what is left out, each with its reason, in words."""
+    chat = memory.conversation("first", user="ana")
+    for said in (
+        "I'm allergic to peanuts.",
+        "I'm travelling to Oslo next month.",
+        "The lamp in the hall came from my aunt Rosa.",
+    ):
+        chat.record(said, "Noted.")
+    for number in range(20):
+        chat.record(f"Tell me about mountain {number}.", f"Mountain {number} is high.")
+    clock.advance(days=200)
+    context = memory.conversation("next", user="ana").context("Where did the lamp in the hall come from?", note=False)
+    why = {reason.text: reason.why for reason in context.reasons if reason.shown}
+    left = {reason.text: reason.why for reason in context.reasons if not reason.shown}
+
+    assert len(why) == sum(len(section.items) for section in context.sections if section.name != "recent")
+    assert next(words for line, words in why.items() if "peanuts" in line).startswith("allergy comes first")
+    assert next(words for line, words in why.items() if "aunt Rosa" in line).startswith(
+        ("match 1", "attribute", "statement")
+    )
+    assert next((words for line, words in left.items() if "Oslo" in line), "its dates are over") == "its dates are over"
+    assert all(line.strip() for line in context.explain().splitlines())
+    assert context.to_dict()["reasons"]
+
+
+def test_a_context_without_anything_relevant_says_why_nothing_was_recalled(memory: Memory) -> None:
+    memory.conversation("first", user="ana").record("I like jazz.", "Noted.")
+
+    context = memory.conversation("next", user="ana").context("How do I cook rice?", note=False)
+
+    assert "nothing in memory is relevant enough" in context.explain()

@@ -20,7 +20,7 @@ from ..types import Evidence
 from .lookup import load_messages
 from .options import UserOptions
 from .output import BAD, CHANGED, GOOD, NAME, QUIET, STRONG, Piece, Screen, cells
-from .terminal import count, count_all, day, days, fact_label, fact_value, minute, safe, valid_time
+from .terminal import count, count_all, day, days, fact_label, fact_value, minute, one_line, safe, valid_time
 
 if TYPE_CHECKING:
     from ..context.result import Context, LeftOut
@@ -320,6 +320,17 @@ def show_context(screen: Screen, chat: Conversation, built: Context) -> None:
     whole = sum(message.tokens for message in load_messages(chat))
     saved = f"; this is {100 - built.tokens * 100 // whole} % less" if whole > built.tokens else ""
     screen.line(" ", (f"the whole conversation would be {whole:,} tokens{saved}", QUIET))
+
+
+def show_reasons(screen: Screen, built: Context) -> None:
+    """Print of each item why the context shows it, then what it leaves out and why."""
+    for shown, title in ((True, "shown because"), (False, "left out because")):
+        rows = [one for one in built.reasons if one.shown is shown]
+        if rows:
+            screen.line(" ", (title, STRONG))
+        for one in rows:
+            screen.paragraph(f"{one.section}: {one_line(one.text or one.kind)}", indent=3)
+            screen.paragraph(one.why, indent=5, style=QUIET)
 
 
 def _section_contents(built: Context, section: Section) -> str:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from math import ceil
@@ -46,7 +46,7 @@ from .material import (
     summary_item,
 )
 from .passages import NO_ROOM, NOTHING_FOUND, asks_memory, choose_passages
-from .result import Context, ContextSource, LeftOut
+from .result import Context, ContextSource, LeftOut, Reason
 from .turns import (
     QUERY_SEQ,
     Narrative,
@@ -93,7 +93,7 @@ class Layout:
     """
     The choice of a strategy: parts above the cache breakpoint, the recalled part, turns verbatim.
 
-    ``opening``: turns that come before everything else and never change.
+    ``opening``: turns that come before everything else and never change.  ``passed_over``: items that are not shown, with reasons.
     """
 
     stable: tuple[Part, ...]
@@ -101,6 +101,7 @@ class Layout:
     turns: tuple[Turn, ...]
     left_out: tuple[LeftOut, ...]
     opening: tuple[Turn, ...] = ()
+    passed_over: tuple[Reason, ...] = ()
 
 
 class Strategy(Protocol):
@@ -211,7 +212,8 @@ class Layered:
             and left >= meter.line(NOTHING_FOUND) + MESSAGE_OVERHEAD_TOKENS
         ):
             found = Part("recalled", (), meter.line(NOTHING_FOUND), NOTHING_FOUND)
-        return Layout(stable, found, verbatim.turns, tuple(left_out))
+        passed = [*recalled.left_out, *_passed_over(material, known)]
+        return Layout(stable, found, verbatim.turns, tuple(left_out), passed_over=tuple(passed))
 
     def _narrative(
         self,
@@ -278,6 +280,17 @@ class Layered:
             if message_cost(option) + needed <= room:
                 return option
         return options[1] if message_cost(options[1]) + asked <= room else nothing
+
+
+def _passed_over(material: Material, known: AbstractSet[str]) -> Iterator[Reason]:
+    """Name the facts that are not among the shown ones, and why; and whether nothing was recalled."""
+    for fact in material.over:
+        yield Reason("facts", "fact", False, "its dates are over", fact.text, fact.id)
+    for fact in material.facts:
+        if fact.id not in known:
+            yield Reason("facts", "fact", False, "no room among the facts that matter most", fact.text, fact.id)
+    if not material.hits and material.query:
+        yield Reason("recalled", "message", False, "nothing in memory is relevant enough to the question", "")
 
 
 def build_part(name: str, items: Sequence[Item], meter: TokenMeter, preamble: str = "") -> Part:
@@ -403,6 +416,7 @@ def assemble(
         cache_key=f"chat:{material.conversation}",
         left_out=layout.left_out,
         sources=_sources(layout, material.conversation),
+        reasons=_reasons(layout, material.conversation),
         stable_messages=stable,
         system=system,
     )
@@ -450,6 +464,30 @@ def _sources(layout: Layout, conversation: str) -> tuple[ContextSource, ...]:
         ContextSource("opening", "message", "", conversation, seq, seq) for turn in layout.opening for seq in turn.seqs
     ]
     return (*opening, *found, *(_message_source(seq, conversation) for turn in layout.turns for seq in turn.seqs))
+
+
+def _reasons(layout: Layout, conversation: str) -> tuple[Reason, ...]:
+    """Return for everything that is shown or left out why; the last messages in one line."""
+    found = []
+    for part in (*layout.stable, layout.recalled):
+        for item in part.items:
+            of = item.source
+            found.append(
+                Reason(
+                    part.name, of.kind, True, item.why or item.label, item.line, of.id, of.conversation, of.start_seq
+                )
+            )
+    seqs = [seq for turn in layout.turns for seq in turn.seqs if seq != QUERY_SEQ]
+    if seqs:
+        text = f"messages {seqs[0]}-{seqs[-1]}"
+        found.append(Reason("recent", "message", True, "the last messages, verbatim", text, "", conversation, seqs[0]))
+    for left in layout.left_out:
+        if left.kind in ("messages", "part"):
+            text = f"messages {left.start_seq}-{left.end_seq}"
+            found.append(Reason("recent", "message", False, left.reason, text, "", conversation, left.start_seq))
+        elif left.kind == "query":
+            found.append(Reason("recent", "query", False, left.reason, "", "", conversation))
+    return (*found, *layout.passed_over)
 
 
 def _message_source(seq: int, conversation: str) -> ContextSource:

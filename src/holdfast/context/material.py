@@ -33,6 +33,7 @@ class Material:
     ``notes`` says of a message (conversation, seq) what replaced it.  ``labels``: the name to show of each subject.
     ``subject``: what the conversation is about; hits may come from conversations about others.
     ``user_name``: what the user's turns are signed with, if all with the same.  ``instruction``: how the model should use facts.
+    ``over``: plans of which the dates are over; they are not shown.
     ``beside``: the turns before and after the best hits, of the same session.  ``quoted``: for messages of which every
     word is the quote of a fact, the ids of those facts.
 
@@ -57,6 +58,7 @@ class Material:
     subject: str = SELF
     user_name: str = ""
     instruction: str = DEFAULT_INSTRUCTION
+    over: Sequence[Fact] = ()
     beside: Mapping[TurnKey, Hit] = field(default_factory=dict)
     quoted: Mapping[TurnKey, Sequence[str]] = field(default_factory=dict)
 
@@ -139,7 +141,16 @@ def fact_item(fact: Fact, labels: Mapping[str, str] | None = None) -> Item:
         text = f"{text} ({word}{fact.valid_from.date().isoformat()})"
     parts = (fact.key, fact.value)[: SLOT_PARTS[fact.cardinality]]
     source = ContextSource("facts", "fact", fact.id, "", 0, 0)
-    return Item(render_line(text), source, f"{fact.category}/{fact.key}", (fact.subject, fact.category, *parts))
+    slot = (fact.subject, fact.category, *parts)
+    return Item(render_line(text), source, f"{fact.category}/{fact.key}", slot, why=_why(fact))
+
+
+def _why(fact: Fact) -> str:
+    """Why a fact is among those that are shown, in words."""
+    if fact.kind == "attribute":
+        first = f"{fact.category} comes first" if fact.category in FIRST else f"attribute {fact.category}/{fact.key}"
+        return f"{first}, strength {fact.strength:.1f}"
+    return f"{fact.kind} that fits after the attributes, strength {fact.strength:.1f}"
 
 
 # What a reply must never miss stands first: who the user is, what could hurt them, what they asked for once and for all.
@@ -181,7 +192,7 @@ def summary_item(summary: Summary, conversation: str) -> Item:
     """Render the summary's text after its range and its days."""
     span = f"messages {summary.start_seq}-{summary.end_seq}"
     source = ContextSource("summaries", "summary", summary.id, conversation, summary.start_seq, summary.end_seq)
-    return Item(render_line(f"{covered_range(summary)}: {summary.text}"), source, span)
+    return Item(render_line(f"{covered_range(summary)}: {summary.text}"), source, span, why=f"tells {span}")
 
 
 def covered_range(summary: Summary, note: str = "") -> str:

@@ -189,7 +189,8 @@ def _add_neighbors(choice: _Choice, best: Sequence[Hit]) -> None:
             if choice.has(turn_key(beside)) or turn_key(hit) not in choice.chosen:
                 continue
             item = hit_item(beside, choice.material.notes.get(turn_key(beside)[1:]))
-            if choice.fits(item):
+            said = {_folded(one.text) for one, _ in choice.chosen.values()}
+            if choice.fits(item) and _folded(beside.text) not in said:
                 choice.add(beside, item.because("beside one of the best matches"))
 
 

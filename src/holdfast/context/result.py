@@ -85,6 +85,20 @@ class Context:
     sources: tuple[ContextSource, ...]
     stable_messages: int = 0
     system: str | None = None
+    reasons: tuple[Reason, ...] = ()
+
+    def explain(self) -> str:
+        """
+        Return in words what the context shows and what it leaves out, a line each, with the reason.
+
+        `reasons` holds the same as values.
+        """
+        lines = [f"{self.tokens:,} of {self.budget_tokens:,} tokens"]
+        for shown, title in ((True, "shown"), (False, "left out")):
+            rows = [one for one in self.reasons if one.shown is shown]
+            lines += [f"{title}:"] if rows else []
+            lines += [f"  {one.section}: {one.text or one.kind} ({one.why})" for one in rows]
+        return "\n".join(lines)
 
     def section(self, name: str) -> Section:
         """
@@ -130,10 +144,11 @@ class Context:
             "left_out": [_fields(item) for item in self.left_out],
             "sources": [_fields(item) for item in self.sources],
             "stable_messages": self.stable_messages,
+            "reasons": [_fields(item) for item in self.reasons],
         }
 
 
-def _fields(value: Section | LeftOut | ContextSource) -> dict[str, Any]:
+def _fields(value: Section | LeftOut | ContextSource | Reason) -> dict[str, Any]:
     named = {name: getattr(value, name) for name in value.__slots__}
     return {name: list(item) if isinstance(item, tuple) else item for name, item in named.items()}
 

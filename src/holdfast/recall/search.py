@@ -43,6 +43,8 @@ MOST_SPELLINGS = 3
 # Behind a gate: of the relevance that the best hit needs, what other facts need, and what other turns and summaries need.
 REST = 0.5
 REST_OF_TURNS = 0.1
+# And of the best score, what a turn needs: in a small memory everything is about as relevant as the rest.
+SHARE_OF_BEST = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -540,6 +542,12 @@ def _hits(
     return hits
 
 
+def worth_recalling(hits: Sequence[Hit]) -> list[Hit]:
+    """Return *hits* without the turns that score much less than the best."""
+    least = SHARE_OF_BEST * max((hit.score for hit in hits), default=0.0)
+    return [hit for hit in hits if hit.kind != "message" or hit.score >= least]
+
+
 TIME = frozenset(("day", "newest", "opens", "time"))
 
 
@@ -547,9 +555,11 @@ def explain_ranking(hits: Sequence[Hit], threshold: float, limit: int) -> tuple[
     """Return the hits of a search, best first, each with the groups of its parts, and whether a context would recall it."""
     told, kept = [], 0
     silent = max((hit.relevance for hit in hits), default=0.0) < threshold
+    worth = {(hit.kind, hit.id) for hit in worth_recalling(hits)}
     for place, hit in enumerate(hits, 1):
         rest = REST if hit.kind == "fact" else REST_OF_TURNS
         reason = _reason(hit, threshold if silent else threshold * rest, kept, limit)
+        reason = reason or ("" if (hit.kind, hit.id) in worth else f"less than {SHARE_OF_BEST:.0%} of the best score")
         kept += not reason
         words, meaning = hit.parts.get("words", 0.0), hit.parts.get("meaning", 0.0)
         time = sum(value for name, value in hit.parts.items() if name in TIME)

@@ -11,7 +11,7 @@ from ...types import Hit, Message, Summary
 from ..lookup import all_users, conversation_names, find_conversation, load_messages, suggest_users
 from ..options import DEFAULT, BotOption, ConversationOption, GeneralOption, OrgOption, StoreOptions, SubjectOptions
 from ..output import GOOD, NAME, QUIET, STRONG, Piece, Screen, print_json
-from ..render import show_context, show_summary
+from ..render import show_context, show_reasons, show_summary
 from ..terminal import count, day, one_line, to_json, usage_error
 
 if TYPE_CHECKING:
@@ -282,6 +282,9 @@ def context(
     ] = None,
     conversation: ConversationOption = None,
     general: GeneralOption = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say of each item why it is shown, and what is left out and why.")
+    ] = False,
 ) -> int:
     """
     Show exactly what a model would be sent for the next reply, and how many tokens each part takes.
@@ -293,6 +296,7 @@ def context(
     Examples:
       holdfast context "What should I cook tonight?"
       holdfast context "What should I cook tonight?" --budget 1200
+      holdfast context "What should I cook tonight?" --explain
       holdfast context -o messages
     """
     if form not in (None, *FORMATS):
@@ -305,6 +309,8 @@ def context(
             _print_context(built, form or "json")
         else:
             show_context(Screen(), chat, built)
+            if explain:
+                show_reasons(Screen(), built)
     return 0
 
 
