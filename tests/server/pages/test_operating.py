@@ -44,7 +44,8 @@ def test_the_lab_shows_rank_score_parts_and_what_is_recalled(sign_in, told):
     assert page.status_code == 200
     assert "I live in Porto." in text
     assert re.search(
-        r"would be recalled: relevance at least 0.35 for the best, half of it for other facts, a tenth for other turns, at most 60", text
+        r"would be recalled: relevance at least 0.35 for the best, half of it for other facts, a tenth for other turns, at most 60",
+        text,
     )
     assert "Words Vector Time Around Score Relevance Recalled" in text
     assert "What the model sees" in text
