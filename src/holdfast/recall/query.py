@@ -286,6 +286,8 @@ def is_spelling_of(term: str, word: str, dictionary: Container[str]) -> bool:
     longer, shorter = (word, term) if len(word) >= len(term) else (term, word)
     if longer == shorter:
         return True
+    if len(longer) - len(shorter) > 1 and not longer.startswith(shorter):
+        return False
     if longer in dictionary and (shorter in dictionary or longer.startswith(shorter)):
         return False
     if word in dictionary and len(shorter) < _LEAST_COMMON:

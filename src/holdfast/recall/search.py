@@ -202,7 +202,8 @@ def _correct_spelling(view: ReadView, indexes: _Indexes, query: Query, parts: Se
         if not unknown or len(word[0]) < LEAST_LETTERS or not word[0].isalpha():
             continue
         start = word[0][:2]
-        known = {term for place, _ in indexes.values() for one in place for term in view.terms_like(one, start)}
+        places = [one for place, index in indexes.values() if len(index) for one in place]
+        known = {term for one in places for term in view.terms_like(one, start)}
         allowed = (term for term in sorted(known | aliases) if term.startswith(start))
         near = [term for term in allowed if is_spelling_of(term, word[0], _dictionary())]
         if near:
