@@ -166,7 +166,7 @@ def search(
     chosen = _choose_facts(parts, scored, query)  # before the best are taken: it lifts some
     best = _best_of_all_kinds([part for part in parts if part.kind in kinds], scored, view, bounds)
     found = _with_relevance(best, parts, scored, query, asked, view, bounds, chosen)
-    if newest_first and query.asks_value and query.when is None and not indexes["message"][1].peer:
+    if found and newest_first and query.asks_value and query.when is None and not indexes["message"][1].peer:
         found = _newest_first(found, parts[0], query, scored, asked, view)
     return _hits(view, found, indexes, scored, explain)
 
