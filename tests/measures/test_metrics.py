@@ -123,7 +123,9 @@ def test_prefix_stability_is_the_median_run_of_replies_with_one_prefix(memory):
 
 def test_a_recalled_item_that_the_reply_uses_is_a_hit(memory):
     chat = memory.conversation("old", user="ana")
-    chat.record("What a week! My sister Marta collects antique clocks from Vienna, the hall is full of them.", "How lovely.")
+    chat.record(
+        "What a week! My sister Marta collects antique clocks from Vienna, the hall is full of them.", "How lovely."
+    )
     chat = memory.conversation("new", user="ana")
     for reply in ("Ask Marta about the antique ones from Vienna.", "I do not know."):
         assert chat.context("Who collects clocks?").section("recalled").items
