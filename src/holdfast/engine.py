@@ -548,7 +548,10 @@ class Engine:
 
         def look(view: ReadView) -> tuple[Material, Prefix | None, int | None]:
             if incognito or effective_consent(view.consent(), scope.subject) != "active":
-                return Material(scope.conversation or "", [], 0, query=query, roll=summarize_conversation), None, None
+                empty = Material(
+                    scope.conversation or "", [], 0, query=query, roll=summarize_conversation, searched=False
+                )
+                return empty, None, None
             found = self._material(view, query, vector, budget_tokens, strategy, variant)
             return *found, view.user().epoch
 

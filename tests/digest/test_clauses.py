@@ -31,6 +31,7 @@ def statements(text: str) -> list[Candidate]:
         ("so anyway im on dialysis, can u suggest a soup", "Is on dialysis."),
         ("Since the fall in 2019 I use a wheelchair.", "Uses a wheelchair since the fall in 2019."),
         ("our eldest, Runa, starts school in August", "Their eldest, Runa, starts school in August."),
+        ("I'm a paramedic in Hull and I keep bees", "Keeps bees."),
         ("my lad Torben made the rowing team", "Their lad Torben made the rowing team."),
         ("I've been a foster parent for nine years.", "Has been a foster parent for nine years."),
         ("My hip is being replaced on 9 October.", "Their hip is being replaced on 9 October."),

@@ -115,7 +115,7 @@ def test_a_question_to_memory_that_finds_nothing_is_told_so(memory: Memory, ques
 
     context = memory.conversation("next", user="ana").context(question, note=False)
 
-    assert ("Nothing about this was found" in context.section("recalled").text) == says_so
+    assert ("Nothing more about this was found" in context.section("recalled").text) == says_so
     assert "Nothing about this" not in "".join(m["content"] for m in context.messages[: context.stable_messages])
     assert context.tokens <= context.budget_tokens
 
@@ -161,3 +161,28 @@ def test_a_context_without_anything_relevant_says_why_nothing_was_recalled(memor
     context = memory.conversation("next", user="ana").context("How do I cook rice?", note=False)
 
     assert "nothing in memory is relevant enough" in context.explain()
+
+
+SPANISH = (
+    "hoy he llegado tardísimo al taller|mi hermana se muda a Gijón en marzo|el viernes ceno con los del coro|"
+    "he comprado pintura azul para la cocina|me duele la espalda de cargar cajas|el gato ha roto el jarrón verde|"
+    "mañana tengo examen de conducir|he plantado tomates en la terraza|mi madre hace una fabada increíble|"
+    "estoy leyendo una novela de piratas|el lunes empiezo a nadar otra vez|nos han subido el alquiler cien euros"
+).split("|")
+
+
+def test_in_another_language_a_question_about_things_never_said_finds_nothing() -> None:
+    with Memory() as memory:
+        chat = memory.conversation("first", user="ana")
+        for said in SPANISH:
+            chat.record(said, "Entiendo.")
+        memory.digest()
+        ana = memory.user("ana")
+
+        def relevance(question: str) -> float:
+            return max((hit.relevance for hit in ana.search(question, kinds=["message"])), default=0.0)
+
+        assert relevance("¿de qué color es la pintura de la cocina?") > 0.7
+        assert relevance("¿a qué ciudad se muda mi hermana?") > 0.7
+        assert relevance("¿en qué hotel dormimos en Lisboa?") < 0.35
+        assert relevance("¿cuánto gané en el trabajo de verano?") < 0.35

@@ -207,7 +207,8 @@ class Layered:
             left_out.append(LeftOut("recalled", recalled.missed, NO_ROOM))
         found = build_part("recalled", recalled.items, meter)
         if (
-            not material.hits
+            material.searched
+            and not material.hits
             and asks_memory(story.asked)
             and left >= meter.line(NOTHING_FOUND) + MESSAGE_OVERHEAD_TOKENS
         ):

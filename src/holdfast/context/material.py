@@ -35,7 +35,7 @@ class Material:
     ``user_name``: what the user's turns are signed with, if all with the same.  ``instruction``: how the model should use facts.
     ``over``: plans of which the dates are over; they are not shown.
     ``beside``: the turns before and after the best hits, of the same session.  ``quoted``: for messages of which every
-    word is the quote of a fact, the ids of those facts.
+    word is the quote of a fact, the ids of those facts.  ``searched``: whether the memory was looked at for the question.
 
     ``opening``: system messages before ``messages`` that open the conversation.  ``roll`` makes one
     text of summaries and of the messages after them, and says who wrote it; without it, what no
@@ -61,6 +61,7 @@ class Material:
     over: Sequence[Fact] = ()
     beside: Mapping[TurnKey, Hit] = field(default_factory=dict)
     quoted: Mapping[TurnKey, Sequence[str]] = field(default_factory=dict)
+    searched: bool = True
 
     @property
     def first_given(self) -> int:

@@ -27,7 +27,7 @@ MAX_NEIGHBOR_CHARS = 400  # unless such a turn is a long one
 _QUESTION = re.compile(r"[?？؟][\"'”’»)\]*_\s]*\Z")
 _LETTERS = re.compile(r"[\W_]+")
 NO_ROOM = "no room in the budget"
-NOTHING_FOUND = "Nothing about this was found in earlier messages or facts."
+NOTHING_FOUND = "Nothing more about this was found in earlier messages."
 # A question about what was said, or about the user's own life, in the languages that the rules read.
 _ASKS_MEMORY = re.compile(
     r"\b(?:do|did|can|don't|didn't) (?:you|i|we) (?:\w+ )?(?:remember|recall|say|said|tell|told|mention|talk|know (?:my|about my|where i|when i|what i|who my))\b"

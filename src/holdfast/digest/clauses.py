@@ -46,7 +46,7 @@ _NAMED = re.compile(r"[A-ZÀ-Þ][\w-]+(?:'s| is| has| was)(?!\w)")
 _PRONOUNS = frozenset("i he she they it we you who that which to".split())
 _GOT, _HAD = frozenset("pets vehicle work home health education".split()), frozenset(("pets", "health"))
 _NO_VERB = frozenset(
-    "may might must shall should would could wouldnt couldnt shouldnt wouldve couldve shouldve id ill then thus there not and or but so to in on at of "
+    "may might must shall should would could wasn't wasnt weren't werent isn't isnt aren't arent wouldnt couldnt shouldnt wouldve couldve shouldve id ill then thus there not and or but so to in on at of "
     "for with by from the a an my me us our".split()
 )
 _FRONTED = re.compile(
@@ -137,7 +137,7 @@ class ClauseReader:
         self._said, self._weak = words("verbs_said"), words("verbs_weak")
         self._denied = _forms(words("verbs")) - _forms(self._said)
         self._doing, self._past = words("doing"), words("past")
-        self._second, self._my_deny = words("second"), words("my_deny")
+        self._second, self._my_deny, self._around = words("second"), words("my_deny"), words("around")
         self._participles, self._adjectives = words("participles"), words("adjectives")
         self._bare = frozenset(str(rules.people.get("bare", "")).split())
         self._nouns: dict[str, str] = {
@@ -227,7 +227,14 @@ class ClauseReader:
         """Whether "and I" joins two subjects: nothing before it is a verb."""
         if joint.strip().lower() not in ("and", "n", "&") or not re.match(r"(?i)(?:i|me)\s", after):
             return False
-        words = [word.lower() for word in _TOKEN.findall(before)]
+        lead = self._lead.match(before)
+        words = [word.lower() for word in _TOKEN.findall(before[lead.end() if lead else 0 :])]
+        if (
+            words
+            and words[0] not in ("my", "our")
+            and (self._start.match(words[0]) or not before.strip()[:1].isupper())
+        ):
+            return False  # "I'm 36 and I run a shop"
         return 0 < len(words) < 6 and not any(word in _FINITE or self._is_verb(word) for word in words[1:])
 
     @staticmethod
@@ -347,7 +354,7 @@ class ClauseReader:
 
     def _named_by(self, noun: str, rest: str, start: int, whom: Whom) -> tuple[MentionedPerson, str, str] | None:
         words = noun.lower().split()
-        if any(word.strip(",") in self._my_deny for word in words[1:]):
+        if any(word.strip(",") in self._my_deny for word in words[1:]) or words[-1] in self._around:
             return None
         if re.search(r"(?i)\band (?:i|me)$", noun):
             shown = _of_them(noun)

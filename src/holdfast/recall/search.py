@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..clock import from_ms, to_ms
 from ..embed.files import common_words
-from ..embed.protocol import Embedder
+from ..embed.protocol import Embedder, Thresholds
 from ..errors import BadInput
 from ..reports import Ranked
 from ..store import FactRow, Partition, ReadView
@@ -377,22 +377,20 @@ def _with_relevance(
     """Return the first of *found* that are as relevant as the caller wants, each with its relevance."""
     if not found:
         return []
-    share, near, first, match = 0.0, None, -np.inf, 0.0
+    share, cosines, first, match = 0.0, list[Floats](), -np.inf, 0.0
     for part in parts:  # of all kinds that were read, so that a fact is as relevant whatever is asked for beside it
         allowed, of = _mask(part, view, bounds), scored[part.kind]
         share = max(share, float(of.covered[allowed].max(initial=0.0)))
         if of.cosine is not None:
-            near = max(near or 0.0, float(of.cosine[allowed].max(initial=0.0)))
+            cosines.append(of.cosine[allowed])
         # A wish for all replies is no evidence of what the question is about.
         score = rank.total({name: one for name, one in of.parts.items() if name != "standing"})
         for place in _best(score, allowed, 1):
             if score[place] > first:
                 first, match = float(score[place]), float(of.parts["words"][place] + of.parts["meaning"][place])
     by, nearness = RELEVANCE_BY_WORDS, 0.0
-    if near is not None:
-        limits = asked[0].embedder.thresholds
-        span = max(limits.merge - limits.recall_min, 1e-6)
-        by, nearness = RELEVANCE, min(max((near - limits.recall_min) / span, 0.0), 1.0)
+    if cosines:
+        by, nearness = RELEVANCE, _nearness(np.concatenate(cosines), asked[0].embedder.thresholds)
     most = by.best(match, nearness, share, _about_stranger(query, parts, view), len(parts[0].index))
     sure = by.of(most, 0.0, fact=False)
     if sure < bounds.gate:  # what is called by its name is meant all the same
@@ -407,6 +405,27 @@ def _with_relevance(
         kind: max(bounds.min_relevance, bounds.gate * (REST if kind == "fact" else REST_OF_TURNS)) for kind in KINDS
     }
     return [hit for hit in rated if hit.relevance >= least[hit.kind]][: bounds.limit]
+
+
+# Documents that count towards the usual cosine before any is known, and the nearest ones, which do not.
+_PRIOR, _NEAREST = 8, 3
+# In English the usual cosine of a question to the texts of a memory is at most so many times ``recall_min``.
+_USUAL = 4 / 3
+
+
+def _nearness(cosines: Floats, limits: Thresholds) -> float:
+    """
+    Return how near the nearest document is: 0 at the embedder's ``recall_min``, 1 at its ``merge``.
+
+    In a language that an embedder knows little of, all texts are near each other: what is usual in this memory
+    beyond what is usual in English is taken off.
+    """
+    nearest = float(cosines.max(initial=0.0))
+    others = np.sort(cosines)[:-_NEAREST]
+    usual = (float(others.sum()) + _PRIOR * limits.recall_min) / (len(others) + _PRIOR)
+    excess = min(max(usual - _USUAL * limits.recall_min, 0.0), 0.9)
+    nearest = (nearest - excess) / (1 - excess)
+    return min(max((nearest - limits.recall_min) / max(limits.merge - limits.recall_min, 1e-6), 0.0), 1.0)
 
 
 def _about_stranger(query: Query, parts: Sequence[_KindMatches], view: ReadView) -> bool:
