@@ -123,7 +123,7 @@ class Engine:
         categories = registry(config.categories)
         self.category_name = categories.category_name
         deps = Dependencies(store, config, categories, self.now_ms, embedder, self.observer)
-        reader, self.upkeep = FactReader(deps, statements=model is None), Upkeep(deps)
+        reader, self.upkeep = FactReader(deps, statements=False), Upkeep(deps)
         self.work = UserWork(deps, model, self.provider_keys)
         self.client, self.rebuilder = self.work.default.client, self.work.default.rebuilder
         self.queue = Queue(
@@ -140,7 +140,7 @@ class Engine:
         self._reembed = Reembedding(deps, embedder) if embedder is not None and config.reembed else None
         self._workers = Workers(self.queue, config.workers, self._order_due) if background else None
         self.consent = ConsentChoices(store, self.now_ms, embeds, self.work.read_mode)
-        self.eraser = Eraser(store, config, self.now_ms, reader, self._forget_caches)
+        self.eraser = Eraser(store, config, self.now_ms, reader, self.work.read_mode, self._forget_caches)
         self.subjects = Subjects(store, self.now_ms)
         self.replay = ErasureReplay(self.eraser, self.consent)
         self.corrections = Corrections(store, config, self.now_ms, reader)

@@ -539,10 +539,9 @@ class Explained:
     """
     How a question would be answered from memory, as `User.explain` found it.
 
-    ``threshold`` is the relevance that the best hit needs for anything to be recalled (the others need half of it),
-    ``limit`` how many may be.  ``past`` are facts that held
-    at ``at`` and do not any more: they are not in the index, so they are not ranked.  ``state`` is what the
-    user chose; nothing is found unless it is ``active``.
+    ``threshold`` is the relevance that the best hit needs for anything to be recalled (other facts need half of it, turns
+    a tenth), ``limit`` how many may be.  ``past`` are facts that held at ``at`` and do not any more: they are not in the
+    index, so they are not ranked.  ``state`` is what the user chose; nothing is found unless it is ``active``.
     """
 
     query: str

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.digest.fact_answers import PromptWindow, parse_fact_rows, parse_facts
+from holdfast.digest.fact_answers import PromptWindow, attribute_sentence, parse_fact_rows, parse_facts
 from holdfast.digest.grounding import ground
 from holdfast.llm.protocol import Answer, BadAnswer
 from holdfast.types import Message
@@ -157,6 +157,22 @@ def test_someone_else_is_the_subject():
     candidate, reason = one("dietary,vegan,true,0.9,Mia,set,asserted,state,3,My sister Mia is vegan")
 
     assert (candidate.subject, reason) == ("mia", "")
+
+
+@pytest.mark.parametrize(
+    ("category", "key", "value", "sentence"),
+    [
+        ("health", "is_pregnant", "yes", "Is pregnant."),
+        ("health", "is_pregnant", "true", "Is pregnant."),
+        ("health", "is_pregnant", "no", "Is pregnant: no."),
+        ("health", "smokes", "No", "Smokes: no."),
+        ("education", "year", "grade 7", "Is in grade 7."),
+        ("car", "year", "2019", "Year: 2019."),
+        ("health", "wears", "a hearing aid", "Wears a hearing aid."),
+    ],
+)
+def test_the_sentence_of_an_attribute_says_its_value(category, key, value, sentence):
+    assert attribute_sentence(category, key, value) == sentence
 
 
 def test_a_row_without_a_key_is_a_statement():

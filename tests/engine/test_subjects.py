@@ -269,3 +269,15 @@ def test_a_project_sees_itself_and_the_general_memory_and_no_other_project(memor
     assert said["garden"] not in whole
     same = memory.conversation("main", user="noor", subject="shop")
     assert said["self"] in same.context("Who opens letters with a sword?", general=True).to_text()
+
+
+def test_a_quote_is_of_its_own_conversation_among_two_of_one_name(memory: Memory, ana: User) -> None:
+    ana.subject("luna", name="Luna")
+    say(memory, "Luna is allergic to chicken.")
+    say(memory, "She is allergic to chicken.", "luna")
+    scope = memory.user("ana")._scope
+    quotes = memory._engine.store.read(scope, lambda view: view.quotes_of([("self", "chat", 1), ("luna", "chat", 1)]))
+
+    assert [(key[0], quote) for key, _, quote in quotes] == [
+        ("self", "Luna is allergic to chicken"), ("luna", "She is allergic to chicken"),
+    ]  # fmt: skip

@@ -64,6 +64,15 @@ def test_a_sentence_is_read_and_kept_as_it_is_when_nothing_can_be_read(memory: M
     assert memory.conversation("a", user=USER).context("Where is the blue folder?").to_text().count("blue folder") >= 1
 
 
+def test_sentences_without_a_pattern_are_kept_whole_with_the_given_confidence(memory: Memory) -> None:
+    words = "I restore old clocks. The key is behind the door."
+    note = memory.user(USER).remember(words, confidence=1).fact
+
+    assert note is not None
+    assert (note.text, note.confidence) == (words, 1)
+    assert [fact.text for fact in memory.user(USER).facts()] == [words]
+
+
 def test_a_subject_has_its_own(memory: Memory) -> None:
     rex = memory.user(USER, subject="rex")
     rex.remember(category="allergy", key="allergic_to", value="chicken")

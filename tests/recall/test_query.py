@@ -131,6 +131,15 @@ def test_relative_days_are_counted_back_from_now(question, first, last):
     assert abs(end - datetime.fromisoformat(last).replace(tzinfo=UTC)) <= timedelta(days=1)
 
 
+@pytest.mark.parametrize("month", [1, 2])
+def test_last_winter_is_over_while_another_winter_is_on(month):
+    when = find_days("Where did we ski last winter?", datetime(2026, month, 10, tzinfo=UTC))
+
+    assert when is not None
+    assert when.span_ms is not None
+    assert [f"{from_ms(ms):%Y-%m-%d}" for ms in when.span_ms] == ["2024-12-01", "2025-03-03"]
+
+
 def test_names_are_no_words_of_the_question():
     assert ask("When did Ana's aunt visit Ben?").terms == (("aunt",), ("visit",))
 

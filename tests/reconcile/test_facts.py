@@ -230,6 +230,11 @@ def test_sameness_folds_form_and_keeps_meaning(left, right, equal):
 def test_a_registry_entry_that_cannot_be_used_names_itself():
     with pytest.raises(ConfigError, match=r"'mood'.*cardinality"):
         parse({"mood": {"cardinality": "several"}})
+    with pytest.raises(ConfigError, match=r"'mood'.*listed.*one string"):
+        parse({"mood": {"keys": {"feels": {}}, "listed": ["feels"]}})
+    with pytest.raises(ConfigError, match=r"'mood'.*listed names sings.*add"):
+        parse({"mood": {"keys": {"feels": {}}, "listed": "feels sings"}})
+    assert parse({"mood": {"keys": {"feels": {}}, "listed": "feels"}})["mood"].listed == ("feels",)
 
 
 @pytest.mark.parametrize(

@@ -622,7 +622,7 @@ SENTENCES = {
     "housing": "Housing: {value}.", "lives_there_since": "Has lived there since {value}.", "works_in_city": "Works in {value}.",
     "works_since": "Has worked there since {value}.", "works_from": "Works from {value}.", "worked_as": "Used to work as {value}.",
     "worked_at": "Used to work at {value}.", "side_job": "Has a side job: {value}.", "retired_since": "Retired since {value}.",
-    "year": "Is in {value}.", "exam": "Has an exam: {value}.", "intolerant_to": "Cannot tolerate {value}.", "is_pregnant": "Is pregnant.",
+    "education/year": "Is in {value}.", "exam": "Has an exam: {value}.", "intolerant_to": "Cannot tolerate {value}.",
     "due_date": "Due date: {value}.", "happened": "{value}.", "moving_to": "Is moving to {value}.", "saving_for": "Is saving for {value}.",
     "going_to": "Is travelling to {value}.", "starts_on": "The trip starts on {value}.", "ends_on": "The trip ends on {value}.",
     "length_days": "The trip lasts {value} days.", "stays_at": "Stays at {value}.", "travels_with": "Travels with {value}.",
@@ -630,7 +630,7 @@ SENTENCES = {
     "volunteers": "Volunteers at {value}.", "reply_tone": "Wants replies in this tone: {value}.",
     "reply_length": "Wants replies of this length: {value}.", "reply_format": "Wants replies in this form: {value}.", "rent": "Pays {value} rent.",
     "has_saved": "Has saved {value}.", "bank": "Has an account at {value}.", "emergency_contact": "Emergency contact: {value}.",
-    "operation": "Operation: {value}.", "therapy": "Therapy: {value}.", "wears": "Wears {value}.",
+    "operation": "Operation: {value}.", "therapy": "Therapy: {value}.", "health/wears": "Wears {value}.",
 }  # fmt: skip
 _TITLED = frozenset({"favorite", "favourite", "appointment", "medication", "account"})
 _PEOPLE = frozenset({"family", "social", "friend", "contact"})
@@ -666,8 +666,8 @@ def sentences_of(code: str) -> Mapping[tuple[str, str], str]:
 def attribute_sentence(category: str, key: str, value: str, code: str = "en") -> str:
     """Format an attribute as a sentence, in a language whose rules know such facts: ``Lives in Lisbon.``, ``Smokes: no.``"""
     words, value = key.replace("_", " "), value.strip().rstrip(".")
-    if value.lower() in ("true", "false"):
-        text = words if value.lower() == "true" else f"{words}: no"
+    if value.lower() in ("true", "yes", "false", "no"):
+        text = words if value.lower() in ("true", "yes") else f"{words}: no"
     else:
         text = _worded(category, key, value, code)
     text = text[:1].upper() + text[1:]
@@ -685,7 +685,12 @@ def _worded(category: str, key: str, value: str, code: str) -> str:
     if (category in _PEOPLE or key in ("manager", "mentor", "colleague")) and not own and _RELATION.search(key):
         named = not value[:1].islower() or " " not in value
         return f"has a {words} called {value}" if named and len(value) <= 60 else f"{words}: {value}"
-    known = own or SENTENCES.get(key, "") or sentences_of("en").get((category, key), "")
+    known = (
+        own
+        or SENTENCES.get(f"{category}/{key}", "")
+        or SENTENCES.get(key, "")
+        or sentences_of("en").get((category, key), "")
+    )
     if _OWN_VERB.match(value) and key not in ("has", "plays", "owns"):
         return value  # "runs a small bike shop" is a sentence already
     if key == "has_condition" and _STATE.fullmatch(value):

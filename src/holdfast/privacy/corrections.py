@@ -70,7 +70,7 @@ class FactInput:
 
 @dataclass(frozen=True, slots=True)
 class Corrections:
-    """Changes by hand to the facts of one store."""
+    """Changes by hand to the facts of one store; ``reader`` reads patterns alone, so that other sentences are kept whole."""
 
     store: Store
     config: Config

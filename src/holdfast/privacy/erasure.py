@@ -33,6 +33,7 @@ from ..errors import Conflict, NotFound
 from ..ingest.append import build_document, index_message, redact_message
 from ..ingest.redact import MASK, mask_message
 from ..jobs.facts import FactReader, RuleInput
+from ..jobs.queue import ReadMode
 from ..jobs.summaries import into_index
 from ..reconcile.compare import FILLERS, MARK_OF
 from ..reconcile.erase import (
@@ -151,12 +152,17 @@ class DryRun(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Eraser:
-    """Erasures in one store; ``forget_caches`` is called after each."""
+    """
+    Erasures in one store; ``forget_caches`` is called after each.
+
+    ``read_mode`` says whether a model reads a user's messages; without one, what no pattern reads is noted as a sentence.
+    """
 
     store: Store
     config: Config
     now_ms: Callable[[], int]
     reader: FactReader
+    read_mode: Callable[[Scope], ReadMode]
     forget_caches: Callable[[], None]
 
     def change(
@@ -182,10 +188,11 @@ class Eraser:
             NotFound: *find* does not find what it looks for.
             Conflict: others changed the same things at every attempt.
         """
+        reader = replace(self.reader, statements=not self.read_mode(scope)) if reread else self.reader
         for _ in range(MAX_TRIES):
             plan = self.store.read(scope, partial(self._plan, find=find, reread=reread))
             drafts = {place: self._drafts(plan, place) for place in plan.changes.messages}
-            work = partial(self._apply, find=find, plan=plan, drafts=drafts, also=also)
+            work = partial(self._apply, find=find, plan=plan, drafts=drafts, also=also, reader=reader)
             try:
                 done = self.store.write(scope, partial(_undone, work=work, plan=plan) if dry_run else work)
             except DryRun as shown:
@@ -243,6 +250,7 @@ class Eraser:
         plan: ErasurePlan,
         drafts: Mapping[Place, Mapping[str, SummaryDraft]],
         also: Callable[[Erasing], None] | None,
+        reader: FactReader,
     ) -> tuple[Removed, list[FactChange]] | None:
         """Carry out *plan*; ``None``, and nothing is written, when it no longer fits."""
         if self._plan(view, find) != plan:
@@ -266,9 +274,9 @@ class Eraser:
         erasing.finish()
         learned: list[FactChange] = []
         if plan.reading is not None:
-            accepted, refused = self.reader.claims(view.scope, plan.reading)
+            accepted, refused = reader.claims(view.scope, plan.reading)
             learned = learn(
-                view, accepted, refused, self.reader.registry, new_id=lambda: new_id("fact", now_ms), now_ms=now_ms
+                view, accepted, refused, reader.registry, new_id=lambda: new_id("fact", now_ms), now_ms=now_ms
             )
         return erasing.removed, learned
 

@@ -347,7 +347,7 @@ def _relative_days(lowered: str, now: datetime) -> When | None:
 def _season(today: datetime, name: str, *, past: bool) -> When | None:
     """Return the latest season of that *name* that has begun, in the north; one that is over if it must be *past*."""
     start = today.replace(month=_SEASON_STARTS[name], day=1)
-    if start > today or (past and today - start < _SEASON_DAYS):
+    while start > today or (past and today - start < _SEASON_DAYS):
         if start.year == 1:
             return None
         start = start.replace(year=start.year - 1)

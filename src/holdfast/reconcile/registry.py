@@ -255,7 +255,7 @@ _ONES = {
 
 
 def as_number(value: str) -> str:
-    """Return the figures of a number that is written in words or with its unit: "34 years old", "twelve", \u56db\u5c81; else as it is."""
+    """Return the figures of a number that is written in words or with its unit: "34 years old", "twelve", 四岁; else as it is."""
     plain = normalize_value(value)
     found = _AMOUNT.fullmatch(plain)
     wide = re.match(
@@ -274,7 +274,7 @@ def as_number(value: str) -> str:
 
 
 def _from_wide(digits: str) -> int:
-    """Return the number of figures as Chinese and Japanese write them: \u4e8c\u5341\u516b is 28."""
+    """Return the number of figures as Chinese and Japanese write them: 二十八 is 28."""
     total = ones = 0
     for digit in digits:
         if digit in _TENS:
@@ -323,7 +323,7 @@ def parse(data: Mapping[str, Any]) -> dict[str, Category]:
     Categories from their TOML (or ``Config.categories``) shape.
 
     Raises:
-        ConfigError: an unknown cardinality or type; names the category and the key.
+        ConfigError: an unknown cardinality or type, or a listed key that there is not; names the category and the key.
     """
     found: dict[str, Category] = {}
     for name, entry in data.items():
@@ -356,7 +356,7 @@ def parse(data: Mapping[str, Any]) -> dict[str, Category]:
             _names(entry.get("opposite", ())),
             _names(entry.get("aliases", ())),
             days,
-            _names(entry.get("listed", "").split()),
+            _listed(entry.get("listed", ""), keys, name),
         )
     return found
 
@@ -364,6 +364,21 @@ def parse(data: Mapping[str, Any]) -> dict[str, Category]:
 def _names(given: str | Iterable[str]) -> tuple[str, ...]:
     """Return one name, or several, as a tuple."""
     return ((given,) if given else ()) if isinstance(given, str) else tuple(given)
+
+
+def _listed(given: object, keys: Mapping[str, Key], category: str) -> tuple[str, ...]:
+    """Return the names of the keys that a listing shows."""
+    if not isinstance(given, str):
+        raise ConfigError(
+            f"category {category!r}: listed is {given!r}; it must be keys of the category in one string, with spaces between"
+        )
+    names = tuple(given.split())
+    unknown = [name for name in names if name not in keys]
+    if unknown:
+        raise ConfigError(
+            f"category {category!r}: listed names {', '.join(unknown)}; it must name keys of the category, so add them to keys or remove them"
+        )
+    return names
 
 
 def _expect(value: object, allowed: tuple[object, ...], what: str) -> None:

@@ -153,7 +153,7 @@ SELECT d.subject, d.conversation, d.start_seq, f.id, e.quote
   FROM derivation d
   JOIN fact f ON f.org = d.org AND f.user_id = d.user_id AND f.bot = d.bot AND f.id = d.child
   JOIN evidence e ON e.org = d.org AND e.user_id = d.user_id AND e.bot = d.bot AND e.subject = f.subject AND e.fact = f.id
-   AND e.conversation = d.conversation AND e.seq = d.start_seq
+   AND e.home = d.subject AND e.conversation = d.conversation AND e.seq = d.start_seq
  WHERE d.org = :org AND d.user_id = :user_id AND d.bot = :bot AND d.source_kind = 'message'
    AND d.subject = :subject AND d.conversation = :conversation AND d.start_seq = :seq
    AND d.child_kind = 'fact' AND f.valid_to IS NULL
