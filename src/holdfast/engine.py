@@ -88,7 +88,7 @@ INLINE_GRACE_MS = 2_000
 SPARE_HITS = 5
 MOST_PAST_HITS = 500  # hits of today that are filtered for those of an earlier time
 LEAST_SHARE = 1 / 3  # of what the nearest hit shares with a question; a fact that shares less did not answer it
-NAMED_BY = 3  # newest conversations that may show what the user is called
+NAMED_BY, NAMED_WITHIN = 3, 20  # newest conversations, and first messages of each, that may show the user's name
 MOST_BESIDE = 40  # recalled turns whose neighbors are read
 WORDLESS = " .,;:!?…'\"\n\t"
 MAX_OPENING = 8  # system messages at the start of a conversation that the classic strategies keep
@@ -625,13 +625,12 @@ class Engine:
             over=over,
             hits=hits,
             query=query,
-            user_name=_name_of_user(view, messages),
+            user_name=_name_of_user(view, messages, believed) if strategy.recalls else "",
+            searched=bool(question),
             instruction=self.config.memory_instruction,
             beside=beside,
             quoted=self._quoted(view, hits),
-            notes={
-                (hit.conversation, hit.seq): hit.replaced_by for hit in (*hits, *beside.values()) if hit.replaced_by
-            },
+            notes={turn_key(hit): hit.replaced_by for hit in (*hits, *beside.values()) if hit.replaced_by},
             messages_from=start,
             recall_limit=self.config.recall_limit,
             opening=opening_messages(view.messages(end_seq=start - 1, limit=MAX_OPENING)) if start > 1 else (),
@@ -732,11 +731,18 @@ def _labels(view: ReadView, facts: Sequence[FactRow]) -> Mapping[str, str]:
     return {} if all(row.fact.subject == SELF for row in facts) else subject_labels(view, facts)
 
 
-def _name_of_user(view: ReadView, messages: Sequence[Message]) -> str:
-    """Return the name that signs the user's messages here, or in the newest conversations; empty when there are several."""
+def _name_of_user(view: ReadView, messages: Sequence[Message], believed: Sequence[Fact]) -> str:
+    """
+    Return the name that signs the user's messages here, or the first ones of the newest conversations.
+
+    It is empty when there are several, and when a fact says what the user is called.
+    """
+    if any((fact.subject, fact.category, fact.key) == (SELF, "identity", "name") for fact in believed):
+        return ""
     names = set(names_of(view, messages))
     for row in view.newest_conversations(limit=NAMED_BY) if not names else ():
-        names |= set(names_of(view.at(row.subject, row.conversation)))
+        first = view.at(row.subject, row.conversation).messages(limit=NAMED_WITHIN)
+        names |= {message.name for message in first if message.role == "user" and message.name}
     return names.pop() if len(names) == 1 else ""
 
 

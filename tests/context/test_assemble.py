@@ -231,7 +231,7 @@ def test_no_more_is_recalled_than_asked_for():
 
 def test_a_recalled_message_says_what_replaced_it():
     context = show(
-        talk(65, 41), summaries=tree(60), hits=[hit(3, "I am vegetarian")], notes={(CHAT, 3): "The user eats fish."}
+        talk(65, 41), summaries=tree(60), hits=[hit(3, "I am vegetarian")], notes={("", CHAT, 3): "The user eats fish."}
     )
 
     assert shown(context, "recalled") == ["2025-03-01 user: I am vegetarian (later replaced by: The user eats fish.)"]

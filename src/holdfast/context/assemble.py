@@ -290,7 +290,7 @@ def _passed_over(material: Material, known: AbstractSet[str]) -> Iterator[Reason
     for fact in material.facts:
         if fact.id not in known:
             yield Reason("facts", "fact", False, "no room among the facts that matter most", fact.text, fact.id)
-    if not material.hits and material.query:
+    if material.searched and not material.hits and material.query:
         yield Reason("recalled", "message", False, "nothing in memory is relevant enough to the question", "")
 
 

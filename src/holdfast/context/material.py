@@ -30,7 +30,7 @@ class Material:
     ``summaries``: the live ones of the conversation, of every level.  ``facts``: live and visible
     here.  ``hits``: recalled for this question, best first; at most ``recall_limit`` of those that
     are not shown anyway are taken.  ``query`` is the user's next message.
-    ``notes`` says of a message (conversation, seq) what replaced it.  ``labels``: the name to show of each subject.
+    ``notes`` says of a message what replaced it.  ``labels``: the name to show of each subject.
     ``subject``: what the conversation is about; hits may come from conversations about others.
     ``user_name``: what the user's turns are signed with, if all with the same.  ``instruction``: how the model should use facts.
     ``over``: plans of which the dates are over; they are not shown.
@@ -49,7 +49,7 @@ class Material:
     facts: Sequence[Fact] = ()
     hits: Sequence[Hit] = ()
     query: str | None = None
-    notes: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    notes: Mapping[TurnKey, str] = field(default_factory=dict)
     messages_from: int = 0
     recall_limit: int | None = None
     opening: Sequence[Message] = ()

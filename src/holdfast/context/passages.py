@@ -138,7 +138,7 @@ def _wanted(
         if turn_key(hit) in seen:
             continue
         seen.add(turn_key(hit))
-        item = hit_item(hit, material.notes.get(turn_key(hit)[1:]) if hit.kind == "message" else None)
+        item = hit_item(hit, material.notes.get(turn_key(hit)) if hit.kind == "message" else None)
         words = _folded(hit.text)
         reason = story.shown_anyway(hit, facts) or _repeated(hit, words, asked, facts, material)
         if not reason and (item.line in shown or words in said):
@@ -188,7 +188,7 @@ def _add_neighbors(choice: _Choice, best: Sequence[Hit]) -> None:
                 continue
             if choice.has(turn_key(beside)) or turn_key(hit) not in choice.chosen:
                 continue
-            item = hit_item(beside, choice.material.notes.get(turn_key(beside)[1:]))
+            item = hit_item(beside, choice.material.notes.get(turn_key(beside)))
             said = {_folded(one.text) for one, _ in choice.chosen.values()}
             if choice.fits(item) and _folded(beside.text) not in said:
                 choice.add(beside, item.because("beside one of the best matches"))

@@ -192,7 +192,7 @@ def test_the_beginning_of_requests_stays_the_same(world):
     world.memory.conversation("spring", user="ana").append("The city with the red bridge was the best of all.")
     client, history = world.client(), [{"role": "system", "content": "You are Bo."}]
     for number in range(6):
-        history += [user(f"Tell me of city {number}.")]
+        history += [user(f"Tell me of the city with the red bridge, part {number}.")]
         history += [said(ask(client, list(history)).choices[0].message.content)]
 
     heads = {tuple(asked.texts[:2]) for asked in world.model.asked}

@@ -248,6 +248,7 @@ class Beside:
             total_messages=min(material.total_messages, shown_from - 1),
             messages_from=min(material.messages_from, shown_from),
             query=None,
+            searched=False,
             opening=[message for message in material.opening if message.seq < shown_from],
         )
         return LAYERED.lay_out(earlier, room, recent_messages, meter)
