@@ -65,7 +65,7 @@ def test_a_sentence_is_read_and_kept_as_it_is_when_nothing_can_be_read(memory: M
 
 
 def test_sentences_without_a_pattern_are_kept_whole_with_the_given_confidence(memory: Memory) -> None:
-    words = "I restore old clocks. The key is behind the door."
+    words = "I am on dialysis. The key is behind the door."
     note = memory.user(USER).remember(words, confidence=1).fact
 
     assert note is not None

@@ -206,6 +206,17 @@ def test_a_users_own_model_reads_for_them_and_for_nobody_else(memory):
     assert models_used(memory, "bob") == set()
 
 
+def test_an_edited_message_is_left_to_the_users_own_model(memory):
+    memory.admin.provider_keys.set("openai", "own", KEY, base_url="http://127.0.0.1:1/v1", user="ana")
+    for user in ("ana", "bob"):
+        chat = memory.conversation("c", user=user)
+        chat.append({"role": "user", "content": "I live in Lisbon."})
+        chat.edit(1, "I live in Porto. I am on dialysis.")
+
+    assert [fact.text for fact in memory.user("ana").facts()] == ["Lives in Porto."]
+    assert sorted(fact.text for fact in memory.user("bob").facts()) == ["Is on dialysis.", "Lives in Porto."]
+
+
 def test_each_is_asked_at_the_model_that_is_theirs():
     """The user's own, the org's, the memory's: at once in one memory, each on record under its name."""
     usual = ScriptedModel()
