@@ -511,15 +511,15 @@ class Engine:
 
     def _told(self, view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
         """Recalled words are shown without what must not be remembered, and with what replaced them."""
-        detectors = self.config.detectors
         return [
-            replace(
-                hit, text=redact_secrets(hit.text, detectors), replaced_by=redact_secrets(hit.replaced_by, detectors)
-            )
+            replace(hit, text=self._redact(hit.text), replaced_by=self._redact(hit.replaced_by))
             if hit.replaced_by
-            else replace(hit, text=redact_secrets(hit.text, detectors))
+            else replace(hit, text=self._redact(hit.text))
             for hit in with_replacements(view, hits)
         ]
+
+    def _redact(self, text: str) -> str:
+        return redact_secrets(text, self.config.detectors)
 
     @observed("context", "query")
     def context(
@@ -599,7 +599,7 @@ class Engine:
     ) -> tuple[Material, Prefix | None]:
         row = view.conversation()
         total = row.next_seq - 1 if row else 0
-        summaries = with_changes(view, view.summaries()) if total else []
+        summaries = with_changes(view, view.summaries(), self._redact) if total else []
         start = strategy.first_wanted(summaries, total, self.config.recent_messages, budget_tokens)
         messages = view.messages(start_seq=start) if total else []
         question = (query or _last_question(messages)) if strategy.recalls and self.config.recall_limit else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from holdfast import Config, Memory, strategies
@@ -66,3 +68,41 @@ def test_the_next_level_is_told_what_changed(told):
     (request,) = model.requests("meta_summary")
 
     assert "since changed: Lisbon: Lives in Porto" in request.text
+
+
+def test_a_note_says_nothing_about_a_paused_subject_and_no_secret(tmp_path):
+    def opened(*detectors):
+        model = ScriptedModel({"chunk_summary": [SUMMARY.replace("Ana", "Rex")] * 3})
+        config = Config(recent_messages=2, detectors=detectors)
+        return Memory(tmp_path / "memory.db", embedder=None, llm=model, clock=FakeClock(), config=config)
+
+    with opened() as memory:
+        memory.user("ana").subject("rex", name="Rex")
+        chat = memory.conversation("a", user="ana")
+        chat.record("Rex lives in Lisbon.", "Nice.")
+        for number in range(5):
+            chat.record(f"Tell me about dish number {number}.", "It is a dish.")
+        memory.digest()
+        chat.record("Rex moved to Porto.", "Good dog.")
+        memory.digest()
+        assert "(since changed: Lisbon: Rex lives in Porto)" in line(chat)
+        (hit,) = [hit for hit in memory.user("ana").search("Rex Lisbon") if hit.seq == 1 and hit.kind == "message"]
+        assert "Porto" in hit.replaced_by
+
+        memory.user("ana", subject="rex").pause()
+        assert "since changed" not in line(chat)
+        (hit,) = [hit for hit in memory.user("ana").search("Rex Lisbon") if hit.seq == 1 and hit.kind == "message"]
+        assert not hit.replaced_by
+        memory.user("ana", subject="rex").resume()
+
+    with opened(City()) as memory:
+        assert "(since changed: Lisbon: Rex lives in [city removed])" in line(memory.conversation("a", user="ana"))
+
+
+class City:
+    """A detector of one town, set up after it was learned."""
+
+    kind = "city"
+
+    def find(self, text):
+        return [match.span() for match in re.finditer("Porto", text)]

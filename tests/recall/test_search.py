@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
@@ -10,8 +11,10 @@ import pytest
 
 from holdfast.config import Config
 from holdfast.errors import BadInput
+from holdfast.recall import rank
 from holdfast.recall.index import IndexCache
-from holdfast.recall.search import KINDS, search, search_recent
+from holdfast.recall.rank import FRAME_WORDS, frame_words, same_frame
+from holdfast.recall.search import KINDS, explain_ranking, search, search_recent, worth_recalling
 from holdfast.scope import Scope
 from holdfast.testing.embedder import HashEmbedder
 
@@ -413,3 +416,58 @@ def test_the_same_question_asked_before_does_not_stand_before_its_answer(desk):
 
     found = desk.find(ANA, "What is Mina afraid of?", kinds=("message",), newest_first=True)
     assert found[0].text == "Mina the cat is afraid of thunder"
+
+
+def test_long_messages_are_compared_by_their_beginning():
+    """Of a page only the first words count, so that five pages cost no more than five paragraphs."""
+    words = " ".join(f"word{number}" for number in range(FRAME_WORDS))
+    page = f"{words} {'other ' * 400_000}"
+
+    assert frame_words(page) == words.split()
+    assert same_frame(frame_words(page), frame_words(words)) == 1.0
+
+
+def test_messages_that_cannot_be_grouped_are_not_compared(desk, monkeypatch):
+    compared = []
+    monkeypatch.setattr(rank, "same_frame", lambda one, other: compared.append((one, other)) or 0.0)
+    desk.say(TALK, ["the anthem of the Otters is by Ina Bray", *SMALL_TALK, "the anthem of the Otters is by Tom Vey"])
+    desk.find(ANA, "Who wrote the anthem of the Otters?", kinds=("message",), newest_first=True)
+
+    assert compared
+    assert all(one != other and "anthem" in one and "anthem" in other for one, other in compared)
+
+
+@pytest.mark.parametrize("desk", ["words"], indirect=True)
+def test_a_part_of_a_question_is_answered_in_spite_of_its_spelling(desk):
+    desk.say(TALK, ["The database is Postgres", *SMALL_TALK, "The modal editor is Helix", *SMALL_TALK])
+    facts = [
+        desk.believe(TALK, 1, "Postgres", "The database is Postgres"),
+        desk.believe(TALK, 8, "Helix", "The modal editor is Helix"),
+    ]
+    question = "Which {}, and which modal editor?"
+    right, wrong = (
+        {hit.id: hit.relevance for hit in desk.find(ANA, question.format(word), kinds=("fact",))}
+        for word in ("database", "datbase")
+    )
+
+    assert wrong == right
+    assert set(facts) <= set(wrong)
+
+
+@pytest.mark.parametrize("desk", ["words"], indirect=True)
+def test_of_several_spellings_the_nearest_are_taken(desk):
+    desk.say(TALK, ["mongoabcd", "mongoabce", "mongoabcf", "My favorite is mongodb", *SMALL_TALK])
+
+    assert "My favorite is mongodb" in {hit.text for hit in desk.find(ANA, "mongo", kinds=("message",), limit=3)}
+
+
+def test_without_a_positive_score_nothing_is_called_worse_than_the_best(desk):
+    hits = [replace(hit, score=-1.0 - at) for at, hit in enumerate(_talk_about_tea(desk))]
+
+    assert worth_recalling(hits) == hits
+    assert [one.kept for one in explain_ranking(hits, 0.0, 10)] == [True] * len(hits)
+
+
+def _talk_about_tea(desk):
+    desk.say(TALK, ["I like tea", "Green tea is best", *SMALL_TALK])
+    return desk.find(ANA, "tea", kinds=("message",), limit=2)

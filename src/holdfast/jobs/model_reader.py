@@ -26,7 +26,7 @@ from ..digest.second_look import numbers_said, repeats_known
 from ..digest.summarize import SummaryDraft, asked_tokens, most_tokens, summary_tokens
 from ..embed.quantize import dequantize
 from ..ingest.append import advance_reading, is_reading_due
-from ..ingest.redact import mask_message
+from ..ingest.redact import mask_message, redact_secrets
 from ..llm.prompt_lines import MOST_BEFORE, format_sections, known_lines, message_lines, summary_lines
 from ..llm.protocol import Answer, BadAnswer, ModelError
 from ..recall.search import with_changes
@@ -232,7 +232,8 @@ class ModelReader:
 
         def look(view: ReadView) -> tuple[tuple[tuple[str, ...], SubjectNames], list[Summary], list[Summary]]:
             earlier = [one for one in view.summaries(level=level) if one.end_seq < first][-1:]
-            return _who_is_who(view), earlier, with_changes(view, children)
+            redact = partial(redact_secrets, detectors=self.config.detectors)
+            return _who_is_who(view), earlier, with_changes(view, children, redact)
 
         (names, subjects), earlier, noted = self.client.store.read(scope, look)
         lines = summary_lines(noted)

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import reduce
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -69,6 +70,7 @@ NEWEST_LOOSE: Final = 3
 WORDED: Final = 0.75  # a turn that holds this share of the question's words says the thing as the question does
 ALIKE: Final = 0.5
 FRAME: Final = 0.5
+FRAME_WORDS: Final = 300  # a page is compared by its beginning
 # A question that consists of the words of another one to this share is the same.
 SAME_QUESTION: Final = 0.9
 DATE_TERMS: Final = 3  # day, month and year, which the index holds of every message
@@ -376,11 +378,15 @@ def newest_first(best: Sequence[int], index: Index, same: Bools) -> list[int]:
     return out
 
 
-def same_frame(one: str, other: str) -> float:
-    """Return the share of the words of the shorter sentence that the other has in the same order, 0 to 1."""
-    first, second = ([word.lower() for word in re.findall(r"\w+", text)] for text in (one, other))
-    blocks = SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()
-    return sum(block.size for block in blocks) / max(1, min(len(first), len(second)))
+def frame_words(text: str) -> list[str]:
+    """Return the first words of a text, by which `same_frame` compares it."""
+    return [found[0].lower() for found in islice(re.finditer(r"\w+", text), FRAME_WORDS)]
+
+
+def same_frame(one: Sequence[str], other: Sequence[str]) -> float:
+    """Return the share of the words of the shorter text that the other has in the same order, 0 to 1."""
+    blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
+    return sum(block.size for block in blocks) / max(1, min(len(one), len(other)))
 
 
 @dataclass(frozen=True, slots=True)

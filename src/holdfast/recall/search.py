@@ -8,8 +8,9 @@ so the cost follows the user's own history and not the population.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, partial, reduce
@@ -22,7 +23,7 @@ from ..embed.files import common_words
 from ..embed.protocol import Embedder, Thresholds
 from ..errors import BadInput
 from ..reports import Ranked
-from ..store import FactRow, Partition, ReadView
+from ..store import ConsentRow, FactRow, Partition, ReadView, effective_consent
 from ..text.terms import terms
 from ..types import Fact, Hit, HitKind, Summary, TurnKey
 from . import rank
@@ -105,7 +106,7 @@ class _Scores:
     """The documents of one kind, scored: the parts of each score, and what tells whether it bears on the question."""
 
     parts: dict[str, Floats]
-    cosine: Floats | None
+    seen: Comparison | None
     covered: Floats
 
 
@@ -202,13 +203,22 @@ def _correct_spelling(view: ReadView, indexes: _Indexes, query: Query, parts: Se
         if not unknown or len(word[0]) < LEAST_LETTERS or not word[0].isalpha():
             continue
         start = word[0][:2]
-        places = [one for place, index in indexes.values() if len(index) for one in place]
+        places = [one for place, index in indexes.values() if len(index) for one in place if not one.shared_only]
         known = {term for one in places for term in view.terms_like(one, start)}
         allowed = (term for term in sorted(known | aliases) if term.startswith(start))
         near = [term for term in allowed if is_spelling_of(term, word[0], _dictionary())]
         if near:
-            meant[word] = (*word, *near[:MOST_SPELLINGS])
-    return replace(query, terms=tuple(meant.get(word, word) for word in query.terms)) if meant else None
+            meant[word] = (*word, *_nearest(near, word[0]))
+    if not meant:
+        return None
+    corrected = tuple(meant.get(word, word) for word in query.terms)
+    parts_of_it = tuple(frozenset(meant.get(word, word) for word in part) for part in query.parts)
+    return replace(query, terms=corrected, parts=parts_of_it)
+
+
+def _nearest(spellings: Sequence[str], word: str) -> list[str]:
+    """Return the spellings that are nearest to *word* in length; the first in the alphabet among equals."""
+    return sorted(spellings, key=lambda term: (abs(len(term) - len(word)), term))[:MOST_SPELLINGS]
 
 
 @cache
@@ -295,7 +305,7 @@ def _score_all(
         else:
             found = rank.rank_summaries(part.index, query, match)
         share = covered(part.matches, holding, len(background.index), len(part.index))
-        scored[part.kind] = _Scores(found, raw.seen.cosine if seen and raw.seen is not None else None, share)
+        scored[part.kind] = _Scores(found, raw.seen if seen else None, share)
     return scored
 
 
@@ -381,8 +391,8 @@ def _with_relevance(
     for part in parts:  # of all kinds that were read, so that a fact is as relevant whatever is asked for beside it
         allowed, of = _mask(part, view, bounds), scored[part.kind]
         share = max(share, float(of.covered[allowed].max(initial=0.0)))
-        if of.cosine is not None:
-            cosines.append(of.cosine[allowed])
+        if of.seen is not None:
+            cosines.append(of.seen.cosine[allowed & of.seen.present])
         # A wish for all replies is no evidence of what the question is about.
         score = rank.total({name: one for name, one in of.parts.items() if name != "standing"})
         for place in _best(score, allowed, 1):
@@ -518,14 +528,25 @@ def _same_thing(
         alike = vectors @ vectors.T >= rank.ALIKE
     loose = named & alike & (scores.covered[places] < rank.WORDED)[:, None]
     loose[:, rank.NEWEST_LOOSE :] = False
-    rows = [index.row(place) for place in places.tolist()]
-    texts = view.texts(rows)
-    said = [texts.get((row.kind, row.doc), "") for row in rows]
-    frames = [[rank.same_frame(one, other) >= rank.FRAME for other in said] for one in said]
-    worded = np.asarray(holds.any(axis=0))[:, None]
-    same: Bools = loose | worded & bound & (alike | np.array(frames, np.bool_))
+    bound &= np.asarray(holds.any(axis=0))[:, None]
+    unlike = bound & ~(alike | loose)
+    np.fill_diagonal(unlike, False)
+    same: Bools = loose | bound & (alike | _same_frames(view, index, places, unlike))
     same[:, scores.parts["asked"][places] < 0] = False  # the question itself gives no value
     return same
+
+
+def _same_frames(view: ReadView, index: Index, places: Ints, wanted: Bools) -> Bools:
+    """Return for each *wanted* two of the messages whether their words are mostly the same in the same order."""
+    frames = np.zeros_like(wanted)
+    if not wanted.any():
+        return frames
+    rows = [index.row(place) for place in places.tolist()]
+    texts = view.texts(rows)
+    words = [rank.frame_words(texts.get((row.kind, row.doc), "")) for row in rows]
+    for one, other in np.argwhere(wanted).tolist():
+        frames[one, other] = rank.same_frame(words[one], words[other]) >= rank.FRAME
+    return frames
 
 
 def _hits(
@@ -564,8 +585,10 @@ def _hits(
 
 def worth_recalling(hits: Sequence[Hit]) -> list[Hit]:
     """Return *hits* without the turns that score much less than the best."""
-    least = SHARE_OF_BEST * max((hit.score for hit in hits), default=0.0)
-    return [hit for hit in hits if hit.kind != "message" or hit.score >= least]
+    best = max((hit.score for hit in hits), default=0.0)
+    if best <= 0:  # scores are deviations: a share of such a one is no measure
+        return list(hits)
+    return [hit for hit in hits if hit.kind != "message" or hit.score >= SHARE_OF_BEST * best]
 
 
 TIME = frozenset(("day", "newest", "opens", "time"))
@@ -629,8 +652,10 @@ def with_replacements(view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
     said = {(hit.subject, hit.conversation, hit.seq): hit.text for hit in hits if hit.kind == "message"}
     before = {(subject, name, seq - 1) for subject, name, seq in said}
     notes: dict[TurnKey, list[str]] = {}
-    for message, fact_id in view.past_facts_of(sorted(said.keys() | before)) if said else ():
-        note = _replacement(view, fact_id)
+    past = view.past_facts_of(sorted(said.keys() | before)) if said else []
+    chosen = view.at(None, None).consent() if past else []
+    for message, fact_id in past:
+        note = _replacement(view, chosen, fact_id)
         after = (message[0], message[1], message[2] + 1)
         echoes = note and after in said and _repeats(said[after], view.fact(fact_id))
         for key in (message, after) if echoes else (message,):
@@ -652,31 +677,31 @@ def _repeats(text: str, past: FactRow | None) -> bool:
     return bool(words) and set(words) <= set(terms(text))
 
 
-def with_changes(view: ReadView, summaries: Sequence[Summary]) -> list[Summary]:
+def with_changes(view: ReadView, summaries: Sequence[Summary], redact: Callable[[str], str]) -> list[Summary]:
     """*summaries* of the view's conversation; those that say what is not believed any more end in a note of what is."""
     past = view.past_facts_in(max(summary.end_seq for summary in summaries)) if summaries else []
     if not past:
         return list(summaries)
-    notes: dict[str, str] = {}
+    stems = cache(lambda text: frozenset(terms(text)))
+    replacement = cache(partial(_replacement, view, view.at(None, None).consent()))
+    seqs = [seq for seq, _, _ in past]
     found = []
     for summary in summaries:
-        said, changed = set(terms(summary.text)), []
-        for seq, fact_id, words in past:
-            wanted = set(terms(words))
-            if not summary.start_seq <= seq <= summary.end_seq or not wanted or not wanted <= said:
+        inside = past[bisect_left(seqs, summary.start_seq) : bisect_right(seqs, summary.end_seq)]
+        said, changed = stems(summary.text) if inside else frozenset(), []
+        for _, fact_id, words in inside:
+            if not stems(words) or not stems(words) <= said:
                 continue
-            if fact_id not in notes:
-                notes[fact_id] = _replacement(view, fact_id).rstrip(".")
-            note = notes[fact_id]
-            if note and not set(terms(note)) <= said:  # it tells of the change itself
+            note = replacement(fact_id).rstrip(".")
+            if note and not stems(note) <= said:  # it tells of the change itself
                 changed.append(f"{words}: {note}")
-        note = "; ".join(dict.fromkeys(changed))
+        note = redact("; ".join(dict.fromkeys(changed)))
         found.append(replace(summary, text=f"{summary.text} (since changed: {note})") if note else summary)
     return found
 
 
-def _replacement(view: ReadView, fact_id: str) -> str:
-    """Return what is believed in place of a past fact; empty where that is unknown or the same again."""
+def _replacement(view: ReadView, chosen: Sequence[ConsentRow], fact_id: str) -> str:
+    """Return what is believed in place of a past fact; empty where that is unknown, paused or the same again."""
     row = view.fact(fact_id)
     if row is None:
         return ""
@@ -685,6 +710,8 @@ def _replacement(view: ReadView, fact_id: str) -> str:
         # corrected counts as well; a sentence that was merged into another still holds
         replaced |= newest.ended_because in ("replaced", "never_true")
         newest = after.fact
+    if effective_consent(chosen, newest.subject) != "active":
+        return ""
     if newest.live:
         return newest.text if replaced and newest.text != row.fact.text else ""
     return TAKEN_BACK if newest.ended_because in ("retracted", "never_true") else ""
