@@ -38,7 +38,8 @@ class Local:
 
 def main() -> None:
     store, url, limit, seconds = sys.argv[1:]
-    config = Config(model_requests_per_minute=int(limit) or None, job_backoff_ms=10, job_attempts=10_000)
+    limits = {"model_requests_per_minute": int(limit) or None, "job_backoff_ms": 10, "job_attempts": 10_000}
+    config = Config(**limits, chunk_tokens=1)  # a few words are a chunk
     with Memory(store, llm=Local(url), embedder=HashEmbedder(), config=config) as memory:
         print("ready", flush=True)
         sys.stdin.readline()
