@@ -69,7 +69,7 @@ def test_episodes_are_read_with_the_messages_before_them():
         chat.end()
         memory.digest()
         texts = [fact.text for fact in chat.episodes()]
-        sections = [dict(parse_blocks(request.text)) for request in model.requests("episodes")]
+        sections = [dict(parse_blocks(request.text)) for request in model.requests("combined")]
 
     assert "sertraline" in sections[-1]["before"][0]
     assert "before" not in sections[0]

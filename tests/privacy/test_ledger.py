@@ -65,7 +65,7 @@ WHAT_WENT = {
     "fact": ["zookeeper"],
     "conversation": ["mangosteen"],
     "subject": ["Brumhilde"],
-    "all facts": ["Quorvane", "zookeeper", "mangosteen"],
+    "all facts": ["Quorvane", "zookeeper", "Rexalot", "mangosteen"],
     "user": list(SECRETS),
     "edit": ["Quorvane"],
 }
