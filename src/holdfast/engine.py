@@ -481,7 +481,7 @@ class Engine:
         def look(view: ReadView) -> tuple[list[Fact], Mapping[str, str]]:
             if effective_consent(view.consent(), scope.subject) != "active":
                 return [], {}
-            chosen, now_ms = view.consent(), self.now_ms()
+            chosen, now_ms = view.at(None, None).consent(), self.now_ms()
             rows = [row for row in view.facts(evidence=False) if is_current(row, now_ms)]
             rows = [row for row in rows if effective_consent(chosen, row.fact.subject) == "active"]
             return [row.fact for row in rows], _labels(view, rows)
@@ -505,7 +505,7 @@ class Engine:
 
     def _usable(self, view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
         """Return *hits* without expired facts and without those about a subject for which memory is paused."""
-        chosen = view.consent()
+        chosen = view.at(None, None).consent()
         kept = without_expired(view, hits, self.now_ms())
         return [hit for hit in kept if effective_consent(chosen, hit.subject) == "active"] if chosen else kept
 
@@ -608,7 +608,7 @@ class Engine:
         hits = self._recall(view, question, vector, len(messages)) if question else []
         beside = self._beside(view, hits)
         facts = view.facts(evidence=False) if strategy.recalls else []
-        chosen, now_ms = view.consent(), self.now_ms()
+        chosen, now_ms = view.at(None, None).consent(), self.now_ms()
         believed = [
             row.fact
             for row in facts

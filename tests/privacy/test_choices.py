@@ -206,3 +206,16 @@ def test_a_detector_of_ones_own_counts_too() -> None:
         assert receipt.discarded == {"badge": 1}
         assert chat.load()[0].content == "I am [badge removed]."
         assert memory.user(USER).remember(category="work", key="badge", value="EMP-1234").reason.startswith("discarded")
+
+
+def test_a_paused_subject_is_not_shown_in_a_general_conversation():
+    with Memory(embedder=None) as memory:
+        memory.conversation("a", user="ana").record("My dog is called Rex. Rex is allergic to chicken.", "Noted.")
+        asked = memory.conversation("b", user="ana").context("What may Rex eat?")
+        assert "chicken" in asked.section("facts").text
+
+        memory.user("ana", subject="rex").pause()
+
+        asked = memory.conversation("c", user="ana").context("What may Rex eat?")
+        assert "chicken" not in asked.section("facts").text
+        assert "chicken" not in memory.user("ana").profile().text
