@@ -21,6 +21,8 @@ from .conftest import SOURCE
 
 PATIENCE_S = 240  # on a machine that has much else to do
 USERS = [f"user-{number}" for number in range(4)]
+# Ten messages of this length are a chunk in another process too, where chunk_tokens is what it is by default.
+TALK = " The tram was late again, and the rain came down on the old bridge until the lamps were lit." * 4
 
 
 @pytest.fixture
@@ -30,7 +32,7 @@ def path(tmp_path: Path) -> Path:
     with Memory(target) as memory:
         for user in USERS:
             turns = [
-                {"role": role, "content": f"I live in Porto, and this is turn {number}."}
+                {"role": role, "content": f"I live in Porto, and this is turn {number}.{TALK}"}
                 for number in range(12)
                 for role in ("user", "assistant")
             ]

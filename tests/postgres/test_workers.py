@@ -21,8 +21,10 @@ from holdfast.types import Job
 from tests.postgres.lending import Lender
 
 LEASE_S, WORKERS, USERS, BACKLOG = 1, 3, 6, 16
+# Ten messages of this length are a chunk in another process too, where chunk_tokens is what it is by default.
+TALK = " The tram was late again, and the rain came down on the old bridge until the lamps were lit." * 4
 TURNS = [
-    {"role": role, "content": f"I live in Porto, and this is turn {number}."}
+    {"role": role, "content": f"I live in Porto, and this is turn {number}.{TALK}"}
     for number in range(12)
     for role in ("user", "assistant")
 ]

@@ -5,6 +5,7 @@ import sys
 
 PROGRAM = """
 import sys
+import time
 
 opened = []
 sys.addaudithook(lambda event, args: opened.append(event) if event.split(".")[0] in ("socket", "urllib", "http") else None)
@@ -16,7 +17,10 @@ with Memory("offline.db", background=True) as memory:
     for number in range(12):
         chat.record(f"I live in Lisbon, and this is remark {number}.", "Noted!")
     chat.end()
-    report = memory.digest()
+    report, patience = memory.digest(), time.monotonic() + 60
+    while report.failed == 0 and not chat.summaries() and time.monotonic() < patience:
+        time.sleep(0.01)  # a thread in the background has taken it up
+        report = memory.digest()
     assert report.failed == 0 and chat.summaries(), report
     assert memory.user("ana").search("where does she live?")
     assert chat.context("What should I cook?").messages

@@ -100,7 +100,8 @@ def test_what_was_acknowledged_outlives_a_kill(tmp_path):
 def test_background_work_is_done_meanwhile(running):
     with running.client() as client:
         roles = ("user", "assistant")
-        messages = [{"role": roles[n % 2], "content": f"Message {n} about the garden."} for n in range(30)]
+        talk = "The roses need water, and the old apple tree by the wall bears more than it did last year. " * 4
+        messages = [{"role": roles[n % 2], "content": f"Message {n} about the garden. {talk}"} for n in range(30)]
         client.post("/v1/users/bo/conversations/c/messages", json={"messages": messages})
         for _ in range(300):
             if client.get("/v1/users/bo/conversations/c/summaries").json()["data"]:
