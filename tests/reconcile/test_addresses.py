@@ -126,7 +126,7 @@ def test_what_passes_ends_by_itself():
         memory.digest()
 
         assert "Biscuit" not in " ".join(fact.text for fact in memory.user("ana").facts())
-        assert "Biscuit has not eaten" not in model.requests("facts")[-1].text
+        assert "Biscuit has not eaten" not in model.requests("combined")[-1].text
 
 
 @pytest.mark.parametrize(

@@ -356,6 +356,8 @@ class ClauseReader:
         words = noun.lower().split()
         if any(word.strip(",") in self._my_deny for word in words[1:]) or words[-1] in self._around:
             return None
+        if any(word.endswith("'s") and word[:-2] in self._around for word in words):
+            return None  # "my boss's husband"
         if re.search(r"(?i)\band (?:i|me)$", noun):
             shown = _of_them(noun)
             return ME, shown, _opened(rest)

@@ -276,6 +276,25 @@ def find_endings(
     return []
 
 
+def without_ended(extracted: Iterable[Candidate], endings: Iterable[Candidate]) -> list[Candidate]:
+    """
+    Return *extracted* without the statements that only say what *endings* say: "I gave up the gym" ends the gym.
+
+    Such a statement shares characters with an ending, or names what it ends.
+    """
+    over = [one for one in endings if one.op == "retract"]
+    return [one for one in extracted if one.kind != "statement" or not any(_says_end(one, end) for end in over)]
+
+
+def _says_end(one: Candidate, end: Candidate) -> bool:
+    """Whether a statement is the one that says an ending."""
+    if one.start < end.start + len(end.quote) and end.start < one.start + len(one.quote):
+        return True
+    ended = f"{end.key.replace('_', ' ')} {end.value}" if end.kind == "attribute" else end.text
+    names = {name for name in (*_things(f"- {ended}"), *_things(f"The {end.value}"), end.value) if len(name) > 3}
+    return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", one.text, re.IGNORECASE) for name in names)
+
+
 def _found_in(
     rules: PatternLanguage,
     message: Message,

@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 
 from ..clock import new_id, to_ms
 from ..digest import rules
-from ..digest.endings import find_endings, known_values
+from ..digest.endings import find_endings, known_values, without_ended
 from ..digest.grounding import ground
 from ..digest.mentions import SubjectNames, is_code, subject_names
 from ..ingest.redact import MASK, mask_message
@@ -148,7 +148,8 @@ class FactReader:
                     *(claim.candidate for claim in accepted),
                 ]
                 known = known_values(believed, scope.conversation or "")
-                found += find_endings(message, found, known, others=names.ids, language_code=config.language)
+                ends = find_endings(message, found, known, others=names.ids, language_code=config.language)
+                found = [*without_ended(found, ends), *ends]
                 speaker = speaker_subject(message, scope.user, seen.names)
                 found = [spoken_by(candidate, speaker) for candidate in found]
                 said += found
