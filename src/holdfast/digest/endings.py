@@ -21,11 +21,11 @@ from ..text.sentences import split_pieces
 from ..text.terms import likely_languages
 from ..types import Candidate, Fact, FactKind, Message
 from .authorship import BLANK, masked
-from .clauses import clause_reader, judge
+from .clauses import judge
 from .grammar import MAX_TEXT_CHARS, PatternLanguage, PatternSlot, load_language
 from .mentions import subject_name
 from .rules import FACT_SOURCE, FALLBACK, MAX_READ_CHARS, date_words, sentence_times
-from .second_look import OTHER, find_flaws
+from .second_look import OTHER, find_flaws, things_named
 from .slots import read_at
 
 CONFIDENCE = 0.85
@@ -88,7 +88,7 @@ class KnownValue:
     def words(self) -> str:
         """The name a message would use: the value, or the key where it says more (``dietary/vegan = true``)."""
         if self.kind == "statement":
-            return next(iter(_things(self.text)), "")
+            return next(iter(things_named(self.text)), "")
         own = self.value if _LETTERS.search(self.value) and self.value not in _BARE else ""
         named = self.key.replace("_", " ") if self.category in ("dietary", "medication") else own
         return _ARTICLE.sub("", named)
@@ -97,7 +97,7 @@ class KnownValue:
     def names(self) -> tuple[str, ...]:
         """All names a message may use, the fullest first: "Honda Civic", "Civic"."""
         if self.kind == "statement":
-            return _things(self.text)
+            return things_named(self.text)
         words, found = self.words, [self.words]
         if self.category in _DOINGS:
             short, bare = _DOING.sub("", words), _TAIL.sub("", words)
@@ -120,7 +120,7 @@ def known_values(believed: Iterable[Fact | Candidate], conversation: str = "") -
     """Return the attributes and the rules' statements among *believed*, each once, without those that were retracted."""
     found: dict[tuple[str, ...], KnownValue] = {}
     for one in believed:
-        if one.kind == "statement" and one.source.startswith("rules ") and _things(one.text):
+        if one.kind == "statement" and one.source.startswith("rules ") and things_named(one.text):
             where = (
                 [one.seq]
                 if isinstance(one, Candidate)
@@ -147,13 +147,6 @@ def known_values(believed: Iterable[Fact | Candidate], conversation: str = "") -
             alone = one.cardinality != "multi"
         found[*address, one.value] = KnownValue(*address, one.value, alone, one.text, seq)
     return list(found.values())
-
-
-@lru_cache(maxsize=1024)
-def _things(text: str) -> tuple[str, ...]:
-    """Return the words by which a later message may name what a statement is about: its names and its nouns."""
-    reader = clause_reader(language) if (language := load_language(FALLBACK)) is not None else None
-    return reader.things(text) if reader is not None else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,25 +267,6 @@ def find_endings(
         if found:
             return sorted(found, key=lambda candidate: (candidate.start, candidate.op == "assert"))
     return []
-
-
-def without_ended(extracted: Iterable[Candidate], endings: Iterable[Candidate]) -> list[Candidate]:
-    """
-    Return *extracted* without the statements that only say what *endings* say: "I gave up the gym" ends the gym.
-
-    Such a statement shares characters with an ending, or names what it ends.
-    """
-    over = [one for one in endings if one.op == "retract"]
-    return [one for one in extracted if one.kind != "statement" or not any(_says_end(one, end) for end in over)]
-
-
-def _says_end(one: Candidate, end: Candidate) -> bool:
-    """Whether a statement is the one that says an ending."""
-    if one.start < end.start + len(end.quote) and end.start < one.start + len(one.quote):
-        return True
-    ended = f"{end.key.replace('_', ' ')} {end.value}" if end.kind == "attribute" else end.text
-    names = {name for name in (*_things(f"- {ended}"), *_things(f"The {end.value}"), end.value) if len(name) > 3}
-    return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", one.text, re.IGNORECASE) for name in names)
 
 
 def _found_in(

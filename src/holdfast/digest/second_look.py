@@ -22,7 +22,7 @@ from ..text.terms import fold_quotes, language_of, likely_languages, terms
 from ..types import Candidate, Fact, Message
 from .answers import MAX_SMALL_NUMBER, numbers_in
 from .authorship import BLANK, masked
-from .clauses import cues, judge
+from .clauses import clause_reader, cues, judge
 from .grammar import MAX_TEXT_CHARS, PatternLanguage, load_language
 
 SUPPOSED = "not-asserted: by the words around them the words are {modality}"
@@ -603,3 +603,31 @@ def _fits(subject: str, candidate: Candidate, cue: Mapping[str, re.Pattern[str]]
         return bool(named & (claimed_terms(candidate) | terms_of(candidate.key)))
     about = terms_of(f"{candidate.category} {candidate.key}") | claimed_terms(candidate)
     return bool(named & about)  # "the budget is …", "Porto is home now"
+
+
+@lru_cache(maxsize=1024)
+def things_named(text: str) -> tuple[str, ...]:
+    """Return the words by which a later message may name what a statement is about: its names and its nouns."""
+    reader = clause_reader(language) if (language := load_language("en")) is not None else None
+    return reader.things(text) if reader is not None else ()
+
+
+def without_ended(extracted: Iterable[Candidate], endings: Iterable[Candidate]) -> list[Candidate]:
+    """
+    Return *extracted* without the statements that only say what *endings* say: "I gave up the gym" ends the gym.
+
+    Such a statement shares characters with an ending, or names what it ends.
+    """
+    over = [one for one in endings if one.op == "retract"]
+    return [one for one in extracted if one.kind != "statement" or not any(_says_end(one, end) for end in over)]
+
+
+def _says_end(one: Candidate, end: Candidate) -> bool:
+    """Whether a statement is the one that says an ending."""
+    if one.start < end.start + len(end.quote) and end.start < one.start + len(one.quote):
+        return True
+    ended = f"{end.key.replace('_', ' ')} {end.value}" if end.kind == "attribute" else end.text
+    names = {
+        name for name in (*things_named(f"- {ended}"), *things_named(f"The {end.value}"), end.value) if len(name) > 3
+    }
+    return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", one.text, re.IGNORECASE) for name in names)
