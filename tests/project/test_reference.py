@@ -130,3 +130,18 @@ def test_every_column_of_a_view_is_described(tmp_path):
         assert columns
         assert [name for name in columns if f"`{name}`" not in part] == [], view
     db.close()
+
+
+def test_every_test_named_for_a_behavior_exists():
+    page = (REFERENCE / "behaviors.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| ") and not line.startswith("| behavior |")]
+    named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", page)
+
+    assert [row for row in rows if "`tests/" not in row] == []
+    assert len(named) >= len(rows) > 0
+    assert [f"{path}::{name}" for path, name in named if not defines(ROOT / path, name)] == []
+
+
+def defines(path, name):
+    """Whether the file at *path* defines a function *name*."""
+    return path.is_file() and re.search(rf"^ *(?:async )?def {name}\(", path.read_text("utf-8"), re.MULTILINE)
