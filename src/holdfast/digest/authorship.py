@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 from itertools import islice, pairwise
+from typing import NamedTuple
 
 from ..text.languages import STOP
 from ..text.sentences import split_sentences
@@ -53,6 +54,7 @@ def find_other_text(text: str) -> tuple[OtherText, ...]:
         spans = [(start, end) for start, end in search(left) if start < end]
         found += [OtherText(start, end, kind) for start, end in spans]
         left = _without(left, spans) if kind != CODE else fold_quotes(_without(left, spans))
+    _lines.cache_clear()  # a long text has many
     return tuple(found)
 
 
@@ -259,8 +261,7 @@ _REVIEW = re.compile(
 _DASH_LINE = re.compile(r"[ \t]*[–—-][ \t]*\S")
 
 
-@dataclass(frozen=True, slots=True)
-class _TextLine:
+class _TextLine(NamedTuple):
     start: int
     end: int  # without the line feed
     text: str
@@ -275,6 +276,7 @@ class _TextLine:
         return self.text[:_HEAD_CHARS]
 
 
+@lru_cache(maxsize=2)  # one search after the other looks at the same lines
 def _lines(text: str) -> list[_TextLine]:
     found = (line.span() for line in _LINE.finditer(text) if line.end() > line.start() or line.start() < len(text))
     return [_TextLine(start, end - (text[end - 1 : end] == "\n"), text[start:end].rstrip("\n")) for start, end in found]
