@@ -183,9 +183,21 @@ class Conversation:
             self._scope, lambda view: view.summaries(level=level, live=live, limit=most, after=after)
         )
 
-    def episodes(self, *, limit: int | None = None, after: FactPosition | None = None) -> list[Fact]:
-        """Return facts of kind episode that rest on this conversation, by range; *limit* and *after* as in `learned`."""
-        return self._facts_said_here(limit, after, kind="episode", live=True)
+    def episodes(
+        self,
+        *,
+        start_seq: int | None = None,
+        end_seq: int | None = None,
+        limit: int | None = None,
+        after: FactPosition | None = None,
+    ) -> list[Fact]:
+        """
+        Return facts of kind episode that rest on this conversation, by range; the arguments are those of `learned`.
+
+        Those of one chunk: ``episodes(start_seq=summary.start_seq, end_seq=summary.end_seq)``.
+        """
+        span = {"start_seq": start_seq or 1, "end_seq": end_seq or sys.maxsize}
+        return self._facts_said_here(limit, after, **span, kind="episode", live=True)
 
     def learned(
         self,
@@ -197,6 +209,8 @@ class Conversation:
     ) -> list[Fact]:
         """
         Return facts, live and past, that rest on messages of this conversation, by where they were first said in it.
+
+        ``start_seq`` and ``end_seq`` of each are the first and the last of these messages.
 
         Args:
             start_seq: only what rests on this message or a later one.
@@ -210,8 +224,10 @@ class Conversation:
     def _facts_said_here(self, limit: int | None, after: FactPosition | None, **which: Any) -> list[Fact]:
         which["limit"] = checked_limit(limit)
         which["after"] = None if after is None else (after[0], to_ms(after[1]), after[2])
-        rows = self._engine.store.read(self._scope, methodcaller("facts_said_here", **which))
-        return [self._engine.as_of_now(row) for row in rows]
+        scope = self._scope
+        rows = self._engine.store.read(scope, methodcaller("facts_said_here", **which))
+        home = scope.subject or SELF
+        return [fact.within((self.id,), home=home) or fact for fact in map(self._engine.as_of_now, rows)]
 
     def state(self) -> ConversationState | None:
         """Return how many messages it has, and how many are summarized and read; ``None`` before its first message."""

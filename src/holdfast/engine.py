@@ -20,7 +20,7 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -318,9 +318,11 @@ class Engine:
         return self.corrections.remember(scope, given)
 
     @observed("correct", "record")
-    def correct(self, scope: Scope, fact_id: str, value: str, if_version: Versions) -> FactChange:
-        """Put another value in place of a wrong one; see `User.correct`."""
-        return self.corrections.correct(scope, fact_id, value, if_version)
+    def correct(
+        self, scope: Scope, fact_id: str, value: str | None, if_version: Versions, importance: float | None = None
+    ) -> FactChange:
+        """Put another value in place of a wrong one, or another importance; see `User.correct`."""
+        return self.corrections.correct(scope, fact_id, value, if_version, importance)
 
     @observed("never_true", "record")
     def never_true(self, scope: Scope, fact_id: str, if_version: Versions) -> FactChange:
@@ -444,7 +446,7 @@ class Engine:
         limit: int,
         kinds: Sequence[HitKind],
         min_relevance: float,
-        conversation: str | None,
+        conversations: Collection[str] | None,
         explain: bool,
         general: bool = False,
     ) -> list[Hit]:
@@ -461,7 +463,7 @@ class Engine:
                 kinds=kinds,
                 limit=limit + SPARE_HITS,
                 min_relevance=min_relevance,
-                conversation=conversation,
+                conversations=conversations,
                 embedder=self.embedder,
                 previous=self._previous,
                 question_vector=vector,
@@ -679,7 +681,6 @@ class Engine:
             kinds=("message", "fact"),
             limit=self.config.recall_limit + min(verbatim, 40),
             gate=self.config.recall_min_relevance,
-            conversation=None,
             embedder=self.embedder,
             previous=self._previous,
             question_vector=vector,

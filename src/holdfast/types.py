@@ -11,8 +11,9 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, NoReturn, Protocol
 
@@ -110,6 +111,9 @@ class Fact:
     others, which ``superseded_by`` names), ``unmerged`` (such a sentence, taken apart again) or
     ``rebuilt`` (a later reading of the same words did not find it).
     ``strength`` is as of now: 1 when it is learned, one more for each use, and half of it with each half-life since.
+    ``start_seq`` to ``end_seq`` of ``conversation`` are the first and the last message that it rests on there (in the first
+    conversation that states it, unless another one was asked for); 0 when it was only written by hand.  ``importance``, from 0
+    to 1, says which events and sentences come first where room is short.
     """
 
     id: str
@@ -132,6 +136,33 @@ class Fact:
     uses: int
     source: str
     ended_because: str = ""
+    conversation: str = ""
+    start_seq: int = 0
+    end_seq: int = 0
+    importance: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.conversation:
+            return
+        said = next((e for e in self.evidence if e.conversation != BY_HAND_CONVERSATION), None)
+        if said is not None:
+            _set_range(self, said.conversation, said.home)
+
+    def within(
+        self,
+        conversations: Collection[str],
+        start_seq: int = 1,
+        end_seq: int = sys.maxsize,
+        home: str | None = None,
+    ) -> Fact | None:
+        """Return the fact with its range in the first of *conversations* that states it in these messages; ``None``: none does."""
+        for said in self.evidence:
+            here = said.conversation in conversations and home in (None, said.home)
+            if here and start_seq <= said.seq <= end_seq:
+                fact = replace(self)
+                _set_range(fact, said.conversation, said.home)
+                return fact
+        return None
 
     @property
     def live(self) -> bool:
@@ -153,8 +184,15 @@ class Fact:
         """A digest that changes with what users see of the fact, not with how often it is used; see ``if_version``."""
         ended = None if self.valid_to is None else self.valid_to.isoformat()
         quotes = [(e.conversation, e.seq, e.start) for e in self.evidence]
-        seen = [self.id, self.value, self.text, ended, self.ended_because, self.superseded_by, quotes]
+        seen = [self.id, self.value, self.text, ended, self.ended_because, self.superseded_by, quotes, self.importance]
         return hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:16]
+
+
+def _set_range(fact: Fact, conversation: str, home: str) -> None:
+    """Set the range of a fact that is being made to the messages of one conversation that it rests on."""
+    seqs = [e.seq for e in fact.evidence if (e.conversation, e.home) == (conversation, home)]
+    for name, value in (("conversation", conversation), ("start_seq", min(seqs)), ("end_seq", max(seqs))):
+        object.__setattr__(fact, name, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +239,7 @@ class Candidate:
     valid_from_ms: int | None = None
     valid_to_ms: int | None = None
     source: str = ""
+    importance: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from operator import methodcaller
@@ -16,7 +17,7 @@ from .errors import BadInput, Conflict, NotFound
 from .jobs.metrics import compute_metrics, days_between
 from .jobs.model_client import CUSTOM_PROMPTS, customized_prompt
 from .jobs.usage import usage_of_user
-from .privacy.corrections import FactInput, Versions, check_version, find_fact
+from .privacy.corrections import FactInput, MessageRange, Versions, check_version, find_fact
 from .privacy.subjects import MAX_ALIASES
 from .recall.search import facts_held_at
 from .reconcile.decide import ARCHIVED
@@ -81,6 +82,9 @@ class User:
         as_of: datetime | None = None,
         known_at: datetime | None = None,
         archived: bool = False,
+        conversation: str | Sequence[str] | None = None,
+        start_seq: int | None = None,
+        end_seq: int | None = None,
         limit: int | None = None,
         after: FactAddress | None = None,
     ) -> list[Fact]:
@@ -93,12 +97,34 @@ class User:
             as_of: what held at that time instead of now.
             known_at: as it was known at that time instead of now.
             archived: archived facts instead, the strongest first; not together with the two times.
+            conversation: only what this one states, or one of several; the range of each fact is the one there.
+            start_seq: only what rests on this message of the conversation or a later one.
+            end_seq: only what rests on this message of the conversation or an earlier one.
             limit: at most so many of the facts of now.
             after: continue behind the last fact of the page before: its subject, category, key, value, and id.
 
         Raises:
-            BadInput: *archived* together with a time, or one of them with *limit* or *after*.
+            BadInput: *archived* together with a time, or one of them with *limit* or *after*; or a range without
+                one conversation.
         """
+        said_in = _said_in(conversation, start_seq, end_seq)
+        found = self._facts(category, kind, as_of, known_at, archived, None if said_in else limit, after)
+        if said_in is None:
+            return found
+        chosen = [fact for fact in map(said_in, found) if fact is not None]
+        return chosen if limit is None else chosen[: checked_limit(limit)]
+
+    def _facts(
+        self,
+        category: str | None,
+        kind: FactKind | None,
+        as_of: datetime | None,
+        known_at: datetime | None,
+        archived: bool,
+        limit: int | None,
+        after: FactAddress | None,
+    ) -> list[Fact]:
+        """Return the facts of `facts`, of whatever conversations."""
         paged = limit is not None or after is not None
         if paged and (archived or as_of is not None or known_at is not None):
             raise BadInput("only the facts of now come in pages", hint="leave out limit and after")
@@ -166,7 +192,7 @@ class User:
         limit: int = 10,
         kinds: Sequence[HitKind] = HIT_KINDS,
         min_relevance: float = 0.0,
-        conversation: str | None = None,
+        conversation: str | Sequence[str] | None = None,
         explain: bool = False,
         general: bool = False,
     ) -> list[Hit]:
@@ -178,7 +204,7 @@ class User:
             limit: at most so many.
             kinds: which of ``fact``, ``message``, ``summary``.
             min_relevance: leave out what bears on the question less surely, 0 to 1; it means the same everywhere.
-            conversation: only messages and summaries of this one.
+            conversation: only messages and summaries of this one, or of several, and the facts that they state.
             explain: give every hit the components of its score; they sum to it.
             general: of one subject, also what was said in conversations about no subject in particular.
 
@@ -193,7 +219,7 @@ class User:
             limit=checked_count("limit", limit),
             kinds=tuple(kinds),
             min_relevance=checked_share("min_relevance", min_relevance),
-            conversation=conversation,
+            conversations=_names(conversation),
             explain=explain,
             general=general,
         )
@@ -338,25 +364,36 @@ class User:
         value: str | None = None,
         aliases: Sequence[str] = (),
         confidence: float = 1.0,
+        importance: float | None = None,
+        conversation: str | None = None,
+        start_seq: int | None = None,
+        end_seq: int | None = None,
         idempotency_key: str | None = None,
     ) -> FactChange:
         """
         Add a fact by hand, or replace the one at its address, as if it was said now.
 
+        With a range of messages it rests on those: a sentence is an episode then, of the day of the first of them.
+
         Args:
-            text: a sentence; read like a message when no address is given, kept as it is otherwise.
+            text: a sentence; read like a message when neither an address nor a range is given, kept as it is otherwise.
             category: with *key* and *value*: the address and what holds there.
             key: see *category*.
             value: see *category*.
             aliases: other names under which questions find it: ``("k8s", "kube")``; the same words again add names.
             confidence: from 0 to 1.
+            importance: from 0 to 1: what comes first where room is short; 0.5 when not given.
+            conversation: with *start_seq* and *end_seq*: the messages that it is about, 200 at most.
+            start_seq: the first of them.
+            end_seq: the last of them; the first when not given.
             idempotency_key: the same key with the same words stores them once; repeated, the change is ``confirmed``.
 
         Returns:
             What changed; of op ``rejected``, with the reason, when nothing was written.
 
         Raises:
-            BadInput: neither a sentence nor a whole address, or an alias cannot be one.
+            BadInput: neither a sentence nor a whole address, no whole range, or an alias cannot be one.
+            NotFound: there is no such conversation, or nothing is said in these messages.
             KeyReused: the key was used with other words.
         """
         if text is None and (category is None or key is None or value is None):
@@ -368,25 +405,44 @@ class User:
         once = None if idempotency_key is None else checked_name("idempotency_key", idempotency_key)
         names = _checked_aliases(aliases)
         told = FactInput(
-            **words, aliases=names, confidence=checked_share("confidence", confidence), idempotency_key=once
+            **words,
+            aliases=names,
+            confidence=checked_share("confidence", confidence),
+            importance=None if importance is None else checked_share("importance", importance),
+            about=_checked_range(conversation, start_seq, end_seq),
+            idempotency_key=once,
         )
         return self._engine.remember(self._scope, told)
 
-    def correct(self, fact_id: str, *, value: str, if_version: Versions = None) -> FactChange:
+    def correct(
+        self,
+        fact_id: str,
+        *,
+        value: str | None = None,
+        importance: float | None = None,
+        if_version: Versions = None,
+    ) -> FactChange:
         """
         Correct a fact that was wrong from the start: *value* held instead, and history says so.
 
+        An episode or a sentence stays what it is, of its day, in other words.
+
         Args:
             fact_id: the fact.
-            value: what is right.
+            value: what is right; of an episode or a sentence all its words.
+            importance: from 0 to 1: what comes first where room is short, and is not archived as faded from 0.8 on.
             if_version: the `Fact.version` that you saw, or several; another one is left as it is.
 
         Raises:
-            BadInput: the value is empty or not text.
+            BadInput: the value is empty or not text, the importance is no share, or neither is given.
             NotFound: there is no such fact.
             Changed: the fact has none of these versions any more.
         """
-        return self._engine.correct(self._scope, fact_id, checked_text("value", value), if_version)
+        if value is None and importance is None:
+            raise BadInput("correct needs a value, an importance, or both", hint='try correct(id, value="…")')
+        right = None if value is None else checked_text("value", value)
+        weight = None if importance is None else checked_share("importance", importance)
+        return self._engine.correct(self._scope, fact_id, right, if_version, weight)
 
     def never_true(self, fact_id: str, *, if_version: Versions = None) -> FactChange:
         """
@@ -557,6 +613,36 @@ class User:
             Conflict: something is held already, or the user opted out.
         """
         self._engine.exporter.import_(self._scope, data)
+
+
+def _names(conversation: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    """Return the names of the conversations that a call is about; ``None`` for all."""
+    given = (conversation,) if isinstance(conversation, str) else conversation
+    return None if given is None else tuple(checked_name("conversation", name) for name in given)
+
+
+def _said_in(
+    conversation: str | Sequence[str] | None, start_seq: int | None, end_seq: int | None
+) -> Callable[[Fact], Fact | None] | None:
+    """Return a function to a fact with its range in these conversations, ``None`` for others; or ``None`` for no such filter."""
+    names, ranged = _names(conversation), start_seq is not None or end_seq is not None
+    if ranged and (names is None or len(names) != 1):
+        raise BadInput("a range needs the one conversation that it is of", hint='add conversation="…"')
+    if names is None:
+        return None
+    return methodcaller("within", names, start_seq or 1, end_seq or sys.maxsize)
+
+
+def _checked_range(conversation: str | None, start_seq: int | None, end_seq: int | None) -> MessageRange | None:
+    if conversation is None and start_seq is None and end_seq is None:
+        return None
+    if conversation is None or start_seq is None:
+        raise BadInput("a range needs conversation and start_seq", hint="a single message needs no end_seq")
+    first = checked_count("start_seq", start_seq)
+    last = first if end_seq is None else checked_count("end_seq", end_seq)
+    if last < first:
+        raise BadInput(f"end_seq {last} lies before start_seq {first}")
+    return MessageRange(checked_name("conversation", conversation), first, last)
 
 
 def _checked_aliases(aliases: Sequence[str]) -> tuple[str, ...]:

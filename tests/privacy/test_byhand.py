@@ -372,3 +372,95 @@ def test_what_was_written_by_hand_side_by_side_does_not_belong_together(memory: 
     hits = user.search("where is the boiler that was serviced?", kinds=["message"], explain=True)
     violin = next(hit for hit in hits if "violin" in hit.text)
     assert not {"neighbors", "gathered"} & set(violin.parts)
+
+
+def test_an_episode_by_hand_rests_on_a_range_of_messages_and_is_of_their_day(memory: Memory, clock: FakeClock) -> None:
+    say(memory, clock, "We met at Meko.", "She ordered tteokbokki for both of us.", "It rained all day.")
+    user, chat = memory.user(USER), memory.conversation("a", user=USER)
+    change = user.remember(
+        "First dinner at Meko, over tteokbokki.", conversation="a", start_seq=1, end_seq=2, importance=0.9
+    )
+    fact = change.fact
+
+    assert fact is not None
+    assert (fact.kind, fact.conversation, fact.start_seq, fact.end_seq, fact.importance) == ("episode", "a", 1, 2, 0.9)
+    assert fact.valid_from == START
+    assert [said.quote for said in fact.evidence if said.conversation == "a"] == [
+        "We met at Meko.",
+        "She ordered tteokbokki for both of us.",
+    ]
+    assert [one.id for one in chat.episodes()] == [fact.id]
+    assert [one.id for one in chat.episodes(start_seq=2, end_seq=9)] == [fact.id]
+    assert chat.episodes(start_seq=3) == []
+    assert user.search("tteokbokki at Meko", kinds=("fact",))[0].id == fact.id
+
+
+def test_a_corrected_episode_stays_one_of_its_day_and_range(memory: Memory, clock: FakeClock) -> None:
+    say(memory, clock, "We met at Meko.", "She ordered tteokbokki.")
+    user, chat = memory.user(USER), memory.conversation("a", user=USER)
+    first = user.remember("First dinner at Mecco.", conversation="a", start_seq=1, end_seq=2).fact
+    assert first is not None
+    clock.advance(seconds=30 * 86_400)
+    user.correct(first.id, value="First dinner at Meko.", importance=0.95)
+    (fact,) = chat.episodes()
+
+    assert (fact.text, fact.valid_from, fact.start_seq, fact.end_seq) == ("First dinner at Meko.", START, 1, 2)
+    assert fact.importance == 0.95
+    assert [one.text for one in chat.learned()] == ["First dinner at Mecco.", "First dinner at Meko."]
+
+
+def test_a_message_of_the_range_can_go_and_the_hand_written_episode_stays(memory: Memory, clock: FakeClock) -> None:
+    say(memory, clock, "We met at Meko.", "She ordered tteokbokki.")
+    user, chat = memory.user(USER), memory.conversation("a", user=USER)
+    user.remember("First dinner at Meko.", conversation="a", start_seq=1, end_seq=2)
+    chat.forget(1)
+
+    (fact,) = user.facts(kind="episode")
+    assert (fact.start_seq, fact.end_seq) == (2, 2)
+
+
+def test_a_range_must_be_whole_and_have_messages(memory: Memory, clock: FakeClock) -> None:
+    say(memory, clock, "We met at Meko.")
+    user = memory.user(USER)
+
+    for wrong in ({"conversation": "a"}, {"start_seq": 1}, {"conversation": "a", "start_seq": 3, "end_seq": 2}):
+        with pytest.raises(BadInput, match=r"range|before"):
+            user.remember("First dinner.", **wrong)
+    for missing in ({"conversation": "b", "start_seq": 1}, {"conversation": "a", "start_seq": 7, "end_seq": 9}):
+        with pytest.raises(NotFound):
+            user.remember("First dinner.", **missing)
+    with pytest.raises(BadInput, match="one conversation"):
+        user.facts(conversation=["a", "b"], start_seq=1)
+    with pytest.raises(BadInput, match="importance"):
+        user.correct("fact_1")
+
+
+def test_facts_across_conversations_are_asked_for_together(memory: Memory, clock: FakeClock) -> None:
+    user = memory.user(USER)
+    for name, text in (("a", "I live in Lisbon."), ("b", "I'm allergic to peanuts."), ("c", "My dog is called Rex.")):
+        memory.conversation(name, user=USER).record(text)
+    memory.conversation("b", user=USER).record("I live in Lisbon.")
+
+    def told(*names: str, **more: Any) -> set[tuple[str, str, int]]:
+        found = user.facts(conversation=names, **more)
+        return {(fact.value, fact.conversation, fact.start_seq) for fact in found if fact.subject == "self"}
+
+    assert told("a") == {("Lisbon", "a", 1)}
+    assert told("b", "a") == {("peanuts", "b", 1), ("Lisbon", "a", 1)}
+    assert told("b") == {("peanuts", "b", 1), ("Lisbon", "b", 2)}
+    assert {hit.text for hit in user.search("Lisbon, peanuts, Rex", kinds=("fact",), conversation=["c"])} == {
+        fact.text for fact in user.facts(conversation="c")
+    }
+
+
+def test_what_is_important_comes_first_where_room_is_short_and_does_not_fade(memory: Memory, clock: FakeClock) -> None:
+    say(memory, clock, *(f"Day {n}: we went for a walk." for n in range(12)))
+    user = memory.user(USER)
+    ids = []
+    for n in range(12):
+        change = user.remember(f"Walk number {n} along the long river bank.", conversation="a", start_seq=n + 1)
+        assert change.fact is not None
+        ids.append(change.fact.id)
+    user.correct(ids[0], importance=0.9)
+
+    assert "Walk number 0 " in user.profile(budget_tokens=80).text

@@ -449,9 +449,20 @@ class AsyncConversation:
         query = {"level": level, "live": live, "cursor": cursor_of(after)}
         return await self._wire.pages(self._scope.call("GET", "/summaries", RAW, query=query), Summary, limit)
 
-    async def episodes(self, *, limit: int | None = None, after: FactPosition | None = None) -> list[Fact]:
-        """Return facts of kind episode that rest on this conversation, by range; *limit* and *after* as in `learned`."""
-        query = {"cursor": cursor_of(after)}
+    async def episodes(
+        self,
+        *,
+        start_seq: int | None = None,
+        end_seq: int | None = None,
+        limit: int | None = None,
+        after: FactPosition | None = None,
+    ) -> list[Fact]:
+        """
+        Return facts of kind episode that rest on this conversation, by range; the arguments are those of `learned`.
+
+        Those of one chunk: ``episodes(start_seq=summary.start_seq, end_seq=summary.end_seq)``.
+        """
+        query = {"start_seq": start_seq, "end_seq": end_seq, "cursor": cursor_of(after)}
         return await self._wire.pages(self._scope.call("GET", "/episodes", RAW, query=query), Fact, limit)
 
     async def learned(
@@ -464,6 +475,8 @@ class AsyncConversation:
     ) -> list[Fact]:
         """
         Return facts, live and past, that rest on messages of this conversation, by where they were first said in it.
+
+        ``start_seq`` and ``end_seq`` of each are the first and the last of these messages.
 
         Args:
             start_seq: only what rests on this message or a later one.
@@ -626,6 +639,9 @@ class AsyncUser:
         as_of: datetime | None = None,
         known_at: datetime | None = None,
         archived: bool = False,
+        conversation: str | Sequence[str] | None = None,
+        start_seq: int | None = None,
+        end_seq: int | None = None,
         limit: int | None = None,
         after: FactAddress | None = None,
     ) -> list[Fact]:
@@ -638,11 +654,15 @@ class AsyncUser:
             as_of: what held at that time instead of now.
             known_at: as it was known at that time instead of now.
             archived: archived facts instead, the strongest first; not together with the two times.
+            conversation: only what this one states, or one of several; the range of each fact is the one there.
+            start_seq: only what rests on this message of the conversation or a later one.
+            end_seq: only what rests on this message of the conversation or an earlier one.
             limit: at most so many of the facts of now.
             after: continue behind the last fact of the page before: its subject, category, key, value, and id.
 
         Raises:
-            BadInput: *archived* together with a time, or one of them with *limit* or *after*.
+            BadInput: *archived* together with a time, or one of them with *limit* or *after*; or a range without
+                one conversation.
         """
         query = {
             "category": category,
@@ -650,6 +670,9 @@ class AsyncUser:
             "as_of": as_of,
             "known_at": known_at,
             "archived": archived,
+            "conversation": conversation,
+            "start_seq": start_seq,
+            "end_seq": end_seq,
             "cursor": cursor_of(after),
         }
         return await self._wire.pages(self._scope.call("GET", "/facts", RAW, query=query), Fact, limit)
@@ -690,7 +713,7 @@ class AsyncUser:
         limit: int = 10,
         kinds: Sequence[HitKind] = HIT_KINDS,
         min_relevance: float = 0.0,
-        conversation: str | None = None,
+        conversation: str | Sequence[str] | None = None,
         explain: bool = False,
         general: bool = False,
     ) -> list[Hit]:
@@ -702,7 +725,7 @@ class AsyncUser:
             limit: at most so many.
             kinds: which of ``fact``, ``message``, ``summary``.
             min_relevance: leave out what bears on the question less surely, 0 to 1; it means the same everywhere.
-            conversation: only messages and summaries of this one.
+            conversation: only messages and summaries of this one, or of several, and the facts that they state.
             explain: give every hit the components of its score; they sum to it.
             general: of one subject, also what was said in conversations about no subject in particular.
 
@@ -843,25 +866,36 @@ class AsyncUser:
         value: str | None = None,
         aliases: Sequence[str] = (),
         confidence: float = 1.0,
+        importance: float | None = None,
+        conversation: str | None = None,
+        start_seq: int | None = None,
+        end_seq: int | None = None,
         idempotency_key: str | None = None,
     ) -> FactChange:
         """
         Add a fact by hand, or replace the one at its address, as if it was said now.
 
+        With a range of messages it rests on those: a sentence is an episode then, of the day of the first of them.
+
         Args:
-            text: a sentence; read like a message when no address is given, kept as it is otherwise.
+            text: a sentence; read like a message when neither an address nor a range is given, kept as it is otherwise.
             category: with *key* and *value*: the address and what holds there.
             key: see *category*.
             value: see *category*.
             aliases: other names under which questions find it: ``("k8s", "kube")``; the same words again add names.
             confidence: from 0 to 1.
+            importance: from 0 to 1: what comes first where room is short; 0.5 when not given.
+            conversation: with *start_seq* and *end_seq*: the messages that it is about, 200 at most.
+            start_seq: the first of them.
+            end_seq: the last of them; the first when not given.
             idempotency_key: the same key with the same words stores them once; repeated, the change is ``confirmed``.
 
         Returns:
             What changed; of op ``rejected``, with the reason, when nothing was written.
 
         Raises:
-            BadInput: neither a sentence nor a whole address, or an alias cannot be one.
+            BadInput: neither a sentence nor a whole address, no whole range, or an alias cannot be one.
+            NotFound: there is no such conversation, or nothing is said in these messages.
             KeyReused: the key was used with other words.
         """
         body = {
@@ -871,26 +905,35 @@ class AsyncUser:
             "value": value,
             "aliases": aliases,
             "confidence": confidence,
+            "importance": importance,
+            "conversation": conversation,
+            "start_seq": start_seq,
+            "end_seq": end_seq,
         }
         return await self._wire.send(
             self._scope.call("POST", "/facts", FactChange, once=idempotency_key_of(idempotency_key), body=body)
         )
 
-    async def correct(self, fact_id: str, *, value: str, if_version: Versions = None) -> FactChange:
+    async def correct(
+        self, fact_id: str, *, value: str | None = None, importance: float | None = None, if_version: Versions = None
+    ) -> FactChange:
         """
         Correct a fact that was wrong from the start: *value* held instead, and history says so.
 
+        An episode or a sentence stays what it is, of its day, in other words.
+
         Args:
             fact_id: the fact.
-            value: what is right.
+            value: what is right; of an episode or a sentence all its words.
+            importance: from 0 to 1: what comes first where room is short, and is not archived as faded from 0.8 on.
             if_version: the `Fact.version` that you saw, or several; another one is left as it is.
 
         Raises:
-            BadInput: the value is empty or not text.
+            BadInput: the value is empty or not text, the importance is no share, or neither is given.
             NotFound: there is no such fact.
             Changed: the fact has none of these versions any more.
         """
-        body = {"value": value}
+        body = {"value": value, "importance": importance}
         return await self._wire.send(
             self._scope.call("PATCH", f"/facts/{part(str(fact_id))}", FactChange, match=versions(if_version), body=body)
         )

@@ -25,6 +25,7 @@ from ..text.terms import language_of, likely_languages, terms
 from ..types import Candidate, Message
 from .answers import answer_text, is_empty_answer, is_refusal, numbers_in, says_nothing, strip_fences
 from .authorship import BLANK, masked
+from .salience import importance_of
 from .second_look import (
     OF_OTHERS,
     OTHER,
@@ -332,4 +333,5 @@ def _candidate(
         lifetime="event",
         valid_from_ms=since,
         source=source,
+        importance=importance_of(bullet, (likely_languages(bullet) or ("en",))[0]),
     )

@@ -35,6 +35,13 @@ QUESTION_TO_PERSON, QUESTION_TO_ASSISTANT = -0.6, -0.1
 ADVICE = 0.35
 # What counts of an assistant's sentence, and what a user's gains that is not about the user.
 ASSISTANT, USERS_MATTER = 0.8, 0.2
+# The importance of an event, from its words.
+IMPORTANCE = {"promise": 0.25, "decision": 0.25, "feeling": 0.2, "problem": 0.2}
+LEAST_IMPORTANCE, FIRST_TIME, DATED = 0.4, 0.2, 0.05
+_FIRST = re.compile(
+    r"\b(?:first|erste[rmns]?|prim(?:er[ao]?|eir[ao])|prima|primo|premi(?:er|ère))\b|第一次|初めて|初次|처음|첫",
+    re.IGNORECASE,
+)
 REDUNDANCY = 0.9
 SHORT_ANSWER_WORDS = 6.0
 FRAGMENT_WORDS = 6.0
@@ -212,6 +219,14 @@ def _unit_worth(unit: Unit, reading: ChatReading) -> float:
     if unit.question:
         score += QUESTION_TO_ASSISTANT if reading.has_assistant and unit.role == "user" else QUESTION_TO_PERSON
     return score
+
+
+def importance_of(text: str, language: str) -> float:
+    """Return from 0 to 1 how much an event matters: promises, decisions, first times, feelings and trouble more than the rest."""
+    signs = load_salience_words(language).signs(straight(text))
+    worth = LEAST_IMPORTANCE + sum(more for kind, more in IMPORTANCE.items() if kind in signs)
+    worth += FIRST_TIME * bool(_FIRST.search(text)) + DATED * any(ch.isdigit() for ch in text)
+    return round(min(1.0, worth), 2)
 
 
 def length_factor(words: float) -> float:

@@ -12,10 +12,11 @@ import json
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from ..clock import from_ms, new_id, to_ms
 from ..config import Config
-from ..errors import Changed, HoldfastError, KeyReused, NotFound
+from ..errors import BadInput, Changed, HoldfastError, KeyReused, NotFound
 from ..ingest.append import WorkSettings, append, prepare
 from ..ingest.redact import MASK, mask_secrets
 from ..jobs.facts import DISCARDED, FactReader
@@ -27,6 +28,8 @@ from ..reconcile.merging import add_quotes, merged_into, split_fact
 from ..reconcile.registry import matches_blocked_topic
 from ..scope import SELF, Scope
 from ..store import Derivation, FactRow, ReadView, Store, WriteView, effective_consent
+from ..text.sentences import split_sentences
+from ..text.terms import terms
 from ..types import (
     BY_HAND_CONVERSATION,
     BY_HAND_SOURCE,
@@ -39,6 +42,8 @@ from ..types import (
     without_aliases,
 )
 
+MAX_RANGE = 200  # messages that a fact by hand may be about
+DEFAULT_IMPORTANCE = 0.5
 UNWANTED = "never-remember: the user asked never to remember this"
 
 Versions = str | Collection[str] | None
@@ -47,6 +52,15 @@ Versions = str | Collection[str] | None
 
 class _Refused(HoldfastError):
     """A change that is refused: undoes the transaction and becomes a change of op ``rejected``."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRange:
+    """The messages of a conversation that a fact by hand is about."""
+
+    conversation: str
+    start_seq: int
+    end_seq: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +74,15 @@ class FactInput:
     confidence: float
     idempotency_key: str | None = None
     aliases: tuple[str, ...] = ()
+    importance: float | None = None
+    about: MessageRange | None = None
 
     @property
     def digest(self) -> str:
         """Return the SHA-256 of the words."""
         words = [self.text, self.category, self.key, self.value, self.confidence, *self.aliases]
+        words += [] if self.importance is None else [self.importance]
+        words += [] if self.about is None else [self.about.conversation, self.about.start_seq, self.about.end_seq]
         return hashlib.sha256(json.dumps(words).encode()).hexdigest()
 
 
@@ -104,7 +122,8 @@ class Corrections:
         content = with_aliases(words, given.aliases)
         at_ms = _after(view.all_facts_in(subject, given.category), now_ms)
         message = self._store_message(view, subject, content, at_ms, given)
-        claims = self._claims(view, subject, given, message)
+        quotes = self._quotes(view, subject, given)
+        claims = self._claims(view, subject, given, message, quotes[0].at if quotes else None)
         for claim in claims:
             self._check_wanted(view, claim.candidate, content)
         changes = learn(
@@ -119,12 +138,53 @@ class Corrections:
         done = [change for change in changes if change.op != "rejected"]
         if not done:
             raise _Refused(changes[0].reason if changes else "nothing-new: this is believed already")
+        if quotes:
+            done[0] = self._rest_on(view, done[0], quotes, now_ms)
         request_upkeep(view, done, self.config.max_memories, now_ms)
         return done[0]
 
-    def _claims(self, view: WriteView, subject: str, given: FactInput, message: Message) -> list[Claim]:
-        here = view.at(subject, BY_HAND_CONVERSATION)
-        if not given.category:
+    def _quotes(self, view: WriteView, subject: str, given: FactInput) -> list[Evidence]:
+        """Return a sentence of each message of the range that the fact is about: the nearest to its words, without secrets."""
+        about = given.about
+        if about is None:
+            return []
+        here = view.at(subject, about.conversation)
+        if here.conversation() is None:
+            raise NotFound(f"there is no conversation {about.conversation!r} here", hint="conversations() lists them")
+        if about.end_seq - about.start_seq >= MAX_RANGE:
+            raise BadInput(f"a fact may be about {MAX_RANGE} messages at most", hint="name a shorter range")
+        wanted, found = frozenset(terms(given.text or given.value)), []
+        for message in here.messages(start_seq=about.start_seq, end_seq=about.end_seq):
+            spans = [span for span in split_sentences(message.content) if span.of(message.content).strip()]
+            spans = [s for s in spans if MASK not in mask_secrets(s.of(message.content), self.config.detectors)]
+            if message.role not in ("user", "assistant") or not spans:
+                continue
+            best = max(spans, key=lambda s: (len(wanted & frozenset(terms(s.of(message.content)))), -s.start))
+            words = best.of(message.content)
+            place = (about.conversation, message.seq, message.role, words, best.start, best.start + len(words))
+            found.append(Evidence(*place, message.at, subject))
+        if not found:
+            span = f"{about.start_seq} to {about.end_seq}"
+            raise NotFound(
+                f"there is nothing said in messages {span} of {about.conversation!r}", hint="load() lists them"
+            )
+        return found
+
+    def _rest_on(self, view: WriteView, change: FactChange, quotes: Sequence[Evidence], now_ms: int) -> FactChange:
+        """Let the fact of a change rest on quotes, too; return the change with the fact as it is then."""
+        row = view.fact(change.fact.id) if change.fact is not None else None
+        if row is None:
+            return change
+        known = {(e.home, e.conversation, e.seq, e.start) for e in row.fact.evidence}
+        add_quotes(view, row, [e for e in quotes if (e.home, e.conversation, e.seq, e.start) not in known], now_ms)
+        found = view.fact(row.fact.id)
+        return change if found is None else replace(change, fact=found.fact)
+
+    def _claims(
+        self, view: WriteView, subject: str, given: FactInput, message: Message, happened: datetime | None
+    ) -> list[Claim]:
+        here, episode = view.at(subject, BY_HAND_CONVERSATION), given.about is not None and not given.category
+        if not given.category and not episode:
             seen = self.reader.input_of(here, message)
             words = replace(
                 seen, messages=[replace(one, content=without_aliases(one.content)) for one in seen.messages]
@@ -135,9 +195,9 @@ class Corrections:
             if read:
                 return read
         candidate = Candidate(
-            kind="attribute" if given.category else "statement",
+            kind="attribute" if given.category else "episode" if episode else "statement",
             subject=subject,
-            category=given.category or "note",
+            category=given.category or ("episode" if episode else "note"),
             key=given.key,
             value=given.value,
             text=given.text or _sentence(given.category, given.key, given.value),
@@ -146,7 +206,10 @@ class Corrections:
             quote=message.content,
             start=0,
             join="replace",
+            lifetime="event" if episode else "state",
+            valid_from_ms=to_ms(happened) if episode and happened is not None else None,
             source=BY_HAND_SOURCE,
+            importance=DEFAULT_IMPORTANCE if given.importance is None else given.importance,
         )
         return [Claim(candidate, _evidence(message, subject), _ms(message), subject == SELF)]
 
@@ -176,13 +239,28 @@ class Corrections:
         stored = append(here, [item], self.config, orders, key=key, digest=digest, now_ms=to_ms(now))
         return replace(item.message, seq=stored.first_seq, conversation=BY_HAND_CONVERSATION)
 
-    def correct(self, scope: Scope, fact_id: str, value: str, if_version: Versions = None) -> FactChange:
-        """Mark a fact as never true, and store *value* in its place for the same time."""
+    def correct(
+        self,
+        scope: Scope,
+        fact_id: str,
+        value: str | None,
+        if_version: Versions = None,
+        importance: float | None = None,
+    ) -> FactChange:
+        """Mark a fact as never true, and store *value* in its place for the same time; or change its importance alone."""
 
         def work(view: WriteView) -> FactChange:
-            find_fact(view, fact_id, if_version)
+            found = find_fact(view, fact_id, if_version)
             self._check_active(view, scope.subject)
             now_ms = self.now_ms()
+            if importance is not None:
+                rated = replace(found, fact=replace(found.fact, importance=importance))
+                view.update_fact(rated)
+                if value is None:
+                    user = view.user()
+                    view.save_user(replace(user, version=user.version + 1), now_ms)
+                    return FactChange("confirmed", rated.fact, found.fact, "its importance was set")
+            assert value is not None
             old = _separate(view, fact_id, now_ms)
             fact = old.fact
             content = _in_words(fact.category, *_key_and_value(fact, value)) if fact.kind == "attribute" else value

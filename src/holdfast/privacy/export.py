@@ -265,7 +265,10 @@ def _fact_row(item: Data) -> FactRow:
     evidence = tuple(build_value(Evidence, e) for e in object_list(item, "evidence"))
     if not evidence:
         raise BadInput("a fact must have evidence")
-    return build_value(FactRow, item, fact=build_value(Fact, item, evidence=evidence), doc=0)
+    fact = build_value(Fact, item, evidence=evidence, conversation="", start_seq=0, end_seq=0)
+    if not 0 <= fact.importance <= 1:
+        raise BadInput("the importance of a fact must be from 0 to 1")
+    return build_value(FactRow, item, fact=fact, doc=0)
 
 
 def _may_be_listed(data: Data, name: str) -> Sequence[Any]:

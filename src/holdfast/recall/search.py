@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, partial, reduce
@@ -70,7 +70,7 @@ class _EmbeddedQuestion:
 class _Filters:
     """The caller's filters within a scope; see `search`."""
 
-    conversation: str | None
+    conversations: Collection[str] | None
     window: tuple[int, int] | None
     before_seq: int | None
     min_relevance: float
@@ -119,7 +119,7 @@ def search(
     limit: int = 10,
     min_relevance: float = 0.0,
     gate: float = 0.0,
-    conversation: str | None = None,
+    conversations: Collection[str] | None = None,
     embedder: Embedder | None = None,
     question_vector: NDArray[np.float32] | None = None,
     previous: Embedder | None = None,
@@ -141,7 +141,7 @@ def search(
         limit: hits at most.
         min_relevance: leave out hits below it.
         gate: find nothing unless the best hit has this relevance; other facts need half of it, turns a tenth.
-        conversation: only messages and summaries of this conversation; facts belong to none.
+        conversations: only messages and summaries of these, and facts that rest on one of them.
         embedder: whose vectors to compare; ``None`` for words alone.
         question_vector: of the unchanged *question*; not used when it names a participant, whose name misleads.
         previous: the embedder before this one; what only it has seen yet is compared by its vectors.
@@ -155,7 +155,7 @@ def search(
     Raises:
         BadInput: *window* or *before_seq* is given, and the scope names no conversation.
     """
-    bounds = _Filters(conversation, window, before_seq, min_relevance, gate, limit).check(view)
+    bounds = _Filters(conversations, window, before_seq, min_relevance, gate, limit).check(view)
     if limit <= 0 or not question.strip():
         return []
     question, stamp = _shorten(question), view.user()
@@ -450,9 +450,13 @@ def _mask(part: _KindMatches, view: ReadView, bounds: _Filters) -> Bools:
     """Which documents the caller's bounds leave."""
     index, scope, window = part.index, view.scope, bounds.window
     allowed = np.ones(len(index), np.bool_)
-    if bounds.conversation is not None:
-        wanted = [number for number, (_, name) in enumerate(index.conversations) if name == bounds.conversation]
-        allowed &= np.isin(index.conversation, wanted) if part.kind != "fact" else False
+    if bounds.conversations is not None and part.kind == "fact":
+        said = index.sources
+        wanted = [number for number, (_, name) in enumerate(said.talks) if name in bounds.conversations]
+        allowed &= np.isin(np.arange(len(index)), said.place[np.isin(said.talk, wanted)])
+    elif bounds.conversations is not None:
+        wanted = [number for number, (_, name) in enumerate(index.conversations) if name in bounds.conversations]
+        allowed &= np.isin(index.conversation, wanted)
     own = np.zeros(len(index), np.bool_)
     if part.kind != "fact" and (scope.subject, scope.conversation) in index.conversations:
         own = index.conversation == index.conversations.index((scope.subject, scope.conversation))

@@ -19,6 +19,8 @@ from ..types import BY_HAND_SOURCE, Fact
 
 # Below it a sentence has faded: for more than four half-lives nobody said it or asked for it.
 FADED = 0.06
+# From here on an event or a sentence is kept like what holds for good.
+IMPORTANT = 0.8
 
 
 def strength_at(strength: float, since_ms: int, now_ms: int, half_life_ms: float) -> float:
@@ -59,7 +61,7 @@ def archive_order(row: FactRow, now_ms: int, half_life_ms: float) -> tuple[int, 
     What has run out goes first, then sentences and events, then attributes, then what says who the
     user is, and last what was written by hand; within each the weakest, the oldest.
     """
-    return (_importance(row, now_ms), now_strength(row, now_ms, half_life_ms), row.stated_at, row.fact.id)
+    return (_worth(row, now_ms), now_strength(row, now_ms, half_life_ms), row.stated_at, row.fact.id)
 
 
 def over_cap(rows: Sequence[FactRow], cap: int, now_ms: int, half_life_ms: float) -> list[FactRow]:
@@ -70,16 +72,16 @@ def over_cap(rows: Sequence[FactRow], cap: int, now_ms: int, half_life_ms: float
 
 def faded(rows: Sequence[FactRow], now_ms: int, half_life_ms: float) -> list[FactRow]:
     """Return sentences and events that were not said, learned or used for long, unless they hold for good."""
-    return [row for row in rows if _importance(row, now_ms) < 2 and now_strength(row, now_ms, half_life_ms) < FADED]
+    return [row for row in rows if _worth(row, now_ms) < 2 and now_strength(row, now_ms, half_life_ms) < FADED]
 
 
-def _importance(row: FactRow, now_ms: int) -> int:
+def _worth(row: FactRow, now_ms: int) -> int:
     fact = row.fact
     if row.expires_at is not None and row.expires_at <= now_ms:
         return 0
     if fact.source == BY_HAND_SOURCE:
         return 4
     if fact.kind != "attribute":
-        return 2 if fact.lifetime == "permanent" else 1
+        return 2 if fact.lifetime == "permanent" or fact.importance >= IMPORTANT else 1
     identity = fact.category == "identity" or fact.lifetime == "permanent" or fact.cardinality != "multi"
     return 3 if identity else 2

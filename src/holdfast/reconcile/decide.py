@@ -244,6 +244,7 @@ def _row(claim: Claim, slot: Slot, fact_id: str, now_ms: int) -> FactRow:
         last_used_at=None,
         uses=0,
         source=candidate.source,
+        importance=candidate.importance,
     )
     return FactRow(
         fact=fact,
@@ -288,6 +289,8 @@ def confirm(claim: Claim, holder: FactRow) -> Decision:
         confidence=max(holder.fact.confidence, claim.candidate.confidence),
         valid_from=min(holder.fact.valid_from, from_ms(claim.said_at_ms)),
         evidence=tuple(sorted((*holder.fact.evidence, claim.evidence), key=_order)),
+        conversation="",
+        importance=max(holder.fact.importance, claim.candidate.importance),
     )
     newer = is_later(claim, holder)
     row = replace(

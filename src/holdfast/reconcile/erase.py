@@ -95,7 +95,7 @@ def blank_quotes(view: WriteView, messages: Mapping[int, str], keep: Container[s
             if old != new:
                 view.remove_evidence(row.fact.subject, child, old)
                 add_quotes(view, row, [new], now_ms)
-        row = replace(row, fact=replace(row.fact, evidence=quotes))
+        row = replace(row, fact=replace(row.fact, evidence=quotes, conversation=""))
         unindex_fact(view, row)
         view.update_fact(index_fact(view, row, now_ms))
 
@@ -268,7 +268,7 @@ def _recompute(view: WriteView, row: FactRow, left: Sequence[Evidence], lost: Se
         return
     row = replace(
         row,
-        fact=replace(fact, evidence=tuple(left), valid_from=begin, text=text),
+        fact=replace(fact, evidence=tuple(left), valid_from=begin, text=text, conversation=""),
         slot_value=row.slot_value if text == fact.text else normalize_value(text),
         unscoped=any(e.home == SELF for e in left),
         stated_at=_said_at(latest),

@@ -102,7 +102,7 @@ def split_fact(view: WriteView, whole: FactRow, now_ms: int, *, keep_apart: bool
     found = []
     for row in sources:
         more = [said for said in later if _source_of_quote(said, sources, heir) == row.fact.id]
-        fact = replace(row.fact, evidence=tuple(sorted((*row.fact.evidence, *more), key=_quote_order)))
+        fact = replace(row.fact, evidence=tuple(sorted((*row.fact.evidence, *more), key=_quote_order)), conversation="")
         stands = _restore_source(view, replace(row, fact=fact), whole, heir, now_ms)
         if stands is not None:
             add_quotes(view, stands, more, now_ms)
@@ -147,6 +147,7 @@ def _merged_fact(
         last_used_at=max(used, default=None),
         uses=sum(fact.uses for fact in facts),
         source=source,
+        importance=max(fact.importance for fact in facts),
     )
     return replace(
         first,

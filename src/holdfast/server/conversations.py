@@ -138,9 +138,16 @@ def summaries_list(
 
 
 @table.add("GET", ONE + "/episodes", USER, door=Conversation.episodes)
-def episodes_list(chat: ConversationDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Fact]:
+def episodes_list(
+    chat: ConversationDep,
+    start_seq: Annotated[int, Query(ge=1, le=2**53)] = 1,
+    end_seq: Annotated[int | None, Query(ge=1, le=2**53)] = None,
+    cursor: Cursor = None,
+    limit: Limit = 100,
+) -> Page[Fact]:
     """List what happened, as told in this conversation, by range."""
-    return page_of(chat.episodes(limit=limit + 1, after=_said(cursor)), limit, _said_first(chat))
+    found = chat.episodes(start_seq=start_seq, end_seq=end_seq, limit=limit + 1, after=_said(cursor))
+    return page_of(found, limit, _said_first(chat, start_seq))
 
 
 @table.add("POST", ONE + "/usage", APP, door=Conversation.record_usage, status_code=204)

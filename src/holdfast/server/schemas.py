@@ -145,13 +145,13 @@ class SearchRequest(Body):
     limit: Annotated[int, Field(ge=1, le=1_000)] = 10
     kinds: list[Literal["fact", "message", "summary"]] = ["fact", "message", "summary"]
     min_relevance: Annotated[float, Field(ge=0, le=1)] = 0.0
-    conversation: Name | None = None
+    conversation: Name | list[Name] | None = None
     explain: bool = False
     general: bool = False
 
 
 class NewFact(Body):
-    """A fact by hand: a sentence, or category, key and value."""
+    """A fact by hand: a sentence, or category, key and value; with a range, it rests on these messages."""
 
     model_config = _with_example({"text": "I live in Porto."})
     text: Text | None = None
@@ -160,13 +160,18 @@ class NewFact(Body):
     value: Text | None = None
     aliases: list[Name] = []
     confidence: Annotated[float, Field(ge=0, le=1)] = 1.0
+    importance: Annotated[float, Field(ge=0, le=1)] | None = None
+    conversation: Name | None = None
+    start_seq: Annotated[int, Field(ge=1, le=2**53)] | None = None
+    end_seq: Annotated[int, Field(ge=1, le=2**53)] | None = None
 
 
 class CorrectedValue(Body):
-    """The value that held instead."""
+    """The value that held instead, the importance of the fact, or both."""
 
     model_config = _with_example({"value": "Lisbon"})
-    value: Text
+    value: Text | None = None
+    importance: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
 class SubjectNamesBody(Body):

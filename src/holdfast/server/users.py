@@ -6,6 +6,7 @@ from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Request, Response
+from pydantic import Field
 
 from ..clock import from_ms, to_ms
 from ..reports import ErasureReceipt, Explained, Metrics, PromptPreview, SubjectMerge, Usage
@@ -44,6 +45,10 @@ table = RouteTable()
 ONE = "/v1/users/{user:name}"
 FactId = Annotated[str, Path(max_length=200, description="The fact's id.")]
 SubjectId = Annotated[str, Path(max_length=200, description="The subject's id.")]
+Conversations = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=512)]] | None,
+    Query(max_length=100, description="Only what one of these conversations states."),
+]
 By = Annotated[
     list[Literal["day", "layer", "model", "none"]],
     Query(description="What is not named is summed up; `none` for all of it."),
@@ -58,15 +63,19 @@ def facts_list(
     as_of: datetime | None = None,
     known_at: datetime | None = None,
     archived: bool = False,
+    conversation: Conversations = None,
+    start_seq: Annotated[int | None, Query(ge=1, le=2**53)] = None,
+    end_seq: Annotated[int | None, Query(ge=1, le=2**53)] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Page[Fact]:
-    """List the facts by subject, category, key and value; or what held at a time, as known at a time."""
+    """List the facts by subject, category, key and value; or what held at a time, or is stated in conversations."""
+    which: dict[str, Any] = {"conversation": conversation, "start_seq": start_seq, "end_seq": end_seq, "kind": kind}
     if archived or as_of is not None or known_at is not None:
-        found = user.facts(category, kind=kind, as_of=as_of, known_at=known_at, archived=archived)
+        found = user.facts(category, as_of=as_of, known_at=known_at, archived=archived, **which)
         return paginate(found, _strength if archived else _address, cursor, limit)
     after = parse_position(cursor, str, str, str, str, str)
-    return page_of(user.facts(category, kind=kind, limit=limit + 1, after=after), limit, _address)
+    return page_of(user.facts(category, limit=limit + 1, after=after, **which), limit, _address)
 
 
 @table.add("POST", ONE + "/facts", WHOLE_USER, door=User.remember, status_code=201)
@@ -85,8 +94,8 @@ def facts_get(user: UserDep, fact_id: FactId, response: Response) -> Fact:
 
 @table.add("PATCH", ONE + "/facts/{fact_id}", WHOLE_USER, door=User.correct)
 def facts_correct(user: UserDep, fact_id: FactId, body: CorrectedValue, if_match: IfMatch = None) -> FactChange:
-    """Correct a fact that was wrong from the start: the value held instead, and history shows it."""
-    return user.correct(fact_id, value=body.value, if_version=versions_of(if_match))
+    """Correct a fact that was wrong from the start: the value held instead, and history shows it; or its importance."""
+    return user.correct(fact_id, value=body.value, importance=body.importance, if_version=versions_of(if_match))
 
 
 @table.add("POST", ONE + "/facts/{fact_id}/never-true", WHOLE_USER, door=User.never_true, repeatable=True)

@@ -111,7 +111,7 @@ def fact(row: Row, evidence: Mapping[FactKey, tuple[Evidence, ...]]) -> FactRow:
     """Parse a row of any query in facts.sql that selects facts."""
     (subject, fact_id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
      valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
-     stated_at, stated_seq, strength, last_used_at, uses, doc_number, source) = row  # fmt: skip
+     stated_at, stated_seq, strength, last_used_at, uses, doc_number, source, importance) = row  # fmt: skip
     value_of = Fact(
         id=fact_id,
         kind=kind,
@@ -133,6 +133,7 @@ def fact(row: Row, evidence: Mapping[FactKey, tuple[Evidence, ...]]) -> FactRow:
         uses=uses,
         source=source,
         ended_because=ended_because,
+        importance=importance,
     )
     return FactRow(
         value_of, slot_key, slot_value, bool(unscoped), stated_at, stated_seq, doc_number, ended_at, expires_at
@@ -170,6 +171,7 @@ def fact_columns(row: FactRow) -> dict[str, Any]:
         "uses": f.uses,
         "doc": row.doc,
         "source": f.source,
+        "importance": f.importance,
     }
 
 

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 CONTENT_SHOWN = 300
 
 FactName = Annotated[str, typer.Argument(metavar="FACT", help=FACT_HELP)]
+Importance = Annotated[
+    float | None,
+    typer.Option(
+        "--importance", min=0, max=1, metavar="SHARE", help="From 0 to 1: what comes first where room is short."
+    ),
+]
 
 
 def remember(
@@ -43,15 +49,25 @@ def remember(
         list[str] | None,
         typer.Option("--alias", metavar="NAME", help="Another name that questions use; may be repeated."),
     ] = None,
+    importance: Importance = None,
+    conversation: Annotated[
+        str | None, typer.Option("--conversation", "-c", metavar="NAME", help="The conversation that it is about,")
+    ] = None,
+    first: Annotated[
+        int | None, typer.Option("--from", min=1, metavar="NUMBER", help="the first message of it that says so,")
+    ] = None,
+    last: Annotated[int | None, typer.Option("--to", min=1, metavar="NUMBER", help="and the last one.")] = None,
 ) -> int:
     """
     Add a fact by hand, or replace the one at its address, as if it had been said now.
 
     A sentence is read like a message; when no fact can be extracted, the sentence itself is kept.
+    With messages of a conversation it is an episode of their day.
 
     \b
     Examples:
       holdfast remember "I'm allergic to peanuts."
+      holdfast remember "First visit to Meko." --conversation web-42 --from 11 --to 20
       holdfast remember --category home --key lives_in --value Braga
       holdfast remember "We deploy to Kubernetes." --alias k8s --alias kube
     """
@@ -62,7 +78,19 @@ def remember(
     with options.create() as memory:
         owner = options.owner(memory)
         _print_change(
-            owner.remember(text, category=category, key=key, value=value, aliases=alias or ()), owner, options
+            owner.remember(
+                text,
+                category=category,
+                key=key,
+                value=value,
+                aliases=alias or (),
+                importance=importance,
+                conversation=conversation,
+                start_seq=first,
+                end_seq=last,
+            ),
+            owner,
+            options,
         )
     return 0
 
@@ -70,7 +98,10 @@ def remember(
 def correct(
     options: SubjectOptions,
     fact: FactName,
-    to: Annotated[str, typer.Argument(metavar="VALUE", help="The right value.")],
+    to: Annotated[
+        str | None, typer.Argument(metavar="VALUE", help="The right value; of an episode all its words.")
+    ] = None,
+    importance: Importance = None,
 ) -> int:
     """
     Correct a fact that was wrong from the start; history then shows the new value for all that time.
@@ -81,12 +112,15 @@ def correct(
     Examples:
       holdfast correct home Porto
       holdfast correct "home lives_in" Porto
+      holdfast correct fact_0123456789abcdefghjk --importance 0.9
     """
+    if to is None and importance is None:
+        raise usage_error("correct needs a value or --importance", "write holdfast correct home Porto")
     with options.open() as memory:
         owner = options.owner(memory)
-        change = owner.correct(find_fact(owner, fact).id, value=to)
+        change = owner.correct(find_fact(owner, fact).id, value=to, importance=importance)
         _print_change(change, owner, options)
-        if not options.as_json and change.previous is not None:
+        if not options.as_json and change.previous is not None and to is not None:
             Screen().line((f"undo: holdfast restore {change.previous.id}{options.repeated}", QUIET))
     return 0
 

@@ -31,6 +31,14 @@ def facts(
     ids: Annotated[bool, typer.Option("--ids", help="Show the id of each fact.")] = False,
     rejected: Annotated[bool, typer.Option("--rejected", help="Show rejected candidates, and why.")] = False,
     archived: Annotated[bool, typer.Option("--archived", help="Show archived facts.")] = False,
+    conversation: Annotated[
+        list[str] | None,
+        typer.Option("--conversation", "-c", metavar="NAME", help="Only what it states; may be repeated."),
+    ] = None,
+    first: Annotated[
+        int | None, typer.Option("--from", min=1, metavar="NUMBER", help="Only from this message of it on,")
+    ] = None,
+    last: Annotated[int | None, typer.Option("--to", min=1, metavar="NUMBER", help="and up to this one.")] = None,
 ) -> int:
     """
     List the facts about the user, each with the quote behind it.
@@ -41,12 +49,14 @@ def facts(
       holdfast facts dietary
       holdfast facts --as-of 2026-03-14 --no-quotes
       holdfast facts --rejected
+      holdfast facts --conversation web-42 --from 11 --to 20
     """
     at = parse_time(as_of, "--as-of") if as_of else None
     with options.open() as memory:
         owner = options.owner(memory)
         candidates = owner.rejected(limit=1000) if rejected else []
-        found = owner.facts(category, as_of=at, archived=archived) if not rejected else []
+        where = {"conversation": conversation or None, "start_seq": first, "end_seq": last}
+        found = owner.facts(category, as_of=at, archived=archived, **where) if not rejected else []  # type: ignore[arg-type]
         if options.as_json:
             print_json(to_json(candidates if rejected else found))
             return 0
@@ -141,6 +151,8 @@ def _show_details(screen: Screen, fact: Fact, name: str, name_and_value: str) ->
             [("lifetime", NAME), fact.lifetime],
             [("used", NAME), used],
             [("strength", NAME), f"{fact.strength:.2f}"],
+            [("importance", NAME), f"{fact.importance:.2f}"],
+            [("range", NAME), _range(fact)],
             [("id", NAME), fact.id],
         ],
         indent=2,
@@ -155,6 +167,13 @@ def _show_details(screen: Screen, fact: Fact, name: str, name_and_value: str) ->
             [f"  holdfast forget {name}", ("erase it, and the words that state it", QUIET)],
         ]
     )
+
+
+def _range(fact: Fact) -> str:
+    if not fact.conversation:
+        return "written by hand"
+    span = str(fact.start_seq) if fact.start_seq == fact.end_seq else f"{fact.start_seq} to {fact.end_seq}"
+    return f"{'message' if fact.start_seq == fact.end_seq else 'messages'} {span} of {fact.conversation}"
 
 
 def _show_history(screen: Screen, found: list[Fact], *, with_ids: bool) -> None:

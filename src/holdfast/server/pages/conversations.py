@@ -51,6 +51,8 @@ NOTICES = {
     "edited": "Message changed. What was learned from the old text is deleted.",
     "undone": "Undone. The fact is retracted, and the one it replaced is active again.",
     "fact-restored": "The fact is active again.",
+    "remembered": "Added. It rests on these messages, and on your words.",
+    "refused": "Not added: memory is paused, or the words hold what must not be remembered.",
     "stopped": "Stopping after the current range. Finished ranges keep their new version.",
     "reverted": "Reverted to the previous version.",
     "ended": "Conversation ended. The remaining messages are being summarized.",
@@ -196,6 +198,10 @@ def conversation_change(
     elif do == "restore-fact":
         owner.restore(form["fact"])
         said = "fact-restored"
+    elif do == "remember":
+        begin, last = _form_number(form, "first"), _form_number(form, "last")
+        change = owner.remember(form["text"], conversation=chat.id, start_seq=begin, end_seq=last)
+        said = "refused" if change.op == "rejected" else "remembered"
     elif do == "rebuild":
         return start_rebuild(request, caller, chat, form, tasks)
     elif do == "stop":

@@ -227,10 +227,22 @@ def _plain(name: str) -> str:
 
 
 def _correct(owner: User, form: Form) -> FactChange | None:
-    value = form["value"].strip()
-    if not value or value == editable_value(owner.fact(form["fact"])):
+    value, fact = form["value"].strip(), owner.fact(form["fact"])
+    weight = _share(form.get("importance", ""))
+    importance = None if weight is None or weight == round(fact.importance, 2) else weight
+    other = None if not value or value == editable_value(fact) else value
+    if other is None and importance is None:
         return None
-    return owner.correct(form["fact"], value=value)
+    return owner.correct(fact.id, value=other, importance=importance)
+
+
+def _share(text: str) -> float | None:
+    """Return a number from 0 to 1 that a form holds; ``None`` for anything else."""
+    try:
+        share = float(text)
+    except ValueError:
+        return None
+    return share if 0 <= share <= 1 else None
 
 
 # The actions of forms: the call, and the code of the notice.

@@ -78,7 +78,7 @@ SELECT p.org, p.user_id, p.bot
 -- an upkeep job, in any state, are left out.
 SELECT DISTINCT f.org, f.user_id, f.bot
   FROM fact f
- WHERE f.valid_to IS NULL AND f.kind <> 'attribute' AND f.lifetime <> 'permanent' AND f.source <> 'by hand'
+ WHERE f.valid_to IS NULL AND f.kind <> 'attribute' AND f.lifetime <> 'permanent' AND f.importance < 0.8 AND f.source <> 'by hand'
    AND f.stated_at <= :once AND f.recorded_at <= :once AND (f.last_used_at IS NULL OR f.last_used_at <= :once)
    AND (f.strength <= 1
         OR f.strength <= 4 AND f.stated_at <= :seldom AND f.recorded_at <= :seldom

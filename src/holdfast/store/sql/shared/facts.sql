@@ -7,7 +7,7 @@
 -- name: facts
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
-       stated_at, stated_seq, strength, last_used_at, uses, doc, source
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND valid_to IS NULL
    AND (:all = 1 OR subject IN (:subject, 'self') OR (:shared = 1 AND unscoped = 1))
@@ -32,7 +32,7 @@ SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.sto
 -- name: all_facts
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
-       stated_at, stated_seq, strength, last_used_at, uses, doc, source
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND (:all = 1 OR subject IN (:subject, 'self') OR (:shared = 1 AND unscoped = 1))
@@ -47,7 +47,7 @@ SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, card
 SELECT f.subject, f.id, f.kind, f.category, f.key, f.value, f.text, f.slot_key, f.slot_value, f.cardinality,
        f.confidence, f.lifetime, f.valid_from, f.valid_to, f.recorded_at, f.ended_at, f.ended_because,
        f.superseded_by, f.expires_at, f.unscoped, f.stated_at, f.stated_seq, f.strength, f.last_used_at, f.uses,
-       f.doc, f.source, e.first_seq
+       f.doc, f.source, f.importance, e.first_seq
   FROM fact f
   JOIN (SELECT org, user_id, bot, subject, fact, MIN(seq) AS first_seq
           FROM evidence
@@ -76,7 +76,7 @@ SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.sto
 -- name: fact
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
-       stated_at, stated_seq, strength, last_used_at, uses, doc, source
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND id = :id
    AND (:all = 1 OR subject IN (:subject, 'self') OR (:shared = 1 AND unscoped = 1));
@@ -84,7 +84,7 @@ SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, card
 -- name: fact_at
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
-       stated_at, stated_seq, strength, last_used_at, uses, doc, source
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about
    AND category = :category AND slot_key = :slot_key AND slot_value = :slot_value AND valid_to IS NULL;
@@ -92,7 +92,7 @@ SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, card
 -- name: facts_in
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
-       stated_at, stated_seq, strength, last_used_at, uses, doc, source
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about AND category = :category AND valid_to IS NULL
  ORDER BY key, value, id;
@@ -100,7 +100,7 @@ SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, card
 -- name: all_facts_in
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
-       stated_at, stated_seq, strength, last_used_at, uses, doc, source
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about AND category = :category
  ORDER BY valid_from, recorded_at, id;
@@ -125,7 +125,7 @@ SELECT COUNT(*)
 -- name: statements
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
-       stated_at, stated_seq, strength, last_used_at, uses, doc, source
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about AND kind = 'statement'
    AND (valid_to IS NULL OR ended_because IN ('archived', 'merged'))
@@ -185,10 +185,10 @@ SELECT CAST(:doc AS integer), text
 INSERT INTO fact
        (org, user_id, bot, subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality,
         confidence, lifetime, valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by,
-        expires_at, unscoped, stated_at, stated_seq, strength, last_used_at, uses, doc, source)
+        expires_at, unscoped, stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance)
 VALUES (:org, :user_id, :bot, :about, :id, :kind, :category, :key, :value, :text, :slot_key, :slot_value, :cardinality,
         :confidence, :lifetime, :valid_from, :valid_to, :recorded_at, :ended_at, :ended_because, :superseded_by,
-        :expires_at, :unscoped, :stated_at, :stated_seq, :strength, :last_used_at, :uses, :doc, :source);
+        :expires_at, :unscoped, :stated_at, :stated_seq, :strength, :last_used_at, :uses, :doc, :source, :importance);
 
 -- name: update_fact
 UPDATE fact
@@ -198,7 +198,8 @@ UPDATE fact
        recorded_at = :recorded_at, ended_at = :ended_at, ended_because = :ended_because,
        superseded_by = :superseded_by, expires_at = :expires_at, unscoped = :unscoped,
        stated_at = :stated_at, stated_seq = :stated_seq, strength = :strength,
-       last_used_at = :last_used_at, uses = :uses, doc = :doc, source = :source
+       last_used_at = :last_used_at, uses = :uses, doc = :doc, source = :source,
+       importance = :importance
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about AND id = :id
 RETURNING id;
 

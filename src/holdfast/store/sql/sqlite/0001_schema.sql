@@ -154,6 +154,7 @@ CREATE TABLE fact (
     uses          integer NOT NULL,
     doc           integer NOT NULL,
     source        text    NOT NULL,
+    importance    real    NOT NULL,        -- from 0 to 1: which events and sentences come first where room is short
     PRIMARY KEY (org, user_id, bot, subject, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -548,7 +549,23 @@ SELECT f.org, f.user_id, f.bot, f.subject, f.category, f.key, f.value, f.text, f
          ORDER BY e.at DESC, e.seq DESC LIMIT 1) AS quote,
        (SELECT count(*) FROM evidence e
          WHERE e.org = f.org AND e.user_id = f.user_id AND e.bot = f.bot AND e.subject = f.subject AND e.fact = f.id) AS said_times,
-       f.source, f.id
+       f.source, f.id, f.importance,
+       (SELECT e.conversation FROM evidence e
+         WHERE e.org = f.org AND e.user_id = f.user_id AND e.bot = f.bot AND e.subject = f.subject AND e.fact = f.id
+           AND e.conversation <> '(by hand)'
+         ORDER BY e.at, e.seq, e.conversation LIMIT 1) AS conversation,
+       (SELECT min(e.seq) FROM evidence e
+         WHERE e.org = f.org AND e.user_id = f.user_id AND e.bot = f.bot AND e.subject = f.subject AND e.fact = f.id
+           AND e.conversation = (SELECT o.conversation FROM evidence o
+                                  WHERE o.org = f.org AND o.user_id = f.user_id AND o.bot = f.bot AND o.subject = f.subject
+                                    AND o.fact = f.id AND o.conversation <> '(by hand)'
+                                  ORDER BY o.at, o.seq, o.conversation LIMIT 1)) AS start_seq,
+       (SELECT max(e.seq) FROM evidence e
+         WHERE e.org = f.org AND e.user_id = f.user_id AND e.bot = f.bot AND e.subject = f.subject AND e.fact = f.id
+           AND e.conversation = (SELECT o.conversation FROM evidence o
+                                  WHERE o.org = f.org AND o.user_id = f.user_id AND o.bot = f.bot AND o.subject = f.subject
+                                    AND o.fact = f.id AND o.conversation <> '(by hand)'
+                                  ORDER BY o.at, o.seq, o.conversation LIMIT 1)) AS end_seq
   FROM fact f
  WHERE f.valid_to IS NULL
  ORDER BY f.org, f.user_id, f.bot, f.subject, f.category, f.key, f.value;
