@@ -360,3 +360,21 @@ def conversation_state(row: ConversationRow) -> ConversationState:
         created_at=from_ms(row.created_at),
         last_at=from_ms(row.last_at),
     )
+
+
+def conversation_names(conversation: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    """Return the names of the conversations that a call is about; ``None`` for all."""
+    given = (conversation,) if isinstance(conversation, str) else conversation
+    return None if given is None else tuple(checked_name("conversation", name) for name in given)
+
+
+def said_in(
+    conversation: str | Sequence[str] | None, start_seq: int | None, end_seq: int | None
+) -> Callable[[Fact], Fact | None] | None:
+    """Return a function to a fact with its range in these conversations, ``None`` for others; or ``None`` for no such filter."""
+    names, ranged = conversation_names(conversation), start_seq is not None or end_seq is not None
+    if ranged and (names is None or len(names) != 1):
+        raise BadInput("a range needs the one conversation that it is of", hint='add conversation="…"')
+    if names is None:
+        return None
+    return methodcaller("within", names, start_seq or 1, end_seq or sys.maxsize)

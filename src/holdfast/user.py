@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from operator import methodcaller
@@ -11,14 +10,14 @@ from typing import Any
 
 from .clock import from_ms, to_ms
 from .context.material import Count
-from .conversation import conversation_state
+from .conversation import conversation_names, conversation_state, said_in
 from .engine import Engine
 from .errors import BadInput, Conflict, NotFound
 from .jobs.metrics import compute_metrics, days_between
 from .jobs.model_client import CUSTOM_PROMPTS, customized_prompt
 from .jobs.usage import usage_of_user
-from .privacy.corrections import FactInput, MessageRange, Versions, check_version, find_fact
-from .privacy.subjects import MAX_ALIASES
+from .privacy.corrections import FactInput, Versions, check_version, checked_aliases, checked_range, find_fact
+from .privacy.export import events_after, events_before
 from .recall.search import facts_held_at
 from .reconcile.decide import ARCHIVED
 from .reports import (
@@ -28,7 +27,6 @@ from .reports import (
     Event,
     Explained,
     Metrics,
-    News,
     PromptPreview,
     PruneReport,
     SubjectMerge,
@@ -54,8 +52,6 @@ from .types import (
 
 FactAddress = tuple[str, str, str, str, str]
 """The place of an active fact in its list: subject, category, key, value, id."""
-
-_EVENTS_PAGE = 500  # events that are read at once
 
 
 class User:
@@ -107,11 +103,11 @@ class User:
             BadInput: *archived* together with a time, or one of them with *limit* or *after*; or a range without
                 one conversation.
         """
-        said_in = _said_in(conversation, start_seq, end_seq)
-        found = self._facts(category, kind, as_of, known_at, archived, None if said_in else limit, after)
-        if said_in is None:
+        among = said_in(conversation, start_seq, end_seq)
+        found = self._facts(category, kind, as_of, known_at, archived, None if among else limit, after)
+        if among is None:
             return found
-        chosen = [fact for fact in map(said_in, found) if fact is not None]
+        chosen = [fact for fact in map(among, found) if fact is not None]
         return chosen if limit is None else chosen[: checked_limit(limit)]
 
     def _facts(
@@ -219,7 +215,7 @@ class User:
             limit=checked_count("limit", limit),
             kinds=tuple(kinds),
             min_relevance=checked_share("min_relevance", min_relevance),
-            conversations=_names(conversation),
+            conversations=conversation_names(conversation),
             explain=explain,
             general=general,
         )
@@ -403,13 +399,13 @@ class User:
         given = {"text": text, "category": category, "key": key, "value": value}
         words = {name: "" if item is None else checked_text(name, item) for name, item in given.items()}
         once = None if idempotency_key is None else checked_name("idempotency_key", idempotency_key)
-        names = _checked_aliases(aliases)
+        names = checked_aliases(aliases)
         told = FactInput(
             **words,
             aliases=names,
             confidence=checked_share("confidence", confidence),
             importance=None if importance is None else checked_share("importance", importance),
-            about=_checked_range(conversation, start_seq, end_seq),
+            about=checked_range(conversation, start_seq, end_seq),
             idempotency_key=once,
         )
         return self._engine.remember(self._scope, told)
@@ -577,7 +573,7 @@ class User:
         Return the events after number *after* (see `last_event`), oldest first: who changed what and when, without
         message text.  With *conversation* only what happened in it, and what concerns the user as a whole.
         """
-        return _events_after(self._engine, self._scope, after, checked_count("limit", limit), conversation)
+        return events_after(self._engine.store, self._scope, after, checked_count("limit", limit), conversation)
 
     def last_event(self) -> int:
         """Return the number of the newest event; 0 when there is none."""
@@ -585,7 +581,7 @@ class User:
 
     def audit(self, *, before: int | None = None, limit: int = 100) -> list[Event]:
         """Return events newest first: at most *limit*, below number *before*."""
-        return _events_before(self._engine, self._scope, before, checked_count("limit", limit))
+        return events_before(self._engine.store, self._scope, before, checked_count("limit", limit))
 
     def consolidate(self, *, dry_run: bool = False) -> ConsolidationReport:
         """
@@ -613,81 +609,6 @@ class User:
             Conflict: something is held already, or the user opted out.
         """
         self._engine.exporter.import_(self._scope, data)
-
-
-def _names(conversation: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    """Return the names of the conversations that a call is about; ``None`` for all."""
-    given = (conversation,) if isinstance(conversation, str) else conversation
-    return None if given is None else tuple(checked_name("conversation", name) for name in given)
-
-
-def _said_in(
-    conversation: str | Sequence[str] | None, start_seq: int | None, end_seq: int | None
-) -> Callable[[Fact], Fact | None] | None:
-    """Return a function to a fact with its range in these conversations, ``None`` for others; or ``None`` for no such filter."""
-    names, ranged = _names(conversation), start_seq is not None or end_seq is not None
-    if ranged and (names is None or len(names) != 1):
-        raise BadInput("a range needs the one conversation that it is of", hint='add conversation="…"')
-    if names is None:
-        return None
-    return methodcaller("within", names, start_seq or 1, end_seq or sys.maxsize)
-
-
-def _checked_range(conversation: str | None, start_seq: int | None, end_seq: int | None) -> MessageRange | None:
-    if conversation is None and start_seq is None and end_seq is None:
-        return None
-    if conversation is None or start_seq is None:
-        raise BadInput("a range needs conversation and start_seq", hint="a single message needs no end_seq")
-    first = checked_count("start_seq", start_seq)
-    last = first if end_seq is None else checked_count("end_seq", end_seq)
-    if last < first:
-        raise BadInput(f"end_seq {last} lies before start_seq {first}")
-    return MessageRange(checked_name("conversation", conversation), first, last)
-
-
-def _checked_aliases(aliases: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(aliases, str):
-        raise BadInput("aliases must be a list of names", hint=f"write ({aliases!r},)")
-    names = tuple(dict.fromkeys(checked_name("alias", one).strip() for one in aliases))
-    if wrong := next((name for name in names if not name or set(name) & set("();")), None):
-        raise BadInput(f"an alias cannot hold parentheses or semicolons: {wrong!r}", hint="leave them out")
-    if len(names) > MAX_ALIASES:
-        raise BadInput(f"a fact may have {MAX_ALIASES} aliases at a time, these are {len(names)}")
-    return names
-
-
-def _events_after(engine: Engine, scope: Scope, after: int, limit: int, conversation: str | None) -> list[Event]:
-    """Return the events of a scope after a number, oldest first."""
-    found: list[Event] = []
-    while len(found) < limit:
-        news = _read_news(engine, scope, after)
-        if news.lost:  # begin with the oldest that is kept
-            news = _read_news(engine, scope, 0)
-        found += [event for event in news.events if event.concerns(scope.subject, conversation)]
-        if not news.events or news.events[-1].id == news.newest:
-            break
-        after = news.events[-1].id
-    return found[:limit]
-
-
-def _events_before(engine: Engine, scope: Scope, before: int | None, limit: int) -> list[Event]:
-    """Return the events of a scope before a number, newest first."""
-    found: list[Event] = []
-    while len(found) < limit:
-        part = _read_before(engine, scope, before)
-        found += [event for event in part if event.concerns(scope.subject)]
-        if len(part) < _EVENTS_PAGE:
-            break
-        before = part[-1].id
-    return found[:limit]
-
-
-def _read_news(engine: Engine, scope: Scope, after: int) -> News:
-    return engine.store.read(scope, lambda view: view.news(after, limit=_EVENTS_PAGE))
-
-
-def _read_before(engine: Engine, scope: Scope, number: int | None) -> list[Event]:
-    return engine.store.read(scope, lambda view: view.events_before(number, limit=_EVENTS_PAGE))
 
 
 MAX_PROMPT_CHARS = 4_000

@@ -200,7 +200,7 @@ def test_one_conversation_can_be_asked_for(desk):
     desk.say(ANA.within("other"), ["I like coffee"])
     desk.believe(TALK, 1, "tea", "likes tea")
 
-    assert [hit.text for hit in desk.find(ANA, "What do I like?", conversation="other")] == ["I like coffee"]
+    assert [hit.text for hit in desk.find(ANA, "What do I like?", conversations=("other",))] == ["I like coffee"]
     assert len(desk.find(ANA, "What do I like?")) == 3
 
 

@@ -26,10 +26,11 @@ from ..reconcile.erase import inherit_end, reactivate
 from ..reconcile.learn import MatchHints, learn
 from ..reconcile.merging import add_quotes, merged_into, split_fact
 from ..reconcile.registry import matches_blocked_topic
-from ..scope import SELF, Scope
+from ..scope import SELF, Scope, checked_name
 from ..store import Derivation, FactRow, ReadView, Store, WriteView, effective_consent
 from ..text.sentences import split_sentences
 from ..text.terms import terms
+from ..text.validate import checked_count
 from ..types import (
     BY_HAND_CONVERSATION,
     BY_HAND_SOURCE,
@@ -41,6 +42,7 @@ from ..types import (
     with_aliases,
     without_aliases,
 )
+from .subjects import MAX_ALIASES
 
 MAX_RANGE = 200  # messages that a fact by hand may be about
 DEFAULT_IMPORTANCE = 0.5
@@ -387,6 +389,29 @@ def _restore_all_along(view: WriteView, row: FactRow, now_ms: int) -> FactChange
         row = replace(row, fact=replace(fact, last_used_at=from_ms(now_ms), uses=fact.uses + 1))
     again = reactivate(view, row, now_ms)
     return FactChange("new" if again.fact.live else "confirmed", again.fact, holder.fact if holder else None)
+
+
+def checked_range(conversation: str | None, start_seq: int | None, end_seq: int | None) -> MessageRange | None:
+    if conversation is None and start_seq is None and end_seq is None:
+        return None
+    if conversation is None or start_seq is None:
+        raise BadInput("a range needs conversation and start_seq", hint="a single message needs no end_seq")
+    first = checked_count("start_seq", start_seq)
+    last = first if end_seq is None else checked_count("end_seq", end_seq)
+    if last < first:
+        raise BadInput(f"end_seq {last} lies before start_seq {first}")
+    return MessageRange(checked_name("conversation", conversation), first, last)
+
+
+def checked_aliases(aliases: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(aliases, str):
+        raise BadInput("aliases must be a list of names", hint=f"write ({aliases!r},)")
+    names = tuple(dict.fromkeys(checked_name("alias", one).strip() for one in aliases))
+    if wrong := next((name for name in names if not name or set(name) & set("();")), None):
+        raise BadInput(f"an alias cannot hold parentheses or semicolons: {wrong!r}", hint="leave them out")
+    if len(names) > MAX_ALIASES:
+        raise BadInput(f"a fact may have {MAX_ALIASES} aliases at a time, these are {len(names)}")
+    return names
 
 
 def _stored_before(here: ReadView, given: FactInput) -> FactChange | None:

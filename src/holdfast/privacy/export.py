@@ -22,6 +22,7 @@ from ..ingest.append import build_document, index_message
 from ..jobs.queue import ReadMode
 from ..jobs.summaries import into_index as summary_into_index
 from ..reconcile.archive import index_fact as fact_into_index
+from ..reports import Event, News
 from ..scope import Scope, checked_name
 from ..store import (
     ConsentRow,
@@ -274,6 +275,43 @@ def _fact_row(item: Data) -> FactRow:
 def _may_be_listed(data: Data, name: str) -> Sequence[Any]:
     """As `object_list`; nothing in an export that was made before there was such a thing."""
     return object_list(data, name) if name in data else ()
+
+
+_EVENTS_PAGE = 500  # events that are read at once
+
+
+def events_after(store: Store, scope: Scope, after: int, limit: int, conversation: str | None) -> list[Event]:
+    """Return the events of a scope after a number, oldest first."""
+    found: list[Event] = []
+    while len(found) < limit:
+        news = _read_news(store, scope, after)
+        if news.lost:  # begin with the oldest that is kept
+            news = _read_news(store, scope, 0)
+        found += [event for event in news.events if event.concerns(scope.subject, conversation)]
+        if not news.events or news.events[-1].id == news.newest:
+            break
+        after = news.events[-1].id
+    return found[:limit]
+
+
+def events_before(store: Store, scope: Scope, before: int | None, limit: int) -> list[Event]:
+    """Return the events of a scope before a number, newest first."""
+    found: list[Event] = []
+    while len(found) < limit:
+        part = _read_before(store, scope, before)
+        found += [event for event in part if event.concerns(scope.subject)]
+        if len(part) < _EVENTS_PAGE:
+            break
+        before = part[-1].id
+    return found[:limit]
+
+
+def _read_news(store: Store, scope: Scope, after: int) -> News:
+    return store.read(scope, lambda view: view.news(after, limit=_EVENTS_PAGE))
+
+
+def _read_before(store: Store, scope: Scope, number: int | None) -> list[Event]:
+    return store.read(scope, lambda view: view.events_before(number, limit=_EVENTS_PAGE))
 
 
 LONG_AGO_MS, FAR_MS = -62_135_596_800_000, 253_402_300_799_999  # years 1 and 9999
