@@ -224,7 +224,7 @@ def test_a_name_of_two_words_ends_what_is_known_of_them():
 
 @pytest.mark.parametrize("code", [code for code in languages() if load_language(code).ended])
 def test_every_expression_of_a_language_compiles(code):
-    ended, value = load_language(code).ended, endings._value(("Otto",))
+    ended, value = load_language(code).ended, endings._value(("Otto",), load_language(code))
 
     each = {
         source  # those of any category are compiled once
@@ -250,3 +250,13 @@ def test_every_expression_of_a_language_compiles(code):
 )
 def test_what_others_end_and_a_short_absence_end_nothing(known, text):
     assert ended(text, [known]) == []
+
+
+def test_a_value_is_named_by_whole_words_only():
+    """Where scripts touch, letters of another one stand directly beside a word."""
+    english, korean = load_language("en"), load_language("ko")
+
+    assert re.search(endings._value(("Otto",), english), "so Otto left")
+    assert not re.search(endings._value(("Otto",), english), "so Ottokar left")
+    assert re.search(endings._value(("Otto",), korean), "그래서Otto는 갔다")
+    assert not re.search(endings._value(("Otto",), korean), "그래서 Ottokar는 갔다")

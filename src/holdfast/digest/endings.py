@@ -35,7 +35,8 @@ _LEAST_CHARS = 3
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _ARTICLE = re.compile(r"^(?:the|an?|my|our) ", re.IGNORECASE)
 _WIDE = re.compile("[\u1100-\u11ff\u3040-\u9fff\uac00-\ud7af]")  # scripts that join words without a space
-_LETTER = r"[^\W\u1100-\u11ff\u3040-\u9fff\uac00-\ud7af]"
+# A letter beside a word where scripts touch.  Such letters have no case; compiling them with it takes three times as long.
+_LETTER = r"(?-i:[^\W\u1100-\u11ff\u3040-\u9fff\uac00-\ud7af])"
 _NAME = re.compile(r"(?-i:[^\W\d_a-z])[^\W\d_]+")
 _ALIKE = 0.7  # how much of two spellings of one name is the same, at least
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
@@ -344,12 +345,14 @@ def _named(reading: _Reading, one: KnownValue) -> Span | None:
     names += tuple(form for name in (one.value, one.key) for form in reading.said.get(name.casefold(), ()))
     people = tuple(sorted(name for name, subject in reading.others.items() if subject == one.subject))
     if one.subject != SELF and one.category not in ("identity", "life"):
-        gone = _search(reading, _expressions(reading.rules.code, "death", SELF, _value((*people, one.subject)), ()))
+        gone = _search(
+            reading, _expressions(reading.rules.code, "death", SELF, _value((*people, one.subject), reading.rules), ())
+        )
         if gone is not None:
             return gone
     if not names:
         return None
-    value = _value(names)
+    value = _value(names, reading.rules)
     category = SENTENCE if one.kind == "statement" else one.category
     expressions = _expressions(reading.rules.code, category, one.subject, value, people)
     return next((found.span() for found in _matches(reading, expressions) if reading.is_whole(one, found)), None)
@@ -668,7 +671,7 @@ def _switches(code: str, kind: str, words: str) -> tuple[re.Pattern[str], ...]:
     assert rules is not None  # the caller found it
     macros = rules.ended["macro"] | {"v": "<v>"}
     templates = rules.ended.get("switch", {}).get(kind, ())
-    sources = (_spelled(source, macros).replace("<v>", _value((words,))) for source in templates)
+    sources = (_spelled(source, macros).replace("<v>", _value((words,), rules)) for source in templates)
     return tuple(re.compile(source, re.IGNORECASE) for source in sources)
 
 
@@ -703,7 +706,7 @@ def _event(code: str, number: int, when: str, named: tuple[str, ...]) -> tuple[r
     assert rules is not None  # the caller found it
     macros = {name: source for name, source in rules.ended["macro"].items() if name != "other"}
     sources = (_spelled(source, macros) for source in rules.ended["event"][number].get(when, ()))
-    return tuple(re.compile(_filled(source, _value(named), (), SELF), re.IGNORECASE) for source in sources)
+    return tuple(re.compile(_filled(source, _value(named, rules), (), SELF), re.IGNORECASE) for source in sources)
 
 
 @lru_cache(maxsize=1024)
@@ -713,7 +716,7 @@ def _contrasts(code: str, words: str) -> tuple[re.Pattern[str], ...]:
     assert rules is not None  # the caller found it
     gap = r"\s+" if rules.spaced else r"\s*"
     article = r"(?:(?:an?|the|to|with|in|at|my|from|called)\s+)?" if code == FALLBACK else ""
-    wrong = rf"{_spelled(rules.ended['not'], {})}{gap}{article}{_value((words,))}"
+    wrong = rf"{_spelled(rules.ended['not'], {})}{gap}{article}{_value((words,), rules)}"
     pause = r"\s*[,，;–—-]*\s*" if code == FALLBACK else r"\s*[,，;–—-]+\s*"
     before = rf"{_new_value(rules)}{pause}(?:and\s+)?{wrong}"
     return tuple(
@@ -756,7 +759,8 @@ def _renewal(code: str, kind: str, words: str) -> re.Pattern[str] | None:
     if rules is None or not source:
         return None
     return re.compile(
-        _filled(_spelled(source, rules.ended["macro"]), _value((words,) if words else ()), (), SELF), re.IGNORECASE
+        _filled(_spelled(source, rules.ended["macro"]), _value((words,) if words else (), rules), (), SELF),
+        re.IGNORECASE,
     )
 
 
@@ -767,13 +771,15 @@ def _filled(source: str, value: str, names: tuple[str, ...], subject: str) -> st
     return re.sub("<v>|<names>|<subject>", lambda hole: people[hole[0]], source)
 
 
-def _value(words: tuple[str, ...]) -> str:
+def _value(words: tuple[str, ...], rules: PatternLanguage) -> str:
     """Return the expression of one of several values, in the singular or the plural; one that never matches for none."""
     if not words:
         return r"(?!)"
     spelled = "|".join(_literal(one[:-1] if one.endswith("s") and len(one) > 3 else one) for one in words)
-    wide = _WIDE.match(words[0])
-    return rf"(?:{spelled})" if wide else rf"(?<!{_LETTER})(?:{spelled})(?:s|es|ism|'s|ing)?(?!{_LETTER})"
+    if _WIDE.match(words[0]):
+        return rf"(?:{spelled})"
+    letter = r"\w" if rules.spaced else _LETTER
+    return rf"(?<!{letter})(?:{spelled})(?:s|es|ism|'s|ing)?(?!{letter})"
 
 
 def _literal(words: str) -> str:
