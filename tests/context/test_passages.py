@@ -101,3 +101,33 @@ def test_the_same_words_are_recalled_once_and_the_question_itself_never():
     _, shown = recalled(hits, query="What do I drink")
 
     assert shown == ["I drink tea!"]
+
+
+def test_a_hit_that_came_along_with_its_neighbor_is_not_left_out():
+    """What is one hit too many by itself and is shown beside another is shown, and no more."""
+    first, second = elsewhere(1, "The lamp is red."), elsewhere(2, "It stands in the hall.")
+    material = Material(CHAT, talk(2), 2, hits=[first, second], beside={turn_key(second): second}, recall_limit=1)
+    context, _ = assemble(material, budget_tokens=2000, recent_messages=20)
+    named = [(one.seq, one.shown) for one in context.reasons if one.section == "recalled"]
+
+    assert named == [(1, True), (2, True)]
+
+
+def test_of_many_facts_that_are_left_out_the_first_are_named_and_the_others_counted():
+    facts = [fact(f"f{number}", text=f"Likes the number {number}.") for number in range(500)]
+    context, _ = assemble(Material(CHAT, talk(2), 2, facts=facts), budget_tokens=400, recent_messages=20)
+    left = [one for one in context.reasons if not one.shown]
+    shown = len(context.section("facts").items)
+
+    assert len(left) == 21
+    assert left[-1].text == f"{500 - shown - 20} more facts"
+    assert f"{500 - shown - 20} more facts" in context.explain()
+
+
+def test_a_context_as_json_names_twenty_reasons_of_each_kind_and_counts_the_others():
+    facts = [fact(f"f{number}", text=f"Likes the number {number}.") for number in range(500)]
+    context, _ = assemble(Material(CHAT, talk(2), 2, facts=facts), budget_tokens=2000, recent_messages=20)
+    shown = [one for one in context.to_dict()["reasons"] if one["shown"]]
+
+    assert len(shown) == 21
+    assert shown[-1]["text"] == f"{sum(one.shown for one in context.reasons) - 20} more"

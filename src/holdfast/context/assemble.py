@@ -67,6 +67,7 @@ PREAMBLES = {
 }
 RESERVE_STEPS = 8
 IMPORTANCE_STEPS = 4
+MOST_LEFT = 20  # so many facts that are left out are named one by one
 KINDS = {"attribute": 0, "statement": 1, "episode": 2}
 PASSING = frozenset(("event", "transient"))
 FIRST_CHOSEN = frozenset(("identity", "allergy", "medication", "health", "communication", "dietary", "family"))
@@ -74,7 +75,11 @@ FIRST_CHOSEN = frozenset(("identity", "allergy", "medication", "health", "commun
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One section of memory: its lines and what they cost with the preamble and the tags; without lines, its preamble alone if any."""
+    """
+    One section of memory: its lines, and what they cost with the preamble and the tags.
+
+    Without lines it holds its preamble alone, if any.
+    """
 
     name: str
     items: tuple[Item, ...]
@@ -286,11 +291,13 @@ class Layered:
 
 def _passed_over(material: Material, known: AbstractSet[str]) -> Iterator[Reason]:
     """Name the facts that are not among the shown ones, and why; and whether nothing was recalled."""
-    for fact in material.over:
+    for fact in material.over[:MOST_LEFT]:
         yield Reason("facts", "fact", False, "its dates are over", fact.text, fact.id)
-    for fact in material.facts:
-        if fact.id not in known:
-            yield Reason("facts", "fact", False, "no room among the facts that matter most", fact.text, fact.id)
+    why = "no room among the facts that matter most"
+    left = [fact for fact in material.facts if fact.id not in known]
+    yield from (Reason("facts", "fact", False, why, fact.text, fact.id) for fact in left[:MOST_LEFT])
+    if len(left) > MOST_LEFT:
+        yield Reason("facts", "fact", False, why, f"{len(left) - MOST_LEFT:,} more facts")
     if material.searched and not material.hits and material.query:
         yield Reason("recalled", "message", False, "nothing in memory is relevant enough to the question", "")
 
@@ -317,7 +324,7 @@ def facts_part(
     *labels* are the names of subjects, *named* says who the user is where no fact does.
     """
     items: dict[str, Item] = {}
-    told = (
+    preamble = (
         PREAMBLES["facts"].replace(DEFAULT_INSTRUCTION, instruction)
         if instruction
         else PREAMBLES["facts"].replace(DEFAULT_INSTRUCTION + " ", "")
@@ -329,13 +336,13 @@ def facts_part(
         items[fact.id] = fact_item(fact, labels)
         return meter.line(items[fact.id].line)
 
-    room -= MESSAGE_OVERHEAD_TOKENS + frame_cost("facts", meter, told)
+    room -= MESSAGE_OVERHEAD_TOKENS + frame_cost("facts", meter, preamble)
     if named is not None and meter.line(named.line) > room:
         named = None
     room -= meter.line(named.line) if named else 0
     chosen, _ = choose_affordable(sorted(facts, key=_fact_order), price, room, least=LINE_TOKENS)
     shown = [items[fact.id] for fact in sorted(chosen, key=fact_sort_key)]
-    return build_part("facts", [*([named] if named else []), *shown], meter, told)
+    return build_part("facts", [*([named] if named else []), *shown], meter, preamble)
 
 
 def frame_cost(name: str, meter: TokenMeter, preamble: str = "") -> int:

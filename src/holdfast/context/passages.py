@@ -98,7 +98,7 @@ def choose_passages(
 
     *facts* are the ids and *lines* the rendered lines that the context shows already; *frame* is the cost of the section's own words.
     """
-    material, left = story.material, list[Reason]()
+    material, left = story.material, dict[TurnKey, Reason]()
     wanted = _wanted(story, facts, lines, left)
     verbatim = {seq for turn in story.verbatim.turns for seq in turn.seqs}
     here = (material.subject, material.conversation)
@@ -106,15 +106,15 @@ def choose_passages(
         key for key, one in material.beside.items() if (one.subject or here[0], key[1]) == here and key[2] in verbatim
     }
     choice = _Choice(material, meter, room - MESSAGE_OVERHEAD_TOKENS - frame, hidden)
-    misses = missed = 0
+    misses = 0
     for rank, (hit, item) in enumerate(wanted, 1):
         if rank == BEFORE_NEIGHBORS:
             _add_neighbors(choice, [hit for hit, _ in wanted[:BESIDE]])
         if choice.has(turn_key(hit)):  # came along with its reply
             continue
         if misses >= MISSES or choice.room < LINE_TOKENS or not choice.fits(item):
-            misses, missed = misses + 1, missed + 1
-            left.append(_left(hit, NO_ROOM))
+            misses += 1
+            left[turn_key(hit)] = _left(hit, NO_ROOM)
             continue
         misses = 0
         question = choice.question_of(hit)
@@ -124,11 +124,12 @@ def choose_passages(
         choice.add(hit, item.because(_match(rank, hit)))
     if len(wanted) < BEFORE_NEIGHBORS:
         _add_neighbors(choice, [hit for hit, _ in wanted[:BESIDE]])
-    return Recalled(_in_order(choice.chosen.values()), missed, tuple(left))
+    passed = [reason for key, reason in left.items() if key not in choice.chosen]  # not what came along with another
+    return Recalled(_in_order(choice.chosen.values()), sum(one.why == NO_ROOM for one in passed), tuple(passed))
 
 
 def _wanted(
-    story: Narrative, facts: Collection[str], lines: Collection[str], left: list[Reason]
+    story: Narrative, facts: Collection[str], lines: Collection[str], left: dict[TurnKey, Reason]
 ) -> list[tuple[Hit, Item]]:
     """Return the hits that may be shown, best first, at most the limit; *left* takes the others with the reason."""
     material, found = story.material, list[tuple[Hit, Item]]()
@@ -146,7 +147,7 @@ def _wanted(
         if not reason and len(found) == material.recall_limit:
             reason = f"no more than {material.recall_limit:,} are recalled"
         if reason:
-            left.append(_left(hit, reason))
+            left[turn_key(hit)] = _left(hit, reason)
             continue
         shown.add(item.line)
         said.add(words)

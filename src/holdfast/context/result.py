@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from ..types import Section
 
+MOST_REASONS = 20  # of what is shown and of what is left out, in JSON
+
 
 @dataclass(frozen=True, slots=True)
 class ContextSource:
@@ -144,8 +146,19 @@ class Context:
             "left_out": [_fields(item) for item in self.left_out],
             "sources": [_fields(item) for item in self.sources],
             "stable_messages": self.stable_messages,
-            "reasons": [_fields(item) for item in self.reasons],
+            "reasons": [_fields(item) for item in _first_reasons(self.reasons)],
         }
+
+
+def _first_reasons(reasons: Sequence[Reason]) -> list[Reason]:
+    """Return the first reasons of what is shown and of what is left out, and how many more of each there are."""
+    found = list[Reason]()
+    for shown in (True, False):
+        rows = [one for one in reasons if one.shown is shown]
+        found += rows[:MOST_REASONS]
+        if len(rows) > MOST_REASONS:
+            found.append(Reason("", "", shown, "not named here", f"{len(rows) - MOST_REASONS:,} more"))
+    return found
 
 
 def _fields(value: Section | LeftOut | ContextSource | Reason) -> dict[str, Any]:
