@@ -8,6 +8,7 @@ import pytest
 
 from holdfast import Memory
 from holdfast.reconcile.compare import restates
+from holdfast.store import ReadView
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.model import ScriptedModel
 
@@ -138,3 +139,18 @@ def test_an_event_that_only_repeats_a_fact_is_not_stored_twice():
         assert [fact.text.removeprefix("[1] ") for fact in memory.user("ana").facts(kind="episode")] == [
             "The user won the gelato quiz in Rome."
         ]
+
+
+def test_a_write_of_many_claims_reads_the_facts_once(monkeypatch):
+    """The cost of a message does not grow with its claims times all that is known."""
+    read_facts, reads = ReadView.facts, []
+    rows = [statement(f"Owns a lamp called number {n}", 1, f"a lamp called number {n}", "context") for n in range(12)]
+    monkeypatch.setattr(ReadView, "facts", lambda view, **more: reads.append(more) or read_facts(view, **more))
+    text = "I own " + ", ".join(f"a lamp called number {n}" for n in range(12)) + "."
+    counts = []
+    for some in (rows[:2], rows):
+        reads.clear()
+        assert len(read((text, "\n".join(some)))[1]) == len(some)
+        counts.append(len(reads))
+
+    assert counts[0] == counts[1]

@@ -97,24 +97,25 @@ def learn(
     everything that was refused.  Running the same claims again changes nothing.
     """
     changes: list[FactChange] = []
+    believed_now = _LiveFacts(view)
     for candidate, reason in refused:
         view.add_rejected(candidate, reason, now_ms)
         changes.append(FactChange("rejected", None, reason=reason))
-    here = (_where_said(view, at_known_address(view, claim, registry)) for claim in claims)
+    here = (_where_said(believed_now, at_known_address(view, claim, registry)) for claim in claims)
     fresh = (claim for claim in here if not _has_ended(view, claim.candidate))
     meant = (one for claim in fresh for one in _with_corrections(view, _as_meant(view, claim)))
     for claim in with_opposites((_where_covered(view, claim, registry) for claim in meant), registry):
-        if claim.candidate.kind == "episode" and _only_repeats_facts(view, claim):
+        if claim.candidate.kind == "episode" and _only_repeats_facts(view, believed_now, claim):
             continue
         ever = [as_active(row) for row in view.all_facts_in(claim.candidate.subject, claim.candidate.category)]
         live = [row for row in ever if row.fact.live]
         past = [row for row in ever if not row.fact.live]
         decision = decide(claim, live, past, registry, fact_id=new_id(), now_ms=now_ms)
         if claim.candidate.kind == "statement" and decision.add is not None and decision.add.fact.live:
-            believed, meeting = _match(view, claim, hints, now_ms)
+            believed, meeting = _match(view, believed_now, claim, hints, now_ms)
             decision = settle_statement(claim, decision, meeting, now_ms)
             ever += [one.stands for one in believed]
-        beside = _beside(view, claim, decision, hints.addresses)
+        beside = _beside(view, believed_now, claim, decision, hints.addresses)
         decision = _settle_beside(claim, decision, beside, hints, now_ms)
         covered = _covered(view, decision, registry)
         decision = with_covered(decision, covered, now_ms)
@@ -126,12 +127,41 @@ def learn(
             changes.append(FactChange("rejected", None, reason=decision.refused))
             continue
         write(view, claim, decision, ever, now_ms)
+        believed_now.follow(decision)
         if decision.change is not None:
             changes.append(decision.change)
     return changes
 
 
-def _where_said(view: ReadView, claim: Claim) -> Claim:
+class _LiveFacts:
+    """The user's live facts, without their quotes, during one write: read once, then changed with each decision."""
+
+    def __init__(self, view: ReadView) -> None:
+        self._view = view
+        self._rows: dict[str, FactRow] | None = None
+
+    def of(self, *kinds: FactKind) -> list[FactRow]:
+        """Return the facts of some kinds."""
+        if self._rows is None:
+            self._rows = {row.fact.id: row for row in self._view.at(None, None).facts(evidence=False)}
+        return [row for row in self._rows.values() if row.fact.kind in kinds]
+
+    def follow(self, decision: Decision) -> None:
+        """Change the facts as a decision that was carried out did."""
+        if self._rows is None:
+            return
+        for row in (*decision.updates, *([decision.add] if decision.add is not None else [])):
+            if row.fact.live:
+                self._rows[row.fact.id] = row
+            else:
+                self._rows.pop(row.fact.id, None)
+
+    def forget(self) -> None:
+        """Read the facts anew next time."""
+        self._rows = None
+
+
+def _where_said(believed: _LiveFacts, claim: Claim) -> Claim:
     """
     Return a sentence of users about themselves as one about the subject of the conversation.
 
@@ -140,25 +170,27 @@ def _where_said(view: ReadView, claim: Claim) -> Claim:
     candidate, home = claim.candidate, claim.evidence.home
     if home in ("", SELF) or candidate.subject != SELF or (candidate.kind, candidate.op) != ("statement", "assert"):
         return claim
-    words, known = thing_stems(candidate.text), view.at(None, None).facts(evidence=False)
-    facts = (row.fact for row in known if row.fact.subject == SELF)
+    words = thing_stems(candidate.text)
+    facts = (row.fact for row in believed.of("attribute", "statement", "episode") if row.fact.subject == SELF)
     if any(words & thing_stems(f"{fact.text} {fact.value} {fact.key}") for fact in facts):
         return claim
     return replace(claim, candidate=replace(candidate, subject=home))
 
 
-def _beside(view: WriteView, claim: Claim, decision: Decision, addresses: Addresses | None) -> list[FactRow]:
+def _beside(
+    view: WriteView, believed: _LiveFacts, claim: Claim, decision: Decision, addresses: Addresses | None
+) -> list[FactRow]:
     """Return the live facts of the other kind that a decision may concern: sentences beside an attribute, and so on."""
     everywhere, candidate = view.at(None, None), claim.candidate
     if candidate.kind == "attribute":
         changed = [row.fact for row in decision.updates if not row.fact.live]
         changed += [decision.add.fact] if decision.add is not None else []
         words = frozenset[str]().union(*(thing_stems(f"{fact.text} {fact.value} {fact.key}") for fact in changed))
-        rows = everywhere.facts(kind="statement", evidence=False) if changed else []
+        rows = believed.of("statement") if changed else []
         near = [row for row in rows if words & thing_stems(row.fact.text)]
     else:
         words, there = thing_stems(candidate.text), addresses(candidate.text) if addresses else {}
-        rows = everywhere.facts(kind="attribute", evidence=False) if decision.add is not None else []
+        rows = believed.of("attribute") if decision.add is not None else []
         near = [
             row
             for row in rows
@@ -217,15 +249,13 @@ def _names_same(one: str, other: str) -> bool:
     return bool(a) and len(a) == len(b) and all(alike)
 
 
-def _only_repeats_facts(view: WriteView, claim: Claim) -> bool:
+def _only_repeats_facts(view: WriteView, believed: _LiveFacts, claim: Claim) -> bool:
     """Whether an episode says no more than what the same message made known as facts: then it is no event."""
     said, everywhere = claim.evidence, view.at(None, None)
-    rows = [row.fact for row in everywhere.facts() if row.fact.kind != "episode"]
-    here = [
-        fact
-        for fact in rows
-        if any((e.home, e.conversation, e.seq) == (said.home, said.conversation, said.seq) for e in fact.evidence)
-    ]
+    rows = [row.fact for row in believed.of("attribute", "statement")]
+    derived = view.at(said.home or SELF, said.conversation).derived_from(said.seq, said.seq)
+    resting = {child for kind, child in derived if kind == "fact"}
+    here = [fact for fact in rows if fact.id in resting]
     names = [fact.value for fact in rows if (fact.category, fact.key) == ("identity", "name") and fact.subject == SELF]
     people = [name for row in everywhere.subjects() for name in (row.subject, row.name or "")]
     told = [f"{fact.subject} {fact.category} {fact.key} {fact.value} {fact.text}".replace("_", " ") for fact in here]
@@ -334,7 +364,9 @@ def write(view: WriteView, claim: Claim, decision: Decision, known: Sequence[Fac
         view.save_user(replace(user, version=user.version + 1), now_ms)
 
 
-def _match(view: WriteView, claim: Claim, hints: MatchHints, now_ms: int) -> tuple[ActiveSentences, SentenceMatch]:
+def _match(
+    view: WriteView, live: _LiveFacts, claim: Claim, hints: MatchHints, now_ms: int
+) -> tuple[ActiveSentences, SentenceMatch]:
     """Match the claim with the sentences; a memory that it contradicts in part is split first."""
     while True:
         believed = _active_sentences(view, claim.candidate.subject)
@@ -349,6 +381,7 @@ def _match(view: WriteView, claim: Claim, hints: MatchHints, now_ms: int) -> tup
             return believed, meeting
         for whole in meeting.parted:
             split_fact(view, whole, now_ms)
+            live.forget()
 
 
 def _active_sentences(view: WriteView, subject: str) -> list[ActiveSentence]:
