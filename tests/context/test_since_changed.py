@@ -106,3 +106,17 @@ class City:
 
     def find(self, text):
         return [match.span() for match in re.finditer("Porto", text)]
+
+
+def test_the_times_of_a_summary_are_those_of_the_messages_that_remain(clock):
+    with Memory(embedder=None, clock=clock, config=Config(recent_messages=2)) as memory:
+        chat = memory.conversation("a", user="ana")
+        for number in range(12):
+            chat.record(f"Tell me about lamp number {number}.", "It is a lamp.")
+            clock.advance(days=1)
+        memory.digest()
+        chat.forget(1)
+        chat.forget(2)
+        summary = chat.summaries()[0]
+
+        assert (summary.start_seq, summary.first_at) == (1, chat.load(start_seq=3)[0].at)

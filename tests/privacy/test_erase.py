@@ -12,7 +12,7 @@ import pytest
 from holdfast import Config, Memory
 from holdfast.errors import NotFound
 from holdfast.privacy import forget
-from holdfast.store import Store, WriteView
+from holdfast.store import ReadView, Store, WriteView
 from holdfast.store.queries import tables
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
@@ -421,3 +421,18 @@ def test_a_receipt_counts_the_rows_of_every_table_with_data_of_the_user() -> Non
     uncounted = {"user_state", "consent", "operation"}  # counters, choices that stay, work on record for a week
 
     assert {table.name for table in tables() if "user_id" in table.key} - uncounted == set(forget.TABLES)
+
+
+def test_an_erasure_reads_the_summaries_of_all_conversations_at_once(memory, monkeypatch):
+    for name in ("one", "two", "three", "four"):
+        chat = memory.conversation(name, user="ben")
+        for number in range(12):
+            chat.record(f"The zirconium lamp of {name} has number {number}.", "I see.")
+    memory.digest()
+    read_rows, places = ReadView.summary_rows, []
+    monkeypatch.setattr(
+        ReadView, "summary_rows", lambda view: places.append(view.scope.conversation) or read_rows(view)
+    )
+    memory.conversation("two", user="ben").forget(1)
+
+    assert set(places) <= {"two"}

@@ -22,6 +22,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -458,13 +459,10 @@ def remove_unsupported(
 
 def _summaries_with(view: WriteView, lost: frozenset[str]) -> Iterator[tuple[Place, int, frozenset[str]]]:
     """Yield place, first message and lost words of each summary of the user, older versions included, that holds any."""
-    for row in view.at(None, None).conversations() if lost else ():
-        for one in view.at(row.subject, row.conversation).summary_rows():
-            summary = one.summary
-            items = (*summary.themes, *summary.concerns, *summary.actions)
-            words = every_word("\n".join((summary.text, *items))) & lost
-            if words:
-                yield (row.subject, row.conversation), summary.start_seq, words
+    for subject, conversation, start_seq, text in view.at(None, None).summary_words() if lost else ():
+        words = every_word(text) & lost
+        if words:
+            yield (subject, conversation), start_seq, words
 
 
 def _fact_words(row: FactRow) -> frozenset[str]:
@@ -542,8 +540,10 @@ def replace_summaries(
     view.remove_summaries([row.summary for row in doomed])
     names = {summary_id: new_id("sum", now_ms) for summary_id in drafts}
     kept = [row.summary for row in rows if row.live and row.summary.id not in drafts]
+    rewritten: dict[str, Summary] = {}
     for old in sorted((row.summary for row in doomed if row.live), key=lambda summary: summary.level):
         below = [row.summary for row in rows if row.live and row.summary.parent == old.id]
+        first_at, last_at = _times_of(view, old, [rewritten.get(child.id, child) for child in below])
         children = [names.get(child.id, child.id) for child in below]
         new = replace(
             _with_draft(old, drafts[old.id]),
@@ -552,7 +552,10 @@ def replace_summaries(
             parent=names.get(old.parent or "", old.parent),
             children=tuple(children),
             created_at=from_ms(now_ms),
+            first_at=first_at,
+            last_at=last_at,
         )
+        rewritten[old.id] = new
         (last,) = view.message_rows(start_seq=old.end_seq, end_seq=old.end_seq)
         at_ms = to_ms(last.message.at) if last.message.at else now_ms
         doc = into_index(view, new, subject, at_ms, now_ms)
@@ -560,6 +563,16 @@ def replace_summaries(
         if new.level == 1:
             view.add_derivations([Derivation("summary", new.id, "message", subject, name, new.start_seq, new.end_seq)])
         view.set_parent([child.id for child in kept if child.parent == old.id], new.id)
+
+
+def _times_of(view: WriteView, summary: Summary, below: Sequence[Summary]) -> tuple[datetime | None, datetime | None]:
+    """Return the times of the first and the last message that remain in a summary's range."""
+    if summary.level == 1:
+        inside = view.messages(start_seq=summary.start_seq, end_seq=summary.end_seq)
+        times = [message.at for message in inside if message.at is not None]
+    else:
+        times = [at for child in below for at in (child.first_at, child.last_at) if at is not None]
+    return min(times, default=None), max(times, default=None)
 
 
 def _covers_any(summary: Summary, seqs: Sequence[int]) -> bool:

@@ -451,6 +451,10 @@ class ReadView:
         children = self._children(found)
         return [rows.summary_row(row, name, children) for row in found]
 
+    def summary_words(self) -> list[tuple[str, str, int, str]]:
+        """Return subject, conversation, first message and all words of each summary of the user, older versions included."""
+        return [(row[0], row[1], row[2], "\n".join(row[3:])) for row in self._run("summary_words")]
+
     def derived_from(self, start_seq: int, end_seq: int) -> list[tuple[str, str]]:
         """Return ``(child kind, child)`` of rows derived from a range of the scope's conversation, by kind and id."""
         self._place()

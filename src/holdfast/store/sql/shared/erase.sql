@@ -23,6 +23,13 @@ SELECT id, level, start_seq, end_seq, exchanges, text, themes, concerns, actions
    AND subject = :subject AND conversation = :conversation
  ORDER BY start_seq, level, version, id;
 
+-- name: summary_words
+-- The words of all summaries of the user, older versions among them.
+SELECT subject, conversation, start_seq, text, themes, concerns, actions
+  FROM summary
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+ ORDER BY subject, conversation, start_seq, level, version, id;
+
 -- name: derived_from
 SELECT DISTINCT child_kind, child
   FROM derivation
