@@ -137,3 +137,14 @@ def test_hash_embedder_is_steady_and_unit_length():
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), [1, 0, 1, 1, 1], atol=1e-6)
     assert rows[0] @ rows[2] > 0.5 > rows[0] @ rows[3]
     np.testing.assert_allclose(rows[3][:3], HashEmbedder().embed(["tax forms"])[0][:3])
+
+
+def test_the_common_words_are_known_as_soon_as_the_files_are(tmp_path, monkeypatch):
+    """A program that began without the model's files reads its vocabulary once they have come."""
+    monkeypatch.setattr(files, "PACKAGE_DATA", tmp_path / "package")
+    monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path))
+
+    assert files.common_words() == frozenset()
+    (tmp_path / files.WEIGHTS_FILE).touch()
+    (tmp_path / files.VOCABULARY_FILE).write_text("[PAD]\ncar\n##pet\ncarpet\n")
+    assert files.common_words() == {"car", "carpet"}

@@ -99,3 +99,19 @@ def test_the_threshold_is_the_setting_whatever_the_embedder():
             with Memory(embedder=embedder, config=Config(recall_min_relevance=least)) as opened:
                 assert opened.user("ana").explain("Where?").threshold == least
     assert Config().recall_min_relevance == 0.35
+
+
+def test_only_what_is_called_by_its_name_is_recalled_where_nothing_is_relevant():
+    """A fact that a question calls opens the gate for itself alone, in the explanation as in a context."""
+    with Memory(embedder=None) as memory:
+        chat, ana = memory.conversation("c", user="ana"), memory.user("ana")
+        for said in ("Rain all day in the garden.", "The train was late.", "I bought a red lamp.") * 3:
+            chat.record(said, "I see.")
+        ana.remember("Orders that fail wait in the dead letter queue.", aliases=("dlq",))
+        question = "Does the dlq of the late Roman emperors resemble any of these other ones at all?"
+        found = ana.explain(question, limit=20)
+        shown = memory.conversation("new", user="ana").context(question, note=False).section("recalled").items
+
+        assert [one.hit.text for one in found.ranked if one.kept] == ["Orders that fail wait in the dead letter queue."]
+        assert max(one.hit.relevance for one in found.ranked if not one.kept) >= 0.1 * found.threshold
+        assert not any("train" in line for line in shown)

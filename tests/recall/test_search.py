@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
@@ -465,9 +466,19 @@ def test_without_a_positive_score_nothing_is_called_worse_than_the_best(desk):
     hits = [replace(hit, score=-1.0 - at) for at, hit in enumerate(_talk_about_tea(desk))]
 
     assert worth_recalling(hits) == hits
-    assert [one.kept for one in explain_ranking(hits, 0.0, 10)] == [True] * len(hits)
+    assert [one.kept for one in explain_ranking(hits, hits, 0.0, 10)] == [True] * len(hits)
 
 
 def _talk_about_tea(desk):
     desk.say(TALK, ["I like tea", "Green tea is best", *SMALL_TALK])
     return desk.find(ANA, "tea", kinds=("message",), limit=2)
+
+
+def test_pages_that_repeat_few_words_are_compared_in_a_moment():
+    """The order of words that come back again and again is dear to compare: there is an end to it."""
+    pages = [f"{'a ' * extra}a b " * 500 for extra in (0, 1)]
+    began = time.perf_counter()
+    for _ in range(20):
+        same_frame(*map(frame_words, pages))
+
+    assert time.perf_counter() - began < 0.4

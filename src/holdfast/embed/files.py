@@ -43,11 +43,13 @@ def state() -> ModelState:
     return ModelState(False, cache_folder())
 
 
-@cache
 def common_words() -> frozenset[str]:
-    """Return the some 20,000 whole words of the vocabulary, English in the main; none where the files are missing."""
+    """Return the some 20,000 whole words of the vocabulary, English in the main; none as long as the files are missing."""
     found = state()
-    if not found.present:
-        return frozenset()
-    lines = (found.folder / VOCABULARY_FILE).read_text(encoding="utf-8").split("\n")
+    return _words_in(found.folder) if found.present else frozenset()
+
+
+@cache
+def _words_in(folder: Path) -> frozenset[str]:
+    lines = (folder / VOCABULARY_FILE).read_text(encoding="utf-8").split("\n")
     return frozenset(line for line in lines if len(line) > 2 and line.isalpha())

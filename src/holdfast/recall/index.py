@@ -361,7 +361,7 @@ def _flag(signals: Ints, bit: int) -> Floats:
 
 
 def _find_sessions(talk: Ints, sitting: Ints, apart: Sequence[bool]) -> SessionLayout:
-    """Sessions are the runs of one sitting of one conversation; of those *apart* every message is one of its own."""
+    """Return the sessions, runs of one sitting of one conversation; where it is *apart* each message is one."""
     fresh = np.append(True, (np.diff(talk) != 0) | (np.diff(sitting) != 0))[: len(talk)]
     if any(apart):
         fresh |= np.array(apart)[talk]

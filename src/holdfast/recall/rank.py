@@ -70,7 +70,7 @@ NEWEST_LOOSE: Final = 3
 WORDED: Final = 0.75  # a turn that holds this share of the question's words says the thing as the question does
 ALIKE: Final = 0.5
 FRAME: Final = 0.5
-FRAME_WORDS: Final = 300  # a page is compared by its beginning
+FRAME_WORDS: Final = 100  # a page is compared by its beginning
 # A question that consists of the words of another one to this share is the same.
 SAME_QUESTION: Final = 0.9
 DATE_TERMS: Final = 3  # day, month and year, which the index holds of every message

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache, partial, reduce
+from functools import cache, lru_cache, partial, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,7 +103,7 @@ class _RankedMatch:
 
 @dataclass(frozen=True, slots=True)
 class _Scores:
-    """The documents of one kind, scored: the parts of each score, and what tells whether it bears on the question."""
+    """The documents of one kind, scored: the parts of each score, and the evidence that it bears on the question."""
 
     parts: dict[str, Floats]
     seen: Comparison | None
@@ -221,10 +221,14 @@ def _nearest(spellings: Sequence[str], word: str) -> list[str]:
     return sorted(spellings, key=lambda term: (abs(len(term) - len(word)), term))[:MOST_SPELLINGS]
 
 
-@cache
 def _dictionary() -> frozenset[str]:
     """Return the stems of common words, which are no misspellings of one another."""
-    return frozenset(terms(" ".join(sorted(common_words())), "en"))
+    return _stems(common_words())
+
+
+@lru_cache(maxsize=2)
+def _stems(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(terms(" ".join(sorted(words)), "en"))
 
 
 def search_recent(
@@ -598,28 +602,30 @@ def worth_recalling(hits: Sequence[Hit]) -> list[Hit]:
 TIME = frozenset(("day", "newest", "opens", "time"))
 
 
-def explain_ranking(hits: Sequence[Hit], threshold: float, limit: int) -> tuple[Ranked, ...]:
-    """Return the hits of a search, best first, each with the groups of its parts, and whether a context would recall it."""
-    told, kept = [], 0
-    silent = max((hit.relevance for hit in hits), default=0.0) < threshold
-    worth = {(hit.kind, hit.id) for hit in worth_recalling(hits)}
+def explain_ranking(hits: Sequence[Hit], passed: Sequence[Hit], threshold: float, limit: int) -> tuple[Ranked, ...]:
+    """
+    Return the hits of a search, best first, each with the groups of its parts, and whether a context would recall it.
+
+    *passed* are those that the same search finds for a context, behind the gate of *threshold*.
+    """
+    ranked, kept = [], 0
+    relevant, worth = ({(hit.kind, hit.id) for hit in found} for found in (passed, worth_recalling(passed)))
     for place, hit in enumerate(hits, 1):
-        rest = REST if hit.kind == "fact" else REST_OF_TURNS
-        reason = _reason(hit, threshold if silent else threshold * rest, kept, limit)
-        reason = reason or ("" if (hit.kind, hit.id) in worth else f"less than {SHARE_OF_BEST:.0%} of the best score")
+        key, reason = (hit.kind, hit.id), ""
+        if hit.kind == "summary":
+            reason = "contexts hold summaries by themselves"
+        elif key not in relevant:
+            least = threshold * (REST if hit.kind == "fact" else REST_OF_TURNS)
+            reason = f"relevance below {least if hit.relevance < least and passed else threshold:g}"
+        elif key not in worth:
+            reason = f"less than {SHARE_OF_BEST:.0%} of the best score"
+        elif kept >= limit:
+            reason = f"{limit:,} others are better"
         kept += not reason
         words, meaning = hit.parts.get("words", 0.0), hit.parts.get("meaning", 0.0)
         time = sum(value for name, value in hit.parts.items() if name in TIME)
-        told.append(Ranked(place, hit, words, meaning, time, hit.score - words - meaning - time, not reason, reason))
-    return tuple(told)
-
-
-def _reason(hit: Hit, threshold: float, kept: int, limit: int) -> str:
-    if hit.relevance < threshold:
-        return f"relevance below {threshold:g}"
-    if hit.kind == "summary":
-        return "contexts hold summaries by themselves"
-    return f"{limit:,} others are better" if kept >= limit else ""
+        ranked.append(Ranked(place, hit, words, meaning, time, hit.score - words - meaning - time, not reason, reason))
+    return tuple(ranked)
 
 
 def is_current(row: FactRow, now_ms: int) -> bool:
