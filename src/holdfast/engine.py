@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -406,7 +407,7 @@ class Engine:
         return PromptTrial(work.client, work.rebuilder).preview(scope, name, text, limit, dry_run=dry_run)
 
     def digest(self, timeout_s: float | None, scope: Scope | None = None) -> DigestReport:
-        """Run everything that is due, for all users or for one; waits for this process's own threads."""
+        """Run everything that is due, for all users or for one; waits for the jobs that this process's threads hold."""
         with self.observer.call("digest", scope) as call:
             call.result = report = self._digest(timeout_s, scope)
             return report
@@ -417,10 +418,7 @@ class Engine:
         report = drain(self.queue, user=scope, deadline=deadline)
         if self._order_due():
             report += drain(self.queue, user=scope, deadline=deadline)
-        if self._workers is not None:
-            self._workers.join_idle(deadline)
-            report += drain(self.queue, user=scope, deadline=deadline)
-        return report
+        return report if self._workers is None else report + self._workers.drain(deadline, scope)
 
     def run_now(self, job_id: str) -> bool:
         """Make a job that is waiting due at once; ``False`` when there is none."""
@@ -651,7 +649,8 @@ class Engine:
             state, most = effective_consent(view.consent(), scope.subject), self.config.recall_limit
             if state != "active":
                 return Explained(query, at, threshold, most, (), state=state)
-            hits = search(
+            found = partial(
+                search,
                 view,
                 query,
                 now=at,
@@ -660,15 +659,15 @@ class Engine:
                 previous=self._previous,
                 question_vector=vector,
                 cache=self.cache,
-                explain=True,
                 newest_first=True,
             )
-            usable = self._told(view, self._usable(view, hits))
+            usable = self._told(view, self._usable(view, found(explain=True)))
+            passed = found(kinds=("message", "fact"), gate=threshold)
             if today:
-                return Explained(query, at, threshold, most, explain_ranking(usable[:limit], threshold, most))
+                return Explained(query, at, threshold, most, explain_ranking(usable[:limit], passed, threshold, most))
             past = [fact for fact in facts_held_at(view.all_facts(), at_ms, self.now_ms()) if not fact.live]
             seen = [hit for hit in usable if _was_there(view, hit, at_ms)][:limit]
-            return Explained(query, at, threshold, most, explain_ranking(seen, threshold, most), tuple(past))
+            return Explained(query, at, threshold, most, explain_ranking(seen, passed, threshold, most), tuple(past))
 
         return self.store.read(scope, work)
 

@@ -86,7 +86,7 @@ class _Predicate:
 
 @dataclass(frozen=True, slots=True)
 class ListedValue:
-    """One line of a list about oneself: its address, value and sentence, and where the line stands."""
+    """One line of a list about oneself: its address, value and sentence, and its place in the text."""
 
     category: str
     key: str

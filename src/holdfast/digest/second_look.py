@@ -210,7 +210,7 @@ def _asked_terms(window: Sequence[Message], code: str | None) -> frozenset[str]:
 
 
 def _runs_in(term: str, content: str) -> bool:
-    """Whether a word written without spaces stands in the user's own words: 妈妈 of 我妈, 猫 of 我和猫."""
+    """Whether a word written without spaces is among the user's own words: 妈妈 of 我妈, 猫 of 我和猫."""
     if ord(term[0]) < _WIDE:
         return False
     own = masked(content)
@@ -488,7 +488,7 @@ def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: P
 
 
 def _is_left(candidate: Candidate) -> bool:
-    """Whether a claim ends what ends when somebody else leaves: "Leo has moved out"."""
+    """Whether a claim ends what ends when another person leaves: "Leo has moved out"."""
     return candidate.op == "retract" and (
         candidate.category in OF_THE_USER or candidate.key in ("lives_with", "travels_with")
     )

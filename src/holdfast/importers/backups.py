@@ -178,7 +178,7 @@ def _worked_on(source: Path, beside: Path | None = None) -> Iterator[Path]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Memory]:
-    """The memory in a file, to be looked at or mended: nobody is embedded anew for that."""
+    """The memory in a file, to be looked at or mended: no text is embedded anew for that."""
     with Memory(path, config=Config(reembed=False)) as memory:
         yield memory
 

@@ -108,7 +108,9 @@ class Workers:
         self._queue = queue
         self._prepare = prepare
         self._stop = threading.Event()
-        self._busy = 0
+        self._looking = 0
+        self._held: dict[str, Job] = {}
+        self._done = 0
         self._idle = threading.Condition()
         self._threads = [
             threading.Thread(target=self._run, args=(number,), name=f"holdfast-worker-{number}", daemon=True)
@@ -121,11 +123,29 @@ class Workers:
         """Wake the threads to look for jobs."""
         self._queue.wake.set()
 
-    def join_idle(self, deadline: float | None) -> None:
-        """Wait until no thread is inside a job."""
-        with self._idle:
-            while self._busy and (deadline is None or time.monotonic() < deadline):
-                self._idle.wait(0.05 if deadline is None else max(0.0, min(0.05, deadline - time.monotonic())))
+    def drain(self, deadline: float | None, user: Scope | None = None) -> DigestReport:
+        """
+        Run what is due beside the threads, and wait for the jobs that they hold, until neither is left.
+
+        With *user* only that user's.  Stops at *deadline* (``time.monotonic``).
+        """
+        report = DigestReport()
+        while True:
+            with self._idle:
+                while (self._looking or self._holds(user)) and (deadline is None or time.monotonic() < deadline):
+                    self._idle.wait(0.05 if deadline is None else max(0.0, min(0.05, deadline - time.monotonic())))
+                done = self._done
+            ran = drain(self._queue, user=user, deadline=deadline)
+            report += ran
+            with self._idle:
+                settled = done == self._done and not self._looking and not self._holds(user)
+            if (settled and ran == DigestReport()) or (deadline is not None and time.monotonic() >= deadline):
+                return report
+
+    def _holds(self, user: Scope | None) -> bool:
+        """Whether a thread is inside a job, with *user* one of that user's."""
+        whose = [(job.org, job.user, job.bot) for job in self._held.values()]
+        return bool(whose) if user is None else (user.org, user.user, user.bot) in whose
 
     def stop(self) -> None:
         """End each thread after its current job; pending jobs stay in the store."""
@@ -157,14 +177,23 @@ class Workers:
 
     def _one(self) -> bool:
         with self._idle:
-            self._busy += 1
+            self._looking += 1
+        job = None
         try:
             job = self._queue.claim()
-            if job is None:
-                return False
+        finally:
+            with self._idle:
+                self._looking -= 1
+                if job is not None:
+                    self._held[job.id] = job
+                self._idle.notify_all()
+        if job is None:
+            return False
+        try:
             attempt(self._queue, job)
             return True
         finally:
             with self._idle:
-                self._busy -= 1
+                del self._held[job.id]
+                self._done += 1
                 self._idle.notify_all()

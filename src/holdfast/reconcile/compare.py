@@ -479,7 +479,7 @@ def restates(text: str, value: str, sentence: str, address: str) -> bool:
 
 
 def repeats_all(text: str, facts: Iterable[str]) -> bool:
-    """Whether every word of *text* stands in one of *facts*, so that it tells nothing new."""
+    """Whether one of *facts* holds every word of *text*, so that it says nothing new."""
     said, known = _all_stems(text), frozenset[str]().union(*map(_all_stems, facts))
     known |= {stem for group in _SYNONYM_STEMS if group & known for stem in group}
     return len(said) > 1 and said <= known

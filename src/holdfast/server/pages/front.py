@@ -41,7 +41,7 @@ def sign_in_page(request: Request) -> Response:
 @table.page("POST", "/sign-in", PUBLIC)
 def sign_in(request: Request, form: FormDep) -> Response:
     """
-    Check a key, and give the browser a key of its own for twelve hours.
+    Check a key, and give the browser another key for twelve hours.
 
     So the key that was typed is nowhere in the browser, and signing out ends what the browser holds.
     """
