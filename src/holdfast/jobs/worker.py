@@ -109,7 +109,7 @@ class Workers:
         self._prepare = prepare
         self._stop = threading.Event()
         self._looking = 0
-        self._held: dict[str, Job] = {}
+        self._held: dict[int, Job] = {}  # by the thread that is inside it
         self._done = 0
         self._idle = threading.Condition()
         self._threads = [
@@ -185,7 +185,7 @@ class Workers:
             with self._idle:
                 self._looking -= 1
                 if job is not None:
-                    self._held[job.id] = job
+                    self._held[threading.get_ident()] = job
                 self._idle.notify_all()
         if job is None:
             return False
@@ -194,6 +194,6 @@ class Workers:
             return True
         finally:
             with self._idle:
-                del self._held[job.id]
+                del self._held[threading.get_ident()]
                 self._done += 1
                 self._idle.notify_all()
