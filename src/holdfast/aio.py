@@ -210,6 +210,8 @@ class AsyncMemory:
         """
         Run all background work that is due now: facts, summaries, vectors.
 
+        With ``background=True`` it also waits for the jobs that this process's threads hold; other processes' go on by themselves.
+
         Args:
             timeout_s: stop taking up new jobs after this many seconds; what is left stays pending.
         """
