@@ -27,6 +27,7 @@ from .store import ConsentRow, ErasureRow, KeyRow, ProviderKeyRow
 from .store.queries import schema_version
 from .text.validate import checked_count
 from .types import ApiKey, Job, NewKey, ProviderKey, Role, Secret, Upstream
+from .user import Prompts
 
 ROLES: tuple[Role, ...] = ("operator", "app", "user", "subject")
 FORMAT = "holdfast ledger 1"
@@ -70,6 +71,20 @@ class Admin:
     def operations(self) -> Operations:
         """The long work that requests started."""
         return Operations(self._engine)
+
+    def prompts(self, *, org: str = "default", bot: str | None = None) -> Prompts:
+        """
+        Return the prompts of all users of an org, or of one of its bots, who have none of their own.
+
+        Args:
+            org: the tenant.
+            bot: only this assistant; its prompts go before those of the org.
+
+        Raises:
+            BadInput: a name is empty, too long, or holds control characters.
+        """
+        named = "" if bot is None else checked_name("bot", bot)
+        return Prompts(self._engine, Scope(org=checked_name("org", org), bot=named, user="", subject=None))
 
     def users(self, *, limit: int = 1000, after: UserKey | None = None) -> list[UserKey]:
         """

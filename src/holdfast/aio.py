@@ -1199,7 +1199,7 @@ class AsyncPrompts:
             dry_run: make no calls; return the chunks, with an estimate of calls, tokens and cost.
 
         Raises:
-            BadInput: as `set`.
+            BadInput: as `set`; or these are the prompts of an org or a bot, which have no chunks of their own.
             ConfigError: the memory was opened without a model.
             Conflict: the user paused memory or opted out.
         """
@@ -1207,7 +1207,7 @@ class AsyncPrompts:
 
     async def reset(self, name: str, *, if_version: PromptVersions = None) -> PromptVersion:
         """
-        Use the library's text again.
+        Use the text of the bot, of the org or of the library again, whichever is the nearest.
 
         Raises:
             BadInput: there is no such prompt.
@@ -1259,6 +1259,19 @@ class AsyncAdmin:
     def operations(self) -> AsyncOperations:
         """The long work that requests started."""
         return AsyncOperations(self._sync.operations)
+
+    def prompts(self, *, org: str = "default", bot: str | None = None) -> AsyncPrompts:
+        """
+        Return the prompts of all users of an org, or of one of its bots, who have none of their own.
+
+        Args:
+            org: the tenant.
+            bot: only this assistant; its prompts go before those of the org.
+
+        Raises:
+            BadInput: a name is empty, too long, or holds control characters.
+        """
+        return AsyncPrompts(self._sync.prompts(org=org, bot=bot))
 
     async def users(self, *, limit: int = 1000, after: UserKey | None = None) -> list[UserKey]:
         """

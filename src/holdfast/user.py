@@ -14,7 +14,7 @@ from .conversation import conversation_names, conversation_state, said_in
 from .engine import Engine
 from .errors import BadInput, Conflict, NotFound
 from .jobs.metrics import compute_metrics, days_between
-from .jobs.model_client import CUSTOM_PROMPTS, customized_prompt
+from .jobs.model_client import CUSTOM_PROMPTS, customized_prompt, prompt_levels
 from .jobs.usage import usage_of_user
 from .privacy.corrections import FactInput, Versions, check_version, checked_aliases, checked_range, find_fact
 from .privacy.export import events_after, events_before
@@ -621,7 +621,8 @@ class Prompts:
     The instructions of one user for models: ``chunk_summary``, ``meta_summary``, ``fact_extraction``, ``episodes``, ``character``.
 
     A user's text replaces our description of the task; the format of the answer and the rule that messages are data stay
-    as they are.  It is used from the next call of a model on.
+    as they are.  It is used from the next call of a model on.  Where the user has none, that of the bot is used, then that
+    of the org (`Admin.prompts`), then ours.
     """
 
     def __init__(self, engine: Engine, scope: Scope) -> None:
@@ -629,7 +630,8 @@ class Prompts:
         self._scope = scope
 
     def __repr__(self) -> str:
-        return f"Prompts({self._scope.user!r})"
+        scope = self._scope
+        return f"Prompts({scope.user!r})" if scope.user else f"Prompts(org={scope.org!r}, bot={scope.bot or None!r})"
 
     def get(self, name: str) -> str:
         """
@@ -639,8 +641,7 @@ class Prompts:
             BadInput: there is no such prompt.
         """
         known = _checked(name)
-        rows = self._engine.store.read(self._scope, lambda view: view.prompts())
-        return customized_prompt(known, rows).task
+        return customized_prompt(known, prompt_levels(self._engine.store, self._scope)).task
 
     def set(self, name: str, text: str, *, if_version: PromptVersions = None) -> PromptVersion:
         """
@@ -695,17 +696,19 @@ class Prompts:
             dry_run: make no calls; return the chunks, with an estimate of calls, tokens and cost.
 
         Raises:
-            BadInput: as `set`.
+            BadInput: as `set`; or these are the prompts of an org or a bot, which have no chunks of their own.
             ConfigError: the memory was opened without a model.
             Conflict: the user paused memory or opted out.
         """
         words = "" if text is None else _words(_fitting(name, text))
         count = checked_count("limit", limit)
+        if not self._scope.user:
+            raise BadInput("a prompt is tried on the chunks of one user", hint="use memory.user(…).prompts.preview(…)")
         return self._engine.preview(self._scope, _checked(name), words, count, dry_run=dry_run)
 
     def reset(self, name: str, *, if_version: PromptVersions = None) -> PromptVersion:
         """
-        Use the library's text again.
+        Use the text of the bot, of the org or of the library again, whichever is the nearest.
 
         Raises:
             BadInput: there is no such prompt.
@@ -732,9 +735,10 @@ class Prompts:
             own = [row for row in view.prompts() if row.name == name]
             if if_version is not None:
                 check_version(version_in_use(own), (if_version,) if isinstance(if_version, int) else if_version)
-            if effective_consent(view.consent(), None) == "opted-out":
+            shared = not self._scope.user
+            if not shared and effective_consent(view.consent(), None) == "opted-out":
                 raise Conflict("the user does not want anything remembered", hint="opt_in() first")
-            if view.user() == UserRow():
+            if not shared and view.user() == UserRow():
                 view.save_user(UserRow(epoch=now_ms), now_ms)
             row = PromptRow(name, max((one.version for one in own), default=0) + 1, text, now_ms, draft)
             view.add_prompt(row)
@@ -770,5 +774,5 @@ def _words(text: str) -> str:
 
 
 def _version(row: PromptRow) -> PromptVersion:
-    digest = customized_prompt(row.name, [replace(row, draft=False)]).digest
+    digest = customized_prompt(row.name, [[replace(row, draft=False)]]).digest
     return PromptVersion(row.name, row.version, row.text, from_ms(row.since), digest, row.draft)

@@ -26,6 +26,7 @@ WHY_NOT = {
     "Memory.backup": "writes a file on the machine of the store, and holds everybody",
     "Admin.erasures": "is a file on the machine of the store",
     "Admin.provider_keys": "keys of providers are set where the server runs, or by whoever signs in",
+    "Admin.prompts": "are set by operators where the server runs: the command, the pages, PUT /v1/prompts/{name}",
     "Admin.operations": "is GET /v1/jobs/{id}",
     "Admin.events": "is Client.events, a stream of one user's",
     "User.events": "is read as a stream: GET /v1/users/{user}/events",

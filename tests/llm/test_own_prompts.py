@@ -166,3 +166,47 @@ def test_own_words_reach_the_one_call_of_economy_too():
         prompts.reset("fact_extraction")
         spoken(memory, clock)
         assert model.requests("combined")[-1].prompt == load("combined").digest
+
+
+def test_prompts_of_a_bot_and_of_an_org_hold_for_users_without_their_own(memory):
+    org, bot = memory.admin.prompts(org="acme"), memory.admin.prompts(org="acme", bot="tutor")
+    ana, bo = memory.user("ana", org="acme", bot="tutor"), memory.user("bo", org="acme", bot="coach")
+    other = memory.user("ana", org="umbrella", bot="tutor")
+
+    def used():
+        return [user.prompts.get("chunk_summary")[:9] for user in (ana, bo, other)]
+
+    ours = load("chunk_summary").task[:9]
+    assert used() == [ours, ours, ours]
+    org.set("chunk_summary", "In verse.")
+    assert used() == ["In verse.", "In verse.", ours]
+    bot.set("chunk_summary", "In prose.")
+    assert used() == ["In prose.", "In verse.", ours]
+    ana.prompts.set("chunk_summary", "In rhyme.")
+    assert used() == ["In rhyme.", "In verse.", ours]
+    ana.prompts.reset("chunk_summary")
+    bot.draft("chunk_summary", "In Latin.")
+    assert used() == ["In prose.", "In verse.", ours]
+    bot.reset("chunk_summary")
+    assert used() == ["In verse.", "In verse.", ours]
+    assert [(v.version, v.text, v.draft) for v in bot.versions("chunk_summary")] == [
+        (1, "In prose.", False),
+        (2, "In Latin.", True),
+        (3, "", False),
+    ]
+    ana.erase()
+    assert used()[0] == "In verse."
+    assert memory.admin.users() == []
+    assert memory.doctor().ok
+    with pytest.raises(BadInput, match="one user"):
+        org.preview("chunk_summary", "In verse.", dry_run=True)
+
+
+def test_the_model_gets_the_prompt_of_the_org():
+    model, clock = ScriptedModel({"facts": read}), FakeClock()
+    with Memory(llm=model, embedder=None, clock=clock) as memory:
+        memory.admin.prompts().set("fact_extraction", "Only what matters to a gardener.")
+        spoken(memory, clock)
+
+        assert model.requests("facts")[-1].system.startswith("Only what matters to a gardener.\n\n")
+        assert "For the facts: Only what matters" in model.requests("combined")[-1].system

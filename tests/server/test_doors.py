@@ -54,6 +54,7 @@ WHY_NOT = {
     "Admin.observe": "belongs to whoever starts the server: GET /metrics is made of it",
     "Admin.size_bytes": "is told by GET /metrics",
     "Admin.events": "opens a door: GET /audit, and the events of users",
+    "Admin.prompts": "opens a door: GET, PUT and DELETE /prompts/{name}, of the org and of its bots",
     "Admin.operations": "is where jobs that requests ordered stand: GET /jobs/{job_id}",
     "Events.changes": "is what streams of events look at",
     "ApiKeys.is_valid": "is what open streams ask about their keys",

@@ -1198,7 +1198,7 @@ class AsyncPrompts:
             dry_run: make no calls; return the chunks, with an estimate of calls, tokens and cost.
 
         Raises:
-            BadInput: as `set`.
+            BadInput: as `set`; or these are the prompts of an org or a bot, which have no chunks of their own.
             ConfigError: the memory was opened without a model.
             Conflict: the user paused memory or opted out.
         """
@@ -1209,7 +1209,7 @@ class AsyncPrompts:
 
     async def reset(self, name: str, *, if_version: PromptVersions = None) -> PromptVersion:
         """
-        Use the library's text again.
+        Use the text of the bot, of the org or of the library again, whichever is the nearest.
 
         Raises:
             BadInput: there is no such prompt.

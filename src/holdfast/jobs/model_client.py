@@ -319,7 +319,7 @@ class ModelClient:
             return self._prompt
         if name not in CUSTOM_PROMPTS and name != COMBINED:
             return load(name)
-        return customized_prompt(name, self.store.read(scope, lambda view: view.prompts()))
+        return customized_prompt(name, prompt_levels(self.store, scope))
 
     def request(self, layer: Layer, prompt: Prompt, text: str, cache_key: str, *, constant: str = "") -> Request:
         """Build a request; *constant* follows the instructions and is the same in every call of one kind."""
@@ -450,24 +450,34 @@ def total_tokens(answer: Answer) -> int:
     return answer.input_tokens + answer.output_tokens
 
 
-def customized_prompt(name: str, rows: Sequence[PromptRow]) -> Prompt:
-    """
-    Return the prompt *name* with the newest task that a user set for it.
+def prompt_levels(store: Store, scope: Scope) -> list[list[PromptRow]]:
+    """Return the prompts of the user, of the bot, and of the org, the nearest first; see `Admin.prompts`."""
+    whose = dict.fromkeys(((scope.user, scope.bot), ("", scope.bot), ("", "")))
+    places = (replace(scope, user=user, bot=bot, subject=None, conversation=None) for user, bot in whose)
+    return [store.read(place, lambda view: view.prompts()) for place in places]
 
-    The one that asks for everything at once adds the user's tasks for its parts to ours; episodes and facts about the character
+
+def customized_prompt(name: str, levels: Sequence[Sequence[PromptRow]]) -> Prompt:
+    """
+    Return the prompt *name* with the newest task that was set for it, on the nearest of *levels*.
+
+    The one that asks for everything at once adds the tasks for its parts to ours; episodes and facts about the character
     add the task for facts, where they have none.
     """
     prompt = load(name)
     if name == COMBINED:
-        tasks = [f"{part}: {task}" for part, of in _COMBINED_PARTS.items() if (task := _newest_task(of, rows))]
+        tasks = [f"{part}: {task}" for part, of in _COMBINED_PARTS.items() if (task := _newest_task(of, levels))]
         return prompt.reworded("\n\n".join([prompt.task, *tasks])) if tasks else prompt
-    task = _newest_task(name, rows)
-    facts = _newest_task("fact_extraction", rows) if name in _EXTRACT_AS_WELL and not task else ""
+    task = _newest_task(name, levels)
+    facts = _newest_task("fact_extraction", levels) if name in _EXTRACT_AS_WELL and not task else ""
     task = f"{prompt.task}\n\n{_ALSO_HERE}{facts}" if facts else task
     return prompt.reworded(task) if task else prompt
 
 
-def _newest_task(name: str, rows: Sequence[PromptRow]) -> str:
-    """Return a user's task for a prompt; empty where ours is used."""
-    own = [row for row in rows if row.name == name and not row.draft]
-    return max(own, key=lambda row: row.version).text if own else ""
+def _newest_task(name: str, levels: Sequence[Sequence[PromptRow]]) -> str:
+    """Return the task for a prompt on the nearest level that has one; empty where ours is used."""
+    newest = (
+        max((row for row in rows if row.name == name and not row.draft), key=lambda row: row.version, default=None)
+        for rows in levels
+    )
+    return next((row.text for row in newest if row is not None and row.text), "")

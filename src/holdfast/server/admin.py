@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from fastapi import Path, Query, Request
+from fastapi import Depends, Path, Query, Request, Response
 from starlette.exceptions import HTTPException
 
 from ..admin import Admin
@@ -13,7 +13,8 @@ from ..clock import to_ms
 from ..errors import NotFound
 from ..memory import Memory
 from ..reports import DigestReport, Metrics, Report, StoreStats, Usage
-from ..types import ApiKey, Budget, Job, NewKey, ProviderKey, Secret
+from ..types import ApiKey, Budget, Job, NewKey, PromptVersion, ProviderKey, Secret
+from ..user import Prompts, version_in_use
 from .gate import count_messages, quota_exceeded
 from .jobs import TasksDep, visible_task
 from .routing import APP, OPERATOR, USER, WHOLE_USER, RouteTable
@@ -21,10 +22,13 @@ from .schemas import (
     BudgetStatus,
     CallerDep,
     Cursor,
+    IfMatch,
     KeyRequest,
     Limit,
     ListedUser,
     Page,
+    PromptText,
+    PromptVersionNumber,
     ProviderKeyRequest,
     QuotaStatus,
     TokenRequest,
@@ -32,8 +36,9 @@ from .schemas import (
     page_of,
     paginate,
     parse_position,
+    prompt_versions_of,
 )
-from .users import used_for
+from .users import PromptName, used_for
 
 table = RouteTable()
 LATE_MS = 5 * 60_000
@@ -77,6 +82,70 @@ def tokens_create(caller: CallerDep, body: TokenRequest) -> NewKey:
         name="token",
         expires_at=timedelta(minutes=body.minutes),
     )
+
+
+PROMPT = "/v1/prompts/{name}"
+SharedBot = Annotated[
+    str | None,
+    Query(alias="bot", min_length=1, max_length=200, description="Of this assistant; of the whole org without."),
+]
+
+
+async def _shared_prompts(caller: CallerDep, bot: SharedBot = None) -> Prompts:
+    """Return the prompts of the org, or of one of its bots: of the key's own where that opens only one."""
+    key = caller.grant.key
+    own = bot if key is None or key.bot is None else key.bot
+    return caller.memory.admin.prompts(org=caller.grant.org, bot=own)
+
+
+SharedPrompts = Annotated[Prompts, Depends(_shared_prompts)]
+
+
+@table.add("GET", PROMPT, OPERATOR)
+def prompts_shared(prompts: SharedPrompts, name: PromptName, response: Response) -> str:
+    """Return the prompt that users without one of their own have."""
+    response.headers["ETag"] = f'"{version_in_use(prompts.versions(name))}"'
+    return prompts.get(name)
+
+
+@table.add("PUT", PROMPT, OPERATOR)
+def prompts_share(
+    prompts: SharedPrompts, name: PromptName, body: PromptText, response: Response, if_match: IfMatch = None
+) -> PromptVersion:
+    """Use another text from now on for all users of the org, or of one of its bots, who have none of their own."""
+    version = prompts.set(name, body.text, if_version=prompt_versions_of(if_match))
+    response.headers["ETag"] = f'"{version.version}"'
+    return version
+
+
+@table.add("DELETE", PROMPT, OPERATOR)
+def prompts_unshare(
+    prompts: SharedPrompts, name: PromptName, response: Response, if_match: IfMatch = None
+) -> PromptVersion:
+    """Use the next text again: a bot that of its org, an org the library's own."""
+    version = prompts.reset(name, if_version=prompt_versions_of(if_match))
+    response.headers["ETag"] = '"0"'
+    return version
+
+
+@table.add("GET", PROMPT + "/versions", OPERATOR)
+def prompts_shared_versions(
+    prompts: SharedPrompts, name: PromptName, cursor: Cursor = None, limit: Limit = 100
+) -> Page[PromptVersion]:
+    """List the versions of a prompt of the org or of one of its bots, oldest first."""
+    return paginate(prompts.versions(name), lambda version: version.version, cursor, limit)
+
+
+@table.add("POST", PROMPT + "/drafts", OPERATOR, status_code=201)
+def prompts_shared_draft(prompts: SharedPrompts, name: PromptName, body: PromptText) -> PromptVersion:
+    """Save a text that is not used yet."""
+    return prompts.draft(name, body.text)
+
+
+@table.add("POST", PROMPT + "/activate", OPERATOR)
+def prompts_shared_activate(prompts: SharedPrompts, name: PromptName, body: PromptVersionNumber) -> PromptVersion:
+    """Use the text of a draft, or of an older version, from now on."""
+    return prompts.activate(name, body.version)
 
 
 @table.add("GET", "/v1/jobs", OPERATOR, door=Memory.jobs)

@@ -15,6 +15,7 @@ from ..output import CHANGED, GOOD, NAME, QUIET, STRONG, Screen, print_json
 from ..terminal import CommandError, count, minute, to_json, usage_error
 
 if TYPE_CHECKING:
+    from ...memory import Memory
     from ...reports import PromptPreview
     from ...types import PromptVersion
     from ...user import Prompts
@@ -50,12 +51,16 @@ def prompts(
         bool, typer.Option("--preview", help="Try the text on three stored chunks with a model; store nothing.")
     ] = False,
     versions: Annotated[bool, typer.Option("--versions", help="List what was set and reset, and when.")] = False,
+    whose: Annotated[
+        str, typer.Option("--for", metavar="WHOM", help="user, bot (all its users) or org (all its bots).")
+    ] = "user",
 ) -> int:
     """
-    Show or change the instructions that a model is given for the user.
+    Show or change the instructions that a model is given for the user, or for all users of a bot or an org.
 
     Your text replaces the instructions; the format of the answer stays, so nothing breaks. It is
-    used from the next model call on. What was built before stays as it is.
+    used from the next model call on. What was built before stays as it is. A user's own text goes
+    before that of the bot, and that before the one of the org.
 
     \b
     Examples:
@@ -64,14 +69,19 @@ def prompts(
       holdfast prompts fact_extraction --file facts.md --user ana
       holdfast prompts chunk_summary --preview --set "Summarize in two sentences." --llm openai:gpt-5-mini
       holdfast prompts chunk_summary --activate 3
+      holdfast prompts chunk_summary --for bot --set "Summarize in two sentences." --bot tutor
     """
+    if whose not in ("user", "bot", "org"):
+        raise usage_error(f"--for takes user, bot or org, not {whose!r}", "write holdfast prompts --for bot")
+    if preview and whose != "user":
+        raise usage_error("a prompt is tried on the chunks of one user", "leave out --for, and name --user")
     words = text if file is None else _read(file)
     actions = [text is not None, file is not None, reset, versions, activate is not None]
     chosen = _check(name, actions.count(True), words, draft=draft, preview=preview)
     with model.open() if preview else nullcontext() as llm:
         opened = options.open(llm) if words is None and not reset else options.create(llm)
         with opened as memory:
-            own = options.owner(memory).prompts
+            own = _prompts_of(memory, options, whose)
             if chosen is None:
                 _list_prompts(own, options.as_json)
             elif preview:
@@ -87,6 +97,13 @@ def prompts(
             else:
                 _show_text(own, chosen, options)
     return 0
+
+
+def _prompts_of(memory: Memory, options: UserOptions, whose: str) -> Prompts:
+    """Return the prompts of the user, of all users of the bot, or of the org."""
+    if whose == "user":
+        return options.owner(memory).prompts
+    return memory.admin.prompts(org=options.org, bot=options.bot if whose == "bot" else None)
 
 
 def _check(name: str | None, actions: int, words: str | None, *, draft: bool, preview: bool) -> str | None:

@@ -11,12 +11,12 @@ from starlette.responses import Response
 from ...errors import BadInput, ConfigError, Conflict, HoldfastError, NotFound
 from ...reports import PromptPreview
 from ...types import PromptVersion
-from ...user import MAX_PROMPT_CHARS, User
+from ...user import MAX_PROMPT_CHARS, Prompts
 from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
 from .layout import Form, FormDep, here, link, render, scope_query, see_other
 from .transcript import word_diff
-from .users import scope_fields, user_in_query
+from .users import scope_fields
 
 table = RouteTable()
 PATH = "/dashboard/prompts"
@@ -38,18 +38,26 @@ NOTICES = {
 
 @table.page("GET", PATH, OPERATOR)
 def prompts_page(request: Request, caller: CallerDep) -> Response:
-    """Show the prompts of one user."""
-    user = user_in_query(caller)
-    whom = scope_fields(caller, request)
-    rows = []
-    for name, (title, about) in ABOUT.items():
-        versions = user.prompts.versions(name) if user is not None else []
+    """Show the prompts of one user, of the bot and of the org."""
+    groups = []
+    for whose in (*(("",) if caller.grant.user else ()), "bot", "org"):
+        prompts, whom = _prompts_of(caller, whose)
+        query = {"user": caller.grant.user} if not whose else {"for": whose}
         scope = scope_query(caller.grant.org, caller.grant.bot)
-        address = link(ONE, name=name, user=caller.grant.user, **scope) if user is not None else ""
-        rows.append(
-            {"title": title, "about": about, "address": address, "used": active_version(versions), "all": versions}
-        )
-    return render("prompts.html", request, title="Prompts", whom=whom, rows=rows, user=user)
+        rows = []
+        for name, (title, about) in ABOUT.items():
+            versions = prompts.versions(name)
+            address = link(ONE, name=name, **query, **scope)
+            row = {
+                "title": title,
+                "about": about,
+                "address": address,
+                "used": active_version(versions),
+                "all": versions,
+            }
+            rows.append(row)
+        groups.append({"id": whose or "user", "whom": whom, "rows": rows})
+    return render("prompts.html", request, title="Prompts", whom=scope_fields(caller, request), groups=groups)
 
 
 @table.page("GET", ONE, OPERATOR)
@@ -61,20 +69,20 @@ def prompt_page(request: Request, caller: CallerDep, name: str) -> Response:
 @table.page("POST", ONE, OPERATOR)
 def prompt_change(request: Request, caller: CallerDep, name: str, form: FormDep) -> Response:
     """Try, save, activate or reset a prompt."""
-    user, do = _prompt_user(caller, name), form["do"]
+    prompts, do = _chosen(request, caller, name)[0], form["do"]
     clean = here(request, diff=None)
     if do in ("estimate", "try"):
         return _try_prompt(request, caller, name, form["text"], dry_run=do == "estimate")
     try:
         if do in ("draft", "use"):
-            call = user.prompts.draft if do == "draft" else user.prompts.set
+            call = prompts.draft if do == "draft" else prompts.set
             call(name, form["text"])
             return see_other(clean, said="drafted" if do == "draft" else "used")
         if do == "activate":
-            user.prompts.activate(name, _form_version(form))
+            prompts.activate(name, _form_version(form))
             return see_other(clean, said="used")
         if do == "reset":
-            user.prompts.reset(name)
+            prompts.reset(name)
             return see_other(clean, said="reset")
     except BadInput as wrong:
         return _editor(request, caller, name, text=form["text"], error=wrong)
@@ -88,7 +96,7 @@ def _try_prompt(request: Request, caller: CallerDep, name: str, text: str, *, dr
     It is shown once and stored nowhere, so an erasure need not look for it.
     """
     try:
-        found = _prompt_user(caller, name).prompts.preview(name, text, limit=SAMPLES, dry_run=dry_run)
+        found = _chosen(request, caller, name)[0].preview(name, text, limit=SAMPLES, dry_run=dry_run)
     except (BadInput, ConfigError, Conflict) as error:
         return _editor(request, caller, name, text=text, error=error)
     return _editor(request, caller, name, text=text, preview=found)
@@ -103,8 +111,8 @@ def _editor(
     preview: PromptPreview | None = None,
     error: HoldfastError | None = None,
 ) -> Response:
-    user = _prompt_user(caller, name)
-    versions, words = user.prompts.versions(name), user.prompts.get(name)
+    prompts, whom = _chosen(request, caller, name)
+    versions, words = prompts.versions(name), prompts.get(name)
     used = active_version(versions)
     title, about = ABOUT[name]
     compared = request.query_params.get("diff", "")
@@ -112,7 +120,8 @@ def _editor(
     return render(
         "prompt.html",
         request,
-        title=f"{title} for {caller.grant.user}",
+        title=f"{title} for {whom}",
+        shared="for" in request.query_params,
         status=422 if isinstance(error, BadInput) else 200,
         notices=NOTICES,
         about=about,
@@ -134,10 +143,22 @@ def _editor(
     )
 
 
-def _prompt_user(caller: CallerDep, name: str) -> User:
+def _chosen(request: Request, caller: CallerDep, name: str) -> tuple[Prompts, str]:
+    """Return the prompts that the address is about, and whose they are in words."""
     if name not in ABOUT:
         raise NotFound(f"there is no prompt {name!r}", hint=f"use {', '.join(ABOUT)}")
-    return caller.user()
+    return _prompts_of(caller, request.query_params.get("for", ""))
+
+
+def _prompts_of(caller: CallerDep, whose: str) -> tuple[Prompts, str]:
+    """Return the prompts of the user, of all users of the bot or of the org, and whose they are in words."""
+    grant = caller.grant
+    only = grant.key.bot if grant.key else None
+    if whose == "org" and only is None:
+        return caller.memory.admin.prompts(org=grant.org), f"everyone in {grant.org}"
+    if whose in ("bot", "org"):
+        return caller.memory.admin.prompts(org=grant.org, bot=only or grant.bot), f"all users of {only or grant.bot}"
+    return caller.user().prompts, str(grant.user)
 
 
 def _form_version(form: Form) -> int:

@@ -398,11 +398,11 @@ SELECT e.org, e.user_id, e.bot, e.number
  WHERE e.conversation <> '' AND substr(e.kind, 1, 4) <> 'job.' AND c.conversation IS NULL;
 
 -- name: check_prompt
--- A prompt belongs to a user with a memory.
+-- A prompt belongs to a user with a memory, or without one to a bot or an org.
 SELECT q.org, q.user_id, q.bot, q.version
   FROM prompt q
   LEFT JOIN user_state p ON p.org = q.org AND p.user_id = q.user_id AND p.bot = q.bot
- WHERE p.org IS NULL OR q.version < 1 OR q.name NOT IN ('chunk_summary', 'meta_summary', 'fact_extraction', 'episodes', 'character')
+ WHERE (p.org IS NULL AND q.user_id <> '') OR q.version < 1 OR q.name NOT IN ('chunk_summary', 'meta_summary', 'fact_extraction', 'episodes', 'character')
     OR length(q.text) > 4000;
 
 -- name: check_provider_key
