@@ -30,6 +30,8 @@ PROMPTS = {
 }
 BUILT_IN = "the built-in prompt"
 
+Whose = Annotated[str, typer.Option("--for", metavar="WHOM", help="user, bot (all its users) or org (all its bots).")]
+
 
 def prompts(
     options: UserOptions,
@@ -51,16 +53,13 @@ def prompts(
         bool, typer.Option("--preview", help="Try the text on three stored chunks with a model; store nothing.")
     ] = False,
     versions: Annotated[bool, typer.Option("--versions", help="List what was set and reset, and when.")] = False,
-    whose: Annotated[
-        str, typer.Option("--for", metavar="WHOM", help="user, bot (all its users) or org (all its bots).")
-    ] = "user",
+    whose: Whose = "user",
 ) -> int:
     """
     Show or change the instructions that a model is given for the user, or for all users of a bot or an org.
 
-    Your text replaces the instructions; the format of the answer stays, so nothing breaks. It is
-    used from the next model call on. What was built before stays as it is. A user's own text goes
-    before that of the bot, and that before the one of the org.
+    Your text replaces the instructions from the next model call on; the format of the answer
+    stays. A user's own text goes before that of the bot, and that before the one of the org.
 
     \b
     Examples:
@@ -71,13 +70,10 @@ def prompts(
       holdfast prompts chunk_summary --activate 3
       holdfast prompts chunk_summary --for bot --set "Summarize in two sentences." --bot tutor
     """
-    if whose not in ("user", "bot", "org"):
-        raise usage_error(f"--for takes user, bot or org, not {whose!r}", "write holdfast prompts --for bot")
-    if preview and whose != "user":
-        raise usage_error("a prompt is tried on the chunks of one user", "leave out --for, and name --user")
+    _check_whose(whose, preview=preview)
     words = text if file is None else _read(file)
-    actions = [text is not None, file is not None, reset, versions, activate is not None]
-    chosen = _check(name, actions.count(True), words, draft=draft, preview=preview)
+    actions = (text is not None) + (file is not None) + reset + versions + (activate is not None)
+    chosen = _check(name, actions, words, draft=draft, preview=preview)
     with model.open() if preview else nullcontext() as llm:
         opened = options.open(llm) if words is None and not reset else options.create(llm)
         with opened as memory:
@@ -97,6 +93,17 @@ def prompts(
             else:
                 _show_text(own, chosen, options)
     return 0
+
+
+def _check_whose(whose: str, *, preview: bool) -> None:
+    """
+    Raises:
+        CommandError: there are no such prompts, or they cannot be tried.
+    """
+    if whose not in ("user", "bot", "org"):
+        raise usage_error(f"--for takes user, bot or org, not {whose!r}", "write holdfast prompts --for bot")
+    if preview and whose != "user":
+        raise usage_error("a prompt is tried on the chunks of one user", "leave out --for, and name --user")
 
 
 def _prompts_of(memory: Memory, options: UserOptions, whose: str) -> Prompts:
