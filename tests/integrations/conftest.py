@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from holdfast import InMemoryMessages, JsonFileMessages, Memory, UserMessages
@@ -28,3 +30,9 @@ def place(request, tmp_path):
             yield Place(request.param, memory if request.param == "memory" else UserMessages(memory, user="ana"))
     else:
         yield Place(request.param, InMemoryMessages() if request.param == "in memory" else JsonFileMessages(tmp_path))
+
+
+# Tests of adapters need their frameworks, each in an environment of its own: `make integrations-latest` runs those.
+# Pydantic AI is in the ordinary environment, so its tests run here, too.
+FRAMEWORKS = Path(__file__).with_name("frameworks")
+collect_ignore = [str(folder) for folder in FRAMEWORKS.glob("*") if folder.name != "pydantic_ai"]

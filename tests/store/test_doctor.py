@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from holdfast import Memory
-from holdfast.store import ContextStatsRow, EpisodeRangeRow, ProviderKeyRow, WriteView, open_store
+from holdfast.store import ContextStatsRow, EpisodeRangeRow, ItemRow, ProviderKeyRow, WriteView, open_store
 from holdfast.store.queries import load
 from holdfast.store.sqlite import backend
 from holdfast.store.store import HINTS
@@ -58,6 +58,7 @@ DAMAGE = {
     "rebuild": "UPDATE rebuild SET end_seq = 99",
     "read_range": "UPDATE read_range SET end_seq = 99",
     "context_stats": "UPDATE context_stats SET used = 3",
+    "item": "UPDATE item SET space = ''",
     "subject": "UPDATE conversation SET subject = 'luna'",
     "older_version": "UPDATE summary SET doc = 99 WHERE live = 0",
     "erased_message": "UPDATE message SET role = 'erased', doc = 0 WHERE seq = 1",
@@ -91,6 +92,7 @@ def fill(view: WriteView) -> None:
     view.want("digest", "", wanted=4, run_at_ms=0, now_ms=0)
     add_rebuilt_range(view)
     view.add_context_stats(ContextStatsRow(2, END_MS, "layered", 40, "sha", 2, 1))
+    view.save_item(ItemRow("framework.state", "step 1", b"state", END_MS, END_MS))
     view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
     add_usage_and_prompt(view)
 

@@ -112,7 +112,12 @@ class Erasing:
     def clear_conversation(self) -> None:
         """Erase the view's conversation with its numbers and keys, and what rested only on it."""
         view, removed, row = self.view, self.removed, self.view.conversation()
+        items = view.clear_items()
+        if items:
+            removed.count("items", items)
         if row is None:
+            if items:
+                self.ledger.append(ErasedItem(view.scope, CONVERSATION))
             return
         seqs, subject = range(1, row.next_seq), view.scope.subject or SELF
         undo_retractions(view, seqs, self.now_ms)
@@ -284,6 +289,9 @@ class Eraser:
     def _rewrite(self, erasing: Erasing, rewrites: Mapping[int, Message | None], changes: ErasureChanges) -> None:
         """Replace or blank the messages of one conversation."""
         view, removed, now_ms, whole = erasing.view, erasing.removed, erasing.now_ms, changes.whole
+        items = view.clear_items()  # a framework's copies of the conversation hold the old words, too
+        if items:
+            removed.count("items", items)
         seqs, subject = sorted(rewrites), view.scope.subject or SELF
 
         def gone(evidence: Evidence) -> bool:
@@ -688,20 +696,20 @@ def find_erased(view: ReadView, key: str, places: Mapping[str, Sequence[ErasureR
     if found.whole:
         return found
     found.facts = [row.fact for row in rows if row.kind == FACT and view.fact(row.fact) is not None]
-    there = view.conversations()
-    subjects = sorted({row.subject for row in there} | {row.fact.subject for row in view.all_facts()} | {SELF})
+    there = sorted({(row.subject, row.conversation) for row in view.conversations()} | set(view.item_homes()))
+    subjects = sorted({subject for subject, _ in there} | {row.fact.subject for row in view.all_facts()} | {SELF})
     for subject in subjects:
         if any(row.kind == SUBJECT for row in places.get(place_digest(key, user.about(subject)), ())):
             found.subjects.append(subject)
-    for one in there:
-        place = user.about(one.subject).within(one.conversation)
+    for subject, conversation in there:
+        place = user.about(subject).within(conversation)
         noted = places.get(place_digest(key, place), ())
-        if one.subject in found.subjects or not noted:
+        if subject in found.subjects or not noted:
             continue
         if any(row.kind == CONVERSATION for row in noted):
             found.conversations.append(place)
             continue
-        still = [row for row in noted if _still_says(view.at(one.subject, one.conversation), row)]
+        still = [row for row in noted if _still_says(view.at(subject, conversation), row)]
         if still:
             found.messages[place] = still
     return found

@@ -8,6 +8,7 @@ Times are milliseconds since 1970 UTC, as in the store.
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from datetime import datetime
@@ -30,6 +31,7 @@ from ..store import (
     Derivation,
     EpisodeRangeRow,
     FactRow,
+    ItemRow,
     MessageRow,
     PromptRow,
     ReadView,
@@ -79,6 +81,12 @@ class Exporter:
             "conversations": [_conversation(view, row) for row in view.conversations()],
             "facts": [_fact(row) for row in view.all_facts()],
             "endings": [asdict(edge) for edge in view.endings()],
+            "items": [
+                {"subject": subject, "conversation": conversation}
+                | asdict(row)
+                | {"value": b64encode(row.value).decode("ascii")}
+                for subject, conversation, row in view.every_item()
+            ],
         }
 
     def import_(self, scope: Scope, data: object) -> None:
@@ -138,6 +146,9 @@ class Exporter:
             view.add_prompt(build_value(PromptRow, item))
         for item in _may_be_listed(data, "usage"):
             view.add_usage(build_value(UsageRow, item))
+        for item in _may_be_listed(data, "items"):
+            kept = build_value(ItemRow, item, value=b64decode(text_field(item, "value"), validate=True))
+            view.at(text_field(item, "subject"), text_field(item, "conversation")).save_item(kept)
         self.choices.take_up(view, reads, now_ms)
 
     def _take_conversation(self, view: WriteView, item: Data, now_ms: int) -> None:

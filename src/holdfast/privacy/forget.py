@@ -52,7 +52,7 @@ TABLES = {
     "blocked_topic": "topics", "episode_range": "episode ranges", "rebuild": "rebuilds",
     "read_range": "read ranges", "context_stats": "measured replies", "prompt": "prompts", "usage": "usage",
     "provider_key": "provider keys", "event": "events",
-    "subject": "subjects",
+    "subject": "subjects", "item": "items",
 }  # fmt: skip
 
 
@@ -193,8 +193,10 @@ def _erase_subject(eraser: Eraser, scope: Scope) -> ErasureReceipt:
         return ErasureChanges(elsewhere, chosen, whole=False, refusals=True, kept=kept)
 
     def clear(erasing: Erasing) -> None:
-        for row in erasing.view.conversations():
-            erasing.at(row.subject, row.conversation).clear_conversation()
+        places = {(row.subject, row.conversation) for row in erasing.view.conversations()}
+        places |= {place for place in erasing.view.item_homes() if place[0] == scope.subject}
+        for place in sorted(places):
+            erasing.at(*place).clear_conversation()
         if any(row.subject == scope.subject for row in erasing.view.subjects()):
             erasing.removed.count("subjects")
             erasing.view.remove_subject(scope.subject or "")

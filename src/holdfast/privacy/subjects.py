@@ -136,12 +136,13 @@ def _move_conversations(view: WriteView, subject: str, into: str, now_ms: int) -
     """Move the conversations about a subject; one whose name is taken gets the subject's id behind its name."""
     there = {row.conversation for row in view.at(into, None).conversations()}
     moved: dict[str, str] = {}
-    for row in view.at(subject, None).conversations():
-        name = row.conversation
+    stored = {row.conversation for row in view.at(subject, None).conversations()}
+    for conversation in sorted(stored | {name for about, name in view.item_homes() if about == subject}):
+        name = conversation
         while name in there:
             name = f"{name} ({subject})"
         there.add(name)
-        moved[row.conversation] = name
+        moved[conversation] = name
     view.at(subject, None).move_conversations(into, moved)
     return moved
 

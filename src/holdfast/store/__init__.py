@@ -20,6 +20,7 @@ from .readview import ReadView, RejectedPosition, effective_consent
 from .registry import backend_class, is_address, register
 from .store import Store
 from .values import (
+    END_OF_NAMES,
     ConsentRow,
     ContextStatsRow,
     ConversationRow,
@@ -29,6 +30,7 @@ from .values import (
     ErasureRow,
     EventLimits,
     FactRow,
+    ItemRow,
     KeyRow,
     MessageRow,
     Partition,
@@ -47,6 +49,7 @@ from .values import (
 from .writeview import WriteView
 
 __all__ = [
+    "END_OF_NAMES",
     "Backend",
     "ConsentRow",
     "ContextStatsRow",
@@ -58,6 +61,7 @@ __all__ = [
     "ErasureRow",
     "EventLimits",
     "FactRow",
+    "ItemRow",
     "KeyRow",
     "MessageRow",
     "Partition",

@@ -20,6 +20,7 @@ from . import rows
 from .port import Driver, Row
 from .values import (
     COLUMNS,
+    END_OF_NAMES,
     SEPARATOR,
     ConsentRow,
     ContextStatsRow,
@@ -28,6 +29,7 @@ from .values import (
     DocRow,
     EpisodeRangeRow,
     FactRow,
+    ItemRow,
     MessageRow,
     Partition,
     PromptRow,
@@ -421,6 +423,22 @@ class ReadView:
         """Return the measurements of the contexts before the replies of the scope's conversation, by reply."""
         self._place()
         return [ContextStatsRow(*row) for row in self._run("context_stats")]
+
+    def items(
+        self, space: str, first: str = "", stop: str = END_OF_NAMES, *, limit: int | None = None
+    ) -> list[ItemRow]:
+        """Return the items of a space in the scope's conversation whose names are from *first* to before *stop*, by name."""
+        self._place()
+        found = self._run("items", space=space, first=first, stop=stop, limit=_most(limit))
+        return [ItemRow(space, row[0], bytes(row[1]), row[2], row[3], row[4]) for row in found]
+
+    def item_homes(self, space: str | None = None) -> list[tuple[str, str]]:
+        """Return ``(subject, conversation)`` wherever the user has items, of one space or any."""
+        return [(row[0], row[1]) for row in self._run("item_homes", space=space)]
+
+    def every_item(self) -> list[tuple[str, str, ItemRow]]:
+        """Return ``(subject, conversation, item)`` for every item of the user, in order."""
+        return [(row[0], row[1], ItemRow(row[2], row[3], bytes(row[4]), *row[5:])) for row in self._run("every_item")]
 
     def consent(self) -> list[ConsentRow]:
         """Return the user's choices, for each subject that the scope can see and for all (``""``)."""

@@ -714,6 +714,7 @@ HINTS = {
     "rebuild": _LOST,
     "read_range": _LOST,
     "context_stats": _LOST,
+    "item": "erase this user, or restore a backup",
     "older_version": _SUMMARIES,
     "erased_message": "forget the message again",
     "edge_of_end": _FACTS,

@@ -10,6 +10,9 @@ from dataclasses import dataclass, replace
 
 from ..types import Fact, Message, Summary
 
+END_OF_NAMES = "\U0010ffff"
+"""Sorts after every name of an item."""
+
 
 @dataclass(frozen=True, slots=True)
 class UserRow:
@@ -206,6 +209,18 @@ class PromptRow:
     text: str
     since: int
     draft: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRow:
+    """A piece of an agent framework's state; see the columns of ``item``."""
+
+    space: str
+    name: str
+    value: bytes
+    created_at: int
+    updated_at: int
+    expires_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

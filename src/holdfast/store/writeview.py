@@ -22,6 +22,7 @@ from .changes import ERASED, ChangeLog
 from .port import Driver
 from .readview import ReadView
 from .values import (
+    END_OF_NAMES,
     ConsentRow,
     ContextStatsRow,
     ConversationRow,
@@ -30,6 +31,7 @@ from .values import (
     EpisodeRangeRow,
     ErasureRow,
     FactRow,
+    ItemRow,
     MessageRow,
     PromptRow,
     RebuildRow,
@@ -51,6 +53,7 @@ OF_CONVERSATION = (
     "rebuild",
     "read_range",
     "context_stats",
+    "item",
     "conversation",
 )
 MOVED = (*OF_CONVERSATION, "derivation", "evidence", "doc", "job", "event")
@@ -508,6 +511,26 @@ class WriteView(ReadView):
             self._run("remove_edges_of", child_kind="summary", child=row.id)
             self._run("remove_edges_to_summary", id=row.id)
             self._changes.note("summary.removed", self._here, row.id)
+
+    def save_item(self, row: ItemRow) -> None:
+        """Insert an item of the scope's conversation, or give an existing one its new value."""
+        self._place()
+        self._run("save_item", **asdict(row))
+
+    def remove_items(self, space: str, first: str = "", stop: str = END_OF_NAMES) -> int:
+        """Delete the items of a space in the scope's conversation, or a range of their names; return how many."""
+        self._place()
+        return len(self._run("remove_items", space=space, first=first, stop=stop))
+
+    def remove_expired_items(self, space: str, now_ms: int) -> None:
+        """Delete the items of a space in the scope's conversation that have expired."""
+        self._place()
+        self._run("remove_expired_items", space=space, now_ms=now_ms)
+
+    def clear_items(self) -> int:
+        """Delete all items of the scope's conversation; return how many."""
+        self._place()
+        return len(self._run("clear_item"))
 
     def remove_rejected(self, start_seq: int, end_seq: int) -> int:
         """Delete the rejected candidates of a range of the scope's conversation; return how many."""

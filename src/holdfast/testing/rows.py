@@ -21,6 +21,7 @@ from ..store import (
     DocRow,
     EpisodeRangeRow,
     FactRow,
+    ItemRow,
     MessageRow,
     PromptRow,
     ReadView,
@@ -263,6 +264,7 @@ def fill_other_tables(view: WriteView) -> None:
     view.add_rejected(Candidate("attribute", "self", "a", "b", "c", "d", 1.0, 1, "one", 0), "why", END_MS)
     add_rebuilt_range(view)
     view.add_context_stats(ContextStatsRow(2, END_MS, "layered", 40, "sha", 2, 1))
+    view.save_item(ItemRow("framework.state", "step 1", b"\x00state", END_MS, END_MS))
     view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
     view.set_blocked_topic("", "health", blocked=True, now_ms=1)
     view.save_subject(SubjectRow("luna", "Luna", ("my dog",), 1))
@@ -300,7 +302,7 @@ def read_everything(view: ReadView) -> list[object]:
         view.conversation(), view.message_rows(), view.summary_rows(), view.keys(), view.covered(1, 9),
         view.derived_from(1, 9), view.prefix("layered"), view.rejected(), view.episode_ranges(), facts, view.blocked_topics(), view.subjects(),
         view.usage(), view.prompts(),
-        view.rebuilds(), view.read_ranges(), view.context_stats(),
+        view.rebuilds(), view.read_ranges(), view.context_stats(), view.items("framework.state"),
         [e for e in view.news(0, limit=999).events if (e.subject, e.conversation) == here and e.kind[:4] != "job."],
         [edge for edge in view.endings() if (edge.subject, edge.conversation) == (view.scope.subject, neighbor(view))],
         [row for part in view.partitions(["message", "summary"]) for row in view.docs(part) if row.conversation == mine],

@@ -113,6 +113,7 @@ UNION ALL SELECT 'read_range', COUNT(*) FROM read_range
 UNION ALL SELECT 'usage', COUNT(*) FROM usage
 UNION ALL SELECT 'prompt', COUNT(*) FROM prompt
 UNION ALL SELECT 'context_stats', COUNT(*) FROM context_stats
+UNION ALL SELECT 'item', COUNT(*) FROM item
 UNION ALL SELECT 'erasure', COUNT(*) FROM erasure
 UNION ALL SELECT 'provider_key', COUNT(*) FROM provider_key
 UNION ALL SELECT 'event', COUNT(*) FROM event;

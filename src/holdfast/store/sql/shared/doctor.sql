@@ -328,6 +328,13 @@ SELECT s.org, s.user_id, s.bot, s.subject, s.conversation, s.seq
  WHERE c.next_seq IS NULL OR s.seq < 1 OR s.seq >= c.next_seq
     OR s.tokens < 0 OR s.recalled < 0 OR s.used < 0 OR s.used > s.recalled;
 
+-- name: check_item
+-- An item belongs to a known user, and to a conversation only by name: a framework may keep state before any message.
+SELECT i.org, i.user_id, i.bot, i.subject, i.conversation, i.space
+  FROM item i
+  LEFT JOIN user_state u ON u.org = i.org AND u.user_id = i.user_id AND u.bot = i.bot
+ WHERE u.next_doc IS NULL OR i.space = '' OR i.updated_at < i.created_at;
+
 -- name: check_older_version
 -- An older version of a summary covers nothing and is not found.
 SELECT s.org, s.user_id, s.bot, s.subject, s.conversation, s.id

@@ -284,6 +284,7 @@ UNION ALL SELECT 'prompt', COUNT(*) FROM prompt WHERE org = :org AND user_id = :
 UNION ALL SELECT 'rebuild', COUNT(*) FROM rebuild WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'read_range', COUNT(*) FROM read_range WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'context_stats', COUNT(*) FROM context_stats WHERE org = :org AND user_id = :user_id AND bot = :bot
+UNION ALL SELECT 'item', COUNT(*) FROM item WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'event', COUNT(*) FROM event WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'user', COUNT(*) FROM user_state WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'provider_key', COUNT(*) FROM provider_key WHERE org = :org AND user_id = :user_id

@@ -492,6 +492,24 @@ CREATE TABLE context_stats (               -- one row for each stored reply with
     PRIMARY KEY (org, user_id, bot, subject, conversation, seq)
 ) STRICT, WITHOUT ROWID;
 
+-- What the state of an agent framework is made of: checkpoints, transcripts, items of a store, files.  Nothing is learned
+-- from it; it goes with the conversation, or with the user where it names none.
+
+CREATE TABLE item (
+    org           text    NOT NULL,
+    user_id       text    NOT NULL,
+    bot           text    NOT NULL,
+    subject       text    NOT NULL,
+    conversation  text    NOT NULL,        -- '': of the user as a whole
+    space         text    NOT NULL,        -- which framework, and what of it: langgraph.checkpoint, ...
+    name          text    NOT NULL,        -- unique within the space; readers ask for ranges of it
+    value         blob    NOT NULL,        -- as the framework serialized it
+    created_at    integer NOT NULL,
+    updated_at    integer NOT NULL,
+    expires_at    integer,                 -- NULL: never
+    PRIMARY KEY (org, user_id, bot, subject, conversation, space, name)
+) STRICT, WITHOUT ROWID;
+
 -- Shared by the processes of a service: the messages that each key and org has stored, and long-running operations.
 
 CREATE TABLE allowance (
