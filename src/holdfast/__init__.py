@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         AsyncProviderKeys,
         AsyncUser,
     )
-    from .config import Config
+    from .config import Config, ConfigChanges
     from .context.result import Context
     from .conversation import Conversation
     from .errors import HoldfastError
@@ -84,6 +84,7 @@ if TYPE_CHECKING:
         Job,
         Message,
         NewKey,
+        PatternDetector,
         Price,
         PromptVersion,
         ProviderKey,
@@ -108,7 +109,7 @@ _MODULES = {
         "AsyncAdmin AsyncApiKeys AsyncConversation AsyncErasures AsyncEvents AsyncMemory AsyncOperations "
         "AsyncPrompts AsyncProviderKeys AsyncUser"
     ),
-    "config": "Config",
+    "config": "Config ConfigChanges",
     "context.result": "Context",
     "conversation": "Conversation",
     "errors": "HoldfastError",
@@ -124,7 +125,7 @@ _MODULES = {
     "store.messages": "InMemoryMessages JsonFileMessages MessageStore",
     "text.terms": "CalibratedCounter TiktokenCounter",
     "types": (
-        "ApiKey Budget Candidate Consent Detector Evidence Fact FactChange Hit Job Message NewKey Price "
+        "ApiKey Budget Candidate Consent Detector Evidence Fact FactChange Hit Job Message NewKey PatternDetector Price "
         "PromptVersion ProviderKey Rejected RollingSummary Secret Section Subject Summary Upstream"
     ),
     "user": "Prompts User",
@@ -153,6 +154,7 @@ __all__ = [
     "CalibratedCounter",
     "Candidate",
     "Config",
+    "ConfigChanges",
     "Consent",
     "ConsolidationReport",
     "Context",
@@ -186,6 +188,7 @@ __all__ = [
     "News",
     "Operation",
     "Operations",
+    "PatternDetector",
     "PresidioDetector",
     "Price",
     "PromptPreview",

@@ -12,8 +12,9 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from .clock import DAY_MS, from_ms, to_ms
+from .config import Config, ConfigChanges
 from .engine import Engine
-from .errors import BadInput, Conflict, NotFound
+from .errors import BadInput, ConfigError, Conflict, NotFound
 from .jobs.metrics import compute_metrics, days_between
 from .jobs.queue import as_listed
 from .jobs.usage import usage_of_all
@@ -85,6 +86,21 @@ class Admin:
         """
         named = "" if bot is None else checked_name("bot", bot)
         return Prompts(self._engine, Scope(org=checked_name("org", org), bot=named, user="", subject=None))
+
+    def reload(self, config: Config) -> ConfigChanges:
+        """
+        Use the settings of *config* from now on, as far as they can change while the memory is open.
+
+        The result names what changed, and what needs a restart.  Every other memory keeps its own settings.
+
+        Raises:
+            ConfigError: *config* is no ``Config``.
+        """
+        if not isinstance(config, Config):
+            raise ConfigError(
+                f"config must be a Config, not {type(config).__name__}", hint="Config.load(path) reads one"
+            )
+        return self._engine.reload(config)
 
     def users(self, *, limit: int = 1000, after: UserKey | None = None) -> list[UserKey]:
         """

@@ -20,7 +20,7 @@ from typing import Any
 
 from .admin import Admin, ApiKeys, Erasures, Events, Operations, ProviderKeys
 from .clock import Clock
-from .config import Config
+from .config import Config, ConfigChanges
 from .context.assemble import Strategy
 from .context.material import Count
 from .context.result import Context
@@ -1272,6 +1272,17 @@ class AsyncAdmin:
             BadInput: a name is empty, too long, or holds control characters.
         """
         return AsyncPrompts(self._sync.prompts(org=org, bot=bot))
+
+    async def reload(self, config: Config) -> ConfigChanges:
+        """
+        Use the settings of *config* from now on, as far as they can change while the memory is open.
+
+        The result names what changed, and what needs a restart.  Every other memory keeps its own settings.
+
+        Raises:
+            ConfigError: *config* is no ``Config``.
+        """
+        return await asyncio.to_thread(self._sync.reload, config)
 
     async def users(self, *, limit: int = 1000, after: UserKey | None = None) -> list[UserKey]:
         """

@@ -1,27 +1,47 @@
 """
 All settings, in one frozen value.  A name carries the unit; the defaults suit most uses.
 
-Nothing is read from the environment or from a file: pass a ``Config`` to ``Memory``.
+Pass a ``Config`` to ``Memory``.  `Config.load` makes one from a TOML file and the environment, as the command does; nothing
+else reads either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+import difflib
+import json
+import math
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import cache
+from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, Literal
 
 from .errors import ConfigError
-from .types import Budget, Detector, Price
+from .types import Budget, Detector, PatternDetector, Price
+
+FILE_VARIABLE, PREFIX = "HOLDFAST_CONFIG", "HOLDFAST_"
+
+# What a settings file may hold beside settings: options of the command, by the variable that sets them, and tables of options.
+COMMAND_NAMES = ("store", "llm", "base_url", "org", "bot", "user")
+COMMAND_TABLES = ("serve", "worker")
 
 
-def told(doc: str, least: float | None = None, most: float | None = None) -> dict[str, Any]:
-    """Return the sentence and the bounds of a setting, for docs and checks."""
-    return {"doc": doc, "least": least, "most": most}
+def metadata(
+    doc: str, least: float | None = None, most: float | None = None, *, reloads: bool = False
+) -> dict[str, Any]:
+    """Return the sentence and the bounds of a setting, and whether it can change while a memory is open."""
+    return {"doc": doc, "least": least, "most": most, "reloads": reloads}
 
 
-def setting(default: Any, doc: str, *, least: float | None = None, most: float | None = None) -> Any:
+def setting(
+    default: Any, doc: str, *, least: float | None = None, most: float | None = None, reloads: bool = True
+) -> Any:
     """Make a dataclass field with its sentence and its bounds."""
-    return field(default=default, metadata=told(doc, least, most))
+    return field(default=default, metadata=metadata(doc, least, most, reloads=reloads))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +87,7 @@ class Config:
         500, "Maximum number of active facts of one user; the weakest beyond it are archived, not lost.", least=1
     )
     decay_half_life_days: float = setting(
-        30, "Days after which a fact that is neither stated nor used is half as strong.", least=0.01
+        30, "Days after which a fact that is neither stated nor used is half as strong.", least=0.01, reloads=False
     )
     archive_faded: bool = setting(
         True, "Archive statements and episodes that faded: not said, learned or used for four half-lives and more."
@@ -82,31 +102,43 @@ class Config:
     max_message_chars: int = setting(4_000_000, "Maximum length of a message; a longer one is refused.", least=1)
     language: str | None = setting(None, "Language of the messages (ISO 639-1); None detects it.")
     job_lease_ms: int = setting(
-        60_000, "Time for which a worker holds a job before another may take it over.", least=100
+        60_000, "Time for which a worker holds a job before another may take it over.", least=100, reloads=False
     )
-    job_attempts: int = setting(5, "Failures after which a job is dead.", least=1)
-    job_backoff_ms: int = setting(2_000, "Wait after a job's first failure; it doubles with each further one.", least=0)
+    job_attempts: int = setting(5, "Failures after which a job is dead.", least=1, reloads=False)
+    job_backoff_ms: int = setting(
+        2_000, "Wait after a job's first failure; it doubles with each further one.", least=0, reloads=False
+    )
     backfill_delay_ms: int = setting(500, "Pause between two calls of a model during a backfill.", least=0)
-    workers: int = setting(2, "Background threads of Memory(background=True).", least=1)
+    workers: int = setting(2, "Background threads of Memory(background=True).", least=1, reloads=False)
     busy_timeout_ms: int = setting(
-        30_000, "Time for which a write waits for another process on the same file.", least=0
+        30_000, "Time for which a write waits for another process on the same file.", least=0, reloads=False
     )
-    store_connections: int = setting(10, "Maximum number of connections of one Memory to a PostgreSQL server.", least=1)
+    store_connections: int = setting(
+        10, "Maximum number of connections of one Memory to a PostgreSQL server.", least=1, reloads=False
+    )
     store_prepares: bool = setting(
-        True, "Keep prepared statements on a PostgreSQL server; use False behind a pooler that does not support them."
+        True,
+        "Keep prepared statements on a PostgreSQL server; use False behind a pooler that does not support them.",
+        reloads=False,
     )
     statement_timeout_ms: int = setting(
         60_000,
         "Time that a PostgreSQL server may spend on one statement about a user; 0 for no limit.",
         least=0,
+        reloads=False,
     )
     durable: bool = setting(
-        True, "Sync the disk before a write is acknowledged; with False, a power cut may lose the last writes."
+        True,
+        "Sync the disk before a write is acknowledged; with False, a power cut may lose the last writes.",
+        reloads=False,
     )
-    index_cache_mb: int = setting(64, "Memory for cached search indexes of users; 0 disables the cache.", least=0)
+    index_cache_mb: int = setting(
+        64, "Memory for cached search indexes of users; 0 disables the cache.", least=0, reloads=False
+    )
     reembed: bool = setting(
         True,
         "After a change of embedder, embed the texts of all users again; with False, only those of users with new messages.",
+        reloads=False,
     )
     redact_messages: bool = setting(
         False, "Remove cards, passwords, and keys from the stored message as well, not only from derived data."
@@ -118,7 +150,9 @@ class Config:
         5, "With a model: user messages after which it extracts facts; sooner if a message states something.", least=1
     )
     economy: bool = setting(
-        False, "With a model: one combined call per chunk instead of one per layer; cheaper, but facts come later."
+        False,
+        "With a model: one combined call per chunk instead of one per layer; cheaper, but facts come later.",
+        reloads=False,
     )
     character_facts: bool = setting(
         False,
@@ -138,61 +172,404 @@ class Config:
     )
     prompt_cache_min_tokens: int = setting(1_024, "Prompts shorter than this are sent without a cache key.", least=0)
     prompt_cache_retention: Literal["24h", "in_memory"] = setting(
-        "24h", "How long the provider should cache: 24h or in_memory; it gets the nearest value that it supports."
+        "24h",
+        "How long the provider should cache: 24h or in_memory; it gets the nearest value that it supports.",
+        reloads=False,
     )
     prices: Mapping[str, Price] = field(
         default_factory=dict,
-        metadata=told(
-            "Prices by model (such as `openai:gpt-5-mini`); they take precedence over the installed table; see Price."
+        metadata=metadata(
+            "Prices by model (such as `openai:gpt-5-mini`); they take precedence over the installed table; see Price.",
+            reloads=True,
         ),
     )
     budget: Budget | None = field(
-        default=None, metadata=told("Limit per day for models in the whole memory; see Budget.")
+        default=None, metadata=metadata("Limit per day for models in the whole memory; see Budget.", reloads=True)
     )
-    budget_org: Budget | None = field(default=None, metadata=told("Limit per day for models of one org."))
-    budget_user: Budget | None = field(default=None, metadata=told("Limit per day for models of one user."))
+    budget_org: Budget | None = field(
+        default=None, metadata=metadata("Limit per day for models of one org.", reloads=True)
+    )
+    budget_user: Budget | None = field(
+        default=None, metadata=metadata("Limit per day for models of one user.", reloads=True)
+    )
     allow_private_endpoints: tuple[str, ...] = setting(
         (),
         "Private hosts and networks to which keys of users and orgs may be sent, "
         "such as `localhost:11434`, `ollama.internal`, or `10.0.0.0/8`.",
+        reloads=False,
     )
     usage_days: int = setting(400, "Days for which the usage of models is kept.", least=1)
     event_rows: int = setting(
-        10_000, "Events of one user that are kept; up to 256 more wait for their removal.", least=256
+        10_000, "Events of one user that are kept; up to 256 more wait for their removal.", least=256, reloads=False
     )
-    event_days: int = setting(90, "Days after which an event is removed, at the next event.", least=1)
+    event_days: int = setting(90, "Days after which an event is removed, at the next event.", least=1, reloads=False)
     scrub_mb: int = setting(
-        200, "Largest file that is rewritten and searched after an erasure; see ErasureReceipt.", least=0
+        200, "Largest file that is rewritten and searched after an erasure; see ErasureReceipt.", least=0, reloads=False
     )
     categories: Mapping[str, Mapping[str, Any]] = field(
-        default_factory=dict, metadata=told("Additional fact categories, in the format of the registry file.")
+        default_factory=dict, metadata=metadata("Additional fact categories, in the format of the registry file.")
     )
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            value, least, most = getattr(self, item.name), item.metadata["least"], item.metadata["most"]
-            if value is None or least is None:
+            value = getattr(self, item.name)
+            if isinstance(value, list) and str(item.type).startswith("tuple"):
+                value = tuple(value)
+                object.__setattr__(self, item.name, value)
+            if wanted := misfit(item, value):
+                raise ConfigError(
+                    f"Config.{item.name} is {shown(value)}; it must be {wanted}", hint=_HINTS.get(item.name, "")
+                )
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        **settings: Any,
+    ) -> Config:
+        """
+        Read settings from a TOML file and from the environment; *settings* win over both, the environment over the file.
+
+        Args:
+            path: the file; the one that ``HOLDFAST_CONFIG`` names when not given, none when that is not set.
+            environ: the variables, ``HOLDFAST_`` and the name in capitals; those of this process when not given, ``{}`` for none.
+            settings: settings by name.
+
+        Raises:
+            ConfigError: the file cannot be read, a name is unknown, or a value does not fit; it names the place of each.
+        """
+        return load_config(path, os.environ if environ is None else environ, settings).config
+
+
+# Checks.
+
+_HINTS = {name: "Budget(tokens_per_day=1_000_000)" for name in ("budget", "budget_org", "budget_user")}
+_SHOWN_CHARS = 60
+
+
+def shown(value: object) -> str:
+    """Return a value for a message, cut to a line."""
+    text = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
+    return text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 1]}…"
+
+
+def misfit(item: Field[Any], value: object) -> str:
+    """Return what a setting must be when *value* does not fit, else an empty text."""
+    kind, optional = str(item.type).removesuffix(" | None"), str(item.type).endswith(" | None")
+    least, most = item.metadata["least"], item.metadata["most"]
+    if (value is None and optional) or (_has_kind(kind, value) and _in_bounds(value, least, most)):
+        return ""
+    bounds = "" if least is None else f", at least {least:g}" if most is None else f" from {least:g} to {most:g}"
+    choices = " or ".join(re.findall("'(.*?)'", kind))
+    words = choices or _WORDS.get(kind, kind)
+    return f"{words}{bounds}{', or none' if optional else ''}"
+
+
+_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "text",
+    "tuple[str, ...]": "a list of texts",
+    "tuple[Detector, ...]": "a list of detectors, each with its kind and its pattern",
+    "Budget": "a limit of tokens_per_day or usd_per_day, 0 or more",
+    "Mapping[str, Price]": "a table of prices by model, each with its dollars for a million tokens of input and output",
+    "Mapping[str, Mapping[str, Any]]": "a table of tables, one a category",
+}
+
+
+def _has_kind(kind: str, value: Any) -> bool:
+    match kind:
+        case "int":
+            return isinstance(value, Integral) and not isinstance(value, bool)
+        case "float":
+            return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+        case "bool" | "str":
+            return type(value).__name__ == kind
+        case "tuple[str, ...]":
+            return isinstance(value, tuple) and all(isinstance(one, str) for one in value)
+        case "tuple[Detector, ...]":
+            return isinstance(value, tuple) and all(hasattr(one, "kind") and hasattr(one, "find") for one in value)
+        case "Budget":
+            limits = (value.tokens_per_day, value.usd_per_day) if isinstance(value, Budget) else ()
+            return any(one is not None for one in limits) and all(_is_amount(one) for one in limits if one is not None)
+        case "Mapping[str, Price]":
+            return isinstance(value, Mapping) and all(map(_is_price, value.values()))
+        case "Mapping[str, Mapping[str, Any]]":
+            return isinstance(value, Mapping) and all(isinstance(one, Mapping) for one in value.values())
+    return value in re.findall("'(.*?)'", kind)
+
+
+def _is_amount(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+
+
+def _is_price(value: object) -> bool:
+    return isinstance(value, Price) and all(map(_is_amount, (value.input, value.output, value.cached or 0)))
+
+
+def _in_bounds(value: Any, least: float | None, most: float | None) -> bool:
+    return least is None or (value >= least and (most is None or value <= most))
+
+
+# Files and the environment.
+
+# The variables that are no settings; each may end with _FILE where it holds a secret.
+VARIABLES = frozenset(
+    f"{PREFIX}{name}"
+    for name in (
+        "CONFIG STORE ADMIN_STORE ROLE_PASSWORD LLM BASE_URL API_KEY ORG BOT USER CACHE MASTER_KEY NEW_MASTER_KEY PROVIDER_KEY "
+        "UPSTREAM_BASE_URL UPSTREAM_API_KEY OPERATIONS TELEMETRY FIRST_KEY SERVE_HOST SERVE_PORT ALLOW_HOST ALLOW_ORIGIN LOG_FORMAT "
+        "REQUESTS_PER_MINUTE ORG_REQUESTS_PER_MINUTE MESSAGES_PER_DAY MESSAGES_PER_MONTH ORG_MESSAGES_PER_DAY ORG_MESSAGES_PER_MONTH"
+    ).split()
+)
+# Set by Kubernetes in every container, for a Service of the name holdfast, holdfast-worker, …
+_SET_BY_KUBERNETES = re.compile(r".*(_SERVICE_HOST|_SERVICE_PORT(_.*)?|_PORT(_\d+_(TCP|UDP)(_\w+)?)?)")
+_NEAR = 0.87  # a variable that is this much like that of a setting is misspelled
+
+_SWITCH = dict.fromkeys(("true", "on", "yes", "1"), True) | dict.fromkeys(("false", "off", "no", "0"), False)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The place that a setting has its value from: a file with its line, a variable, or an option."""
+
+    kind: Literal["default", "file", "environment", "option"]
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedConfig:
+    """Settings with their origins; ``unknown`` are variables that begin like ours, and that nothing reads."""
+
+    config: Config
+    origins: Mapping[str, Origin]
+    file: SettingsFile | None
+    unknown: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChanges:
+    """The names of settings that changed: those ``applied`` at once, and those that a ``restart`` applies."""
+
+    applied: tuple[str, ...]
+    restart: tuple[str, ...]
+
+
+class SettingsFile:
+    """A TOML file of settings."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """
+        Read the file.
+
+        Raises:
+            ConfigError: it cannot be read, or is not TOML.
+        """
+        self.path = os.fspath(path)
+        try:
+            self.text = Path(path).read_bytes().decode("utf-8-sig")
+            self.values: dict[str, Any] = tomllib.loads(self.text)
+        except OSError as error:
+            hint = f"--config or {FILE_VARIABLE} names the file"
+            raise ConfigError(f"{self.path}: {error.strerror or 'cannot be read'}", hint=hint) from None
+        except UnicodeDecodeError:
+            raise ConfigError(f"{self.path} is not text in UTF-8", hint="a file of settings is TOML") from None
+        except tomllib.TOMLDecodeError as error:
+            hint = 'write name = value, and texts in quotes: language = "en"'
+            raise ConfigError(f"{self.path} is not TOML: {error}", hint=hint) from None
+
+    def place(self, *names: str) -> str:
+        """Return the place of a value, such as ``bot.toml, line 3``; *names* lead to it through the tables."""
+        line = self._lines().get(names)
+        return f"{self.path}, line {line}" if line else self.path
+
+    def _lines(self) -> dict[tuple[str, ...], int]:
+        """Return the line on which each value begins."""
+        found: dict[tuple[str, ...], int] = {}
+        lines, first = self.text.splitlines(), 1
+        for number in range(1, len(lines) + 1):
+            try:
+                values = tomllib.loads("\n".join(lines[:number]))
+            except tomllib.TOMLDecodeError:  # within a value of several lines
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise ConfigError(f"Config.{item.name} must be a number, not {type(value).__name__}")
-            if value < least or (most is not None and value > most):
-                bounds = f"at least {least}" if most is None else f"from {least} to {most}"
-                raise ConfigError(f"Config.{item.name} is {value}; it must be {bounds}")
-        for name in ("budget", "budget_org", "budget_user"):
-            _check_budget(name, getattr(self, name))
-        for name, price in self.prices.items():
-            if not isinstance(price, Price) or min(price.input, price.output, price.cached or 0) < 0:
-                raise ConfigError(f"Config.prices[{name!r}] must be a Price of dollars a million tokens")
-        if self.prompt_cache_retention not in ("24h", "in_memory"):
-            raise ConfigError(
-                f"Config.prompt_cache_retention is {self.prompt_cache_retention!r}; it must be 24h or in_memory"
-            )
+            for names in _paths(values):
+                found.setdefault(names, first)
+            first = number + 1
+        return found
 
 
-def _check_budget(name: str, budget: object) -> None:
-    if budget is None:
-        return
-    if not isinstance(budget, Budget) or (budget.tokens_per_day is None and budget.usd_per_day is None):
-        raise ConfigError(f"Config.{name} must be a Budget with a limit", hint="Budget(tokens_per_day=1_000_000)")
-    if (budget.tokens_per_day or 0) < 0 or (budget.usd_per_day or 0) < 0:
-        raise ConfigError(f"Config.{name} must not be negative")
+def _paths(values: Mapping[str, Any], before: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Return the names that lead to each value of a table, and to the tables in it."""
+    found = []
+    for name, value in values.items():
+        found.append((*before, name))
+        if isinstance(value, Mapping):
+            found += _paths(value, (*before, name))
+    return found
+
+
+@cache
+def settings_by_name() -> Mapping[str, Field[Any]]:
+    """Return the field of each setting."""
+    return {item.name: item for item in fields(Config)}
+
+
+def variable_of(name: str) -> str:
+    """Return the variable of a setting."""
+    return PREFIX + name.upper()
+
+
+def load_config(
+    path: str | os.PathLike[str] | None,
+    environ: Mapping[str, str],
+    options: Mapping[str, Any],
+    *,
+    as_text: bool = False,
+    defaults: Mapping[str, Any] | None = None,
+) -> LoadedConfig:
+    """
+    Read settings from *path*, then from *environ*, then from *options*; the last that names a setting wins.
+
+    The options are ``--setting NAME=VALUE`` of a command when they are *as_text*.
+
+    Raises:
+        ConfigError: there are names that no setting has, or values that do not fit; the message names all, with their places.
+    """
+    chosen = path or environ.get(FILE_VARIABLE) or None
+    file = SettingsFile(chosen) if chosen else None
+    given = [
+        (name, value, Origin("file", file.place(name)), False)
+        for name, value in (file.values if file else {}).items()
+        if file and name not in (*COMMAND_NAMES, *COMMAND_TABLES)
+    ]
+    for name in settings_by_name():
+        if text := environ.get(variable_of(name), "").strip():  # an empty variable is one that is not set
+            given.append((name, text, Origin("environment", variable_of(name)), True))
+    given += [
+        (name, value, Origin("option", "--setting" if as_text else ""), as_text) for name, value in options.items()
+    ]
+    values, origins = dict(defaults or {}), dict.fromkeys(settings_by_name(), Origin("default"))
+    problems, unknown = _other_variables(environ)
+    for name in COMMAND_NAMES if file else ():
+        if file and not isinstance(value := file.values.get(name, ""), str):
+            problems.append(f"{name} is {shown(value)}; it must be text ({file.place(name)})")
+    for name, value, origin, is_text in given:
+        at = f" ({origin.place})" if origin.place else ""
+        item = settings_by_name().get(name)
+        if item is None:
+            problems.append(f"there is no setting {name!r}{at}{did_you_mean(name, settings_by_name())}")
+            continue
+        found, wrong = _convert(item, value, is_text=is_text)
+        if wrong:
+            problems.append(f"{name}{wrong}{at}")
+        values[name], origins[name] = found, origin
+    if problems:
+        raise ConfigError("\n".join(problems), hint="`holdfast config` lists all settings with their values and bounds")
+    return LoadedConfig(Config(**values), origins, file, tuple(unknown))
+
+
+def did_you_mean(name: str, names: Sequence[str] | Mapping[str, Any], least: float = 0.6) -> str:
+    """Return a guess at what is meant by a name that is none of *names*; empty when none is near."""
+    near = difflib.get_close_matches(name.lower(), list(names), n=1, cutoff=least)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _other_variables(environ: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Return what is wrong with variables that nearly name a setting, and the names of other variables that nothing reads."""
+    problems, unknown = [], []
+    variables = {variable_of(name).lower(): variable_of(name) for name in settings_by_name()}
+    for name in sorted(environ):
+        lower = name.lower()
+        if not name.startswith(PREFIX) or lower in variables or name.removesuffix("_FILE") in VARIABLES:
+            continue
+        if near := difflib.get_close_matches(lower, variables, n=1, cutoff=_NEAR):
+            problems.append(f"there is no variable {name}; did you mean {variables[near[0]]}?")
+        elif not _SET_BY_KUBERNETES.fullmatch(name):
+            unknown.append(name)
+    return problems, unknown
+
+
+def _convert(item: Field[Any], value: Any, *, is_text: bool) -> tuple[Any, str]:
+    """Return the value as `Config` holds it, and what is wrong with it."""
+    kind = str(item.type).removesuffix(" | None")
+    optional = str(item.type).endswith(" | None")
+    if optional and isinstance(value, str) and value.lower() in ("none", ""):
+        return None, ""
+    found = _from_text(kind, value) if is_text else value
+    try:
+        found = _from_toml(kind, found)
+    except ConfigError as error:
+        return value, f": {error.message}"
+    wanted = misfit(item, found)
+    return found, f" is {shown(value)}; it must be {wanted}" if wanted else ""
+
+
+def _from_text(kind: str, text: str) -> Any:
+    """Parse the text of a variable or an option; return the text itself when it cannot be parsed."""
+    if kind == "bool":
+        return _SWITCH.get(text.lower(), text)
+    if kind == "tuple[str, ...]":
+        return tuple(re.split(r"[\s,]+", text))
+    if kind in ("int", "float"):
+        try:
+            return int(text) if kind == "int" else float(text)
+        except ValueError:
+            return text
+    if kind == "str" or kind.startswith("Literal"):
+        return text
+    for parse in (json.loads, lambda written: tomllib.loads(f"value = {written}")["value"]):
+        try:
+            return parse(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _from_toml(kind: str, value: Any) -> Any:
+    """
+    Make the record that tables of the file stand for.
+
+    Raises:
+        ConfigError: a table has a name too many or lacks one.
+    """
+    if isinstance(value, list) and kind == "tuple[Detector, ...]":
+        return tuple(_record(PatternDetector, one) for one in value)
+    if isinstance(value, list) and kind == "tuple[str, ...]":
+        return tuple(value)
+    if isinstance(value, Mapping) and kind == "Budget":
+        return _record(Budget, value)
+    if isinstance(value, Mapping) and kind == "Mapping[str, Price]":
+        return {name: _record(Price, one) for name, one in value.items()}
+    return value
+
+
+def _record(kind: type, table: Any) -> Any:
+    if not isinstance(table, Mapping):
+        return table
+    names = [item.name for item in fields(kind)]
+    for name in table:
+        if name not in names:
+            raise ConfigError(f"there is no {name!r} in it{did_you_mean(name, names)}")
+    try:
+        return kind(**table)
+    except TypeError:
+        raise ConfigError(
+            f"it needs {' and '.join(item.name for item in fields(kind) if item.default is MISSING)}"
+        ) from None
+
+
+def reload_config(current: Config, new: Config) -> ConfigChanges:
+    """
+    Change *current*, which an open memory reads, to *new* where that is safe; return what changed and what could not.
+
+    It is the one place where a ``Config`` changes: every part of a memory holds the same one, and reads the settings that
+    can be reloaded when it uses them.  Each is checked already, and is set in one step.
+    """
+    changed = [item for item in fields(Config) if getattr(current, item.name) != getattr(new, item.name)]
+    applied = [item.name for item in changed if item.metadata["reloads"]]
+    for name in applied:
+        object.__setattr__(current, name, getattr(new, name))
+    return ConfigChanges(tuple(applied), tuple(item.name for item in changed if item.name not in applied))

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .clock import DAY_MS, Clock, from_ms, to_ms
-from .config import Config
+from .config import Config, ConfigChanges, reload_config
 from .context.assemble import LAYERED, Strategy, assemble, profile
 from .context.material import Count, Material, Prefix, is_past_plan, turn_key
 from .context.result import Context
@@ -147,6 +147,13 @@ class Engine:
         self.corrections = Corrections(store, config, self.now_ms, reader)
         self.exporter = Exporter(store, config, self.now_ms, self.consent)
         self.backfiller = Backfiller(store, lambda scope: self.work.of(scope).rebuilder, self._catch_up)
+
+    def reload(self, config: Config) -> ConfigChanges:
+        """Use the settings of *config* that can change while a memory is open; return what changed."""
+        changes = reload_config(self.config, config)
+        if any(name.startswith(("budget_", "model_", "prices")) or name == "budget" for name in changes.applied):
+            self.store.release_waiting(self.now_ms())  # what waited for the old limits
+        return changes
 
     def now_ms(self) -> int:
         """Return the time in milliseconds."""

@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from types import TracebackType
 from typing import Any
@@ -83,6 +84,7 @@ class Memory:
         settings = config if config is not None else Config()
         if not isinstance(settings, Config):
             raise ConfigError(f"config must be a Config, not {type(settings).__name__}")
+        settings = replace(settings)  # its own, which `Admin.reload` may change
         self._clock = clock or utc_now
         self._model = model_of(llm, settings)
         self._owns_model = isinstance(llm, str)

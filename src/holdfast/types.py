@@ -17,6 +17,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, NoReturn, Protocol
 
+from .errors import ConfigError
+
 FactKind = Literal["attribute", "statement", "episode"]
 Cardinality = Literal["exclusive", "single", "multi"]
 Lifetime = Literal["permanent", "state", "event", "transient"]
@@ -52,6 +54,21 @@ class Message:
     conversation: str = ""
     tokens: int = 0
     meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def human(cls, content: str, *, name: str | None = None, at: datetime | None = None) -> Message:
+        """Make a message of the user."""
+        return cls("user", content, name=name, at=at)
+
+    @classmethod
+    def ai(cls, content: str, *, name: str | None = None, at: datetime | None = None) -> Message:
+        """Make a message of the assistant."""
+        return cls("assistant", content, name=name, at=at)
+
+    @classmethod
+    def system(cls, content: str, *, name: str | None = None, at: datetime | None = None) -> Message:
+        """Make a message of the system."""
+        return cls("system", content, name=name, at=at)
 
     @property
     def speaker(self) -> str:
@@ -455,6 +472,32 @@ class Detector(Protocol):
 
     def find(self, text: str) -> Iterable[tuple[int, int]]:
         """Yield the ``(start, end)`` of each, in characters, end excluded."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatternDetector:
+    """
+    A `Detector` that finds what a regular expression matches.
+
+        Config(detectors=(PatternDetector("case number", r"CASE-[0-9]{6}"),))
+    """
+
+    kind: str
+    pattern: str
+
+    def __post_init__(self) -> None:
+        try:
+            found = re.compile(self.pattern).search("")
+        except (re.error, TypeError) as error:
+            raise ConfigError(f"the pattern of {self.kind!r} is no regular expression: {error}") from None
+        if found is not None:
+            raise ConfigError(f"the pattern of {self.kind!r} matches an empty text", hint="it would match everywhere")
+        if not isinstance(self.kind, str) or not self.kind.strip():
+            raise ConfigError("a detector needs a kind", hint='kind = "case number"')
+
+    def find(self, text: str) -> Iterable[tuple[int, int]]:
+        """Yield the start and the end of each match."""
+        return (match.span() for match in re.finditer(self.pattern, text) if match.end() > match.start())
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,15 @@ import pytest
 from holdfast.cli import main
 
 SOURCE = Path(__file__).parent.parent.parent / "src"  # this tree's, wherever a process is started
-SETTINGS = ("HOLDFAST_STORE", "HOLDFAST_USER", "HOLDFAST_ORG", "HOLDFAST_BOT", "NO_COLOR", "FORCE_COLOR")
+SETTINGS = (
+    "HOLDFAST_STORE",
+    "HOLDFAST_CONFIG",
+    "HOLDFAST_USER",
+    "HOLDFAST_ORG",
+    "HOLDFAST_BOT",
+    "NO_COLOR",
+    "FORCE_COLOR",
+)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "make_client.py"
 DOORS = ["Memory", "Conversation", "User", "Prompts", "Admin", "ApiKeys"]
 WHY_NOT = {
     "Memory.config": "belongs to whoever starts the server",
+    "Admin.reload": "belongs to whoever starts the server, who sends it SIGHUP",
     "Memory.backup": "writes a file on the machine of the store, and holds everybody",
     "Admin.erasures": "is a file on the machine of the store",
     "Admin.provider_keys": "keys of providers are set where the server runs, or by whoever signs in",

@@ -45,6 +45,7 @@ WHY_NOT = {
     "Memory.conversation": "opens a door: the path names the conversation",
     "Memory.user": "opens a door: the path names the user",
     "Memory.config": "belongs to whoever starts the server; what it limits is told by refusals and GET /budgets",
+    "Admin.reload": "belongs to whoever starts the server, who sends it SIGHUP",
     "Memory.close": "belongs to whoever starts the server",
     "Memory.backup": "writes a file on the machine of the store, and holds everybody",
     "Admin.backlog": "is what /metrics tells",

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import MutableMapping, Sequence
+from typing import Any
 
 import typer
 
@@ -77,7 +78,15 @@ def _usage_error(error: Exception) -> CommandError:
     path = context.command_path if context is not None else "holdfast"
     message = str(getattr(error, "format_message", lambda: str(error))()).strip().rstrip(".")
     message = message[:1].lower() + message[1:] if message else "a command is missing"
+    if (option := getattr(error, "param", None)) is not None and context is not None:
+        message += _file_place(context, option.name)
     return CommandError("usage", message, hint=f"`{path} --help` shows the options and an example", exit_code=USAGE)
+
+
+def _file_place(context: Any, option: str) -> str:
+    """Return the settings file with the table of the command when a default of *option* is from it."""
+    source = context.get_parameter_source(option)
+    return f" (in {context.params['config']})" if getattr(source, "name", "") == "DEFAULT_MAP" else ""
 
 
 def read_secret_files(environ: MutableMapping[str, str]) -> None:

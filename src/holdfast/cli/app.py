@@ -98,6 +98,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Keep it well": {
         "jobs": (f"{_OPERATOR}.jobs", "List background jobs; retry, run or cancel one."),
         "metrics": (f"{_OPERATOR}.usage", "Show how well memory works, each figure with its n."),
+        "config": (f"{_OPERATOR}.config", "Show the settings and where each is from; check a file."),
         "doctor": (f"{_OPERATOR}.doctor", "Check the store and everything that Holdfast needs."),
         "bench": (f"{_OPERATOR}.bench", "Measure recall and facts on public benchmarks."),
     },

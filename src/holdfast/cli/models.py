@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..config import Config
 from ..errors import ConfigError
 from ..llm import Request, from_function
 from ..llm import model as model_at_provider
 from ..llm.addresses import PROVIDERS
-from .options import JsonOptions
+from .options import SettingsOptions
 from .output import GOOD, NAME, QUIET, STRONG, Screen, print_json
 from .terminal import MISSING, USAGE, CommandError, one_line, seconds, to_json
 
@@ -61,9 +62,9 @@ class ModelOptions:
     base_url: BaseUrl = None
 
     @contextmanager
-    def open(self) -> Iterator[LanguageModel | None]:
+    def open(self, options: SettingsOptions | None = None) -> Iterator[LanguageModel | None]:
         """Load the model, ``None`` for the built-in rules, and close its connections afterwards."""
-        model = load_model(self.llm, self.base_url)
+        model = load_model(self.llm, self.base_url, options.load().config if options else Config())
         try:
             yield model
         finally:
@@ -72,41 +73,7 @@ class ModelOptions:
                 close()
 
 
-@dataclass(frozen=True)
-class RateOptions:
-    """The options that limit how much one key is used, over all processes of the store."""
-
-    model_requests: Annotated[
-        int | None,
-        typer.Option(
-            "--model-requests",
-            min=1,
-            envvar="HOLDFAST_MODEL_REQUESTS_PER_MINUTE",
-            metavar="N",
-            help="Model calls a minute with one key, at most, over all processes of the store.",
-        ),
-    ] = None
-    model_tokens: Annotated[
-        int | None,
-        typer.Option(
-            "--model-tokens",
-            min=1,
-            envvar="HOLDFAST_MODEL_TOKENS_PER_MINUTE",
-            metavar="N",
-            help="Tokens a minute with one key, at most, over all processes of the store.",
-        ),
-    ] = None
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings of `Config` that they set."""
-        return {
-            "model_requests_per_minute": self.model_requests,
-            "model_tokens_per_minute": self.model_tokens,
-        }
-
-
-def load_model(llm: str | None, base_url: str | None) -> LanguageModel | None:
+def load_model(llm: str | None, base_url: str | None, config: Config) -> LanguageModel | None:
     """
     Load the model of that name; ``None`` means the built-in rules.
 
@@ -119,7 +86,8 @@ def load_model(llm: str | None, base_url: str | None) -> LanguageModel | None:
     if path.endswith(".py"):
         return from_function(_load_function(Path(path), function))
     try:
-        return model_at_provider(llm, base_url=base_url, api_key=os.environ.get(KEY) if base_url else None)
+        key = os.environ.get(KEY) if base_url else None
+        return model_at_provider(llm, base_url=base_url, api_key=key, cache_retention=config.prompt_cache_retention)
     except ConfigError as error:
         raise _config_error(llm, error) from error
 
@@ -164,7 +132,7 @@ def _load_function(path: Path, name: str) -> Callable[..., Any]:
 
 
 def model(
-    options: JsonOptions,
+    options: SettingsOptions,
     name: Annotated[
         str | None,
         typer.Argument(
@@ -193,7 +161,7 @@ def model(
       holdfast model openai:any --base-url http://127.0.0.1:8000/v1
     """
     screen = Screen()
-    with ModelOptions(name, base_url).open() as loaded:
+    with ModelOptions(name, base_url).open(options) as loaded:
         if loaded is None:
             if options.as_json:
                 print_json({"model": None})

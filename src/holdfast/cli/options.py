@@ -12,7 +12,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +21,18 @@ import typer
 
 import holdfast
 
+from ..config import (
+    COMMAND_NAMES,
+    COMMAND_TABLES,
+    FILE_VARIABLE,
+    PREFIX,
+    Config,
+    LoadedConfig,
+    SettingsFile,
+    did_you_mean,
+    load_config,
+)
+from ..errors import ConfigError
 from .terminal import USAGE, CommandError, usage_error
 
 if TYPE_CHECKING:
@@ -59,11 +71,49 @@ AllowedEndpoints = Annotated[
     list[str] | None,
     typer.Option(
         "--allow-endpoint",
-        envvar="HOLDFAST_ALLOW_ENDPOINTS",
         metavar="HOST",
         help="A private host or network that users' own keys may be sent to: localhost:11434, 10.0.0.0/8.",
     ),
 ]
+
+
+def use_file(context: typer.Context, path: str | None) -> str | None:
+    """Make what the settings file says for the command the default of its options."""
+    if path and not context.resilient_parsing:
+        try:
+            context.default_map = file_defaults(SettingsFile(path), context.command)
+        except ConfigError as error:
+            raise bad_setting(error) from error
+    return path
+
+
+def file_defaults(file: SettingsFile, command: Any) -> dict[str, Any]:
+    """
+    Return the options of *command* that a settings file names: at its top by their variables, and in the command's table.
+
+    Raises:
+        ConfigError: the table names an option that the command does not have.
+    """
+    found, own = {}, {}
+    for option in command.params:
+        name = str(option.envvar or "").removeprefix(PREFIX).lower()
+        if name in COMMAND_NAMES and name in file.values:
+            found[option.name] = file.values[name]
+        elif name not in (*COMMAND_NAMES, "config") and option.name not in ("as_json", "settings"):
+            own[option.name] = option
+    table = file.values.get(command.name, {}) if command.name in COMMAND_TABLES else {}
+    if not isinstance(table, dict):
+        raise ConfigError(f"{command.name} must be a table of options, [{command.name}] ({file.place(command.name)})")
+    for name in table:
+        if name not in own:
+            place = file.place(command.name, name)
+            raise ConfigError(f"[{command.name}] has no option {name!r} ({place}){did_you_mean(name, own)}")
+    return found | table
+
+
+def bad_setting(error: ConfigError) -> CommandError:
+    """Return the error of a settings file, a variable, or --setting."""
+    return CommandError("bad-setting", error.message, hint=error.hint, exit_code=USAGE)
 
 
 @dataclass(frozen=True)
@@ -76,7 +126,53 @@ class JsonOptions:
 
 
 @dataclass(frozen=True)
-class StoreOptions(JsonOptions):
+class SettingsOptions(JsonOptions):
+    """The options of a command that reads settings: --config and --setting."""
+
+    config: Annotated[
+        str | None,
+        typer.Option(
+            "--config",
+            envvar=FILE_VARIABLE,
+            metavar="FILE",
+            is_eager=True,
+            callback=use_file,
+            help="A TOML file of settings; `holdfast config` shows them all.",
+        ),
+    ] = None
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--setting", metavar="NAME=VALUE", help="A setting, for this command; can be given several times."
+        ),
+    ] = None
+
+    def load(self, **flags: Any) -> LoadedConfig:
+        """
+        Read the settings of this command; *flags* that are not ``None`` win over all others.
+
+        Raises:
+            CommandError: a name is unknown, or a value does not fit.
+        """
+        options: dict[str, Any] = {}
+        for text in self.settings or ():
+            name, equals, value = text.partition("=")
+            if not equals:
+                raise usage_error(
+                    f"--setting {text!r} has no value", "write --setting NAME=VALUE, as in --setting budget_tokens=2000"
+                )
+            options[name.strip()] = value.strip()
+        try:
+            # The store may belong to a program with another embedder: a command embeds nothing again unless it is told to.
+            found = load_config(self.config, os.environ, options, as_text=True, defaults={"reembed": False})
+            given = {name: value for name, value in flags.items() if value is not None}
+            return replace(found, config=replace(found.config, **given)) if given else found
+        except ConfigError as error:
+            raise bad_setting(error) from error
+
+
+@dataclass(frozen=True)
+class StoreOptions(SettingsOptions):
     """The options of a command about a whole store."""
 
     store: StoreOption = STORE
@@ -105,7 +201,7 @@ class StoreOptions(JsonOptions):
                 hint="name a file: --store chat.db",
                 exit_code=USAGE,
             )
-        with open_memory(self.store, llm, background=background, **settings) as memory:
+        with open_memory(self.store, llm, background=background, config=self.load(**settings).config) as memory:
             yield memory
 
     @contextmanager
@@ -116,6 +212,7 @@ class StoreOptions(JsonOptions):
         Raises:
             CommandError: there is no such file.
         """
+        self.load()  # a mistake in the settings first
         if "://" not in self.store and self.store != ":memory:" and not Path(self.store).exists():
             raise CommandError(
                 "no-store",
@@ -199,14 +296,11 @@ class PeriodOptions(StoreOptions):
         return parse_day(self.since, "--since"), parse_day(self.until, "--until")
 
 
-def open_memory(store: str, llm: LanguageModel | None = None, *, background: bool = False, **settings: Any) -> Memory:
-    """
-    Return ``holdfast.Memory(store)``; the first call loads the engine.
-
-    The file may belong to a program with another embedder, so opening it never embeds anything again.
-    """
-    config = holdfast.Config(reembed=False, **settings)
-    return holdfast.Memory(store, llm=llm, background=background, config=config)
+def open_memory(
+    store: str, llm: LanguageModel | None = None, *, background: bool = False, config: Config | None = None
+) -> Memory:
+    """Return ``holdfast.Memory(store)``; the first call loads the engine."""
+    return holdfast.Memory(store, llm=llm, background=background, config=config or Config(reembed=False))
 
 
 def parse_time(text: str, option: str) -> datetime:

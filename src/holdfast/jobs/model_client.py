@@ -200,8 +200,12 @@ class RateLimit:
         now_ms: Callable[[], int],
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._store, self._id, self._now_ms, self._sleep = store, key_id, now_ms, sleep
-        self.limits = KeyLimits(config.model_requests_per_minute, config.model_tokens_per_minute)
+        self._store, self._config, self._id, self._now_ms, self._sleep = store, config, key_id, now_ms, sleep
+
+    @property
+    def limits(self) -> KeyLimits:
+        """The limits as they are set now."""
+        return KeyLimits(self._config.model_requests_per_minute, self._config.model_tokens_per_minute)
 
     def acquire(self, tokens: int) -> None:
         """

@@ -126,7 +126,7 @@ def digest(options: StoreOptions, model: ModelOptions) -> int:
     """
     began = time.monotonic()
     try:
-        with model.open() as llm, options.open(llm) as memory:
+        with model.open(options) as llm, options.open(llm) as memory:
             report = digest_all(memory, show=not options.as_json)
     except KeyboardInterrupt:
         raise CommandError(

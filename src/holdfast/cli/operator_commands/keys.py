@@ -145,7 +145,7 @@ def provider_keys(options: ProviderKeyOptions) -> int:
         master = new_master().reveal()
         print_json({"master_key": master}) if options.as_json else print(master)
         return 0
-    endpoints = tuple(options.allow_endpoint or ())
+    endpoints = tuple(options.allow_endpoint or ()) or None
     opened = options.create(allow_private_endpoints=endpoints) if options.set_ else options.open()
     org, user, rotated = options.org, options.user, None
     with opened as memory:

@@ -7,21 +7,24 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 
-from ...errors import ConfigError
+from ...config import COMMAND_NAMES, LoadedConfig
+from ...errors import ConfigError, HoldfastError
 from ..app import load_module
-from ..models import ModelOptions, RateOptions
+from ..models import ModelOptions
 from ..options import AllowedEndpoints, StoreOptions, SubjectOptions
 from ..output import QUIET, STRONG, Screen, print_json_line
-from ..terminal import MISSING, USAGE, CommandError, usage_error
+from ..terminal import MISSING, USAGE, CommandError, print_error, usage_error
 
 if TYPE_CHECKING:
     from ...memory import Memory
@@ -54,15 +57,32 @@ def _limit(flag: str, help_: str) -> Any:
 class ServerOptions:
     """The options of ``holdfast serve`` about the server itself."""
 
-    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen at.")] = "127.0.0.1"
-    port: Annotated[int, typer.Option("--port", "-p", min=0, max=65_535, help="The port; 0 takes a free one.")] = 7800
+    host: Annotated[
+        str, typer.Option("--host", envvar="HOLDFAST_SERVE_HOST", metavar="ADDRESS", help="The address to listen at.")
+    ] = "127.0.0.1"
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", "-p", envvar="HOLDFAST_SERVE_PORT", min=0, max=65_535, help="The port; 0 takes a free one."
+        ),
+    ] = 7800
     allow_host: Annotated[
         list[str] | None,
-        typer.Option("--allow-host", metavar="NAME", help="A host name that clients may use for the server."),
+        typer.Option(
+            "--allow-host",
+            envvar="HOLDFAST_ALLOW_HOST",
+            metavar="NAME",
+            help="A host name that clients may use for the server.",
+        ),
     ] = None
     allow_origin: Annotated[
         list[str] | None,
-        typer.Option("--allow-origin", metavar="URL", help="A web page whose scripts may call the server."),
+        typer.Option(
+            "--allow-origin",
+            envvar="HOLDFAST_ALLOW_ORIGIN",
+            metavar="URL",
+            help="A web page whose scripts may call the server.",
+        ),
     ] = None
     upstream: Annotated[
         str | None,
@@ -77,7 +97,12 @@ class ServerOptions:
     allow_endpoint: AllowedEndpoints = None
     log_format: Annotated[
         str | None,
-        typer.Option("--log-format", metavar="FORMAT", help="Log every request to stderr: json or console."),
+        typer.Option(
+            "--log-format",
+            envvar="HOLDFAST_LOG_FORMAT",
+            metavar="FORMAT",
+            help="Log every request to stderr: json or console.",
+        ),
     ] = None
     telemetry: Annotated[
         bool,
@@ -88,11 +113,15 @@ class ServerOptions:
         ),
     ] = False
     threads: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--threads", "-t", min=0, max=64, help="Jobs to run at a time; 0 leaves them all to `holdfast worker`."
+            "--threads",
+            "-t",
+            min=0,
+            max=64,
+            help="Jobs to run at a time (default: the setting workers); 0 leaves them all to `holdfast worker`.",
         ),
-    ] = 2
+    ] = None
     first_key: Annotated[
         bool,
         typer.Option(
@@ -129,14 +158,13 @@ class LimitOptions:
     ] = None
 
 
-def serve(
-    server: ServerOptions, limits: LimitOptions, rates: RateOptions, model: ModelOptions, options: StoreOptions
-) -> int:
+def serve(server: ServerOptions, limits: LimitOptions, model: ModelOptions, options: StoreOptions) -> int:
     """
     Serve the memory over HTTP, with background work in the same process.
 
     Every request needs a key. The first start creates one for the operator and shows it once;
     `holdfast keys --create ROLE` creates more. Ctrl-C stops the server; unfinished work stays in the store.
+    SIGHUP reads the settings file again.
 
     \b
     Examples:
@@ -146,6 +174,7 @@ def serve(
       holdfast serve --upstream http://127.0.0.1:11434/v1
       holdfast serve --threads 0 --no-first-key --operations :9464
       holdfast serve --messages-per-day 10000 --org-messages-per-month 500000
+      holdfast serve --config bot.toml --setting budget_tokens=2000
     """
     app, http, values, telemetry = (
         load_module(name, "`holdfast serve`", SERVER_HINT)
@@ -157,21 +186,18 @@ def serve(
         )
     )
     _check_host_name(server)
-    background: dict[str, Any] = {
-        "background": server.threads > 0,
-        "workers": max(1, server.threads),
-        "allow_private_endpoints": tuple(server.allow_endpoint or ()),
-    }
+    flags = {"workers": server.threads or None, "allow_private_endpoints": tuple(server.allow_endpoint or ()) or None}
+    threads = 0 if server.threads == 0 else options.load(**flags).config.workers
     with (
-        model.open() as llm,
-        options.create(llm, **background, **rates.settings) as memory,
+        model.open(options) as llm,
+        options.create(llm, background=threads > 0, **flags) as memory,
         closing(_listen(server.host, server.port)) as listener,
     ):
         port = listener.getsockname()[1]
         settings = values.ServerSettings(
             host=server.host,
             port=port,
-            threads=server.threads,
+            threads=threads,
             allowed_hosts=tuple(server.allow_host or ()),
             allowed_origins=tuple(server.allow_origin or ()),
             traced=server.telemetry,
@@ -180,14 +206,17 @@ def serve(
         )
         _start_logging(http, telemetry, server)
         application = app.create_app(memory, settings)
-        with serve_operations(server.operations, memory, application.state.meters):
+        with (
+            suppress(KeyboardInterrupt),
+            serve_operations(server.operations, memory, application.state.meters),
+            reload_on_hangup(options, "serve", memory, flags),
+        ):
             # Keys are shown once, so only after everything that may fail.
             first = _first_key(memory) if server.first_key else None
             link = application.state.sign_in_links.issue(SIGN_IN_LINK) if server.first_key else None
             _show_start(settings, options, llm.name if llm else "built-in rules", first, link)
             signal.signal(signal.SIGTERM, _interrupt)
-            with suppress(KeyboardInterrupt):
-                http.make_server(application, settings).run(sockets=[listener])
+            http.make_server(application, settings).run(sockets=[listener])
     return 0
 
 
@@ -208,6 +237,85 @@ def _check_host_name(server: ServerOptions) -> None:
 def _interrupt(_signal: int, _frame: object) -> None:
     """End the process in order after SIGTERM: the server has answered what it had begun, the memory is closed next."""
     raise KeyboardInterrupt
+
+
+@contextmanager
+def reload_on_hangup(options: StoreOptions, command: str, memory: Memory, flags: Mapping[str, Any]) -> Iterator[None]:
+    """
+    Read the settings again at each SIGHUP during the block, and print what changed and what needs a restart.
+
+    Settings that cannot be used change nothing.  When the terminal that the command was started from is gone, the signal
+    ends it, as for any command.
+    """
+    hangup = getattr(signal, "SIGHUP", None)  # there is none on Windows
+    if hangup is None:
+        yield
+        return
+    signals: SimpleQueue[bool] = SimpleQueue()
+    reloader = threading.Thread(
+        target=_reload_until_told,
+        args=(signals, options, command, memory, flags, options.load(**flags)),
+        name="holdfast-reload",
+        daemon=True,
+    )
+    before = signal.signal(hangup, lambda _signal, _frame: signals.put(True))
+    reloader.start()
+    try:
+        yield
+    finally:
+        signal.signal(hangup, before)
+        signals.put(False)
+        reloader.join()
+
+
+def _reload_until_told(
+    signals: SimpleQueue[bool],
+    options: StoreOptions,
+    command: str,
+    memory: Memory,
+    flags: Mapping[str, Any],
+    started_with: LoadedConfig,
+) -> None:
+    in_terminal = _has_terminal()
+    while signals.get():
+        if in_terminal and not _has_terminal():
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
+        try:
+            found = options.load(**flags)
+            changes = memory.admin.reload(found.config)
+        except HoldfastError as error:
+            print_error(error, options.as_json)
+            continue
+        others = _changed_options(started_with, found, command)
+        _show_reload(options, found, changes.applied, (*changes.restart, *others))
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+def _changed_options(before: LoadedConfig, after: LoadedConfig, command: str) -> list[str]:
+    """Return the options of the command that the file sets to something else now."""
+    old, new = (one.file.values if one.file else {} for one in (before, after))
+    shared = [name for name in COMMAND_NAMES if old.get(name) != new.get(name)]
+    mine, now = old.get(command, {}), new.get(command, {})
+    return shared + [f"{command}.{name}" for name in {**mine, **now} if mine.get(name) != now.get(name)]
+
+
+def _show_reload(options: StoreOptions, found: LoadedConfig, applied: Sequence[str], restart: Sequence[str]) -> None:
+    place = found.file.path if found.file else None
+    if options.as_json:
+        print_json_line({"state": "reloaded", "file": place, "applied": list(applied), "restart": list(restart)})
+    else:
+        changed = f"changed: {', '.join(applied)}" if applied else "nothing changed"
+        waits = f"; a restart is needed for: {', '.join(restart)}" if restart else ""
+        Screen().line((f"read {place or 'the settings'} again", STRONG), f"   {changed}{waits}")
+    sys.stdout.flush()
 
 
 def _start_logging(http: Any, telemetry: Any, server: ServerOptions) -> None:
@@ -368,6 +476,6 @@ def mcp(model: ModelOptions, options: AssistantOptions) -> int:
     """
     tools = load_module("holdfast.server.mcp", "`holdfast mcp`", SERVER_HINT)
     owner = tools.MemoryOwner(options.user, options.org, options.bot, options.subject)
-    with model.open() as llm, options.create(llm, background=True) as memory:
+    with model.open(options) as llm, options.create(llm, background=True) as memory:
         tools.tools(memory, lambda _context: owner).run("stdio")
     return 0

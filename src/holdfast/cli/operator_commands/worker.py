@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...errors import StoreError
-from ..models import ModelOptions, RateOptions
+from ..models import ModelOptions
 from ..options import StoreOptions
 from ..output import QUIET, STRONG, Screen, print_json_line
 from ..terminal import count
-from .serve import OperationsOption, serve_operations
+from .serve import OperationsOption, reload_on_hangup, serve_operations
 
 if TYPE_CHECKING:
     from ...memory import Memory
@@ -31,16 +31,23 @@ _RESTART = 75  # EX_TEMPFAIL: starting the worker again continues the work
 def worker(
     options: StoreOptions,
     model: ModelOptions,
-    rates: RateOptions,
-    threads: Annotated[int, typer.Option("--threads", "-t", min=1, max=64, help="Jobs to run at a time.")] = 2,
+    threads: Annotated[
+        int | None,
+        typer.Option("--threads", "-t", min=1, max=64, help="Jobs to run at a time (default: the setting workers)."),
+    ] = None,
     drain: Annotated[bool, typer.Option("--drain", help="Stop when no work is due.")] = False,
     grace: Annotated[
         float, typer.Option("--grace", min=0, metavar="SECONDS", help="How long a stop waits for running jobs.")
     ] = 60,
     lease: Annotated[
-        float,
-        typer.Option("--lease", min=1, metavar="SECONDS", help="After this, others take over jobs of a silent worker."),
-    ] = 60,
+        float | None,
+        typer.Option(
+            "--lease",
+            min=1,
+            metavar="SECONDS",
+            help="After this, others take over jobs of a silent worker (default: the setting job_lease_ms).",
+        ),
+    ] = None,
     report: Annotated[
         float, typer.Option("--report", min=0, metavar="SECONDS", help="Print the state this often; 0: never.")
     ] = 0,
@@ -51,7 +58,8 @@ def worker(
 
     Start as many workers as you like, on every machine that reaches the store; they share its jobs and
     take over from one that dies. Ctrl-C or SIGTERM lets running jobs finish, for --grace seconds; what
-    is left then is done by another worker, from the start. A second signal stops at once.
+    is left then is done by another worker, from the start. A second signal stops at once. SIGHUP
+    reads the settings file again.
 
     \b
     Examples:
@@ -61,11 +69,13 @@ def worker(
       holdfast worker --drain --json
     """
     stopped = threading.Event()
-    settings = {"workers": threads, "job_lease_ms": round(lease * 1000), **rates.settings}
+    flags = {"workers": threads, "job_lease_ms": lease and round(lease * 1000)}
+    threads = options.load(**flags).config.workers
     with (
-        model.open() as llm,
-        options.create(llm, background=True, **settings) as memory,
+        model.open(options) as llm,
+        options.create(llm, background=True, **flags) as memory,
         _StopSignals(stopped),
+        reload_on_hangup(options, "worker", memory, flags),
         serve_operations(operations, memory, threads=threads),
     ):
         reader = llm.name if llm else "built-in rules"
@@ -77,13 +87,18 @@ def worker(
             if report and time.monotonic() >= next_report:
                 next_report += report
                 _print_state("working", memory, options)
-        _print_state("stopping", memory, options)
-        deadline = threading.Timer(grace, _give_up, args=(options.as_json,))
-        deadline.daemon = True
-        deadline.start()
-        memory.close()
-        deadline.cancel()
+        _stop(memory, grace, options)
     return 0
+
+
+def _stop(memory: Memory, grace: float, options: StoreOptions) -> None:
+    """Let running jobs finish, for *grace* seconds."""
+    _print_state("stopping", memory, options)
+    deadline = threading.Timer(grace, _give_up, args=(options.as_json,))
+    deadline.daemon = True
+    deadline.start()
+    memory.close()
+    deadline.cancel()
 
 
 class _StopSignals:

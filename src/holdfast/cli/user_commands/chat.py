@@ -80,7 +80,7 @@ def say(
     """
     if not text.strip():
         raise usage_error("the message is empty", 'write holdfast say "I live in Lisbon."')
-    with model.open() as llm, options.create(llm) as memory:
+    with model.open(options) as llm, options.create(llm) as memory:
         receipt = options.chat(memory, conversation).record(text, reply)
         if not options.as_json:
             _show_receipt(Screen(), receipt, conversation, options)
@@ -143,7 +143,7 @@ def chat(
       holdfast chat --llm bot.py:reply --incognito
     """
     # --base-url is the address of --llm; a reader is looked up at its own provider.
-    with model.open() as llm, ModelOptions(reader or RULES).open() as other:
+    with model.open(options) as llm, ModelOptions(reader or RULES).open() as other:
         reads = other if reader else llm
         with options.create(reads, background=True) as memory:
             open_chat, owner = options.chat(memory, conversation, incognito=incognito), options.owner(memory)

@@ -123,7 +123,7 @@ def import_(
             return _import_export(exported, _target(context, options, exported), digest=digest)
         sources = [_survey(stack, name, stream, conversation) for name, stream in opened]
         skipped = _check_lines(sources, skip_bad, options.as_json)
-        memory = stack.enter_context(options.create(stack.enter_context(model.open())))
+        memory = stack.enter_context(options.create(stack.enter_context(model.open(options))))
         result = _store_and_learn(memory, sources, options, skip_bad, end=end, digest=digest, show=show)
     if result.outcome.skipped:
         raise _memory_off(result.outcome.skipped, options)

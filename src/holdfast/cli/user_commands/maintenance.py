@@ -71,7 +71,7 @@ def rebuild(
       holdfast rebuild --undo last
     """
     _check_rebuild(layer, first, last, undo, list_)
-    with model.open() as llm, options.open(llm) as memory:
+    with model.open(options) as llm, options.open(llm) as memory:
         chat = find_conversation(memory, options, conversation)
         repeated = f" -c {chat.id}{options.repeated}"
         if list_:
@@ -236,7 +236,7 @@ def backfill(
         hint = f"use {', '.join(BACKFILL_LAYERS)}"
         raise usage_error(f"there is no layer {unknown[0]!r}", hint)
     with (
-        model.open() as llm,
+        model.open(options) as llm,
         options.open(llm) as memory,
         ProgressBar("Backfilling", show=not options.as_json) as bar,
     ):
@@ -283,7 +283,7 @@ def consolidate(options: SubjectOptions, model: ModelOptions, dry_run: DryRun = 
       holdfast consolidate --user ana
       holdfast consolidate --llm openai:gpt-5-mini
     """
-    with model.open() as llm, options.open(llm) as memory:
+    with model.open(options) as llm, options.open(llm) as memory:
         report = options.owner(memory).consolidate(dry_run=dry_run)
     if options.as_json:
         print_json(to_json(report))

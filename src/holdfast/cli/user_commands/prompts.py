@@ -74,7 +74,7 @@ def prompts(
     words = text if file is None else _read(file)
     actions = (text is not None) + (file is not None) + reset + versions + (activate is not None)
     chosen = _check(name, actions, words, draft=draft, preview=preview)
-    with model.open() if preview else nullcontext() as llm:
+    with model.open(options) if preview else nullcontext() as llm:
         opened = options.open(llm) if words is None and not reset else options.create(llm)
         with opened as memory:
             own = _prompts_of(memory, options, whose)
