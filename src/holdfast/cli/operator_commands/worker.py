@@ -58,8 +58,7 @@ def worker(
 
     Start as many workers as you like, on every machine that reaches the store; they share its jobs and
     take over from one that dies. Ctrl-C or SIGTERM lets running jobs finish, for --grace seconds; what
-    is left then is done by another worker, from the start. A second signal stops at once. SIGHUP
-    reads the settings file again.
+    is left then is done by another worker, from the start. A second signal stops at once.
 
     \b
     Examples:
@@ -78,8 +77,8 @@ def worker(
         reload_on_hangup(options, "worker", memory, flags),
         serve_operations(operations, memory, threads=threads),
     ):
-        reader = llm.name if llm else "built-in rules"
-        _print_state("working", memory, options, f"{count(threads, 'thread')}, {reader}; Ctrl-C stops it")
+        note = f"{count(threads, 'thread')}, {llm.name if llm else 'built-in rules'}; Ctrl-C stops it"
+        _print_state("working", memory, options, note)
         next_report = time.monotonic() + report
         while not stopped.wait(_POLL_S):
             if drain and _is_drained(memory):
