@@ -302,8 +302,8 @@ def _has_kind(kind: str, value: Any) -> bool:
     return value in re.findall("'(.*?)'", kind)
 
 
-def _is_amount(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+def _is_amount(value: Any) -> bool:
+    return _has_kind("float", value) and bool(value >= 0)
 
 
 def _is_price(value: object) -> bool:
