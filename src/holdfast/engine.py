@@ -75,7 +75,7 @@ from .recall.search import (
 from .reconcile.decay import as_of_now
 from .reconcile.registry import registry
 from .reports import ConsolidationReport, DigestReport, ErasureReceipt, Explained, PromptPreview, RebuildReport, Receipt
-from .scope import SELF, Scope
+from .scope import CHARACTER, SELF, Scope
 from .store import FactRow, ReadView, Store, UsageRow, UserRow, WriteView, effective_consent
 from .text.terms import count_tokens
 from .text.validate import MessageLike, checked_messages
@@ -489,7 +489,11 @@ class Engine:
             if effective_consent(view.consent(), scope.subject) != "active":
                 return [], {}
             chosen, now_ms = view.at(None, None).consent(), self.now_ms()
-            rows = [row for row in view.facts(evidence=False) if is_current(row, now_ms)]
+            rows = [
+                row
+                for row in view.facts(evidence=False)
+                if is_current(row, now_ms) and row.fact.subject != CHARACTER  # not about the user
+            ]
             rows = [row for row in rows if effective_consent(chosen, row.fact.subject) == "active"]
             return [row.fact for row in rows], _labels(view, rows)
 

@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from .errors import BadInput
 
 SELF = "self"
+CHARACTER = "assistant"
+"""The subject of facts about the character that the assistant plays."""
 MAX_NAME_CHARS = 200
 LOCAL, BACKGROUND = "local", "background"
 """Who acts when it is a program that uses the library, and when nobody waits for it."""

@@ -37,3 +37,13 @@ def test_an_episode_is_added_for_a_range_and_its_importance_set(memory: Memory, 
     listed = client.get(f"{HOME}/conversations/a/episodes", params={"start_seq": 1, "end_seq": 1}).json()["data"]
     assert [one["id"] for one in listed] == [fact["id"]]
     assert client.get(f"{HOME}/conversations/a/episodes", params={"start_seq": 3}).json()["data"] == []
+
+
+def test_a_context_has_both_kinds_of_summaries_and_no_character_when_asked_so(memory: Memory, ask: Ask) -> None:
+    client, path = ask("app"), f"{HOME}/conversations/a/context"
+    memory.conversation("a", user="ana").record("I live in Lisbon.", "Noted.")
+    both = {"name": "layered", "side_by_side": True, "character": False}
+    sections = client.post(path, json={"strategy": both}).json()["sections"]
+
+    assert [section["name"] for section in sections][:2] == ["meta_summaries", "chunk_summaries"]
+    assert client.post(path, json={"strategy": {"name": "window", "side_by_side": True}}).status_code == 422

@@ -102,7 +102,9 @@ def strategy_body(strategy: Strategy | None) -> dict[str, Any] | None:
             f"the strategy {type(strategy).__name__} cannot be sent to a server",
             hint="use one of holdfast.strategies, without summarize",
         )
-    body = {"name": name, "memory_role": strategy.memory_role}
+    body: dict[str, Any] = {"name": name, "memory_role": strategy.memory_role}
+    if isinstance(strategy, strategies.Layered):
+        body |= {"side_by_side": strategy.side_by_side, "character": strategy.character}
     return body if size is None else {**body, size: getattr(strategy, size)}
 
 

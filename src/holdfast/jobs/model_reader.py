@@ -34,7 +34,7 @@ from ..reconcile.decide import Claim
 from ..reconcile.learn import WORDS_ALONE, MatchHints
 from ..reconcile.registry import matches_blocked_topic, normalize_value
 from ..reports import DigestReport
-from ..scope import SELF, Scope
+from ..scope import CHARACTER, SELF, Scope
 from ..store import ConversationRow, EpisodeRangeRow, FactRow, Partition, ReadView, WriteView
 from ..text.render import parse_line
 from ..text.terms import count_tokens
@@ -60,7 +60,6 @@ BEFORE_CHARS = 240  # of a message that only gives the context of the others
 BRIEF_CHARS = 400  # of an assistant's or tool's message, where only the words of users count
 RULES_FIRST_MS = 500
 FEW_FACTS = 20  # all of them fit into a prompt
-CHARACTER = "assistant"  # the subject of facts about the character that the assistant plays
 
 Sections = list[tuple[str, Sequence[str]]]
 T = TypeVar("T")

@@ -12,11 +12,11 @@ from ..llm.prompts import load
 from ..llm.protocol import ModelError
 from ..reconcile.registry import normalize_value
 from ..reports import PromptPreview, PromptSample
-from ..scope import Scope
+from ..scope import CHARACTER, Scope
 from ..store import ReadView
 from ..types import Candidate, Fact
 from .model_client import CallTotals, ModelClient
-from .model_reader import CHARACTER, ModelReader
+from .model_reader import ModelReader
 from .rebuild import RangeWriter, Rebuilder, check_active, facts_of_range
 
 LAYER_OF = {

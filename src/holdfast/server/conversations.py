@@ -220,4 +220,7 @@ def strategy_of(wanted: StrategyBody) -> Strategy:
         raise BadInput(
             f"the strategy {wanted.name} has no {min(wrong)}", hint=f"it has {sizes.get(wanted.name, 'none')}"
         )
-    return kinds[wanted.name](memory_role=wanted.memory_role, **given)
+    layers = {"side_by_side": wanted.side_by_side, "character": wanted.character}
+    if wanted.name != "layered" and layers != {"side_by_side": False, "character": True}:
+        raise BadInput(f"the strategy {wanted.name} has no side_by_side and no character", hint="layered has both")
+    return kinds[wanted.name](memory_role=wanted.memory_role, **given, **(layers if wanted.name == "layered" else {}))

@@ -71,6 +71,8 @@ class StrategyBody(Body):
     exchanges: Annotated[int, Field(ge=1, le=10_000)] | None = None
     tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
     memory_role: Literal["user", "system", "developer"] = "user"
+    side_by_side: bool = False
+    character: bool = True
 
 
 class ContextRequest(Body):
