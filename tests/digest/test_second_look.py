@@ -318,6 +318,46 @@ CASES = [
     (["u:Nell quit rowing."], "hobby,plays,rowing,0.9,,remove,1,Nell quit rowing", "about-someone-else"),
     (["u:Thinking of selling the loom, it's too big."], "possession,owns,a loom,0.9,,add,1,selling the loom", ""),
     (["u:Thinking of buying a loom."], "possession,owns,a loom,0.9,,add,1,buying a loom", "not-asserted"),
+    # a sentence without its "I", and an opinion on what others make, are the user's own
+    (
+        ["u:Paris?! That is really great, Tom! Been only to Porto once."],
+        "life,happened,been to Porto once,0.9,,add,1,Been only to Porto once",
+        "",
+    ),
+    (["u:Went vegan last month."], "dietary,vegan,true,0.9,,set,1,Went vegan last month", ""),
+    (
+        ["u:I agree with you, Thai food is the best, though I love pizza."],
+        "favorite,food,Thai food,0.9,,set,1,Thai food is the best",
+        "",
+    ),
+    (
+        ["u:She has some great novels, such as Beloved."],
+        'preference,likes,Beloved,0.9,,add,1,"She has some great novels, such as Beloved"',
+        "",
+    ),
+    (["u:She has a nut allergy."], "allergy,allergic_to,nuts,0.9,,add,1,She has a nut allergy", "about-someone-else"),
+    (
+        ["u:Ana often works at Siemens."],
+        "work,works_at,Siemens,0.9,,set,1,Ana often works at Siemens",
+        "about-someone-else",
+    ),
+    (["u:you should really eat more kale"], "food,eats,kale,0.9,,add,1,eat more kale", "about-someone-else"),
+    # a word of time that another used before, and another form of the user's word, are nobody else's
+    (
+        ["a:I have danced since I was a kid.", "u:Me, I lost my job this month."],
+        "work,employment_status,unemployed since March 2026,0.9,,set,2,I lost my job this month",
+        "",
+    ),
+    (
+        ["a:Is this the Kenyan flag?", "u:Yes! I come from Kenya."],
+        "identity,nationality,Kenyan,0.9,,add,2,I come from Kenya",
+        "",
+    ),
+    (
+        ["a:Do you come to Miami often?", "u:Miami has great bars! I have cousins who live over there."],
+        "family,has,cousins in Miami,0.9,,add,2,I have cousins who live over there",
+        "",
+    ),
 ]
 
 
@@ -437,6 +477,21 @@ def test_an_episode_never_falls_back_a_year(said, bullet, since):
     [candidate] = parse_bullets(bullet, list(window([f"u:{said}"]).messages.values()), source="m").candidates
 
     assert (candidate.valid_from_ms and from_ms(candidate.valid_from_ms).date().isoformat()) == since
+
+
+def test_an_episode_may_name_a_feast_by_its_whole_name():
+    assert (
+        episodes(
+            ["u:I have reserved a sushi place for the new years with my family"],
+            "- Reserved a sushi place for New Year's Eve [1]",
+        )
+        == []
+    )
+
+
+def test_an_episode_may_name_what_the_users_own_code_names():
+    code = "u:I began the tracker today:\n```python\nfrom flask_sqlalchemy import SQLAlchemy\n```"
+    assert episodes([code], "- Began the tracker with SQLAlchemy [1]") == []
 
 
 def test_an_episode_may_tell_what_another_wrote():

@@ -110,6 +110,8 @@ def test_the_thing_must_be_the_same():
     assert not specifies("steak with chips", "steak")
     assert not specifies("gatos", "gato")
     assert specifies("el Beto (amigo del tren)", "Beto")
+    assert specifies("Flask 2.3.1", "Flask")
+    assert not specifies("PlayStation 5", "PlayStation")  # a model of its own
 
 
 @pytest.mark.parametrize(

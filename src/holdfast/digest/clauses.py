@@ -770,3 +770,17 @@ def _last(cue: dict[str, re.Pattern[str]], name: str, text: str) -> int:
         for found in pattern.finditer(text):
             place = found.end()
     return place
+
+
+def only_intends(rules: PatternLanguage, before: str) -> bool:
+    """Whether all that supposes the words after *before* says that they are wanted or planned."""
+    cue = cues(rules)
+    if "intends" not in cue:
+        return False
+    scope = (
+        before[max((found.end() for found in cue["resets"].finditer(before)), default=0) :]
+        if "resets" in cue
+        else before
+    )
+    wishes = [found.span() for found in cue["intends"].finditer(scope)]
+    return all(any(a <= one.start() < b for a, b in wishes) for one in cue["hypothetical"].finditer(scope))

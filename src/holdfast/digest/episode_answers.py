@@ -69,6 +69,12 @@ _RECEIVED = re.compile(
     r"\b(?:received|got|shared|showed|forwarded|recibió|compartió|reenvi(?:ó|aron)|mandaron|enviaron|pasaron|bekam|erhielt|weitergeleitet|a reçu)\b|收到|받았",
     re.IGNORECASE,
 )
+# A calendar has these names, so whoever writes a date of them invents nobody.
+_FEASTS = frozenset(
+    "new year years eve day christmas xmas boxing easter thanksgiving halloween valentine valentines hanukkah passover ramadan eid diwali "
+    "nochevieja navidad silvester weihnachten noël pâques ostern natal natale".split()
+)
+_CODE = re.compile(r"```.*?```", re.DOTALL)
 _STAMP = re.compile(r"\b(?:19|20)\d\d-\d\d-\d\d\b")
 
 
@@ -210,7 +216,10 @@ class _UserWords:
         before = [m for m in earlier.messages if m.role == "user"]
         known = "\n".join([earlier.words, *(masked(m.content).replace(BLANK, " ") for m in before)])
         self.all_terms = frozenset().union(*self.terms.values(), self.terms_of(known))
-        said = [*plain.values(), known, *speakers]
+        code = (
+            block for m in users for block in _CODE.findall(m.content)
+        )  # what their own code names is named by them
+        said = [*plain.values(), known, *speakers, *code]
         self.words = frozenset(word for text in said for word in re.findall(r"\w+", text.casefold()))
         self.numbers = numbers_in([earlier.words]).union(*(numbers_said(m) for m in (*before, *users)))
         self.years = {str(m.at.year + more) for m in users if m.at for more in (-1, 0, 1)}
@@ -284,7 +293,12 @@ def _unsupported(bullet: str, mine: frozenset[str], user_words: _UserWords, lent
     for name in _NAME.findall(bullet):
         plain = name.casefold().removesuffix("'s").removesuffix("’s")
         parts = user_words.terms_of(plain)
-        known = words.intersection(re.findall(r"\w+", plain)) or parts & said or parts <= neutral_terms()
+        known = (
+            words.intersection(re.findall(r"\w+", plain))
+            or parts & said
+            or parts <= neutral_terms()
+            or plain in _FEASTS
+        )
         if not known:
             return NAME
     return ""

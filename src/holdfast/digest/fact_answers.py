@@ -630,6 +630,8 @@ SENTENCES = {
     "volunteers": "Volunteers at {value}.", "reply_tone": "Wants replies in this tone: {value}.",
     "reply_length": "Wants replies of this length: {value}.", "reply_format": "Wants replies in this form: {value}.", "rent": "Pays {value} rent.",
     "has_saved": "Has saved {value}.", "bank": "Has an account at {value}.", "emergency_contact": "Emergency contact: {value}.",
+    "uses_database": "Uses {value} as database.", "uses_framework": "Uses {value} as framework.", "uses_language": "Programs in {value}.",
+    "uses_software": "Uses {value}.", "uses_tool": "Uses {value}.", "uses_os": "Uses {value} as operating system.",
     "operation": "Operation: {value}.", "therapy": "Therapy: {value}.", "health/wears": "Wears {value}.",
 }  # fmt: skip
 _TITLED = frozenset({"favorite", "favourite", "appointment", "medication", "account"})
@@ -644,6 +646,9 @@ _OWN_VERB = re.compile(
 _STATE = re.compile(
     r"(?:\w+ly )?(?:deaf|blind|mute|lame|obese|bipolar|pregnant|\w+-blind|(?!colic|panic|clinic)\w+(?:ic|sick))",
     re.IGNORECASE,
+)
+_YEAR_NAME = re.compile(
+    r"(?:freshman|sophomore|junior|senior|(?:first|second|third|fourth|final)[- ]year student)", re.IGNORECASE
 )
 _TO_NOUN = re.compile(r"(?:an?|the|my|\w+ing|[A-Z\d]\S*)\b")
 _COUNTED = re.compile(
@@ -695,6 +700,13 @@ def _worded(category: str, key: str, value: str, code: str) -> str:
         return value  # "runs a small bike shop" is a sentence already
     if key == "has_condition" and _STATE.fullmatch(value):
         return f"is {value}"
+    if key == "year" and _YEAR_NAME.fullmatch(value):
+        return f"is a {value}"
+    if key == "does" and value.split()[0].endswith("ing"):
+        return f"{'hobby' if category == 'hobby' else 'regularly'}: {value}"
+    if key == "has" and category == "family":
+        several = value.split()[0].endswith("s") or _COUNTED.match(value)
+        return f"has {value}" if several else f"has {'an' if value[0] in 'aeiouAEIOU' else 'a'} {value}"
     if key == "has_pet" and (code != "en" or _COUNTED.match(value)):
         return f"has {value}" if code == "en" else f"pet: {value}"
     if key in ("plans_to", "wants_to") and not own and _TO_NOUN.match(value):

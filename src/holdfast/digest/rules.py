@@ -24,7 +24,7 @@ from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import fold_quotes, likely_languages
 from ..types import Candidate, Message
 from .authorship import BLANK, masked
-from .clauses import StatedClause, Verdict, clause_reader, cues, judge
+from .clauses import StatedClause, Verdict, clause_reader, cues, judge, only_intends
 from .grammar import MAX_TEXT_CHARS, Expression, Pattern, PatternLanguage, PatternSlot, load_language
 from .mentions import ME, MentionedPerson, Mentions, SubjectNames
 from .slots import SlotValue, read_at, read_slot
@@ -287,6 +287,7 @@ def _settled(rules: PatternLanguage, found: list[Candidate]) -> list[Candidate]:
 
 FACT_SOURCE = "rules 1"
 
+_NAMING = re.compile(r"\b(?:call|nam)(?:e|ing)\b", re.IGNORECASE)
 _TEMPLATE = re.compile(r"\{([a-z_]+)(?:\.(kind|version|said)|\*(\d+))?\}")
 _RANGE = re.compile(r"([a-z_]+) (\d+)\.\.(\d+)")
 
@@ -344,6 +345,8 @@ def claims_of_match(piece: SentenceInMessage, people: Mentions, match: PatternMa
     verdict = judge(piece.language, piece.text, start, end, lead=pattern.starts_clause, asked=pattern.in_questions)
     if verdict is None:
         return
+    if verdict.modality == "hypothetical" and _mentioned(piece, pattern, found):
+        verdict = Verdict("asserted")
     named = [people.name(value.value, _relation(values)) for value in values["name"]] if pattern.introduces else []
     negated = any(value for group, value in found.groupdict().items() if group.startswith("neg"))
     if negated and pattern.negated == "drop":
@@ -422,6 +425,13 @@ def _who(
     if person is not None and not person.is_self and not pattern.about_others:
         return None, found.start()
     return person, found.start("who")
+
+
+def _mentioned(piece: SentenceInMessage, pattern: Pattern, found: re.Match[str]) -> bool:
+    """Whether a plan mentions somebody in passing, and so states them: "thinking of asking my friend Leslie"."""
+    before = piece.text[: found.start()]
+    named = pattern.in_questions and found.groupdict().get("who") and not _NAMING.search(before)
+    return bool(named) and only_intends(piece.language, before)
 
 
 def quote_end(found: re.Match[str], values: dict[str, list[SlotValue]]) -> int:

@@ -22,7 +22,7 @@ from ..text.terms import fold_quotes, language_of, likely_languages, terms
 from ..types import Candidate, Fact, Message
 from .answers import MAX_SMALL_NUMBER, numbers_in
 from .authorship import BLANK, masked
-from .clauses import clause_reader, cues, judge
+from .clauses import clause_reader, cues, judge, only_intends
 from .grammar import MAX_TEXT_CHARS, PatternLanguage, load_language
 
 SUPPOSED = "not-asserted: by the words around them the words are {modality}"
@@ -45,6 +45,7 @@ _WISHED = re.compile(
 
 # What happens in a user's life often has a thing for its subject: "the party was lovely".
 HAPPENINGS = frozenset("life event appointment trip travel schedule project history".split())
+_OPINIONS = frozenset({"preference", "favorite", "favourite", "interest"})
 _THING = re.compile(
     r"\W*(?:(?:and|but|so|y|und|et) )?(?:the|this|that|el|la|los|las|der|die|das|le|les)\b", re.IGNORECASE
 )
@@ -88,7 +89,8 @@ _CLOSES = re.compile(r"[,;:.!?…)]")
 _BREAKS = re.compile(r"[,;:.!?]")
 _UNITS = (
     "mg g kg mcg µg ug ml l cl dl iu mmol km m cm mm mi mile ft feet inch lb lbs oz pound stone percent eur euro usd dollar gbp chf "
-    "hour minute week month year day time o'clock am pm uhr h min s sec second tablet pill drop year-old"
+    "hour minute week month year day time o'clock am pm uhr h min s sec second tablet pill drop year-old "
+    "since until till ago seit bis desde hasta hace depuis jusque desde até fa"
 )
 
 
@@ -189,7 +191,7 @@ def _from_others(
     shown = frozenset[str]().union(*(terms_of(m.content) for m in (*window, message, *([before] if before else []))))
     words = said | claimed_terms(candidate)
     own = own_terms(candidate, words, [*window, message], code)
-    own |= _asked_before(candidate, message, code)
+    own |= _asked_before(candidate, message, code) | _quoted_terms(candidate, message, code)
     here = (words & own_terms(candidate, words, [message], code)) | (numbers - {"0", "00"})
     lent = _lent_terms(candidate, message, before, here, code)
     believed = frozenset[str]().union(*(terms_of(f"{f.subject} {f.key} {f.value} {f.text}") for f in known))
@@ -200,6 +202,13 @@ def _from_others(
     seen = said & shown
     foreign = {term for term in seen - own - lent if not any(word.startswith(_root(term)) for word in own)}
     return bool(foreign) and 2 * len(foreign) >= len(seen)
+
+
+def _quoted_terms(candidate: Candidate, message: Message, code: str | None) -> frozenset[str]:
+    """Return the words of the user's own sentences that the claim quotes."""
+    start, end = candidate.start, candidate.start + len(candidate.quote)
+    sentences = _own_sentences(message.content, patterns_for(message.content, code))
+    return frozenset[str]().union(*(terms_of(one) for at, one in sentences if at < end and at + len(one) > start))
 
 
 def _asked_terms(window: Sequence[Message], code: str | None) -> frozenset[str]:
@@ -386,7 +395,7 @@ def own_terms(
             continue
         rules = patterns_for(message.content, code)
         for _, one in _own_sentences(message.content, rules):
-            if said & terms_of(one) and not (rules and _flaw(one, candidate, said, rules, len(one))):
+            if said & terms_of(one) and (not rules or _flaw(one, candidate, said, rules, len(one)) in ("", OTHER)):
                 own |= terms_of(one)
     return own
 
@@ -469,7 +478,7 @@ def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: P
     flaw: str = verdict.modality if verdict is not None and verdict.modality != "asserted" else ""
     if flaw and _is_answered(rules, plain[end:quoted_to], candidate):
         flaw = ""
-    if flaw == "hypothetical" and _only_intends(rules, plain[:start]):
+    if flaw == "hypothetical" and only_intends(rules, plain[:start]):
         flaw = ""
     if not flaw and _is_wish(rules, plain, start, end, candidate):
         flaw = WISH
@@ -484,6 +493,8 @@ def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: P
     subject = _subject_before(cue, plain.replace("\n", " "), start or end) if "other" in cue else ""
     if subject and ":" in plain[plain.find(subject) + len(subject) : start] and candidate.category in OF_THE_USER:
         return ""  # "my two kids have birthdays: Ivy …" lists whom it is about
+    if subject and candidate.category in _OPINIONS and "praise" in cue and cue["praise"].search(plain):
+        return ""  # "she has some great songs like …" is the writer's opinion
     return OTHER if subject and not _fits(subject, candidate, cue) else ""
 
 
@@ -545,20 +556,6 @@ def _is_wish(rules: PatternLanguage, sentence: str, start: int, end: int, candid
         if not _BREAKS.search(gap) and not ("resets" in cue and cue["resets"].search(gap)):
             return True
     return "intends_after" in cue and cue["intends_after"].match(sentence[end:]) is not None
-
-
-def _only_intends(rules: PatternLanguage, before: str) -> bool:
-    """Whether all that supposes the words after *before* says that they are wanted or planned."""
-    cue = cues(rules)
-    if "intends" not in cue:
-        return False
-    scope = (
-        before[max((found.end() for found in cue["resets"].finditer(before)), default=0) :]
-        if "resets" in cue
-        else before
-    )
-    wishes = [found.span() for found in cue["intends"].finditer(scope)]
-    return all(any(a <= one.start() < b for a, b in wishes) for one in cue["hypothetical"].finditer(scope))
 
 
 def _admits(candidate: Candidate) -> bool:

@@ -426,7 +426,7 @@ _ARTICLE = re.compile(
     r"^(?:an?|the|my|our|un|una|el|la|los|las|mi|ein|eine|einen|der|die|das|mein|meine|le|les|mon|ma|um|uma|o|il|lo)\s+",
     re.IGNORECASE,
 )
-_GOES_ON = re.compile(r"\s*(?:[,;\uff0c\uff1b]|\s[-\u2013\u2014]\s)")
+_GOES_ON = re.compile(r"\s*(?:[,;\uff0c\uff1b]|\s[-\u2013\u2014]\s)|\s+v?\d+(?:\.\w+)+$")  # more, or a version
 _PLACE_GOES_ON = re.compile(
     r"\s+(?:in|at|near|from|since|who|which|called|named|en|desde|cerca|seit|aus|bei|depuis|chez|dans|desde|da|em|que se llama|namens)\s",
     re.IGNORECASE,
@@ -435,7 +435,8 @@ _PLACE_GOES_ON = re.compile(
 
 def specifies(longer: str, shorter: str, *, placed: bool = False) -> bool:
     """
-    Whether a value is the thing that another names, with more about it: "dog (chihuahua)" of "dog", "Kyoto, Japan" of "Kyoto".
+    Whether a value is the thing that another names, with more about it: "dog (chihuahua)" of "dog", "Kyoto, Japan" of
+    "Kyoto", "Flask 2.3" of "Flask".
 
     With *placed* also by where or since when it is: "a library in Faro" of "library".
     """
