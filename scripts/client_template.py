@@ -23,9 +23,8 @@ from ..scope import checked_name
 from ..text.validate import MessageLike, checked_messages
 from ..types import ApiKey, Message, NewKey, Role
 from .calls import OWN, RAW, Call, ConversationScope, UserScope, idempotency_key_of, part, processed, user_scope
-from .errors import NotAllowed
 from .following import Following
-from .values import message_body
+from .values import NotAllowed, message_body
 from .wire import Wire
 
 DIGEST_S = 50.0

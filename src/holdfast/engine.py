@@ -72,7 +72,7 @@ from .recall.search import (
     without_expired,
     worth_recalling,
 )
-from .reconcile.decay import as_of_now
+from .reconcile.archive import as_of_now
 from .reconcile.registry import registry
 from .reports import ConsolidationReport, DigestReport, ErasureReceipt, Explained, PromptPreview, RebuildReport, Receipt
 from .scope import CHARACTER, SELF, Scope

@@ -12,8 +12,7 @@ import pytest
 
 from holdfast import HoldfastError, Memory, errors, strategies
 from holdfast.client import AsyncClient, Client, NotAllowed, TooOften, Unreachable
-from holdfast.client.errors import of_problem
-from holdfast.client.values import strategy_body, value_of
+from holdfast.client.values import of_problem, strategy_body, value_of
 from holdfast.errors import BadInput, Conflict, KeyReused, NotFound, StoreBusy, TooLarge
 from holdfast.llm.protocol import ModelError
 from holdfast.reports import RebuildReport

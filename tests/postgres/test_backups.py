@@ -17,7 +17,7 @@ import pytest
 from holdfast import BackupReport, Memory, restore_backup, verify_backup
 from holdfast.errors import Conflict, StoreCorrupt, StoreError
 from holdfast.importers import backups
-from holdfast.store.postgres import copying as postgres_copying
+from holdfast.store.postgres import backend as postgres_copying
 from holdfast.store.queries import tables
 from holdfast.testing.embedder import HashEmbedder
 from tests.cli.conftest import Holdfast, holdfast  # noqa: F401  a fixture

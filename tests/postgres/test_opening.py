@@ -13,7 +13,7 @@ import pytest
 from holdfast import Config, Memory
 from holdfast.errors import ConfigError, Conflict, HoldfastError, StoreBusy, StoreError, StoreUnavailable
 from holdfast.scope import Scope
-from holdfast.store import open_store, registry
+from holdfast.store import open_store, port
 from holdfast.store.postgres import schema
 from holdfast.testing.rows import ANA, say
 from tests.postgres.lending import Lender
@@ -44,7 +44,7 @@ def test_without_the_driver_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     for name in [name for name in sys.modules if name.startswith("holdfast.store.postgres")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    monkeypatch.setattr(registry, "_loaded", {})
+    monkeypatch.setattr(port, "_loaded", {})
     with pytest.raises(ConfigError, match=r"holdfast\[postgres\]"):
         Memory("postgresql://localhost/memory")
 

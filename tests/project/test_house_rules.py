@@ -63,7 +63,7 @@ PURE = [
     "text/render.py",
     "digest/chunk.py",
     "ingest/redact.py",
-    "embed/quantize.py",
+    "embed/protocol.py",
     "recall/query.py",
     "recall/rank.py",
     "reconcile/decide.py",

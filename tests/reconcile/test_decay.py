@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.clock import DAY_MS, to_ms
-from holdfast.reconcile.decay import archive_order, faded, now_strength, over_cap, record_uses, strength_at
+from holdfast.reconcile.archive import archive_order, faded, now_strength, over_cap, record_uses, strength_at
 from holdfast.store import FactRow, UseRow
 from holdfast.types import Fact
 

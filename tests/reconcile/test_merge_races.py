@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import Fact, Memory
-from holdfast.jobs import consolidate
+from holdfast.jobs import upkeep
 from holdfast.testing.clock import FakeClock
 
 from .sentences import SEA, opened, say
@@ -42,7 +42,7 @@ def test_an_erasure_that_overtakes_a_merge_wins(memory: Memory, monkeypatch: pyt
     """Between what a merge read and what it writes, one of its sentences goes."""
     say(memory, *SEA)
     memory.digest()
-    real, left = consolidate.cluster_same, [1]
+    real, left = upkeep.cluster_same, [1]
 
     def overtaken(*args: Any) -> Any:
         found = real(*args)
@@ -50,7 +50,7 @@ def test_an_erasure_that_overtakes_a_merge_wins(memory: Memory, monkeypatch: pyt
             OVERTAKEN[erasure](memory)
         return found
 
-    monkeypatch.setattr(consolidate, "cluster_same", overtaken)
+    monkeypatch.setattr(upkeep, "cluster_same", overtaken)
 
     assert memory.user("ana").consolidate().merged == ()
     assert memory.doctor().findings == ()

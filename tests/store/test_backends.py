@@ -16,7 +16,7 @@ from holdfast import Memory
 from holdfast.config import Config
 from holdfast.errors import BadInput, ConfigError, Conflict, HoldfastError, StoreClosed, StoreError
 from holdfast.scope import Scope
-from holdfast.store import Backend, Driver, Store, open_store, queries, register, registry
+from holdfast.store import Backend, Driver, Store, open_store, port, queries, register
 from holdfast.testing.embedder import HashEmbedder
 from holdfast.testing.store_contract import StoreContract
 
@@ -104,7 +104,7 @@ class PlainBackend(Backend):
 
 @pytest.fixture
 def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_loaded", dict(registry._loaded))
+    monkeypatch.setattr(port, "_loaded", dict(port._loaded))
     register("plain", PlainBackend)
 
 
@@ -129,9 +129,9 @@ def test_a_memory_lives_in_a_backend_of_others(tmp_path: Path) -> None:
 
 
 def test_an_entry_point_of_a_package_adds_a_scheme(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    entry = EntryPoint("plain", f"{__name__}:PlainBackend", registry.GROUP)
-    monkeypatch.setattr(registry, "_loaded", {})
-    monkeypatch.setattr(registry, "entry_points", lambda **asked: EntryPoints([entry]).select(**asked))
+    entry = EntryPoint("plain", f"{__name__}:PlainBackend", port.GROUP)
+    monkeypatch.setattr(port, "_loaded", {})
+    monkeypatch.setattr(port, "entry_points", lambda **asked: EntryPoints([entry]).select(**asked))
 
     store = open_store(f"plain://{tmp_path / 'plain.db'}")
     assert type(store.backend).__name__ == "PlainBackend"

@@ -24,7 +24,7 @@ from holdfast.errors import (
     StoreTooNew,
 )
 from holdfast.store import open_store
-from holdfast.store.sqlite.file import open_file
+from holdfast.store.sqlite.backend import open_file
 from holdfast.testing.rows import ANA, learn, say
 
 

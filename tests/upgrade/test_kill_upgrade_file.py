@@ -14,8 +14,8 @@ import pytest
 from holdfast import Config, Memory, restore_backup, verify_backup
 from holdfast.errors import StoreTooNew
 from holdfast.store.queries import tables
-from holdfast.store.sqlite import file as sqlite_file
-from holdfast.store.sqlite.file import open_file
+from holdfast.store.sqlite import backend as sqlite_file
+from holdfast.store.sqlite.backend import open_file
 from holdfast.testing.embedder import HashEmbedder
 from tests.upgrade.old import (
     MANY,

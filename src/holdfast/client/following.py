@@ -15,8 +15,7 @@ import httpx2
 
 from ..reports import Event
 from .calls import RAW, Call
-from .errors import of_problem
-from .values import value_of
+from .values import of_problem, value_of
 from .wire import FIRST_WAIT_S, LONGEST_WAIT_S, AsyncWire, Wire
 
 RESET = "reset"

@@ -74,9 +74,8 @@ from .calls import (
     user_scope,
     versions,
 )
-from .errors import NotAllowed
 from .following import Following
-from .values import message_body, refuse_function, strategy_body, value_of
+from .values import NotAllowed, message_body, refuse_function, strategy_body, value_of
 from .wire import Wire
 
 DIGEST_S = 50.0

@@ -17,8 +17,7 @@ import httpx2
 
 from ..errors import BadInput, Conflict, HoldfastError, StoreClosed
 from .calls import RAW, Call, T, part
-from .errors import Unreachable, of_code, of_problem
-from .values import plain, value_of
+from .values import Unreachable, of_code, of_problem, plain, value_of
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 10.0
 JOB_WAIT_S = 20.0

@@ -14,8 +14,7 @@ from typing import Final, Literal
 from ..errors import ConfigError
 from .files import ModelState, state
 from .minilm import MiniLM
-from .protocol import Embedder, Thresholds
-from .quantize import dequantize, quantize
+from .protocol import Embedder, Thresholds, dequantize, quantize
 
 __all__ = [
     "BUILT_IN",

@@ -24,7 +24,7 @@ from ..digest.grounding import ground
 from ..digest.mentions import SubjectNames
 from ..digest.second_look import numbers_said, repeats_known
 from ..digest.summarize import SummaryDraft, asked_tokens, most_tokens, summary_tokens
-from ..embed.quantize import dequantize
+from ..embed.protocol import dequantize
 from ..ingest.append import advance_reading, is_reading_due
 from ..ingest.redact import mask_message, redact_secrets
 from ..llm.prompt_lines import MOST_BEFORE, format_sections, known_lines, message_lines, summary_lines

@@ -1,17 +1,43 @@
-"""Upkeep of a memory: archive what has faded, and the weakest facts when there are too many, or on request."""
+"""
+Upkeep of a memory: archive what has faded and the weakest of too many facts; merge sentences that say the same.
+
+Groups to merge are found in a snapshot, with no transaction open.  Each merged memory is then written in a separate
+transaction, which checks that its sentences have not changed: a crash leaves them merged or not merged.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ..clock import DAY_MS
-from ..reconcile.archive import UPKEEP, archive_facts
-from ..reconcile.decay import faded, fading_bounds, over_cap
-from ..reports import DigestReport, PruneReport
+import numpy as np
+
+from ..clock import DAY_MS, new_id
+from ..digest.answers import parse_merged_statements
+from ..embed.protocol import Thresholds, dequantize
+from ..llm.prompts import load
+from ..llm.protocol import BadAnswer, Request
+from ..reconcile.archive import UPKEEP, WITH_MODEL, archive_facts, faded, fading_bounds, over_cap
+from ..reconcile.compare import find_unfaithful
+from ..reconcile.merging import (
+    Cluster,
+    Cosines,
+    QuotePlace,
+    cluster_related,
+    cluster_same,
+    merge_facts,
+    mergeable,
+    merged_sources,
+    representative,
+    split_apart,
+)
+from ..reports import ConsolidationReport, DigestReport, Merged, PruneReport
 from ..scope import Scope
-from ..store import FactRow, ReadView, WriteView, effective_consent
+from ..store import FactRow, Partition, ReadView, WriteView, effective_consent
+from ..text.render import render_block
 from ..types import Job
+from .model_client import ModelClient, total_tokens
 from .queue import Dependencies, check_claim, scope_of
 
 
@@ -73,3 +99,175 @@ def unpaused_facts(view: ReadView) -> list[FactRow]:
     """Return the live facts in the scope whose subject is not paused, without their quotes."""
     state = partial(effective_consent, view.at(None, None).consent())
     return [row for row in view.facts(evidence=False) if state(row.fact.subject) == "active"]
+
+
+NEWEST = 80
+"""In the background a model is called for groups that hold one of so many newest sentences; on request for all."""
+MAX_GROUPS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences:
+    """The sentences that may be merged, those that must stay apart, and the stored vectors, in one snapshot."""
+
+    epoch: int
+    rows: list[FactRow]
+    apart: list[frozenset[QuotePlace]]
+    vectors: dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidate:
+    """The handler of ``consolidate`` jobs, and the same work on request; by the rules alone without a ``client``."""
+
+    deps: Dependencies
+    client: ModelClient | None = None
+
+    @property
+    def limits(self) -> Thresholds:
+        """The embedder's thresholds, with that of the settings; without an embedder no sentences are similar."""
+        found = self.deps.embedder.thresholds if self.deps.embedder is not None else Thresholds(2.0, 2.0, 2.0, 1.0)
+        own = self.deps.config.consolidate_similarity
+        return found if own is None else replace(found, merge=own)
+
+    def __call__(self, job: Job) -> DigestReport:
+        scope = scope_of(job).about(None)
+        report = self.by_rules(scope, job=job)
+        if job.key == WITH_MODEL and not self.deps.config.economy:
+            report += self.by_model(scope, job=job, everything=False)
+        self.deps.store.write(scope, lambda view: view.finish(job, self.deps.now_ms()))
+        return DigestReport(tokens=report.tokens)
+
+    def now(self, scope: Scope, *, dry_run: bool) -> ConsolidationReport:
+        """Merge the scope's sentences, with a model where there is one; *dry_run* reports what the rules would merge."""
+        report = self.by_rules(scope, dry_run=dry_run)
+        return report if dry_run else report + self.by_model(scope)
+
+    def by_rules(self, scope: Scope, *, job: Job | None = None, dry_run: bool = False) -> ConsolidationReport:
+        """
+        Merge sentences that say the same, in the words of one of them.
+
+        Raises:
+            FenceLost: another worker has claimed the job.
+        """
+        seen = self.deps.store.read(scope, self._snapshot)
+        clusters = cluster_same(seen.rows, self._cosines(seen), self.limits.merge, seen.apart)
+        report = ConsolidationReport()
+        for cluster in clusters:
+            first = representative(cluster)
+            report += self._write(scope, seen, cluster, first.fact.text, first.fact.source, job, dry_run)
+        return report
+
+    def by_model(self, scope: Scope, *, job: Job | None = None, everything: bool = True) -> ConsolidationReport:
+        """
+        Let the model join sentences about the same thing; a joined sentence that adds anything is not written.
+
+        Raises:
+            FenceLost: another worker has claimed the job.
+            ModelError: the model gave no answer; earlier merges stay.
+        """
+        report = ConsolidationReport()
+        if self.client is None:
+            return report
+        seen, source = self.deps.store.read(scope, self._snapshot), self.client.source(load("statements"))
+        clusters = self._to_join(seen, everything)
+        for start in range(0, len(clusters), MAX_GROUPS):
+            groups = clusters[start : start + MAX_GROUPS]
+            if job is not None:
+                self.client.extend_lease(job, scope)
+            answer = self.client.ask(scope, self._request(groups))
+            report += ConsolidationReport(tokens=total_tokens(answer))
+            try:
+                texts = parse_merged_statements(answer, len(groups))
+            except BadAnswer as error:
+                report += ConsolidationReport(refused=(error.message,))
+                continue
+            for number, text in sorted(texts.items()):
+                cluster = groups[number - 1]
+                why = find_unfaithful(text, [row.fact.text for row in cluster])
+                report += ConsolidationReport(refused=(why,) if why else ())
+                if not why:
+                    report += self._write(scope, seen, cluster, text, source, job, False)
+        return report
+
+    def _to_join(self, seen: Sentences, everything: bool) -> list[Cluster]:
+        """Return the groups to show a model: all related sentences, or some groups with new ones."""
+        gather = (self.limits.related + self.limits.merge) / 2
+        clusters = cluster_related(seen.rows, self._cosines(seen), gather, seen.apart)
+        if everything:
+            return clusters
+        newest = sorted(seen.rows, key=lambda row: (row.fact.recorded_at, row.fact.id))[-NEWEST:]
+        fresh = {row.fact.id for row in newest}
+        return [one for one in clusters if not fresh.isdisjoint(row.fact.id for row in one)][-MAX_GROUPS:]
+
+    def _request(self, groups: Sequence[Cluster]) -> Request:
+        if self.client is None:
+            raise ValueError("there is no model")
+        lines = [f"{number}: {row.fact.text}" for number, group in enumerate(groups, 1) for row in group]
+        return self.client.request("statements", load("statements"), render_block("sentences", lines), "")
+
+    def _snapshot(self, view: ReadView) -> Sentences:
+        everywhere = view.at(None, None)
+        seen = {row.fact.id for row in unpaused_facts(view)}
+        ever = everywhere.all_facts()
+        rows = mergeable(row for row in ever if row.fact.id in seen)
+        vectors: dict[str, np.ndarray] = {}
+        if self.deps.embedder is not None:
+            ids = {row.doc: row.fact.id for row in rows}
+            for subject in sorted({row.fact.subject for row in rows}):
+                stored = everywhere.vectors(Partition(subject, "fact"), self.deps.embedder.id)
+                made = dequantize([(scale, data) for _, scale, data in stored], self.deps.embedder.dim)
+                vectors |= {ids[doc]: made[n] for n, (doc, _, _) in enumerate(stored) if doc in ids}
+        return Sentences(view.user().epoch, rows, split_apart(ever), vectors)
+
+    def _cosines(self, seen: Sentences) -> Cosines:
+        if self.deps.embedder is None or len(seen.rows) < 2:
+            return None
+        missing = [row for row in seen.rows if row.fact.id not in seen.vectors]
+        if missing:
+            made = self.deps.embedder.embed([row.fact.text for row in missing])
+            seen.vectors.update((row.fact.id, vector) for row, vector in zip(missing, made, strict=True))
+        matrix = np.stack([seen.vectors[row.fact.id] for row in seen.rows])
+        return np.asarray(matrix @ matrix.T, np.float32)
+
+    def _write(
+        self,
+        scope: Scope,
+        seen: Sentences,
+        cluster: Sequence[FactRow],
+        text: str,
+        source: str,
+        job: Job | None,
+        dry_run: bool,
+    ) -> ConsolidationReport:
+        if dry_run:
+            facts = tuple(row.fact for row in cluster)
+            return ConsolidationReport((Merged(representative(cluster).fact, facts),))
+        work = partial(self._merge, seen=seen, cluster=cluster, text=text, source=source, job=job)
+        done = self.deps.store.write(scope, work)
+        return ConsolidationReport() if done is None else ConsolidationReport((done,))
+
+    def _merge(
+        self, view: WriteView, seen: Sentences, cluster: Sequence[FactRow], text: str, source: str, job: Job | None
+    ) -> Merged | None:
+        now_ms = self.deps.now_ms()
+        if job is not None:
+            check_claim(view, job, seen.epoch)
+        open_now = {row.fact.id for row in unpaused_facts(view)}
+        if view.user().epoch != seen.epoch or not open_now.issuperset(row.fact.id for row in cluster):
+            return None
+        whole = merge_facts(
+            view,
+            cluster,
+            text=text,
+            source=source,
+            fact_id=new_id("fact", now_ms),
+            now_ms=now_ms,
+            half_life_ms=self.deps.config.decay_half_life_days * DAY_MS,
+        )
+        if whole is None:
+            return None
+        everywhere = view.at(None, None)
+        if self.deps.embedder is not None:
+            everywhere.want("embed", "", wanted=view.user().version, run_at_ms=now_ms, now_ms=now_ms)
+        return Merged(whole.fact, tuple(row.fact for row in merged_sources(everywhere, whole)))

@@ -15,7 +15,7 @@ from datetime import UTC, date, datetime, timedelta
 from ..clock import from_ms
 from ..errors import BadInput
 from ..observer import Observer
-from ..reconcile.decay import record_uses
+from ..reconcile.archive import record_uses
 from ..reports import Usage
 from ..scope import Scope
 from ..store import ContextStatsRow, Store, UsageRow, UserRow, WriteView, effective_consent

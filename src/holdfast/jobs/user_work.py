@@ -25,14 +25,13 @@ from ..reports import DigestReport
 from ..scope import Scope
 from ..store import ProviderKeyRow, Store
 from ..types import Job
-from .consolidate import Consolidate
 from .facts import FactReader
 from .model_client import SETUP_WAIT_MS, CallDeferred, ModelClient
 from .model_reader import ModelReader, ReadMessages
 from .queue import Dependencies, Handler, ReadMode, scope_of
 from .rebuild import RangeWriter, Rebuilder, ResummarizeRange
 from .summaries import RESUMMARIZE, CloseChunks, ReadEpisodes
-from .upkeep import Upkeep
+from .upkeep import Consolidate, Upkeep
 from .vectors import EmbedDocs
 
 # All kinds of jobs in the order of their cost: cheap and urgent work first.

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ..embed.protocol import Embedder
-from ..embed.quantize import quantize
+from ..embed.protocol import Embedder, quantize
 from ..ingest.redact import mask_secrets
 from ..reports import DigestReport
 from ..scope import Scope

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..clock import from_ms, to_ms
-from ..embed.protocol import Embedder, Thresholds
-from ..embed.quantize import dequantize
+from ..embed.protocol import Embedder, Thresholds, dequantize
 from ..scope import SELF
 from ..store import Derivation, FactRow, Partition, ReadView, Side, WriteView
 from ..types import BY_HAND_SOURCE, Candidate, FactChange, FactKind

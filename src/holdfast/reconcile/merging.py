@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from ..clock import from_ms, to_ms
 from ..store import Derivation, FactRow, WriteView
 from ..types import BY_HAND_SOURCE, Evidence, Fact
-from .archive import index_fact, unindex_fact
+from .archive import index_fact, strength_at, unindex_fact
 from .compare import may_join, reworded, same_words, sense
-from .decay import strength_at
 from .decide import MERGED, UNMERGED, may_merge
 from .registry import normalize_value
 

@@ -15,9 +15,8 @@ import os
 from ..clock import Clock, utc_now
 from ..config import Config
 from .maintenance import copy, distribute, initialize, scrub
-from .port import Backend, Driver
+from .port import Backend, Driver, backend_class, is_address, register
 from .readview import ReadView, RejectedPosition, effective_consent
-from .registry import backend_class, is_address, register
 from .store import Store
 from .values import (
     END_OF_NAMES,

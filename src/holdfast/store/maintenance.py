@@ -25,9 +25,10 @@ from .port import (
     ScrubReport,
     StoreInit,
     Table,
+    backend_class,
+    is_address,
 )
 from .queries import tables
-from .registry import backend_class, is_address
 
 BATCH_ROWS = 1_000
 

@@ -5,15 +5,22 @@ Everything else in this package is written once, in terms of the named queries i
 SQL close to SQLite's or PostgreSQL's needs these two classes and a file for each query that it spells in its own way
 (see `holdfast.store.queries`).  Register the backend under the scheme of its addresses, with
 `holdfast.store.register` or as an entry point of the group ``holdfast.backends``; then run
-`holdfast.testing.store_contract.StoreContract` on it.
+`holdfast.testing.store_contract.StoreContract` on it.  A package declares the entry point in its ``pyproject.toml``:
+
+    [project.entry-points."holdfast.backends"]
+    mysql = "my_package:MySqlBackend"
+
+A module is imported when its scheme is first used.
 """
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
 from itertools import count
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
@@ -274,3 +281,51 @@ class Distribution:
     done: bool
     tables: tuple[Placement, ...]
     obstacles: tuple[Obstacle, ...] = ()
+
+
+GROUP = "holdfast.backends"
+FILE = ""
+"""The scheme of a path."""
+
+_OURS = {
+    FILE: EntryPoint("", f"{__package__}.sqlite.backend:SqliteBackend", GROUP),
+    "postgresql": EntryPoint("postgresql", f"{__package__}.postgres.backend:PostgresBackend", GROUP),
+    "postgres": EntryPoint("postgres", f"{__package__}.postgres.backend:PostgresBackend", GROUP),
+}
+_loaded: dict[str, type[Backend]] = {}
+_EXTRAS = {"postgresql": "postgres", "postgres": "postgres"}
+
+
+def register(scheme: str, backend: type[Backend]) -> None:
+    """Open addresses that begin with ``scheme://`` with *backend* in this process, in place of any other."""
+    _loaded[scheme] = backend
+
+
+def is_address(location: str | os.PathLike[str]) -> bool:
+    """Whether *location* is an address with a scheme, and not a path."""
+    return isinstance(location, str) and "://" in location
+
+
+def backend_class(location: str | os.PathLike[str]) -> type[Backend]:
+    """
+    Return the backend for a path or an address.
+
+    Raises:
+        ConfigError: no backend is known for its scheme, or a package that it needs is not installed.
+    """
+    scheme = str(location).partition("://")[0] if is_address(location) else FILE
+    if scheme in _loaded:
+        return _loaded[scheme]
+    entry = _OURS.get(scheme) or next(iter(entry_points(group=GROUP, name=scheme)), None)
+    if entry is None:
+        known = sorted({*_OURS, *_loaded, *entry_points(group=GROUP).names} - {FILE})
+        schemes = ", ".join(f"{name}://" for name in known)
+        hint = f"use a path, or one of {schemes}; a package adds one as an entry point of {GROUP}"
+        raise ConfigError(f"there is no store for {scheme}:// addresses", hint=hint)
+    try:
+        backend: type[Backend] = entry.load()
+    except ImportError as error:
+        extra = _EXTRAS.get(scheme)
+        hint = f"pip install 'holdfast[{extra}]'" if extra else f"install what the backend for {scheme}:// needs"
+        raise ConfigError(f"{scheme}:// needs a package that is not installed: {error.name}", hint=hint) from error
+    return _loaded.setdefault(scheme, backend)

@@ -325,7 +325,7 @@ class Store:
         """
         Return users who hold a sentence or an event that has faded, and have no upkeep job: ``(org, user, bot)``.
 
-        *bounds* are those of `holdfast.reconcile.decay.fading_bounds`.
+        *bounds* are those of `holdfast.reconcile.archive.fading_bounds`.
         """
         found = self._rows("users_with_faded", **bounds, limit=max(0, limit))
         return [(row[0], row[1], row[2]) for row in found]

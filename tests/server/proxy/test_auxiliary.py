@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from holdfast.server.proxy.auxiliary import auxiliary_task
+from holdfast.server.proxy.request import auxiliary_task
 
 from .test_memory import raw, said, user
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.server.proxy.matching import Continuation, continuation, digest_of
+from holdfast.server.proxy.chat import Continuation, continuation, digest_of
 from holdfast.types import Message
 
 from .test_clients import ask

@@ -3,6 +3,11 @@ A chat request: its bytes, its messages, and the options it sets for the memory.
 
 The body is never written anew: messages of ours are spliced into the client's own bytes, so that fields, numbers and
 spaces that we know nothing of arrive as they were sent.
+
+Chat programs also make requests for themselves: titles, tags, follow-ups, search queries, summaries of their history.
+They hold the user's words, but nobody said them, so they pass without a memory.  They are known by a field or header
+that names the task, or by their structure: an instruction about the conversation, with the conversation in it or before
+it, and rules for an answer that a program reads.
 """
 
 from __future__ import annotations
@@ -177,3 +182,190 @@ def _first_name(values: tuple[Any, ...]) -> str | None:
 
 def _is_off(value: str | None) -> bool:
     return value is not None and value.strip().lower() in _OFF
+
+
+_ENOUGH = 3
+_EARLY_CHARS, _NEAR_CHARS = 300, 200
+_READ_CHARS = 6_000  # of the beginning and of the end of a prompt
+
+# Where chat programs name the task of a request, and how the names of such tasks look.
+TASK_HEADERS = ("x-openwebui-task", "x-task", "x-request-purpose", "x-request-type", "x-holdfast-task", "x-memory-task")
+TASK_FIELDS = ("task", "task_type", "purpose", "request_type", "generation_name", "feature")
+_TASKS = {
+    "title": r"title|topic|chat.?name|conversation.?name|rename|thread.?name",
+    "tags": r"tags?|categor",
+    "follow-ups": r"follow.?ups?|suggest",
+    "query": r"quer(?:y|ies)|search|condense|rephrase|retrieval",
+    "autocomplete": r"auto.?complet|completion.?hint|fill.?in|fim",
+    "emoji": r"emoji|expression|emotion",
+    "image-prompt": r"image.?prompt|picture",
+    "memory": r"memor(?:y|ies)|facts?\b|extract",
+    "summary": r"summar|compact|condens",
+    "moderation": r"moderat|guard|safety|classif",
+    "functions": r"function.?call|tool.?select|moa.?response",
+}
+_TASK_NAME = {kind: re.compile(names, re.IGNORECASE) for kind, names in _TASKS.items()}
+
+# What the instruction asks for; the words of several languages.
+_ASKS = {
+    "title": r"\b(?:title|headline|topic name|subject line|chat name|thread name|name (?:for|to) (?:the|this|our) (?:chat|conversation|discussion|thread|session)|(?:chat|conversation|thread|session|this|it) a (?:short )?name"
+    r"|2-3 word|conversation topic|titel|überschrift|título|titre|titolo)\b|标题|標題|主题|主題|题目|제목|タイトル|заголовок",
+    "tags": r"(?<!> )\b(?:tags?|keywords? categor|categories|categoriz\w+|hashtags?|labels?|schlagwörter|etiquetas|étiquettes)\b|标签|標籤|태그|タグ",
+    "follow-ups": r"\b(?:follow[- ]?up (?:questions|prompts|suggestions)|suggest(?:ed|ions?)? (?:repl|question|prompt|respons)\w*|(?:next|likely|relevant|three|3|most likely) questions?|questions? (?:that )?(?:the |a )?(?:user|human)s? (?:might|could|would|may|can)"
+    r"|folgefragen|preguntas de seguimiento|questions de suivi)\b|后续问题|追问|推荐问题|후속 질문|フォローアップ",
+    "query": r"\b(?:search quer(?:y|ies)|standalone (?:question|query)|web search|search terms|search engine|retrieval quer(?:y|ies)|queries to (?:search|retrieve)|necessity of a search|rephrase the (?:follow[- ]?up|question|user)\w*|suchanfragen?|consultas? de búsqueda|requêtes? de recherche)\b|搜索(?:查询|关键词|词)|检索|独立的?问题|검색어|検索",
+    "autocomplete": r"\b(?:autocomplet\w+|auto-complet\w+|continue the (?:text|input|message|sentence)|complete the (?:user'?s? )?(?:text|input|message|sentence|code)|finish the user'?s (?:text|input|message|sentence)|predict what the user|next words)\b|自动补全|补全|자동 완성",
+    "emoji": r"\b(?:emojis?|emotions?|sentiment of the last|facial expression|expression label)\b|表情",
+    "image-prompt": r"\b(?:image (?:generation )?prompt|prompt for (?:an? )?(?:image|picture|stable diffusion|dall-?e)|comma-delimited list|comma-separated list of (?:keywords|tags) (?:that )?describ\w+|describe the (?:scene|appearance)|detailed (?:visual )?description for (?:an )?image|generating an image)\b|绘画提示|图像提示",
+    "memory": r"\b(?:(?:extract|identif|collect|record|updat|stor|manag)\w*,? .{0,80}\b(?:facts?|memor(?:y|ies)|preferences|personal (?:information|details)|information about the user)|personal information organi[sz]er|memory (?:manager|extraction|agent)|new facts|long-?term memor(?:y|ies)|remember about the user)\b|提取.{0,10}(?:事实|记忆|信息)|记忆",
+    "summary": r"\b(?:summar(?:y|ies|i[sz]e|i[sz]ing|i[sz]ation)|compact(?:ion|ing)?|condense|zusammenfassung|fasse|resumen|resume|résumé|résume)\b|总结|總結|摘要|概括|요약|要約",
+    "moderation": r"\b(?:unsafe content|content (?:policy|safety|moderation)|safety (?:policy|categor\w+|assessment)|harmful|moderat(?:e|ion|or)|violat\w+|jailbreak|prompt injection|'?safe'? or '?unsafe'?)\b",
+}  # fmt: skip
+_KIND = {kind: re.compile(words, re.IGNORECASE | re.DOTALL) for kind, words in _ASKS.items()}
+
+# The conversation as the thing to work on.
+_CONVERSATION = re.compile(
+    r"\b(?:chat history|conversation history|message history|(?:the|this|our|a|of|following|above|entire|previous|prior|user'?s|given|new|long|these|current|ongoing|provided|new lines of|each) (?:\w+ )?(?:conversation|chat|dialog(?:ue)?|discussion|transcript|thread|messages?|session|exchange|interaction|story|context)\b|conversations?\b(?= (?:between|so far|above|below|with|topic|context))|first message|last (?:user )?message|user(?:'s)? (?:message|query|input|prompt|first|question)|lines of conversation|(?:chat|conversation) titles?"
+    r"|gesprächs?|unterhaltung|chatverlauf|conversaci[oó]n|conversation|diálogo|discussion)\b|对话|對話|会话|會話|聊天|用户的?(?:输入|消息|问题)|上下文|대화|会話|диалог|чат",
+    re.IGNORECASE,
+)
+# Rules for an answer that a program reads.
+_RULES = re.compile(
+    r"\b(?:(?:only|just|nothing but|exclusively) (?:with )?(?:the |a |one |your )?(?:\w+ )?(?:title|json|tags?|questions?|quer(?:y|ies)|emoji|list|word|name|label|summary|text|prompt|single|standalone|completion|keyword|array|object|category|memory|facts?|following|or)\b"
+    r"|(?:respond|reply|answer|return|output|print|give|write|produce|provide|start)(?: \w+){0,4} (?:only|solely|exclusively|strictly|directly|in (?:valid |raw )?json|(?:valid |raw |a )?json|xml|the title only)\b|(?:title|json|list|name|tags|query) only\b|json (?:format|object|array|schema|list|string)|as (?:a |valid |raw )*json"
+    r"|(?:no|without(?: any)?|avoid|omit(?:ting)?|do not (?:use|include|add|output|provide|answer|respond|reply|continue)|don't (?:use|include|add|answer|respond|explain)|never (?:use|include|answer)|not include)(?: \w+){0,3} (?:quot\w*|punctuation|explanation\w*|preamble|lead-?in|prefix\w*|introduction|additional|formatting|colons?|text|commentary|markdown|the question|to (?:the|any)|anything|other)"
+    r"|no (?:quotes|punctuation|preamble|explanations?|commentary)|nothing else|and nothing more|(?:in|at most|of|under|max(?:imum)?(?: of)?|up to|than|within|exactly|into|to|a|concise,?|be|-) ?(?:\d+|two|three|four|five|six|seven|eight|ten)(?: ?(?:-|to|or|–) ?(?:\d+|four|five|six|seven|eight|ten))?[- ]words?\b|\d+[- ]?(?:words?|characters?|chars)\b(?:[- ]or[- ](?:less|fewer)| max(?:imum)?| or under)?|go straight to|just one word|one of the following|single (?:word|line|sentence)|for future context|to be used as (?:a )?context|your task is to|you must (?:only )?(?:output|respond|return)|ignore (?:all )?previous instructions"
+    r"|nur (?:den|mit|die)|ohne (?:anführungszeichen|erklärung)|solo (?:el|con|la)|sin (?:comillas|explicaci)|uniquement|sans (?:guillemets|explication))|不要|不超过|以内|只(?:返回|输出|回复|需)|直接返回|仅(?:返回|输出)|没有.{0,6}则|만 (?:출력|반환|답)|따옴표 없이|のみ|だけ",
+    re.IGNORECASE,
+)  # fmt: skip
+_NO_LIMIT = re.compile(
+    r"(?:\d+|two|three|four|five|six|seven|eight|ten)[- ]?(?:words?|characters?|chars)", re.IGNORECASE
+)
+_FOR_PROGRAMS = re.compile(
+    r"\b(?:go straight to|(?:without|omit|skip|no)(?: any| the)? (?:\w+ )?(?:lead-?in|preamble|prefix)|your task is to|for future context|as (?:a )?prompt for|ignore (?:all )?previous instructions|exclusively with)|直接返回|没有主题",
+    re.IGNORECASE,
+)
+# A conversation laid out within the prompt, and the parts of prompts.
+_TAGGED = re.compile(
+    r"<(?:chat_history|conversation|chat|messages|history|transcript|dialog(?:ue)?|context|text|user_message|new_messages|previous_summary)>|<BEGIN (?:CONVERSATION|UNSAFE)",
+    re.IGNORECASE,
+)
+_HEADED = re.compile(
+    r"^(?:#{1,4} ?)?(?:chat history|conversation(?: history)?|current conversation|new lines of conversation|transcript|messages|user message)\s*:?\s*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PARTS = re.compile(
+    r"^#{1,4} ?(?:task|guidelines|output|instructions?|examples?|response format|rules)\b", re.IGNORECASE | re.MULTILINE
+)
+_TALK = re.compile(
+    r"^\W{0,3}(?:user|assistant|human|ai|system|用户|助手|Q|A)\W{0,3}[:：]|\"role\"\s*:\s*\"(?:user|assistant)\"",
+    re.IGNORECASE | re.MULTILINE,
+)
+_FILL = re.compile(r"<\|?(?:fim_prefix|fim_suffix|fim_middle|PRE|SUF|MID)\|?>|\[(?:SUFFIX|PREFIX)\]|<\|fim_")
+
+
+def auxiliary_task(fields: Mapping[str, Any], headers: Mapping[str, str]) -> str:
+    """
+    Return what a chat program wants from the model for itself ("title", "tags", …); empty for a chat of the user.
+
+    A request with the header ``X-Memory: on`` is a chat of the user whatever it looks like.
+    """
+    if headers.get("x-memory", headers.get("x-holdfast-memory", "")).strip().lower() == "on":
+        return ""
+    named = _named(fields, headers)
+    if named:
+        return named
+    messages = [(str(message.get("role")), _text(message.get("content"))) for message in fields["messages"]]
+    asked = next((index for index in range(len(messages) - 1, -1, -1) if messages[index][0] != "assistant"), None)
+    if asked is None:
+        return ""
+    role, last = messages[asked]
+    if _FILL.search(last):
+        return "autocomplete"
+    found = _judge(last, small=_answer_is_short(fields), after=asked > 1, by_program=role in ("system", "developer"))
+    if not found and asked <= 2 and not any(other == "assistant" for other, _ in messages):
+        system = "\n".join(text for other, text in messages if other in ("system", "developer"))
+        found = _judge(system, small=_answer_is_short(fields), holds=last, by_program=True) if system else ""
+    return found
+
+
+def _named(fields: Mapping[str, Any], headers: Mapping[str, str]) -> str:
+    """Return the task that a header or the metadata name."""
+    metadata = fields.get("metadata")
+    inner = metadata if isinstance(metadata, Mapping) else {}
+    names = [headers.get(name) for name in TASK_HEADERS] + [inner.get(name) for name in TASK_FIELDS]
+    for name in names:
+        if isinstance(name, str) and name:
+            for kind, pattern in _TASK_NAME.items():
+                if pattern.search(name):
+                    return kind
+    return "declared" if inner.get("auxiliary") is True else ""
+
+
+def _judge(text: str, *, small: bool, holds: str = "", after: bool = False, by_program: bool = False) -> str:
+    """
+    Return the task that an instruction sets; empty when too little speaks for one.
+
+    Args:
+        text: the instruction.
+        small: the request wants a short answer, or one with a schema.
+        holds: another message that the instruction is about.
+        after: a conversation stands before it in the request.
+        by_program: the instruction is the system's, which no user writes.
+    """
+    whole = text if len(text) <= 2 * _READ_CHARS else f"{text[:_READ_CHARS]}\n{text[-_READ_CHARS:]}"
+    instruction = _without_talk(whole)
+    kind, place = _first_kind(instruction)
+    about = _CONVERSATION.search(instruction)
+    laid_out = 2 * bool(_TAGGED.search(whole) or _PARTS.search(whole)) or int(bool(_HEADED.search(whole)))
+    if not kind or not (about or laid_out):
+        return ""
+    if holds and (about is None or place > _EARLY_CHARS or abs(about.start() - place) > _NEAR_CHARS):
+        return ""  # the instructions of a bot that also titles or summarizes
+    points = laid_out + bool(about) + _rules(instruction) + (len(_TALK.findall(f"{whole}\n{holds}")) > 1)
+    return kind if points + after + small + by_program >= _ENOUGH else ""
+
+
+def _rules(instruction: str) -> int:
+    """Weigh the rules for the answer: 2 when only programs write so; a number of words alone is none."""
+    if _FOR_PROGRAMS.search(instruction):
+        return 2
+    return int(any(not _NO_LIMIT.search(found.group()) for found in _RULES.finditer(instruction)))
+
+
+def _first_kind(instruction: str) -> tuple[str, int]:
+    """Return what is asked for first, and where; a summary only when nothing else is."""
+    places = sorted((found.start(), kind) for kind, words in _KIND.items() if (found := words.search(instruction)))
+    chosen = next((one for one in places if one[1] != "summary"), next(iter(places), (0, "")))
+    return chosen[1], chosen[0]
+
+
+def _without_talk(text: str) -> str:
+    """Leave out the lines of the conversation that the prompt holds."""
+    kept, within = [], False
+    for line in text.split("\n"):
+        if re.match(
+            r"\s*<(?:chat_history|conversation|history|messages|transcript|chat|dialogue)>", line, re.IGNORECASE
+        ):
+            within = True
+        if not within and not _TALK.match(line):
+            kept.append(line)
+        if re.search(
+            r"</(?:chat_history|conversation|history|messages|transcript|chat|dialogue)>", line, re.IGNORECASE
+        ):
+            within = False
+    return "\n".join(kept)
+
+
+def _answer_is_short(fields: Mapping[str, Any]) -> bool:
+    most = fields.get("max_completion_tokens", fields.get("max_tokens"))
+    form = fields.get("response_format")
+    wants = isinstance(form, Mapping) and form.get("type") in ("json_schema", "json_object")
+    return wants or (isinstance(most, int) and not isinstance(most, bool) and 0 < most <= 100)
+
+
+def _text(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    parts: Sequence[Any] = content if isinstance(content, list) else ()
+    return "\n".join(part["text"] for part in parts if isinstance(part, Mapping) and isinstance(part.get("text"), str))

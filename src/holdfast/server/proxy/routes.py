@@ -27,9 +27,17 @@ from ..gate import Grant, Quotas
 from ..routing import WHOLE_USER, RouteTable, problem, problem_of
 from ..settings import ServerSettings
 from .answer import ReplyReader
-from .auxiliary import auxiliary_task
 from .chat import ChatMemory, ProxiedChat
-from .request import ChatRequest, MemoryOptions, Unreadable, header_name, memory_options, read, with_field
+from .request import (
+    ChatRequest,
+    MemoryOptions,
+    Unreadable,
+    auxiliary_task,
+    header_name,
+    memory_options,
+    read,
+    with_field,
+)
 from .upstream import VIA, Headers, Mask, Pool, UpstreamServer, answered, upstream_of
 
 CHAT, MODELS, MODEL = "/v1/chat/completions", "/v1/models", "/v1/models/{model}"

@@ -12,17 +12,20 @@ import threading
 import time
 import weakref
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import groupby
 from typing import Any, Self, TypeVar
 
 import psycopg
+from psycopg import errors
 from psycopg.sql import SQL
 
 from ...config import Config
-from ...errors import HoldfastError, StoreClosed, StoreError, StoreReadOnly
+from ...errors import Conflict, HoldfastError, StoreClosed, StoreError, StoreReadOnly
+from ...reports import Finding
 from ...scope import Scope
-from ..maintenance import copy
+from ..maintenance import BATCH_ROWS, copy, digest_of
 from ..port import (
     Backend,
     CopySource,
@@ -32,15 +35,16 @@ from ..port import (
     Driver,
     Maintenance,
     Progress,
+    Row,
     ScrubReport,
     StoreInit,
+    Table,
 )
+from ..queries import tables
 from ..sqlite.manifest import write_manifest
 from ..values import Scrubbed
 from .cluster import distribute, is_spread
-from .copying import reading, writing
 from .driver import Connection, Connections, Gone, InTheWay, PsycopgDriver, connect, of_org, translated
-from .health import health
 from .schema import initialize, migrate
 from .scrub import scrub
 
@@ -304,3 +308,236 @@ def _roll_back(connection: Connection) -> None:
 def _let_go(connections: Connections, process: int) -> None:
     if os.getpid() == process:
         connections.close()
+
+
+DEAD_ROWS = 10_000  # fewer in a table are no lag
+OLD_XIDS = 1_000_000_000  # of some two billion until the server stops
+CHECKED = (
+    "row-security",
+    "policies",
+    "public-rights",
+    "collation",
+    "index-valid",
+    "table-missing",
+    "login",
+    "schema-rights",
+    "table-rights",
+    "server-durability",
+    "server-checksums",
+    "server-log",
+    "standby",
+    "connections",
+    "autovacuum",
+    "vacuum-lag",
+    "old-transactions",
+    "replication-slot",
+)
+_INIT = "run `holdfast store init` with the address of the role that owns the tables"
+
+
+def health(driver: Driver) -> DatabaseHealth:
+    """Look at all of it in one snapshot."""
+    (server,) = driver.run("health_server", {})
+    settings = {name: value for name, value in driver.run("health_settings", {})}
+    there = driver.run("health_tables", {})
+    version, role, _, _, standby, _, _, collation, vector, _ = server
+    forced = sum(1 for row in there if row[1])
+    about = {
+        "version": f"PostgreSQL {version}",
+        "role": role,
+        "row level security": f"forced on {forced} tables",
+        "collation": f"C for every text (the database's own: {collation})",
+        "pgvector": f"{vector}, not needed" if vector else "none, and none needed",
+        "state": "standby" if standby else "primary",
+    }
+    notices = (*_login(server, there), *_server_settings(settings, server[-1]), *_upkeep(driver, server))
+    return DatabaseHealth(about, tuple(_tables(there)), notices, CHECKED)
+
+
+def _tables(there: list[tuple[object, ...]]) -> Iterator[Finding]:
+    """Find tables whose guards, collations or indexes are not as created."""
+    found = {str(row[0]): row for row in there}
+    for table in tables():
+        if table.name not in found:
+            yield Finding("table-missing", table.name, "restore a backup: the table was dropped")
+            continue
+        _, forced, ours, others, _, public, collated, invalid, *_ = found[table.name]
+        if "org" in table.columns and not forced:
+            sql = f"ALTER TABLE {table.name} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY"
+            yield Finding("row-security", table.name, sql)
+        if "org" in table.columns and (ours != 2 or others):
+            hint = (
+                "a backup restored into a new database has them"
+                if not others
+                else "drop the policies that are not ours"
+            )
+            yield Finding("policies", table.name, hint)
+        if public:
+            yield Finding("public-rights", table.name, f"REVOKE ALL ON {table.name} FROM PUBLIC")
+        if collated:
+            hint = 'ALTER TABLE … ALTER COLUMN … TYPE text COLLATE "C": lists come in another order than they should'
+            yield Finding("collation", f"{table.name}: {collated}", hint)
+        if invalid:
+            yield Finding("index-valid", f"{table.name}: {invalid}", f"REINDEX TABLE {table.name}")
+
+
+def _login(server: tuple[object, ...], there: list[tuple[object, ...]]) -> Iterator[Finding]:
+    _, role, everything, passes, *_ = server
+    if everything or passes:
+        why = "a superuser" if everything else "BYPASSRLS"
+        hint = f"row level security does not hold it: let applications log in as the role of `store init`; {_INIT}"
+        yield Finding("login", f"{role}: {why}", hint)
+    elif any(row[4] for row in there):
+        yield Finding("login", f"{role}: owns tables", "let applications log in as the role that `store init` made")
+    if everything or any(row[4] for row in there):
+        return
+    if server[5]:
+        yield Finding("schema-rights", f"{role} may create tables", _INIT)
+    for name in (str(row[0]) for row in there if row[8]):
+        yield Finding("table-rights", f"{role} may empty {name}", f"REVOKE TRUNCATE ON {name} FROM {role}")
+    for table in ("erasure", "ledger_key"):
+        if any(row[0] == table and row[9] for row in there):
+            hint = f"REVOKE UPDATE, DELETE ON {table} FROM {role}: the ledger of erasures only grows"
+            yield Finding("table-rights", f"{role} may change {table}", hint)
+
+
+def _server_settings(settings: Mapping[str, str], used: int) -> Iterator[Finding]:
+    for name in ("fsync", "full_page_writes", "synchronous_commit"):
+        if settings.get(name) == "off":
+            yield Finding("server-durability", f"{name} = off", "turn it on: a crash may lose what was acknowledged")
+    if settings.get("data_checksums") == "off":
+        hint = "stop the server and run pg_checksums --enable: a damaged disk would go unnoticed"
+        yield Finding("server-checksums", "data_checksums = off", hint)
+    statements = settings.get("log_statement") in ("mod", "all")
+    slow = any(int(settings.get(f"log_min_duration_{name}", -1)) >= 0 for name in ("statement", "sample"))
+    values = settings.get("log_parameter_max_length", "-1") != "0"
+    on_error = settings.get("log_parameter_max_length_on_error", "0") != "0"
+    if ((statements or slow) and values) or on_error:
+        hint = "log_parameter_max_length = 0, also on_error: erasures do not reach the server's log files"
+        yield Finding("server-log", "the server logs what users say", hint)
+    most = int(settings.get("max_connections", 0))
+    if most and used > 0.8 * most:
+        hint = "raise max_connections, use a pooler, or lower Config.store_connections"
+        yield Finding("connections", f"{used} of {most}", hint)
+    if settings.get("autovacuum") == "off":
+        yield Finding("autovacuum", "autovacuum = off", "turn it on, or VACUUM every day: tables only grow")
+
+
+def _upkeep(driver: Driver, server: tuple[object, ...]) -> Iterator[Finding]:
+    if server[4]:
+        yield Finding("standby", "the server takes no writes", "connect to the primary")
+    for name, dead, live in driver.run("health_vacuum", {"least": DEAD_ROWS}):
+        hint = f"VACUUM {name}; autovacuum does not keep up, or a long transaction or a slot holds the rows"
+        yield Finding("vacuum-lag", f"{name}: {dead:,} dead rows, {live:,} live ones", hint)
+    age = int(str(server[6]))
+    if age > OLD_XIDS:
+        hint = "VACUUM (FREEZE) as its owner: at two billion the server stops"
+        yield Finding("old-transactions", f"the oldest is {age:,} back", hint)
+    for (slot,) in driver.run("health_slots", {}):
+        hint = f"pg_drop_replication_slot('{slot}'), if its reader is gone: the log and deleted rows are kept for it"
+        yield Finding("replication-slot", f"{slot} has no reader", hint)
+
+
+_SNAPSHOT = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL holdfast.across = 'on'"
+_OTHERS = b"""
+SELECT count(*) FROM pg_stat_activity
+ WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = 'holdfast'
+"""
+_OCCUPIED = "choose an empty one; `holdfast store restore --replace` empties it first"
+_GOING_S = 2.0
+_LOCK_MS = 10_000
+_ONE_WRITER = b"BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL holdfast.across = 'on'"
+
+
+class _Database:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._driver = PsycopgDriver(connection)
+
+    def count(self, table: Table) -> int:
+        return int(self._connection.execute(f"SELECT COUNT(*) FROM {table.name}".encode()).fetchall()[0][0])
+
+    def rows(self, table: Table) -> Iterator[Row]:
+        with self._connection.cursor("copied") as cursor:
+            cursor.itersize = BATCH_ROWS
+            cursor.execute(table.select().encode())
+            yield from cursor
+
+    def add(self, table: Table, rows: Sequence[Row]) -> None:
+        """Org by org, as row level security wants it; ``COPY`` is not for those whom it holds."""
+        sql = table.insert("%s").encode()
+        if "org" not in table.columns:
+            self._driver.repeated(sql, rows)
+            return
+        place = table.columns.index("org")
+        for org, rows_of_org in groupby(rows, key=lambda row: row[place]):
+            self._driver.write_in(org)
+            self._driver.repeated(sql, list(rows_of_org))
+
+
+@contextmanager
+def reading(location: str) -> Iterator[CopySource]:
+    """Open one snapshot to copy from."""
+    with _connected(location) as connection:
+        connection.execute(_SNAPSHOT)
+        yield _Database(connection)
+        connection.execute("ROLLBACK")
+
+
+@contextmanager
+def writing(location: str, was: Mapping[str, str] | None = None) -> Iterator[CopyTarget]:
+    """
+    Open one transaction to copy into, committed when nothing was raised.
+
+    Args:
+        location: ``postgresql://…``
+        was: the memory that is there goes, if these tables still have these digests; ``None``: there must be none.
+
+    Raises:
+        Conflict: something is in there already; or it is in use, or has changed.
+        StoreError: the role may not empty the tables.
+    """
+    with _connected(location) as connection:
+        connection.execute(_ONE_WRITER)
+        database = _Database(connection)
+        if was is not None:
+            _emptied(connection, database, was)
+        for table in tables():
+            if database.count(table):
+                raise Conflict(f"the database holds a memory already: rows of {table.name}", hint=_OCCUPIED)
+        yield database
+        connection.execute("COMMIT")
+
+
+def _emptied(connection: Connection, database: _Database, was: Mapping[str, str]) -> None:
+    """Lock the tables exclusively, check that they are as they were, and empty them; invisible until the commit."""
+    others, until = 1, time.monotonic() + _GOING_S
+    while others and time.monotonic() < until:  # a session that was closed a moment ago may still be counted
+        others = connection.execute(_OTHERS).fetchall()[0][0]
+        time.sleep(0.01 if others else 0)
+    if others:
+        hint = "stop the servers and workers first: what they keep in memory would no longer be what is stored"
+        raise Conflict(f"{others} sessions of Holdfast are connected to the database", hint=hint)
+    names = ", ".join(table.name for table in tables())
+    try:
+        connection.execute(f"SET LOCAL lock_timeout = {_LOCK_MS}; LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE".encode())
+        changed = [t.name for t in tables() if t.name in was and digest_of(database, t) != was[t.name]]
+        if changed:
+            hint = "stop the servers and workers, then restore again"
+            raise Conflict(f"the database was written to during the restore: {', '.join(changed)} changed", hint=hint)
+        connection.execute(f"TRUNCATE TABLE {names}".encode())
+    except errors.InsufficientPrivilege as error:
+        hint = "use the address that `holdfast store init` was run with"
+        raise StoreError("only the role that owns the tables may replace what is in them", hint=hint) from error
+
+
+@contextmanager
+def _connected(location: str) -> Iterator[Connection]:
+    connection = connect(location)
+    try:
+        migrate(connection)
+        yield connection
+    except psycopg.Error as error:
+        raise translated(error) from error
+    finally:
+        connection.close()
