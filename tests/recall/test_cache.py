@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from holdfast.recall.index import IndexCache, build
+from holdfast.recall.index import IndexCache, build, parse_documents
 from holdfast.store import Partition, UserRow
 from holdfast.store.values import COLUMNS
 
@@ -14,7 +14,7 @@ def key(user: str) -> tuple[tuple[str, str, str], tuple[Partition, ...], tuple[s
     return (("acme", user, "bot"), PARTITIONS, ())
 
 
-EMPTY = build("message", [(PARTITIONS[0], {name: () for name in COLUMNS})])
+EMPTY = build("message", [parse_documents(PARTITIONS[0], {name: () for name in COLUMNS})])
 
 
 def test_what_was_put_is_found_at_the_same_moment_only():

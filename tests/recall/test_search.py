@@ -331,7 +331,7 @@ def test_searches_read_only_postings_of_the_words_asked_for(desk):
 
     def look(view):
         read = view.postings
-        view.postings = lambda partition, terms: asked.extend(terms) or read(partition, terms)
+        view.postings = lambda partition, terms, first: asked.extend(terms) or read(partition, terms, first=first)
         return search(view, "How is the weather?", now=MONDAY, kinds=KINDS, embedder=desk.embedder)
 
     desk.store.read(ANA, look)

@@ -19,6 +19,7 @@ from holdfast.recall.vectors import (
     merge_comparisons,
     order_signs,
     order_vectors,
+    pack_signs,
 )
 from holdfast.store.rows import signs
 
@@ -156,3 +157,21 @@ def test_a_big_scope_finds_what_a_small_one_does(embedding, monkeypatch):
     assert NEAREST > 40  # so all of them are compared exactly
     assert [hit.id for hit in big] == [hit.id for hit in small]
     assert [hit.score for hit in big] == pytest.approx([hit.score for hit in small], abs=0.2)
+
+
+def test_signs_stand_where_their_documents_do(embedding, monkeypatch):
+    """Two conversations by turns: documents lie by conversation, not in the order in which they came."""
+    monkeypatch.setattr(index, "BIG", 10)
+    for turn, text in enumerate([*SMALL_TALK, "the xylophone is in the attic", *SMALL_TALK] * 2):
+        embedding.say(ANA.within(f"talk{turn % 3}"), [text])
+
+    def work(view):
+        _, found = index.read_index(view, "message", view.user(), [embedding.embedder], None)
+        places = np.arange(len(found))
+        codes, _ = index.read_vectors(view, found, embedding.embedder, places)
+        return found, codes
+
+    found, codes = embedding.store.read(ANA, work)
+    assert not np.array_equal(found.docs, found.sorted_docs)
+    (signs,) = found.vectors
+    assert np.array_equal(signs.bits, pack_signs(np.packbits(codes >= 0, axis=1), codes.shape[1]))

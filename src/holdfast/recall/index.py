@@ -1,7 +1,7 @@
 """
 One user's documents of one kind as arrays, ready to be ranked.
 
-Built from the store's rows once and kept by the cache; nothing here changes afterwards.  Pure.
+Built from the store's rows, kept by the cache, and extended by what came since; one index never changes.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from ..embed.protocol import Embedder
 from ..store import DocRow, FactRow, Partition, ReadView, UserRow
-from ..store.values import CHARS_SPAN, COLUMNS, SEPARATOR, SIGNALS_SPAN
+from ..store.values import CHARS_SPAN, SEPARATOR, SIGNALS_SPAN
 from ..text.terms import FIRST_PERSON, HAS_NUMBER, IS_QUESTION, NAMES_THING, NAMES_TIME, STANDING, terms
 from ..types import BY_HAND_CONVERSATION, HitKind
 from .query import ROLE_NAMES, Query
-from .vectors import BIG, Codes, Signs, Vectors, order_signs, order_vectors
+from .vectors import BIG, Codes, Signs, Vectors, extend_signs, extend_vectors, fill_vectors, order_signs, order_vectors
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,7 +37,9 @@ _PEER_LENGTH_RATIO = 4.0
 # Speakers with a smaller share of the messages do not decide what kind of talk it is.
 _PEER_SHARE = 0.1
 # What is kept of the words asked for, in bytes for each document: three of its postings.
-_WORD_BYTES, _WORD_BYTES_LEAST = 48, 16_384
+_WORD_BYTES, _WORD_BYTES_LEAST = 72, 24_576
+# So few vectors are read one by one.
+_FEW_VECTORS = 64
 # More messages than a conversation has.
 _SEQ_SPAN = 1 << 40
 
@@ -167,6 +169,7 @@ class Index:
     """
 
     kind: str
+    parts: tuple[Documents, ...]  # what it was made from
     docs: Ints  # document numbers
     sorted_docs: Ints  # the same, ascending
     places: Ints  # where each of those stands in the order above
@@ -203,11 +206,16 @@ class Index:
         return len(self.docs)
 
     @property
+    def end(self) -> int:
+        """Return the number after the last document's."""
+        return int(self.sorted_docs[-1]) + 1 if len(self) else 0
+
+    @property
     def nbytes(self) -> int:
         """Return the bytes that are held now."""
         vectors = sum(held.nbytes for held in self.vectors)
         refs = sum(len(ref) + 57 for ref in self.refs if ref) if self.kind != "message" else 0
-        return 4096 + 184 * len(self) + refs + vectors + self.words.max_bytes
+        return 4096 + 232 * len(self) + refs + vectors + self.words.max_bytes
 
     def row(self, place: int) -> DocRow:
         """Return the document at *place*, as far as a search knows it."""
@@ -255,80 +263,43 @@ class Match:
     counts: Floats
 
 
-def build(
-    kind: str,
-    parts: Sequence[tuple[Partition, Columns]],
-    *,
-    sources: Mapping[str, Sequence[SourceKey]] = NO_SOURCES,
-    aliases: Mapping[str, Sequence[str]] = NO_ALIASES,
-) -> Index:
-    """
-    Lay out the documents of one kind and one user, without vectors.
-
-    Args:
-        kind: ``message``, ``fact`` or ``summary``.
-        parts: each partition with its documents, a tuple a column of ``COLUMNS``, by document number.
-        sources: for the id of each fact, the messages it rests on.
-        aliases: for the id of a fact, its other names.
-    """
-    column = {name: _concatenate([columns[name] for _, columns in parts]) for name in COLUMNS}
-    who = _read_speakers(parts)
-    order = np.lexsort((np.array(column["seq"], np.int64), who.talk))
-    ints = {name: np.array(column[name], np.int64)[order] for name in ("doc", "seq", "session", "at")}
-    sizes = np.array(column["sizes"], np.int64)[order]
-    rest, signals = sizes // SIGNALS_SPAN, sizes % SIGNALS_SPAN
-    chars, lengths = rest % CHARS_SPAN, (rest // CHARS_SPAN).astype(np.float64)
-    talk, speaker, user = who.talk[order], who.speaker[order], who.user[order]
-    layout = _find_sessions(talk, ints["session"], [name == BY_HAND_CONVERSATION for _, name in who.talks])
-    question, equals = _flag(signals, IS_QUESTION), not any(name.lower() in ROLE_NAMES for name in who.names)
-    places, refs = np.argsort(ints["doc"], kind="stable"), tuple(map(column["ref"].__getitem__, order.tolist()))
-    return Index(
-        kind=kind,
-        docs=ints["doc"],
-        sorted_docs=ints["doc"][places],
-        places=places,
-        refs=refs,
-        layout=layout,
-        conversations=who.talks,
-        conversation=talk,
-        seq=ints["seq"],
-        names=who.names,
-        speaker=speaker,
-        user=user,
-        at_ms=ints["at"],
-        year=_years(ints["at"]),
-        question=question,
-        time=_flag(signals, NAMES_TIME),
-        number=_flag(signals, HAS_NUMBER),
-        standing=_flag(signals, STANDING),
-        thing=_flag(signals, NAMES_THING),
-        personal=_flag(signals, FIRST_PERSON),
-        opens=np.isin(np.arange(len(order)), layout.start).astype(np.float64),
-        answers=layout.before(question, 1) * (1 - question) * np.diff(speaker, prepend=-1).astype(bool),
-        peer=equals and _similar_lengths(chars, speaker),
-        mixed=not equals and 0 < user.sum() < len(order),
-        mean_terms=_mean(lengths),
-        norm=_norm(lengths, K1, B),
-        near_norm=_norm(layout.near_all(lengths), CONTEXT_K1, CONTEXT_B),
-        session_norm=_norm(layout.by_session(lengths), CONTEXT_K1, CONTEXT_B),
-        sources=_place_sources(refs, sources),
-        aliases=_place_aliases(refs, aliases),
-        words=PostingsCache(max(_WORD_BYTES_LEAST, _WORD_BYTES * len(order))),
-    )
-
-
-def _years(at_ms: Ints) -> Ints:
-    return at_ms.astype("datetime64[ms]").astype("datetime64[Y]").astype(np.int64) + 1970
-
-
-def _concatenate(columns: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
-    return columns[0] if len(columns) == 1 else tuple(chain.from_iterable(columns))
+_NUMBERS = ("doc", "seq", "session", "at", "sizes")
 
 
 @dataclass(frozen=True, slots=True)
-class _Speakers:
-    """The place, speaker and role of each document; see `Index`."""
+class Documents:
+    """The documents of one partition by number, as they were read; ``said`` holds each different text once."""
 
+    partition: Partition
+    numbers: Mapping[str, Ints]  # a column for each of _NUMBERS
+    said: tuple[str, ...]
+    said_at: Ints  # index into said
+    refs: tuple[str, ...]
+
+    def extend(self, columns: Columns) -> Documents:
+        """Return these documents and newer ones."""
+        if not columns["doc"]:
+            return self
+        more = parse_documents(self.partition, columns)
+        said, at = _number_distinct((*self.said, *more.said))
+        said_at = np.concatenate((self.said_at, at[len(self.said) :][more.said_at]))
+        numbers = {name: np.concatenate((self.numbers[name], more.numbers[name])) for name in _NUMBERS}
+        return Documents(self.partition, numbers, said, said_at, self.refs + more.refs)
+
+
+def parse_documents(partition: Partition, columns: Columns) -> Documents:
+    """Return the documents of a partition, as `ReadView.columns` gives them, as arrays."""
+    said, said_at = _number_distinct(columns["said"])
+    numbers = {name: np.array(columns[name], np.int64) for name in _NUMBERS}
+    return Documents(partition, numbers, said, said_at, columns["ref"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Ordered:
+    """The documents of all partitions by (conversation, seq); see `Index`."""
+
+    numbers: Mapping[str, Ints]
+    refs: tuple[str, ...]
     talks: tuple[tuple[str, str], ...]
     talk: Ints
     names: tuple[str, ...]
@@ -336,18 +307,107 @@ class _Speakers:
     user: Floats
 
 
-def _read_speakers(parts: Sequence[tuple[Partition, Columns]]) -> _Speakers:
+def _order_documents(parts: Sequence[Documents]) -> _Ordered:
     distinct: list[tuple[str, str, str, str]] = []
-    numbers = [np.zeros(0, np.int64)]
-    for partition, columns in parts:
-        said, number = _number_distinct(columns["said"])
-        numbers.append(number + len(distinct))
-        distinct += [(partition.subject, *text.split(SEPARATOR, 2)) for text in said]
-    number = np.concatenate(numbers)
+    said_at = []
+    for part in parts:
+        said_at.append(part.said_at + len(distinct))
+        for text in part.said:
+            conversation, role, name = text.split(SEPARATOR, 2)
+            distinct.append((part.partition.subject, conversation, role, name))
+    said = _join(said_at)
     talks, talk = _number_distinct([(subject, conversation) for subject, conversation, _, _ in distinct])
     names, speaker = _number_distinct([name for *_, name in distinct])
     user = np.array([role == "user" for _, _, role, _ in distinct], np.float64)
-    return _Speakers(talks, talk[number], names, speaker[number], user[number])
+    numbers = {name: _join([part.numbers[name] for part in parts]) for name in _NUMBERS}
+    refs = parts[0].refs if len(parts) == 1 else tuple(chain.from_iterable(part.refs for part in parts))
+    talk = talk[said]
+    position = talk * _SEQ_SPAN + numbers["seq"]
+    if not _ascends(position):
+        order = np.argsort(position, kind="stable")
+        numbers = {name: values[order] for name, values in numbers.items()}
+        refs, talk, said = tuple(map(refs.__getitem__, order.tolist())), talk[order], said[order]
+    return _Ordered(numbers, refs, talks, talk, names, speaker[said], user[said])
+
+
+def build(
+    kind: str,
+    parts: Sequence[Documents],
+    *,
+    sources: Mapping[str, Sequence[SourceKey]] = NO_SOURCES,
+    aliases: Mapping[str, Sequence[str]] = NO_ALIASES,
+    words: PostingsCache | None = None,
+) -> Index:
+    """
+    Lay out the documents of one kind and one user, without vectors.
+
+    Args:
+        kind: ``message``, ``fact`` or ``summary``.
+        parts: the documents of each partition.
+        sources: for the id of each fact, the messages it rests on.
+        aliases: for the id of a fact, its other names.
+        words: the postings that are known from an index of older ones of these documents.
+    """
+    rows = _order_documents(parts)
+    docs, sizes, at_ms = rows.numbers["doc"], rows.numbers["sizes"], rows.numbers["at"]
+    rest, signals = sizes // SIGNALS_SPAN, sizes % SIGNALS_SPAN
+    chars, lengths = rest % CHARS_SPAN, (rest // CHARS_SPAN).astype(np.float64)
+    by_hand = [name == BY_HAND_CONVERSATION for _, name in rows.talks]
+    layout = _find_sessions(rows.talk, rows.numbers["session"], by_hand)
+    question, equals = _flag(signals, IS_QUESTION), not any(name.lower() in ROLE_NAMES for name in rows.names)
+    places = np.argsort(docs, kind="stable")
+    return Index(
+        kind=kind,
+        parts=tuple(parts),
+        docs=docs,
+        sorted_docs=docs[places],
+        places=places,
+        refs=rows.refs,
+        layout=layout,
+        conversations=rows.talks,
+        conversation=rows.talk,
+        seq=rows.numbers["seq"],
+        names=rows.names,
+        speaker=rows.speaker,
+        user=rows.user,
+        at_ms=at_ms,
+        year=_years(at_ms),
+        question=question,
+        time=_flag(signals, NAMES_TIME),
+        number=_flag(signals, HAS_NUMBER),
+        standing=_flag(signals, STANDING),
+        thing=_flag(signals, NAMES_THING),
+        personal=_flag(signals, FIRST_PERSON),
+        opens=_ones_at(layout.start, len(docs)),
+        answers=layout.before(question, 1) * (1 - question) * np.diff(rows.speaker, prepend=-1).astype(bool),
+        peer=equals and _similar_lengths(chars, rows.speaker),
+        mixed=not equals and 0 < rows.user.sum() < len(docs),
+        mean_terms=_mean(lengths),
+        norm=_norm(lengths, K1, B),
+        near_norm=_norm(layout.near_all(lengths), CONTEXT_K1, CONTEXT_B),
+        session_norm=_norm(layout.by_session(lengths), CONTEXT_K1, CONTEXT_B),
+        sources=_place_sources(rows.refs, sources),
+        aliases=_place_aliases(rows.refs, aliases),
+        words=(words or PostingsCache(0)).grown(max(_WORD_BYTES_LEAST, _WORD_BYTES * len(docs))),
+    )
+
+
+def _ones_at(places: Ints, size: int) -> Floats:
+    ones = np.zeros(size)
+    ones[places] = 1
+    return ones
+
+
+def _ascends(values: Ints) -> bool:
+    return bool((values[1:] >= values[:-1]).all())
+
+
+def _join(columns: Sequence[Ints]) -> Ints:
+    return columns[0] if len(columns) == 1 else np.concatenate([np.zeros(0, np.int64), *columns])
+
+
+def _years(at_ms: Ints) -> Ints:
+    return at_ms.astype("datetime64[ms]").astype("datetime64[Y]").astype(np.int64) + 1970
 
 
 def _number_distinct(values: Sequence[Any]) -> tuple[tuple[Any, ...], Ints]:
@@ -406,17 +466,31 @@ def _place_aliases(
     return tuple(dict.fromkeys(one for one in named if one[0]))
 
 
-Postings = tuple[NDArray[np.int64], NDArray[np.float64]]
 # What a word costs beside its arrays.
 _OVERHEAD = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """The documents before number ``end`` that hold a word, by their places in an index of the documents before it."""
+
+    end: int
+    docs: Ints
+    places: Ints
+    counts: Floats
+
+    @property
+    def nbytes(self) -> int:
+        """Return its size in bytes."""
+        return _OVERHEAD + self.docs.nbytes + self.places.nbytes + self.counts.nbytes
 
 
 class PostingsCache:
     """
     The least recently asked words make room when all together exceed *max_bytes*.
 
-    Common words are asked again and again and have the longest postings.  Belongs to one index, so
-    to one moment: it goes when the index goes.  Safe to use from any thread.
+    Common words are asked again and again and have the longest postings.  Belongs to one index and to
+    those that extend it, and goes with them.  Safe to use from any thread.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -430,6 +504,11 @@ class PostingsCache:
         """Return the bytes that are held now."""
         return self._nbytes
 
+    def grown(self, max_bytes: int) -> PostingsCache:
+        """Return the cache, which may hold so many bytes from now on."""
+        self.max_bytes = max(self.max_bytes, max_bytes)
+        return self
+
     def get(self, term: str) -> Postings | None:
         """Return the postings of *term*; ``None`` when they are not held, which says nothing about the text."""
         with self._lock:
@@ -439,20 +518,17 @@ class PostingsCache:
             return found
 
     def put(self, term: str, found: Postings) -> None:
-        """Keep the postings of *term*, unless they alone exceed the limit."""
-        size = _size(found)
+        """Keep the postings of *term*, unless they alone exceed the limit or later ones are held."""
         with self._lock:
-            if size > self.max_bytes or term in self._held:
+            before = self._held.get(term)
+            if found.nbytes > self.max_bytes or (before is not None and before.end >= found.end):
                 return
             self._held[term] = found
-            self._nbytes += size
+            self._held.move_to_end(term)
+            self._nbytes += found.nbytes - (before.nbytes if before is not None else 0)
             while self._nbytes > self.max_bytes:
                 _, oldest = self._held.popitem(last=False)
-                self._nbytes -= _size(oldest)
-
-
-def _size(found: Postings) -> int:
-    return _OVERHEAD + found[0].nbytes + found[1].nbytes
+                self._nbytes -= oldest.nbytes
 
 
 Key = tuple[tuple[str, str, str], tuple[Partition, ...], tuple[str, ...]]
@@ -470,8 +546,8 @@ class IndexCache:
     """
     The least recently used indexes make room when all together exceed *max_bytes*.
 
-    An entry is good for the user's counters it was read with, in one and the same snapshot, so a
-    change by another process makes it void.  Safe to use from any thread.
+    An entry is good for the user's counters it was read with, in one and the same snapshot, so that a
+    change by another process is seen.  Safe to use from any thread.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -497,11 +573,21 @@ class IndexCache:
             self._entries.move_to_end(key)
             return entry.index
 
+    def find_older(self, key: Key, stamp: UserRow, kind: str) -> Index | None:
+        """Return the index under *key*, if what has changed until the counters were *stamp* can be added to it."""
+        with self._lock:
+            entry = self._entries.get(key)
+            return entry.index if entry is not None and _extends(stamp, entry.stamp, kind) else None
+
     def put(self, key: Key, stamp: UserRow, index: Index) -> None:
-        """Keep *index*, unless it alone exceeds the limit."""
+        """Keep *index*, unless it alone exceeds the limit or a later one is held."""
         entry = _Entry(stamp, index, index.nbytes)
         with self._lock:
-            if old := self._entries.pop(key, None):
+            old = self._entries.get(key)
+            if old is not None and old.stamp.epoch == stamp.epoch and old.stamp.version > stamp.version:
+                return
+            if old is not None:
+                del self._entries[key]
                 self._nbytes -= old.nbytes
             if entry.nbytes > self._max_bytes:
                 return
@@ -518,6 +604,12 @@ class IndexCache:
             self._nbytes = 0
 
 
+def _extends(now: UserRow, before: UserRow, kind: str) -> bool:
+    """Whether documents and vectors of *kind* were only added between two states of the user's counters."""
+    same = now.epoch == before.epoch and now.revision(kind) == before.revision(kind)
+    return same and now.version >= before.version and now.next_doc >= before.next_doc
+
+
 def read_index(
     view: ReadView, kind: HitKind, stamp: UserRow, embedders: Sequence[Embedder], cache: IndexCache | None
 ) -> tuple[tuple[Partition, ...], Index]:
@@ -526,15 +618,70 @@ def read_index(
     key = (view.scope.user_key, partitions, tuple(embedder.id for embedder in embedders))
     index = cache.get(key, stamp) if cache is not None else None
     if index is None:
-        # The number of documents of all kinds is known beforehand, and bounds that of one.
-        signs_of = embedders[0].id if embedders and stamp.next_doc > BIG else ""
-        parts = [(partition, view.columns(partition, signs_of=signs_of)) for partition in partitions]
-        rows = view.facts() if kind == "fact" and any(columns["doc"] for _, columns in parts) else []
-        index = build(kind, parts, sources=_fact_sources(rows), aliases=_fact_aliases(rows))
-        index = replace(index, vectors=tuple(_load_vectors(view, index, parts, embedder) for embedder in embedders))
+        older = cache.find_older(key, stamp, kind) if cache is not None else None
+        index = _extend(view, older, embedders) if older is not None else None
+        index = index or _read(view, kind, partitions, stamp, embedders)
         if cache is not None:
             cache.put(key, stamp, index)
     return partitions, index
+
+
+def _read(
+    view: ReadView, kind: str, partitions: Sequence[Partition], stamp: UserRow, embedders: Sequence[Embedder]
+) -> Index:
+    """Read the documents of some partitions, and their vectors."""
+    # The number of documents of all kinds is known beforehand, and bounds that of one.
+    signs_of = embedders[0].id if embedders and stamp.next_doc > BIG else ""
+    parts = [(partition, view.columns(partition, signs_of=signs_of)) for partition in partitions]
+    rows = view.facts() if kind == "fact" and any(columns["doc"] for _, columns in parts) else []
+    documents = [parse_documents(partition, columns) for partition, columns in parts]
+    index = build(kind, documents, sources=_fact_sources(rows), aliases=_fact_aliases(rows))
+    return replace(index, vectors=tuple(_load_vectors(view, index, parts, embedder) for embedder in embedders))
+
+
+def _extend(view: ReadView, older: Index, embedders: Sequence[Embedder]) -> Index | None:
+    """
+    Return *older* with the documents and vectors that came since, as `_read` would return it.
+
+    None where it must be read anew: the signs of many vectors are held otherwise than the vectors of fewer.
+    """
+    index = older
+    if older.kind != "fact":  # whose revision rises with each new one
+        parts = [part.extend(view.columns(part.partition, first=older.end)) for part in older.parts]
+        if any(new is not old for new, old in zip(parts, older.parts, strict=True)):
+            index = build(older.kind, parts, words=older.words)
+    if not embedders:
+        return index
+    if len(index) > BIG and (len(older) <= BIG or len(embedders) > 1 or not isinstance(older.vectors[0], Signs)):
+        return None
+    places = np.arange(len(older)) if _begins(index.docs, older.docs) else index.find(older.docs)[0]
+    pairs = zip(older.vectors, embedders, strict=True)
+    return replace(index, vectors=tuple(_extend_vectors(view, index, held, by, places) for held, by in pairs))
+
+
+def _begins(whole: Ints, start: Ints) -> bool:
+    return np.array_equal(whole[: len(start)], start)
+
+
+def _extend_vectors(
+    view: ReadView, index: Index, held: Vectors | Signs, embedder: Embedder, places: Ints
+) -> Vectors | Signs:
+    """Return vectors of an older index, whose documents are now at *places*, with those that came since."""
+    missing = np.ones(len(index), np.bool_)
+    missing[places] = ~held.present
+    first = int(index.docs[missing].min()) if missing.any() else index.end
+    at = [part.partition for part in index.parts] if first < index.end else []
+    if isinstance(held, Signs):
+        found = [view.columns(partition, signs_of=embedder.id, first=first) for partition in at]
+        read = partial(read_vectors, view, index, embedder)
+        docs = np.array([doc for columns in found for doc in columns["doc"]], np.int64)
+        signs = [sign for columns in found for sign in columns["signs"]]
+        return extend_signs(held, places, len(index), index.find(docs)[0], signs, read)
+    if np.count_nonzero(missing) > _FEW_VECTORS:
+        rows = [row for partition in at for row in view.vectors(partition, embedder.id, first=first)]
+        return extend_vectors(held, places, order_vectors(index.sorted_docs, index.places, rows, embedder.dim))
+    wanted = np.flatnonzero(missing)
+    return fill_vectors(held, places, len(index), wanted, read_vectors(view, index, embedder, wanted))
 
 
 def _load_vectors(
@@ -545,7 +692,7 @@ def _load_vectors(
         docs = np.array([doc for _, columns in parts for doc in columns["doc"]], np.int64)
         signs = [sign for _, columns in parts for sign in columns["signs"]]
         read = partial(read_vectors, view, index, embedder)
-        return order_signs(signs, index.find(docs)[0], embedder.dim, read)
+        return order_signs(signs, np.argsort(index.find(docs)[0]), embedder.dim, read)
     rows = [row for partition, _ in parts for row in view.vectors(partition, embedder.id)]
     return order_vectors(index.sorted_docs, index.places, rows, embedder.dim)
 
@@ -578,60 +725,60 @@ def read_matches(view: ReadView, partitions: Sequence[Partition], index: Index, 
     """Return each distinct word of the question with the documents of *index* that hold it."""
     words = Counter(query.terms)
     held: dict[str, Postings] = {}
-    missing = []
+    behind: dict[int, list[str]] = {}
     for term in sorted({term for alternatives in words for term in alternatives}):
         known = index.words.get(term)
-        if known is None:
-            missing.append(term)
-        else:
+        if known is not None and known.end == index.end:
             held[term] = known
-    if missing:
-        for term, found in _postings(view, partitions, index, missing).items():
-            held[term] = found
-            index.words.put(term, found)
+        elif known is not None and known.end > index.end:  # another search has a later snapshot
+            held[term] = _place_postings(index, known.docs, known.counts)
+        else:
+            behind.setdefault(known.end if known is not None else 0, []).append(term)
+    for first, missing in behind.items():
+        for term, (docs, counts) in _read_postings(view, partitions, missing, first).items():
+            known = index.words.get(term) if first else None
+            if known is not None and known.end == first:
+                docs, counts = np.concatenate((known.docs, docs)), np.concatenate((known.counts, counts))
+            elif first:  # it made room meanwhile
+                docs, counts = _read_postings(view, partitions, [term], 0)[term]
+            held[term] = _place_postings(index, docs, counts)
+            index.words.put(term, held[term])
     return [_join_alternatives(asked, [held[term] for term in word], len(index)) for word, asked in words.items()]
 
 
-def _postings(
-    view: ReadView, partitions: Sequence[Partition], index: Index, terms: Sequence[str]
-) -> dict[str, Postings]:
-    found: dict[str, list[Postings]] = {term: [] for term in terms}
+def _read_postings(
+    view: ReadView, partitions: Sequence[Partition], terms: Sequence[str], first: int
+) -> dict[str, tuple[Ints, Floats]]:
+    """Return for each of the terms the documents from number *first* on that hold it, and how often."""
+    found: dict[str, tuple[list[int], list[int]]] = {term: ([], []) for term in terms}
     for partition in partitions:
-        rows = view.postings(partition, terms)
-        if not rows:
-            continue
-        names, docs, counts = zip(*rows, strict=True)
-        places, here = index.find(np.array(docs, np.int64))
-        times = np.array(counts, np.float64)
-        start = 0
-        for term, size in Counter(names).items():  # rows come by term, so each is one run
-            run, kept = slice(start, start + size), here[start : start + size]
-            found[term].append((places[run][kept], times[run][kept]))
-            start += size
-    return {term: _in_place_order(runs) for term, runs in found.items()}
+        for term, doc, count in view.postings(partition, terms, first=first):
+            docs, counts = found[term]
+            docs.append(doc)
+            counts.append(count)
+    return {term: (np.array(docs, np.int64), np.array(counts, np.float64)) for term, (docs, counts) in found.items()}
 
 
-def _in_place_order(runs: Sequence[Postings]) -> Postings:
-    """One word's documents in all partitions, by place."""
-    if not runs:
-        return np.zeros(0, np.int64), np.zeros(0)
-    places = np.concatenate([places for places, _ in runs])
-    times = np.concatenate([times for _, times in runs])
-    if len(places) > 1 and (places[1:] < places[:-1]).any():
+def _place_postings(index: Index, docs: Ints, counts: Floats) -> Postings:
+    """Return one word's documents, as far as they are in *index*, by place."""
+    places, here = index.find(docs)
+    if not here.all():
+        docs, places, counts = docs[here], places[here], counts[here]
+    if not _ascends(places):
         order = np.argsort(places, kind="stable")
-        return places[order], times[order]
-    return places, times
+        docs, places, counts = docs[order], places[order], counts[order]
+    return Postings(index.end, docs, places, counts)
 
 
 def _join_alternatives(asked: int, found: Sequence[Postings], size: int) -> Match:
     """One word from the documents of its alternatives; where two meet in a document the larger count is taken."""
-    found = [pair for pair in found if len(pair[0])]
+    found = [one for one in found if len(one.places)]
     if not found:
         return Match(asked, np.zeros(0, np.int64), np.zeros(0))
     if len(found) == 1:
-        return Match(asked, *found[0])
+        return Match(asked, found[0].places, found[0].counts)
     counts = np.zeros(size)
-    for places, times in found:
-        counts[places] = np.maximum(counts[places], times)
+    for one in found:
+        counts[one.places] = np.maximum(counts[one.places], one.counts)
     at = np.flatnonzero(counts)
     return Match(asked, at, counts[at])

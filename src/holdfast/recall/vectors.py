@@ -212,6 +212,24 @@ def order_vectors(docs: Ints, places: Ints, rows: Sequence[tuple[int, float, byt
     return Vectors(codes, scale)
 
 
+def extend_vectors(held: Vectors, places: Ints, more: Vectors) -> Vectors:
+    """Return *more* with vectors *held* for documents that are now at *places*."""
+    codes, scale = more.codes, more.scale
+    if not codes.flags.writeable:
+        codes, scale = codes.copy(), scale.copy()
+    here = held.present
+    codes[places[here]], scale[places[here]] = held.codes[here], held.scale[here]
+    return Vectors(codes, scale)
+
+
+def fill_vectors(held: Vectors, places: Ints, size: int, wanted: Ints, found: Codes) -> Vectors:
+    """Return vectors *held* for documents that are now at *places* of *size*, and those *found* for the places *wanted*."""
+    codes, scale = np.zeros((size, held.codes.shape[1]), np.int8), np.zeros(size, np.float32)
+    codes[places], scale[places] = held.codes, held.scale
+    codes[wanted], scale[wanted] = found
+    return Vectors(codes, scale)
+
+
 def order_signs(signs: Sequence[bytes | None], order: Ints, dim: int, read: Callable[[Ints], Codes]) -> Signs:
     """Signs of documents, brought into *order*; *read* gets vectors by the places they then have."""
     width = -(-dim // 8)
@@ -226,3 +244,41 @@ def order_signs(signs: Sequence[bytes | None], order: Ints, dim: int, read: Call
     known = np.flatnonzero(present)
     sample = known[:: max(1, len(known) // SAMPLE)]
     return Signs(pack_signs(rows[order], dim), present, dim, sample, read(sample))
+
+
+def extend_signs(
+    held: Signs,
+    places: Ints,
+    size: int,
+    at: Ints,
+    signs: Sequence[bytes | None],
+    read: Callable[[Ints], Codes],
+) -> Signs:
+    """
+    Return *held* for documents that are now at *places* of *size*, with some further signs.
+
+    Args:
+        held: the signs of older documents.
+        places: where each of those is now.
+        size: the number of all documents.
+        at: the places of further *signs*.
+        signs: as of `order_signs`.
+        read: gets vectors by place; it is asked for those of the sample that are not held.
+    """
+    bits, present = np.zeros((len(held.bits), size), np.uint64), np.zeros(size, np.bool_)
+    bits[:, places], present[places] = held.bits, held.present
+    width = -(-held.dim // 8)
+    here = np.array([sign is not None and len(sign) == width for sign in signs], np.bool_)
+    if here.any():
+        rows = np.frombuffer(b"".join([sign for sign in signs if sign and len(sign) == width]), np.uint8)
+        bits[:, at[here]], present[at[here]] = pack_signs(rows.reshape(-1, width), held.dim), True
+    known = np.flatnonzero(present)
+    sample = known[:: max(1, len(known) // SAMPLE)]
+    before = np.full(size, -1)
+    before[places[held.sample]] = np.arange(len(held.sample))
+    slots = before[sample]
+    codes, scale = np.zeros((len(sample), held.dim), np.int8), np.zeros(len(sample), np.float32)
+    kept, missing = slots >= 0, slots < 0
+    codes[kept], scale[kept] = held.vectors[0][slots[kept]], held.vectors[1][slots[kept]]
+    codes[missing], scale[missing] = read(sample[missing])
+    return Signs(bits, present, held.dim, sample, (codes, scale))

@@ -8,7 +8,7 @@ of a user comes from the clock, so a user who was erased and comes back has high
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ..clock import DAY_MS
 from .port import Driver
@@ -22,6 +22,9 @@ NUMBERS_PER_MS = 1_000
 _WEIGHT = {"fact.changed": 0, "fact.confirmed": 1, "fact.added": 3, "fact.forgotten": 4}
 _ENDED = {"": "fact.changed", "replaced": "fact.replaced", "never_true": "fact.corrected"}
 
+# The columns of ``user_state`` that say how often indexed documents of a kind changed, in their order there.
+REVISIONS = {"message": "messages_rev", "fact": "facts_rev", "summary": "summaries_rev"}
+
 _Place = tuple[str, str]
 
 
@@ -33,6 +36,7 @@ class ChangeLog:
         self._now_ms = now_ms
         self._found: dict[tuple[str, str, str, str], str] = {}
         self._user_erased = False
+        self._reindexed: set[str] = set()
         self.counted: Counter[tuple[str, str]] = Counter()
 
     def note(self, kind: str, place: _Place, ref: str | int = "") -> None:
@@ -45,6 +49,7 @@ class ChangeLog:
 
         The conversation is named only where it has the same subject: readers of the fact must not learn of another's.
         """
+        self.note_reindexed("fact")
         key = ("fact.", about, said[1] if said[0] == about else "", fact_id)
         before = self._found.get(key, kind)
         self._found[key] = kind if _WEIGHT.get(kind, 2) >= _WEIGHT.get(before, 2) else before
@@ -56,6 +61,10 @@ class ChangeLog:
     def count(self, what: str, of: str, number: int = 1) -> None:
         """Count something for the metrics of this process; nothing of it is stored."""
         self.counted[what, of] += number
+
+    def note_reindexed(self, kind: str) -> None:
+        """Note that indexed documents of a kind changed or went, so that no cache may extend what it holds of them."""
+        self._reindexed.add(kind)
 
     def forget(self, place: _Place) -> None:
         """Drop the changes in (subject, conversation)."""
@@ -73,7 +82,9 @@ class ChangeLog:
         self._user_erased = True
 
     def flush(self, driver: Driver, user: tuple[str, str, str], limits: EventLimits) -> None:
-        """Store the events, at the end of the transaction."""
+        """Store the events and the revisions of the index, at the end of the transaction."""
+        if self._reindexed:
+            _raise_revisions(driver, user, self._reindexed)
         if self._user_erased:
             self._store(driver, (user[0], "", ""), [(ERASED, "", "", "user")], limits)
         if self._found:
@@ -107,3 +118,11 @@ class ChangeLog:
             since = driver.run("first_event_since", key | {"since": self._now_ms - limits.days * DAY_MS})
             oldest = max(newest - limits.rows + 1, since[0][0] if since else newest)
             driver.run("remove_events", key | {"first": oldest})
+
+
+def _raise_revisions(driver: Driver, user: tuple[str, str, str], kinds: Collection[str]) -> None:
+    """Raise the revisions of some *kinds* of documents; a user who was erased has none."""
+    key = dict(zip(("org", "user_id", "bot"), user, strict=True))
+    for row in driver.run("user", key):
+        now = zip(REVISIONS, row[3:], strict=True)
+        driver.run("save_revisions", key | {REVISIONS[kind]: value + (kind in kinds) for kind, value in now})

@@ -346,13 +346,13 @@ class ReadView:
         """Return every document of a partition, by number."""
         return [rows.doc(row) for row in self._run("docs", **_where(partition))]
 
-    def columns(self, partition: Partition, *, signs_of: str = "") -> dict[str, tuple[Any, ...]]:
+    def columns(self, partition: Partition, *, signs_of: str = "", first: int = 0) -> dict[str, tuple[Any, ...]]:
         """
-        Return the documents as one tuple per name in `values.COLUMNS`, several times faster than `docs`.
+        Return the documents from number *first* on, a tuple per name in `values.COLUMNS`, several times faster than `docs`.
         With *signs_of* an embedder there are ``signs``, too: a bit for each number of its vector, 1 from
         0 upwards, the first in the highest bit; ``None`` where the current vector is not by it.
         """
-        found = self._run("doc_columns", embedder=signs_of, separator=SEPARATOR, **_where(partition))
+        found = self._run("doc_columns", embedder=signs_of, separator=SEPARATOR, first=first, **_where(partition))
         names = (*COLUMNS, "signs")
         values: Iterable[tuple[Any, ...]] = zip(*found, strict=True) if found else ((),) * len(names)
         columns = dict(zip(names, values, strict=True))
@@ -366,17 +366,18 @@ class ReadView:
         found = self._run("terms_between", low=start, high=start[:-1] + chr(ord(start[-1]) + 1), **place)
         return [row[0] for row in found]
 
-    def postings(self, partition: Partition, terms: Sequence[str]) -> list[tuple[str, int, int]]:
-        """``(term, doc, tf)`` for the given terms, by (term, doc)."""
+    def postings(self, partition: Partition, terms: Sequence[str], *, first: int = 0) -> list[tuple[str, int, int]]:
+        """``(term, doc, tf)`` for the given terms, by (term, doc), of documents from number *first* on."""
         name = "postings_shared" if partition.shared_only else "postings"
         head = (*self._head, partition.subject, partition.kind)
-        found: list[Any] = self._driver.many(name, [(*head, term) for term in sorted(set(terms))])
+        found: list[Any] = self._driver.many(name, [(*head, term, first) for term in sorted(set(terms))])
         return found
 
-    def vectors(self, partition: Partition, embedder: str) -> list[tuple[int, float, bytes]]:
-        """``(doc, scale, int8 bytes)`` made by *embedder*, by number."""
+    def vectors(self, partition: Partition, embedder: str, *, first: int = 0) -> list[tuple[int, float, bytes]]:
+        """``(doc, scale, int8 bytes)`` made by *embedder*, by number, of documents from number *first* on."""
         name = "vectors_shared" if partition.shared_only else "vectors"
-        found: list[Any] = self._run(name, subject=partition.subject, kind=partition.kind, embedder=embedder)
+        place = {"subject": partition.subject, "kind": partition.kind, "embedder": embedder}
+        found: list[Any] = self._run(name, first=first, **place)
         return found
 
     def vectors_of(self, partition: Partition, embedder: str, docs: Iterable[int]) -> list[tuple[int, float, bytes]]:

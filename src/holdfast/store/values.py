@@ -21,6 +21,13 @@ class UserRow:
     next_doc: int = 1
     version: int = 0
     epoch: int = 0
+    messages_rev: int = 0
+    facts_rev: int = 0
+    summaries_rev: int = 0
+
+    def revision(self, kind: str) -> int:
+        """Return how often indexed documents of a kind changed or went; see the columns."""
+        return {"message": self.messages_rev, "fact": self.facts_rev, "summary": self.summaries_rev}[kind]
 
 
 @dataclass(frozen=True, slots=True)

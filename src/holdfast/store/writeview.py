@@ -18,7 +18,7 @@ from ..errors import Conflict, NotFound
 from ..scope import SELF, Scope
 from ..types import Candidate, Evidence, Job, Summary
 from . import rows
-from .changes import ERASED, ChangeLog
+from .changes import ERASED, REVISIONS, ChangeLog
 from .port import Driver
 from .readview import ReadView
 from .values import (
@@ -136,6 +136,8 @@ class WriteView(ReadView):
         """Insert documents."""
         head = self._head
         self._driver.many("add_doc", [head + rows.doc_columns(row) for row in rows_])
+        if any(row.kind == "fact" for row in rows_):
+            self._changes.note_reindexed("fact")
 
     def add_postings(self, rows_: Iterable[tuple[str, str, str, int, int]]) -> None:
         """Insert ``(subject, kind, term, doc, tf)``."""
@@ -153,6 +155,8 @@ class WriteView(ReadView):
             embedder, scale, data = given[subject, kind, doc]
             add.append((*head, subject, kind, embedder, doc, scale, data))
             mark.append((embedder, rows.signs(data), *head, subject, kind, doc))
+            if before:
+                self._changes.note_reindexed(kind)
             if before not in ("", embedder):
                 remove.append((*head, subject, kind, before, doc))
         self._driver.many("add_vector", add)
@@ -173,6 +177,7 @@ class WriteView(ReadView):
         self._driver.many("remove_posting", [(*head, term, doc) for term, doc in terms if doc in gone])
         self._driver.many("remove_vector", [(*head, by, doc) for _, _, doc, by in there if by])
         self._driver.many("remove_doc", [(*head, doc) for doc in sorted(gone)])
+        self._changes.note_reindexed(kind)
 
     def fact_at(self, subject: str, category: str, slot_key: str, slot_value: str) -> FactRow | None:
         """Return the active fact at an address, whatever the scope's subject is."""
@@ -437,6 +442,8 @@ class WriteView(ReadView):
                 here._run(f"transfer_{table}", into=into, name=name)
         for table in ("posting", "vector"):
             self._run(f"transfer_{table}", into=into)
+        for kind in REVISIONS:
+            self._changes.note_reindexed(kind)
 
     def replaced_by(self, subject: str, fact_id: str) -> list[FactRow]:
         """Return past facts of a subject that *fact_id* replaced, by (valid_from, id)."""
@@ -493,6 +500,7 @@ class WriteView(ReadView):
         """Delete one quote, and the edge to its message when the fact has no other quote of it."""
         place = {"home": evidence.home, "conversation": evidence.conversation, "seq": evidence.seq}
         self._run("remove_evidence", about=subject, fact=fact_id, start=evidence.start, **place)
+        self._changes.note_reindexed("fact")
         if not self._run("evidence_at", about=subject, fact=fact_id, **place):
             self._run("remove_edge", child_kind="fact", child=fact_id, **place)
 

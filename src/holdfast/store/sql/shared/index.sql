@@ -23,19 +23,20 @@ SELECT subject, kind, doc, conversation, seq, ref, session, speaker, role, at, t
 -- name: doc_columns
 -- The same documents without what is equal in all of them; the order is that of values.COLUMNS.
 -- Where, by what role and by whom come in one text, since few differ, and three small numbers in one: each column
--- of many rows takes its time.  Signs come only of vectors by :embedder.
+-- of many rows takes its time.  Signs come only of vectors by :embedder.  :first is the lowest number.
 SELECT doc, conversation || :separator || role || :separator || speaker AS said, seq, ref, session, at,
        (terms * 67108864 + chars) * 64 + signals AS sizes,
        CASE WHEN embedded = :embedder THEN signs END AS signs
   FROM doc
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind
-   AND (:shared = 0 OR unscoped = 1)
+   AND doc >= :first AND (:shared = 0 OR unscoped = 1)
  ORDER BY doc;
 
 -- name: postings
 SELECT term, doc, tf
   FROM posting
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind AND term = :term
+   AND doc >= :first
  ORDER BY doc;
 
 -- name: terms_between
@@ -52,14 +53,14 @@ SELECT p.term, p.doc, p.tf
   JOIN doc d ON d.org = p.org AND d.user_id = p.user_id AND d.bot = p.bot
    AND d.subject = p.subject AND d.kind = p.kind AND d.doc = p.doc
  WHERE p.org = :org AND p.user_id = :user_id AND p.bot = :bot
-   AND p.subject = :subject AND p.kind = :kind AND p.term = :term AND d.unscoped = 1
+   AND p.subject = :subject AND p.kind = :kind AND p.term = :term AND p.doc >= :first AND d.unscoped = 1
  ORDER BY p.doc;
 
 -- name: vectors
 SELECT doc, scale, data
   FROM vector
  WHERE org = :org AND user_id = :user_id AND bot = :bot
-   AND subject = :subject AND kind = :kind AND embedder = :embedder
+   AND subject = :subject AND kind = :kind AND embedder = :embedder AND doc >= :first
  ORDER BY doc;
 
 -- name: vector_of
@@ -74,7 +75,8 @@ SELECT v.doc, v.scale, v.data
   JOIN doc d ON d.org = v.org AND d.user_id = v.user_id AND d.bot = v.bot
    AND d.subject = v.subject AND d.kind = v.kind AND d.doc = v.doc
  WHERE v.org = :org AND v.user_id = :user_id AND v.bot = :bot
-   AND v.subject = :subject AND v.kind = :kind AND v.embedder = :embedder AND d.unscoped = 1
+   AND v.subject = :subject AND v.kind = :kind AND v.embedder = :embedder AND v.doc >= :first
+   AND d.unscoped = 1
  ORDER BY v.doc;
 
 -- name: unembedded

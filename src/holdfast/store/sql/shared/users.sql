@@ -1,7 +1,7 @@
 -- The counters of a user and of a conversation, callers' keys, the last stable prefix.
 
 -- name: user
-SELECT next_doc, version, epoch
+SELECT next_doc, version, epoch, messages_rev, facts_rev, summaries_rev
   FROM user_state
  WHERE org = :org AND user_id = :user_id AND bot = :bot;
 
@@ -12,6 +12,13 @@ ON CONFLICT (org, user_id, bot) DO UPDATE
    SET next_doc = excluded.next_doc,
        version  = excluded.version,
        epoch    = excluded.epoch;
+
+-- name: save_revisions
+UPDATE user_state
+   SET messages_rev  = :messages_rev,
+       facts_rev     = :facts_rev,
+       summaries_rev = :summaries_rev
+ WHERE org = :org AND user_id = :user_id AND bot = :bot;
 
 -- name: note_embedder
 UPDATE user_state

@@ -11,6 +11,11 @@ CREATE TABLE user_state (                  -- one row a user; the counters of th
     epoch         integer NOT NULL,        -- rises with each erasure; work that began before it is discarded
     created_at    integer NOT NULL,
     embedder      text    NOT NULL DEFAULT '', -- id of the embedder of all vectors when last embedded
+    -- Each rises when an indexed document of its kind changes or goes; new ones and first vectors leave it.
+    -- That of facts rises with every change to a fact.  Caches extend an index while they stay.
+    messages_rev  integer NOT NULL DEFAULT 0,
+    facts_rev     integer NOT NULL DEFAULT 0,
+    summaries_rev integer NOT NULL DEFAULT 0,
     PRIMARY KEY (org, user_id, bot)
 ) STRICT, WITHOUT ROWID;
 
