@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         PromptVersion,
         ProviderKey,
         Rejected,
+        ReplyUsage,
         RollingSummary,
         Secret,
         Section,
@@ -126,7 +127,7 @@ _MODULES = {
     "text.terms": "CalibratedCounter TiktokenCounter",
     "types": (
         "ApiKey Budget Candidate Consent Detector Evidence Fact FactChange Hit Job Message NewKey PatternDetector Price "
-        "PromptVersion ProviderKey Rejected RollingSummary Secret Section Subject Summary Upstream"
+        "PromptVersion ProviderKey Rejected ReplyUsage RollingSummary Secret Section Subject Summary Upstream"
     ),
     "user": "Prompts User",
 }
@@ -204,6 +205,7 @@ __all__ = [
     "Receipt",
     "Rejected",
     "ReplayReport",
+    "ReplyUsage",
     "Report",
     "RollingSummary",
     "Secret",

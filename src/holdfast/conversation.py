@@ -235,10 +235,19 @@ class Conversation:
         return None if row is None else conversation_state(row)
 
     def record_usage(
-        self, model: str, *, input_tokens: int, output_tokens: int, cached_tokens: int = 0, cost: float | None = None
+        self,
+        model: str,
+        *,
+        input_tokens: int,
+        output_tokens: int,
+        cached_tokens: int = 0,
+        cost: float | None = None,
+        seq: int | None = None,
     ) -> None:
         """
         Put on record what your own model used for a reply; counted in ``usage()``, as ``chat``, and in the budgets.
+
+        With *seq*, it is kept with the reply as well: `Message.usage`.
 
         Args:
             model: its name, as ``Config.prices`` knows it.
@@ -246,9 +255,11 @@ class Conversation:
             output_tokens: of the reply.
             cached_tokens: those that the provider still knew.
             cost: in US dollars; by ``Config.prices`` when not given.
+            seq: the number of the reply, which `append` returned.
 
         Raises:
-            BadInput: a number that cannot be one.
+            BadInput: a number that cannot be one, or the message is not an assistant's.
+            NotFound: there is no such message.
         """
         used = (input_tokens, output_tokens, cached_tokens)
         for tokens in used:
@@ -256,7 +267,8 @@ class Conversation:
                 raise BadInput(f"tokens must be a whole number, not {tokens!r}")
         if cost is not None and not 0 <= cost < float("inf"):
             raise BadInput(f"the cost must be in dollars, not {cost!r}")
-        self._engine.record_usage(self._scope, checked_name("model", model), used, cost)
+        reply = None if seq is None else checked_count("seq", seq)
+        self._engine.record_usage(self._scope, checked_name("model", model), used, cost, reply)
 
     def end(self) -> None:
         """Close the open chunk: the conversation is over for now, and its rest can be summarized."""

@@ -46,7 +46,7 @@ from .jobs.model_client import ModelClient
 from .jobs.prompt_trial import PromptTrial
 from .jobs.queue import Dependencies, Queue, order_range
 from .jobs.upkeep import Upkeep
-from .jobs.usage import ContextStats, UseCounter, day_of, publish_tokens, record, with_tokens
+from .jobs.usage import ContextStats, UseCounter, day_of, note_usage, publish_tokens, record, with_tokens
 from .jobs.user_work import UserModels, UserWork
 from .jobs.vectors import Reembedding
 from .jobs.worker import Workers, drain
@@ -79,7 +79,7 @@ from .scope import CHARACTER, SELF, Scope
 from .store import FactRow, ReadView, Store, UsageRow, UserRow, WriteView, effective_consent
 from .text.terms import count_tokens
 from .text.validate import MessageLike, checked_messages
-from .types import ConsentState, Fact, FactChange, Hit, HitKind, Message, Section, TurnKey
+from .types import ConsentState, Fact, FactChange, Hit, HitKind, Message, ReplyUsage, Section, TurnKey
 
 # A longer batch is an import: its facts are read in the background like the rest of its work.
 INLINE_MESSAGES = 20
@@ -254,8 +254,12 @@ class Engine:
 
         return self.store.read(scope, work)
 
-    def record_usage(self, scope: Scope, model: str, used: tuple[int, int, int], cost: float | None) -> None:
+    def record_usage(
+        self, scope: Scope, model: str, used: tuple[int, int, int], cost: float | None, seq: int | None = None
+    ) -> None:
         """Count the tokens that the caller's own model used for a reply; see `Conversation.record_usage`."""
+        if seq is not None:
+            self.store.write(scope, lambda view: note_usage(view, seq, ReplyUsage(model, *used)))
         own = self.config.prices.get(model)
         price = cost if cost is not None or own is None else own.of(*used)
         row = with_tokens(UsageRow(day_of(self.now_ms()), "chat", model, calls=1), used, price)

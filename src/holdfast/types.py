@@ -36,6 +36,24 @@ BY_HAND_SOURCE = "by hand"
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyUsage:
+    """The tokens of one reply as its provider reported them; the cached ones are part of the input."""
+
+    model: str
+    input_tokens: int
+    output_tokens: int = 0
+    cached_tokens: int = 0
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What the reply's ``meta`` holds of it."""
+        return {"usage": {name: getattr(self, name) for name in _USAGE}}
+
+
+_USAGE = ("model", "input_tokens", "output_tokens", "cached_tokens")
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """
     One verbatim message.
@@ -74,6 +92,16 @@ class Message:
     def speaker(self) -> str:
         """Return the speaker: the name where there is one, the role otherwise."""
         return self.name or self.role
+
+    @property
+    def usage(self) -> ReplyUsage | None:
+        """The tokens that the reply used, the cached ones among them, where they were recorded with it."""
+        held = self.meta.get("usage")
+        if not isinstance(held, Mapping) or not isinstance(held.get("model"), str):
+            return None
+        counts = [held.get(name) for name in _USAGE[1:]]
+        whole = [count for count in counts if isinstance(count, int)]
+        return ReplyUsage(held["model"], *whole) if len(whole) == len(counts) else None
 
 
 @dataclass(frozen=True, slots=True)

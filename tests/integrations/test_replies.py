@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from holdfast import Message
+from holdfast import Message, ReplyUsage
 from holdfast.integrations.callable import StreamedReply, reply_message, reported_usage
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Lisbon"}'}}
@@ -143,9 +143,14 @@ def test_chunks_that_say_nothing_are_no_message():
 @pytest.mark.parametrize(
     ("reply", "usage"),
     [
-        ({"model": "m", "usage": {"prompt_tokens": 7}}, ("m", 7)),
-        ({"model": "m", "usage": {"input_tokens": 7, "output_tokens": 1}}, ("m", 7)),
-        ({"usage": {"prompt_tokens": 7}}, ("", 7)),
+        ({"model": "m", "usage": {"prompt_tokens": 7}}, ReplyUsage("m", 7)),
+        ({"model": "m", "usage": {"input_tokens": 7, "output_tokens": 1}}, ReplyUsage("m", 7, 1)),
+        ({"usage": {"prompt_tokens": 7}}, ReplyUsage("", 7)),
+        (
+            {"model": "m", "usage": {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 4}}},
+            ReplyUsage("m", 9, 0, 4),
+        ),
+        ({"model": "m", "usage": {"input_tokens": 2, "cache_read_input_tokens": 5}}, ReplyUsage("m", 7, 0, 5)),
         ({"usage": {"prompt_tokens": 0}}, None),
         ({"usage": None}, None),
         ("fine", None),

@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from holdfast import Budget, Config, DigestReport, Memory, Price
-from holdfast.errors import BadInput, ConfigError
+from holdfast import Budget, Config, DigestReport, Memory, Price, ReplyUsage
+from holdfast.errors import BadInput, ConfigError, NotFound
 from holdfast.jobs.model_client import CallDeferred
 from holdfast.llm import Answer, BadAnswer, ModelError, Request
 from holdfast.scope import Scope
@@ -371,5 +371,13 @@ def test_what_ones_own_model_used_for_a_reply_counts_too(model, clock):
     for wrong in ({"input_tokens": -1}, {"output_tokens": 1.5}, {"cost": -1}, {"cost": float("nan")}):
         with pytest.raises(BadInput):
             chat.record_usage("mine", **({"input_tokens": 1, "output_tokens": 1} | wrong))
+    question, reply = chat.record("Where was it?", "At the bakery.").seqs
+    chat.record_usage("mine", input_tokens=1_000, output_tokens=100, cached_tokens=400, seq=reply)
+    assert [message.usage for message in chat.load(last=2)] == [None, ReplyUsage("mine", 1_000, 100, 400)]
+    assert chat.load(last=1)[0].content == "At the bakery."
+    with pytest.raises(BadInput, match="no reply"):
+        chat.record_usage("mine", input_tokens=1, output_tokens=1, seq=question)
+    with pytest.raises(NotFound):
+        chat.record_usage("mine", input_tokens=1, output_tokens=1, seq=99)
     memory.conversation("c", user="nobody").record_usage("mine", input_tokens=1, output_tokens=1)
     assert memory.usage(user="nobody") == []

@@ -495,10 +495,19 @@ class AsyncConversation:
             return None
 
     async def record_usage(
-        self, model: str, *, input_tokens: int, output_tokens: int, cached_tokens: int = 0, cost: float | None = None
+        self,
+        model: str,
+        *,
+        input_tokens: int,
+        output_tokens: int,
+        cached_tokens: int = 0,
+        cost: float | None = None,
+        seq: int | None = None,
     ) -> None:
         """
         Put on record what your own model used for a reply; counted in ``usage()``, as ``chat``, and in the budgets.
+
+        With *seq*, it is kept with the reply as well: `Message.usage`.
 
         Args:
             model: its name, as ``Config.prices`` knows it.
@@ -506,9 +515,11 @@ class AsyncConversation:
             output_tokens: of the reply.
             cached_tokens: those that the provider still knew.
             cost: in US dollars; by ``Config.prices`` when not given.
+            seq: the number of the reply, which `append` returned.
 
         Raises:
-            BadInput: a number that cannot be one.
+            BadInput: a number that cannot be one, or the message is not an assistant's.
+            NotFound: there is no such message.
         """
         body = {
             "model": model,
@@ -516,6 +527,7 @@ class AsyncConversation:
             "output_tokens": output_tokens,
             "cached_tokens": cached_tokens,
             "cost": cost,
+            "seq": seq,
         }
         await self._wire.do(self._scope.call("POST", "/usage", RAW, body=body))
 

@@ -53,7 +53,7 @@ from ..scope import MAX_NAME_CHARS
 from ..store.messages import MAX_MESSAGE_CHARS, KeepsSummaries, MessageLog, checked_session
 from ..text.terms import MESSAGE_OVERHEAD_TOKENS, CalibratedCounter, count_tokens
 from ..text.validate import MessageLike, checked_messages
-from ..types import Message, RollingSummary
+from ..types import Message, ReplyUsage, RollingSummary
 from .strategies import Buffer, Strategy, Summary, SummaryBuffer, TokenBuffer, Window
 
 __all__ = ["UserMessages", "with_memory"]
@@ -367,12 +367,14 @@ class TurnRecorder:
         if self._running.get(turn.id) is turn:
             self._running.pop(turn.id, None)
 
-    def _store_reply(self, turn: WrappedTurn, reply: Message, usage: tuple[str, int] | None) -> None:
+    def _store_reply(self, turn: WrappedTurn, reply: Message, usage: ReplyUsage | None) -> None:
+        if usage is not None:
+            reply = replace(reply, meta={**reply.meta, **usage.meta})
         if turn.key is not None:
             reply = replace(reply, meta={**reply.meta, TURN_KEY: turn.key})
         turn.session.store_reply(reply, None if reply.meta.get(INCOMPLETE) else turn.key)
         if usage is not None and isinstance(self.options.count, CalibratedCounter):
-            self.options.count.learn(turn.messages, usage[1], model=usage[0])
+            self.options.count.learn(turn.messages, usage.input_tokens, model=usage.model)
 
 
 def _already_answered(key: str) -> Conflict:
@@ -653,15 +655,22 @@ def reply_message(reply: object) -> Message | None:
     return Message("assistant", text or "", meta={"tool_calls": calls} if calls else {})
 
 
-def reported_usage(reply: object) -> tuple[str, int] | None:
-    """Return ``(model, prompt tokens)`` as the provider counted them, where *reply* or a chunk reports it."""
+def reported_usage(reply: object) -> ReplyUsage | None:
+    """Return the tokens as the provider counted them, where *reply* or a chunk reports them, in OpenAI's or Anthropic's words."""
     usage = _get(reply, "usage")
-    for name in ("prompt_tokens", "input_tokens"):
-        tokens = _get(usage, name)
-        if isinstance(tokens, int) and tokens > 0:
-            model = _get(reply, "model")
-            return (model if isinstance(model, str) else "", tokens)
-    return None
+    asked = _tokens(usage, "prompt_tokens", "input_tokens")
+    if not asked:
+        return None
+    details = _get(usage, "prompt_tokens_details") or _get(usage, "input_tokens_details")
+    read, written = _tokens(usage, "cache_read_input_tokens"), _tokens(usage, "cache_creation_input_tokens")
+    cached = min(asked, _tokens(details, "cached_tokens")) if details is not None else read
+    model, said = _get(reply, "model"), _tokens(usage, "completion_tokens", "output_tokens")
+    return ReplyUsage(model if isinstance(model, str) else "", asked + read + written, said, cached)
+
+
+def _tokens(usage: object, *names: str) -> int:
+    found = (_get(usage, name) for name in names)
+    return next((count for count in found if isinstance(count, int) and not isinstance(count, bool) and count > 0), 0)
 
 
 class StreamedReply:
@@ -672,7 +681,7 @@ class StreamedReply:
         self._texts: list[str] = []
         self._calls: dict[int, dict[str, Any]] = {}
         self.chunk_count = 0
-        self.usage: tuple[str, int] | None = None
+        self.usage: ReplyUsage | None = None
 
     def add(self, chunk: object) -> None:
         """Add the next chunk."""

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 from ..clock import from_ms
-from ..errors import BadInput
+from ..errors import BadInput, NotFound
 from ..observer import Observer
 from ..reconcile.archive import record_uses
 from ..reports import Usage
 from ..scope import Scope
 from ..store import ContextStatsRow, Store, UsageRow, UserRow, WriteView, effective_consent
 from ..text.terms import terms
-from ..types import Message
+from ..types import Message, ReplyUsage
 
 NANO = 10**9
 KEY_PARTS = ("org", "user", "bot", "day", "layer", "model")
@@ -137,6 +137,23 @@ def record(store: Store, scope: Scope, row: UsageRow, days: int) -> None:
         view.add_usage(row)
 
     store.write(scope, work)
+
+
+def note_usage(view: WriteView, seq: int, used: ReplyUsage) -> None:
+    """
+    Keep with a reply what it used.
+
+    Raises:
+        NotFound: there is no such message.
+        BadInput: it is not an assistant's.
+    """
+    found = view.message_rows(start_seq=seq, end_seq=seq)
+    if not found or found[0].message.role == "erased":
+        raise NotFound(f"there is no message {seq} here", hint="append returns the numbers")
+    if found[0].message.role != "assistant":
+        raise BadInput(f"message {seq} is no reply of an assistant", hint="give the number of the reply")
+    message = found[0].message
+    view.annotate_message(replace(found[0], message=replace(message, meta={**message.meta, **used.meta})))
 
 
 def _checked(by: Sequence[str]) -> tuple[str, ...]:

@@ -105,6 +105,7 @@ class ModelUse(Body):
     output_tokens: Annotated[int, Field(ge=0, le=2**40)]
     cached_tokens: Annotated[int, Field(ge=0, le=2**40)] = 0
     cost: Annotated[float, Field(ge=0, le=1e9)] | None = None
+    seq: Annotated[int, Field(ge=1, le=2**53)] | None = None
 
 
 class RebuildRequest(Body):

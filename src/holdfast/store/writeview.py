@@ -487,6 +487,11 @@ class WriteView(ReadView):
         kind = "message.deleted" if row.message.role == "erased" else "message.edited"
         self._changes.note(kind, self._here, row.message.seq)
 
+    def annotate_message(self, row: MessageRow) -> None:
+        """Write what callers add to the ``meta`` of an existing message, whose words stay."""
+        self._place()
+        self._run("rewrite_message", **rows.rewritten(row))
+
     def remove_fact(self, row: FactRow) -> None:
         """Delete a fact with its evidence and edges; its document is not touched."""
         key = {"about": row.fact.subject, "id": row.fact.id}

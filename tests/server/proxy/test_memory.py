@@ -10,7 +10,7 @@ import apsw
 import openai
 import pytest
 
-from holdfast import Config, Memory
+from holdfast import Config, Memory, ReplyUsage
 from holdfast.errors import StoreBusy
 from holdfast.server.proxy.chat import ChatMemory
 
@@ -265,6 +265,8 @@ def test_what_the_model_used_is_counted(world):
 
     (used,) = [row for row in world.memory.user("ana").usage() if row.model == "m-1"]
     assert (used.calls, used.input_tokens, used.output_tokens, used.cached_tokens) == (1, 90, 3, 64)
+    kept = [message.usage for message in world.memory.conversation("c", user="ana").load()]
+    assert kept == [None, ReplyUsage("m-1", 90, 3, 64)]
 
 
 def test_redacted_messages_are_known_again(serve):

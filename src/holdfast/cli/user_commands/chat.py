@@ -285,10 +285,12 @@ class ChatSession:
             answer = self.model.ask(request)
         if not answer.text.strip():
             raise ModelError(f"{answer.model} returned an empty reply", hint="/again asks again")
-        if self.chat.append({"role": "assistant", "content": answer.text}).skipped:
+        stored = self.chat.append({"role": "assistant", "content": answer.text})
+        if stored.skipped:
             self.unstored += [("user", unstored or request.text), ("assistant", answer.text)]
         used = {"input_tokens": answer.input_tokens, "output_tokens": answer.output_tokens}
-        self.chat.record_usage(answer.model, **used, cached_tokens=answer.cached_tokens, cost=answer.cost)
+        reply = stored.seqs[-1] if stored.seqs else None
+        self.chat.record_usage(answer.model, **used, cached_tokens=answer.cached_tokens, cost=answer.cost, seq=reply)
         if not self.as_json:
             self.screen.raw(f"bot> {answer.text.strip()}")
             self.screen.line((f"     {_tokens(answer)}", QUIET))

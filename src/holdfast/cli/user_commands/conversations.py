@@ -122,6 +122,12 @@ def messages(
 def _show_message(screen: Screen, message: Message) -> None:
     screen.line((f"{message.seq:>5}", QUIET), "  ", (message.name or message.role, NAME))
     screen.paragraph(message.content or "(empty)", indent=7)
+    if message.usage is not None:
+        used = message.usage
+        cached = f", {used.cached_tokens:,} of them cached" if used.cached_tokens else ", none cached"
+        screen.line(
+            (f"       {used.input_tokens:,} tokens in{cached}, {used.output_tokens:,} out, {used.model}", QUIET)
+        )
 
 
 def summaries(

@@ -8,24 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ...integrations.callable import StreamedReply, reply_message
-from ...types import Message
+from ...types import Message, ReplyUsage
 
 MAX_READ_BYTES = 32 * 2**20
 _DONE = b"[DONE]"
-
-
-@dataclass(frozen=True, slots=True)
-class ReportedUse:
-    """The tokens that the upstream reports for an answer."""
-
-    model: str
-    input_tokens: int
-    output_tokens: int
-    cached_tokens: int
 
 
 class ReplyReader:
@@ -40,7 +30,7 @@ class ReplyReader:
         self.streams = kind == "text/event-stream"
         self.readable = encoding.lower() in ("", "identity")
         self.done = False
-        self.used: ReportedUse | None = None
+        self.used: ReplyUsage | None = None
         self._rest = bytearray()
         self._spoken = StreamedReply()
         self._refusals: list[str] = []
@@ -119,7 +109,7 @@ class ReplyReader:
         asked, said = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
         if asked or said:
             cached = min(asked, _count(_get(usage, "prompt_tokens_details"), "cached_tokens"))
-            self.used = ReportedUse(model if isinstance(model, str) and model else "unknown", asked, said, cached)
+            self.used = ReplyUsage(model if isinstance(model, str) and model else "unknown", asked, said, cached)
 
 
 def _of_first_choice(given: Mapping[str, Any], part: str) -> dict[str, Any]:

@@ -26,9 +26,8 @@ from ...ingest.redact import redact_secrets
 from ...integrations.callable import INCOMPLETE
 from ...memory import Memory
 from ...text.validate import joined_text, replace_unstorable
-from ...types import Message, Summary
+from ...types import Message, ReplyUsage, Summary
 from ..gate import Grant, Quotas
-from .answer import ReportedUse
 from .request import ChatRequest, Inserted, MemoryOptions
 
 UNNAMED = "chat-"
@@ -114,7 +113,7 @@ class ChatMemory:
             turn.inserted = _beside(context, request.messages)
             turn.notes = _counted(context)
 
-    def finish(self, turn: ProxiedChat, answer: Message | None, used: ReportedUse | None, *, whole: bool) -> None:
+    def finish(self, turn: ProxiedChat, answer: Message | None, used: ReplyUsage | None, *, whole: bool) -> None:
         """
         Store the reply, marked unless it is *whole*, and the tokens it used.
 
@@ -125,7 +124,8 @@ class ChatMemory:
             return
         if answer is not None:
             mark = {} if whole else {INCOMPLETE: True}
-            turn.chat.append(replace(answer, meta={**answer.meta, **mark}))
+            spent = {} if used is None else replace(used, model=used.model[:200]).meta
+            turn.chat.append(replace(answer, meta={**answer.meta, **mark, **spent}))
         if used is not None:
             turn.chat.record_usage(
                 used.model[:200],
