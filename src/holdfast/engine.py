@@ -45,6 +45,7 @@ from .jobs.facts import FactReader, names_of, subject_labels
 from .jobs.model_client import ModelClient
 from .jobs.prompt_trial import PromptTrial
 from .jobs.queue import Dependencies, Queue, order_range
+from .jobs.summaries import OPEN_EARLIER, earlier_summaries
 from .jobs.upkeep import Upkeep
 from .jobs.usage import ContextStats, UseCounter, day_of, note_usage, publish_tokens, record, with_tokens
 from .jobs.user_work import UserModels, UserWork
@@ -629,6 +630,9 @@ class Engine:
             for row in facts
             if is_current(row, now_ms) and (not chosen or effective_consent(chosen, row.fact.subject) == "active")
         ]
+        others = (
+            [one for one in view.newest_conversations(limit=OPEN_EARLIER + 1) if one != row] if strategy.recalls else []
+        )
         known, today = view.prefix(variant), self.clock().date()
         over = [fact for fact in believed if is_past_plan(fact, today)]
         material = Material(
@@ -652,6 +656,8 @@ class Engine:
             roll=summarize_conversation,
             labels=_labels(view, facts),
             subject=view.scope.subject or SELF,
+            earlier=earlier_summaries(view, others, row, self.config.detectors) if others else (),
+            documents=view.user().next_doc,
         )
         return material, Prefix.loads(*known) if known else None
 

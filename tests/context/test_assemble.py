@@ -225,7 +225,7 @@ def test_no_more_is_recalled_than_asked_for():
     hits = [hit(64, "verbatim"), *(hit(seq, f"thing {seq}") for seq in range(1, 9))]
     context = show(talk(65, 41), summaries=tree(60), hits=hits, recall_limit=2)
 
-    assert shown(context, "recalled") == ["2025-03-01 user: thing 1", "2025-03-01 user: thing 2"]
+    assert shown(context, "recalled") == ["2025-03-01 user: thing 1", "user: thing 2"]
     assert context.left_out == ()
 
 

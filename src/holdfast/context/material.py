@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ..scope import SELF
 from ..text.render import render_line
@@ -37,6 +37,10 @@ class Material:
     ``beside``: the turns before and after the best hits, of the same session.  ``quoted``: for messages of which every
     word is the quote of a fact, the ids of those facts.  ``searched``: whether the memory was looked at for the question.
 
+    ``earlier``: summaries of the user's other conversations about the same subject, newest first; without an id where
+    nothing is stored and the messages were summarized for this context.  ``documents``: how many messages, facts and
+    summaries the user's memory has held; it only rises.
+
     ``opening``: system messages before ``messages`` that open the conversation.  ``roll`` makes one
     text of summaries and of the messages after them, and says who wrote it; without it, what no
     summary covers is not summarized at once.
@@ -62,6 +66,8 @@ class Material:
     beside: Mapping[TurnKey, Hit] = field(default_factory=dict)
     quoted: Mapping[TurnKey, Sequence[str]] = field(default_factory=dict)
     searched: bool = True
+    earlier: Sequence[Summary] = ()
+    documents: int = 0
 
     @property
     def first_given(self) -> int:
@@ -110,6 +116,7 @@ class Item:
 
     ``slot`` says which other fact would take its place (as much of the address as its cardinality
     needs); ``label`` names it in a sentence about changes; ``brief``: it only names what it was about; ``why`` it is shown.
+    ``day``: the conversation and the day on which it was said; ``undated`` is the line to show right behind another of that day.
     """
 
     line: str
@@ -118,6 +125,8 @@ class Item:
     slot: tuple[str, ...] = ()
     brief: bool = False
     why: str = ""
+    day: tuple[str, ...] = ()
+    undated: str = ""
 
     def because(self, why: str) -> Item:
         """Return the same item with the reason why it is shown."""
@@ -202,12 +211,34 @@ def covered_range(summary: Summary, note: str = "") -> str:
     return f"messages {summary.start_seq}-{summary.end_seq}" + (f" ({notes})" if notes else "")
 
 
+def about(summary: Summary) -> str:
+    """Return what a summary is about, in a few words."""
+    return "; ".join(summary.themes) or " ".join(summary.text.split()[:BRIEF_WORDS])
+
+
 def brief_item(summary: Summary, conversation: str) -> Item:
     """Render the range and its subject in a line, where there is no room for the summary itself."""
-    about = "; ".join(summary.themes) or " ".join(summary.text.split()[:BRIEF_WORDS])
     full = summary_item(summary, conversation)
-    short = render_line(f"{covered_range(summary)}, in brief: {about}")
+    short = render_line(f"{covered_range(summary)}, in brief: {about(summary)}")
     return full if len(full.line) <= len(short) else Item(short, full.source, full.label, brief=True)
+
+
+def earlier_item(summary: Summary) -> Item:
+    """Render the summary of another conversation after its days."""
+    return _earlier(summary, summary.text)
+
+
+def earlier_brief_item(summary: Summary) -> Item:
+    """Render the days of another conversation and what it was about, where there is no room for its summary."""
+    full, short = earlier_item(summary), _earlier(summary, f"in brief: {about(summary)}", brief=True)
+    return full if len(full.line) <= len(short.line) else short
+
+
+def _earlier(summary: Summary, text: str, *, brief: bool = False) -> Item:
+    kind: Literal["summary", "message"] = "summary" if summary.id else "message"
+    source = ContextSource("earlier", kind, summary.id, summary.conversation, summary.start_seq, summary.end_seq)
+    dated = text if not summary.days or text.startswith(f"[{summary.days}]") else f"{summary.days}: {text}"
+    return Item(render_line(dated), source, "an earlier conversation", brief=brief, why="tells an earlier conversation")
 
 
 def hit_item(hit: Hit, replaced_by: str | None) -> Item:
@@ -221,7 +252,11 @@ def hit_item(hit: Hit, replaced_by: str | None) -> Item:
     said = f"{' '.join(head)}: {text}" if head else text
     note = f" (later replaced by: {replaced_by})" if replaced_by else ""
     seq = 0 if hit.kind == "fact" else hit.seq
-    return Item(render_line(said + note), ContextSource("recalled", hit.kind, hit.id, hit.conversation, seq, seq))
+    source = ContextSource("recalled", hit.kind, hit.id, hit.conversation, seq, seq)
+    if hit.kind != "message" or not hit.at or not hit.speaker:
+        return Item(render_line(said + note), source)
+    day = (hit.subject, hit.conversation, head[0])
+    return Item(render_line(said + note), source, day=day, undated=render_line(f"{hit.speaker}: {text}{note}"))
 
 
 T = TypeVar("T")

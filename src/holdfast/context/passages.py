@@ -62,14 +62,21 @@ class _Choice:
     room: int
     hidden: Collection[TurnKey]
     chosen: dict[TurnKey, tuple[Hit, Item]] = field(default_factory=dict)
+    days: set[tuple[str, ...]] = field(default_factory=set)
 
     def fits(self, *items: Item) -> bool:
         """Whether *items* can still be paid for."""
-        return sum(self.meter.line(item.line) for item in items) <= self.room
+        return sum(map(self._price, items)) <= self.room
+
+    def _price(self, item: Item) -> int:
+        """Return what a line costs: the first of a conversation's day has the date, those behind it do not."""
+        return self.meter.line(item.undated if item.day in self.days else item.line)
 
     def add(self, hit: Hit, item: Item) -> None:
         """Choose one item and pay for it."""
-        self.room -= self.meter.line(item.line)
+        self.room -= self._price(item)
+        if item.day:
+            self.days.add(item.day)
         self.chosen[turn_key(hit)] = (hit, item)
 
     def has(self, key: TurnKey) -> bool:
@@ -204,12 +211,16 @@ def _in_order(chosen: Collection[tuple[Hit, Item]]) -> tuple[Item, ...]:
         first[talk] = min(first.get(talk, hit.at or start), hit.at or start)
 
     def place(one: tuple[int, tuple[Hit, Item]]) -> tuple[object, ...]:
-        rank, (hit, _) = one
+        rank, (hit, item) = one
         if hit.kind == "fact":
             return (0, start, "", "", rank)
-        return (1, first[hit.subject, hit.conversation], hit.subject, hit.conversation, hit.seq)
+        return (1, first[hit.subject, hit.conversation], hit.subject, hit.conversation, item.day, hit.seq)
 
-    return tuple(item for _, (_, item) in sorted(enumerate(chosen), key=place))
+    items, last = list[Item](), tuple[str, ...]()
+    for _, (_, item) in sorted(enumerate(chosen), key=place):
+        items.append(replace(item, line=item.undated) if item.day and item.day == last else item)
+        last = item.day
+    return tuple(items)
 
 
 def _neighbor(hit: Hit, step: int) -> TurnKey:

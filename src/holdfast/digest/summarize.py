@@ -23,7 +23,7 @@ from typing import Any
 from ..text.sentences import split_sentences
 from ..text.terms import count_tokens, language_of, terms
 from ..types import Message, RollingSummary, Summary
-from .chunk import count_exchanges
+from .chunk import count_exchanges, is_courtesy
 from .salience import (
     ASSISTANT,
     NAME,
@@ -515,6 +515,15 @@ def summarize_conversation(summaries: Sequence[Summary], messages: Sequence[Mess
     return (
         children[0].text if len(children) == 1 else summarize_level(children).text if children else ""
     ), SUMMARY_SOURCE
+
+
+def summarize_rest(messages: Sequence[Message]) -> list[Summary]:
+    """Summarize the end of a conversation that no stored summary covers; nothing where it holds courtesies alone."""
+    said = [message for message in messages if message.content]
+    if all(is_courtesy(message.content) for message in said):
+        return []
+    made = _summary(1, said[0].seq, said[-1].seq, summarize_chunk(said))
+    return [replace(made, id="", conversation=said[0].conversation, first_at=said[0].at, last_at=said[-1].at)]
 
 
 def extend_rolling_summary(before: RollingSummary, messages: Sequence[Message], through: int) -> RollingSummary:

@@ -15,20 +15,22 @@ from functools import partial
 
 from ..clock import from_ms, new_id, to_ms
 from ..digest.chunk import Chunk, count_exchanges, find_closed_chunks, is_courtesy, open_chunk
-from ..digest.summarize import SummaryDraft, summarize_chunk, summarize_level
+from ..digest.summarize import SummaryDraft, summarize_chunk, summarize_level, summarize_rest
 from ..ingest.append import advance_reading
 from ..ingest.redact import mask_message
 from ..llm.protocol import ModelError
+from ..recall.search import without_changed
 from ..reports import DigestReport
 from ..scope import SELF, Scope
 from ..store import ConversationRow, Derivation, DocRow, ReadView, WriteView
 from ..text.terms import signals, terms
-from ..types import FactChange, Job, Message, Summary
+from ..types import Detector, FactChange, Job, Message, Summary
 from .facts import report_of
 from .model_reader import GroundedFacts, ModelReader, RangeEpisodes
 from .queue import Dependencies, FenceLost, check_claim, order_range, range_of, scope_of
 
 WINDOW_MESSAGES = 200
+MOST_EARLIER, OPEN_EARLIER, MOST_OPEN = 24, 5, 40  # summaries, conversations without one, and messages of each
 RESUMMARIZE = "summary"
 """The kind of a job in which a model summarizes a range again that the rules summarized in its place."""
 
@@ -344,3 +346,30 @@ def into_index(view: WriteView, summary: Summary, subject: str, at_ms: int, now_
     view.add_docs([doc])
     view.add_postings((subject, "summary", term, doc.doc, count) for term, count in counts.items())
     return doc.doc
+
+
+def earlier_summaries(
+    view: ReadView, others: Sequence[ConversationRow], own: ConversationRow | None, detectors: Sequence[Detector]
+) -> list[Summary]:
+    """
+    Return what the user's other conversations about the view's subject said, newest first; *others* are the newest of them.
+
+    The end of a conversation that no summary covers yet is summarized at once, by the rules, unless it goes on beside
+    *own*: then what stands above the cache breakpoint would change with every message there.
+    """
+    found, subject = view.newest_summaries(limit=MOST_EARLIER), view.scope.subject
+    for row in others:
+        beside = own is not None and row.last_at > own.created_at
+        if row.next_seq == row.chunk_start or beside:
+            continue
+        rest = view.at(subject, row.conversation).messages(start_seq=max(row.chunk_start, row.next_seq - MOST_OPEN))
+        found += summarize_rest([mask_message(message, detectors) for message in rest])
+    talks: dict[str, list[Summary]] = {}
+    for summary in sorted(found, key=lambda one: one.start_seq):
+        talks.setdefault(summary.conversation, []).append(summary)
+    believed = [one for name, told in talks.items() for one in without_changed(view.at(subject, name), told)]
+    return sorted(believed, key=_newest_first)
+
+
+def _newest_first(summary: Summary) -> tuple[float, str, int]:
+    return (-(summary.last_at or summary.created_at).timestamp(), summary.conversation, -summary.start_seq)

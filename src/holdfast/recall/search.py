@@ -24,6 +24,7 @@ from ..embed.protocol import Embedder, Thresholds
 from ..errors import BadInput
 from ..reports import Ranked
 from ..store import ConsentRow, FactRow, Partition, ReadView, effective_consent
+from ..text.sentences import split_sentences
 from ..text.terms import terms
 from ..types import Fact, Hit, HitKind, Summary, TurnKey
 from . import rank
@@ -708,6 +709,56 @@ def with_changes(view: ReadView, summaries: Sequence[Summary], redact: Callable[
         note = redact("; ".join(dict.fromkeys(changed)))
         found.append(replace(summary, text=f"{summary.text} (since changed: {note})") if note else summary)
     return found
+
+
+def without_changed(view: ReadView, summaries: Sequence[Summary]) -> list[Summary]:
+    """
+    *summaries* of the view's conversation without the sentences that say what is not believed any more.
+
+    Above the conversation that they are from nobody needs them: what holds instead is among the facts.  A sentence that tells of the
+    change itself stays.
+    """
+    past = view.past_facts_in(max(summary.end_seq for summary in summaries)) if summaries else []
+    if not past:
+        return list(summaries)
+    replacement = cache(partial(_replacement, view, view.at(None, None).consent()))
+    found = []
+    for summary in summaries:
+        inside = [(words, fact_id) for seq, fact_id, words in past if summary.start_seq <= seq <= summary.end_seq]
+        gone = [
+            (frozenset(terms(words)), frozenset(terms(note)))
+            for words, note in {(words, replacement(fact_id)) for words, fact_id in inside}
+            if note
+        ]
+        text = without_sentences(summary.text, gone) if gone else summary.text
+        if text:
+            themes = [theme for theme in summary.themes if not _says_changed(theme, gone)]
+            found.append(replace(summary, text=text, themes=tuple(themes)))
+    return found
+
+
+def without_sentences(text: str, gone: Sequence[tuple[frozenset[str], frozenset[str]]]) -> str:
+    """Return *text* without its sentences that hold the first words of a pair in *gone* and not the second; dates stay."""
+    kept, carried = [], ""
+    for line in text.splitlines():
+        head, stamp, speaker, said = _LINE.fullmatch(line).groups(default="")  # type: ignore[union-attr]
+        spans = [span.of(said) for span in split_sentences(said)]
+        left = [sentence for sentence in spans if not _says_changed(sentence, gone)]
+        if left:
+            words = said if len(left) == len(spans) else " ".join(left)
+            kept.append(f"{head}{stamp or carried}{speaker}{words}")
+        carried = "" if left else stamp or carried
+    return "\n".join(kept)
+
+
+def _says_changed(sentence: str, gone: Sequence[tuple[frozenset[str], frozenset[str]]]) -> bool:
+    said = frozenset(terms(sentence)) if gone else frozenset[str]()
+    return any(old and old <= said and not new <= said for old, new in gone)
+
+
+_LINE = re.compile(
+    r"((?:[^\n:()\[\]]{1,30} \(\d+(?:[–/]\d+)?\): )?)(\[\d{4}-\d\d-\d\d\] )?((?:[^\n:.!?\[\]]{1,60}: )?)(.*)"
+)
 
 
 def _replacement(view: ReadView, chosen: Sequence[ConsentRow], fact_id: str) -> str:

@@ -306,6 +306,11 @@ class ReadView:
         children = self._children(found, each=limit is not None)
         return [rows.summary(row, name, children) for row in found]
 
+    def newest_summaries(self, *, limit: int) -> list[Summary]:
+        """Return the highest live summaries of the other conversations about the scope's subject, newest first."""
+        found = self._run("newest_summaries", limit=limit)
+        return [rows.summary(row[1:], row[0], {}) for row in found]
+
     def _children(self, found: Sequence[Row], *, each: bool = False) -> Mapping[str, Sequence[str]]:
         """Return the children of the higher ones among *found* summaries, read one by one or all at once."""
         children: defaultdict[str, list[str]] = defaultdict(list)

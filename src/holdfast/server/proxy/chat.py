@@ -202,7 +202,7 @@ def _beside(context: Context, messages: Sequence[Mapping[str, Any]]) -> list[Ins
 
 def _counted(context: Context) -> dict[str, int]:
     """Count the items of each section, and all tokens."""
-    names = ("character", "summaries", "facts", "recalled", "recent")
+    names = ("character", "earlier", "summaries", "facts", "recalled", "recent")
     held = {section.name: len(section.items) for section in context.sections}
     counts = {name: held.get(name, 0) for name in names}
     return {name: count for name, count in counts.items() if count} | {"tokens": context.tokens}

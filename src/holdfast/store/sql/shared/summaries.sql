@@ -12,6 +12,16 @@ SELECT id, level, start_seq, end_seq, exchanges, text, themes, concerns, actions
  ORDER BY start_seq, level, version, id
  LIMIT :limit;
 
+-- name: newest_summaries
+-- Of the subject's other conversations: what no higher summary replaces, newest first.
+SELECT conversation, id, level, start_seq, end_seq, exchanges, text, themes, concerns, actions, block, version,
+       created_at, source, stale, parent, first_at, last_at
+  FROM summary
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND live = 1 AND parent IS NULL
+   AND conversation <> :conversation
+ ORDER BY last_at DESC NULLS LAST, conversation DESC, start_seq DESC
+ LIMIT :limit;
+
 -- name: summary_children
 -- Which summaries each higher one was made from, in the order of their ranges.
 SELECT DISTINCT d.child, d.source, s.start_seq

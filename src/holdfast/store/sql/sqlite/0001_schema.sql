@@ -128,6 +128,9 @@ CREATE TABLE summary (
 CREATE UNIQUE INDEX summary_live ON summary
     (org, user_id, bot, subject, conversation, level, start_seq) WHERE live = 1;
 
+CREATE INDEX summary_newest ON summary     -- what a new conversation begins with
+    (org, user_id, bot, subject, last_at) WHERE live = 1 AND parent IS NULL;
+
 CREATE TABLE fact (
     org           text    NOT NULL,
     user_id       text    NOT NULL,
