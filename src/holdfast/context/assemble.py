@@ -346,7 +346,7 @@ class Layered:
     ) -> tuple[Part, ...]:
         """Choose the parts above the breakpoint so that the last exchanges still fit, or at least the last question."""
         nothing = (build_part("summaries", (), meter), build_part("facts", (), meter))
-        options = ((told, facts), (nothing[0], facts), nothing)
+        options: tuple[tuple[Part, ...], ...] = ((told, facts), (nothing[0], facts), nothing)
         if earlier.items:
             options = ((earlier, told, facts), *options)
         for option in options:
