@@ -308,7 +308,7 @@ def test_a_migration_that_was_cut_off_is_done_again(tmp_path: Path) -> None:
     code = """
 import os, sys, apsw
 from holdfast.store import open_store
-from holdfast.store.sqlite import file
+from holdfast.store.sqlite import backend
 def trace(cursor, sql, bindings):
     global seen
     seen += 1
@@ -316,12 +316,12 @@ def trace(cursor, sql, bindings):
         os._exit(9)
     return True
 seen = 0
-connect = file._connect
+connect = backend._connect
 def traced(*args):
     db = connect(*args)
     db.exec_trace = trace
     return db
-file._connect = traced
+backend._connect = traced
 open_store(sys.argv[1])
 """
     died = 0
