@@ -3,7 +3,7 @@
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo test test-quick check lint format types generate docs docs-check bench lock clean
+.PHONY: help demo test test-quick check generated links lint format types generate docs docs-check bench lock clean
 
 help:  ## list the tasks
 	@echo "Holdfast: conversation memory for chatbots."
@@ -26,13 +26,20 @@ test-quick:  ## the tests without the slow ones
 	@scripts/setup dev
 	@$(PYTEST) -q -n auto --dist worksteal -m "not slow"
 
-check: lint types  ## all checks but the tests
+check:  ## all checks but the tests, two at a time
+	@scripts/setup dev
+	@$(MAKE) --no-print-directory -j 2 types lint generated links
+
+generated:
 	@scripts/setup dev
 	@echo "generated files"
 	@$(BIN)/python scripts/make_aio.py --check
 	@$(BIN)/python scripts/make_client.py --check
 	@$(BIN)/python scripts/make_docs.py --check
 	@$(BIN)/python scripts/make_architecture.py --check
+
+links:
+	@scripts/setup dev
 	@echo "links between the pages"
 	@$(BIN)/sphinx-build -q -W --keep-going -c docs/site -b html docs build/site
 

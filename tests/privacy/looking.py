@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
@@ -17,15 +17,26 @@ BUDGETS = (300, 4000)
 
 def answers(memory: Memory, canary: str, conversations: list[str]) -> str:
     """Everything that the doors say, with questions that ask for the canary."""
+    return unasked(memory, conversations) + asked(memory, canary, conversations)
+
+
+def asked(memory: Memory, canary: str, conversations: list[str]) -> str:
+    """What the doors answer to questions that ask for the canary."""
+    chats = [memory.conversation(name, user=USER) for name in conversations]
+    hits = memory.user(USER).search(f"what about {canary}?", limit=50, explain=True)
+    return spelt([*(chat.recall(f"about {canary}") for chat in chats), [hit.text for hit in hits]])
+
+
+def unasked(memory: Memory, conversations: list[str]) -> str:
+    """What the doors say whatever is looked for."""
     user, said = memory.user(USER), []
     for name in conversations:
         chat = memory.conversation(name, user=USER)
-        said += [chat.load(), chat.summaries(live=False), chat.episodes(), chat.recall(f"about {canary}")]
+        said += [chat.load(), chat.summaries(live=False), chat.episodes()]
         for budget in BUDGETS:
             context = chat.context("And what else?", budget_tokens=budget)
             said += [context.messages, context.sections, context.left_out]
     said += [
-        [hit.text for hit in user.search(f"what about {canary}?", limit=50, explain=True)],
         user.facts(),
         user.history("home"),
         user.history("work"),
@@ -41,15 +52,22 @@ def answers(memory: Memory, canary: str, conversations: list[str]) -> str:
 
 def spelt(value: object) -> str:
     """All texts inside a value, as they are: ``repr`` escapes what this Python does not know yet."""
-    if isinstance(value, str):
-        return value + "\n"
-    if isinstance(value, Mapping):
-        return spelt([*value.keys(), *value.values()])
-    if is_dataclass(value):
-        return spelt([getattr(value, field.name) for field in fields(value)])
-    if isinstance(value, Iterable) and not isinstance(value, bytes):
-        return "".join(spelt(item) for item in value)
-    return f"{value}\n"
+    return "".join(f"{part}\n" for part in _parts(value))
+
+
+def _parts(value: object) -> Iterator[object]:
+    if isinstance(value, str | int | float | bytes) or value is None:
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _parts([*value.keys(), *value.values()])
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from _parts(getattr(value, field.name))
+    elif isinstance(value, Iterable):
+        for item in value:
+            yield from _parts(item)
+    else:
+        yield value
 
 
 def rows(path: Path) -> str:
