@@ -3,12 +3,12 @@
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo test test-quick check generated links lint format types generate docs docs-check bench lock clean
+.PHONY: help demo test test-quick check generated links lint format types generate docs docs-check bench integrations-latest lock clean
 
 help:  ## list the tasks
 	@echo "Holdfast: conversation memory for chatbots."
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo "New here? Start with 'make demo'. Changing something? 'make test' says whether it still holds."
 
@@ -37,6 +37,7 @@ generated:
 	@$(BIN)/python scripts/make_client.py --check
 	@$(BIN)/python scripts/make_docs.py --check
 	@$(BIN)/python scripts/make_architecture.py --check
+	@$(BIN)/python scripts/integrations_latest.py --check
 
 links:
 	@scripts/setup dev
@@ -81,6 +82,9 @@ bench:  ## measure speed, each figure beside a yardstick from the same run
 	@scripts/setup dev
 	@for file in $(filter-out benchmarks/recall_dev.py,$(wildcard benchmarks/*.py)); do \
 		echo "$$file"; $(BIN)/python "$$file" || exit 1; done
+
+integrations-latest:  ## test each adapter with the newest release of its framework, and write docs/integrations/index.md
+	@python3 scripts/integrations_latest.py $(ONLY)
 
 # --no-emit-index-url and --no-header: where the packages came from is the user's affair, not the lock's.
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes \

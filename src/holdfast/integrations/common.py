@@ -248,6 +248,10 @@ class StateChange:
     expires_at: int | None = None
 
 
+ItemsOf = Callable[[str, str], list[ItemRow]]
+"""Returns the items whose names are from the first to before the second."""
+
+
 class FrameworkState:
     """
     Opaque values by name, in a conversation or of a user as a whole.
@@ -309,12 +313,21 @@ class FrameworkState:
 
     def save(self, scope: Scope, change: StateChange) -> None:
         """Carry out a change in one transaction."""
+        self.change(scope, lambda items: change)
+
+    def change(self, scope: Scope, decide: Callable[[ItemsOf], StateChange]) -> None:
+        """
+        Carry out in one transaction what *decide* makes of the items that are there.
+
+        *decide* may be called again, so it must touch nothing else.
+        """
         engine = self._members.memory._engine
         now_ms = engine.now_ms()
 
         def work(view: WriteView) -> bool:
             if effective_consent(view.consent(), scope.subject) != "active":
                 return False
+            change = decide(lambda first, stop: view.items(self._space, first, stop))
             if view.user() == UserRow():
                 view.save_user(UserRow(epoch=now_ms), now_ms)
             for first, stop in change.remove:
@@ -327,21 +340,22 @@ class FrameworkState:
             return True
 
         if scope in self._held or not engine.store.write(scope, work):
-            self._hold(scope, change, now_ms)
+            self._hold(scope, decide, now_ms)
 
     def remove(self, scope: Scope, first: str = "", stop: str = END_OF_NAMES) -> None:
         """Delete a range of items, also while memory is paused."""
         if scope in self._held:
-            self._hold(scope, StateChange({}, remove=((first, stop),)), 0)
+            self._hold(scope, lambda items: StateChange({}, remove=((first, stop),)), 0)
         self._members.memory._engine.store.write(scope, lambda view: view.remove_items(self._space, first, stop))
 
-    def _hold(self, scope: Scope, change: StateChange, now_ms: int) -> None:
+    def _hold(self, scope: Scope, decide: Callable[[ItemsOf], StateChange], now_ms: int) -> None:
         """Carry out a change in this process alone."""
         engine = self._members.memory._engine
         stored = engine.store.read(scope, lambda view: view.items(self._space))
         with self._lock:
             held = self._held.setdefault(scope, {row.name: row for row in stored})
             self._held.move_to_end(scope)
+            change = decide(lambda first, stop: [row for name, row in sorted(held.items()) if first <= name < stop])
             for first, stop in change.remove:
                 for name in [name for name in held if first <= name < stop]:
                     del held[name]

@@ -1,0 +1,122 @@
+"""
+Test every adapter against the newest release of its framework, and write down what was found.
+
+    python scripts/integrations_latest.py                 all of them
+    python scripts/integrations_latest.py langgraph       some of them
+    python scripts/integrations_latest.py --check         whether the page shows what was found
+
+Each framework gets an environment of its own in build/integrations.  The tests there are those that the ordinary run does
+not collect, and the framework's page is run as well.  The results are kept in docs/integrations/results.json, from which the
+table of docs/integrations/index.md is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "docs/integrations/results.json"
+PAGE = ROOT / "docs/integrations/index.md"
+START, END = "<!-- results: written by scripts/integrations_latest.py -->", "<!-- end of the results -->"
+TESTS = "tests/integrations/frameworks"
+
+
+@dataclass(frozen=True)
+class Framework:
+    """A framework: its title, the extra of ours, further packages for its tests, the distributions whose versions count."""
+
+    title: str
+    extra: str
+    shown: tuple[str, ...]
+    page: str
+    more: tuple[str, ...] = ()
+
+
+FRAMEWORKS = {
+    "langgraph": Framework(
+        "LangGraph",
+        "langgraph",
+        ("langgraph", "langgraph-checkpoint"),
+        "langgraph.md",
+        ("langgraph-checkpoint-conformance",),
+    ),
+    "langchain": Framework("LangChain", "langchain", ("langchain", "langchain-core"), "langchain.md"),
+    "openai_agents": Framework("OpenAI Agents SDK", "openai-agents", ("openai-agents",), "openai-agents.md"),
+    "pydantic_ai": Framework("Pydantic AI", "pydantic-ai", ("pydantic-ai-slim",), "pydantic-ai.md"),
+    "claude_agent": Framework("Claude Agent SDK", "claude-agent", ("claude-agent-sdk",), "claude-agent.md"),
+    "anthropic": Framework("Anthropic's memory tool", "anthropic", ("anthropic",), "anthropic.md"),
+}
+VERSIONS = "import importlib.metadata as m, sys; print('\\n'.join(m.version(n) for n in sys.argv[1:]))"
+
+
+def main() -> int:
+    """Run what was asked for; return how many frameworks failed."""
+    parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
+    parser.add_argument("frameworks", nargs="*", choices=[[], *FRAMEWORKS], metavar="framework")
+    parser.add_argument("--check", action="store_true", help="only look whether the page shows the results")
+    parser.add_argument("--environments", type=Path, default=ROOT / "build/integrations", help="where they are made")
+    options = parser.parse_args()
+    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    if options.check:
+        return int(PAGE.read_text(encoding="utf-8") != with_table(PAGE.read_text(encoding="utf-8"), results))
+    failed = 0
+    for name in options.frameworks or FRAMEWORKS:
+        found = test(name, options.environments / name)
+        failed += not found["ok"]
+        results[name] = found
+        RESULTS.write_text(json.dumps(dict(sorted(results.items())), indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
+    return failed
+
+
+def test(name: str, folder: Path) -> dict[str, object]:
+    """Make the environment of a framework, run its tests there, and return what was found."""
+    framework = FRAMEWORKS[name]
+    python = folder / "bin/python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    install = [str(python), "-m", "pip", "install", "--quiet", "--upgrade", "--upgrade-strategy", "eager"]
+    wanted = ["pytest", "hypothesis", *framework.more, "-e", f"{ROOT}[{framework.extra}]"]
+    subprocess.run([*install, *wanted], check=True)
+    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--confcutdir={TESTS}"]
+    quiet = ["-o", "filterwarnings=default", "-W", "ignore"]  # their deprecations are theirs
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run([*command, *quiet, f"{TESTS}/{name}"], cwd=ROOT, env=env, capture_output=True, text=True)
+    print(f"{framework.title}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    passed = re.search(r"(\d+) passed", done.stdout)
+    versions = subprocess.run(
+        [str(python), "-c", VERSIONS, *framework.shown], capture_output=True, text=True, check=True
+    )
+    return {
+        "versions": dict(zip(framework.shown, versions.stdout.split(), strict=True)),
+        "ok": done.returncode == 0,
+        "passed": int(passed[1]) if passed else 0,
+        "as_of": datetime.now(UTC).date().isoformat(),
+    }
+
+
+def with_table(page: str, results: dict[str, dict[str, object]]) -> str:
+    """Return the page with the table of the results in it."""
+    lines = ["| framework | install | works with | tests | as of |", "|---|---|---|---|---|"]
+    for name, framework in FRAMEWORKS.items():
+        found = results.get(name)
+        if found is None:
+            continue
+        versions = ", ".join(f"{package} {version}" for package, version in dict(found["versions"]).items())  # type: ignore[call-overload]
+        state = f"{found['passed']} pass" if found["ok"] else "**fail**"
+        title = f"[{framework.title}]({framework.page})"
+        lines.append(f"| {title} | `holdfast[{framework.extra}]` | {versions} | {state} | {found['as_of']} |")
+    before, _, rest = page.partition(START)
+    return "\n".join([before + START, "", *lines, "", END + rest.partition(END)[2]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
