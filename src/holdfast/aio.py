@@ -164,6 +164,7 @@ class AsyncMemory:
         subject: str | None = None,
         strategy: Strategy | None = None,
         incognito: bool = False,
+        own_facts: bool | None = None,
     ) -> AsyncConversation:
         """
         Open one conversation of one user; nothing is stored before the first message.
@@ -177,13 +178,23 @@ class AsyncMemory:
                 Nothing said about one subject reaches a conversation about another.
             strategy: what its contexts hold; the layered strategy when not given. See `holdfast.strategies`.
             incognito: nothing is stored, learned or taken from memory; contexts hold what the call gives.
+            own_facts: what is stated in it is a fact of this conversation alone, for a trip or a ticket: it replaces
+                nothing that holds elsewhere, only contexts of this conversation show it, and it goes with it.  Kept
+                with the first message; ``Config.own_facts`` when not given.
 
         Raises:
             BadInput: a name is empty, too long, or holds control characters.
         """
         return AsyncConversation(
             self._sync.conversation(
-                id, user=user, org=org, bot=bot, subject=subject, strategy=strategy, incognito=incognito
+                id,
+                user=user,
+                org=org,
+                bot=bot,
+                subject=subject,
+                strategy=strategy,
+                incognito=incognito,
+                own_facts=own_facts,
             )
         )
 
@@ -383,6 +394,7 @@ class AsyncConversation:
 
         Raises:
             BadInput: a message cannot be used; nothing was stored.
+            Conflict: the conversation began with another ``own_facts``; nothing was stored.
             KeyReused: the key was used with other messages.
             StoreError: the disk is full, the file is locked…; nothing was stored.
         """

@@ -82,6 +82,10 @@ class Config:
         "Use it naturally and do not recite it.",
         "Sentence that tells the model in every context how to use what is known about the user; empty for none.",
     )
+    own_facts: bool = setting(
+        False,
+        "What is stated in a conversation is a fact of that conversation alone, unless `conversation(own_facts=…)` says otherwise.",
+    )
     min_confidence: float = setting(0.7, "Candidates below this confidence are rejected.", least=0, most=1)
     max_memories: int = setting(
         500, "Maximum number of active facts of one user; the weakest beyond it are archived, not lost.", least=1

@@ -29,12 +29,19 @@ class Conversation:
     """One conversation; made by `Memory.conversation`."""
 
     def __init__(
-        self, engine: Engine, scope: Scope, strategy: Strategy | None = None, *, incognito: bool = False
+        self,
+        engine: Engine,
+        scope: Scope,
+        strategy: Strategy | None = None,
+        *,
+        incognito: bool = False,
+        own_facts: bool | None = None,
     ) -> None:
         self._engine = engine
         self._named = scope
         self._strategy = strategy
         self._incognito = incognito
+        self._own_facts = own_facts
 
     @property
     def _scope(self) -> Scope:
@@ -67,11 +74,14 @@ class Conversation:
 
         Raises:
             BadInput: a message cannot be used; nothing was stored.
+            Conflict: the conversation began with another ``own_facts``; nothing was stored.
             KeyReused: the key was used with other messages.
             StoreError: the disk is full, the file is locked…; nothing was stored.
         """
         key = None if idempotency_key is None else checked_name("idempotency_key", idempotency_key)
-        return self._engine.append(self._scope, message_or_messages, key, incognito=self._incognito)
+        return self._engine.append(
+            self._scope, message_or_messages, key, incognito=self._incognito, own_facts=self._own_facts
+        )
 
     def record(
         self,
@@ -369,6 +379,7 @@ def conversation_state(row: ConversationRow) -> ConversationState:
         messages=row.next_seq - 1,
         summarized=row.chunk_start - 1,
         read=row.extracted_seq,
+        own_facts=bool(row.own_facts),
         created_at=from_ms(row.created_at),
         last_at=from_ms(row.last_at),
     )

@@ -77,7 +77,17 @@ from .reconcile.archive import as_of_now
 from .reconcile.registry import registry
 from .reports import ConsolidationReport, DigestReport, ErasureReceipt, Explained, PromptPreview, RebuildReport, Receipt
 from .scope import CHARACTER, SELF, Scope
-from .store import FactRow, ReadView, Store, UsageRow, UserRow, WriteView, effective_consent
+from .store import (
+    OF_USER,
+    FactRow,
+    ReadView,
+    Store,
+    UsageRow,
+    UserRow,
+    WriteView,
+    effective_consent,
+    without_overridden,
+)
 from .text.terms import count_tokens
 from .text.validate import MessageLike, checked_messages
 from .types import ConsentState, Fact, FactChange, Hit, HitKind, Message, ReplyUsage, Section, TurnKey
@@ -187,7 +197,13 @@ class Engine:
 
     @observed("append")
     def append(
-        self, scope: Scope, given: MessageLike | Sequence[MessageLike], key: str | None, *, incognito: bool = False
+        self,
+        scope: Scope,
+        given: MessageLike | Sequence[MessageLike],
+        key: str | None,
+        *,
+        incognito: bool = False,
+        own_facts: bool | None = None,
     ) -> Receipt:
         """
         Store messages, unless the user does not want that; when this returns they are on disk.
@@ -211,7 +227,8 @@ class Engine:
         states = any(rules.may_state_facts(text) for text in said)
         inline = len(ready) <= INLINE_MESSAGES and states
         grace_ms = INLINE_GRACE_MS if inline else 0
-        orders = replace(self._orders, extract_after_ms=grace_ms, states=states, reads=self.work.read_mode(scope))
+        reads = self.work.read_mode(scope)
+        orders = replace(self._orders, extract_after_ms=grace_ms, states=states, reads=reads, own_facts=own_facts)
 
         used = self.uses.pop(scope)
         size = self.context_stats.pop(scope, [item.message for item in ready])
@@ -496,7 +513,7 @@ class Engine:
             chosen, now_ms = view.at(None, None).consent(), self.now_ms()
             rows = [
                 row
-                for row in view.facts(evidence=False)
+                for row in view.of_owner(OF_USER).facts(evidence=False)
                 if is_current(row, now_ms) and row.fact.subject != CHARACTER  # not about the user
             ]
             rows = [row for row in rows if effective_consent(chosen, row.fact.subject) == "active"]
@@ -523,6 +540,7 @@ class Engine:
         """Return *hits* without expired facts and without those about a subject for which memory is paused."""
         chosen = view.at(None, None).consent()
         kept = without_expired(view, hits, self.now_ms())
+        kept = [hit for hit in kept if hit.kind != "fact" or not hit.conversation or view.fact(hit.id) is not None]
         return [hit for hit in kept if effective_consent(chosen, hit.subject) == "active"] if chosen else kept
 
     def _told(self, view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
@@ -623,7 +641,11 @@ class Engine:
             vector = self._vector(question)
         hits = self._recall(view, question, vector, len(messages)) if question else []
         beside = self._beside(view, hits)
-        facts = view.facts(evidence=False) if strategy.recalls else []
+        known_facts = view.facts(evidence=False) if strategy.recalls else []
+        facts = without_overridden(known_facts)
+        if len(facts) < len(known_facts):
+            kept = {row.fact.id for row in facts}
+            hits = [hit for hit in hits if hit.kind != "fact" or hit.id in kept]
         chosen, now_ms = view.at(None, None).consent(), self.now_ms()
         believed = [
             row.fact

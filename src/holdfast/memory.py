@@ -121,6 +121,7 @@ class Memory:
         subject: str | None = None,
         strategy: Strategy | None = None,
         incognito: bool = False,
+        own_facts: bool | None = None,
     ) -> Conversation:
         """
         Open one conversation of one user; nothing is stored before the first message.
@@ -134,13 +135,16 @@ class Memory:
                 Nothing said about one subject reaches a conversation about another.
             strategy: what its contexts hold; the layered strategy when not given. See `holdfast.strategies`.
             incognito: nothing is stored, learned or taken from memory; contexts hold what the call gives.
+            own_facts: what is stated in it is a fact of this conversation alone, for a trip or a ticket: it replaces
+                nothing that holds elsewhere, only contexts of this conversation show it, and it goes with it.  Kept
+                with the first message; ``Config.own_facts`` when not given.
 
         Raises:
             BadInput: a name is empty, too long, or holds control characters.
         """
         scope = scope_of(org, bot, user, subject if subject is not None else SELF)
         name = secrets.token_hex(8) if id is None else checked_name("conversation id", id)
-        return Conversation(self._engine, scope.within(name), strategy, incognito=incognito)
+        return Conversation(self._engine, scope.within(name), strategy, incognito=incognito, own_facts=own_facts)
 
     def user(self, user: str, *, org: str = "default", bot: str = "default", subject: str | None = None) -> User:
         """

@@ -244,7 +244,8 @@ class ConversationState:
     How far one conversation has come.
 
     ``messages`` counts those that were ever stored, ``summarized`` and ``read`` are the numbers of the last message that a
-    chunk summary covers and that was read for facts; 0 where none was.
+    chunk summary covers and that was read for facts; 0 where none was.  ``own_facts``: what is stated in it are facts of
+    its own.
     """
 
     conversation: str
@@ -254,6 +255,7 @@ class ConversationState:
     read: int
     created_at: datetime
     last_at: datetime
+    own_facts: bool = False
 
     @property
     def waiting(self) -> int:

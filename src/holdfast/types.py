@@ -155,6 +155,7 @@ class Fact:
     ``never_true``, ``archived`` (because there were too many), ``merged`` (one sentence with
     others, which ``superseded_by`` names), ``unmerged`` (such a sentence, taken apart again) or
     ``rebuilt`` (a later reading of the same words did not find it).
+    ``only_in`` names the conversation that it belongs to, where facts are the conversation's own; empty for the user's.
     ``strength`` is as of now: 1 when it is learned, one more for each use, and half of it with each half-life since.
     ``start_seq`` to ``end_seq`` of ``conversation`` are the first and the last message that it rests on there (in the first
     conversation that states it, unless another one was asked for); 0 when it was only written by hand.  ``importance``, from 0
@@ -185,6 +186,7 @@ class Fact:
     start_seq: int = 0
     end_seq: int = 0
     importance: float = 0.5
+    only_in: str = ""
 
     def __post_init__(self) -> None:
         if self.conversation:

@@ -269,10 +269,18 @@ class SubjectOptions(UserOptions):
         """Return the user in *memory*, or the subject of theirs."""
         return memory.user(self.user, org=self.org, bot=self.bot, subject=self.subject)
 
-    def chat(self, memory: Memory, name: str, *, incognito: bool = False) -> Conversation:
+    def chat(
+        self, memory: Memory, name: str, *, incognito: bool = False, own_facts: bool | None = None
+    ) -> Conversation:
         """Return a conversation of the user about the subject."""
         return memory.conversation(
-            name, user=self.user, org=self.org, bot=self.bot, subject=self.subject, incognito=incognito
+            name,
+            user=self.user,
+            org=self.org,
+            bot=self.bot,
+            subject=self.subject,
+            incognito=incognito,
+            own_facts=own_facts,
         )
 
 

@@ -139,11 +139,12 @@ class AsyncClient:
         subject: str | None = None,
         strategy: Strategy | None = None,
         incognito: bool = False,
+        own_facts: bool | None = None,
     ) -> AsyncConversation:
         """Open one conversation of one user; see `holdfast.Memory.conversation`."""
         name = secrets.token_hex(8) if id is None else checked_name("conversation id", id)
         return AsyncConversation(
-            self._wire, ConversationScope(user_scope(org, bot, user, subject), name, incognito), strategy
+            self._wire, ConversationScope(user_scope(org, bot, user, subject), name, incognito, own_facts), strategy
         )
 
     def user(self, user: str, *, org: str = "default", bot: str = "default", subject: str | None = None) -> AsyncUser:

@@ -67,11 +67,14 @@ class ConversationScope:
     of: UserScope
     id: str
     incognito: bool = False
+    own_facts: bool | None = None
 
     def call(self, method: str, below: str, returns: type[T], **more: Any) -> Call[T]:
         """Return a call *below* the path of the conversation."""
         if self.incognito:
             more["query"] = {**more.get("query", {}), "incognito": True}
+        if self.own_facts is not None:
+            more["query"] = {**more.get("query", {}), "own_facts": self.own_facts}
         return self.of.call(method, f"/conversations/{part(self.id)}{below}", returns, **more)
 
 

@@ -137,11 +137,12 @@ class Client:
         subject: str | None = None,
         strategy: Strategy | None = None,
         incognito: bool = False,
+        own_facts: bool | None = None,
     ) -> Conversation:
         """Open one conversation of one user; see `holdfast.Memory.conversation`."""
         name = secrets.token_hex(8) if id is None else checked_name("conversation id", id)
         return Conversation(
-            self._wire, ConversationScope(user_scope(org, bot, user, subject), name, incognito), strategy
+            self._wire, ConversationScope(user_scope(org, bot, user, subject), name, incognito, own_facts), strategy
         )
 
     def user(self, user: str, *, org: str = "default", bot: str = "default", subject: str | None = None) -> User:

@@ -16,7 +16,7 @@ from typing import Literal
 
 from ..clock import to_ms
 from ..config import Config
-from ..errors import KeyReused
+from ..errors import Conflict, KeyReused
 from ..store import ConversationRow, DocRow, MessageRow, UserRow, WriteView
 from ..text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens, dated_terms, signals
 from ..text.validate import MessageLike, checked_messages
@@ -40,12 +40,14 @@ class WorkSettings:
 
     ``reads``: a model reads facts every few ``turns``, with each of the ``chunks``, or not at all; ``states``:
     one of the messages may state something.  ``embed``: there is an embedder.  ``extract_after_ms``: how long the background leaves the reading
-    to the caller, who is about to do it.  ``digest``: what is written by hand is not digested.
+    to the caller, who is about to do it.  ``digest``: what is written by hand is not digested.  ``own_facts``: whether the
+    conversation shall have facts of its own; ``None``: as it began.
     """
 
     embed: bool
     extract_after_ms: int = 0
     digest: bool = True
+    own_facts: bool | None = None
     reads: Literal["", "turns", "chunks"] = ""
     states: bool = False
 
@@ -74,6 +76,7 @@ def append(
 
     Raises:
         KeyReused: *key* was used in this conversation with another body.
+        Conflict: the conversation began with, or without, facts of its own, and *orders* say otherwise.
     """
     if key is not None and (before := view.idempotency(key)) is not None:
         if before[0] not in ("", digest):  # '': what it stored was erased, and must not come back
@@ -85,7 +88,12 @@ def append(
     user = view.user()
     if user == UserRow():  # somebody new, or erased: no cache may take the counters for those of before
         user = replace(user, epoch=now_ms)
-    row = view.conversation() or _fresh(view, prepared, now_ms)
+    row = view.conversation() or _fresh(view, prepared, config, orders, now_ms)
+    if orders.own_facts is not None and orders.own_facts != bool(row.own_facts):
+        raise Conflict(
+            f"this conversation began with own_facts={bool(row.own_facts)}",
+            hint="leave own_facts out, or begin another conversation",
+        )
     rows, docs, after = _number(prepared, row, user, config, now_ms)
     if not orders.digest:
         after = replace(after, extracted_seq=after.next_seq - 1)
@@ -101,7 +109,9 @@ def append(
     return AppendResult(rows[0].message.seq, rows[-1].message.seq, duplicate=False)
 
 
-def _fresh(view: WriteView, prepared: Sequence[PreparedMessage], now_ms: int) -> ConversationRow:
+def _fresh(
+    view: WriteView, prepared: Sequence[PreparedMessage], config: Config, orders: WorkSettings, now_ms: int
+) -> ConversationRow:
     subject, conversation = view.scope.subject, view.scope.conversation
     assert subject is not None
     assert conversation is not None
@@ -115,6 +125,7 @@ def _fresh(view: WriteView, prepared: Sequence[PreparedMessage], now_ms: int) ->
         session=1,
         last_at=_at(prepared[0].message),
         created_at=now_ms,
+        own_facts=int((config.own_facts if orders.own_facts is None else orders.own_facts) and orders.digest),
     )
 
 

@@ -27,7 +27,7 @@ from ..reconcile.learn import MatchHints, learn
 from ..reconcile.merging import add_quotes, merged_into, split_fact
 from ..reconcile.registry import matches_blocked_topic
 from ..scope import SELF, Scope, checked_name
-from ..store import Derivation, FactRow, ReadView, Store, WriteView, effective_consent
+from ..store import OF_USER, Derivation, FactOwner, FactRow, ReadView, Store, WriteView, effective_consent
 from ..text.sentences import split_sentences
 from ..text.terms import terms
 from ..text.validate import checked_count
@@ -114,7 +114,14 @@ class Corrections:
         hints = self.reader.hints_for([given.text] if given.text and not given.category else [])
         return self._write(scope, lambda view: self._remember(view, scope.subject, given, hints))
 
-    def _remember(self, view: WriteView, subject: str | None, given: FactInput, hints: MatchHints) -> FactChange:
+    def _remember(
+        self,
+        view: WriteView,
+        subject: str | None,
+        given: FactInput,
+        hints: MatchHints,
+        owner: FactOwner = OF_USER,
+    ) -> FactChange:
         self._check_active(view, subject)
         subject, now_ms = subject or SELF, self.now_ms()
         before = _stored_before(view.at(subject, BY_HAND_CONVERSATION), given)
@@ -122,14 +129,14 @@ class Corrections:
             return before
         words = given.text or _in_words(given.category, given.key, given.value)
         content = with_aliases(words, given.aliases)
-        at_ms = _after(view.all_facts_in(subject, given.category), now_ms)
+        at_ms = _after(view.of_owner(owner).all_facts_in(subject, given.category), now_ms)
         message = self._store_message(view, subject, content, at_ms, given)
         quotes = self._quotes(view, subject, given)
         claims = self._claims(view, subject, given, message, quotes[0].at if quotes else None)
         for claim in claims:
             self._check_wanted(view, claim.candidate, content)
         changes = learn(
-            view.at(subject, BY_HAND_CONVERSATION),
+            view.at(subject, BY_HAND_CONVERSATION).of_owner(owner),
             claims,
             (),
             self.reader.registry,
@@ -274,7 +281,8 @@ class Corrections:
             self._check_wanted(view, _candidate(new), content)
             closed = _never_held(old, now_ms, new.fact.id)
             unindex_fact(view, old)
-            there = view.fact_at(fact.subject, fact.category, new.slot_key, new.slot_value)
+            beside = view.of_owner(old.owner)
+            there = beside.fact_at(fact.subject, fact.category, new.slot_key, new.slot_value)
             if (
                 fact.live and there is not None and there.fact.id != fact.id
             ):  # the right value was known beside the wrong one
@@ -372,7 +380,7 @@ class Corrections:
                 given = FactInput("", fact.category, fact.key, fact.value, 1.0)
             else:
                 given = FactInput(fact.text, "", "", "", 1.0)
-            return self._remember(view.at(fact.subject, None), fact.subject, given, hints)
+            return self._remember(view.at(fact.subject, None), fact.subject, given, hints, row.owner)
 
         return self._write(scope, work)
 
@@ -380,7 +388,7 @@ class Corrections:
 def _restore_all_along(view: WriteView, row: FactRow, now_ms: int) -> FactChange:
     """Make a fact that was denied or archived active for all its time; what took its place ends or never held."""
     fact = row.fact
-    holder = view.fact_at(fact.subject, fact.category, row.slot_key, row.slot_value)
+    holder = view.of_owner(row.owner).fact_at(fact.subject, fact.category, row.slot_key, row.slot_value)
     if holder is not None and (holder.fact.id == fact.superseded_by or holder.fact.valid_from <= fact.valid_from):
         mistaken = holder.fact.id == fact.superseded_by
         unindex_fact(view, holder)
@@ -438,7 +446,8 @@ def _separate(view: WriteView, fact_id: str, now_ms: int, *, keep_apart: bool = 
     if whole is None:
         return row
     split_fact(view, whole, now_ms, keep_apart=keep_apart)
-    there = view.fact_at(row.fact.subject, row.fact.category, row.slot_key, row.slot_value)
+    beside = view.of_owner(row.owner)
+    there = beside.fact_at(row.fact.subject, row.fact.category, row.slot_key, row.slot_value)
     return view.fact(fact_id) or there or find_fact(view, fact_id)
 
 

@@ -59,7 +59,7 @@ from ..store import (
     WriteView,
     effective_consent,
 )
-from ..types import Detector, Evidence, FactChange, Message, Summary
+from ..types import BY_HAND_CONVERSATION, Detector, Evidence, FactChange, Message, Summary
 
 MAX_TRIES = 50
 ERASED = "erased"
@@ -122,6 +122,9 @@ class Erasing:
         seqs, subject = range(1, row.next_seq), view.scope.subject or SELF
         undo_retractions(view, seqs, self.now_ms)
         remove_quotes(view, seqs, lambda evidence: True, removed, self.now_ms)
+        whole = view.at(None, None)
+        for fact in whole.of_owner((subject, row.conversation)).all_facts():  # what was corrected by hand
+            delete_fact(whole, fact, removed, self.now_ms, revive=False)
         messages, summaries = view.message_rows(), view.summary_rows()
         view.remove_docs(subject, "message", [m.doc for m in messages if m.doc])
         view.remove_docs(subject, "summary", [s.doc for s in summaries if s.live])
@@ -215,12 +218,24 @@ class Eraser:
 
         def work(view: WriteView) -> Removed:
             erasing = Erasing(view, self.now_ms(), detectors=self.config.detectors)
+            self._erase_corrections(erasing)
             erasing.clear_conversation()
             if erasing.ledger:
                 erasing.finish()
             return erasing.removed
 
         return self.receipt(self.store.write(scope, work))
+
+    def _erase_corrections(self, erasing: Erasing) -> None:
+        """Erase the words that users wrote by hand in place of the conversation's own facts."""
+        view = erasing.view
+        owner = (view.scope.subject or SELF, view.scope.conversation or "")
+        rows = view.at(None, None).of_owner(owner).all_facts()
+        said = {(e.home, e.seq) for row in rows for e in row.fact.evidence if e.conversation == BY_HAND_CONVERSATION}
+        for home, found in groupby(sorted(said), key=lambda one: one[0]):
+            blanked: dict[int, Message | None] = {seq: None for _, seq in found}
+            changes = ErasureChanges({(home, BY_HAND_CONVERSATION): blanked})
+            self._rewrite(erasing.at(home, BY_HAND_CONVERSATION), blanked, changes)
 
     def _plan(self, view: ReadView, find: Find, reread: int = 0) -> ErasurePlan:
         changes = find(view)

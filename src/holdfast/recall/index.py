@@ -633,7 +633,8 @@ def _read(
     # The number of documents of all kinds is known beforehand, and bounds that of one.
     signs_of = embedders[0].id if embedders and stamp.next_doc > BIG else ""
     parts = [(partition, view.columns(partition, signs_of=signs_of)) for partition in partitions]
-    rows = view.facts() if kind == "fact" and any(columns["doc"] for _, columns in parts) else []
+    everywhere = view.at(view.scope.subject, None)  # as the cache is for all conversations
+    rows = everywhere.facts() if kind == "fact" and any(columns["doc"] for _, columns in parts) else []
     documents = [parse_documents(partition, columns) for partition, columns in parts]
     index = build(kind, documents, sources=_fact_sources(rows), aliases=_fact_aliases(rows))
     return replace(index, vectors=tuple(_load_vectors(view, index, parts, embedder) for embedder in embedders))

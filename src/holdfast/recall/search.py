@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache, partial, reduce
@@ -77,6 +77,7 @@ class _Filters:
     min_relevance: float
     gate: float
     limit: int
+    apart: Container[tuple[str, str]] = ()  # conversations with facts of their own: no other one recalls them
 
     def check(self, view: ReadView) -> _Filters:
         """
@@ -88,7 +89,7 @@ class _Filters:
         if (self.window or self.before_seq is not None) and view.scope.conversation is None:
             hint = "use scope.within(…)"
             raise BadInput("window and before_seq need a conversation, the scope names none", hint=hint)
-        return self
+        return self if view.scope.conversation is None else replace(self, apart=view.conversations_apart())
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,6 +463,14 @@ def _mask(part: _KindMatches, view: ReadView, bounds: _Filters) -> Bools:
     elif bounds.conversations is not None:
         wanted = [number for number, (_, name) in enumerate(index.conversations) if name in bounds.conversations]
         allowed &= np.isin(index.conversation, wanted)
+    if scope.conversation is not None:
+        own_only = ("", scope.conversation) if part.kind == "fact" else None
+        hidden = [
+            number
+            for number, talk in enumerate(index.conversations)
+            if (talk in bounds.apart if own_only is None else talk[1] not in own_only)
+        ]
+        allowed &= ~np.isin(index.conversation, hidden)
     own = np.zeros(len(index), np.bool_)
     if part.kind != "fact" and (scope.subject, scope.conversation) in index.conversations:
         own = index.conversation == index.conversations.index((scope.subject, scope.conversation))

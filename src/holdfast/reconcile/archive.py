@@ -76,7 +76,7 @@ def index_fact(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
                 subject=fact.subject,
                 kind="fact",
                 doc=doc,
-                conversation="",
+                conversation=fact.only_in,
                 seq=0,
                 ref=fact.id,
                 session=0,

@@ -186,7 +186,7 @@ def reactivate(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
     fact = row.fact
     others = [
         other
-        for other in view.all_facts_in(fact.subject, fact.category)
+        for other in view.of_owner(row.owner).all_facts_in(fact.subject, fact.category)
         if (other.slot_key, other.slot_value) == (row.slot_key, row.slot_value)
         and other.fact.id != fact.id
         and other.fact.ended_because not in NEVER_HELD
@@ -216,7 +216,7 @@ def reinstate(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
     fact, mine = row.fact, (row.stated_at, row.stated_seq)
     others = [
         other
-        for other in view.all_facts_in(fact.subject, fact.category)
+        for other in view.of_owner(row.owner).all_facts_in(fact.subject, fact.category)
         if (other.slot_key, other.slot_value) == (row.slot_key, row.slot_value)
         and other.fact.id != fact.id
         and other.fact.ended_because not in NEVER_HELD
@@ -260,9 +260,9 @@ def _recompute(view: WriteView, row: FactRow, left: Sequence[Evidence], lost: Se
             if older.fact.valid_to == fact.valid_from:
                 view.update_fact(replace(older, fact=replace(older.fact, valid_to=begin)))
     text = _supported_text(fact, left)
-    taken = (
-        view.fact_at(fact.subject, fact.category, row.slot_key, normalize_value(text)) if text != fact.text else None
-    )
+    taken, beside = None, view.of_owner(row.owner)
+    if text != fact.text:
+        taken = beside.fact_at(fact.subject, fact.category, row.slot_key, normalize_value(text))
     if row.fact.live and taken is not None:  # another fact says just that: it takes the quotes
         _move_quotes(view, row, taken, left, now_ms)
         return

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..clock import from_ms, to_ms
 from ..embed.protocol import Embedder, Thresholds, dequantize
 from ..scope import SELF
-from ..store import Derivation, FactRow, Partition, ReadView, Side, WriteView
+from ..store import OF_USER, Derivation, FactOwner, FactRow, Partition, ReadView, Side, WriteView
 from ..types import BY_HAND_SOURCE, Candidate, FactChange, FactKind
 from .archive import index_fact, unindex_fact
 from .compare import all_words, name_thing, preferred, repeats_all, same_thing, specifies, thing_stems
@@ -95,7 +95,8 @@ def learn(
     Returns one change a claim that changed or confirmed something, and one of op ``rejected`` for
     everything that was refused.  Running the same claims again changes nothing.
     """
-    changes: list[FactChange] = []
+    owner, changes = view.fact_owner(), list[FactChange]()
+    view = view.of_owner(owner)
     believed_now = _LiveFacts(view)
     for candidate, reason in refused:
         view.add_rejected(candidate, reason, now_ms)
@@ -117,7 +118,7 @@ def learn(
         beside = _beside(view, believed_now, claim, decision, hints.addresses)
         decision = _settle_beside(claim, decision, beside, hints, now_ms)
         covered = _covered(view, decision, registry)
-        decision = with_covered(decision, covered, now_ms)
+        decision = _owned(with_covered(decision, covered, now_ms), owner)
         ever += [*beside, *covered]
         if decision.refused and claim.candidate.modality == "negated":
             continue  # "not vegan" ends being vegan; where nobody said so there is nothing to tell
@@ -130,6 +131,16 @@ def learn(
         if decision.change is not None:
             changes.append(decision.change)
     return changes
+
+
+def _owned(decision: Decision, owner: FactOwner) -> Decision:
+    """Return the decision with its new fact, and the change that tells it, as the owner's."""
+    if owner == OF_USER or decision.add is None:
+        return decision
+    fact, change = replace(decision.add.fact, only_in=owner[1]), decision.change
+    if change is not None and change.fact is not None and change.fact.id == fact.id:
+        change = replace(change, fact=replace(change.fact, only_in=owner[1]))
+    return replace(decision, add=replace(decision.add, fact=fact, home=owner[0]), change=change)
 
 
 class _LiveFacts:
@@ -454,6 +465,7 @@ def relearn(
     Returns:
         The old rows of the range, the new rows, and the changes.
     """
+    view = view.of_owner(view.fact_owner())
     everybody, before = view.at(None, None), facts_resting_on(view, found.first, found.last, found.kinds)
     denied = [row for row in before if row.fact.ended_because == "never_true"]
     claims = [at_known_address(view, claim, registry) for claim in found.claims]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..clock import from_ms, to_ms
-from ..store import Derivation, FactRow, WriteView
+from ..store import Derivation, FactOwner, FactRow, WriteView
 from ..types import BY_HAND_SOURCE, Evidence, Fact
 from .archive import index_fact, strength_at, unindex_fact
 from .compare import may_join, reworded, same_words, sense
@@ -59,7 +59,8 @@ def merge_facts(
     if [_content(row) for row in rows] != [_content(row) for row in cluster]:
         return None
     first = representative(rows)
-    taken = view.fact_at(first.fact.subject, first.fact.category, first.slot_key, normalize_value(text))
+    there = view.of_owner(first.owner)
+    taken = there.fact_at(first.fact.subject, first.fact.category, first.slot_key, normalize_value(text))
     if taken is not None and taken.fact.id not in {row.fact.id for row in rows}:
         return None
     leaves: list[FactRow] = []
@@ -147,6 +148,7 @@ def _merged_fact(
         uses=sum(fact.uses for fact in facts),
         source=source,
         importance=max(fact.importance for fact in facts),
+        only_in=first.fact.only_in,
     )
     return replace(
         first,
@@ -173,7 +175,7 @@ def _restore_source(view: WriteView, row: FactRow, whole: FactRow, heir: FactRow
         row = replace(row, fact=fact, ended_at=whole.ended_at or now_ms)
         view.update_fact(row)
         return row
-    taken = view.fact_at(fact.subject, fact.category, row.slot_key, row.slot_value)
+    taken = view.of_owner(row.owner).fact_at(fact.subject, fact.category, row.slot_key, row.slot_value)
     if taken is not None:  # said again meanwhile, as something of its own
         for older in view.replaced_by(fact.subject, fact.id):
             view.update_fact(replace(older, fact=replace(older.fact, superseded_by=taken.fact.id)))
@@ -319,6 +321,6 @@ def _clusters(
     return [tuple(rows[index] for index in group) for group in sorted(unique.values())]
 
 
-def _kind(row: FactRow) -> tuple[str, bool, str]:
+def _kind(row: FactRow) -> tuple[str, bool, str, FactOwner]:
     fact: Fact = row.fact
-    return (fact.subject, row.unscoped, fact.lifetime)
+    return (fact.subject, row.unscoped, fact.lifetime, row.owner)

@@ -27,7 +27,8 @@ def move_facts(view: WriteView, subject: str, into: str, now_ms: int) -> tuple[l
     ended: list[FactRow] = []
     for row in sorted(rows, key=lambda row: (row.stated_at, row.stated_seq, row.fact.id)):
         unindex_fact(view, row)
-        there = view.fact_at(into, row.fact.category, row.slot_key, row.slot_value) if row.fact.live else None
+        beside = view.of_owner(row.owner)
+        there = beside.fact_at(into, row.fact.category, row.slot_key, row.slot_value) if row.fact.live else None
         moved = replace(row, fact=replace(row.fact, subject=into), doc=0)
         if there is not None:
             ended.append(_meet(view, moved, there, now_ms))

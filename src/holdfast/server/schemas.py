@@ -450,6 +450,10 @@ IdempotencyKey = Annotated[
     Header(alias="Idempotency-Key", min_length=1, max_length=200, description="The same key does it once."),
 ]
 Incognito = Annotated[bool, Query(description="Nothing is stored, learned or taken from memory.")]
+OwnFacts = Annotated[
+    bool | None,
+    Query(description="What is stated is a fact of this conversation alone; kept with its first message."),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,13 +470,19 @@ class Caller:
             raise BadInput("the path names no user")
         return self.memory.user(grant.user, org=grant.org, bot=grant.bot, subject=grant.subject)
 
-    def conversation(self, name: str, *, incognito: bool = False) -> Conversation:
+    def conversation(self, name: str, *, incognito: bool = False, own_facts: bool | None = None) -> Conversation:
         """Open a conversation of that user."""
         grant = self.grant
         if grant.user is None:
             raise BadInput("the path names no user")
         return self.memory.conversation(
-            name, user=grant.user, org=grant.org, bot=grant.bot, subject=grant.subject, incognito=incognito
+            name,
+            user=grant.user,
+            org=grant.org,
+            bot=grant.bot,
+            subject=grant.subject,
+            incognito=incognito,
+            own_facts=own_facts,
         )
 
 
@@ -489,9 +499,13 @@ async def _user(asked: CallerDep, user: UserName) -> User:
 
 
 async def _conversation(
-    asked: CallerDep, user: UserName, conversation: ConversationName, incognito: Incognito = False
+    asked: CallerDep,
+    user: UserName,
+    conversation: ConversationName,
+    incognito: Incognito = False,
+    own_facts: OwnFacts = None,
 ) -> Conversation:
-    return asked.conversation(conversation, incognito=incognito)
+    return asked.conversation(conversation, incognito=incognito, own_facts=own_facts)
 
 
 UserDep = Annotated[User, Depends(_user)]

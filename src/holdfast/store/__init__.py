@@ -20,6 +20,7 @@ from .readview import ReadView, RejectedPosition, effective_consent
 from .store import Store
 from .values import (
     END_OF_NAMES,
+    OF_USER,
     ConsentRow,
     ContextStatsRow,
     ConversationRow,
@@ -28,6 +29,7 @@ from .values import (
     EpisodeRangeRow,
     ErasureRow,
     EventLimits,
+    FactOwner,
     FactRow,
     ItemRow,
     KeyRow,
@@ -44,11 +46,13 @@ from .values import (
     UsageRow,
     UseRow,
     UserRow,
+    without_overridden,
 )
 from .writeview import WriteView
 
 __all__ = [
     "END_OF_NAMES",
+    "OF_USER",
     "Backend",
     "ConsentRow",
     "ContextStatsRow",
@@ -59,6 +63,7 @@ __all__ = [
     "EpisodeRangeRow",
     "ErasureRow",
     "EventLimits",
+    "FactOwner",
     "FactRow",
     "ItemRow",
     "KeyRow",
@@ -87,6 +92,7 @@ __all__ = [
     "open_store",
     "register",
     "scrub",
+    "without_overridden",
 ]
 
 _DEFAULTS = Config()

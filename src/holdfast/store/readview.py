@@ -21,6 +21,7 @@ from .port import Driver, Row
 from .values import (
     COLUMNS,
     END_OF_NAMES,
+    OF_USER,
     SEPARATOR,
     ConsentRow,
     ContextStatsRow,
@@ -28,6 +29,7 @@ from .values import (
     Derivation,
     DocRow,
     EpisodeRangeRow,
+    FactOwner,
     FactRow,
     ItemRow,
     MessageRow,
@@ -65,8 +67,9 @@ def effective_consent(chosen: Iterable[ConsentRow], subject: str | None) -> Cons
 class ReadView:
     """One user's memory as of one moment.  Lists come oldest first unless said otherwise."""
 
-    def __init__(self, driver: Driver, scope: Scope) -> None:
+    def __init__(self, driver: Driver, scope: Scope, owner: FactOwner | None = None) -> None:
         self.scope = scope
+        self._owner = owner
         self._driver = driver
         self._head = (scope.org, scope.user, scope.bot)
         self._key = {
@@ -110,6 +113,11 @@ class ReadView:
         """Return the names of the conversations that the scope can see, in order."""
         return [row[0] for row in self._run("conversation_names", after=after, limit=_most(limit))]
 
+    def conversations_apart(self) -> set[tuple[str, str]]:
+        """Return the conversations with facts of their own, of all subjects, but the scope's: subject and name."""
+        here = (self.scope.subject, self.scope.conversation)
+        return {(row[0], row[1]) for row in self._run("conversations_apart")} - {here}
+
     def newest_conversations(
         self, *, limit: int | None = None, after: tuple[int, str, str] | None = None
     ) -> list[ConversationRow]:
@@ -137,10 +145,18 @@ class ReadView:
         return (found[0][0], found[0][1], found[0][2]) if found else None
 
     def _visible(self) -> dict[str, Any]:
-        """Return the three parameters that select the facts the scope may see; explained in facts.sql."""
+        """Return the parameters that select the facts the scope may see; explained in facts.sql."""
         subject = self.scope.subject
         shared = subject == SELF or self.scope.general
-        return {"all": int(subject is None), "subject": subject or SELF, "shared": int(shared)}
+        limits = {"all": int(subject is None), "subject": subject or SELF, "shared": int(shared)}
+        return limits | self._owners()
+
+    def _owners(self) -> dict[str, Any]:
+        """Return the three parameters that say whose facts count: one owner's; the user's and those of the scope's
+        conversation; or, without a conversation, all."""
+        home, conversation = self._owner or (self.scope.subject or SELF, self.scope.conversation or "")
+        every = self._owner is None and self.scope.conversation is None
+        return {"every": int(every), "owner_home": home, "owner": conversation, "common": int(self._owner is None)}
 
     def _evidence_of(self, found: Sequence[Row]) -> Mapping[rows.FactKey, tuple[Evidence, ...]]:
         keys = [(*self._head, row[0], row[1]) for row in found]
@@ -460,7 +476,19 @@ class ReadView:
 
     def at(self, subject: str | None, conversation: str | None) -> Self:
         """Return a view of the same moment (or transaction) with another subject and conversation of the same user."""
-        return type(self)(self._driver, replace(self.scope, subject=subject, conversation=conversation))
+        scope = replace(self.scope, subject=subject, conversation=conversation)
+        return type(self)(self._driver, scope, self._owner)
+
+    def of_owner(self, owner: FactOwner) -> Self:
+        """Return this view limited to the facts of one owner: of a conversation, or of the user."""
+        return type(self)(self._driver, self.scope, owner)
+
+    def fact_owner(self) -> FactOwner:
+        """Return the owner of what is stated in the scope's conversation: itself when it has facts of its own."""
+        if self._owner is not None:
+            return self._owner
+        row = self.conversation()
+        return (row.subject, row.conversation) if row is not None and row.own_facts else OF_USER
 
     def message_rows(self, *, start_seq: int = 1, end_seq: int | None = None) -> list[MessageRow]:
         """Messages of the scope's conversation with their columns, those that were erased among them."""

@@ -111,7 +111,8 @@ def fact(row: Row, evidence: Mapping[FactKey, tuple[Evidence, ...]]) -> FactRow:
     """Parse a row of any query in facts.sql that selects facts."""
     (subject, fact_id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
      valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
-     stated_at, stated_seq, strength, last_used_at, uses, doc_number, source, importance) = row  # fmt: skip
+     stated_at, stated_seq, strength, last_used_at, uses, doc_number, source, importance,
+     home, only_in) = row  # fmt: skip
     value_of = Fact(
         id=fact_id,
         kind=kind,
@@ -134,9 +135,10 @@ def fact(row: Row, evidence: Mapping[FactKey, tuple[Evidence, ...]]) -> FactRow:
         source=source,
         ended_because=ended_because,
         importance=importance,
+        only_in=only_in,
     )
     return FactRow(
-        value_of, slot_key, slot_value, bool(unscoped), stated_at, stated_seq, doc_number, ended_at, expires_at
+        value_of, slot_key, slot_value, bool(unscoped), stated_at, stated_seq, doc_number, ended_at, expires_at, home
     )
 
 
@@ -172,6 +174,8 @@ def fact_columns(row: FactRow) -> dict[str, Any]:
         "doc": row.doc,
         "source": f.source,
         "importance": f.importance,
+        "owner_home": row.home,
+        "owner": f.only_in,
     }
 
 

@@ -6,6 +6,7 @@ Times are integer milliseconds UTC.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..types import Fact, Message, Summary
@@ -47,6 +48,7 @@ class ConversationRow:
     stated_seq: int = 0
     unread_turns: int = 0
     ahead_turns: int = 0
+    own_facts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +113,19 @@ class Partition:
     shared_only: bool = False
 
 
+FactOwner = tuple[str, str]
+"""Subject and name of the conversation that a fact belongs to."""
+OF_USER: FactOwner = ("", "")
+"""The owner of what belongs to the user in every conversation."""
+
+
 @dataclass(frozen=True, slots=True)
 class FactRow:
-    """A fact with what only the store needs: its address, its place in time, its document."""
+    """
+    A fact with what only the store needs: its address, its place in time, its document.
+
+    ``home`` is the subject of the conversation that it belongs to; empty for the user's facts.
+    """
 
     fact: Fact
     slot_key: str
@@ -124,6 +136,22 @@ class FactRow:
     doc: int
     ended_at: int | None = None
     expires_at: int | None = None
+    home: str = ""
+
+    @property
+    def owner(self) -> FactOwner:
+        """The conversation that it belongs to, or the user."""
+        return (self.home, self.fact.only_in)
+
+
+def without_overridden(rows: Sequence[FactRow]) -> list[FactRow]:
+    """Return *rows* without the user's facts at whose address a conversation has a fact of its own."""
+
+    def address(row: FactRow) -> tuple[str, str, str, str]:
+        return (row.fact.subject, row.fact.category, row.slot_key, row.slot_value)
+
+    own = {address(row) for row in rows if row.owner != OF_USER}
+    return [row for row in rows if row.owner != OF_USER or address(row) not in own]
 
 
 @dataclass(frozen=True, slots=True)

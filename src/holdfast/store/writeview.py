@@ -30,6 +30,7 @@ from .values import (
     DocRow,
     EpisodeRangeRow,
     ErasureRow,
+    FactOwner,
     FactRow,
     ItemRow,
     MessageRow,
@@ -56,7 +57,7 @@ OF_CONVERSATION = (
     "item",
     "conversation",
 )
-MOVED = (*OF_CONVERSATION, "derivation", "evidence", "doc", "job", "event")
+MOVED = (*OF_CONVERSATION, "derivation", "evidence", "owned_doc", "owned_fact", "doc", "job", "event")
 OF_USER = (
     *OF_CONVERSATION,
     "fact",
@@ -80,13 +81,18 @@ OF_USER = (
 class WriteView(ReadView):
     """One user's memory inside one transaction."""
 
-    def __init__(self, driver: Driver, scope: Scope, changes: ChangeLog) -> None:
-        super().__init__(driver, scope)
+    def __init__(self, driver: Driver, scope: Scope, changes: ChangeLog, owner: FactOwner | None = None) -> None:
+        super().__init__(driver, scope, owner)
         self._changes = changes
 
     def at(self, subject: str | None, conversation: str | None) -> Self:
         """Return a view of the same transaction with another subject and conversation of the same user."""
-        return type(self)(self._driver, replace(self.scope, subject=subject, conversation=conversation), self._changes)
+        scope = replace(self.scope, subject=subject, conversation=conversation)
+        return type(self)(self._driver, scope, self._changes, self._owner)
+
+    def of_owner(self, owner: FactOwner) -> Self:
+        """Return this view limited to the facts of one owner: of a conversation, or of the user."""
+        return type(self)(self._driver, self.scope, self._changes, owner)
 
     @property
     def _here(self) -> tuple[str, str]:
@@ -115,6 +121,7 @@ class WriteView(ReadView):
             stated_seq=row.stated_seq,
             unread_turns=row.unread_turns,
             ahead_turns=row.ahead_turns,
+            own_facts=row.own_facts,
         )
 
     def add_messages(self, rows_: Sequence[MessageRow]) -> None:
@@ -182,16 +189,16 @@ class WriteView(ReadView):
     def fact_at(self, subject: str, category: str, slot_key: str, slot_value: str) -> FactRow | None:
         """Return the active fact at an address, whatever the scope's subject is."""
         address = {"category": category, "slot_key": slot_key, "slot_value": slot_value}
-        found = self._facts_with_evidence(self._run("fact_at", about=subject, **address))
+        found = self._facts_with_evidence(self._run("fact_at", about=subject, **address, **self._owners()))
         return found[0] if found else None
 
     def facts_in(self, subject: str, category: str) -> list[FactRow]:
         """Return the active facts of one subject and category, whatever the scope's subject is, by (key, value)."""
-        return self._facts_with_evidence(self._run("facts_in", about=subject, category=category))
+        return self._facts_with_evidence(self._run("facts_in", about=subject, category=category, **self._owners()))
 
     def all_facts_in(self, subject: str, category: str) -> list[FactRow]:
         """Live and past facts of one subject and category, whatever the scope's subject is."""
-        return self._facts_with_evidence(self._run("all_facts_in", about=subject, category=category))
+        return self._facts_with_evidence(self._run("all_facts_in", about=subject, category=category, **self._owners()))
 
     def add_fact(self, row: FactRow) -> None:
         """Insert a fact with its evidence; raises ``Conflict`` when its live address is taken."""

@@ -120,6 +120,9 @@ def chat(
     incognito: Annotated[
         bool, typer.Option("--incognito", help="Store nothing of this chat, and use nothing that is stored.")
     ] = False,
+    own_facts: Annotated[
+        bool, typer.Option("--own-facts", help="What you state in this chat is a fact of this chat alone.")
+    ] = False,
     conversation: Annotated[
         str, typer.Option("--conversation", "-c", metavar="NAME", help="The conversation to start or continue.")
     ] = CONVERSATION,
@@ -146,7 +149,8 @@ def chat(
     with model.open(options) as llm, ModelOptions(reader or RULES).open() as other:
         reads = other if reader else llm
         with options.create(reads, background=True) as memory:
-            open_chat, owner = options.chat(memory, conversation, incognito=incognito), options.owner(memory)
+            open_chat = options.chat(memory, conversation, incognito=incognito, own_facts=own_facts or None)
+            owner = options.owner(memory)
             session = ChatSession(memory, open_chat, owner, llm, system, budget, Screen(), options.as_json)
             if not options.as_json:
                 _show_start(session, options, reads.name if reads else "built-in rules")

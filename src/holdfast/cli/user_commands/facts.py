@@ -177,12 +177,13 @@ def _range(fact: Fact) -> str:
 
 
 def _show_history(screen: Screen, found: list[Fact], *, with_ids: bool) -> None:
-    by_address: dict[tuple[str, str], list[Fact]] = {}
+    by_address: dict[tuple[str, str, str], list[Fact]] = {}
     for fact in found:
-        by_address.setdefault((fact.subject, fact_address(fact)), []).append(fact)
+        by_address.setdefault((fact.only_in, fact.subject, fact_address(fact)), []).append(fact)
     for values in by_address.values():
         screen.line()
-        screen.line((fact_label(values[-1]), NAME), (f"   {fact_address(values[-1])}", QUIET))
+        only = f"   only in {values[-1].only_in}" if values[-1].only_in else ""
+        screen.line((fact_label(values[-1]), NAME), (f"   {fact_address(values[-1])}{only}", QUIET))
         screen.columns([_history_row(fact, with_ids) for fact in values], indent=2)
 
 

@@ -264,11 +264,11 @@ def _topic_of(subjects: dict[str, dict[str, FactTopic]], fact: Fact) -> FactTopi
     return subjects[fact.subject].setdefault(category, FactTopic(category))
 
 
-def _address(fact: Fact) -> tuple[str, str, str]:
+def _address(fact: Fact) -> tuple[str, str, str, str]:
     """Return the address at which only one fact can be active; a sentence has its own."""
     if fact.kind != "attribute":
-        return (fact.subject, fact.category, fact.id)
-    return (fact.subject, fact.category, "" if fact.cardinality == "exclusive" else fact.key)
+        return (fact.only_in, fact.subject, fact.category, fact.id)
+    return (fact.only_in, fact.subject, fact.category, "" if fact.cardinality == "exclusive" else fact.key)
 
 
 def _latest(fact_id: str, after: dict[str, str]) -> str:

@@ -115,7 +115,7 @@ SELECT d.org, d.user_id, d.bot, d.child_kind, d.child, d.source_kind, d.subject,
 SELECT org, user_id, bot, subject, category, MIN(id), MAX(id)
   FROM fact
  WHERE valid_to IS NULL
- GROUP BY org, user_id, bot, subject, category, slot_key, slot_value
+ GROUP BY org, user_id, bot, subject, home, only_in, category, slot_key, slot_value
 HAVING COUNT(*) > 1;
 
 -- name: check_fact_evidence
@@ -171,7 +171,7 @@ SELECT f.org, f.user_id, f.bot, f.subject, f.id, f.doc
   FROM fact f
   LEFT JOIN doc d ON d.org = f.org AND d.user_id = f.user_id AND d.bot = f.bot
    AND d.subject = f.subject AND d.kind = 'fact' AND d.doc = f.doc
- WHERE f.valid_to IS NULL AND (d.doc IS NULL OR d.ref <> f.id OR d.unscoped <> f.unscoped);
+ WHERE f.valid_to IS NULL AND (d.doc IS NULL OR d.ref <> f.id OR d.unscoped <> f.unscoped OR d.conversation <> f.only_in);
 
 -- name: check_summary_doc
 -- A live summary can be searched.

@@ -54,7 +54,8 @@ SELECT key, digest, first_seq, last_seq
 -- name: replaced_by
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
-       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance,
+       home, only_in
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about AND superseded_by = :id
  ORDER BY valid_from, id;

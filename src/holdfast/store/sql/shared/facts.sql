@@ -2,14 +2,18 @@
 --
 -- Three parameters limit the rows that a scope may see: :all = 1 for a scope without a subject;
 -- :subject for the subject of the scope ('self' included in any case); :shared = 1 when facts about
--- others count as well that were said in a conversation about no subject in particular.
+-- others count as well that were said in a conversation about no subject in particular.  Four more say whose facts:
+-- :every = 1 for all, else those of the conversation :owner about :owner_home, and with :common = 1 the user's.
 
 -- name: facts
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
-       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance,
+       home, only_in
   FROM fact
- WHERE org = :org AND user_id = :user_id AND bot = :bot AND valid_to IS NULL
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND (:every = 1 OR (home = :owner_home AND only_in = :owner) OR (:common = 1 AND only_in = ''))
+   AND valid_to IS NULL
    AND (:all = 1 OR subject IN (:subject, 'self') OR (:shared = 1 AND unscoped = 1))
    AND (CAST(:category AS text) IS NULL OR category = :category)
    AND (CAST(:kind AS text) IS NULL OR kind = :kind)
@@ -23,7 +27,9 @@ SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, card
 SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.stop, e.at, e.home
   FROM evidence e
   JOIN fact f ON f.org = e.org AND f.user_id = e.user_id AND f.bot = e.bot AND f.subject = e.subject AND f.id = e.fact
- WHERE e.org = :org AND e.user_id = :user_id AND e.bot = :bot AND f.valid_to IS NULL
+ WHERE e.org = :org AND e.user_id = :user_id AND e.bot = :bot
+   AND (:every = 1 OR (f.home = :owner_home AND f.only_in = :owner) OR (:common = 1 AND f.only_in = ''))
+   AND f.valid_to IS NULL
    AND (:all = 1 OR f.subject IN (:subject, 'self') OR (:shared = 1 AND f.unscoped = 1))
    AND (CAST(:category AS text) IS NULL OR f.category = :category)
    AND (CAST(:kind AS text) IS NULL OR f.kind = :kind)
@@ -32,9 +38,11 @@ SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.sto
 -- name: all_facts
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
-       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance,
+       home, only_in
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND (:every = 1 OR (home = :owner_home AND only_in = :owner) OR (:common = 1 AND only_in = ''))
    AND (:all = 1 OR subject IN (:subject, 'self') OR (:shared = 1 AND unscoped = 1))
    AND (CAST(:category AS text) IS NULL OR category = :category)
    AND (CAST(:key AS text) IS NULL OR key = :key)
@@ -47,7 +55,7 @@ SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, card
 SELECT f.subject, f.id, f.kind, f.category, f.key, f.value, f.text, f.slot_key, f.slot_value, f.cardinality,
        f.confidence, f.lifetime, f.valid_from, f.valid_to, f.recorded_at, f.ended_at, f.ended_because,
        f.superseded_by, f.expires_at, f.unscoped, f.stated_at, f.stated_seq, f.strength, f.last_used_at, f.uses,
-       f.doc, f.source, f.importance, e.first_seq
+       f.doc, f.source, f.importance, f.home, f.only_in, e.first_seq
   FROM fact f
   JOIN (SELECT org, user_id, bot, subject, fact, MIN(seq) AS first_seq
           FROM evidence
@@ -56,6 +64,7 @@ SELECT f.subject, f.id, f.kind, f.category, f.key, f.value, f.text, f.slot_key, 
          GROUP BY org, user_id, bot, subject, fact) e
     ON e.org = f.org AND e.user_id = f.user_id AND e.bot = f.bot AND e.subject = f.subject AND e.fact = f.id
  WHERE f.org = :org AND f.user_id = :user_id AND f.bot = :bot
+   AND (:every = 1 OR (f.home = :owner_home AND f.only_in = :owner) OR (:common = 1 AND f.only_in = ''))
    AND (f.subject IN (:subject, 'self') OR (:shared = 1 AND f.unscoped = 1))
    AND (f.valid_to IS NULL OR :live = 0)
    AND (CAST(:kind AS text) IS NULL OR f.kind = :kind)
@@ -68,6 +77,7 @@ SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.sto
   FROM evidence e
   JOIN fact f ON f.org = e.org AND f.user_id = e.user_id AND f.bot = e.bot AND f.subject = e.subject AND f.id = e.fact
  WHERE e.org = :org AND e.user_id = :user_id AND e.bot = :bot
+   AND (:every = 1 OR (f.home = :owner_home AND f.only_in = :owner) OR (:common = 1 AND f.only_in = ''))
    AND (:all = 1 OR f.subject IN (:subject, 'self') OR (:shared = 1 AND f.unscoped = 1))
    AND (CAST(:category AS text) IS NULL OR f.category = :category)
    AND (CAST(:key AS text) IS NULL OR f.key = :key)
@@ -76,33 +86,45 @@ SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.sto
 -- name: fact
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
-       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance,
+       home, only_in
   FROM fact
- WHERE org = :org AND user_id = :user_id AND bot = :bot AND id = :id
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND (:every = 1 OR (home = :owner_home AND only_in = :owner) OR (:common = 1 AND only_in = ''))
+   AND id = :id
    AND (:all = 1 OR subject IN (:subject, 'self') OR (:shared = 1 AND unscoped = 1));
 
 -- name: fact_at
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
-       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance,
+       home, only_in
   FROM fact
- WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND (:every = 1 OR (home = :owner_home AND only_in = :owner) OR (:common = 1 AND only_in = ''))
+   AND subject = :about
    AND category = :category AND slot_key = :slot_key AND slot_value = :slot_value AND valid_to IS NULL;
 
 -- name: facts_in
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
-       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance,
+       home, only_in
   FROM fact
- WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about AND category = :category AND valid_to IS NULL
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND (:every = 1 OR (home = :owner_home AND only_in = :owner) OR (:common = 1 AND only_in = ''))
+   AND subject = :about AND category = :category AND valid_to IS NULL
  ORDER BY key, value, id;
 
 -- name: all_facts_in
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
-       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance,
+       home, only_in
   FROM fact
- WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about AND category = :category
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND (:every = 1 OR (home = :owner_home AND only_in = :owner) OR (:common = 1 AND only_in = ''))
+   AND subject = :about AND category = :category
  ORDER BY valid_from, recorded_at, id;
 
 -- name: expired
@@ -125,9 +147,12 @@ SELECT COUNT(*)
 -- name: statements
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
-       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance
+       stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance,
+       home, only_in
   FROM fact
- WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about AND kind = 'statement'
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND (:every = 1 OR (home = :owner_home AND only_in = :owner) OR (:common = 1 AND only_in = ''))
+   AND subject = :about AND kind = 'statement'
    AND (valid_to IS NULL OR ended_because IN ('archived', 'merged'))
    AND (:all = 1 OR subject IN (:subject, 'self') OR (:shared = 1 AND unscoped = 1))
  ORDER BY doc, id;
@@ -185,10 +210,12 @@ SELECT CAST(:doc AS integer), text
 INSERT INTO fact
        (org, user_id, bot, subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality,
         confidence, lifetime, valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by,
-        expires_at, unscoped, stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance)
+        expires_at, unscoped, stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance,
+        home, only_in)
 VALUES (:org, :user_id, :bot, :about, :id, :kind, :category, :key, :value, :text, :slot_key, :slot_value, :cardinality,
         :confidence, :lifetime, :valid_from, :valid_to, :recorded_at, :ended_at, :ended_because, :superseded_by,
-        :expires_at, :unscoped, :stated_at, :stated_seq, :strength, :last_used_at, :uses, :doc, :source, :importance);
+        :expires_at, :unscoped, :stated_at, :stated_seq, :strength, :last_used_at, :uses, :doc, :source, :importance,
+        :owner_home, :owner);
 
 -- name: update_fact
 UPDATE fact
@@ -199,7 +226,7 @@ UPDATE fact
        superseded_by = :superseded_by, expires_at = :expires_at, unscoped = :unscoped,
        stated_at = :stated_at, stated_seq = :stated_seq, strength = :strength,
        last_used_at = :last_used_at, uses = :uses, doc = :doc, source = :source,
-       importance = :importance
+       importance = :importance, home = :owner_home, only_in = :owner
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about AND id = :id
 RETURNING id;
 

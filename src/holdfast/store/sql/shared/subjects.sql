@@ -97,8 +97,21 @@ UPDATE evidence
    SET home = :into, conversation = :name
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND home = :subject AND conversation = :conversation;
 
+-- name: transfer_owned_doc
+-- Documents of the conversation's own facts; before the facts themselves.
+UPDATE doc
+   SET conversation = :name
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND kind = 'fact' AND conversation = :conversation
+   AND ref IN (SELECT f.id FROM fact f
+                WHERE f.org = :org AND f.user_id = :user_id AND f.bot = :bot
+                  AND f.home = :subject AND f.only_in = :conversation);
+
+-- name: transfer_owned_fact
+UPDATE fact
+   SET home = :into, only_in = :name
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND home = :subject AND only_in = :conversation;
+
 -- name: transfer_doc
--- Documents of facts name no conversation.
 UPDATE doc
    SET subject = :into, conversation = :name
  WHERE org = :org AND user_id = :user_id AND bot = :bot

@@ -27,18 +27,24 @@ UPDATE user_state
 
 -- name: conversation
 SELECT subject, conversation, next_seq, chunk_start, ended_seq, extracted_seq, session, last_at, created_at,
-       read_seq, stated_seq, unread_turns, ahead_turns
+       read_seq, stated_seq, unread_turns, ahead_turns, own_facts
   FROM conversation
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND conversation = :conversation;
 
 -- name: conversations
 -- A null subject means all of them.
 SELECT subject, conversation, next_seq, chunk_start, ended_seq, extracted_seq, session, last_at, created_at,
-       read_seq, stated_seq, unread_turns, ahead_turns
+       read_seq, stated_seq, unread_turns, ahead_turns, own_facts
   FROM conversation
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND (CAST(:subject AS text) IS NULL OR subject = :subject)
  ORDER BY conversation, subject;
+
+-- name: conversations_apart
+-- Conversations with facts of their own.
+SELECT subject, conversation
+  FROM conversation
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND own_facts = 1;
 
 -- name: conversation_names
 SELECT DISTINCT conversation
@@ -51,7 +57,7 @@ SELECT DISTINCT conversation
 
 -- name: newest_conversations
 SELECT subject, conversation, next_seq, chunk_start, ended_seq, extracted_seq, session, last_at, created_at,
-       read_seq, stated_seq, unread_turns, ahead_turns
+       read_seq, stated_seq, unread_turns, ahead_turns, own_facts
   FROM conversation
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND (CAST(:subject AS text) IS NULL OR subject = :subject)
@@ -63,10 +69,10 @@ SELECT subject, conversation, next_seq, chunk_start, ended_seq, extracted_seq, s
 INSERT INTO conversation
        (org, user_id, bot, subject, conversation,
         next_seq, chunk_start, ended_seq, extracted_seq, session, last_at, created_at,
-        read_seq, stated_seq, unread_turns, ahead_turns)
+        read_seq, stated_seq, unread_turns, ahead_turns, own_facts)
 VALUES (:org, :user_id, :bot, :subject, :conversation,
         :next_seq, :chunk_start, :ended_seq, :extracted_seq, :session, :last_at, :created_at,
-        :read_seq, :stated_seq, :unread_turns, :ahead_turns)
+        :read_seq, :stated_seq, :unread_turns, :ahead_turns, :own_facts)
 ON CONFLICT (org, user_id, bot, subject, conversation) DO UPDATE
    SET next_seq      = excluded.next_seq,
        chunk_start   = excluded.chunk_start,
@@ -78,7 +84,8 @@ ON CONFLICT (org, user_id, bot, subject, conversation) DO UPDATE
        read_seq      = excluded.read_seq,
        stated_seq    = excluded.stated_seq,
        unread_turns  = excluded.unread_turns,
-       ahead_turns   = excluded.ahead_turns;
+       ahead_turns   = excluded.ahead_turns,
+       own_facts     = excluded.own_facts;
 
 -- name: idempotency
 SELECT digest, first_seq, last_seq

@@ -38,6 +38,7 @@ CREATE TABLE conversation (
     stated_seq    integer NOT NULL,        -- the newest message that may state something
     unread_turns  integer NOT NULL,        -- messages of users after read_seq
     ahead_turns   integer NOT NULL,        -- how many of them were read sooner than due
+    own_facts     integer NOT NULL,        -- 1: what is stated here is a fact of this conversation, not of the user
     PRIMARY KEY (org, user_id, bot, subject, conversation)
 ) STRICT, WITHOUT ROWID;
 
@@ -163,11 +164,13 @@ CREATE TABLE fact (
     doc           integer NOT NULL,
     source        text    NOT NULL,
     importance    real    NOT NULL,        -- from 0 to 1: which events and sentences come first where room is short
+    home          text    NOT NULL,        -- the conversation that it belongs to, and its subject; '' for the user's
+    only_in       text    NOT NULL,
     PRIMARY KEY (org, user_id, bot, subject, id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX fact_live ON fact      -- a live address is unique in the database
-    (org, user_id, bot, subject, category, slot_key, slot_value) WHERE valid_to IS NULL;
+    (org, user_id, bot, subject, home, only_in, category, slot_key, slot_value) WHERE valid_to IS NULL;
 CREATE INDEX fact_fading ON fact (stated_at) WHERE valid_to IS NULL AND kind <> 'attribute';  -- what may have faded
 CREATE INDEX fact_id ON fact (org, user_id, bot, id);          -- some callers have nothing but the id
 
@@ -228,7 +231,7 @@ CREATE TABLE doc (                         -- one row per searchable message, fa
     subject       text    NOT NULL,
     kind          text    NOT NULL,        -- message, fact, summary
     doc           integer NOT NULL,
-    conversation  text    NOT NULL,        -- '' for facts
+    conversation  text    NOT NULL,        -- of a fact: the one that it belongs to, '' for the user's
     seq           integer NOT NULL,        -- message number, end of a summary's range, 0 for facts
     ref           text    NOT NULL,        -- id of the fact or summary; '' for messages
     session       integer NOT NULL,
@@ -591,7 +594,8 @@ SELECT f.org, f.user_id, f.bot, f.subject, f.category, f.key, f.value, f.text, f
            AND e.conversation = (SELECT o.conversation FROM evidence o
                                   WHERE o.org = f.org AND o.user_id = f.user_id AND o.bot = f.bot AND o.subject = f.subject
                                     AND o.fact = f.id AND o.conversation <> '(by hand)'
-                                  ORDER BY o.at, o.seq, o.conversation LIMIT 1)) AS end_seq
+                                  ORDER BY o.at, o.seq, o.conversation LIMIT 1)) AS end_seq,
+       f.only_in
   FROM fact f
  WHERE f.valid_to IS NULL
  ORDER BY f.org, f.user_id, f.bot, f.subject, f.category, f.key, f.value;
@@ -602,7 +606,7 @@ SELECT f.org, f.user_id, f.bot, f.subject, f.category, f.key, f.value, f.text, f
        datetime(f.valid_to / 1000, 'unixepoch') AS held_to,
        datetime(f.recorded_at / 1000, 'unixepoch') AS learned_at,
        datetime(f.ended_at / 1000, 'unixepoch') AS ended_at,
-       f.ended_because, f.superseded_by, f.source, f.id
+       f.ended_because, f.superseded_by, f.source, f.id, f.only_in
   FROM fact f
  ORDER BY f.org, f.user_id, f.bot, f.subject, f.category, f.valid_from, f.recorded_at;
 
