@@ -13,12 +13,13 @@ from .context.assemble import Strategy
 from .context.material import Count
 from .context.result import Context
 from .engine import Engine
-from .errors import BadInput
+from .errors import BadInput, Conflict
+from .ingest.append import rate_reply
 from .reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, Receipt
 from .scope import SELF, Scope, checked_name
 from .store import ConversationRow
 from .text.terms import count_tokens
-from .text.validate import MessageLike, checked_count, checked_limit, checked_query
+from .text.validate import MessageLike, checked_count, checked_limit, checked_query, checked_score
 from .types import Fact, Hit, Message, Summary
 
 FactPosition = tuple[int, datetime, str]
@@ -279,6 +280,32 @@ class Conversation:
             raise BadInput(f"the cost must be in dollars, not {cost!r}")
         reply = None if seq is None else checked_count("seq", seq)
         self._engine.record_usage(self._scope, checked_name("model", model), used, cost, reply)
+
+    def rate(self, score: float, *, seq: int | None = None) -> Message:
+        """
+        Store what the user thought of a reply: a thumb up (``True``) or down (``False``), or a score from 0 to 1.
+
+        The message's ``meta`` holds it, as ``rating`` and ``rated_at``; a later rating takes its place, and it is erased
+        with the message.  ``metrics()`` has the mean, as ``satisfaction``.
+
+        Args:
+            score: 1 for good, 0 for bad.
+            seq: the reply's number; the latest reply when not given.
+
+        Returns:
+            The message as it is stored now.
+
+        Raises:
+            BadInput: the score is not from 0 to 1, or the message is no reply.
+            NotFound: there is no such reply.
+            Conflict: the user paused memory or opted out, or the conversation is incognito, so nothing is written.
+        """
+        value = checked_score(score)
+        number = None if seq is None else checked_count("seq", seq)
+        if self._incognito:
+            raise Conflict("an incognito conversation keeps no ratings", hint="rate replies of stored conversations")
+        now = self._engine.clock().isoformat(timespec="seconds")
+        return self._engine.store.write(self._scope, lambda view: rate_reply(view, value, number, now))
 
     def end(self) -> None:
         """Close the open chunk: the conversation is over for now, and its rest can be summarized."""

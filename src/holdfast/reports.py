@@ -121,7 +121,7 @@ class Event:
     """
     One change, without message text; the audit of a memory is made of these.
 
-    ``id`` counts up within the user without a gap.  ``kind`` is one of ``message.added``, ``message.edited``,
+    ``id`` counts up within the user without a gap.  ``kind`` is one of ``message.added``, ``message.edited``, ``message.rated``,
     ``message.deleted``; ``fact.added``, ``.confirmed``, ``.changed``, ``.replaced``, ``.corrected``, ``.ended`` (taken
     back, archived, merged, not found again) and ``.forgotten``; ``summary.made``, ``.stale``, ``.removed``;
     ``episode.added``, ``.removed``; ``job.queued``, ``.running``, ``.progress``, ``.done``, ``.failed``,

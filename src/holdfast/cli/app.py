@@ -52,6 +52,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "subjects": (f"{_USER}.subjects", "List the pets, patients, and friends a user speaks of; name or merge them."),
         "restore": (f"{_USER}.corrections", "Restore a past fact; undoes correct and never-true."),
         "edit": (f"{_USER}.corrections", "Replace the text of a message."),
+        "rate": (f"{_USER}.corrections", "Rate a reply: up, down, or a score."),
         "forget": (f"{_USER}.corrections", "Erase a fact, a message, a conversation, or all facts."),
     },
     "Let users decide": {

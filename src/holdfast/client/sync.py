@@ -524,6 +524,28 @@ class Conversation:
         }
         self._wire.do(self._scope.call("POST", "/usage", RAW, body=body))
 
+    def rate(self, score: float, *, seq: int | None = None) -> Message:
+        """
+        Store what the user thought of a reply: a thumb up (``True``) or down (``False``), or a score from 0 to 1.
+
+        The message's ``meta`` holds it, as ``rating`` and ``rated_at``; a later rating takes its place, and it is erased
+        with the message.  ``metrics()`` has the mean, as ``satisfaction``.
+
+        Args:
+            score: 1 for good, 0 for bad.
+            seq: the reply's number; the latest reply when not given.
+
+        Returns:
+            The message as it is stored now.
+
+        Raises:
+            BadInput: the score is not from 0 to 1, or the message is no reply.
+            NotFound: there is no such reply.
+            Conflict: the user paused memory or opted out, or the conversation is incognito, so nothing is written.
+        """
+        body = {"score": score, "seq": seq}
+        return self._wire.send(self._scope.call("PUT", "/rating", Message, body=body, again=True))
+
     def end(self) -> None:
         """Close the open chunk: the conversation is over for now, and its rest can be summarized."""
         self._wire.do(self._scope.call("POST", "/end", RAW, again=True))

@@ -16,12 +16,14 @@ from typing import Literal
 
 from ..clock import to_ms
 from ..config import Config
-from ..errors import Conflict, KeyReused
-from ..store import ConversationRow, DocRow, MessageRow, UserRow, WriteView
+from ..errors import BadInput, Conflict, KeyReused, NotFound
+from ..store import ConversationRow, DocRow, MessageRow, UserRow, WriteView, effective_consent
 from ..text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens, dated_terms, signals
 from ..text.validate import MessageLike, checked_messages
 from ..types import Detector, Message
 from . import redact
+
+RATED_PAGE = 200  # messages that are read at once to find the latest reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,3 +313,35 @@ def body_digest(prepared: Sequence[PreparedMessage]) -> str:
 
 def _ms(message: Message) -> int | None:
     return to_ms(message.at) if message.at else None
+
+
+def rate_reply(view: WriteView, score: float, seq: int | None, rated_at: str) -> Message:
+    """
+    Write what a user thought of a reply of the view's conversation, the latest one when *seq* is not given.
+
+    Raises:
+        NotFound: there is no such reply.
+        BadInput: the message is no reply of the assistant.
+        Conflict: the user paused memory or opted out.
+    """
+    if effective_consent(view.consent(), view.scope.subject) != "active":
+        raise Conflict("the user does not want anything written now", hint="resume() first")
+    row = view.conversation()
+    last = row.next_seq - 1 if row else 0
+    rows: Sequence[MessageRow] = ()
+    if seq is not None:
+        rows = view.message_rows(start_seq=seq, end_seq=seq)
+        if rows and rows[0].message.role not in ("assistant", "erased"):
+            raise BadInput(f"message {seq} is no reply of the assistant", hint="load() shows who said what")
+    else:
+        for end in range(last, 0, -RATED_PAGE):
+            found = view.message_rows(start_seq=max(1, end - RATED_PAGE + 1), end_seq=end)
+            rows = [one for one in found if one.message.role == "assistant"][-1:]
+            if rows:
+                break
+    if not rows or rows[0].message.role == "erased":
+        raise NotFound("there is no such reply to rate", hint="load() lists the messages with their numbers")
+    said = rows[0].message
+    rated = replace(said, meta={**said.meta, "rating": score, "rated_at": rated_at})
+    view.rate_message(replace(rows[0], message=rated), score)
+    return rated

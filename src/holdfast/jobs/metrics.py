@@ -43,6 +43,9 @@ DEFINITIONS = {
         "1 less the tokens of the contexts, the caller's own system text left out, over the tokens of the whole "
         "conversation before each reply. Below 0 where conversations are shorter than what is remembered."
     ),
+    "satisfaction": (
+        "Mean of the ratings of replies: a thumb up is 1, a thumb down 0, a score what it is. By the time of the reply."
+    ),
     "cached_share": "Input tokens that providers report as cached, of all input tokens that they report.",
     "prefix_stability": "Median number of consecutive replies of a conversation whose stable part stayed the same.",
     "freshness": "Seconds since the oldest message that no summary covers was stored; an open chunk counts too.",
@@ -104,6 +107,7 @@ def _measures(counted: Tally, days: Days, used: Sequence[Usage], jobs: Sequence[
     yield _share("repeated_question_rate", counted.repeated, counted.questions)
     yield _share("correction_rate", counted.corrected, counted.learned)
     yield _median("conversation_length", counted.turns)
+    yield _share("satisfaction", sum(counted.ratings), len(counted.ratings))
     yield _saving(counted)
     yield _share("cached_share", cached, tokens, n=calls - failed)
     yield _median("prefix_stability", counted.runs)
@@ -127,7 +131,7 @@ def _measure(name: str, value: float | None, numerator: float, denominator: floa
     )
 
 
-def _share(name: str, part: int, whole: int, *, n: int | None = None) -> Measure:
+def _share(name: str, part: float, whole: int, *, n: int | None = None) -> Measure:
     value = part / whole if whole else None
     return _measure(name, value, part, whole, whole if n is None else n, "no data recorded yet")
 
@@ -185,6 +189,7 @@ class Tally:
 
     users: int = 0
     turns: list[int] = field(default_factory=list)
+    ratings: list[float] = field(default_factory=list)
     questions: int = 0
     repeated: int = 0
     asked_again: list[AskedAgain] = field(default_factory=list)
@@ -203,6 +208,7 @@ class Tally:
         """Count what *other* counted, too."""
         self.users += other.users
         self.turns += other.turns
+        self.ratings += other.ratings
         self.questions += other.questions
         self.repeated += other.repeated
         self.asked_again = (self.asked_again + other.asked_again)[:MOST_LISTED]
@@ -232,6 +238,7 @@ def tally(view: ReadView, days: Days) -> Tally:
         said = sum(m.role == "user" and days.holds(_ms(m)) for m in messages)
         if said:
             counted.turns.append(said)
+        counted.ratings += (value for m in messages if days.holds(_ms(m)) and (value := rating_of(m)) is not None)
         _count_questions(counted, messages, known, row, days)
         _count_contexts(counted, here.context_stats(), messages, days)
         _count_unsummarized(counted, here, row)
@@ -292,6 +299,12 @@ def _count_unsummarized(counted: Tally, here: ReadView, row: ConversationRow) ->
     counted.unsummarized += waiting
     if first:
         counted.oldest_ms = min(at for at in (counted.oldest_ms, first[0].recorded_at) if at is not None)
+
+
+def rating_of(message: Message) -> float | None:
+    """Return the rating of a reply, from 0 to 1; ``None`` where it has none."""
+    value = message.meta.get("rating") if message.role == "assistant" else None
+    return float(value) if isinstance(value, int | float) and 0 <= value <= 1 else None
 
 
 def _ms(message: Message) -> int | None:

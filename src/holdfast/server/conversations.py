@@ -29,6 +29,7 @@ from .schemas import (
     Messages,
     ModelUse,
     NewContent,
+    NewRating,
     Page,
     RecallRequest,
     StrategyBody,
@@ -108,6 +109,12 @@ def messages_edit(chat: ConversationDep, seq: Seq, body: NewContent) -> ErasureR
 def messages_forget(chat: ConversationDep, seq: Seq) -> ErasureReceipt:
     """Erase one message and what rested only on it; its number stays, empty."""
     return chat.forget(seq)
+
+
+@table.add("PUT", ONE + "/rating", USER, door=Conversation.rate, repeatable=True)
+def messages_rate(chat: ConversationDep, body: NewRating) -> Message:
+    """Store what the user thought of a reply, which counts as satisfaction."""
+    return chat.rate(body.score, seq=body.seq)
 
 
 @table.add("POST", ONE + "/context", APP, door=Conversation.context, repeatable=True)

@@ -53,6 +53,7 @@ class Meters:
         registry = self.registry = CollectorRegistry()
         of: dict[str, Any] = {"namespace": "holdfast", "registry": registry}
         self.turns = Counter("turns", "Messages stored.", ["role"], **of)
+        self.ratings = Counter("ratings", "Replies that users rated.", ["score"], **of)
         self.facts = Counter("facts_written", "Facts that changed.", ["op"], **of)
         self.summaries = Counter("summaries", "Summaries made, gone stale or removed.", ["status"], **of)
         self.layers = Counter("summaries_made", "Summaries made, by level.", ["layer"], **of)
@@ -83,6 +84,8 @@ class Meters:
         family, _, kind = of.partition(".")
         if what == "message":
             self.turns.labels(of).inc(amount)
+        elif what == "rating":
+            self.ratings.labels(of).inc(amount)
         elif what == "summary":
             self.layers.labels(of).inc(amount)
         elif what == "event" and family == "fact" and kind in _FACTS:

@@ -64,6 +64,13 @@ class NewContent(Body):
     content: Annotated[str, Field(max_length=4_000_000)]
 
 
+class NewRating(Body):
+    """What a user thought of a reply."""
+
+    score: Annotated[float, Field(ge=0, le=1, description="1: a thumb up, 0: a thumb down.")]
+    seq: Annotated[int | None, Field(ge=1, le=2**53, description="The reply; the latest one when not given.")] = None
+
+
 class StrategyBody(Body):
     """A strategy of `holdfast.strategies`, by name and size."""
 

@@ -499,6 +499,12 @@ class WriteView(ReadView):
         self._place()
         self._run("rewrite_message", **rows.rewritten(row))
 
+    def rate_message(self, row: MessageRow, score: float) -> None:
+        """Write the columns of a message that got a rating, which its ``meta`` holds."""
+        self.annotate_message(row)
+        self._changes.note("message.rated", self._here, row.message.seq)
+        self._changes.count("rating", "up" if score > 0.5 else "down" if score < 0.5 else "even")
+
     def remove_fact(self, row: FactRow) -> None:
         """Delete a fact with its evidence and edges; its document is not touched."""
         key = {"about": row.fact.subject, "id": row.fact.id}

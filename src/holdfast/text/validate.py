@@ -33,6 +33,30 @@ def checked_query(query: object) -> str:
     return query
 
 
+def checked_score(score: object) -> float:
+    """
+    Return a rating as a number from 0 to 1; a thumb up is ``True``.
+
+    Raises:
+        BadInput: it is none.
+    """
+    if not isinstance(score, int | float) or not 0 <= score <= 1:
+        raise BadInput(f"a score must be True, False, or a number from 0 to 1, not {score!r}"[:200])
+    return float(score)
+
+
+def parse_rating(text: str) -> float | None:
+    """Return the score that *text* names: ``up``, ``down``, or a number from 0 to 1; ``None`` where it is none."""
+    thumb = {"up": 1.0, "down": 0.0}.get(text.strip().lower())
+    if thumb is not None:
+        return thumb
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 <= value <= 1 else None
+
+
 def checked_count(what: str, value: object) -> int:
     """
     Return a whole number of at least 1.

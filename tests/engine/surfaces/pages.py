@@ -53,6 +53,9 @@ class Dashboard(Browser):
         lines = re.findall(r'<li class="said user".*?</li>', answer.text, re.DOTALL)
         return [words for line in lines for words in texts(r'<div class="words">(.*?)</div>', line)]
 
+    def rate(self, seq: int, score: str) -> None:
+        self._post(self.TALK, do="rate", seq=str(seq), score=score)
+
     def edit(self, seq: int, text: str) -> None:
         self._post(self.TALK, do="edit", seq=str(seq), content=text)
 

@@ -44,6 +44,9 @@ class Doors:
     def messages(self) -> list[str]:
         return [message.content for message in self._chat.load() if message.role == "user"]
 
+    def rate(self, seq: int, score: str) -> None:
+        self._chat.rate({"up": 1.0, "down": 0.0}[score], seq=seq)
+
     def edit(self, seq: int, text: str) -> None:
         self._chat.edit(seq, text)
 
@@ -183,6 +186,9 @@ class Command:
         if CHAT not in {talk["conversation"] for talk in self._of("list")}:
             return []
         return [said["content"] for said in self._of_chat("messages") if said["role"] == "user"]
+
+    def rate(self, seq: int, score: str) -> None:
+        self._of_chat("rate", score, "--message", str(seq))
 
     def edit(self, seq: int, text: str) -> None:
         self._of_chat("edit", str(seq), text)
@@ -356,6 +362,7 @@ REVERTS = "it reverts a rebuild, which is the operator's"
 LACKS: dict[str, dict[str, str]] = {
     "tools": {
         "say": "the program that holds the chat stores its messages; an assistant's tools note and look up",
+        "rate": "users judge replies, not the model that wrote them",
         "messages edit forget_message": "a transcript belongs to the program; search_memory finds passages of it",
         "digest jobs cancel retry": OPERATORS,
         "never_true restore": "seven tools, so that their list stays cheap: an assistant corrects or forgets",
@@ -381,6 +388,7 @@ LACKS: dict[str, dict[str, str]] = {
     "me": {
         "say": "the page is about what is remembered; users talk in their chat",
         "messages": "the page is about what is remembered; Download holds every message",
+        "rate": "a reply is rated beside it, in the chat",
         "edit": "messages are edited in the chat, or by the operator",
         "forget_message": "forgetting a fact erases the words that it rests on",
         "digest jobs cancel retry": OPERATORS,
@@ -581,6 +589,14 @@ def other_words_in_a_message_change_what_was_learned(at: Any) -> None:
     at.forget_message(1)
 
     assert at.facts() == at.messages() == []
+
+
+def a_reply_is_rated(at: Any) -> None:
+    at.say("I live in Porto.")
+    at.rate(2, "down")
+    at.rate(2, "up")
+
+    assert at.export()["conversations"][0]["messages"][1]["meta"]["rating"] == 1.0
 
 
 def chunks_are_summarized_and_made_again_on_demand(at: Any) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...reports import ErasurePreview, ErasureReceipt
+from ...text.validate import parse_rating
 from ...types import Fact, FactChange
 from ..lookup import (
     FACT_HELP,
@@ -215,6 +216,36 @@ def edit(
         screen = Screen()
         screen.columns([change_row(change) for change in receipt.changes])
         print_receipt(screen, receipt)
+    return 0
+
+
+def rate(
+    options: SubjectOptions,
+    score: Annotated[str, typer.Argument(metavar="SCORE", help="up, down, or a number from 0 to 1.")],
+    message: Annotated[
+        int | None,
+        typer.Option("--message", "-m", min=1, metavar="NUMBER", help="The reply (default: the latest)."),
+    ] = None,
+    conversation: ConversationOption = None,
+) -> int:
+    """
+    Store what the user thought of a reply; `holdfast metrics` shows the satisfaction.
+
+    \b
+    Examples:
+      holdfast rate up
+      holdfast rate down --message 4
+      holdfast rate 0.8 -c web-42 --user ana
+    """
+    value = parse_rating(score)
+    if value is None:
+        raise usage_error(f"{score!r} is no rating", "write up, down, or a number from 0 to 1")
+    with options.open() as memory:
+        rated = find_conversation(memory, options, conversation).rate(value, seq=message)
+        if options.as_json:
+            print_json(to_json(rated))
+            return 0
+        Screen().line((f"Reply {rated.seq} is rated {value:g}", GOOD), ": ", one_line(rated.content))
     return 0
 
 

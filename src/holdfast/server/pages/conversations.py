@@ -18,6 +18,7 @@ from ...conversation import Conversation
 from ...errors import ConfigError, HoldfastError, NotFound
 from ...memory import Memory
 from ...reports import ConversationState, ErasureReceipt, RebuildReport
+from ...text.validate import parse_rating
 from ...types import Job, Summary
 from ...user import User
 from ..jobs import OnProgress, Owner, ReportData, Task, Tasks, TasksDep, load_report, report_data
@@ -48,6 +49,7 @@ LAYERS = {
 }
 
 NOTICES = {
+    "rated": "Rating stored.",
     "edited": "Message changed. What was learned from the old text is deleted.",
     "undone": "Undone. The fact is retracted, and the one it replaced is active again.",
     "fact-restored": "The fact is active again.",
@@ -190,6 +192,9 @@ def conversation_change(
     if do == "edit":
         chat.edit(_seq(form), form["content"])
         said = "edited"
+    elif do == "rate":
+        chat.rate(parse_rating(form["score"]) or 0.0, seq=_seq(form))
+        said = "rated"
     elif do == "forget":
         said = _receipt_code(chat.forget(_seq(form)))
     elif do == "undo":

@@ -96,6 +96,8 @@ class ChatMemory:
             after = tail[-1].seq + 1 if tail else 1
             already = stored(before, new, tail, self._same)
             first_new = already[0].seq if already else after
+            if wanted.rating is not None and wanted.store and any(said.role == "assistant" for said in tail):
+                chat.rate(wanted.rating)
             if wanted.store and (fresh := new[len(already) :]):
                 with self._quotas.counting(grant.key, len(fresh) + 1) as wait_s:  # with the answer
                     if wait_s:

@@ -20,6 +20,7 @@ from json.decoder import JSONDecoder
 from typing import Any
 from urllib.parse import quote
 
+from ...text.validate import parse_rating
 from ..gate import Grant, named_by_header
 
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -140,12 +141,13 @@ _OFF = frozenset(("off", "no", "false", "0", "none"))
 
 @dataclass(frozen=True, slots=True)
 class MemoryOptions:
-    """The user and the conversation that a request names, ``None`` where it does not, and whether to store and recall."""
+    """The user and the conversation that a request names, ``None`` where it does not, and whether to store and recall; ``rating`` is of the last reply."""
 
     user: str | None
     conversation: str | None
     store: bool = True
     recall: bool = True
+    rating: float | None = None
 
 
 def memory_options(fields: Mapping[str, Any], headers: Mapping[str, str], grant: Grant) -> MemoryOptions:
@@ -168,6 +170,7 @@ def memory_options(fields: Mapping[str, Any], headers: Mapping[str, str], grant:
         conversation=_first_name(places),
         store=not neither and not _is_off(named_by_header(headers, "store")),
         recall=not neither and not _is_off(named_by_header(headers, "recall")),
+        rating=None if neither else parse_rating(named_by_header(headers, "rating") or ""),
     )
 
 

@@ -72,7 +72,7 @@ _CHAT_BODY: dict[str, Any] = {
 CHAT_OPERATION = _operation(
     "chat_completions",
     "Send a chat to the model's server, with the user's memory beside it, and store both sides of it.",
-    ["X-Memory", "X-Memory-User", "X-Memory-Conversation", "X-Memory-Store", "X-Memory-Recall"],
+    ["X-Memory", "X-Memory-User", "X-Memory-Conversation", "X-Memory-Store", "X-Memory-Recall", "X-Memory-Rating"],
     requestBody={"required": True, "content": {"application/json": {"schema": _CHAT_BODY}}},
 )
 MODELS_OPERATION = _operation("chat_models", "List the models of the model's server.")
