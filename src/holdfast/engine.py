@@ -77,17 +77,7 @@ from .reconcile.archive import as_of_now
 from .reconcile.registry import registry
 from .reports import ConsolidationReport, DigestReport, ErasureReceipt, Explained, PromptPreview, RebuildReport, Receipt
 from .scope import CHARACTER, SELF, Scope
-from .store import (
-    OF_USER,
-    FactRow,
-    ReadView,
-    Store,
-    UsageRow,
-    UserRow,
-    WriteView,
-    effective_consent,
-    without_overridden,
-)
+from .store import FactRow, ReadView, Store, UsageRow, UserRow, WriteView, effective_consent
 from .text.terms import count_tokens
 from .text.validate import MessageLike, checked_messages
 from .types import ConsentState, Fact, FactChange, Hit, HitKind, Message, ReplyUsage, Section, TurnKey
@@ -513,7 +503,7 @@ class Engine:
             chosen, now_ms = view.at(None, None).consent(), self.now_ms()
             rows = [
                 row
-                for row in view.of_owner(OF_USER).facts(evidence=False)
+                for row in view.of_user().facts(evidence=False)
                 if is_current(row, now_ms) and row.fact.subject != CHARACTER  # not about the user
             ]
             rows = [row for row in rows if effective_consent(chosen, row.fact.subject) == "active"]
@@ -641,11 +631,8 @@ class Engine:
             vector = self._vector(question)
         hits = self._recall(view, question, vector, len(messages)) if question else []
         beside = self._beside(view, hits)
-        known_facts = view.facts(evidence=False) if strategy.recalls else []
-        facts = without_overridden(known_facts)
-        if len(facts) < len(known_facts):
-            kept = {row.fact.id for row in facts}
-            hits = [hit for hit in hits if hit.kind != "fact" or hit.id in kept]
+        facts, overridden = view.facts_here() if strategy.recalls else ([], set())
+        hits = [hit for hit in hits if hit.id not in overridden]
         chosen, now_ms = view.at(None, None).consent(), self.now_ms()
         believed = [
             row.fact

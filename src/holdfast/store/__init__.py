@@ -46,7 +46,6 @@ from .values import (
     UsageRow,
     UseRow,
     UserRow,
-    without_overridden,
 )
 from .writeview import WriteView
 
@@ -92,7 +91,6 @@ __all__ = [
     "open_store",
     "register",
     "scrub",
-    "without_overridden",
 ]
 
 _DEFAULTS = Config()

@@ -483,6 +483,21 @@ class ReadView:
         """Return this view limited to the facts of one owner: of a conversation, or of the user."""
         return type(self)(self._driver, self.scope, owner)
 
+    def of_user(self) -> Self:
+        """Return this view limited to the facts of the user."""
+        return self.of_owner(OF_USER)
+
+    def facts_here(self) -> tuple[list[FactRow], set[str]]:
+        """
+        Return the active facts that hold in the scope's conversation, without quotes, and the ids of those that do not.
+
+        A fact of the conversation's own stands in place of the user's at the same address.
+        """
+        rows_ = self.facts(evidence=False)
+        own = {row.address for row in rows_ if row.owner != OF_USER}
+        here = [row for row in rows_ if row.owner != OF_USER or row.address not in own]
+        return here, {row.fact.id for row in rows_} - {row.fact.id for row in here}
+
     def fact_owner(self) -> FactOwner:
         """Return the owner of what is stated in the scope's conversation: itself when it has facts of its own."""
         if self._owner is not None:

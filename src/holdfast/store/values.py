@@ -6,7 +6,6 @@ Times are integer milliseconds UTC.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..types import Fact, Message, Summary
@@ -143,15 +142,10 @@ class FactRow:
         """The conversation that it belongs to, or the user."""
         return (self.home, self.fact.only_in)
 
-
-def without_overridden(rows: Sequence[FactRow]) -> list[FactRow]:
-    """Return *rows* without the user's facts at whose address a conversation has a fact of its own."""
-
-    def address(row: FactRow) -> tuple[str, str, str, str]:
-        return (row.fact.subject, row.fact.category, row.slot_key, row.slot_value)
-
-    own = {address(row) for row in rows if row.owner != OF_USER}
-    return [row for row in rows if row.owner != OF_USER or address(row) not in own]
+    @property
+    def address(self) -> tuple[str, str, str, str]:
+        """Subject, category, and the two parts of its slot: of one owner only one fact is active there."""
+        return (self.fact.subject, self.fact.category, self.slot_key, self.slot_value)
 
 
 @dataclass(frozen=True, slots=True)
