@@ -68,6 +68,7 @@ from .recall.search import (
     is_current,
     search,
     search_recent,
+    was_there,
     with_changes,
     with_replacements,
     without_expired,
@@ -530,7 +531,6 @@ class Engine:
         """Return *hits* without expired facts and without those about a subject for which memory is paused."""
         chosen = view.at(None, None).consent()
         kept = without_expired(view, hits, self.now_ms())
-        kept = [hit for hit in kept if hit.kind != "fact" or not hit.conversation or view.fact(hit.id) is not None]
         return [hit for hit in kept if effective_consent(chosen, hit.subject) == "active"] if chosen else kept
 
     def _told(self, view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
@@ -696,7 +696,7 @@ class Engine:
             if today:
                 return Explained(query, at, threshold, most, explain_ranking(usable[:limit], passed, threshold, most))
             past = [fact for fact in facts_held_at(view.all_facts(), at_ms, self.now_ms()) if not fact.live]
-            seen = [hit for hit in usable if _was_there(view, hit, at_ms)][:limit]
+            seen = [hit for hit in usable if was_there(view, hit, at_ms)][:limit]
             return Explained(query, at, threshold, most, explain_ranking(seen, passed, threshold, most), tuple(past))
 
         return self.store.read(scope, work)
@@ -781,14 +781,6 @@ def _note(view: WriteView, epoch: int, variant: str, prefix: Prefix) -> None:
     user = view.user()
     if user.epoch == epoch and user != UserRow():
         view.save_prefix(variant, prefix.sha256, prefix.dumps())
-
-
-def _was_there(view: ReadView, hit: Hit, at_ms: int) -> bool:
-    """Whether a hit had been said, or held, at an earlier time."""
-    if hit.kind == "fact":
-        row = view.fact(hit.id)
-        return row is not None and to_ms(row.fact.valid_from) <= at_ms
-    return hit.at is not None and to_ms(hit.at) <= at_ms
 
 
 def _recalled(context: Context, hits: Sequence[Hit]) -> list[str]:

@@ -656,12 +656,24 @@ def facts_held_at(rows: Sequence[FactRow], as_of_ms: int, known_at_ms: int) -> l
     return sorted(held, key=lambda fact: (fact.subject, fact.category, fact.key, fact.value))
 
 
+def was_there(view: ReadView, hit: Hit, at_ms: int) -> bool:
+    """Whether a hit had been said, or held, at an earlier time."""
+    if hit.kind == "fact":
+        row = view.fact(hit.id)
+        return row is not None and to_ms(row.fact.valid_from) <= at_ms
+    return hit.at is not None and to_ms(hit.at) <= at_ms
+
+
 def without_expired(view: ReadView, hits: Sequence[Hit], now_ms: int) -> list[Hit]:
-    """*hits* without facts whose own words set an end that has passed."""
+    """*hits* without facts whose own words set an end that has passed, and those of other conversations' own."""
     if not any(hit.kind == "fact" for hit in hits):
         return list(hits)
     expired = view.expired(now_ms)
-    return [hit for hit in hits if hit.kind != "fact" or hit.id not in expired]
+
+    def holds(hit: Hit) -> bool:
+        return hit.id not in expired and (not hit.conversation or view.fact(hit.id) is not None)
+
+    return [hit for hit in hits if hit.kind != "fact" or holds(hit)]
 
 
 TAKEN_BACK = "nothing, it was taken back"
