@@ -95,6 +95,7 @@ NAMED_BY, NAMED_WITHIN = 3, 20  # newest conversations, and first messages of ea
 MOST_BESIDE = 40  # recalled turns whose neighbors are read
 WORDLESS = " .,;:!?…'\"\n\t"
 MAX_OPENING = 8  # system messages at the start of a conversation that the classic strategies keep
+Given = MessageLike | Sequence[MessageLike]
 
 
 class Engine:
@@ -188,13 +189,7 @@ class Engine:
 
     @observed("append")
     def append(
-        self,
-        scope: Scope,
-        given: MessageLike | Sequence[MessageLike],
-        key: str | None,
-        *,
-        incognito: bool = False,
-        own_facts: bool | None = None,
+        self, scope: Scope, given: Given, key: str | None, *, incognito: bool = False, own_facts: bool | None = None
     ) -> Receipt:
         """
         Store messages, unless the user does not want that; when this returns they are on disk.
@@ -214,8 +209,7 @@ class Engine:
         if incognito:
             return Receipt((), skipped="incognito")
         digest, now_ms = body_digest(ready) if key is not None else "", self.now_ms()
-        said = [item.message.content for item in ready if item.message.role == "user"]
-        states = any(rules.may_state_facts(text) for text in said)
+        states = any(rules.may_state_facts(item.message.content) for item in ready if item.message.role == "user")
         inline = len(ready) <= INLINE_MESSAGES and states
         grace_ms = INLINE_GRACE_MS if inline else 0
         reads = self.work.read_mode(scope)

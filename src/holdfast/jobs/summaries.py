@@ -355,12 +355,14 @@ def earlier_summaries(
     Return what the user's other conversations about the view's subject said, newest first; *others* are the newest of them.
 
     The end of a conversation that no summary covers yet is summarized at once, by the rules, unless it goes on beside
-    *own*: then what stands above the cache breakpoint would change with every message there.
+    *own*: then what stands above the cache breakpoint would change with every message there.  Conversations with facts
+    of their own are left out.
     """
-    found, subject = view.newest_summaries(limit=MOST_EARLIER), view.scope.subject
+    subject, apart = view.scope.subject, view.conversations_apart()
+    found = [one for one in view.newest_summaries(limit=MOST_EARLIER) if (subject, one.conversation) not in apart]
     for row in others:
         beside = own is not None and row.last_at > own.created_at
-        if row.next_seq == row.chunk_start or beside:
+        if row.next_seq == row.chunk_start or beside or row.own_facts:
             continue
         rest = view.at(subject, row.conversation).messages(start_seq=max(row.chunk_start, row.next_seq - MOST_OPEN))
         found += summarize_rest([mask_message(message, detectors) for message in rest])
