@@ -100,3 +100,14 @@ def test_a_server_to_try_is_one_command() -> None:
         process.stdout.close()
     assert not (folder / "postmaster.pid").exists()
     shutil.rmtree(folder)
+
+
+def test_the_policies_of_owners_are_printed_for_who_wants_to_read_them_first(
+    holdfast: Holdfast, postgres: Lender
+) -> None:  # noqa: F811
+    admin = postgres.at("mine", "postgres")
+    printed = holdfast("store", "owners", admin)
+
+    assert "CREATE POLICY only_own_rows ON message AS RESTRICTIVE TO holdfast_owner" in printed.out
+    assert holdfast("store", "owners", admin, "--role", "ana_db").code == 2
+    assert holdfast("store", "owners", "chat.db").code != 0

@@ -91,6 +91,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "store scrub": (f"{_OPERATOR}.store", "Remove erased data from the disk, and search for words."),
         "store copy": (f"{_OPERATOR}.store", "Copy everything to another database: SQLite or PostgreSQL."),
         "store init": (f"{_OPERATOR}.store", "Prepare a PostgreSQL database and a role for applications."),
+        "store owners": (f"{_OPERATOR}.store", "Let users' own database roles read their rows, and no others."),
         "store distribute": (f"{_OPERATOR}.store", "Distribute a PostgreSQL database over a Citus cluster."),
         "store try": (f"{_OPERATOR}.store", "Start a private PostgreSQL server to try it."),
         "store ledger": (f"{_OPERATOR}.backup", "Export the erasure log, to replay it on older backups."),

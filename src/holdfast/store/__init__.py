@@ -14,7 +14,7 @@ import os
 
 from ..clock import Clock, utc_now
 from ..config import Config
-from .maintenance import copy, distribute, initialize, scrub
+from .maintenance import copy, distribute, grant_owner, initialize, owner_policies, scrub
 from .port import Backend, Driver, backend_class, is_address, register
 from .readview import ReadView, RejectedPosition, effective_consent
 from .store import Store
@@ -86,9 +86,11 @@ __all__ = [
     "copy",
     "distribute",
     "effective_consent",
+    "grant_owner",
     "initialize",
     "is_address",
     "open_store",
+    "owner_policies",
     "register",
     "scrub",
 ]

@@ -58,6 +58,45 @@ def initialize(location: str, role: str = "holdfast_app", password: str | None =
     return maintenance(location).initialize(role, password)
 
 
+def owner_policies(location: str, *, apply: bool = False) -> str:
+    """
+    Return the SQL by which users' own database roles read the rows of their user and no others, and apply it.
+
+    Safe to run again, as after an upgrade.
+
+    Args:
+        location: ``postgresql://…`` of the role that owns the tables and may create roles.
+        apply: run it as well.
+
+    Raises:
+        StoreError: the login may not do it, or the tables are spread over a cluster.
+        ConfigError: *location* is no address, or the driver is not installed.
+    """
+    work = maintenance(location)
+    sql = work.owner_policies()
+    if apply:
+        work.apply_owner_policies()
+    return sql
+
+
+def grant_owner(location: str, role: str, user: str, *, org: str = "default", revoke: bool = False) -> None:
+    """
+    Give a user's own database role the rows of that user to read; `owner_policies` must have been applied.
+
+    Args:
+        location: ``postgresql://…`` of the role that owns the tables.
+        role: the user's own role, which exists.
+        user: the user.
+        org: the tenant.
+        revoke: take them away again.
+
+    Raises:
+        StoreError: there is no such role, or row level security does not hold it.
+        ConfigError: *location* is no address, or the driver is not installed.
+    """
+    maintenance(location).grant_owner(role, user, org, revoke=revoke)
+
+
 def scrub(location: str, words: Sequence[str] = (), progress: Progress | None = None) -> ScrubReport:
     """
     Remove deleted rows from the disk: rewrite every table, empty the log, and search the bytes for *words*.

@@ -128,6 +128,18 @@ class Maintenance:
         """Create the schema, and a role with the rights that an application needs."""
         raise ConfigError("only a server's database is initialized; a file needs nothing", hint="postgresql://…")
 
+    def owner_policies(self) -> str:
+        """Return the statements by which users' own database roles read the rows of their user alone."""
+        raise ConfigError("only a server's database has roles of users", hint="postgresql://…")
+
+    def apply_owner_policies(self) -> None:
+        """Run them."""
+        raise ConfigError("only a server's database has roles of users", hint="postgresql://…")
+
+    def grant_owner(self, role: str, user: str, org: str, *, revoke: bool) -> None:
+        """Give a user's own role that user's rows to read, or take them away again."""
+        raise ConfigError("only a server's database has roles of users", hint="postgresql://…")
+
     def scrub(self, words: Sequence[str], progress: Progress | None) -> ScrubReport:
         """Remove deleted rows from the disk and search its bytes for *words*."""
         raise ConfigError("this kind of database cannot be scrubbed", hint="ask its operator")

@@ -16,7 +16,7 @@ from ... import store as databases
 from ..app import load_module
 from ..options import JsonOptions, StoreOptions, without_password
 from ..output import BAD, GOOD, QUIET, STRONG, ProgressBar, Screen, print_json, print_json_line
-from ..terminal import CommandError, count, to_json
+from ..terminal import CommandError, count, to_json, usage_error
 
 if TYPE_CHECKING:
     from ...store.port import Distribution
@@ -62,6 +62,44 @@ def init(
     screen.line((ready.address, STRONG))
     if ready.made:
         screen.line(("shown only once; `export HOLDFAST_STORE=…` sets it for every command", QUIET))
+    return 0
+
+
+def owners(
+    url: Annotated[str, typer.Argument(metavar="URL", help="postgresql://… of the tables' owner.")],
+    apply: Annotated[bool, typer.Option("--apply", help="Run the statements instead of printing them.")] = False,
+    role: Annotated[
+        str | None, typer.Option("--role", metavar="NAME", help="A user's own database role, which exists,")
+    ] = None,
+    user: Annotated[str | None, typer.Option("--user", metavar="NAME", help="the user whose rows it reads,")] = None,
+    org: Annotated[str, typer.Option("--org", metavar="NAME", help="and the tenant of that user.")] = "default",
+    revoke: Annotated[bool, typer.Option("--revoke", help="Take the rows away from the role again.")] = False,
+) -> int:
+    """
+    Let users' own database roles read the rows of their user, and no others.
+
+    For deployments that give every user a role of the database. Without options it prints the policies, with --apply
+    it runs them; do so again after an upgrade. With --role and --user a role gets the rows of one user to read.
+
+    \b
+    Examples:
+      holdfast store owners postgresql://admin@db.example.org/memory
+      holdfast store owners postgresql://admin@db.example.org/memory --apply
+      holdfast store owners postgresql://admin@db.example.org/memory --role ana_db --user ana
+    """
+    if (role is None) != (user is None) or (revoke and role is None):
+        raise usage_error("--role and --user go together", "write holdfast store owners URL --role ana_db --user ana")
+    screen = Screen()
+    if apply or role is None:
+        sql = databases.owner_policies(url, apply=apply)
+        if apply:
+            screen.line(("applied", GOOD), ": members of holdfast_owner read the rows of their user alone")
+        else:
+            screen.raw(sql.rstrip())
+    if role is not None and user is not None:
+        databases.grant_owner(url, role, user, org=org, revoke=revoke)
+        done = "reads nothing of" if revoke else "reads the rows of"
+        screen.line(("done", GOOD), f": {role} {done} {user} in {org}")
     return 0
 
 

@@ -45,7 +45,7 @@ from ..sqlite.manifest import write_manifest
 from ..values import Scrubbed
 from .cluster import distribute, is_spread
 from .driver import Connection, Connections, Gone, InTheWay, PsycopgDriver, connect, of_org, translated
-from .schema import initialize, migrate
+from .schema import apply_owner_policies, grant_owner, initialize, migrate, owner_policies
 from .scrub import scrub
 
 T = TypeVar("T")
@@ -76,6 +76,18 @@ class PostgresMaintenance(Maintenance):
     def initialize(self, role: str, password: str | None) -> StoreInit:
         """Create the schema, and a role with the rights that an application needs."""
         return initialize(self.location, role, password)
+
+    def owner_policies(self) -> str:
+        """Return the statements by which users' own database roles read the rows of their user alone."""
+        return owner_policies()
+
+    def apply_owner_policies(self) -> None:
+        """Run them as the owner of the tables."""
+        apply_owner_policies(self.location)
+
+    def grant_owner(self, role: str, user: str, org: str, *, revoke: bool) -> None:
+        """Give a user's own role that user's rows to read, or take them away again."""
+        grant_owner(self.location, role, user, org, revoke=revoke)
 
     def scrub(self, words: Sequence[str], progress: Progress | None) -> ScrubReport:
         """Remove deleted rows from the server's disk and search its bytes for *words*."""

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from urllib.parse import quote
 
@@ -214,3 +216,104 @@ def _address(location: str, role: str, password: str | None) -> str:
     who = quote(role, safe="") + (f":{quote(password, safe='')}" if password else "")
     kept = [part for part in query.split("&") if part and part.partition("=")[0] not in ("user", "password")]
     return f"{scheme}://{who}@{where}" + (f"?{'&'.join(kept)}" if kept else "")
+
+
+OWNER = "holdfast_owner"
+"""The group of the users' own roles; see `owner_policies`."""
+_READABLE = (
+    "conversation", "subject", "message", "coverage", "summary", "fact", "evidence", "rejected", "episode_range",
+    "consent", "blocked_topic", "usage", "prompt",
+)  # fmt: skip
+_KEYS = ("api_key", "provider_key")  # not even their owners read digests and sealed keys
+
+
+def owner_policies() -> str:
+    """
+    Return the SQL by which users' own database roles read the rows of their user, and no others.
+
+    A role gets the user's rows by membership in `OWNER` and a line in ``holdfast_owners.owner``, which only the owner of the
+    tables may write.  The restrictive policy holds whatever the session sets; nobody in the group may write.
+    """
+    whole = "\n".join(sql for _, sql in migrations())
+    columns = {name: body for name, body in _TABLE.findall(whole) if re.match(r"\s*org\b", body)}
+    views = re.findall(r"^CREATE VIEW (\w+)", whole, re.M)
+    own = "(org, user_id) IN (SELECT o.org, o.user_id FROM holdfast_owners.owner o WHERE o.role = current_user)"
+    lines = [
+        f"DO $$ BEGIN IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = '{OWNER}') THEN CREATE ROLE {OWNER} NOLOGIN; "
+        "END IF; END $$;",
+        "CREATE SCHEMA IF NOT EXISTS holdfast_owners;",
+        'CREATE TABLE IF NOT EXISTS holdfast_owners.owner (role text COLLATE "C" NOT NULL, org text COLLATE "C" NOT NULL, '
+        'user_id text COLLATE "C" NOT NULL, PRIMARY KEY (role, org, user_id));',
+        "ALTER TABLE holdfast_owners.owner ENABLE ROW LEVEL SECURITY;",
+        "DROP POLICY IF EXISTS own_entry ON holdfast_owners.owner;",
+        f"CREATE POLICY own_entry ON holdfast_owners.owner FOR SELECT TO {OWNER} USING (role = current_user);",
+        f"GRANT USAGE ON SCHEMA holdfast_owners TO {OWNER};",
+        f"GRANT SELECT ON holdfast_owners.owner TO {OWNER};",
+    ]
+    for table, body in columns.items():
+        only = own if re.search(r"^\s*user_id\b", body, re.M) and table not in _KEYS else "false"
+        lines += [
+            f"DROP POLICY IF EXISTS only_own_rows ON {table};",
+            f"CREATE POLICY only_own_rows ON {table} AS RESTRICTIVE TO {OWNER} USING ({only});",
+        ]
+        if table in _READABLE:
+            lines += [
+                f"DROP POLICY IF EXISTS own_rows ON {table};",
+                f"CREATE POLICY own_rows ON {table} FOR SELECT TO {OWNER} USING ({own});",
+            ]
+    lines += [f"GRANT SELECT ON {name} TO {OWNER};" for name in (*_READABLE, *views)]
+    return "\n".join(lines) + "\n"
+
+
+def apply_owner_policies(location: str) -> None:
+    """
+    Apply `owner_policies`; safe to run again, as after an upgrade.
+
+    Raises:
+        StoreError: the login does not own the tables or may not create roles, or the tables are spread over a cluster.
+    """
+    with _as_owner(location) as connection:
+        connection.execute(owner_policies().encode())
+        (schema,) = connection.execute("SELECT current_schema()").fetchall()[0]
+        connection.execute(SQL("GRANT USAGE ON SCHEMA {} TO {}").format(Identifier(schema), Identifier(OWNER)))
+
+
+def grant_owner(location: str, role: str, user: str, org: str, *, revoke: bool = False) -> None:
+    """
+    Give a user's own database role the rows of that user to read, or take them away again.
+
+    Raises:
+        StoreError: there is no such role, or row level security does not hold it.
+    """
+    with _as_owner(location) as connection:
+        if revoke:
+            gone = "DELETE FROM holdfast_owners.owner WHERE role = %s AND org = %s AND user_id = %s"
+            connection.execute(gone, (role, org, user))
+            left = connection.execute("SELECT 1 FROM holdfast_owners.owner WHERE role = %s", (role,)).fetchall()
+            if not left:
+                connection.execute(SQL("REVOKE {} FROM {}").format(Identifier(OWNER), Identifier(role)))
+            return
+        if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchall():
+            raise StoreError(f"there is no role {role}", hint=f"CREATE ROLE {role} LOGIN PASSWORD '…'")
+        if role == APP:
+            raise StoreError(f"{APP} is the role of applications", hint="name the role of one user")
+        _checked(connection, role)
+        connection.execute(SQL("GRANT {} TO {}").format(Identifier(OWNER), Identifier(role)))
+        known = "INSERT INTO holdfast_owners.owner (role, org, user_id) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+        connection.execute(known, (role, org, user))
+
+
+@contextmanager
+def _as_owner(location: str) -> Iterator[Connection]:
+    """Open one transaction of the role that owns the tables."""
+    connection = connect(location)
+    try:
+        migrate(connection)
+        if connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'citus'").fetchall():
+            raise StoreError("users' own roles are not for a cluster", hint="give users the pages or the API")
+        with connection.transaction():
+            yield connection
+    except psycopg.Error as error:
+        raise translated(error) from error
+    finally:
+        connection.close()

@@ -20,7 +20,7 @@ SELECT name, setting
 SELECT c.relname, c.relrowsecurity AND c.relforcerowsecurity,
        (SELECT COUNT(*) FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname IN ('own_org', 'across')),
        (SELECT COUNT(*) FROM pg_policy p
-         WHERE p.polrelid = c.oid AND p.polpermissive AND p.polname NOT IN ('own_org', 'across')),
+         WHERE p.polrelid = c.oid AND p.polpermissive AND p.polname NOT IN ('own_org', 'across', 'own_rows')),
        pg_has_role(c.relowner, 'USAGE'),
        EXISTS (SELECT 1 FROM aclexplode(c.relacl) a WHERE a.grantee = 0),
        (SELECT string_agg(a.attname, ', ' ORDER BY a.attnum) FROM pg_attribute a
