@@ -85,7 +85,7 @@ def test_help_imports_neither_the_engine_nor_rich(args: list[str]) -> None:
 
 # Commands that check or measure the engine itself, and those about databases, which need the driver of SQLite.
 ABOUT_THE_ENGINE = {"bench", "doctor"}
-ABOUT_DATABASES = {f"store {name}" for name in ("copy", "distribute", "init", "scrub", "try")}
+ABOUT_DATABASES = {f"store {name}" for name in ("copy", "distribute", "init", "owners", "scrub", "try")}
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - ABOUT_THE_ENGINE))

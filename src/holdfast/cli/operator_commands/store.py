@@ -66,6 +66,7 @@ def init(
 
 
 def owners(
+    options: JsonOptions,
     url: Annotated[str, typer.Argument(metavar="URL", help="postgresql://… of the tables' owner.")],
     apply: Annotated[bool, typer.Option("--apply", help="Run the statements instead of printing them.")] = False,
     role: Annotated[
@@ -89,15 +90,17 @@ def owners(
     """
     if (role is None) != (user is None) or (revoke and role is None):
         raise usage_error("--role and --user go together", "write holdfast store owners URL --role ana_db --user ana")
-    screen = Screen()
-    if apply or role is None:
-        sql = databases.owner_policies(url, apply=apply)
-        if apply:
-            screen.line(("applied", GOOD), ": members of holdfast_owner read the rows of their user alone")
-        else:
-            screen.raw(sql.rstrip())
+    sql = databases.owner_policies(url, apply=apply) if apply or role is None else ""
     if role is not None and user is not None:
         databases.grant_owner(url, role, user, org=org, revoke=revoke)
+    screen = Screen()
+    if options.as_json:
+        print_json({"policies": sql, "applied": apply, "role": role, "user": user, "org": org, "revoked": revoke})
+    elif apply:
+        screen.line(("applied", GOOD), ": members of holdfast_owner read the rows of their user alone")
+    elif sql:
+        screen.raw(sql.rstrip())
+    if role is not None and not options.as_json:
         done = "reads nothing of" if revoke else "reads the rows of"
         screen.line(("done", GOOD), f": {role} {done} {user} in {org}")
     return 0
