@@ -102,9 +102,7 @@ def test_a_server_to_try_is_one_command() -> None:
     shutil.rmtree(folder)
 
 
-def test_the_policies_of_owners_are_printed_for_who_wants_to_read_them_first(
-    holdfast: Holdfast, postgres: Lender
-) -> None:  # noqa: F811
+def test_the_policies_of_owners_are_printed(holdfast: Holdfast, postgres: Lender) -> None:  # noqa: F811
     admin = postgres.at("mine", "postgres")
     printed = holdfast("store", "owners", admin)
 
