@@ -12,9 +12,11 @@ import pytest
 
 from holdfast import Memory
 from holdfast.digest import endings
-from holdfast.digest.endings import KnownValue, find_endings, known_values
+from holdfast.digest.endings import find_endings
 from holdfast.digest.grammar import languages, load_language
 from holdfast.digest.rules import extract_facts
+from holdfast.digest.second_look import KnownValue, known_values
+from holdfast.testing.clock import FakeClock
 from holdfast.types import Message
 
 CASES = tomllib.loads((Path(__file__).parent / "endings.toml").read_text(encoding="utf-8"))
@@ -260,3 +262,67 @@ def test_a_value_is_named_by_whole_words_only():
     assert not re.search(endings._value(("Otto",), english), "so Ottokar left")
     assert re.search(endings._value(("Otto",), korean), "그래서Otto는 갔다")
     assert not re.search(endings._value(("Otto",), korean), "그래서 Ottokar는 갔다")
+
+
+ELIDED = (
+    ("I'm on sertraline.", "came off the sertraline in april, all good", "sertraline"),
+    ("I'm learning Polish.", "gave up on polish after two lessons", "Polish"),
+    ("I use a rowing machine.", "don't use the rowing machine any more", "rowing machine"),
+    ("I work for the fire brigade.", "took early retirement last week", "fire brigade"),
+    ("I play for Harbour FC.", "left Harbour FC after the summer", "Harbour"),
+    ("I rent a flat on Mill Street.", "handed the keys back on friday", "Mill Street"),
+    ("I'm dating a guy called Emre.", "it's over with Emre", "Emre"),
+    ("I'm married to Ines.", "the divorce came through today", "Ines"),
+    ("I'm unemployed.", "got a job at last, at the library", "unemployed"),
+    ("I'm single.", "been seeing someone since may", "single"),
+    ("I'm separated from my husband.", "we're back together since easter", "separated"),
+    ("I live with my parents.", "finally found my own place", "parents"),
+    ("My flatmate is called Bea.", "Bea moved out on monday", "Bea"),
+    ("I'm pregnant.", "little Ada arrived this morning", "pregnant"),
+    ("I have knee pain.", "the knee pain is gone since the physio", "knee pain"),
+    ("I work nights.", "they put me on days at last", "nights"),
+    ("I take melatonin at night.", "doing fine without melatonin now", "melatonin"),
+    ("My grandmother is 88.", "nan passed away on sunday", "88"),
+    ("I want to become a pilot.", "i don't want to be a pilot any more", "pilot"),
+    ("We foster a puppy called Bo.", "Bo got adopted yesterday", "puppy"),
+    ("I take 5 mg of bisoprolol.", "actually it's 10 mg not 5", "5 mg"),
+    ("I'm allergic to shrimp.", "ugh i wrote shrimp, should have been squid", "shrimp"),
+    ("I go to spin class every Monday.", "spin class is on fridays now", "Monday"),
+)
+STANDS = (
+    ("I'm allergic to cats.", "i'm not allergic to horses", "cats"),
+    ("I smoke.", "i quit smoking for a month last year but started again", "Smokes"),
+    ("I play chess.", "i lost interest in the film after an hour", "chess"),
+    ("My dog weighs 30 kg.", "the neighbor's dog is down to 25 kilos", "30 kg"),
+    ("I love tea.", "i don't like tea from the office machine", "Likes tea"),
+    ("I'm vegan.", "my flatmate isn't vegan anymore", "vegan"),
+    ("I take ibuprofen.", "my brother came off ibuprofen", "ibuprofen"),
+    ("I work nights at the bakery.", "my sister got put on days", "nights"),
+    ("I'm married to Ines.", "her sister's divorce came through today", "Ines"),
+    ("I live with my parents.", "my cousin found his own place", "parents"),
+    ("I'm on Zoloft.", "should i come off the zoloft?", "Zoloft|zoloft|sertraline"),
+)
+
+
+@pytest.mark.parametrize(("stated", "later", "words"), ELIDED)
+def test_a_fact_ends_in_everyday_words_without_a_subject(stated, later, words):
+    before, after = _believed_after(stated), _believed_after(stated, later)
+
+    assert re.search(words, before, re.IGNORECASE)
+    assert not re.search(words, after, re.IGNORECASE)
+
+
+@pytest.mark.parametrize(("stated", "later", "words"), STANDS)
+def test_what_is_of_another_or_passes_ends_nothing(stated, later, words):
+    assert re.search(words, _believed_after(stated), re.IGNORECASE)
+    assert re.search(words, _believed_after(stated, later), re.IGNORECASE)
+
+
+def _believed_after(*said: str) -> str:
+    """Return the texts of the facts that are believed after some messages, a line each."""
+    with Memory(embedder=None, clock=FakeClock()) as memory:
+        chat = memory.conversation("chat", user="ana")
+        for text in said:
+            chat.record(text, "I see.")
+        memory.digest()
+        return "\n".join(fact.text for fact in memory.user("ana").facts() if fact.kind != "episode")

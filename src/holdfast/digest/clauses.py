@@ -478,7 +478,9 @@ class ClauseReader:
             )
             verb = found[1].lower() if found else verb
         said = self._joined(_of_them(tail)) if me and tense == _PRESENT else _of_them(tail)
-        said = re.sub(r"(?i)^(?:just|actually|really|basically|literally|honestly|like) ", "", said)
+        said = re.sub(
+            r"(?i)^(?:just|actually|really|basically|literally|honestly|like(?= (?:i|we|really|just|so)\b)) ", "", said
+        )
         return _Predicate(tense, verb, f"{verb_text} {said}".strip(), tail)
 
     def _joined(self, tail: str) -> str:

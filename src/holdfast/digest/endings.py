@@ -19,41 +19,27 @@ from typing import Any
 from ..scope import SELF
 from ..text.sentences import split_pieces
 from ..text.terms import likely_languages
-from ..types import Candidate, Fact, FactKind, Message
+from ..types import Candidate, Message
 from .authorship import BLANK, masked
 from .clauses import judge
 from .grammar import MAX_TEXT_CHARS, PatternLanguage, PatternSlot, load_language
 from .mentions import subject_name
 from .rules import FACT_SOURCE, FALLBACK, MAX_READ_CHARS, date_words, sentence_times
-from .second_look import OTHER, find_flaws, things_named
+from .second_look import OTHER, KnownValue, find_flaws
 from .slots import read_at
 
 CONFIDENCE = 0.85
 JUST = 4  # a fact was just stated when it stands in one of so many messages before
 SENTENCE = "statement"  # what may be of any category
 _LEAST_CHARS = 3
-_LETTERS = re.compile(r"[^\W\d_]{2}")
-_ARTICLE = re.compile(r"^(?:the|an?|my|our) ", re.IGNORECASE)
 _WIDE = re.compile("[\u1100-\u11ff\u3040-\u9fff\uac00-\ud7af]")  # scripts that join words without a space
 # A letter beside a word where scripts touch.  Such letters have no case; compiling them with it takes three times as long.
 _LETTER = r"(?-i:[^\W\u1100-\u11ff\u3040-\u9fff\uac00-\ud7af])"
 _NAME = re.compile(r"(?-i:[^\W\d_a-z])[^\W\d_]+")
 _ALIKE = 0.7  # how much of two spellings of one name is the same, at least
+_DAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
-_BARE = frozenset(("true", "false"))
-# What a value says beside the thing itself: "go to spin class every Wednesday", "move to Lisbon in the autumn".
-_DOING = re.compile(
-    r"^(?:(?:go(?:es|ing)?(?: (?:to|for))?|play(?:s|ing)?|do(?:es|ing)?|tak(?:es?|ing)|attend(?:s|ing)?|visit(?:s|ing)?|mov(?:es?|ing) to|"
-    r"fly(?:ing)? to|travel(?:l?ing)? to|learn(?:s|ing)?(?: to)?|buy(?:ing)?|run(?:ning)?|rid(?:es?|ing)|drink(?:s|ing)?|eat(?:s|ing)?|smok(?:es?|ing)|watch(?:es|ing)?|read(?:s|ing)?|ha(?:ve|s|ving)|the|an?|my) )+",
-    re.IGNORECASE,
-)
-_GO = re.compile(r"^go(?:es|ing)? (?=\w+ing\b)", re.IGNORECASE)
-_TAIL = re.compile(
-    r" (?:every|each|on|in|at|twice|once|three times|next|this|with|for|after|before|by|\() ?.*$", re.IGNORECASE
-)
-_DOINGS = frozenset(("schedule", "plan", "trip", "goal", "hobby", "appointment", "project"))
 _HABITS = frozenset(("schedule", "hobby", "preference", "appointment", "food"))
-_BRANDS = frozenset(("possession", "tech"))
 _TOGETHER = frozenset(("work", "education"))  # what ends one fact of these ends all
 # A new value of a few words, up to the next pause.
 _NEW = re.compile(
@@ -66,88 +52,6 @@ _NO_VALUE = frozenset(
     "tonight today tomorrow yesterday again really please maybe probably never always still too either that's it's i'm "
     "there here gone done over dead true false wrong right only really very him her them me us been being going".split()
 )
-
-
-@dataclass(frozen=True, slots=True)
-class KnownValue:
-    """
-    A known attribute: subject, address, value, and whether its address holds one value only.
-
-    ``text`` is its sentence, ``seq`` the last message of the conversation that stated it (0: none).
-    """
-
-    subject: str
-    category: str
-    key: str
-    value: str
-    alone: bool = False
-    text: str = ""
-    seq: int = 0
-    kind: FactKind = "attribute"
-
-    @property
-    def words(self) -> str:
-        """The name a message would use: the value, or the key where it says more (``dietary/vegan = true``)."""
-        if self.kind == "statement":
-            return next(iter(things_named(self.text)), "")
-        own = self.value if _LETTERS.search(self.value) and self.value not in _BARE else ""
-        named = self.key.replace("_", " ") if self.category in ("dietary", "medication") else own
-        return _ARTICLE.sub("", named)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All names a message may use, the fullest first: "Honda Civic", "Civic"."""
-        if self.kind == "statement":
-            return things_named(self.text)
-        words, found = self.words, [self.words]
-        if self.category in _DOINGS:
-            short, bare = _DOING.sub("", words), _TAIL.sub("", words)
-            found += [short, _TAIL.sub("", short), bare, _GO.sub("", bare)]
-        if self.category in _BRANDS and " " in words:
-            found += [word for word in (words.split()[-1], words.split()[0]) if word[:1].isupper()]
-        if self.category == "appointment":
-            kind = self.key.replace("_", " ")
-            found += [kind, re.sub(r"(?:'s)? appointment$", "", kind)]
-        least = _LEAST_CHARS if words.isascii() else 2
-        return tuple(dict.fromkeys(name for name in found if len(name) >= least and _LETTERS.search(name)))
-
-    @property
-    def address(self) -> tuple[str, str, str]:
-        """Its subject, category and key."""
-        return self.subject, self.category, self.key
-
-
-def known_values(believed: Iterable[Fact | Candidate], conversation: str = "") -> list[KnownValue]:
-    """Return the attributes and the rules' statements among *believed*, each once, without those that were retracted."""
-    found: dict[tuple[str, ...], KnownValue] = {}
-    for one in believed:
-        if one.kind == "statement" and one.source.startswith("rules ") and things_named(one.text):
-            where = (
-                [one.seq]
-                if isinstance(one, Candidate)
-                else [e.seq for e in one.evidence if e.conversation == conversation]
-            )
-            said = KnownValue(
-                one.subject, one.category, "", one.text, False, one.text, max(where, default=0), "statement"
-            )
-            found[one.subject, one.category, "", one.text] = said
-        if one.kind != "attribute":
-            continue
-        address = (one.subject, one.category, one.key)
-        if isinstance(one, Candidate):
-            if one.op == "retract":
-                found = {
-                    place: other
-                    for place, other in found.items()
-                    if place[:3] != address or (one.value and other.value != one.value)
-                }
-                continue
-            seq, alone = one.seq, False
-        else:
-            seq = max((e.seq for e in one.evidence if e.conversation == conversation), default=0)
-            alone = one.cardinality != "multi"
-        found[*address, one.value] = KnownValue(*address, one.value, alone, one.text, seq)
-    return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +91,9 @@ class _Reading:
         if verdict is None or verdict.modality != "asserted" or verdict.weight != 1 or BLANK in self.text[start:end]:
             return False
         passing, nearly = _cue(self.rules.code, "passing"), _cue(self.rules.code, "nearly")
+        resumed = _cue(self.rules.code, "resumed")
+        if resumed and resumed.match(self.text, end):
+            return False
         return not (passing and passing.match(self.text, end)) and not (nearly and nearly.search(self.text[:start]))
 
     def is_whole(self, one: KnownValue, found: re.Match[str]) -> bool:
@@ -343,8 +250,10 @@ def _named(reading: _Reading, one: KnownValue) -> Span | None:
     lowered = reading.text.casefold()
     names = tuple(name for name in one.names if name.casefold().rstrip("s") in lowered)
     names += tuple(form for name in (one.value, one.key) for form in reading.said.get(name.casefold(), ()))
+    names += tuple(name for name in _same(reading.rules.code, one.words.casefold()) if name in lowered)
     people = tuple(sorted(name for name, subject in reading.others.items() if subject == one.subject))
-    if one.subject != SELF and one.category not in ("identity", "life"):
+    people += _same(reading.rules.code, one.subject)
+    if one.subject != SELF and (one.category not in ("identity", "life") or one.key == "age"):
         gone = _search(
             reading, _expressions(reading.rules.code, "death", SELF, _value((*people, one.subject), reading.rules), ())
         )
@@ -417,10 +326,17 @@ def _by_event(
     """Yield the known values that an event ends without naming them: "they let me go", "cancelled it"."""
     last = max((one.seq for one in just if one.kind == "attribute"), default=0)
     for number, event in enumerate(reading.rules.ended.get("event", ())):
-        own = [one for one in known if one.subject == SELF and one.value != "false" and _ends(event, one)]
+        own = [
+            one for one in known if one.subject == SELF and one.value != "false" and _ends(reading.rules, event, one)
+        ]
         if not own:
             continue
-        named = tuple(sorted({name for one in own if one.category in event.get("named", ()) for name in one.names}))
+        whose = {*event.get("named", ()), SENTENCE}
+        named = tuple(
+            sorted({name for one in own if {one.category, str(one.kind)} & whose for name in one.names})
+            if event.get("named")
+            else ()
+        )
         recent = _one_thing([one for one in own if one in just])
         if any(one.kind == "statement" for one in recent) and (len(recent) > 1 or recent[0].seq <= last):
             recent = []  # "it" may mean another thing
@@ -452,14 +368,24 @@ def _relation(one: KnownValue, words: str) -> bool:
     return one.category == "family" and f"my {one.key.replace('_', ' ')}" in words
 
 
-def _ends(event: Mapping[str, Any], one: KnownValue) -> bool:
+def _ends(rules: PatternLanguage, event: Mapping[str, Any], one: KnownValue) -> bool:
     if one.kind == "statement":
-        return "statement/*" in event["ends"]
+        return "statement/*" in event["ends"] or bool(_addresses_of(rules.code, one.text) & set(event["ends"]))
     if one.key == "marital_status" and one.value.casefold() not in _STATUS:
-        return False
+        return f"{one.key}/{one.value.casefold()}" in event["ends"]
+    if one.value.casefold() in ("unemployed", "jobless"):
+        return "work/none" in event["ends"]
     if one.key == "lives_with" and not ({one.key, "partner"} & set(event.get("named", ()))):
         return False
     return f"{one.category}/{one.key}" in event["ends"] or f"{one.category}/*" in event["ends"]
+
+
+@lru_cache(maxsize=1024)
+def _addresses_of(code: str, sentence: str) -> frozenset[str]:
+    """Return the addresses at which a statement would be if it were an attribute: "family/partner" of "Is dating Ravi."."""
+    rules = load_language(code)
+    kinds: Mapping[str, str] = rules.ended.get("sentence", {}) if rules is not None else {}
+    return frozenset(address for address, source in kinds.items() if re.search(source, sentence))
 
 
 def _corrected(reading: _Reading, known: Sequence[KnownValue], just: Sequence[KnownValue]) -> Iterator[Candidate]:
@@ -470,9 +396,11 @@ def _corrected(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Kn
     sentence, signal = reading.text, cue.search(reading.text)
     put_right = signal is not None
     for one in known:
-        if not _is_named(one, sentence) or not (put_right or one in just):
+        number = _NUMBER.match(one.value) if one in just and one.kind == "attribute" else None
+        named = [word for word in (one.words, number[0] if number else "") if word and _is_in(word, sentence)]
+        if not named or not (put_right or one in just):
             continue
-        for expression in _contrasts(reading.rules.code, one.words):
+        for expression in (source for word in named for source in _contrasts(reading.rules.code, word)):
             match = expression.search(sentence)
             begin = min(match.start(), signal.start() if signal else match.start()) if match is not None else 0
             if match is None or not reading.means(begin, match.end()):
@@ -490,8 +418,8 @@ def _corrected(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Kn
     yield from renamed or _by_a_new_word(reading, just)
 
 
-def _is_named(one: KnownValue, sentence: str) -> bool:
-    return bool(one.words) and one.words.casefold().rstrip("s") in sentence.casefold()
+def _is_in(words: str, sentence: str) -> bool:
+    return words.casefold().rstrip("s") in sentence.casefold()
 
 
 def _by_a_new_word(reading: _Reading, just: Sequence[KnownValue]) -> Iterator[Candidate]:
@@ -564,6 +492,8 @@ def _renewed(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Know
             continue
         kind = _kind_of_value(one)
         words = one.subject if kind == "age_other" else one.words
+        if kind in ("appointment", "schedule"):
+            words = one.key.replace("_", " ") if kind == "appointment" else min(one.names, key=len, default="")
         pattern = _renewal(reading.rules.code, kind, words) if kind else None
         if pattern is None or not _is_topic(reading, one, kind, known, just):
             continue
@@ -575,11 +505,22 @@ def _renewed(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Know
         if kind == "appointment":
             yield from _moved_to(reading, one, match.start())
             continue
+        if _is_anothers(reading, one, match.start()):
+            continue
         new = next(filter(None, (match["new"], match.groupdict().get("new_")))).strip(" .,;!")
         if new.casefold() != one.value.casefold() and (
             kind != "favorite" or new.casefold().split()[0] not in _NO_VALUE
         ):
+            if kind == "schedule":
+                yield reading.retract(match.span(), one)  # a habit is one of several
             yield reading.state(match.span(), one, _in_same_unit(new, one.value, kind))
+
+
+def _is_anothers(reading: _Reading, one: KnownValue, start: int) -> bool:
+    """Whether the words before a new value name what somebody else has: "the neighbor's dog is down to 27 kilos"."""
+    of_others = _cue(reading.rules.code, "of_others")
+    found = of_others.search(reading.text[:start]) if of_others else None
+    return found is not None and (one.subject == SELF or one.subject.casefold() == found["what"].casefold())
 
 
 _NOBODY_TURNED = re.compile(r"\W*(?:(?:just|so|finally|btw|lol|omg|hey) )*turned\b", re.IGNORECASE)
@@ -590,15 +531,20 @@ def _kind_of_value(one: KnownValue) -> str:
     address = f"{one.category}/{one.key}"
     kinds = {"health/weight": "weight", "schedule/wakes_at": "clock", "schedule/sleeps_at": "clock"}
     kinds["identity/age"] = "age" if one.subject == SELF else "age_other"
-    return kinds.get(address) or (one.category if one.category in ("medication", "favorite", "appointment") else "")
+    return kinds.get(address) or (
+        one.category if one.category in ("medication", "favorite", "appointment", "schedule") else ""
+    )
 
 
 def _is_topic(
     reading: _Reading, one: KnownValue, kind: str, known: Sequence[KnownValue], just: Sequence[KnownValue]
 ) -> bool:
     """Whether a sentence without its name is about this fact: it was just stated, or its kind is named and it is alone."""
-    if one.words and one.category == "medication" and one.words.casefold() in reading.message.content.casefold():
+    content = reading.message.content.casefold()
+    if one.category == "medication" and one.words and one.words.casefold() in content:
         return True
+    if one.category in ("appointment", "schedule"):
+        return one in just or any(name.casefold() in content for name in one.names)
     same = [other for other in known if _kind_of_value(other) == kind and other.address != one.address]
     recent = [other for other in same if other in just]
     if one in just and not recent:
@@ -609,6 +555,8 @@ def _is_topic(
 
 def _in_same_unit(new: str, old: str, kind: str) -> str:
     """Return a bare number with the unit that the old value has: "85" after "92 kilos"."""
+    if kind == "schedule":
+        return _DAY.sub(new.rstrip("s"), old)
     if kind == "weight" and _NUMBER.fullmatch(new):
         return _NUMBER.sub(new, old, count=1)
     return new
@@ -657,6 +605,14 @@ def _lexicon_words(code: str, text: str) -> Mapping[str, tuple[str, ...]]:
     return found
 
 
+@lru_cache(maxsize=1024)
+def _same(code: str, word: str) -> tuple[str, ...]:
+    """Return the other everyday words for *word*: "gran", "nan" for "grandmother"."""
+    rules = load_language(code)
+    groups = (group.split("|") for group in (rules.ended.get("same", ()) if rules is not None else ()))
+    return next((tuple(other for other in group if other != word) for group in groups if word in group), ())
+
+
 @lru_cache(maxsize=256)
 def _cue(code: str, name: str) -> re.Pattern[str] | None:
     rules = load_language(code)
@@ -696,7 +652,15 @@ def _sources(rules: PatternLanguage, category: str, subject: str, value: str, na
         if every or category in categories.split() or (categories == "any" and category != "death"):
             for template in templates:
                 if subject == SELF or "{who}" in template or "{me}" in template:
-                    yield _filled(_spelled(template.replace("{v}", "{it}", 1), macros), value, names, subject)
+                    source = _elided(template, rules) if subject == SELF else template
+                    yield _filled(_spelled(source.replace("{v}", "{it}", 1), macros), value, names, subject)
+
+
+def _elided(template: str, rules: PatternLanguage) -> str:
+    """Return an English expression that also finds sentences without their "I": "came off the sertraline"."""
+    if rules.code != FALLBACK:
+        return template
+    return template.replace("{who} ", "{me} ?").replace("{who}(?: {no}", "{me}(?: ?{no}")
 
 
 @lru_cache(maxsize=1024)
@@ -705,7 +669,7 @@ def _event(code: str, number: int, when: str, named: tuple[str, ...]) -> tuple[r
     rules = load_language(code)
     assert rules is not None  # the caller found it
     macros = {name: source for name, source in rules.ended["macro"].items() if name != "other"}
-    sources = (_spelled(source, macros) for source in rules.ended["event"][number].get(when, ()))
+    sources = (_spelled(_elided(source, rules), macros) for source in rules.ended["event"][number].get(when, ()))
     return tuple(re.compile(_filled(source, _value(named, rules), (), SELF), re.IGNORECASE) for source in sources)
 
 
@@ -718,10 +682,18 @@ def _contrasts(code: str, words: str) -> tuple[re.Pattern[str], ...]:
     article = r"(?:(?:an?|the|to|with|in|at|my|from|called)\s+)?" if code == FALLBACK else ""
     wrong = rf"{_spelled(rules.ended['not'], {})}{gap}{article}{_value((words,), rules)}"
     pause = r"\s*[,，;–—-]*\s*" if code == FALLBACK else r"\s*[,，;–—-]+\s*"
-    before = rf"{_new_value(rules)}{pause}(?:and\s+)?{wrong}"
-    return tuple(
-        re.compile(source, re.IGNORECASE) for source in (before, rf"(?<!\w){wrong}" if rules.spaced else wrong)
-    )
+    new, old = _new_value(rules), _value((words,), rules)
+    before = rf"{new}{pause}(?:and\s+)?{wrong}"
+    sources = [before, rf"(?<!\w){wrong}" if rules.spaced else wrong]
+    if code == FALLBACK:  # "my sister isn't vegan" puts nothing right, "it's hazelnuts, it isn't eggs" does
+        meant = rf"(?:{_spelled(rules.ended['meant'], {})}\s+)*"
+        sources[0] = (
+            rf"{meant}{new}(?:\s*[,;–—-]*\s*(?:and\s+)?not|\s*[,;–—-]+\s*(?:and\s+)?(?:{rules.ended['not']}))\s+{article}{old}"
+        )
+        slip = r"(?:wrote|said|typed|put|called it)\s+"
+        right = r"\W+(?:(?:but|and|it)\s+)*(?:i\s+meant|meant|(?:it\s+)?should(?:'ve|\s+have)?(?:\s+(?:be|been|said|read))?|i\s+should\s+have\s+(?:said|written))\s+"
+        sources.append(rf"\b{slip}{article}{old}{right}{new}")
+    return tuple(re.compile(source, re.IGNORECASE) for source in sources)
 
 
 def _new_value(rules: PatternLanguage) -> str:
@@ -775,7 +747,8 @@ def _value(words: tuple[str, ...], rules: PatternLanguage) -> str:
     """Return the expression of one of several values, in the singular or the plural; one that never matches for none."""
     if not words:
         return r"(?!)"
-    spelled = "|".join(_literal(one[:-1] if one.endswith("s") and len(one) > 3 else one) for one in words)
+    longest = sorted(words, key=len, reverse=True)
+    spelled = "|".join(_literal(one[:-1] if one.endswith("s") and len(one) > 3 else one) for one in longest)
     if _WIDE.match(words[0]):
         return rf"(?:{spelled})"
     letter = r"\w" if rules.spaced else _LETTER

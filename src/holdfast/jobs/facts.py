@@ -8,10 +8,10 @@ from functools import lru_cache, partial
 
 from ..clock import new_id, to_ms
 from ..digest import rules
-from ..digest.endings import find_endings, known_values
+from ..digest.endings import find_endings
 from ..digest.grounding import ground
 from ..digest.mentions import SubjectNames, is_code, subject_names
-from ..digest.second_look import without_ended
+from ..digest.second_look import known_values, without_ended
 from ..ingest.redact import MASK, mask_message
 from ..reconcile.archive import request_upkeep
 from ..reconcile.compare import in_first_person
