@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from holdfast import Message, ReplyUsage
-from holdfast.integrations.callable import StreamedReply, reply_message, reported_usage
+from holdfast.integrations.replies import StreamedReply, reply_message, reported_usage
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Lisbon"}'}}
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...integrations.callable import StreamedReply, reply_message
+from ...integrations.replies import StreamedReply, reply_message
 from ...types import Message, ReplyUsage
 
 MAX_READ_BYTES = 32 * 2**20

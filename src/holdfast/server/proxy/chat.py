@@ -23,7 +23,7 @@ from ...context.material import Material, TokenMeter
 from ...context.result import Context
 from ...conversation import Conversation
 from ...ingest.redact import redact_secrets
-from ...integrations.callable import INCOMPLETE
+from ...integrations.turns import INCOMPLETE
 from ...memory import Memory
 from ...text.validate import joined_text, replace_unstorable
 from ...types import Message, ReplyUsage, Summary

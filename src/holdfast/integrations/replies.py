@@ -1,0 +1,164 @@
+"""
+The text, the tool calls and the usage of replies, whole or in chunks.
+
+It knows the shapes of OpenAI (chat and responses), Anthropic, Google and LangChain, as objects or mappings.  A shape that is
+not known gives ``None``, never an empty text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..types import Message, ReplyUsage
+
+ReplyText = Callable[[Any], str | None]
+"""Returns the text of a reply, or of one chunk of it; ``None`` where it holds none."""
+
+
+def reply_message(reply: object) -> Message | None:
+    """Return the assistant's message in a whole *reply*."""
+    if isinstance(reply, str):
+        return Message("assistant", reply)
+    if isinstance(reply, Message):
+        return reply
+    choice = _first(get_part(reply, "choices"))
+    message = get_part(choice, "message") if choice is not None else reply
+    if isinstance(message, str):
+        return Message("assistant", message)
+    text = _message_text(message)
+    calls = _tool_calls(message)
+    if text is None and not calls:
+        return None
+    return Message("assistant", text or "", meta={"tool_calls": calls} if calls else {})
+
+
+def reported_usage(reply: object) -> ReplyUsage | None:
+    """Return the tokens as the provider counted them, where *reply* or a chunk reports them, in OpenAI's or Anthropic's words."""
+    usage = get_part(reply, "usage") or get_part(reply, "usage_metadata")
+    asked = _tokens(usage, "prompt_tokens", "input_tokens")
+    if not asked:
+        return None
+    details = get_part(usage, "prompt_tokens_details") or get_part(usage, "input_tokens_details")
+    read, written = _tokens(usage, "cache_read_input_tokens"), _tokens(usage, "cache_creation_input_tokens")
+    cached = min(asked, _tokens(details, "cached_tokens")) if details is not None else read
+    model, said = get_part(reply, "model"), _tokens(usage, "completion_tokens", "output_tokens")
+    return ReplyUsage(model if isinstance(model, str) else "", asked + read + written, said, cached)
+
+
+def _tokens(usage: object, *names: str) -> int:
+    found = (get_part(usage, name) for name in names)
+    return next((count for count in found if isinstance(count, int) and not isinstance(count, bool) and count > 0), 0)
+
+
+class StreamedReply:
+    """A reply put together from the chunks of a stream."""
+
+    def __init__(self, reply_text: ReplyText | None = None) -> None:
+        self._reply_text = reply_text or _chunk_text
+        self._texts: list[str] = []
+        self._calls: dict[int, dict[str, Any]] = {}
+        self.chunk_count = 0
+        self.usage: ReplyUsage | None = None
+
+    def add(self, chunk: object) -> None:
+        """Add the next chunk."""
+        self.chunk_count += 1
+        text = self._reply_text(chunk)
+        if text is not None:
+            self._texts.append(text)
+        self.usage = reported_usage(chunk) or self.usage
+        for part in get_part(get_part(_first(get_part(chunk, "choices")), "delta"), "tool_calls") or ():
+            self._add_call(part)
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self._texts)
+
+    def message(self) -> Message | None:
+        """Return the message so far; ``None`` while no chunk held text or a tool call."""
+        if not self._texts and not self._calls:
+            return None
+        calls = [self._calls[index] for index in sorted(self._calls)]
+        return Message("assistant", self.text, meta={"tool_calls": calls} if calls else {})
+
+    def _add_call(self, part: object) -> None:
+        """Add a piece of a tool call: OpenAI sends its id and name first, its arguments bit by bit."""
+        index, function = get_part(part, "index"), get_part(part, "function")
+        empty = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
+        call = self._calls.setdefault(index if isinstance(index, int) else len(self._calls), empty)
+        call["id"] = get_part(part, "id") or call["id"]
+        call["function"]["name"] += get_part(function, "name") or ""
+        call["function"]["arguments"] += get_part(function, "arguments") or ""
+
+
+def _chunk_text(chunk: object) -> str | None:
+    if isinstance(chunk, str):
+        return chunk
+    choice = _first(get_part(chunk, "choices"))
+    if choice is not None:
+        return _join_parts(get_part(get_part(choice, "delta"), "content"))
+    delta = get_part(chunk, "delta")
+    if isinstance(delta, str):
+        return delta if str(get_part(chunk, "type")).endswith("output_text.delta") else None
+    if delta is not None:
+        return _join_parts(get_part(delta, "text"))
+    content = _join_parts(get_part(chunk, "content"))
+    if content is not None or get_part(chunk, "type") is not None:
+        return content
+    return _join_parts(get_part(chunk, "text"))
+
+
+def _message_text(message: object) -> str | None:
+    for name in ("content", "output_text", "text"):
+        text = _join_parts(get_part(message, name))
+        if text is not None:
+            return text
+    return None
+
+
+def _join_parts(content: object) -> str | None:
+    """Return text as it is, or the joined text of those parts that hold some."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list | tuple):
+        return None
+    texts = [part if isinstance(part, str) else get_part(part, "text") for part in content]
+    found = [text for text in texts if isinstance(text, str)]
+    return "".join(found) if found else None
+
+
+def _tool_calls(message: object) -> list[dict[str, Any]]:
+    """Return tool calls in OpenAI's shape, from OpenAI's, LangChain's or Anthropic's."""
+    given = get_part(message, "tool_calls")
+    blocks = get_part(message, "content")
+    found = list(given) if isinstance(given, list | tuple) else []
+    if not found and isinstance(blocks, list | tuple):
+        found = [block for block in blocks if get_part(block, "type") == "tool_use"]
+    return [call for call in map(_tool_call, found) if call["id"] and call["function"]["name"]]
+
+
+def _tool_call(given: object) -> dict[str, Any]:
+    function = get_part(given, "function")
+    name = get_part(function if function is not None else given, "name")
+    arguments: Any = next(
+        (
+            a
+            for a in (get_part(function, "arguments"), get_part(given, "args"), get_part(given, "input"))
+            if a is not None
+        ),
+        {},
+    )
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, default=str)
+    return {"id": get_part(given, "id") or "", "type": "function", "function": {"name": name or "", "arguments": text}}
+
+
+def get_part(value: object, name: str) -> Any:
+    """Return an item of a mapping, or an attribute; ``None`` when there is none."""
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+
+
+def _first(values: object) -> Any:
+    return values[0] if isinstance(values, list | tuple) and values else None
