@@ -35,7 +35,16 @@ from ..memory import Memory
 from ..store.messages import MessageLog
 from .replies import ReplyText, StreamedReply
 from .strategies import Strategy
-from .turns import NameOf, TurnRecorder, UserMessages, WrapOptions, WrappedTurn, memory_sessions, store_sessions
+from .turns import (
+    NameOf,
+    TurnRecorder,
+    TurnSession,
+    UserMessages,
+    WrapOptions,
+    WrappedTurn,
+    memory_sessions,
+    store_sessions,
+)
 
 __all__ = ["MemoryRunnable", "UserMessages", "with_memory"]
 
@@ -64,17 +73,10 @@ def with_memory(
     """
     Wrap *call* so that it is given the context of its session, and every turn is stored.
 
-    The result takes the new input (text, a message, or a list of them) where *call* takes all messages, and passes
-    further arguments on.  Called itself, it is sync, async, a generator or an async generator as *call* is, and returns
-    or yields the same.  It has the calls of a runnable as well: ``invoke``, ``ainvoke``, ``stream``, ``astream``,
-    ``batch`` and ``abatch``, whatever *call* is.  The wrapper reads three keywords itself:
-
-    - ``session``: which conversation.  Otherwise ``config["configurable"]["session_id"]``, then
-      ``config["metadata"]["session_id"]``, then the default given here.
-    - ``user``: whose memory, in the same way as ``user_id``.  A message store knows sessions only.
-    - ``idempotency_key``: names one turn with all its attempts, in the same way.
-
-    ``config`` reaches *call* when it has such a parameter.
+    Called itself, the result is sync, async, a generator or an async generator as *call* is, takes the new input (text, a
+    message, or a list of them), and passes further arguments on; ``config`` reaches *call* when it has such a parameter.
+    Three keywords are the wrapper's: ``session``, ``user`` and ``idempotency_key``, which names one turn with all its
+    attempts; without them it reads ``config["configurable"]``, then ``config["metadata"]``.
 
     Args:
         call: is given messages in OpenAI's shape and returns text, a message, a provider's response, or a stream of it:
@@ -106,15 +108,18 @@ def with_memory(
         session, user, session_key, user_key, org, bot, strategy, budget_tokens, system, reply_text, count,
         input_key, history_key,
     )  # fmt: skip
+    return MemoryRunnable(_target_of(call, model), TurnRecorder(options, _sessions_of(memory_or_store, options)))
+
+
+def _sessions_of(
+    memory_or_store: Memory | AsyncMemory | MessageLog, options: WrapOptions
+) -> Callable[[str, str | None], TurnSession]:
     if isinstance(memory_or_store, AsyncMemory):
         later = memory_or_store  # opened by the thread of a call: opening here would block the event loop
-        sessions = memory_sessions(lambda: later._sync, options)
-    elif isinstance(memory_or_store, Memory):
-        memory = memory_or_store
-        sessions = memory_sessions(lambda: memory, options)
-    else:
-        sessions = store_sessions(memory_or_store, options)
-    return MemoryRunnable(_target_of(call, model), TurnRecorder(options, sessions))
+        return memory_sessions(lambda: later._sync, options)
+    if isinstance(memory_or_store, Memory):
+        return memory_sessions(lambda: memory_or_store, options)
+    return store_sessions(memory_or_store, options)
 
 
 # Targets: what can be wrapped.
