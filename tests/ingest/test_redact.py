@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import time
+import tomllib
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -195,3 +197,19 @@ def test_no_text_makes_it_slow(hard: str) -> None:
     find_secrets(text)
 
     assert time.perf_counter() - began < 5  # 0.6 s for the hardest when this was written
+
+
+EVERYDAY = tomllib.loads((Path(__file__).parent / "secrets.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("marked", EVERYDAY["found"])
+def test_secrets_in_everyday_words_are_found_to_the_character(marked: str) -> None:
+    before, secret, _ = re.split(r"[\[\]]", marked)
+    text = marked.replace("[", "").replace("]", "")
+
+    assert [text[span.start : span.end] for span in find_secrets(text)] == [secret], before
+
+
+@pytest.mark.parametrize("text", EVERYDAY["left"])
+def test_words_about_secrets_are_left(text: str) -> None:
+    assert find_secrets(text) == []

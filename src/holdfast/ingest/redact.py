@@ -222,7 +222,7 @@ _LABELLED = re.compile(
 )
 # "my password for the router is x".
 _SAID = re.compile(
-    rf"(?<!\w)(?:{_WORD})(?:,? (?:for|of|to|on|at|für|vom|von|para|de|del|du|pour|per|voor|do|da) [^.?!\n:=]{{1,40}}?)?"
+    rf"(?<!\w)(?:{_WORD.replace('|clave', '')})(?:,? (?:for|of|to|on|at|für|vom|von|para|de|del|du|pour|per|voor|do|da) [^.?!\n:=]{{1,40}}?)?"
     rf" {{0,2}}(?<![\w])(?:{_IS}) {{1,2}}(?:now |still |jetzt |ahora )?(\S{{4,128}})",
     re.IGNORECASE,
 )
@@ -237,6 +237,58 @@ _PIN = re.compile(
     r"(?<!\w)(?:pin|pin code|pin number|geheimzahl)(?: for [^.?!\n\d]{1,40}?)?(?: is| ist| est| es|:|=) {0,2}(\d{4,12})(?!\d)",
     re.IGNORECASE,
 )
+
+_SHORT = r"password|passwd|pass(?:word)?s?|pword|pw|pwd|passcode|passwort|kennwort|contraseña|clave|mot de passe|mdp|senha|wachtwoord|hasło"
+_FOR = r"(?:,? (?:for|of|to|on|at|from|für|fürs|vom|von|zum|para|di|della|de|del|du|de la|da|do|pour|per|voor|van) [^.?!\n:=]{1,40}?)"
+_ARE = r"(?:'s| is| was| are| ist| war| lautet| es| era| é| è| est| c'est| jest| ?:| ?=| -| –| ->|,)"
+# Forms in which only a value that looks like a secret is one: "pw for the wifi is Sommer2024", "netflix pass hunter22".
+_LOOSE = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?<!\w)(?:{_SHORT}){_FOR}{_ARE} {{1,2}}(?:now |still |jetzt |ahora |maintenant )?(\S{{4,128}})",
+        rf"(?<!\w)(?:{_SHORT}){_ARE}? {{1,2}}(?:now |still |jetzt |ahora |maintenant )?(\S{{4,128}})",
+        rf"(?<!\w)(?:{_SHORT})[^.?!\n]{{0,30}} (?:to|zu|auf|in|a|por|en|au) (\S{{4,128}})",
+        rf"(?<!\w)use (\S{{4,128}}) as (?:the |my |your |its )?(?:{_SHORT})(?!\w)",
+        r"(?<!\w)(?:log-?ins?|log ?in details|log ?in with|sign in with|creds?|credentials|zugangsdaten|anmeldedaten|identifiants|credenciales|credenciais"
+        r"|credenziali|inloggegevens|dane logowania)(?!\w)[^\n/:]{0,40}?[:= ]\s{0,2}\S{2,60}?(?: ?[/:|,] ?| and | und | y | e | et | en | i )(\S{4,64})",
+        r"(?<!\w)(?:user(?:name)?|usuario|benutzer(?:name)?|utilisateur|utente|gebruiker)(?:'s| is| ist| es| est|:|=)? ?\S{2,60}?"
+        r"(?: ?[/|,;] ?| and | und | y | e | et | en )(?:(?:the )?(?:password|pw|pass|passwort|clave|contraseña)(?: is|:)? )?(\S{4,64})",
+    )
+)
+_LOCKS = (
+    r"(?:front |back |garage |bike |phone |house |building |main )?(?:door|gate|alarm|safe|locker|lock ?box|key ?box|padlock|lock|garage"
+    r"|entry|entrance|access|building|unlock|keypad|vault|suitcase|verification|sms|otp|2fa|mfa|two-factor|one-time|authentication|login|log-in"
+    r"|sim|puk|screen|phone|house|elevator|lift|wi-?fi|wlan|luggage|mailbox|shed|office)"
+)
+# Numbers that open something; "the error code is 404" is none of them.
+_CODES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?<!\w){_LOCKS}[- ](?:pass)?(?:codes?|combination|combo|pin)(?:'s| is| was| are|:|=| -)? {{0,2}}([A-Z]?\d(?:[ -]?\d){{2,11}}[#*A-Z]?)(?![\w])",
+        rf"(?<!\w)(?:codes?|combination|combo) (?:for|to|of|on) (?:the |my |our |your )?[^.?!\n\d]{{0,20}}?{_LOCKS}[^.?!\n\d]{{0,20}}?(?:'s| is| was| are|:|=) {{0,2}}"
+        r"([A-Z]?\d(?:[ -]?\d){2,11}[#*A-Z]?)(?![\w])",
+        r"(?<!\w)(?:otp|puk|pin|pincode|pin[- ]code|pin[- ]number|geheimzahl|nip|(?:código|code|codice|numer) pin)(?:'s|(?: for| to| für| der| meiner| de| della| van)?[^.?!\n\d]{0,30}?"
+        r"(?: is| was| ist| lautet| es| est| è| é| to|:|=))? {0,2}(\d{4,8})(?![\d.,]?\d)",
+        r"(?<!\w)(?:tür|haus|garagen|tor|alarm|zugangs|safe|bestätigungs)[- ]?code(?: ist| lautet| war|:|=)? {0,2}(\d{3,10}[#*]?)(?!\d)",
+        r"(?<!\w)(?:code|código|codigo|codice|kod|combinación|combinaison|combinazione)(?: secreto| segreto)? (?:de la |de l'|du |de |del |della |dell'|do |da |para |pour |per |van de |do drzwi |d[’'])"
+        r"[^.?!\n\d]{0,25}?(?:puerta|porte|porta|portail|portão|portal|cancello|alarm[ae]?|caja fuerte|coffre|cassaforte|casa|maison|immeuble|edificio|verificación|vérification|verifica|deur|to)"
+        r"[^.?!\n\d]{0,15}?(?: es| est| è| é| is|:|=) {0,2}(\d{3,10}[#*]?)(?!\d)",
+        r"(?<!\w)(?:cvv2?|cvc2?|csc|kartenprüfnummer|prüfnummer|cryptogramme|security code|código de seguridad|código de segurança|codice di sicurezza)"
+        r"(?: (?:on|of|for|de|auf|sur) [^.?!\n\d]{1,30}?)?(?:'s| is| ist| est| es| é| è| code(?: is)?| number(?: is)?|:|=)? {0,2}(\d{3,4})(?!\d)",
+        r"(?<!\w)(?:three|3|last three|four|4) digits (?:on|at) the back(?: of (?:the|my) card)?(?: are| is|:) {0,2}(\d{3,4})(?!\d)",
+    )
+)
+_PHRASE = re.compile(
+    r"(?<!\w)(?:recovery|seed|backup|mnemonic|secret recovery|wallet|wiederherstellungs|de recuperación|de récupération)[- ]?"
+    r"(?:phrase|words?|key phrase|wörter|sätze?)(?: (?:for|of|to) [^.?!\n:]{1,30}?)?(?:'s| is| are| ist|:|=)\s{0,2}[\"'“]?((?:[a-zäöüß]{3,12}[ ,]{1,2}){5,23}[a-zäöüß]{3,12})"
+    r"|(?<!\w)(?:frase|phrase) (?:semilla|de recuperación|de récupération|secrète)(?: es| est|:)\s{0,2}((?:\w{3,12}[ ,]{1,2}){5,23}\w{3,12})"
+    r"|(?<!\w)(?:recovery|backup) codes?(?: (?:for|of) [^.?!\n:]{1,30}?)?(?: is| are|:|=)\s{0,2}([\w-]{4,40}(?:[ ,]{1,2}(?=\S*\d)[\w-]{4,40}){0,15})",
+    re.IGNORECASE,
+)
+_CODE_HINTS = (
+    "code", "código", "codigo", "codice", "kod", "combin", "combo", "pin", "otp", "puk", "nip", "cvv", "cvc", "csc", "prüfnummer", "cryptogramme",
+    "digits", "phrase", "frase", "words", "geheimzahl", "wörter",
+)  # fmt: skip
 
 # What follows "my password is" when none is told.
 _TALK = frozenset(
@@ -259,7 +311,8 @@ _TALK = frozenset(
 )
 _KEY_HINTS = ("key", "token", "secret", "bearer")
 _PASSWORD_HINTS = tuple(
-    """pass pwd pw pin contrase clave senha parola wachtwoord hasło haslo парол kennwort geheimzahl lösen adgangskode
+    """login log-in cred zugangsdaten anmeldedaten identifiants inloggegevens logowania user usuario benutzer utilisateur utente gebruiker
+    mdp pass pwd pw pin contrase clave senha parola wachtwoord hasło haslo парол kennwort geheimzahl lösen adgangskode
     salasana şifre heslo jelszó parolă 密码 密碼 口令 パスワード 暗証番号 비밀번호 비번 암호""".split()
 )
 _TRIM = ".,;:!?\"'`´’”“»«)]}>…。、」"
@@ -286,6 +339,7 @@ def password_spans(text: str) -> Iterator[tuple[int, int]]:
     if "://" in text:
         for found in _IN_URL.finditer(text):
             yield found.span(1)
+    yield from _code_spans(text)
     if not _hinted(text, _PASSWORD_HINTS):
         return
     for pattern in (_PIN, _ATTACHED):
@@ -296,6 +350,36 @@ def password_spans(text: str) -> Iterator[tuple[int, int]]:
             start, end = _trimmed(text, *found.span(1))
             if end - start >= 3 and text[start:end].casefold() not in _TALK:
                 yield start, end
+    for pattern in _LOOSE:
+        for found in find_in_steps(pattern, text):
+            start, end = _trimmed(text, *found.span(1))
+            if _looks_secret(text[start:end]):
+                yield start, end
+
+
+def _code_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Find numbers that open a lock, an account, or a card, and the words that restore a wallet."""
+    if not _hinted(text, _CODE_HINTS):
+        return
+    for pattern in _CODES:
+        for found in find_in_steps(pattern, text):
+            yield found.span(1)
+    for found in find_in_steps(_PHRASE, text):
+        span = found.span(found.lastindex or 0)
+        if found.lastindex != 3 or any(ch.isdigit() for ch in text[slice(*span)]):
+            yield span
+
+
+def _looks_secret(word: str) -> bool:
+    """Whether a word looks like a password: letters with digits or marks among them, or capitals inside."""
+    digits, letters = any(ch.isdigit() for ch in word), any(ch.isalpha() for ch in word)
+    if (
+        len(word) < 4
+        or "://" in word
+        or re.fullmatch(r"\d+(?:st|nd|rd|th|am|pm|[a-z]{1,2}|[-.,:]\d+)*", word.casefold())
+    ):
+        return False
+    return letters and (digits or bool(re.search(r"[!@#$%^&*_+=~?]\S", word)) or bool(re.search(r"[a-z][A-Z]", word)))
 
 
 def _hinted(text: str, hints: tuple[str, ...]) -> bool:

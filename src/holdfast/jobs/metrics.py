@@ -39,12 +39,12 @@ DEFINITIONS = {
         "better. What was forgotten leaves no trace to count."
     ),
     "conversation_length": "Median number of user messages of a conversation that had any.",
+    "satisfaction": (
+        "Mean of the ratings of replies: a thumb up is 1, a thumb down 0, a score what it is. By the time of the reply."
+    ),
     "token_saving": (
         "1 less the tokens of the contexts, the caller's own system text left out, over the tokens of the whole "
         "conversation before each reply. Below 0 where conversations are shorter than what is remembered."
-    ),
-    "satisfaction": (
-        "Mean of the ratings of replies: a thumb up is 1, a thumb down 0, a score what it is. By the time of the reply."
     ),
     "cached_share": "Input tokens that providers report as cached, of all input tokens that they report.",
     "prefix_stability": "Median number of consecutive replies of a conversation whose stable part stayed the same.",

@@ -494,8 +494,8 @@ class ReadView:
         A fact of the conversation's own stands in place of the user's at the same address.
         """
         rows_ = self.facts(evidence=False)
-        own = {row.address for row in rows_ if row.owner != OF_USER}
-        here = [row for row in rows_ if row.owner != OF_USER or row.address not in own]
+        own = {_address(row) for row in rows_ if row.fact.only_in}
+        here = [row for row in rows_ if row.fact.only_in or _address(row) not in own]
         return here, {row.fact.id for row in rows_} - {row.fact.id for row in here}
 
     def fact_owner(self) -> FactOwner:
@@ -562,6 +562,10 @@ class ReadView:
         below = EVERYTHING if before is None else before
         found = self._run("events_before", before=below, limit=max(0, limit))
         return [rows.event(row, self._head) for row in found]
+
+
+def _address(row: FactRow) -> tuple[str, str, str, str]:
+    return (row.fact.subject, row.fact.category, row.slot_key, row.slot_value)
 
 
 def _where(partition: Partition) -> dict[str, Any]:

@@ -142,11 +142,6 @@ class FactRow:
         """The conversation that it belongs to, or the user."""
         return (self.home, self.fact.only_in)
 
-    @property
-    def address(self) -> tuple[str, str, str, str]:
-        """Subject, category, and the two parts of its slot: of one owner only one fact is active there."""
-        return (self.fact.subject, self.fact.category, self.slot_key, self.slot_value)
-
 
 @dataclass(frozen=True, slots=True)
 class UseRow:

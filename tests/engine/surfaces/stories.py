@@ -411,6 +411,7 @@ STORIES_LEFT_OUT: dict[str, dict[str, str]] = {
     "tools": {
         "work_can_be_held_back_and_wanted_again": OPERATORS,
         "own_words_for_a_prompt_are_used_until_they_are_not": "a model must not change the prompts of models",
+        "a_reply_is_rated": "users judge replies, not the model that wrote them",
         "chunks_are_summarized_and_made_again_on_demand": "summaries are written and rebuilt by operators",
     },
     "me": {
