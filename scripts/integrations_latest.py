@@ -52,6 +52,8 @@ FRAMEWORKS = {
     "openai_agents": Framework("OpenAI Agents SDK", "openai-agents", ("openai-agents",), "openai-agents.md"),
     "pydantic_ai": Framework("Pydantic AI", "pydantic-ai", ("pydantic-ai-slim",), "pydantic-ai.md"),
     "claude_agent": Framework("Claude Agent SDK", "claude-agent", ("claude-agent-sdk",), "claude-agent.md"),
+    "google_adk": Framework("Google ADK", "google-adk", ("google-adk",), "google-adk.md"),
+    "llamaindex": Framework("LlamaIndex", "llamaindex", ("llama-index-core",), "llamaindex.md"),
     "anthropic": Framework("Anthropic's memory tool", "anthropic", ("anthropic",), "anthropic.md"),
 }
 VERSIONS = "import importlib.metadata as m, sys; print('\\n'.join(m.version(n) for n in sys.argv[1:]))"

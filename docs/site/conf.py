@@ -26,7 +26,13 @@ html_show_sourcelink = False
 myst_heading_anchors = 4
 
 # The order of the chapters; the pages of a chapter come in the order in which index.md names them.
-CHAPTERS = {"tutorial": "Tutorials", "how-to": "How-to guides", "reference": "Reference", "explanation": "Explanation"}
+CHAPTERS = {
+    "tutorial": "Tutorials",
+    "how-to": "How-to guides",
+    "integrations": "Frameworks",
+    "reference": "Reference",
+    "explanation": "Explanation",
+}
 OUTSIDE = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+[^)#]+)(?:#[^)]*)?\)")
 
 

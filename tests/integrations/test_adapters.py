@@ -13,9 +13,11 @@ ROOT = Path(__file__).parent.parent.parent
 ADAPTERS = {
     "anthropic_memory": ("anthropic", "anthropic"),
     "claude_agent": ("claude_agent_sdk", "claude-agent"),
+    "google_adk": ("google.adk", "google-adk"),
     "langchain": ("langchain", "langchain"),
     "langchain_history": ("langchain_core", "langchain"),
     "langgraph": ("langgraph", "langgraph"),
+    "llamaindex": ("llama_index", "llamaindex"),
     "openai_agents": ("agents", "openai-agents"),
     "pydantic_ai": ("pydantic_ai", "pydantic-ai"),
 }
