@@ -218,13 +218,24 @@ _WORD = (
 _IS = "is|was|=|:|ist|lautet|est|es|é|è|to|jest|это|—|-|är|er|on|je"
 # "password: x" and "pwd=x": whatever stands there.
 _LABELLED = re.compile(
-    rf"(?<!\w)(?:{_WORD}|passwd|pwd|pass|pw)[ \t]{{0,3}}[=:：][ \t]{{0,3}}(\S{{3,128}})", re.IGNORECASE
+    rf"(?<![^\W_])(?:{_WORD}|passwd|pwd|pass|pw)[ \t]{{0,3}}[=:：][ \t]{{0,3}}(\S{{3,128}})", re.IGNORECASE
 )
 # "my password for the router is x".
 _SAID = re.compile(
     rf"(?<!\w)(?:{_WORD.replace('|clave', '')})(?:,? (?:for|of|to|on|at|für|vom|von|para|de|del|du|pour|per|voor|do|da) [^.?!\n:=]{{1,40}}?)?"
     rf" {{0,2}}(?<![\w])(?:{_IS}) {{1,2}}(?:now |still |jetzt |ahora )?(\S{{4,128}})",
     re.IGNORECASE,
+)
+# What program text puts in a password's place: a call, a type, a variable.  Quoted, it would be the password itself.
+_EXPRESSION = re.compile(
+    r"\$?\{.*|\$\w+.*|[A-Za-z_][\w.]*\((?:[)\"'\[{]|[\w.]+[(=,)]|[a-z_]\w*$).*|[A-Za-z_][\w.]*\[[\"'].*|[A-Za-z_][\w.]*\["
+    r"|(?:str|string|bytes|none|null|nil|undefined|char|varchar|text|optional|secretstr)(?:[\[(?|].*)?"
+    r"|(?:self|this|os|env|process|request|req|data|form|settings|config|args|credentials|options)(?:\.\w+)+"
+    r"|(?:password|passwd|pwd|pass)=.*",
+    re.IGNORECASE,
+)
+_VARIABLE = re.compile(
+    r"(?:[A-Za-z_]\w*\.)*(?:(?:\w*_)?(?:password|passwd|passphrase|pwd|PASSWORD)|[a-z]+(?:Password|Passwd|Pwd))(?:_[a-z]\w*)?"
 )
 _RUSSIAN = re.compile(r"(?<!\w)пароль (?=\S*\d)([\x21-\x7e]{4,128})", re.IGNORECASE)
 # Languages that write without spaces, or attach an ending: the value is what is Latin.
@@ -348,13 +359,22 @@ def password_spans(text: str) -> Iterator[tuple[int, int]]:
     for pattern in (_LABELLED, _SAID, _RUSSIAN):
         for found in pattern.finditer(text):
             start, end = _trimmed(text, *found.span(1))
-            if end - start >= 3 and text[start:end].casefold() not in _TALK:
+            talk = text[start:end].casefold() in _TALK or _is_expression(text, *found.span(1))
+            if end - start >= 3 and not talk:
                 yield start, end
     for pattern in _LOOSE:
         for found in find_in_steps(pattern, text):
             start, end = _trimmed(text, *found.span(1))
-            if _looks_secret(text[start:end]):
+            if _looks_secret(text[start:end]) and not _is_expression(text, *found.span(1)):
                 yield start, end
+
+
+def _is_expression(text: str, start: int, end: int) -> bool:
+    """Whether a value is program text that names no password: ``db.Column(…)``, ``str``, ``=hashed_password``."""
+    value = text[start:end]
+    bare = value.rstrip(")],;:")
+    assigned = text[:start].rstrip(" \t").endswith("=")
+    return any(_EXPRESSION.fullmatch(one) or (assigned and _VARIABLE.fullmatch(one)) for one in (value, bare))
 
 
 def _code_spans(text: str) -> Iterator[tuple[int, int]]:
