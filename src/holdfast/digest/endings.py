@@ -263,6 +263,8 @@ def _named(reading: _Reading, one: KnownValue) -> Span | None:
         return None
     value = _value(names, reading.rules)
     category = SENTENCE if one.kind == "statement" else one.category
+    if one.text.startswith(("Wears ", "Uses ")) and one.kind == "statement":
+        category = "medication"  # a thing that is lost is worn again
     expressions = _expressions(reading.rules.code, category, one.subject, value, people)
     return next((found.span() for found in _matches(reading, expressions) if reading.is_whole(one, found)), None)
 
@@ -326,9 +328,7 @@ def _by_event(
     """Yield the known values that an event ends without naming them: "they let me go", "cancelled it"."""
     last = max((one.seq for one in just if one.kind == "attribute"), default=0)
     for number, event in enumerate(reading.rules.ended.get("event", ())):
-        own = [
-            one for one in known if one.subject == SELF and one.value != "false" and _ends(reading.rules, event, one)
-        ]
+        own = [one for one in known if _is_own(one) and one.value != "false" and _ends(reading.rules, event, one)]
         if not own:
             continue
         whose = {*event.get("named", ()), SENTENCE}
@@ -343,12 +343,23 @@ def _by_event(
         span = _search(reading, _event(reading.rules.code, number, "now", named))
         if span is None and recent:
             span, own = _search(reading, _event(reading.rules.code, number, "just", named)), recent
+            meant_here = _cue(reading.rules.code, "antecedent") if span else None
+            if span and meant_here and meant_here.search(reading.text[: span[0]]):
+                continue  # "we had a cat called Tom, he died"
         if span is None:
             continue
         words = reading.text[slice(*span)].casefold()
         meant = [one for one in own if any(name.casefold() in words for name in one.names) or _relation(one, words)]
         people = {one.value.casefold() for one in meant}
         yield from ((one, span) for one in own if not meant or one in meant or one.value.casefold() in people | _STATUS)
+
+
+def _is_own(one: KnownValue) -> bool:
+    """Whether events of the user end a fact: one about the user, or the pregnancy of a partner."""
+    return one.subject == SELF or (one.key in ("is_pregnant", "due_date") and one.subject in _PARTNERS)
+
+
+_PARTNERS = frozenset(("wife", "girlfriend", "partner", "fiancee", "fiancée"))
 
 
 def _one_thing(recent: Sequence[KnownValue]) -> list[KnownValue]:
@@ -502,10 +513,10 @@ def _renewed(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Know
             continue
         if kind == "age_other" and _NOBODY_TURNED.match(reading.text[: match.end()].rpartition(".")[2]):
             continue  # "turned 24 and saw my nan" leaves out "I"
+        if _is_anothers(reading, one, match.start()):
+            continue
         if kind == "appointment":
             yield from _moved_to(reading, one, match.start())
-            continue
-        if _is_anothers(reading, one, match.start()):
             continue
         new = next(filter(None, (match["new"], match.groupdict().get("new_")))).strip(" .,;!")
         if new.casefold() != one.value.casefold() and (
@@ -520,7 +531,9 @@ def _is_anothers(reading: _Reading, one: KnownValue, start: int) -> bool:
     """Whether the words before a new value name what somebody else has: "the neighbor's dog is down to 27 kilos"."""
     of_others = _cue(reading.rules.code, "of_others")
     found = of_others.search(reading.text[:start]) if of_others else None
-    return found is not None and (one.subject == SELF or one.subject.casefold() == found["what"].casefold())
+    return found is not None and (
+        one.subject == SELF or one.subject.casefold() == (found["what"] or one.subject).casefold()
+    )
 
 
 _NOBODY_TURNED = re.compile(r"\W*(?:(?:just|so|finally|btw|lol|omg|hey) )*turned\b", re.IGNORECASE)
@@ -627,7 +640,7 @@ def _switches(code: str, kind: str, words: str) -> tuple[re.Pattern[str], ...]:
     assert rules is not None  # the caller found it
     macros = rules.ended["macro"] | {"v": "<v>"}
     templates = rules.ended.get("switch", {}).get(kind, ())
-    sources = (_spelled(source, macros).replace("<v>", _value((words,), rules)) for source in templates)
+    sources = (_spelled(_elided(source, rules), macros).replace("<v>", _value((words,), rules)) for source in templates)
     return tuple(re.compile(source, re.IGNORECASE) for source in sources)
 
 
@@ -752,7 +765,7 @@ def _value(words: tuple[str, ...], rules: PatternLanguage) -> str:
     if _WIDE.match(words[0]):
         return rf"(?:{spelled})"
     letter = r"\w" if rules.spaced else _LETTER
-    return rf"(?<!{letter})(?:{spelled})(?:s|es|ism|'s|ing)?(?!{letter})"
+    return rf"(?<!{letter})(?:{spelled})(?:s|es|ism|'s|[a-z]?ing)?(?!{letter})"
 
 
 def _literal(words: str) -> str:

@@ -705,7 +705,11 @@ def known_values(believed: Iterable[Fact | Candidate], conversation: str = "") -
     """Return the attributes and the rules' statements among *believed*, each once, without those that were retracted."""
     found: dict[tuple[str, ...], KnownValue] = {}
     for one in believed:
-        if one.kind == "statement" and one.source.startswith("rules ") and things_named(one.text):
+        if (
+            one.kind == "statement"
+            and one.source.startswith("rules ")
+            and (things_named(one.text) or _objects(one.text))
+        ):
             where = (
                 [one.seq]
                 if isinstance(one, Candidate)
