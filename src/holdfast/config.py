@@ -162,6 +162,10 @@ class Config:
         False,
         "With a model: also learn what the assistant says of the character that it plays, as facts about the subject `assistant`.",
     )
+    users_may_rebuild: bool = setting(
+        False, "On a server: users may rebuild ranges of their own conversations, on their page and with their keys."
+    )
+    users_may_set_prompts: bool = setting(False, "On a server: users may set prompts of their own with their keys.")
     message_char_limit: int = setting(1_200, "Characters of one message that a model sees; the rest is cut.", least=40)
     max_output_tokens: int = setting(1_024, "Maximum number of tokens in a model's answer.", least=16)
     model_timeout_s: float = setting(60.0, "Time that one call of a model may take.", least=0.1)

@@ -24,7 +24,8 @@ FOR_CHAT = ["/v1/chat/completions", "/v1/models", "/v1/models/{model}"]
 FOR_APPS = ["/v1/import", "/v1/jobs/{job_id}/cancel", "/v1/tokens"]
 FOR_ONESELF = ["/me", "/me/download"]
 READ_BY_POST = ("/search", "/recall")
-CHOICES = ("/consent", "/never")
+CHOICES = ("/consent", "/never", "/rating")
+WHERE_ALLOWED = ("c/rebuild", "/x/restore", "/prompts/")  # for users: where a setting allows it; see test_own_work.py
 
 
 @cache
@@ -92,6 +93,12 @@ def test_who_may(ask, route):
         status = ask(role, **whose).request(method, path, follow_redirects=False).status_code
         if path == "/":
             continue  # where it leads is seen in pages/test_shell.py
+        if role == "user" and route.roles & {"user"} and "{user:name}" in route.path:
+            off = (
+                any(part in path for part in WHERE_ALLOWED) and "/facts/" not in path and not path.endswith("rebuilds")
+            )
+            assert (status == 403) == off, (role, status)
+            continue
         assert (status == 403) == (role not in route.roles), (role, status)
         assert status < 500
         assert status != 401

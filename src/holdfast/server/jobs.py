@@ -46,7 +46,7 @@ from ..reports import (
 )
 from ..types import Fact, Summary
 from ..user import User
-from .routing import APP, OPERATOR, USER, RouteTable
+from .routing import APP, OPERATOR, USER, WHOLE_USER, RouteTable
 from .schemas import (
     BackfillRequest,
     Caller,
@@ -60,6 +60,7 @@ from .schemas import (
     Page,
     PruneRequest,
     RebuildRequest,
+    RebuiltDep,
     UserDep,
     paginate,
 )
@@ -452,14 +453,14 @@ def _estimated(model: Any) -> dict[int | str, dict[str, Any]]:
 @table.add(
     "POST",
     CHAT + "/rebuild",
-    APP,
+    WHOLE_USER,
     door=Conversation.rebuild,
     response_model=JobStatus,
     status_code=202,
     responses=_estimated(RebuildReport),
 )
 def rebuilds_create(
-    chat: ConversationDep,
+    chat: RebuiltDep,
     caller: CallerDep,
     tasks: TasksDep,
     body: RebuildRequest,
@@ -484,8 +485,8 @@ def rebuilds_list(chat: ConversationDep, cursor: Cursor = None, limit: Limit = 1
     return paginate(chat.rebuilds(), lambda made: made.id, cursor, limit)
 
 
-@table.add("POST", CHAT + "/rebuilds/{rebuild_id}/restore", APP, door=Conversation.restore)
-def rebuilds_restore(chat: ConversationDep, rebuild_id: Annotated[str, Path(max_length=200)]) -> RebuildReport:
+@table.add("POST", CHAT + "/rebuilds/{rebuild_id}/restore", WHOLE_USER, door=Conversation.restore)
+def rebuilds_restore(chat: RebuiltDep, rebuild_id: Annotated[str, Path(max_length=200)]) -> RebuildReport:
     """Revert a rebuild."""
     return chat.restore(rebuild_id)
 

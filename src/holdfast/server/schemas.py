@@ -12,6 +12,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from fastapi import Depends, Header, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from starlette.exceptions import HTTPException
 
 from ..conversation import Conversation
 from ..errors import BadInput
@@ -470,6 +471,17 @@ class Caller:
     memory: Memory
     grant: Grant
 
+    def check_allowed(self, setting: str) -> None:
+        """
+        Check that a user's own key may do what `Config` allows users only where *setting* is on.
+
+        Raises:
+            HTTPException: 403: it may not.
+        """
+        key = self.grant.key
+        if key is not None and key.role == "user" and not getattr(self.memory.config, setting):
+            raise HTTPException(403, f"Users may not do this here; the operator allows it by {setting} = true")
+
     def user(self) -> User:
         """Open the user that the path names and the key allows."""
         grant = self.grant
@@ -515,7 +527,21 @@ async def _conversation(
     return asked.conversation(conversation, incognito=incognito, own_facts=own_facts)
 
 
+async def _prompt_user(asked: CallerDep, user: UserName) -> User:
+    asked.check_allowed("users_may_set_prompts")
+    return asked.user()
+
+
+async def _rebuilt(
+    asked: CallerDep, user: UserName, conversation: ConversationName, incognito: Incognito = False
+) -> Conversation:
+    asked.check_allowed("users_may_rebuild")
+    return asked.conversation(conversation, incognito=incognito)
+
+
 UserDep = Annotated[User, Depends(_user)]
+PromptUserDep = Annotated[User, Depends(_prompt_user)]
+RebuiltDep = Annotated[Conversation, Depends(_rebuilt)]
 ConversationDep = Annotated[Conversation, Depends(_conversation)]
 
 

@@ -27,6 +27,7 @@ from .schemas import (
     Page,
     PromptPreviewRequest,
     PromptText,
+    PromptUserDep,
     PromptVersionNumber,
     SearchRequest,
     SubjectMergeBody,
@@ -291,16 +292,16 @@ def topics_allow(user: UserDep, topic: Annotated[str, Query(min_length=1, max_le
     return user.status()
 
 
-@table.add("GET", ONE + "/prompts/{name}", APP, door=Prompts.get)
-def prompts_get(user: UserDep, name: PromptName, response: Response) -> str:
+@table.add("GET", ONE + "/prompts/{name}", WHOLE_USER, door=Prompts.get)
+def prompts_get(user: PromptUserDep, name: PromptName, response: Response) -> str:
     """Return the prompt in use."""
     response.headers["ETag"] = f'"{version_in_use(user.prompts.versions(name))}"'  # first: never newer than the text
     return user.prompts.get(name)
 
 
-@table.add("PUT", ONE + "/prompts/{name}", APP, door=Prompts.set)
+@table.add("PUT", ONE + "/prompts/{name}", WHOLE_USER, door=Prompts.set)
 def prompts_set(
-    user: UserDep, name: PromptName, body: PromptText, response: Response, if_match: IfMatch = None
+    user: PromptUserDep, name: PromptName, body: PromptText, response: Response, if_match: IfMatch = None
 ) -> PromptVersion:
     """Use another text from now on."""
     version = user.prompts.set(name, body.text, if_version=prompt_versions_of(if_match))
@@ -308,33 +309,35 @@ def prompts_set(
     return version
 
 
-@table.add("DELETE", ONE + "/prompts/{name}", APP, door=Prompts.reset, repeatable=True)
-def prompts_reset(user: UserDep, name: PromptName, response: Response, if_match: IfMatch = None) -> PromptVersion:
+@table.add("DELETE", ONE + "/prompts/{name}", WHOLE_USER, door=Prompts.reset, repeatable=True)
+def prompts_reset(user: PromptUserDep, name: PromptName, response: Response, if_match: IfMatch = None) -> PromptVersion:
     """Use the library's own text again."""
     version = user.prompts.reset(name, if_version=prompt_versions_of(if_match))
     response.headers["ETag"] = '"0"'
     return version
 
 
-@table.add("GET", ONE + "/prompts/{name}/versions", APP, door=Prompts.versions)
-def prompts_versions(user: UserDep, name: PromptName, cursor: Cursor = None, limit: Limit = 100) -> Page[PromptVersion]:
+@table.add("GET", ONE + "/prompts/{name}/versions", WHOLE_USER, door=Prompts.versions)
+def prompts_versions(
+    user: PromptUserDep, name: PromptName, cursor: Cursor = None, limit: Limit = 100
+) -> Page[PromptVersion]:
     """List the versions of a prompt, oldest first."""
     return paginate(user.prompts.versions(name), lambda version: version.version, cursor, limit)
 
 
-@table.add("POST", ONE + "/prompts/{name}/drafts", APP, door=Prompts.draft, status_code=201)
-def prompts_draft(user: UserDep, name: PromptName, body: PromptText) -> PromptVersion:
+@table.add("POST", ONE + "/prompts/{name}/drafts", WHOLE_USER, door=Prompts.draft, status_code=201)
+def prompts_draft(user: PromptUserDep, name: PromptName, body: PromptText) -> PromptVersion:
     """Save a text that is not used yet, to be tried and activated later."""
     return user.prompts.draft(name, body.text)
 
 
-@table.add("POST", ONE + "/prompts/{name}/activate", APP, door=Prompts.activate)
-def prompts_activate(user: UserDep, name: PromptName, body: PromptVersionNumber) -> PromptVersion:
+@table.add("POST", ONE + "/prompts/{name}/activate", WHOLE_USER, door=Prompts.activate)
+def prompts_activate(user: PromptUserDep, name: PromptName, body: PromptVersionNumber) -> PromptVersion:
     """Use the text of a draft, or of an older version, from now on."""
     return user.prompts.activate(name, body.version)
 
 
-@table.add("POST", ONE + "/prompts/{name}/preview", APP, door=Door(Prompts.preview, wait_s=60.0))
-def prompts_preview(user: UserDep, name: PromptName, body: PromptPreviewRequest) -> PromptPreview:
+@table.add("POST", ONE + "/prompts/{name}/preview", WHOLE_USER, door=Door(Prompts.preview, wait_s=60.0))
+def prompts_preview(user: PromptUserDep, name: PromptName, body: PromptPreviewRequest) -> PromptPreview:
     """Try a text on saved chunks beside the current summaries; with `dry_run`, estimate it."""
     return user.prompts.preview(name, body.text, limit=body.limit, dry_run=body.dry_run)

@@ -21,15 +21,19 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 
 from ...clock import from_ms
+from ...errors import NotFound
 from ...reports import ErasurePreview, ErasureReceipt
 from ...scope import SELF
 from ...types import BY_HAND_CONVERSATION, Fact, FactChange, Role, Subject
 from ...user import User
+from ..jobs import Tasks, TasksDep
 from ..routing import RouteTable
 from ..schemas import Caller, CallerDep
+from .conversations import start_rebuild
 from .layout import Form, FormDep, events_address, here, render, see_other
 
 table = RouteTable()
+MOST_CHATS = 50  # of the newest conversations that the page offers to rebuild
 OWNER: frozenset[Role] = frozenset(("user",))
 
 
@@ -42,9 +46,12 @@ def me_page(request: Request, caller: CallerDep) -> Response:
 
 
 @table.page("POST", "/me", OWNER)
-def me_change(request: Request, caller: CallerDep, form: FormDep) -> Response:
+def me_change(request: Request, caller: CallerDep, tasks: TasksDep, form: FormDep) -> Response:
     """Apply a posted form; an erasure answers with its receipt."""
     do, user = form["do"], caller.user()
+    if do == "rebuild":
+        _rebuild(request, caller, tasks, form)
+        return see_other(here(request, done="rebuilding", undo=None, why=None))
     if do in ERASING:
         said = load_texts("me")
         word = said("data.forget_all_word")
@@ -96,6 +103,18 @@ def _attachment(answer: Response, name: str) -> Response:
     return answer
 
 
+def _rebuild(request: Request, caller: Caller, tasks: Tasks, form: Form) -> None:
+    """Rebuild a range of one of the user's own conversations, where the operator allows that."""
+    caller.check_allowed("users_may_rebuild")
+    grant = caller.grant
+    chat = caller.memory.conversation(
+        form["chat"], user=str(grant.user), org=grant.org, bot=grant.bot, subject=form["about"]
+    )
+    if chat.state() is None:
+        raise NotFound(f"there is no conversation {chat.id!r} here", hint="the page lists them")
+    start_rebuild(request, caller, chat, form, tasks)
+
+
 def _page(request: Request, caller: Caller, receipt: ErasureReceipt | None = None) -> Response:
     user, said, grant = caller.user(), load_texts("me"), caller.grant
     events = events_address(request, grant.user or "", grant.org, grant.bot, grant.subject)
@@ -110,6 +129,7 @@ def _page(request: Request, caller: Caller, receipt: ErasureReceipt | None = Non
         choices=user.status(),
         subjects=group_facts(user.facts(), ever, said.topics(), user.subjects()),
         archived=[fact for fact in ever if fact.ended_because == ARCHIVED],
+        chats=user.overview(limit=MOST_CHATS) if caller.memory.config.users_may_rebuild else [],
         done="" if receipt else said.find(f"done.{query.get('done', '')}", ""),
         why=said.find(f"refused.{query.get('why', '')}", ""),
         undo=query.get("undo"),

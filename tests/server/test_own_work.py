@@ -1,0 +1,83 @@
+"""Users rebuild ranges of their own conversations and set their own prompts where the operator allows it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from starlette.testclient import TestClient
+
+from holdfast import Config, Memory
+from holdfast.server.app import create_app
+
+from .conftest import BASE
+
+CHAT = "/v1/users/ana/conversations/c"
+
+
+@pytest.fixture
+def memory() -> Iterator[Memory]:
+    with Memory(embedder=None, config=Config(users_may_rebuild=True, users_may_set_prompts=True)) as opened:
+        chat = opened.conversation("c", user="ana")
+        for number in range(40):
+            chat.record(f"On day {number} I walked {number + 3} kilometers to the old mill and back.", "Well done!")
+        chat.end()
+        opened.digest()
+        opened.conversation("theirs", user="bo").record("I live in Faro.", "Noted.")
+        yield opened
+
+
+@pytest.fixture
+def ana(memory: Memory) -> Iterator[TestClient]:
+    key = memory.admin.keys.create("user", user="ana").key
+    with TestClient(create_app(memory), base_url=BASE, headers={"Authorization": f"Bearer {key}"}) as client:
+        yield client
+
+
+def test_a_users_key_rebuilds_a_range_of_their_own(ana: TestClient, memory: Memory) -> None:
+    estimate = ana.post(f"{CHAT}/rebuild", json={"layer": "summaries", "end_seq": 10, "dry_run": True})
+    ordered = ana.post(f"{CHAT}/rebuild", json={"layer": "summaries", "start_seq": 1, "end_seq": 10})
+    done = ana.get(ordered.headers["location"], params={"wait_s": 20}).json()
+
+    assert estimate.status_code == 200
+    assert (ordered.status_code, done["state"]) == (202, "done")
+    assert memory.conversation("c", user="ana").summaries(1)[0].version == 2
+    (made,) = ana.get(f"{CHAT}/rebuilds").json()["data"]
+    assert ana.post(f"{CHAT}/rebuilds/{made['id']}/restore").status_code == 200
+    assert memory.conversation("c", user="ana").summaries(1)[0].version == 1
+    assert ana.post("/v1/users/bo/conversations/theirs/rebuild", json={"layer": "facts"}).status_code == 403
+
+
+def test_a_users_key_sets_prompts_of_their_own_alone(ana: TestClient, memory: Memory) -> None:
+    assert ana.put("/v1/users/ana/prompts/episodes", json={"text": "Only walks."}).status_code == 200
+    assert memory.user("ana").prompts.get("episodes") == "Only walks."
+    assert ana.put("/v1/users/bo/prompts/episodes", json={"text": "Only walks."}).status_code == 403
+    assert ana.put("/v1/prompts/episodes", json={"text": "Only walks."}).status_code == 403
+
+
+def test_the_page_of_a_user_offers_it(ana: TestClient, memory: Memory) -> None:
+    page = ana.get("/me").text
+    assert "Your conversations" in page
+    assert re.search(r"c: 80 messages", page)
+    form = {"do": "rebuild", "chat": "c", "about": "self", "make": "chunk", "first": "1", "last": "10"}
+    answer = ana.post("/me", data=form, headers={"Origin": BASE}, follow_redirects=False)
+
+    assert (answer.status_code, "done=rebuilding" in answer.headers["location"]) == (303, True)
+    assert memory.conversation("c", user="ana").summaries(1)[0].version == 2
+    other = ana.post("/me", data=form | {"chat": "theirs"}, headers={"Origin": BASE})
+    assert other.status_code == 404
+
+
+def test_without_the_settings_it_is_refused_with_the_reason() -> None:
+    with Memory(embedder=None) as memory:
+        memory.conversation("c", user="ana").record("I live in Porto.", "Noted.")
+        key = memory.admin.keys.create("user", user="ana").key
+        client = TestClient(create_app(memory), base_url=BASE, headers={"Authorization": f"Bearer {key}"})
+        for answer in (
+            client.post(f"{CHAT}/rebuild", json={"layer": "facts"}),
+            client.put("/v1/users/ana/prompts/episodes", json={"text": "Only walks."}),
+        ):
+            assert answer.status_code == 403
+            assert "the operator allows it by users_may_" in answer.text
+        assert "Your conversations" not in client.get("/me").text
