@@ -16,7 +16,7 @@ from .engine import Engine
 from .errors import BadInput, Conflict
 from .ingest.append import rate_reply
 from .reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, Receipt
-from .scope import SELF, Scope, checked_name
+from .scope import SELF, Scope, checked_name, conversation_names
 from .store import ConversationRow
 from .text.terms import count_tokens
 from .text.validate import MessageLike, checked_count, checked_limit, checked_query, checked_score
@@ -410,12 +410,6 @@ def conversation_state(row: ConversationRow) -> ConversationState:
         created_at=from_ms(row.created_at),
         last_at=from_ms(row.last_at),
     )
-
-
-def conversation_names(conversation: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    """Return the names of the conversations that a call is about; ``None`` for all."""
-    given = (conversation,) if isinstance(conversation, str) else conversation
-    return None if given is None else tuple(checked_name("conversation", name) for name in given)
 
 
 def said_in(

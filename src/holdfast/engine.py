@@ -41,7 +41,7 @@ from .errors import Conflict, StoreError
 from .ingest.append import AppendResult, WorkSettings, append, body_digest, prepare
 from .ingest.redact import redact_secrets
 from .jobs.backfill import Backfiller
-from .jobs.facts import FactReader, names_of, subject_labels
+from .jobs.facts import FactReader, subject_labels
 from .jobs.model_client import ModelClient
 from .jobs.prompt_trial import PromptTrial
 from .jobs.queue import Dependencies, Queue, order_range
@@ -78,7 +78,7 @@ from .reconcile.archive import as_of_now
 from .reconcile.registry import registry
 from .reports import ConsolidationReport, DigestReport, ErasureReceipt, Explained, PromptPreview, RebuildReport, Receipt
 from .scope import CHARACTER, SELF, Scope
-from .store import FactRow, ReadView, Store, UsageRow, UserRow, WriteView, effective_consent
+from .store import FactRow, ReadView, Store, UsageRow, UserRow, WriteView, effective_consent, speaker_names
 from .text.terms import count_tokens
 from .text.validate import MessageLike, checked_messages
 from .types import ConsentState, Fact, FactChange, Hit, HitKind, Message, ReplyUsage, Section, TurnKey
@@ -763,7 +763,7 @@ def _name_of_user(view: ReadView, messages: Sequence[Message], believed: Sequenc
     """
     if any((fact.subject, fact.category, fact.key) == (SELF, "identity", "name") for fact in believed):
         return ""
-    names = set(names_of(view, messages))
+    names = set(speaker_names(view, messages))
     for row in view.newest_conversations(limit=NAMED_BY) if not names else ():
         first = view.at(row.subject, row.conversation).messages(limit=NAMED_WITHIN)
         names |= {message.name for message in first if message.role == "user" and message.name}

@@ -9,7 +9,7 @@ tuples of columns, so ``("a", "bc")`` and ``("ab", "c")`` can never meet.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -118,3 +118,9 @@ def scope_of(org: str, bot: str, user: str, subject: str | None) -> Scope:
         user=checked_name("user", user),
         subject=None if subject is None else checked_name("subject", subject_id(checked_name("subject", subject))),
     )
+
+
+def conversation_names(conversation: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    """Return the names of the conversations that a call is about; ``None`` for all."""
+    given = (conversation,) if isinstance(conversation, str) else conversation
+    return None if given is None else tuple(checked_name("conversation", name) for name in given)

@@ -10,7 +10,7 @@ from typing import Any
 
 from .clock import from_ms, to_ms
 from .context.material import Count
-from .conversation import conversation_names, conversation_state, said_in
+from .conversation import conversation_state, said_in
 from .engine import Engine
 from .errors import BadInput, Conflict, NotFound
 from .jobs.metrics import compute_metrics, days_between
@@ -32,7 +32,7 @@ from .reports import (
     SubjectMerge,
     Usage,
 )
-from .scope import SELF, Scope, checked_name, subject_id
+from .scope import SELF, Scope, checked_name, conversation_names, subject_id
 from .store import PromptRow, RejectedPosition, UserRow, WriteView, effective_consent
 from .text.terms import count_tokens
 from .text.validate import checked_count, checked_limit, checked_query, checked_share, checked_text, replace_unstorable

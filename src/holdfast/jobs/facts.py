@@ -21,7 +21,7 @@ from ..reconcile.registry import Registry, matches_blocked_topic
 from ..reconcile.subjects import move_facts
 from ..reports import DigestReport
 from ..scope import SELF, Scope
-from ..store import ConversationRow, FactRow, ReadView, SubjectRow, WriteView
+from ..store import ConversationRow, FactRow, ReadView, SubjectRow, WriteView, speaker_names
 from ..types import Candidate, Evidence, Fact, FactChange, Job, Message
 from .queue import Dependencies, check_claim, scope_of
 
@@ -89,7 +89,7 @@ class FactReader:
         start = row.extracted_seq + 1 if row else 1
         messages = view.messages(start_seq=max(1, start - 1), limit=BATCH_MESSAGES + 1)
         before = messages.pop(0) if messages and messages[0].seq < start else None
-        return self._input(view, messages[:BATCH_MESSAGES], before, names_of(view, messages))
+        return self._input(view, messages[:BATCH_MESSAGES], before, speaker_names(view, messages))
 
     def _input(
         self, view: ReadView, messages: Sequence[Message], before: Message | None, names: dict[str, int]
@@ -113,13 +113,13 @@ class FactReader:
         """Return the snapshot for reading one message again after it was edited."""
         found = view.messages(start_seq=max(1, message.seq - 1), end_seq=message.seq)
         before = next((m for m in found if m.seq < message.seq), None)
-        return self._input(view, [message], before, names_of(view))
+        return self._input(view, [message], before, speaker_names(view))
 
     def input_of_range(self, view: ReadView, start_seq: int, end_seq: int) -> RuleInput:
         """Return the snapshot for reading a range as if it had not been read; see `known_before`."""
         found = view.messages(start_seq=max(1, start_seq - 1), end_seq=end_seq)
         before = next((m for m in found if m.seq < start_seq), None)
-        names = names_of(view, found)
+        names = speaker_names(view, found)
         read = self._input(view, [m for m in found if m.seq >= start_seq], before, names)
         return replace(read, facts=known_before(view, read.facts, start_seq))
 
@@ -251,15 +251,6 @@ def addresses(registry: Registry, language: str | None, text: str) -> dict[Addre
         if asserted and candidate.subject == SELF and slot.cardinality != "multi":
             found[candidate.category, slot.key] = candidate.value
     return found
-
-
-def names_of(view: ReadView, messages: Sequence[Message] = ()) -> dict[str, int]:
-    """Return the names of speakers at the conversation's beginning and in *messages*, each with its first message."""
-    names: dict[str, int] = {}
-    for message in (*view.messages(start_seq=1, limit=BATCH_MESSAGES), *messages):
-        if message.role == "user" and message.name:
-            names.setdefault(message.name, message.seq)
-    return names
 
 
 def known_subjects(

@@ -35,7 +35,7 @@ from ..reconcile.learn import WORDS_ALONE, MatchHints
 from ..reconcile.registry import matches_blocked_topic, normalize_value
 from ..reports import DigestReport
 from ..scope import CHARACTER, SELF, Scope
-from ..store import ConversationRow, EpisodeRangeRow, FactRow, Partition, ReadView, WriteView
+from ..store import ConversationRow, EpisodeRangeRow, FactRow, Partition, ReadView, WriteView, speaker_names
 from ..text.render import parse_line
 from ..text.terms import count_tokens
 from ..types import Candidate, FactChange, Job, Message, Summary
@@ -46,7 +46,6 @@ from .facts import (
     current_facts,
     is_masked,
     known_subjects,
-    names_of,
     report_of,
     speaker_subject,
     spoken_by,
@@ -177,7 +176,7 @@ class ModelReader:
         masked = [mask_message(message, self.config.detectors) for message in found]
         messages = [message for message in masked if message.seq >= start]
         messages = messages if whole else _window(messages)
-        facts, names = current_facts(view, messages), names_of(view, messages)
+        facts, names = current_facts(view, messages), speaker_names(view, messages)
         subjects = view.subjects()
         return Excerpt(
             epoch=view.user().epoch,
@@ -626,7 +625,7 @@ def own_names(user: str, facts: Sequence[FactRow], names: Mapping[str, int]) -> 
 
 def _who_is_who(view: ReadView) -> tuple[tuple[str, ...], SubjectNames]:
     facts = view.facts()
-    return own_names(view.scope.user, facts, names_of(view)), known_subjects(view.scope, view.subjects(), facts)
+    return own_names(view.scope.user, facts, speaker_names(view)), known_subjects(view.scope, view.subjects(), facts)
 
 
 def _told(excerpt: Excerpt) -> int:

@@ -16,7 +16,7 @@ from ..clock import Clock, utc_now
 from ..config import Config
 from .maintenance import copy, distribute, grant_owner, initialize, owner_policies, scrub
 from .port import Backend, Driver, backend_class, is_address, register
-from .readview import ReadView, RejectedPosition, effective_consent
+from .readview import ReadView, RejectedPosition, effective_consent, speaker_names
 from .store import Store
 from .values import (
     END_OF_NAMES,
@@ -93,6 +93,7 @@ __all__ = [
     "owner_policies",
     "register",
     "scrub",
+    "speaker_names",
 ]
 
 _DEFAULTS = Config()

@@ -44,6 +44,8 @@ from .values import (
 )
 
 EVERYTHING = 2**62
+SPEAKERS_WITHIN = 200
+"""Who takes part in a conversation has said something within so many messages."""
 """A limit, or the number of a last message, that no conversation reaches."""
 
 RejectedPosition = tuple[int, str, str, int, str]
@@ -579,3 +581,12 @@ def _most(limit: int | None) -> int:
 def _named(prefix: str, names: Sequence[str], position: Sequence[int | str]) -> dict[str, int | str]:
     """Return the parts of a position as parameters of a query."""
     return {f"{prefix}_{name}": value for name, value in zip(names, position, strict=True)}
+
+
+def speaker_names(view: ReadView, messages: Sequence[Message] = ()) -> dict[str, int]:
+    """Return the names of speakers at the conversation's beginning and in *messages*, each with its first message."""
+    names: dict[str, int] = {}
+    for message in (*view.messages(start_seq=1, limit=SPEAKERS_WITHIN), *messages):
+        if message.role == "user" and message.name:
+            names.setdefault(message.name, message.seq)
+    return names
