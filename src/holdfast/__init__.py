@@ -93,6 +93,9 @@ if TYPE_CHECKING:
         RollingSummary,
         Secret,
         Section,
+        Story,
+        StoryLine,
+        StorySource,
         Subject,
         Summary,
         Upstream,
@@ -127,7 +130,7 @@ _MODULES = {
     "text.terms": "CalibratedCounter TiktokenCounter",
     "types": (
         "ApiKey Budget Candidate Consent Detector Evidence Fact FactChange Hit Job Message NewKey PatternDetector Price "
-        "PromptVersion ProviderKey Rejected ReplyUsage RollingSummary Secret Section Subject Summary Upstream"
+        "PromptVersion ProviderKey Rejected ReplyUsage RollingSummary Secret Section Story StoryLine StorySource Subject Summary Upstream"
     ),
     "user": "Prompts User",
 }
@@ -211,6 +214,9 @@ __all__ = [
     "Secret",
     "Section",
     "StoreStats",
+    "Story",
+    "StoryLine",
+    "StorySource",
     "Subject",
     "SubjectMerge",
     "Summary",

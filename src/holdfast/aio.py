@@ -77,6 +77,7 @@ from .types import (
     Role,
     Secret,
     Section,
+    Story,
     Subject,
     Summary,
     Upstream,
@@ -851,6 +852,18 @@ class AsyncUser:
             BadInput: *budget_tokens* is not a positive whole number.
         """
         return await asyncio.to_thread(self._sync.profile, budget_tokens=budget_tokens, count=count)
+
+    async def story(self, subject: str | None = None) -> Story:
+        """
+        Return the story of a subject: the dated summary across all conversations about it; without lines before there is one.
+
+        It is made in the background once three conversations have summaries (`Config.rollup_summaries`), made again when one of them
+        changes, and what rests on something erased goes with it.  New conversations begin with it.
+
+        Args:
+            subject: the subject; that of this user object when none is given, and the user when that has none.
+        """
+        return await asyncio.to_thread(self._sync.story, subject)
 
     async def rejected(self, *, limit: int = 100) -> list[Rejected]:
         """Return what was read but rejected, newest first, each with its reason."""

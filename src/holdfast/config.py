@@ -64,10 +64,13 @@ class Config:
     chunk_exchanges: int = setting(15, "Exchanges after which a chunk closes in any case.", least=5)
     chunk_gap_minutes: int = setting(
         360,
-        "Silence after which a new session begins and a chunk closes that holds half of chunk_messages and of chunk_tokens.",
+        "Silence after which a new session begins and a chunk closes that holds half of chunk_messages and, behind an earlier chunk, of chunk_tokens.",
         least=1,
     )
     rollup_summaries: int = setting(3, "Summaries of level n that are joined into one of level n+1.", least=2)
+    story_tokens: int = setting(
+        400, "Tokens of the story of a subject across its conversations, at most; 0: none is made.", least=0
+    )
     recent_messages: int = setting(
         20, "Recent messages shown verbatim in a layered context; the last two turns always are.", least=2
     )

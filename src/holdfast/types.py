@@ -347,6 +347,53 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
+class StorySource:
+    """A summary that a line of a story rests on: its id, its conversation, and its range of messages."""
+
+    summary: str
+    conversation: str
+    start_seq: int
+    end_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoryLine:
+    """One line of a story, with the times of the first and last message that it tells, and the summaries that it rests on."""
+
+    text: str
+    first_at: datetime | None
+    last_at: datetime | None
+    sources: tuple[StorySource, ...]
+
+    @property
+    def dated(self) -> str:
+        """The text after its days."""
+        days = " to ".join(dict.fromkeys(at.date().isoformat() for at in (self.first_at, self.last_at) if at))
+        return self.text if not days or self.text.startswith(f"[{days}]") else f"{days}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """
+    The summary of a subject across all its conversations, above their own summaries: what a new conversation begins with.
+
+    ``lines`` are in the order of time; there are none, and ``version`` is 0, before it is made.  ``version`` counts how often it was made, ``source`` says who wrote it.
+    """
+
+    id: str
+    subject: str
+    lines: tuple[StoryLine, ...] = ()
+    version: int = 0
+    source: str = ""
+    created_at: datetime | None = None
+
+    @property
+    def text(self) -> str:
+        """All lines with their days."""
+        return "\n".join(line.dated for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True)
 class RollingSummary:
     """
     One text that summarizes the first ``through`` messages of a conversation.

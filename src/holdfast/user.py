@@ -47,6 +47,7 @@ from .types import (
     PromptVersion,
     Rejected,
     Section,
+    Story,
     Subject,
 )
 
@@ -259,6 +260,21 @@ class User:
         """
         budget = checked_count("budget_tokens", budget_tokens)
         return self._engine.profile(self._scope, budget, count or count_tokens)
+
+    def story(self, subject: str | None = None) -> Story:
+        """
+        Return the story of a subject: the dated summary across all conversations about it; without lines before there is one.
+
+        It is made in the background once three conversations have summaries (`Config.rollup_summaries`), made again when one of them
+        changes, and what rests on something erased goes with it.  New conversations begin with it.
+
+        Args:
+            subject: the subject; that of this user object when none is given, and the user when that has none.
+        """
+        about = self._scope.subject or SELF if subject is None else subject_id(checked_name("subject", subject))
+        return next(
+            iter(self._engine.store.read(self._scope.about(about), lambda view: view.stories())), Story("", about)
+        )
 
     def rejected(self, *, limit: int = 100) -> list[Rejected]:
         """Return what was read but rejected, newest first, each with its reason."""

@@ -99,7 +99,9 @@ def sized(text: str, tokens: int) -> list[Message]:
         pytest.param("u a " * 18, 2, [30], id="or are thirty"),
         pytest.param("u a " * 4, 800, [4], id="few long messages are a chunk"),
         pytest.param("u a u a u a +480 u a", 60, [6], id="eight hours of silence close what is worth a summary"),
-        pytest.param("u a u a u a +480 u a", 20, [], id="what is not goes on"),
+        pytest.param("u a u a u a +480 u a", 20, [6], id="and a first chunk however short"),
+        pytest.param("u a " * 5 + "u a u a u a +480 u a", 60, [10, 16], id="another when it is worth a summary"),
+        pytest.param("u a " * 20 + "+480 u a", 7, [30], id="a short rest behind another chunk goes on"),
     ],
 )
 def test_chunks_close_by_tokens_as_well_as_by_messages(text: str, tokens: int, expected: list[int]) -> None:

@@ -26,6 +26,8 @@ DAMAGE = {
     "children": "UPDATE summary SET parent = NULL WHERE level = 1 AND start_seq = 3",
     "summary_edges": "DELETE FROM derivation WHERE child_kind = 'summary'",
     "edge_of_summary": "UPDATE derivation SET child = 'nobody' WHERE child_kind = 'summary' AND start_seq = 1",
+    "edge_of_story": "INSERT INTO derivation SELECT org, user_id, bot, 'story', 'nobody', source_kind, subject, conversation, "
+    "start_seq, end_seq, source FROM derivation WHERE child_kind = 'summary' LIMIT 1",
     "edge_of_fact": "UPDATE derivation SET child = 'nobody' WHERE child_kind = 'fact'",
     "edge_to_summary": "UPDATE derivation SET source = 'nobody' WHERE source_kind = 'summary' AND source >= "
     "(SELECT max(source) FROM derivation)",

@@ -30,6 +30,7 @@ KEYS = {
     "evidence": "org, user_id, bot, subject, fact, home, conversation, seq, start",
     "consent": "org, user_id, bot, subject",
     "subject": "org, user_id, bot, subject",
+    "story": "org, user_id, bot, subject",
     "item": "org, user_id, bot, subject, conversation, space, name",
     "provider_key": "org, user_id, id",
     "usage": "org, user_id, bot, day, layer, model",

@@ -43,6 +43,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "history": (f"{_USER}.facts", "Show every value of a fact and when each was true."),
         "summaries": (f"{_USER}.conversations", "Show the summaries of a conversation, level by level."),
         "search": (f"{_USER}.conversations", "Search facts, messages and summaries."),
+        "story": (f"{_USER}.subjects", "Print what all conversations about the user or a subject came to."),
         "context": (f"{_USER}.conversations", "Show exactly what a model would be sent for the next reply."),
     },
     "Correct what is remembered": {

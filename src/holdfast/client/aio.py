@@ -57,6 +57,7 @@ from ..types import (
     Rejected,
     Role,
     Section,
+    Story,
     Subject,
     Summary,
 )
@@ -815,6 +816,19 @@ class AsyncUser:
         refuse_function("count", count)
         query = {"budget_tokens": budget_tokens}
         return await self._wire.send(self._scope.call("GET", "/profile", Section, query=query))
+
+    async def story(self, subject: str | None = None) -> Story:
+        """
+        Return the story of a subject: the dated summary across all conversations about it; without lines before there is one.
+
+        It is made in the background once three conversations have summaries (`Config.rollup_summaries`), made again when one of them
+        changes, and what rests on something erased goes with it.  New conversations begin with it.
+
+        Args:
+            subject: the subject; that of this user object when none is given, and the user when that has none.
+        """
+        query = {"subject": subject}
+        return await self._wire.send(self._scope.call("GET", "/story", Story, query=query))
 
     async def rejected(self, *, limit: int = 100) -> list[Rejected]:
         """Return what was read but rejected, newest first, each with its reason."""

@@ -155,7 +155,7 @@ class Layered:
     (their number grows with its logarithm), 1,000 for facts are some forty, 400 for recall are its
     ten lines, and the rest holds twenty messages of ordinary length.  Summaries of earlier conversations
     take what this one's own summaries leave of theirs as long as recall could hold the whole memory beside them; with each
-    doubling of the memory half of that, down to ``least_earlier_share``, as they would take the room of evidence.  Below
+    doubling of the memory half of that, down to ``least_earlier_share``, as they would take the room of evidence, or ``story_share`` where there is a story.  Below
     ``small_budget_tokens`` a summary would not fit its share: facts get more and summaries nothing.
 
     ``side_by_side``: the summaries of chunks are shown beside those that stand for them, in a section of their own, as far
@@ -167,6 +167,7 @@ class Layered:
     exchanges: int = 2
     summaries_share: float = 0.30
     least_earlier_share: float = 0.075
+    story_share: float = 0.20
     facts_share: float = 0.25
     recalled_share: float = 0.10
     small_budget_tokens: int = 500
@@ -339,7 +340,8 @@ class Layered:
         """Return the room for summaries of earlier conversations, which depends on the size of the memory in steps."""
         times = max(1, material.documents * DOCUMENT_TOKENS // max(1, room))
         share = self.summaries_share / (1 << (times.bit_length() - 1))
-        return int(room * max(share, self.least_earlier_share))
+        told = any(one.level < 0 for one in material.earlier)
+        return int(room * max(share, self.story_share if told else self.least_earlier_share))
 
     def _stable(
         self, earlier: Part, told: Part, facts: Part, needed: int, asked: int, room: int, meter: TokenMeter

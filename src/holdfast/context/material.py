@@ -235,7 +235,9 @@ def earlier_brief_item(summary: Summary) -> Item:
 
 
 def _earlier(summary: Summary, text: str, *, brief: bool = False) -> Item:
-    kind: Literal["summary", "message"] = "summary" if summary.id else "message"
+    kind: Literal["summary", "message", "story"] = (
+        "message" if not summary.id else "summary" if summary.level > 0 else "story"
+    )
     source = ContextSource("earlier", kind, summary.id, summary.conversation, summary.start_seq, summary.end_seq)
     dated = text if not summary.days or text.startswith(f"[{summary.days}]") else f"{summary.days}: {text}"
     return Item(render_line(dated), source, "an earlier conversation", brief=brief, why="tells an earlier conversation")

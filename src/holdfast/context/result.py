@@ -23,7 +23,7 @@ class ContextSource:
     """
 
     section: str
-    kind: Literal["fact", "summary", "message", "query"]
+    kind: Literal["fact", "summary", "message", "query", "story"]
     id: str
     conversation: str
     start_seq: int

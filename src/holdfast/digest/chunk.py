@@ -59,7 +59,7 @@ def find_closed_chunks(
     A chunk closes before an exchange once it holds ``chunk_messages`` messages of together ``chunk_tokens``
     tokens, or three times the messages, or ``chunk_max_tokens``, or ``chunk_exchanges`` exchanges; before any
     message that comes after a silence of ``chunk_gap_minutes``, in the middle of an exchange too, once it holds
-    half of ``chunk_messages`` and ``chunk_tokens``; and before any message once it holds four times
+    half of ``chunk_messages`` and, behind an earlier chunk, of ``chunk_tokens``; and before any message once it holds four times
     ``chunk_messages``.  None of these parts a tool call from its results, as long as those come within four
     other messages, and only a silence parts a farewell from what it ends.
 
@@ -173,7 +173,8 @@ class _OpenChunk:
     def outlasts_silence(self) -> bool:
         """Whether a silence closes it."""
         half = SILENCE_PART * self.size >= self.config.chunk_messages
-        return self.full or (half and SILENCE_PART * self.tokens >= self.config.chunk_tokens)
+        worth_it = self.start_seq == 1 or SILENCE_PART * self.tokens >= self.config.chunk_tokens
+        return self.full or (half and worth_it)
 
     @property
     def worth_an_end(self) -> bool:

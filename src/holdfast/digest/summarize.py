@@ -22,7 +22,7 @@ from typing import Any
 
 from ..text.sentences import split_sentences
 from ..text.terms import count_tokens, language_of, terms
-from ..types import Message, RollingSummary, Summary
+from ..types import Message, RollingSummary, Story, StoryLine, StorySource, Summary
 from .chunk import count_exchanges, is_courtesy
 from .salience import (
     ASSISTANT,
@@ -500,6 +500,67 @@ def _offers(child: Summary, index: int, words: SalienceWords) -> list[_ChildLine
                 bag = Counter(terms(text, words.language))
                 offers.append(_ChildLine(index, len(offers), SpokenSentence(date, speaker, text), bag, size(text) + 2))
     return offers
+
+
+STORY_LINE_TOKENS = 50  # of a line that tells one conversation
+STORY = -1  # the level of a line of a story where it stands in for summaries
+
+
+def tell_story(talks: Sequence[Sequence[Summary]], most: int) -> tuple[StoryLine, ...]:
+    """
+    Tell *talks*, the summaries of conversations in their order, in at most *most* tokens.
+
+    The newest get a line each; with more conversations than lines, older ones share one.  A line holds sentences of its summaries, those
+    with the themes that come back and what weighs most first.
+    """
+    every = [summary for talk in talks for summary in talk]
+    words = load_salience_words(language_of(" ".join(one.text[:200] for one in every)[:400]))
+    weight = Counter(stem for talk in talks for stem in {stem for one in talk for stem in _bag(one, words)})
+    repeated = Counter({stem: float(min(times, 3)) for stem, times in weight.items() if times > 1})
+    lines = max(1, most // STORY_LINE_TOKENS)
+    alone = len(talks) if len(talks) <= lines else (lines + 1) // 2
+    older = talks[: len(talks) - alone]
+    shared = min(lines - alone, len(older))
+    groups = [older[i * len(older) // shared : (i + 1) * len(older) // shared] for i in range(shared)]
+    groups += [[talk] for talk in talks[len(older) :]]
+    taken: list[Counter[str]] = []
+    told = [_story_line(group, most // len(groups), repeated, taken, words) for group in groups]
+    return tuple(line for line in told if line.text)
+
+
+def _story_line(
+    talks: Sequence[Sequence[Summary]],
+    most: int,
+    weight: Counter[str],
+    taken: list[Counter[str]],
+    words: SalienceWords,
+) -> StoryLine:
+    """Tell one or several conversations in *most* tokens, their days included."""
+    summaries = [summary for talk in talks for summary in talk]
+    sources = tuple(StorySource(one.id, one.conversation, one.start_seq, one.end_seq) for one in summaries)
+    times = [at for one in summaries for at in (one.first_at, one.last_at) if at]
+    line = StoryLine("", min(times, default=None), max(times, default=None), sources)
+    offers = [offer for index, one in enumerate(summaries) for offer in _offers(one, index, words)]
+    for place, offer in enumerate(offers):
+        offer.place = place
+    budget = most * 0.75
+    while budget >= LEAST_ITEM_WORDS:
+        chosen = _pick(offers, budget, weight, list(taken), words) if offers else []
+        line = replace(line, text=" ".join(format_sentences(offer.statement for offer in chosen)))
+        if count_tokens(line.dated) <= most:
+            taken += [offer.terms for offer in chosen]
+            return line
+        budget *= 0.75
+    cut = next((offer.statement.text for offer in offers), "")
+    return replace(line, text=shorten(cut, LEAST_ITEM_WORDS * 2, words))
+
+
+def story_line_summary(story: Story, number: int, line: StoryLine) -> Summary:
+    """Return a line of a story as a summary, to be shown among those of other conversations."""
+    made = _summary(STORY, number, number, SummaryDraft(line.text, (), (), (), 0, story.source))
+    return replace(
+        made, id=story.id, first_at=line.first_at, last_at=line.last_at, created_at=story.created_at or EPOCH
+    )
 
 
 BLOCK_MESSAGES = 10

@@ -14,22 +14,32 @@ from datetime import datetime
 from functools import partial
 
 from ..clock import from_ms, new_id, to_ms
+from ..config import Config
 from ..digest.chunk import Chunk, count_exchanges, find_closed_chunks, is_courtesy, open_chunk
-from ..digest.summarize import SummaryDraft, summarize_chunk, summarize_level, summarize_rest
+from ..digest.summarize import (
+    SUMMARY_SOURCE,
+    SummaryDraft,
+    story_line_summary,
+    summarize_chunk,
+    summarize_level,
+    summarize_rest,
+    tell_story,
+)
 from ..ingest.append import advance_reading
 from ..ingest.redact import mask_message
 from ..llm.protocol import ModelError
-from ..recall.search import without_changed
+from ..recall.search import without_changed, without_changed_lines
 from ..reports import DigestReport
 from ..scope import SELF, Scope
-from ..store import ConversationRow, Derivation, DocRow, ReadView, WriteView
+from ..store import ConversationRow, Derivation, DocRow, ReadView, WriteView, effective_consent
 from ..text.terms import signals, terms
-from ..types import Detector, FactChange, Job, Message, Summary
+from ..types import Detector, FactChange, Job, Message, Story, StoryLine, Summary
 from .facts import report_of
 from .model_reader import GroundedFacts, ModelReader, RangeEpisodes
 from .queue import Dependencies, FenceLost, check_claim, order_range, range_of, scope_of
 
 WINDOW_MESSAGES = 200
+MOST_TOLD = 300  # summaries that a story is made from, the newest
 MOST_EARLIER, OPEN_EARLIER, MOST_OPEN = 24, 5, 40  # summaries, conversations without one, and messages of each
 RESUMMARIZE = "summary"
 """The kind of a job in which a model summarizes a range again that the rules summarized in its place."""
@@ -171,7 +181,9 @@ class CloseChunks:
         changes: list[FactChange] = []
         if self.reader is not None:
             row, changes = self._add_findings(view, self.reader, row, made, (chunk.start_seq, chunk.end_seq))
-        view.save_conversation(replace(row, chunk_start=chunk.end_seq + 1))
+        row = replace(row, chunk_start=chunk.end_seq + 1)
+        view.save_conversation(row)
+        order_story(view, row.subject, self.deps.now_ms(), over_at(row, self.deps.config))
         return changes
 
     def _add_findings(
@@ -224,6 +236,7 @@ class CloseChunks:
         )
         for kind in made.left:
             order_range(view, kind, first, last, self.deps.now_ms())
+        order_story(view, row.subject, self.deps.now_ms(), over_at(row, self.deps.config))
 
     def _settle(self, view: WriteView, job: Job, seen: OpenMessages) -> bool:
         """Finish when nothing is due, and order the job that silence will bring; ``False`` when messages came."""
@@ -277,6 +290,93 @@ class CloseChunks:
         if self.deps.embedder is not None:
             view.want("embed", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
         return number
+
+
+@dataclass(frozen=True, slots=True)
+class Talks:
+    """The conversations about one subject that are over and have summaries, oldest first, in one snapshot."""
+
+    epoch: int
+    story: Story | None
+    told: list[list[Summary]]
+    next_over_ms: int | None
+    active: bool
+
+    @property
+    def sources(self) -> set[str]:
+        """The ids of their summaries."""
+        return {summary.id for talk in self.told for summary in talk}
+
+
+@dataclass(frozen=True, slots=True)
+class TellStory:
+    """The handler of ``story`` jobs: the story of one subject, made again when what it rests on has changed."""
+
+    deps: Dependencies
+
+    def __call__(self, job: Job) -> DigestReport:
+        scope, store = scope_of(job).about(job.subject), self.deps.store
+        seen = store.read(scope, self._snapshot)
+        lines: tuple[StoryLine, ...] = ()
+        if seen.active and len(seen.told) >= self.deps.config.rollup_summaries and self.deps.config.story_tokens:
+            before = {one.summary for line in seen.story.lines for one in line.sources} if seen.story else set()
+            if before == seen.sources:
+                store.write(scope, partial(self._settle, job=job, seen=seen))
+                return DigestReport()
+            lines = tell_story(seen.told, self.deps.config.story_tokens)
+        return store.write(scope, partial(self._save, job=job, seen=seen, lines=lines))
+
+    def _snapshot(self, view: ReadView) -> Talks:
+        here, now_ms, config = view.at(view.scope.subject, ""), self.deps.now_ms(), self.deps.config
+        rows = {row.conversation: over_at(row, config) for row in here.newest_conversations() if not row.own_facts}
+        talks: dict[str, list[Summary]] = {}
+        for summary in here.newest_summaries(limit=MOST_TOLD):
+            if rows.get(summary.conversation, now_ms + 1) <= now_ms:
+                talks.setdefault(summary.conversation, []).append(summary)
+        told = [
+            believed
+            for name, talk in talks.items()
+            if (believed := without_changed(view.at(view.scope.subject, name), sorted(talk, key=_start)))
+        ]
+        return Talks(
+            view.user().epoch,
+            next(iter(here.stories()), None),
+            sorted(told, key=lambda talk: _newest_first(talk[-1]), reverse=True),
+            min((at for at in rows.values() if at > now_ms), default=None),
+            effective_consent(view.consent(), view.scope.subject) == "active",
+        )
+
+    def _save(self, view: WriteView, job: Job, seen: Talks, lines: tuple[StoryLine, ...]) -> DigestReport:
+        self._settle(view, job, seen)
+        now_ms, subject = self.deps.now_ms(), view.scope.subject or SELF
+        if lines:
+            version = seen.story.version + 1 if seen.story else 1
+            view.save_story(Story(new_id("story", now_ms), subject, lines, version, SUMMARY_SOURCE, from_ms(now_ms)))
+        elif seen.story is not None and seen.active:
+            view.at(subject, None).remove_story()
+        return DigestReport(summaries=int(bool(lines)))
+
+    def _settle(self, view: WriteView, job: Job, seen: Talks) -> None:
+        """Finish the job, and order the next for when a conversation that goes on is over."""
+        check_claim(view, job, seen.epoch)
+        view.finish(job, self.deps.now_ms())
+        if seen.next_over_ms is not None:
+            order_story(view, view.scope.subject or SELF, self.deps.now_ms(), seen.next_over_ms)
+
+
+def order_story(view: WriteView, subject: str, now_ms: int, at_ms: int = 0) -> None:
+    """Order that the story of a subject is made again, at a time when its conversation is over."""
+    run_at_ms = max(now_ms, at_ms)
+    view.at(subject, None).want("story", "", wanted=run_at_ms, run_at_ms=run_at_ms, now_ms=now_ms)
+
+
+def over_at(row: ConversationRow, config: Config) -> int:
+    """Return when a conversation is over: at its end, or after a silence."""
+    return row.last_at if row.ended_seq >= row.next_seq - 1 else row.last_at + config.chunk_gap_minutes * 60_000
+
+
+def _start(summary: Summary) -> int:
+    return summary.start_seq
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,12 +454,17 @@ def earlier_summaries(
     """
     Return what the user's other conversations about the view's subject said, newest first; *others* are the newest of them.
 
-    The end of a conversation that no summary covers yet is summarized at once, by the rules, unless it goes on beside
-    *own*: then what stands above the cache breakpoint would change with every message there.  Conversations with facts
-    of their own are left out.
+    Where there is a story of the subject, its lines stand in for the summaries that it tells.  The end of a conversation
+    that no summary covers yet is summarized at once, by the rules, unless it goes on beside *own*: then what stands above
+    the cache breakpoint would change with every message there.  Conversations with facts of their own are left out.
     """
     subject, apart = view.scope.subject, view.conversations_apart()
-    found = [one for one in view.newest_summaries(limit=MOST_EARLIER) if (subject, one.conversation) not in apart]
+    story, upto = _story_of_others(view)
+    found = [
+        one
+        for one in view.newest_summaries(limit=MOST_EARLIER)
+        if (subject, one.conversation) not in apart and one.end_seq > upto.get(one.conversation, 0)
+    ]
     for row in others:
         beside = own is not None and row.last_at > own.created_at
         if row.next_seq == row.chunk_start or beside or row.own_facts:
@@ -370,7 +475,24 @@ def earlier_summaries(
     for summary in sorted(found, key=lambda one: one.start_seq):
         talks.setdefault(summary.conversation, []).append(summary)
     believed = [one for name, told in talks.items() for one in without_changed(view.at(subject, name), told)]
-    return sorted(believed, key=_newest_first)
+    return sorted([*believed, *story], key=_newest_first)
+
+
+def _story_of_others(view: ReadView) -> tuple[list[Summary], dict[str, int]]:
+    """
+    Return the lines of the subject's story as summaries, and up to which message it tells each conversation.
+
+    Lines that rest on the view's own conversation alone are left out: it shows itself.
+    """
+    found, upto = list[Summary](), dict[str, int]()
+    for story in view.stories():
+        for number, line in enumerate(line_ for line_ in without_changed_lines(view, story.lines)):
+            if all(one.conversation == view.scope.conversation for one in line.sources):
+                continue
+            for one in line.sources:
+                upto[one.conversation] = max(upto.get(one.conversation, 0), one.end_seq)
+            found.append(story_line_summary(story, number, line))
+    return found, upto
 
 
 def _newest_first(summary: Summary) -> tuple[float, str, int]:

@@ -30,12 +30,12 @@ from .model_client import SETUP_WAIT_MS, CallDeferred, ModelClient
 from .model_reader import ModelReader, ReadMessages
 from .queue import Dependencies, Handler, ReadMode, scope_of
 from .rebuild import RangeWriter, Rebuilder, ResummarizeRange
-from .summaries import RESUMMARIZE, CloseChunks, ReadEpisodes
+from .summaries import RESUMMARIZE, CloseChunks, ReadEpisodes, TellStory
 from .upkeep import Consolidate, Upkeep
 from .vectors import EmbedDocs
 
 # All kinds of jobs in the order of their cost: cheap and urgent work first.
-KINDS = ("extract", "read", "episodes", RESUMMARIZE, "chunk", CONSOLIDATE, UPKEEP, "embed")
+KINDS = ("extract", "read", "episodes", RESUMMARIZE, "chunk", "story", CONSOLIDATE, UPKEEP, "embed")
 MODEL_KINDS = ("read", "episodes", RESUMMARIZE)
 # For so long another process's change of a key is not seen.
 KEY_CACHE_SECONDS = 2.0
@@ -71,7 +71,12 @@ def model_work(deps: Dependencies, model: LanguageModel | None, label: str = "")
     if reader is not None:
         handlers |= {"read": ReadMessages(reader), "episodes": ReadEpisodes(reader)}
         handlers[RESUMMARIZE] = ResummarizeRange(rebuilder)
-    handlers |= {"chunk": CloseChunks(deps, reader), CONSOLIDATE: consolidation, UPKEEP: Upkeep(deps)}
+    handlers |= {
+        "chunk": CloseChunks(deps, reader),
+        "story": TellStory(deps),
+        CONSOLIDATE: consolidation,
+        UPKEEP: Upkeep(deps),
+    }
     if deps.embedder is not None:
         handlers["embed"] = EmbedDocs(deps, deps.embedder)
     read_mode: ReadMode = "" if client is None else "chunks" if deps.config.economy else "turns"

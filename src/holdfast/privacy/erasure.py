@@ -35,7 +35,7 @@ from ..ingest.append import build_document, index_message, redact_message
 from ..ingest.redact import MASK, mask_message
 from ..jobs.facts import FactReader, RuleInput
 from ..jobs.queue import ReadMode
-from ..jobs.summaries import into_index
+from ..jobs.summaries import into_index, order_story
 from ..reconcile.compare import FILLERS, MARK_OF
 from ..reconcile.erase import (
     Removed,
@@ -59,7 +59,7 @@ from ..store import (
     WriteView,
     effective_consent,
 )
-from ..types import BY_HAND_CONVERSATION, Detector, Evidence, FactChange, Message, Summary
+from ..types import BY_HAND_CONVERSATION, Detector, Evidence, FactChange, Message, StoryLine, Summary
 
 MAX_TRIES = 50
 ERASED = "erased"
@@ -128,7 +128,8 @@ class Erasing:
         messages, summaries = view.message_rows(), view.summary_rows()
         view.remove_docs(subject, "message", [m.doc for m in messages if m.doc])
         view.remove_docs(subject, "summary", [s.doc for s in summaries if s.live])
-        view.remove_summaries([s.summary for s in summaries])
+        count_cut(view.remove_summaries([s.summary for s in summaries]), removed)
+        order_story(view, subject, self.now_ms)
         removed.count("conversations")
         removed.count("messages", len(messages))
         removed.count("summaries", len(summaries))
@@ -456,7 +457,10 @@ def remove_unsupported(
     find_erased = [(row, words) for row, words in find_erased if words]
     refused = list(_rejected_with(view, lost))
     told = list(_summaries_with(view, lost))
-    missing = set().union(*(words for _, words in find_erased), *(words for *_, words in (*refused, *told)))
+    stories = [
+        (row.subject, line, every_word(line.text) & lost) for row in every_subject.stories() for line in row.lines
+    ]
+    missing = set().union(*(words for _, words in find_erased), *(words for *_, words in (*refused, *told, *stories)))
     if not missing:
         return
     for content in _message_contents(view):
@@ -467,6 +471,9 @@ def remove_unsupported(
         current = every_subject.fact(row.fact.id) if words & missing else None
         if current is not None:
             delete_fact(every_subject, current, removed, now_ms, revive=True)
+    for subject in sorted({subject for subject, _, words in stories if words & missing}):
+        count_cut(view.at(subject, None).cut_story(lambda line: bool(every_word(line.text) & missing)), removed)
+        order_story(view, subject, now_ms)
     for here, seq, words in refused:
         if words & missing:
             removed.count("refused", here.remove_rejected(seq, seq))
@@ -560,7 +567,8 @@ def replace_summaries(
     removed.count("summaries", len(doomed))
     removed.texts += [row.summary.text for row in doomed]
     view.remove_docs(subject, "summary", [row.doc for row in doomed if row.live])
-    view.remove_summaries([row.summary for row in doomed])
+    count_cut(view.remove_summaries([row.summary for row in doomed]), removed)
+    order_story(view, subject, now_ms)
     names = {summary_id: new_id("sum", now_ms) for summary_id in drafts}
     kept = [row.summary for row in rows if row.live and row.summary.id not in drafts]
     rewritten: dict[str, Summary] = {}
@@ -596,6 +604,13 @@ def _times_of(view: WriteView, summary: Summary, below: Sequence[Summary]) -> tu
     else:
         times = [at for child in below for at in (child.first_at, child.last_at) if at is not None]
     return min(times, default=None), max(times, default=None)
+
+
+def count_cut(lines: Sequence[StoryLine], removed: Removed) -> None:
+    """Count the lines of a story that were deleted, because what they rest on was."""
+    if lines:
+        removed.count("story lines", len(lines))
+        removed.texts += [line.text for line in lines]
 
 
 def _covers_any(summary: Summary, seqs: Sequence[int]) -> bool:

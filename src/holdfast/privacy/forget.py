@@ -46,7 +46,7 @@ LEAST_OWN_CHARS = 2
 USERS_PAGE = 1000
 SAMPLED_MESSAGES = 50  # of each conversation of an erased user, for the search of the bytes
 TABLES = {
-    "conversation": "conversations", "message": "messages", "summary": "summaries", "fact": "facts",
+    "conversation": "conversations", "message": "messages", "summary": "summaries", "story": "stories", "fact": "facts",
     "evidence": "quotes", "rejected": "refused", "idempotency": "keys", "doc": "documents", "posting": "terms",
     "vector": "vectors", "derivation": "edges", "coverage": "coverage", "job": "jobs", "prefix": "prefixes",
     "blocked_topic": "topics", "episode_range": "episode ranges", "rebuild": "rebuilds",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from ..digest.mentions import SubjectNames, without_owner
 from ..errors import BadInput, Conflict, NotFound
 from ..jobs.facts import join_mentions, known_subjects
+from ..jobs.summaries import order_story
 from ..reconcile.subjects import move_facts
 from ..reports import SubjectMerge
 from ..scope import SELF, Scope, subject_id
@@ -143,7 +144,10 @@ def _move_conversations(view: WriteView, subject: str, into: str, now_ms: int) -
             name = f"{name} ({subject})"
         there.add(name)
         moved[conversation] = name
+    for one in (subject, into):
+        view.at(one, None).remove_story()
     view.at(subject, None).move_conversations(into, moved)
+    order_story(view, into, now_ms)
     return moved
 
 

@@ -26,7 +26,7 @@ from ..reports import Ranked
 from ..store import ConsentRow, FactRow, Partition, ReadView, effective_consent
 from ..text.sentences import split_sentences
 from ..text.terms import terms
-from ..types import Fact, Hit, HitKind, Summary, TurnKey
+from ..types import Fact, Hit, HitKind, StoryLine, Summary, TurnKey
 from . import rank
 from .index import Bools, Floats, Index, IndexCache, Ints, Match, read_index, read_matches, read_vectors
 from .query import LEAST_LETTERS, Query, find_aliases, is_spelling_of, parse_question
@@ -756,6 +756,16 @@ def without_changed(view: ReadView, summaries: Sequence[Summary]) -> list[Summar
             themes = [theme for theme in summary.themes if not _says_changed(theme, gone)]
             found.append(replace(summary, text=text, themes=tuple(themes)))
     return found
+
+
+def without_changed_lines(view: ReadView, lines: Sequence[StoryLine]) -> list[StoryLine]:
+    """Return the lines of the story of the view's subject in the same way; one that has no other sentence goes as a whole."""
+    past = view.past_facts_about() if lines else []
+    replacement = cache(partial(_replacement, view, view.at(None, None).consent()))
+    told = {(words, replacement(fact_id)) for fact_id, words in past}
+    gone = [(frozenset(terms(words)), frozenset(terms(note))) for words, note in told if note]
+    left = [(line, without_sentences(line.text, gone) if gone else line.text) for line in lines]
+    return [replace(line, text=text) for line, text in left if text]
 
 
 def without_sentences(text: str, gone: Sequence[tuple[frozenset[str], frozenset[str]]]) -> str:

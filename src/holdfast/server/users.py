@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ..clock import from_ms, to_ms
 from ..reports import ErasureReceipt, Explained, Metrics, PromptPreview, SubjectMerge, Usage
-from ..types import Consent, Fact, FactChange, FactKind, Hit, PromptVersion, Rejected, Section, Subject
+from ..types import Consent, Fact, FactChange, FactKind, Hit, PromptVersion, Rejected, Section, Story, Subject
 from ..user import Prompts, User, version_in_use
 from .gate import count_messages, quota_exceeded
 from .routing import APP, USER, WHOLE_USER, Door, RouteTable
@@ -142,6 +142,13 @@ def rejected_list(user: UserDep, cursor: Cursor = None, limit: Limit = 100) -> P
     """List rejected facts, newest first, each with its reason."""
     rejected, last = user.rejected_page(limit=limit, after=parse_position(cursor, int, str, str, int, str))
     return Page(data=rejected, next_cursor=None if last is None else encode_cursor(last))
+
+
+@table.add("GET", ONE + "/story", USER, door=User.story)
+def story_get(user: UserDep, subject: Annotated[str | None, Query(max_length=200)] = None) -> Story:
+    """Return the dated summary across all conversations about a subject; without lines before there is one."""
+    del subject  # the user is about it already, as far as the key allows
+    return user.story()
 
 
 @table.add("GET", ONE + "/profile", USER, door=User.profile)

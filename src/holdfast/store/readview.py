@@ -15,7 +15,7 @@ from typing import Any, Self
 from ..errors import BadInput
 from ..reports import Event, News
 from ..scope import SELF, Scope
-from ..types import ConsentState, Evidence, Job, Message, Rejected, Summary, TurnKey
+from ..types import ConsentState, Evidence, Job, Message, Rejected, Story, Summary, TurnKey
 from . import rows
 from .port import Driver, Row
 from .values import (
@@ -291,6 +291,13 @@ class ReadView:
             for seq, fact_id, kind, key, value, text in found
         ]
 
+    def past_facts_about(self) -> list[tuple[str, str]]:
+        """``(fact id, words)`` of past facts that rest on the conversations about the scope's subject."""
+        return [
+            (fact_id, text if kind != "attribute" else key.replace("_", " ") if value == "true" else value)
+            for fact_id, kind, key, value, text in self._run("past_facts_about")
+        ]
+
     def rejected(self, *, limit: int = 100) -> list[Rejected]:
         """Return the newest rejected candidates of the scope's conversation, or of all it can see."""
         return self.rejected_page(limit=limit)[0]
@@ -328,6 +335,10 @@ class ReadView:
         """Return the highest live summaries of the other conversations about the scope's subject, newest first."""
         found = self._run("newest_summaries", limit=limit)
         return [rows.summary(row[1:], row[0], {}) for row in found]
+
+    def stories(self) -> list[Story]:
+        """Return the story of the scope's subject, or those of all subjects."""
+        return [rows.story(row) for row in self._run("stories")]
 
     def _children(self, found: Sequence[Row], *, each: bool = False) -> Mapping[str, Sequence[str]]:
         """Return the children of the higher ones among *found* summaries, read one by one or all at once."""

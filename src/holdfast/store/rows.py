@@ -15,7 +15,7 @@ from typing import Any
 
 from ..clock import from_ms, to_ms
 from ..reports import Event
-from ..types import Candidate, Evidence, Fact, Job, Message, Rejected, Summary
+from ..types import Candidate, Evidence, Fact, Job, Message, Rejected, Story, StoryLine, StorySource, Summary
 from .port import Row
 from .values import (
     ConsentRow,
@@ -210,6 +210,36 @@ def summary(row: Row, conversation: str, children: Mapping[str, Sequence[str]]) 
 def summary_row(row: Row, conversation: str, children: Mapping[str, Sequence[str]]) -> SummaryRow:
     """Parse a row of ``summary_rows``."""
     return SummaryRow(summary(row[:17], conversation, children), row[17], bool(row[18]))
+
+
+def story(row: Row) -> Story:
+    """Parse a row of ``stories``."""
+    subject, story_id, version, lines, source, created_at = row
+    return Story(story_id, subject, tuple(map(_story_line, json.loads(lines))), version, source, from_ms(created_at))
+
+
+def _story_line(data: Mapping[str, Any]) -> StoryLine:
+    times = (from_ms(at) if at is not None else None for at in data["times"])
+    return StoryLine(data["text"], *times, tuple(StorySource(*one) for one in data["sources"]))
+
+
+def story_columns(row: Story) -> dict[str, Any]:
+    """Return the parameters of ``save_story`` beside the user's key and the subject."""
+    lines = [
+        {
+            "text": line.text,
+            "times": [to_ms(at) if at else None for at in (line.first_at, line.last_at)],
+            "sources": [[one.summary, one.conversation, one.start_seq, one.end_seq] for one in line.sources],
+        }
+        for line in row.lines
+    ]
+    return {
+        "id": row.id,
+        "version": row.version,
+        "lines": compact_json(lines),
+        "source": row.source,
+        "created_at": to_ms(row.created_at) if row.created_at else 0,
+    }
 
 
 def consent(row: Row) -> ConsentRow:

@@ -683,6 +683,7 @@ HINTS = {
     "children": _SUMMARIES,
     "summary_edges": _SUMMARIES,
     "edge_of_summary": _SUMMARIES,
+    "edge_of_story": "clear the subject's story by digest()",
     "edge_of_fact": _FACTS,
     "edge_to_summary": _SUMMARIES,
     "edge_to_messages": _LOST,

@@ -8,7 +8,7 @@ transaction, so the same statements are legal on SQLite, PostgreSQL and Citus.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from operator import itemgetter
 from typing import Self
@@ -16,7 +16,7 @@ from typing import Self
 from ..clock import new_id, to_ms
 from ..errors import Conflict, NotFound
 from ..scope import SELF, Scope
-from ..types import Candidate, Evidence, Job, Summary
+from ..types import Candidate, Evidence, Job, Story, StoryLine, Summary
 from . import rows
 from .changes import ERASED, REVISIONS, ChangeLog
 from .port import Driver
@@ -60,6 +60,7 @@ OF_CONVERSATION = (
 MOVED = (*OF_CONVERSATION, "derivation", "evidence", "owned_doc", "owned_fact", "doc", "job", "event")
 OF_USER = (
     *OF_CONVERSATION,
+    "story",
     "fact",
     "evidence",
     "derivation",
@@ -266,6 +267,39 @@ class WriteView(ReadView):
         self.add_derivations(
             Derivation("summary", row.id, "summary", subject, name, source=child) for child in row.children
         )
+
+    def save_story(self, row: Story) -> None:
+        """Write the story of a subject in place of the one before, with an edge to each summary that it rests on."""
+        here = self.at(row.subject, None)
+        here.remove_story()
+        here._run("save_story", **rows.story_columns(row))
+        found = dict.fromkeys(one for line in row.lines for one in line.sources)
+        here.add_derivations(
+            Derivation("story", row.id, "summary", row.subject, one.conversation, source=one.summary) for one in found
+        )
+
+    def remove_story(self) -> list[Story]:
+        """Delete the story of the scope's subject with its edges, and return it if there was one."""
+        found = self.stories()
+        for row in found:
+            self._run("remove_edges_of", child_kind="story", child=row.id)
+            self._run("remove_story")
+        return found
+
+    def cut_story(self, gone: Callable[[StoryLine], bool]) -> list[StoryLine]:
+        """Delete the lines of the subject's story that are *gone*, and return them; a story without lines goes as a whole."""
+        cut: list[StoryLine] = []
+        for row in self.at(self.scope.subject, None).stories():
+            kept = tuple(line for line in row.lines if not gone(line))
+            if len(kept) == len(row.lines):
+                continue
+            cut += [line for line in row.lines if gone(line)]
+            here = self.at(row.subject, None)
+            if kept:
+                here.save_story(replace(row, lines=kept, version=row.version + 1))
+            else:
+                here.remove_story()
+        return cut
 
     def add_episode_range(self, row: EpisodeRangeRow, now_ms: int) -> None:
         """Note that a range of the scope's conversation was searched for episodes."""
@@ -527,9 +561,14 @@ class WriteView(ReadView):
         place = {"home": self.scope.subject, "conversation": conversation, "seq": seq}
         self._run("remove_edge", child_kind="end", child=fact_id, **place)
 
-    def remove_summaries(self, rows_: Sequence[Summary]) -> None:
-        """Delete summaries of the scope's conversation with their coverage and edges."""
+    def remove_summaries(self, rows_: Sequence[Summary]) -> list[StoryLine]:
+        """
+        Delete summaries of the scope's conversation with their coverage and edges, and the lines of the subject's story that rest on
+        them, which are returned.
+        """
         self._place()
+        ids = {row.id for row in rows_}
+        cut = self.cut_story(lambda line: any(one.summary in ids for one in line.sources)) if ids else []
         for row in rows_:
             self._run("remove_summary", id=row.id)
             if row.level == 1:
@@ -537,6 +576,7 @@ class WriteView(ReadView):
             self._run("remove_edges_of", child_kind="summary", child=row.id)
             self._run("remove_edges_to_summary", id=row.id)
             self._changes.note("summary.removed", self._here, row.id)
+        return cut
 
     def save_item(self, row: ItemRow) -> None:
         """Insert an item of the scope's conversation, or give an existing one its new value."""

@@ -72,6 +72,33 @@ def subjects(
     return 0
 
 
+def story(options: SubjectOptions) -> int:
+    """
+    Print what all conversations about the user, or about a subject, came to, line by line with its days.
+
+    It is made in the background once three conversations have summaries. New conversations begin with it.
+
+    \b
+    Examples:
+      holdfast story
+      holdfast story --subject luna
+      holdfast story --subject luna --json
+    """
+    with options.open() as memory:
+        told = options.owner(memory).story()
+        if options.as_json:
+            print_json(to_json(told))
+            return 0
+        screen = Screen()
+        if not told.lines:
+            screen.line("There is no story yet: it needs three conversations with summaries.")
+        for line in told.lines:
+            screen.line(line.dated)
+            for one in line.sources:
+                screen.line((f"  from {one.conversation}, messages {one.start_seq}-{one.end_seq}", QUIET))
+    return 0
+
+
 def _show(found: list[Subject]) -> None:
     screen = Screen()
     if not found:

@@ -94,6 +94,13 @@ SELECT d.org, d.user_id, d.bot, d.child_kind, d.child, d.source_kind, d.subject,
   LEFT JOIN fact f ON f.org = d.org AND f.user_id = d.user_id AND f.bot = d.bot AND f.id = d.child
  WHERE d.child_kind = 'fact' AND f.id IS NULL;
 
+-- name: check_edge_of_story
+-- An edge of a story has its story.
+SELECT d.org, d.user_id, d.bot, d.child, d.source
+  FROM derivation d
+  LEFT JOIN story s ON s.org = d.org AND s.user_id = d.user_id AND s.bot = d.bot AND s.id = d.child
+ WHERE d.child_kind = 'story' AND s.id IS NULL;
+
 -- name: check_edge_to_summary
 -- The summaries that a derived row was made from exist.
 SELECT d.org, d.user_id, d.bot, d.child_kind, d.child, d.source_kind, d.subject, d.conversation, d.start_seq, d.source

@@ -202,6 +202,10 @@ DELETE FROM coverage
 DELETE FROM summary
  WHERE org = :org AND user_id = :user_id AND bot = :bot;
 
+-- name: erase_story
+DELETE FROM story
+ WHERE org = :org AND user_id = :user_id AND bot = :bot;
+
 -- name: erase_fact
 DELETE FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot;
@@ -268,6 +272,7 @@ UNION ALL SELECT 'message', COUNT(*) FROM message WHERE org = :org AND user_id =
 UNION ALL SELECT 'idempotency', COUNT(*) FROM idempotency WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'coverage', COUNT(*) FROM coverage WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'summary', COUNT(*) FROM summary WHERE org = :org AND user_id = :user_id AND bot = :bot
+UNION ALL SELECT 'story', COUNT(*) FROM story WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'fact', COUNT(*) FROM fact WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'evidence', COUNT(*) FROM evidence WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'rejected', COUNT(*) FROM rejected WHERE org = :org AND user_id = :user_id AND bot = :bot

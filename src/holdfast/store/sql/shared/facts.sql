@@ -194,6 +194,15 @@ SELECT DISTINCT d.start_seq, f.id, f.kind, f.key, f.value, f.text
    AND d.child_kind = 'fact' AND f.valid_to IS NOT NULL
  ORDER BY d.start_seq, f.id;
 
+-- name: past_facts_about
+-- The same of all conversations about the subject.
+SELECT DISTINCT f.id, f.kind, f.key, f.value, f.text
+  FROM derivation d
+  JOIN fact f ON f.org = d.org AND f.user_id = d.user_id AND f.bot = d.bot AND f.id = d.child
+ WHERE d.org = :org AND d.user_id = :user_id AND d.bot = :bot AND d.source_kind = 'message'
+   AND d.subject = :subject AND d.child_kind = 'fact' AND f.valid_to IS NOT NULL
+ ORDER BY f.id;
+
 -- name: evidence_of
 SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.stop, e.at, e.home
   FROM evidence e

@@ -22,6 +22,24 @@ SELECT conversation, id, level, start_seq, end_seq, exchanges, text, themes, con
  ORDER BY last_at DESC NULLS LAST, conversation DESC, start_seq DESC
  LIMIT :limit;
 
+-- name: stories
+-- A null subject means all of them.
+SELECT subject, id, version, lines, source, created_at
+  FROM story
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND (CAST(:subject AS text) IS NULL OR subject = :subject)
+ ORDER BY subject;
+
+-- name: save_story
+INSERT INTO story (org, user_id, bot, subject, id, version, lines, source, created_at)
+VALUES (:org, :user_id, :bot, :subject, :id, :version, :lines, :source, :created_at)
+ON CONFLICT (org, user_id, bot, subject) DO UPDATE
+   SET id = excluded.id, version = excluded.version, lines = excluded.lines, source = excluded.source,
+       created_at = excluded.created_at;
+
+-- name: remove_story
+DELETE FROM story
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject;
+
 -- name: summary_children
 -- Which summaries each higher one was made from, in the order of their ranges.
 SELECT DISTINCT d.child, d.source, s.start_seq

@@ -132,6 +132,19 @@ CREATE UNIQUE INDEX summary_live ON summary
 CREATE INDEX summary_newest ON summary     -- what a new conversation begins with
     (org, user_id, bot, subject, last_at) WHERE live = 1 AND parent IS NULL;
 
+CREATE TABLE story (                       -- what all conversations about a subject came to
+    org           text    NOT NULL,
+    user_id       text    NOT NULL,
+    bot           text    NOT NULL,
+    subject       text    NOT NULL,
+    id            text    NOT NULL,
+    version       integer NOT NULL,
+    lines         text    NOT NULL,        -- JSON: each with its times and the summaries that it rests on
+    source        text    NOT NULL,
+    created_at    integer NOT NULL,
+    PRIMARY KEY (org, user_id, bot, subject)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE fact (
     org           text    NOT NULL,
     user_id       text    NOT NULL,

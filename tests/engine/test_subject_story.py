@@ -1,0 +1,236 @@
+"""The story of a subject: above its conversations, dated, traced to their summaries, bounded, erased and made again with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from holdfast import Config, Memory
+from holdfast.context.result import Context
+from holdfast.testing.clock import FakeClock
+from holdfast.text.terms import count_tokens
+from holdfast.types import Story
+
+SUBJECTS = {
+    "luna": ["limps on the left leg", "sleeps in the hall", "eats duck only", "chases the postman", "weighs more"],
+    "max": ["coughs at night", "hides under the sofa", "refuses the blue pill", "swims in the lake", "lost a tooth"],
+    "shop": ["opens on Tuesdays", "sells green candles", "needs a new roof", "hired a painter", "moved to Mill Street"],
+}
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(datetime(2026, 1, 5, 9, tzinfo=UTC))
+
+
+@pytest.fixture
+def memory(clock: FakeClock) -> Iterator[Memory]:
+    with Memory(embedder=None, clock=clock, config=Config(story_tokens=300)) as memory:
+        yield memory
+
+
+def visit(memory: Memory, clock: FakeClock, subject: str, number: int, *, user: str = "elena") -> None:
+    """Talk about one subject in a conversation of its own; each has a word that no other has."""
+    chat = memory.conversation(f"{subject} {number}", user=user, subject=subject)
+    what = SUBJECTS[subject][number % 5]
+    chat.record(
+        f"On visit {number} I noticed that {subject.title()} {what}, near the {subject}mark{number} gate.", "I see."
+    )
+    chat.record(f"I'm worried that {subject.title()} {what} more often than before.", "Let's watch it until next week.")
+    chat.record(
+        f"I decided to write it down as note {subject}note{number} every evening.", "Good idea, keep doing that."
+    )
+    clock.advance(days=3)
+
+
+def thirty(memory: Memory, clock: FakeClock) -> None:
+    for number in range(10):
+        for subject in SUBJECTS:
+            visit(memory, clock, subject, number)
+    memory.digest()
+
+
+def story(memory: Memory, subject: str) -> Story:
+    return memory.user("elena").story(subject)
+
+
+def begin(memory: Memory, subject: str) -> Context:
+    return memory.conversation("new", user="elena", subject=subject).context("Hi, we're back. Any better?", note=False)
+
+
+def summary_ids(memory: Memory, subject: str) -> set[str]:
+    chats = [memory.conversation(f"{subject} {number}", user="elena", subject=subject) for number in range(10)]
+    return {one.id for chat in chats for one in chat.summaries()}
+
+
+def test_thirty_conversations_of_three_subjects_make_three_stories(memory: Memory, clock: FakeClock) -> None:
+    thirty(memory, clock)
+
+    for subject, others in ((one, set(SUBJECTS) - {one}) for one in SUBJECTS):
+        told = story(memory, subject)
+        summaries = {
+            one.id: one
+            for number in range(10)
+            for one in memory.conversation(f"{subject} {number}", user="elena", subject=subject).summaries()
+        }
+        assert count_tokens(told.text) <= 300
+        assert all(other not in told.text.casefold() for other in others)
+        assert {one.summary for line in told.lines for one in line.sources} == set(summaries)
+        for line in told.lines:
+            said = "\n".join(summaries[one.summary].text for one in line.sources)
+            words = [
+                word
+                for word in line.text.replace("]", " ").replace("[", " ").split()
+                if "mark" in word or "note" in word
+            ]
+            assert line.first_at is not None
+            assert line.dated[:2] == "20" or line.dated[:3] == "[20"
+            assert all(word.strip(".,") in said for word in words)
+        assert [line.first_at for line in told.lines] == sorted(line.first_at for line in told.lines)  # type: ignore[type-var]
+    assert memory.doctor().ok
+
+
+def test_two_conversations_make_no_story_and_three_do(memory: Memory, clock: FakeClock) -> None:
+    for number in range(2):
+        visit(memory, clock, "luna", number)
+    memory.digest()
+    assert memory.user("elena").story("luna").lines == ()
+
+    visit(memory, clock, "luna", 2)
+    memory.digest()
+    assert len(story(memory, "Luna").lines) == 3
+
+
+def test_a_new_conversation_begins_with_the_story(memory: Memory, clock: FakeClock) -> None:
+    thirty(memory, clock)
+
+    context = begin(memory, "luna")
+
+    told = story(memory, "luna")
+    shown = [one for one in context.sources if one.section == "earlier"]
+    assert {one.kind for one in shown} == {"story"}
+    assert {one.id for one in shown} == {told.id}
+    assert told.lines[-1].text[:40] in context.section("earlier").text.replace("\\n", "\n")
+    assert "max" not in context.section("earlier").text.casefold()
+
+
+def test_what_the_story_does_not_tell_yet_follows_by_itself(memory: Memory, clock: FakeClock) -> None:
+    thirty(memory, clock)
+    chat = memory.conversation("fresh", user="elena", subject="luna")
+    chat.record("Luna jumped over the garden fence.", "Oh!")
+    chat.record("She came back with the neighbor.", "Good.")
+
+    context = begin(memory, "luna")
+
+    assert "garden fence" in context.section("earlier").items[-1]
+    assert {one.kind for one in context.sources if one.section == "earlier"} == {"story", "message"}
+
+
+def test_it_is_made_again_when_a_conversation_changes(memory: Memory, clock: FakeClock) -> None:
+    thirty(memory, clock)
+    before = story(memory, "luna")
+
+    visit(memory, clock, "luna", 10)
+    memory.digest()
+
+    after = story(memory, "luna")
+    assert after.version == before.version + 1
+    assert any(one.conversation == "luna 10" for line in after.lines for one in line.sources)
+    assert story(memory, "max").version == 1
+
+
+def test_nothing_is_made_again_without_a_change(memory: Memory, clock: FakeClock) -> None:
+    thirty(memory, clock)
+    before = story(memory, "luna")
+    clock.advance(days=30)
+    memory.digest()
+
+    assert story(memory, "luna") == before
+
+
+def test_a_cleared_conversation_goes_from_the_story_at_once(memory: Memory, clock: FakeClock) -> None:
+    thirty(memory, clock)
+    before = story(memory, "luna")
+    resting = [line for line in before.lines if any(one.conversation == "luna 9" for one in line.sources)]
+
+    receipt = memory.conversation("luna 9", user="elena", subject="luna").clear()
+
+    assert receipt.rows["story lines"] == len(resting)
+    left = story(memory, "luna")
+    assert list(left.lines) == [line for line in before.lines if line not in resting]
+    assert "lunamark9" not in left.text
+    assert "lunamark9" not in begin(memory, "luna").to_text()
+    assert memory.doctor().ok
+    memory.digest()
+    again = story(memory, "luna")
+    assert {one.summary for line in again.lines for one in line.sources} == summary_ids(memory, "luna")
+    assert story(memory, "max").version == 1
+
+
+def test_an_erased_message_goes_from_the_story(memory: Memory, clock: FakeClock) -> None:
+    thirty(memory, clock)
+
+    receipt = memory.conversation("luna 9", user="elena", subject="luna").forget(1)
+    assert receipt.rows["story lines"] >= 1
+    assert "lunamark9" not in story(memory, "luna").text
+
+    memory.digest()
+    assert "lunamark9" not in story(memory, "luna").text
+    assert {one.summary for line in story(memory, "luna").lines for one in line.sources} == summary_ids(memory, "luna")
+    assert memory.doctor().ok
+
+
+def test_a_story_of_two_conversations_goes(memory: Memory, clock: FakeClock) -> None:
+    for number in range(3):
+        visit(memory, clock, "luna", number)
+    memory.digest()
+
+    memory.conversation("luna 0", user="elena", subject="luna").clear()
+    memory.digest()
+
+    assert memory.user("elena").story("luna").lines == ()
+
+
+def test_nothing_is_left_of_an_erased_user_or_subject(memory: Memory, clock: FakeClock) -> None:
+    thirty(memory, clock)
+
+    memory.user("elena", subject="luna").erase()
+    assert memory.user("elena").story("luna").lines == ()
+    assert story(memory, "max").version == 1
+
+    memory.user("elena").erase()
+    assert memory.user("elena").story("max").lines == ()
+    assert memory.doctor().ok
+
+
+def test_a_paused_user_has_no_story_made(memory: Memory, clock: FakeClock) -> None:
+    for number in range(3):
+        visit(memory, clock, "luna", number)
+    memory.user("elena").pause()
+    memory.digest()
+
+    assert memory.user("elena").story("luna").lines == ()
+    assert begin(memory, "luna").tokens < 30
+
+
+def test_a_conversation_that_the_story_tells_is_not_told_twice_to_itself(memory: Memory, clock: FakeClock) -> None:
+    thirty(memory, clock)
+
+    context = memory.conversation("luna 9", user="elena", subject="luna").context("And now?", note=False)
+
+    assert "lunamark9" not in context.section("earlier").text
+    assert "lunamark9" in context.section("recent").text
+
+
+def test_merged_subjects_have_one_story(memory: Memory, clock: FakeClock) -> None:
+    thirty(memory, clock)
+
+    memory.user("elena").merge_subjects("max", "luna")
+    memory.digest()
+
+    assert memory.user("elena").story("max").lines == ()
+    told = story(memory, "luna")
+    assert {one.conversation.split()[0] for line in told.lines for one in line.sources} == {"luna", "max"}
+    assert memory.doctor().ok
