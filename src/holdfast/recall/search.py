@@ -24,7 +24,7 @@ from ..embed.protocol import Embedder, Thresholds
 from ..errors import BadInput
 from ..reports import Ranked
 from ..store import ConsentRow, FactRow, Partition, ReadView, effective_consent
-from ..text.sentences import split_sentences
+from ..text.sentences import says_replaced, without_sentences
 from ..text.terms import terms
 from ..types import Fact, Hit, HitKind, StoryLine, Summary, TurnKey
 from . import rank
@@ -753,7 +753,7 @@ def without_changed(view: ReadView, summaries: Sequence[Summary]) -> list[Summar
         ]
         text = without_sentences(summary.text, gone) if gone else summary.text
         if text:
-            themes = [theme for theme in summary.themes if not _says_changed(theme, gone)]
+            themes = [theme for theme in summary.themes if not says_replaced(theme, gone)]
             found.append(replace(summary, text=text, themes=tuple(themes)))
     return found
 
@@ -766,30 +766,6 @@ def without_changed_lines(view: ReadView, lines: Sequence[StoryLine]) -> list[St
     gone = [(frozenset(terms(words)), frozenset(terms(note))) for words, note in told if note]
     left = [(line, without_sentences(line.text, gone) if gone else line.text) for line in lines]
     return [replace(line, text=text) for line, text in left if text]
-
-
-def without_sentences(text: str, gone: Sequence[tuple[frozenset[str], frozenset[str]]]) -> str:
-    """Return *text* without its sentences that hold the first words of a pair in *gone* and not the second; dates stay."""
-    kept, carried = [], ""
-    for line in text.splitlines():
-        head, stamp, speaker, said = _LINE.fullmatch(line).groups(default="")  # type: ignore[union-attr]
-        spans = [span.of(said) for span in split_sentences(said)]
-        left = [sentence for sentence in spans if not _says_changed(sentence, gone)]
-        if left:
-            words = said if len(left) == len(spans) else " ".join(left)
-            kept.append(f"{head}{stamp or carried}{speaker}{words}")
-        carried = "" if left else stamp or carried
-    return "\n".join(kept)
-
-
-def _says_changed(sentence: str, gone: Sequence[tuple[frozenset[str], frozenset[str]]]) -> bool:
-    said = frozenset(terms(sentence)) if gone else frozenset[str]()
-    return any(old and old <= said and not new <= said for old, new in gone)
-
-
-_LINE = re.compile(
-    r"((?:[^\n:()\[\]]{1,30} \(\d+(?:[–/]\d+)?\): )?)(\[\d{4}-\d\d-\d\d\] )?((?:[^\n:.!?\[\]]{1,60}: )?)(.*)"
-)
 
 
 def _replacement(view: ReadView, chosen: Sequence[ConsentRow], fact_id: str) -> str:

@@ -9,8 +9,10 @@ between sentences.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from .terms import terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,3 +163,28 @@ def describes_only_past(text: str) -> bool:
     return bool(_HELD_ONCE.match(said[0])) and all(
         _HELD_ONCE.match(one) or _GAVE_WAY.fullmatch(one) for one in said[1:]
     )
+
+
+_LINE = re.compile(
+    r"((?:[^\n:()\[\]]{1,30} \(\d+(?:[–/]\d+)?\): )?)(\[\d{4}-\d\d-\d\d\] )?((?:[^\n:.!?\[\]]{1,60}: )?)(.*)"
+)
+
+
+def without_sentences(text: str, gone: Sequence[tuple[frozenset[str], frozenset[str]]]) -> str:
+    """Return *text* without its sentences that hold the first words of a pair in *gone* and not the second; dates stay."""
+    kept, carried = [], ""
+    for line in text.splitlines():
+        head, stamp, speaker, said = _LINE.fullmatch(line).groups(default="")  # type: ignore[union-attr]
+        spans = [span.of(said) for span in split_sentences(said)]
+        left = [sentence for sentence in spans if not says_replaced(sentence, gone)]
+        if left:
+            words = said if len(left) == len(spans) else " ".join(left)
+            kept.append(f"{head}{stamp or carried}{speaker}{words}")
+        carried = "" if left else stamp or carried
+    return "\n".join(kept)
+
+
+def says_replaced(sentence: str, gone: Sequence[tuple[frozenset[str], frozenset[str]]]) -> bool:
+    """Whether a sentence holds the first words of a pair in *gone* and not the second."""
+    said = frozenset(terms(sentence)) if gone else frozenset[str]()
+    return any(old and old <= said and not new <= said for old, new in gone)
