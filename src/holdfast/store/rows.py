@@ -219,8 +219,8 @@ def story(row: Row) -> Story:
 
 
 def _story_line(data: Mapping[str, Any]) -> StoryLine:
-    times = (from_ms(at) if at is not None else None for at in data["times"])
-    return StoryLine(data["text"], *times, tuple(StorySource(*one) for one in data["sources"]))
+    first_at, last_at = (from_ms(at) if at is not None else None for at in data["times"])
+    return StoryLine(data["text"], first_at, last_at, tuple(StorySource(*one) for one in data["sources"]))
 
 
 def story_columns(row: Story) -> dict[str, Any]:
