@@ -36,6 +36,7 @@ from .context.result import Context
 from .context.turns import opening_messages
 from .digest import rules
 from .digest.summarize import summarize_conversation
+from .embed import RememberingEmbedder
 from .embed.protocol import Embedder
 from .errors import Conflict, StoreError
 from .ingest.append import AppendResult, WorkSettings, append, body_digest, prepare
@@ -126,7 +127,8 @@ class Engine:
         self._orders = WorkSettings(embed=embeds)
         categories = registry(config.categories)
         self.category_name = categories.category_name
-        deps = Dependencies(store, config, categories, self.now_ms, embedder, self.observer)
+        self._remembering = RememberingEmbedder(embedder) if embedder is not None else None
+        deps = Dependencies(store, config, categories, self.now_ms, embedder, self.observer, self._remembering)
         reader, self.upkeep = FactReader(deps, statements=False), Upkeep(deps)
         self.work = UserWork(deps, model, self.provider_keys)
         self.client, self.rebuilder = self.work.default.client, self.work.default.rebuilder
@@ -166,6 +168,8 @@ class Engine:
         """Drop everything that was read before an erasure."""
         if self.cache is not None:
             self.cache.clear()
+        if self._remembering is not None:
+            self._remembering.clear()
         self.context_stats.clear()
 
     def _order_due(self) -> int:
@@ -747,7 +751,7 @@ class Engine:
         return found
 
     def _vector(self, text: str) -> NDArray[np.float32] | None:
-        return self.embedder.embed([text])[0] if self.embedder is not None else None
+        return self._remembering.embed([text])[0] if self._remembering is not None else None
 
 
 def _labels(view: ReadView, facts: Sequence[FactRow]) -> Mapping[str, str]:

@@ -8,8 +8,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from holdfast import embed
-from holdfast.embed import fetch, files
+from holdfast import Memory, embed
+from holdfast.embed import RememberingEmbedder, fetch, files
 from holdfast.errors import ConfigError, FetchError
 from holdfast.testing.embedder import HashEmbedder
 
@@ -148,3 +148,51 @@ def test_the_common_words_are_known_as_soon_as_the_files_are(tmp_path, monkeypat
     (tmp_path / files.WEIGHTS_FILE).touch()
     (tmp_path / files.VOCABULARY_FILE).write_text("[PAD]\ncar\n##pet\ncarpet\n")
     assert files.common_words() == {"car", "carpet"}
+
+
+class Counting(HashEmbedder):
+    """Counts the texts that it embeds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def embed(self, texts):
+        self.asked += texts
+        return super().embed(texts)
+
+
+def test_the_last_texts_are_not_embedded_again():
+    inner = Counting()
+    embedder = RememberingEmbedder(inner, most=3)
+    first = embedder.embed(["one", "two", "one"])
+    again = embedder.embed(["two", "three", "one"])
+
+    assert inner.asked == ["one", "two", "three"]
+    assert np.array_equal(again, HashEmbedder().embed(["two", "three", "one"]))
+    assert np.array_equal(first[0], first[2])
+    embedder.embed(["four"])
+    embedder.embed(["one", "two"])
+    assert inner.asked == ["one", "two", "three", "four", "two"]
+    embedder.clear()
+    assert embedder.embed(["one"]).shape == (1, inner.dim)
+    assert inner.asked[-1] == "one"
+    assert (embedder.id, embedder.thresholds) == (inner.id, inner.thresholds)
+    assert embedder.embed([]).shape == (0, inner.dim)
+
+
+def test_the_question_of_a_context_is_not_embedded_again_as_a_message():
+    embedder = Counting()
+    with Memory(embedder=embedder) as memory:
+        talk = memory.conversation("chat", user="ana")
+        talk.append("I moved to Lisbon last spring.")
+        memory.digest()
+        embedder.asked.clear()
+        talk.context("What is a good tram line?")
+        talk.append(
+            [{"role": "user", "content": "What is a good tram line?"}, {"role": "assistant", "content": "The 28."}]
+        )
+        memory.digest()
+
+        assert embedder.asked.count("What is a good tram line?") == 1
+        assert embedder.asked.count("The 28.") == 1

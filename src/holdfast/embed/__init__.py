@@ -7,9 +7,16 @@ The default one comes with the package and needs no network.  Where its files ar
 
 from __future__ import annotations
 
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import ConfigError
 from .files import ModelState, state
@@ -21,6 +28,7 @@ __all__ = [
     "BuiltIn",
     "Embedder",
     "ModelState",
+    "RememberingEmbedder",
     "Thresholds",
     "default_embedder",
     "dequantize",
@@ -63,6 +71,56 @@ def resolve(embedder: Embedder | BuiltIn | None = BUILT_IN) -> Embedder | None:
         f"a {type(embedder).__name__} is not an embedder",
         hint="it needs id, dim, thresholds and embed(texts); see holdfast.embed.Embedder",
     )
+
+
+class RememberingEmbedder:
+    """
+    An embedder that gives the vectors of the last *most* texts without computing them again.
+
+    The question of a context is the next message of its conversation. Texts are held as digests.
+    """
+
+    def __init__(self, embedder: Embedder, most: int = 512) -> None:
+        self._inner, self._most = embedder, most
+        self._held: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def id(self) -> str:
+        """Return the embedder's id."""
+        return self._inner.id
+
+    @property
+    def dim(self) -> int:
+        """Return the width of its vectors."""
+        return self._inner.dim
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """Return the embedder's thresholds."""
+        return self._inner.thresholds
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one row a text; see `Embedder.embed`."""
+        keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
+        with self._lock:
+            found = {key: self._held[key] for key in keys if key in self._held}
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+        if missing:
+            vectors = self._inner.embed(list(missing.values()))
+            found |= {key: vector.copy() for key, vector in zip(missing, vectors, strict=True)}
+        with self._lock:
+            for key in keys:
+                self._held[key] = found[key]
+                self._held.move_to_end(key)
+            while len(self._held) > self._most:
+                self._held.popitem(last=False)
+        return np.stack([found[key] for key in keys]) if keys else self._inner.embed([])
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._held.clear()
 
 
 @cache

@@ -35,7 +35,7 @@ class FenceLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """The parts of a memory that job handlers share."""
+    """The parts of a memory that job handlers share; ``remembered`` is the embedder with the vectors of the last texts."""
 
     store: Store
     config: Config
@@ -43,6 +43,7 @@ class Dependencies:
     now_ms: Callable[[], int]
     embedder: Embedder | None
     observer: Observer = field(default_factory=Observer)
+    remembered: Embedder | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ def model_work(deps: Dependencies, model: LanguageModel | None, label: str = "")
         UPKEEP: Upkeep(deps),
     }
     if deps.embedder is not None:
-        handlers["embed"] = EmbedDocs(deps, deps.embedder)
+        handlers["embed"] = EmbedDocs(deps, deps.remembered or deps.embedder)
     read_mode: ReadMode = "" if client is None else "chunks" if deps.config.economy else "turns"
     return ModelWork(client, read_mode, rebuilder, consolidation, handlers)
 

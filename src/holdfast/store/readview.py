@@ -268,12 +268,25 @@ class ReadView:
 
     def past_facts_of(self, messages: Iterable[TurnKey]) -> list[tuple[TurnKey, str]]:
         """``(message, fact id)`` of past facts that rest on messages, each (subject, conversation, number)."""
-        found = self._driver.many("past_facts_of", [(*self._head, *message) for message in messages])
-        return [((row[0], row[1], row[2]), row[3]) for row in found]
+        pairs, subjects = self._facts_from(messages)
+        known = [(*self._head, subject, id) for id, subject in subjects.items()]
+        past = {row[0] for row in self._driver.many("past_fact", known)} if known else set()
+        return [(message, id) for message, id in pairs if id in past]
+
+    def _facts_from(self, messages: Iterable[TurnKey]) -> tuple[list[tuple[TurnKey, str]], dict[str, str]]:
+        """``(message, fact id)`` of all facts that rest on messages, and the subjects of these facts by id."""
+        place = {message: at for at, message in enumerate(messages)}
+        found = self._driver.many("children_of_message", [(*self._head, *message) for message in place])
+        known = {((row[0], row[1], row[2]), row[4]) for row in found if row[3] == "fact"}
+        pairs = sorted(known, key=lambda pair: (place[pair[0]], pair[1]))
+        ids = [(*self._head, id) for id in dict.fromkeys(id for _, id in pairs)]
+        return pairs, dict(self._driver.many("subject_of_fact", ids)) if ids else {}
 
     def quotes_of(self, messages: Iterable[TurnKey]) -> list[tuple[TurnKey, str, str]]:
         """``(message, fact id, quote)`` of active facts that quote messages, each (subject, conversation, number)."""
-        found = self._driver.many("quotes_of", [(*self._head, *message) for message in messages])
+        pairs, subjects = self._facts_from(messages)
+        known = [(*self._head, subjects[id], id, *message) for message, id in pairs if id in subjects]
+        found = self._driver.many("quotes_of", known) if known else []
         return [((row[0], row[1], row[2]), row[3], row[4]) for row in found]
 
     def turns_at(self, keys: Iterable[TurnKey]) -> dict[TurnKey, tuple[int, Message]]:

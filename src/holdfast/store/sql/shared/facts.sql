@@ -162,27 +162,31 @@ SELECT subject, id, strength, stated_at, last_used_at, uses, recorded_at
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND id = :id;
 
--- name: past_facts_of
--- Past facts that rest on one message.
-SELECT d.subject, d.conversation, d.start_seq, f.id
-  FROM derivation d
-  JOIN fact f ON f.org = d.org AND f.user_id = d.user_id AND f.bot = d.bot AND f.id = d.child
- WHERE d.org = :org AND d.user_id = :user_id AND d.bot = :bot AND d.source_kind = 'message'
-   AND d.subject = :subject AND d.conversation = :conversation AND d.start_seq = :seq
-   AND d.child_kind = 'fact' AND f.valid_to IS NOT NULL
- ORDER BY f.id;
+-- name: children_of_message
+-- What rests on one message.  It is not joined with the facts: databases would look at all of them for each message.
+SELECT subject, conversation, start_seq, child_kind, child
+  FROM derivation
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND source_kind = 'message'
+   AND subject = :subject AND conversation = :conversation AND start_seq = :seq;
+
+-- name: subject_of_fact
+SELECT id, subject
+  FROM fact
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND id = :id;
+
+-- name: past_fact
+SELECT id
+  FROM fact
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about AND id = :id AND valid_to IS NOT NULL;
 
 -- name: quotes_of
--- What active facts quote of one message.
-SELECT d.subject, d.conversation, d.start_seq, f.id, e.quote
-  FROM derivation d
-  JOIN fact f ON f.org = d.org AND f.user_id = d.user_id AND f.bot = d.bot AND f.id = d.child
-  JOIN evidence e ON e.org = d.org AND e.user_id = d.user_id AND e.bot = d.bot AND e.subject = f.subject AND e.fact = f.id
-   AND e.home = d.subject AND e.conversation = d.conversation AND e.seq = d.start_seq
- WHERE d.org = :org AND d.user_id = :user_id AND d.bot = :bot AND d.source_kind = 'message'
-   AND d.subject = :subject AND d.conversation = :conversation AND d.start_seq = :seq
-   AND d.child_kind = 'fact' AND f.valid_to IS NULL
- ORDER BY f.id;
+-- What an active fact quotes of one message.
+SELECT e.home, e.conversation, e.seq, f.id, e.quote
+  FROM evidence e
+  JOIN fact f ON f.org = e.org AND f.user_id = e.user_id AND f.bot = e.bot AND f.subject = e.subject AND f.id = e.fact
+ WHERE e.org = :org AND e.user_id = :user_id AND e.bot = :bot AND e.subject = :about AND e.fact = :id
+   AND e.home = :subject AND e.conversation = :conversation AND e.seq = :seq AND f.valid_to IS NULL
+ ORDER BY e.start;
 
 -- name: past_facts_in
 -- Past facts that rest on messages of one conversation, up to one of them.
