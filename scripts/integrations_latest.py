@@ -54,6 +54,9 @@ FRAMEWORKS = {
     "claude_agent": Framework("Claude Agent SDK", "claude-agent", ("claude-agent-sdk",), "claude-agent.md"),
     "google_adk": Framework("Google ADK", "google-adk", ("google-adk",), "google-adk.md"),
     "llamaindex": Framework("LlamaIndex", "llamaindex", ("llama-index-core",), "llamaindex.md"),
+    "agent_framework": Framework(
+        "Microsoft Agent Framework", "agent-framework", ("agent-framework-core",), "agent-framework.md"
+    ),
     "anthropic": Framework("Anthropic's memory tool", "anthropic", ("anthropic",), "anthropic.md"),
 }
 VERSIONS = "import importlib.metadata as m, sys; print('\\n'.join(m.version(n) for n in sys.argv[1:]))"

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.runnables.history import RunnableWithMessageHistory
 
 from holdfast import Memory
-from holdfast.integrations.langchain_history import HoldfastChatMessageHistory
+from holdfast.integrations.langchain import HoldfastChatMessageHistory
 
 MESSAGES = [
     SystemMessage("Be brief."),
