@@ -57,7 +57,7 @@ class _Refused(HoldfastError):
 
 
 @dataclass(frozen=True, slots=True)
-class MessageRange:
+class FactRange:
     """The messages of a conversation that a fact by hand is about."""
 
     conversation: str
@@ -77,7 +77,7 @@ class FactInput:
     idempotency_key: str | None = None
     aliases: tuple[str, ...] = ()
     importance: float | None = None
-    about: MessageRange | None = None
+    about: FactRange | None = None
 
     @property
     def digest(self) -> str:
@@ -399,7 +399,7 @@ def _restore_all_along(view: WriteView, row: FactRow, now_ms: int) -> FactChange
     return FactChange("new" if again.fact.live else "confirmed", again.fact, holder.fact if holder else None)
 
 
-def checked_range(conversation: str | None, start_seq: int | None, end_seq: int | None) -> MessageRange | None:
+def checked_range(conversation: str | None, start_seq: int | None, end_seq: int | None) -> FactRange | None:
     if conversation is None and start_seq is None and end_seq is None:
         return None
     if conversation is None or start_seq is None:
@@ -408,7 +408,7 @@ def checked_range(conversation: str | None, start_seq: int | None, end_seq: int 
     last = first if end_seq is None else checked_count("end_seq", end_seq)
     if last < first:
         raise BadInput(f"end_seq {last} lies before start_seq {first}")
-    return MessageRange(checked_name("conversation", conversation), first, last)
+    return FactRange(checked_name("conversation", conversation), first, last)
 
 
 def checked_aliases(aliases: Sequence[str]) -> tuple[str, ...]:
