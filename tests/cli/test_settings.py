@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
 import signal
+import termios
 from pathlib import Path
 from typing import Any
 
@@ -156,3 +160,23 @@ def test_a_hangup_reads_the_file_again(tmp_path, command):
     assert b"budget_tokens is 0; it must be a whole number, at least 1 (bot.toml, line 1)" in refused
     assert (changed["state"], changed["applied"]) == ("reloaded", ["budget_tokens"])
     assert changed["restart"] == ["job_attempts", f"{command[0]}.{'threads' if command[0] == 'worker' else 'port'}"]
+
+
+def test_a_terminal_that_closes_ends_the_command(tmp_path):
+    """The signal is the same as for a reload."""
+    here, there = pty.openpty()
+
+    def attach() -> None:
+        os.setsid()
+        fcntl.ioctl(there, termios.TIOCSCTTY, 0)
+
+    process = started("worker", "--json", cwd=tmp_path, preexec_fn=attach, pass_fds=(there,))
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline(), process.communicate()[1]
+        os.close(there)
+        os.close(here)
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.communicate()
