@@ -16,6 +16,7 @@ SOURCE = Path(package.__file__).parent
 # Hints of what a command never does, or that are about programming only.
 NOT_HERE = {
     "Budget(tokens_per_day=1_000_000)",
+    "Config.load(path) reads one",
     "datetime.now(UTC), for example",
     "it needs id, dim, thresholds and embed(texts); see holdfast.embed.Embedder",
     "use datetime.now(timezone.utc), or .replace(tzinfo=…)",

@@ -41,6 +41,9 @@ COMMAND_HINTS = {
     "after an opt-out `holdfast opt-in`",
     "jobs() lists them": "`holdfast jobs` lists them",
     "list() lists them": "`holdfast keys` or `holdfast provider-keys` lists them",
+    "conversations() lists them": "`holdfast list --user NAME` lists them",
+    "load() lists the messages with their numbers": "`holdfast messages` shows them with their numbers",
+    "load() shows who said what": "`holdfast messages` shows who said what",
     "load() lists them": "`holdfast messages` shows them with their numbers",
     "opt_in() first": "run `holdfast opt-in` first",
     "pass what export() returned": "name a file that `holdfast export` wrote",
@@ -49,6 +52,7 @@ COMMAND_HINTS = {
     "retry(id) revives a dead or cancelled one": "`holdfast jobs --retry ID` retries a dead or cancelled one",
     "reset(name) takes ours again": "--reset restores the built-in prompt",
     "subjects() lists them": "`holdfast subjects` lists them",
+    "use memory.user(…).prompts.preview(…)": "leave out --for, and name --user",
     "versions(name) lists them": "`holdfast prompts NAME --versions` lists them",
 }
 
