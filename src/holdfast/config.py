@@ -67,6 +67,9 @@ class Config:
         "Silence after which a new session begins and a chunk closes that holds half of chunk_messages and, behind an earlier chunk, of chunk_tokens.",
         least=1,
     )
+    summaries: bool = setting(
+        True, "Make summaries of chunks; False queues no such work, for bots whose contexts are facts and recent turns."
+    )
     rollup_summaries: int = setting(3, "Summaries of level n that are joined into one of level n+1.", least=2)
     story_tokens: int = setting(
         400, "Tokens of the story of a subject across its conversations, at most; 0: none is made.", least=0
@@ -155,6 +158,12 @@ class Config:
     )
     extract_every_user_turns: int = setting(
         5, "With a model: user messages after which it extracts facts; sooner if a message states something.", least=1
+    )
+    extract_user_turns: int = setting(
+        15, "With a model: user messages that one call for facts reads, at most.", least=1, most=60
+    )
+    extract_messages_before: int = setting(
+        2, "With a model: messages before those that are read for facts, shown beside them.", least=0, most=60
     )
     economy: bool = setting(
         False,

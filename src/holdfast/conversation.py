@@ -10,6 +10,7 @@ from typing import Any
 
 from .clock import from_ms, to_ms
 from .context.assemble import Strategy
+from .context.classic import Facts, Summarized
 from .context.material import Count
 from .context.result import Context
 from .engine import Engine
@@ -81,7 +82,15 @@ class Conversation:
         """
         key = None if idempotency_key is None else checked_name("idempotency_key", idempotency_key)
         return self._engine.append(
-            self._scope, message_or_messages, key, incognito=self._incognito, own_facts=self._own_facts
+            self._scope,
+            message_or_messages,
+            key,
+            incognito=self._incognito,
+            wanted={
+                "own_facts": self._own_facts,
+                "summarize": not isinstance(self._strategy, Facts),
+                "rolling": self._strategy.exchanges if isinstance(self._strategy, Summarized) else 0,
+            },
         )
 
     def record(
@@ -310,7 +319,7 @@ class Conversation:
     def end(self) -> None:
         """Close the open chunk: the conversation is over for now, and its rest can be summarized."""
         if not self._incognito:
-            self._engine.end(self._scope)
+            self._engine.end(self._scope, summarize=not isinstance(self._strategy, Facts))
 
     def edit(self, seq: int, content: str) -> ErasureReceipt:
         """

@@ -24,6 +24,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,13 +194,13 @@ class Engine:
 
     @observed("append")
     def append(
-        self, scope: Scope, given: Given, key: str | None, *, incognito: bool = False, own_facts: bool | None = None
+        self, scope: Scope, given: Given, key: str | None, *, incognito: bool = False, wanted: Mapping[str, Any]
     ) -> Receipt:
         """
         Store messages, unless the user does not want that; when this returns they are on disk.
 
         What the rules' gate takes for a statement is read at once, so that the next reply already
-        knows it; everything else waits for the background.
+        knows it; everything else waits for the background.  *wanted* is more of `WorkSettings`.
         """
         config = self.config
         ready = prepare(
@@ -217,7 +218,7 @@ class Engine:
         inline = len(ready) <= INLINE_MESSAGES and states
         grace_ms = INLINE_GRACE_MS if inline else 0
         reads = self.work.read_mode(scope)
-        orders = replace(self._orders, extract_after_ms=grace_ms, states=states, reads=reads, own_facts=own_facts)
+        orders = replace(self._orders, extract_after_ms=grace_ms, states=states, reads=reads, **wanted)
 
         used = self.uses.pop(scope)
         size = self.context_stats.pop(scope, [item.message for item in ready])
@@ -275,7 +276,7 @@ class Engine:
             self.client.budgets.add(scope, row)
         publish_tokens(self.observer, model if model in self.config.prices else "other", row)
 
-    def end(self, scope: Scope) -> None:
+    def end(self, scope: Scope, *, summarize: bool = True) -> None:
         """Mark that the conversation is over for now: what is open may be summarized at once."""
 
         reads = self.work.read_mode(scope)
@@ -288,7 +289,8 @@ class Engine:
                 and effective_consent(view.consent(), row.subject) == "active"
             ):
                 view.save_conversation(replace(row, ended_seq=row.next_seq - 1))
-                view.want("chunk", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
+                if summarize and self.config.summaries:
+                    view.want("chunk", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
                 if row.unread_turns and reads:
                     view.want("read", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
 
@@ -578,6 +580,8 @@ class Engine:
             return *found, view.user().epoch
 
         material, previous, epoch = self.store.read(scope.with_general(general), look)
+        if not strategy.recalls and self.work.read_mode(scope):  # a model writes the summaries: no extracts beside them
+            material = replace(material, roll=None)
         context, prefix = assemble(
             material,
             budget_tokens=budget_tokens,

@@ -307,3 +307,13 @@ def test_a_name_of_two_subjects_that_a_model_writes_means_neither(world):
 
     assert not {fact.subject for fact in ana.facts("food")} & {"luna", "pet-43"}
     assert len(ana.facts("food")) == 1
+
+
+def test_how_many_turns_the_extractor_is_shown_is_a_setting():
+    world = World(extract_every_user_turns=4, extract_user_turns=3, extract_messages_before=4)
+    world.say(*(f"I gave up flat number {number}, it was too loud" for number in range(8)))
+    world.memory.digest()
+    first, second = (request.text.partition("<read>") for request in world.model.requests("facts"))
+
+    assert [text.count(" user") for text in (first[0], first[2], second[0], second[2])] == [0, 3, 2, 3]
+    world.memory.close()

@@ -31,6 +31,7 @@ _STRATEGIES: dict[type, tuple[str, str | None]] = {
     strategies.Buffer: ("buffer", None),
     strategies.Window: ("window", "exchanges"),
     strategies.TokenBuffer: ("token_buffer", "tokens"),
+    strategies.Facts: ("facts", "exchanges"),
     strategies.Summary: ("summary", "exchanges"),
     strategies.SummaryBuffer: ("summary_buffer", "tokens"),
 }

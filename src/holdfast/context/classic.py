@@ -1,5 +1,5 @@
 """
-Five classic strategies, for a conversation that is only messages.  Pure.
+Five classic strategies, for a conversation that is only messages, and facts with the last turns.  Pure.
 
                    what it keeps                     tokens           lost                  extra calls
     Buffer         everything                        grow for ever    nothing               none
@@ -26,13 +26,14 @@ from itertools import accumulate
 from typing import Any, Literal
 
 from ..errors import BadInput, ConfigError
+from ..scope import CHARACTER
 from ..text.render import render_line
 from ..text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from ..text.validate import MessageLike, checked_messages
 from ..types import Message, RollingSummary, Summary
-from .assemble import Layout, Part, Strategy, build_part, frame_cost, message_cost
-from .material import Count, Item, Material, TokenMeter, covered_range, shorten_middle
-from .result import ContextSource
+from .assemble import Layout, Part, Strategy, build_part, facts_part, frame_cost, message_cost
+from .material import Count, Item, Material, TokenMeter, covered_range, name_item, shorten_middle
+from .result import ContextSource, LeftOut
 from .turns import (
     NO_SUMMARY,
     QUERY_SEQ,
@@ -150,6 +151,46 @@ class TokenBuffer(Unsummarized):
         talk, room = ConversationTurns(material, meter), min(room, self.tokens)
         start = talk.fitting(room - talk.opening_tokens)
         return lay_out_turns(talk, start, room, f"older than the last {self.tokens} tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts(Classic):
+    """
+    What is known of the user, and the last *exchanges* exchanges.
+
+    It needs no summary: a conversation that is opened with it makes none.
+    """
+
+    exchanges: int = 2
+
+    def __post_init__(self) -> None:
+        _at_least_1("exchanges", self.exchanges)
+
+    @property
+    def name(self) -> str:
+        """See `Strategy.name`."""
+        return f"facts/{self.exchanges}"
+
+    @property
+    def recalls(self) -> bool:
+        """See `Strategy.recalls`."""
+        return True
+
+    def lay_out(self, material: Material, room: int, recent_messages: int, meter: TokenMeter) -> Layout:
+        """See `Strategy.lay_out`."""
+        talk = ConversationTurns(material, meter)
+        start = talk.exchanges(self.exchanges)
+        least = sum(turn.tokens for turn in talk.turns[talk.asked :])
+        named = name_item(material.user_name, material.conversation)
+        labels = {**material.labels, CHARACTER: ""}
+        facts = facts_part(material.facts, min(room // 2, room - least), meter, labels, named, material.instruction)
+        if message_cost((facts,)) > room - least:
+            facts = build_part("facts", (), meter)
+        older = f"older than the last {self.exchanges} exchanges"
+        layout = lay_out_turns(talk, start, room - message_cost((facts,)), older)
+        missing = len(material.facts) - len([item for item in facts.items if item is not named])
+        left = [LeftOut("facts", missing, "no room in the budget")] if missing > 0 else []
+        return replace(layout, stable=(*layout.stable, facts), left_out=(*layout.left_out, *left))
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ _REFUSAL = re.compile(
 # The whole answer, letters only, when a model has nothing to say; compared without case and marks.
 _NOTHING = re.compile(
     r"""(?:
-        (?:or\ )?(?:there\ (?:are|is)\ )?(?:no|none|nothing)(?:\ (?:new|durable|significant|specific|relevant|notable|further|additional))?
+        (?:or\ )?(?:there\ (?:are|is)\ )?(?:no|none|nothing)(?:\ (?:new|durable|significant|specific|relevant|notable|further|additional|lasting|user)){0,3}
             (?:\ (?:facts?|changes?|updates?|episodes?|memories|statements|information|rows?))?
             (?:\ (?:to\ (?:record|report|extract|note|add|remember|store)|found|changed|stated|worth\ (?:recording|noting)))?
       | n/?a | null | empty | nil

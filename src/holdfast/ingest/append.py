@@ -23,6 +23,8 @@ from ..text.validate import MessageLike, checked_messages
 from ..types import Detector, Message
 from . import redact
 
+ROLLED_MESSAGES = 6  # that a rolling summary of a model takes up at once, at least
+ROLLED_PART = 4  # of the tokens of a chunk, see digest/chunk.py
 RATED_PAGE = 200  # messages that are read at once to find the latest reply
 
 
@@ -43,13 +45,16 @@ class WorkSettings:
     ``reads``: a model reads facts every few ``turns``, with each of the ``chunks``, or not at all; ``states``:
     one of the messages may state something.  ``embed``: there is an embedder.  ``extract_after_ms``: how long the background leaves the reading
     to the caller, who is about to do it.  ``digest``: what is written by hand is not digested.  ``own_facts``: whether the
-    conversation shall have facts of its own; ``None``: as it began.
+    conversation shall have facts of its own; ``None``: as it began.  ``summarize``: whether chunks are summarized;
+    with ``rolling`` a model summarizes all but the last so many exchanges, a few at a time.
     """
 
     embed: bool
     extract_after_ms: int = 0
     digest: bool = True
     own_facts: bool | None = None
+    summarize: bool = True
+    rolling: int = 0
     reads: Literal["", "turns", "chunks"] = ""
     states: bool = False
 
@@ -105,6 +110,9 @@ def append(
     view.add_messages(rows)
     view.add_docs(docs)
     view.add_postings(_postings(prepared, docs))
+    if (rolled := _close_before_last(view, after, config, orders)) != after:
+        after = rolled
+        view.save_conversation(after)
     if key is not None:
         view.add_idempotency(key, digest, rows[0].message.seq, rows[-1].message.seq, now_ms)
     _order_work(view, rows, row, after, config, orders, now_ms)
@@ -148,6 +156,23 @@ def _number(
         rows.append(MessageRow(message, session, doc, now_ms))
         docs.append(build_document(rows[-1], item, row.subject))
     return rows, docs, replace(row, next_seq=row.next_seq + len(rows), session=session, last_at=last_at)
+
+
+def _close_before_last(
+    view: WriteView, after: ConversationRow, config: Config, orders: WorkSettings
+) -> ConversationRow:
+    """Return the conversation with an end before its last exchanges, where a model rolls a summary and enough came."""
+    least = ROLLED_MESSAGES + 2 * orders.rolling
+    waits = after.ended_seq >= after.chunk_start
+    if not orders.rolling or not orders.reads or waits or after.next_seq - after.chunk_start < least:
+        return after
+    said = view.messages(start_seq=after.chunk_start)
+    starts = [message.seq for message in said if message.role == "user"]
+    through = starts[-orders.rolling] - 1 if len(starts) > orders.rolling else 0
+    tokens = sum(message.tokens for message in said if message.seq <= through)
+    worth = after.chunk_start == 1 or tokens * ROLLED_PART >= config.chunk_tokens
+    rolled = worth and through - after.chunk_start + 1 >= ROLLED_MESSAGES
+    return replace(after, ended_seq=through) if rolled else after
 
 
 def _unread(after: ConversationRow, rows: Sequence[MessageRow], orders: WorkSettings) -> ConversationRow:
@@ -210,7 +235,7 @@ def _order_work(
     long = any(row.message.tokens >= config.chunk_max_tokens / config.chunk_messages for row in rows)
     closable = ended or waiting > config.chunk_messages or after.session != before.session or (long and waiting > 2)
     due = now_ms if closable else max(now_ms, after.last_at + silence_ms)
-    if orders.digest:
+    if orders.digest and orders.summarize and config.summaries:
         view.want("chunk", "", wanted=last_seq, run_at_ms=due, now_ms=now_ms)
     if orders.digest and orders.reads == "turns" and after.unread_turns:
         soon = is_reading_due(after, config.extract_every_user_turns)

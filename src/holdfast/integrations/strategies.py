@@ -1,5 +1,5 @@
 """
-Six strategies that choose the content of a context.
+Seven strategies that choose the content of a context.
 
                    what it keeps                     tokens           lost                  extra calls
     Buffer         everything                        grow for ever    nothing               none
@@ -7,11 +7,12 @@ Six strategies that choose the content of a context.
     TokenBuffer    what fits into so many tokens     fixed            older messages        none
     Summary        a summary and the last exchanges  near constant    details               one an exchange
     SummaryBuffer  a summary, then recent messages   bounded          details of old ones   one an overflow
+    Facts          facts and the last exchanges   near constant    what no fact says     none
     Layered        summaries, facts, what is         the budget       nothing for good:     none for the reply
                    recalled, recent messages                          it can be recalled
 
 With a memory: ``memory.conversation(…, strategy=Window(5))`` or ``chat.context(strategy=Window(5))``.
-Over messages alone, all but the layered one: ``Window(5).apply(store.load("s1"))``.
+Over messages alone, all but the last two: ``Window(5).apply(store.load("s1"))``.
 
 The extra calls are those of ``summarize``: a function of yours, or `summarize_with` a model.  Without one a
 built-in summariser picks sentences that were said and says so (its source is ``rules 1``); it calls no model.
@@ -28,7 +29,7 @@ from typing import Literal
 from ..config import Config
 from ..context import classic
 from ..context.assemble import Layered, Strategy
-from ..context.classic import Buffer, TokenBuffer, Window, check_messages, choose_messages
+from ..context.classic import Buffer, Facts, TokenBuffer, Window, check_messages, choose_messages
 from ..context.material import Count, TokenMeter
 from ..context.turns import opening_messages
 from ..digest.answers import numbers_in, parse_rolling_summary
@@ -44,7 +45,17 @@ from ..text.terms import count_tokens
 from ..text.validate import MessageLike
 from ..types import Message, RollingSummary
 
-__all__ = ["Buffer", "Layered", "Strategy", "Summary", "SummaryBuffer", "TokenBuffer", "Window", "summarize_with"]
+__all__ = [
+    "Buffer",
+    "Facts",
+    "Layered",
+    "Strategy",
+    "Summary",
+    "SummaryBuffer",
+    "TokenBuffer",
+    "Window",
+    "summarize_with",
+]
 
 log = logging.getLogger("holdfast")
 

@@ -27,7 +27,7 @@ from ..digest.summarize import SummaryDraft, asked_tokens, most_tokens, summary_
 from ..embed.protocol import dequantize
 from ..ingest.append import advance_reading, is_reading_due
 from ..ingest.redact import mask_message, redact_secrets
-from ..llm.prompt_lines import MOST_BEFORE, format_sections, known_lines, message_lines, summary_lines
+from ..llm.prompt_lines import format_sections, known_lines, message_lines, summary_lines
 from ..llm.protocol import Answer, BadAnswer, ModelError
 from ..recall.search import with_changes
 from ..reconcile.decide import Claim
@@ -54,7 +54,7 @@ from .facts import (
 from .model_client import ModelClient, total_tokens
 from .queue import check_claim, order_range, range_of, scope_of
 
-WINDOW_TURNS, WINDOW_MESSAGES, WINDOW_CHARS = 15, 60, 24_000
+WINDOW_MESSAGES, WINDOW_CHARS = 60, 24_000
 BEFORE_CHARS = 240  # of a message that only gives the context of the others
 BRIEF_CHARS = 400  # of an assistant's or tool's message, where only the words of users count
 RULES_FIRST_MS = 500
@@ -152,7 +152,8 @@ class ModelReader:
         """Return the messages that no model has read yet, as many as one call reads."""
         row = view.conversation()
         start = (row.read_seq if row else 0) + 1
-        found = view.messages(start_seq=max(1, start - MOST_BEFORE), limit=WINDOW_MESSAGES + MOST_BEFORE)
+        before = self.config.extract_messages_before
+        found = view.messages(start_seq=max(1, start - before), limit=WINDOW_MESSAGES + before)
         excerpt = self._excerpt(view, found, start, whole=False)
         return replace(excerpt, chunk=self._chunk_state(view, row)) if row else excerpt
 
@@ -168,14 +169,15 @@ class ModelReader:
 
     def excerpt(self, view: ReadView, start_seq: int, end_seq: int) -> Excerpt:
         """Return all messages of a range."""
-        found = view.messages(start_seq=max(1, start_seq - MOST_BEFORE), end_seq=end_seq)
+        before = self.config.extract_messages_before
+        found = view.messages(start_seq=max(1, start_seq - before), end_seq=end_seq)
         return self._excerpt(view, found, start_seq, whole=True)
 
     def _excerpt(self, view: ReadView, found: Sequence[Message], start: int, *, whole: bool) -> Excerpt:
         row = view.conversation()
         masked = [mask_message(message, self.config.detectors) for message in found]
         messages = [message for message in masked if message.seq >= start]
-        messages = messages if whole else _window(messages)
+        messages = messages if whole else _window(messages, self.config.extract_user_turns)
         facts, names = current_facts(view, messages), speaker_names(view, messages)
         subjects = view.subjects()
         return Excerpt(
@@ -694,14 +696,14 @@ def _with_speaker(scope: Scope, excerpt: Excerpt, messages: dict[int, Message], 
     return spoken_by(candidate, _speaker(scope, excerpt, message))
 
 
-def _window(messages: Sequence[Message]) -> list[Message]:
+def _window(messages: Sequence[Message], most_turns: int) -> list[Message]:
     """Return as many whole messages as one call reads."""
     taken: list[Message] = []
     turns = chars = 0
     for message in messages[:WINDOW_MESSAGES]:
         turns += message.role == "user"
         chars += min(len(message.content), 1_200)
-        if taken and (turns > WINDOW_TURNS or chars > WINDOW_CHARS):
+        if taken and (turns > most_turns or chars > WINDOW_CHARS):
             break
         taken.append(message)
     return taken

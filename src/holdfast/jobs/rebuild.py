@@ -39,7 +39,7 @@ from ..text.terms import count_tokens
 from ..types import Candidate, Fact, FactKind, Job, Message, Summary
 from .facts import FactReader, known_before
 from .model_client import CallDeferred, CallTotals
-from .model_reader import WINDOW_TURNS, Excerpt, ModelReader, read_upto
+from .model_reader import Excerpt, ModelReader, read_upto
 from .queue import Dependencies, range_of, scope_of
 from .summaries import into_index
 from .vectors import BATCH_DOCS, EmbedDocs, add_vectors, docs_in_range
@@ -148,7 +148,7 @@ class RangeWriter:
     @property
     def batch_messages(self) -> int:
         """The number of messages that are read for facts at a time, at most."""
-        return BATCH_MESSAGES if self.reader is None else 2 * WINDOW_TURNS
+        return BATCH_MESSAGES if self.reader is None else 2 * self.reader.config.extract_user_turns
 
     def makes(self, layer: str) -> bool:
         """Whether rows of this layer are made: the rules make no episodes."""

@@ -20,7 +20,6 @@ from ..types import Fact, Message, Summary
 MOST_KNOWN, MOST_KNOWN_TOKENS = 50, 400
 WATCHED = frozenset({"allergy", "medication", "appointment", "trip", "plan"})
 """Categories whose facts must not be missed, or end soon."""
-MOST_BEFORE = 2
 
 
 def message_lines(messages: Sequence[Message], most_chars: int, *, others: int | None = None) -> list[str]:

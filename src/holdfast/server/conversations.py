@@ -217,10 +217,11 @@ def strategy_of(wanted: StrategyBody) -> Strategy:
         "buffer": strategies.Buffer,
         "window": strategies.Window,
         "token_buffer": strategies.TokenBuffer,
+        "facts": strategies.Facts,
         "summary": strategies.Summary,
         "summary_buffer": strategies.SummaryBuffer,
     }
-    sizes = {"layered": "exchanges", "window": "exchanges", "summary": "exchanges"}
+    sizes = {"layered": "exchanges", "facts": "exchanges", "window": "exchanges", "summary": "exchanges"}
     sizes |= {"token_buffer": "tokens", "summary_buffer": "tokens"}
     given = {name: size for name in ("exchanges", "tokens") if (size := getattr(wanted, name)) is not None}
     if wrong := given.keys() - {sizes.get(wanted.name)}:

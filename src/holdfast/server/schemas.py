@@ -75,7 +75,7 @@ class NewRating(Body):
 class StrategyBody(Body):
     """A strategy of `holdfast.strategies`, by name and size."""
 
-    name: Literal["layered", "buffer", "window", "token_buffer", "summary", "summary_buffer"]
+    name: Literal["layered", "buffer", "window", "token_buffer", "facts", "summary", "summary_buffer"]
     exchanges: Annotated[int, Field(ge=1, le=10_000)] | None = None
     tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
     memory_role: Literal["user", "system", "developer"] = "user"
