@@ -20,6 +20,7 @@ from .privacy.corrections import FactInput, Versions, check_version, checked_ali
 from .privacy.export import events_after, events_before
 from .recall.search import facts_held_at
 from .reconcile.decide import ARCHIVED
+from .reconcile.registry import FAMILIES
 from .reports import (
     ConsolidationReport,
     ConversationState,
@@ -89,7 +90,7 @@ class User:
         Return the active facts, by subject, category, key and value.
 
         Args:
-            category: only this one.
+            category: only this one; ``technical``, ``behavioral`` and ``history`` hold what is filed more narrowly, too.
             kind: only attributes, statements or episodes.
             as_of: what held at that time instead of now.
             known_at: as it was known at that time instead of now.
@@ -105,7 +106,11 @@ class User:
                 one conversation.
         """
         among = said_in(conversation, start_seq, end_seq)
-        found = self._facts(category, kind, as_of, known_at, archived, None if among else limit, after)
+        most = None if among else limit
+        names = FAMILIES.get(category or "", (category,))
+        found = [fact for one in names for fact in self._facts(one, kind, as_of, known_at, archived, most, after)]
+        if len(names) > 1:
+            found = sorted(found, key=_by_strength if archived else _by_address)[:most]
         if among is None:
             return found
         chosen = [fact for fact in map(among, found) if fact is not None]
@@ -792,3 +797,11 @@ def _words(text: str) -> str:
 def _version(row: PromptRow) -> PromptVersion:
     digest = customized_prompt(row.name, [[replace(row, draft=False)]]).digest
     return PromptVersion(row.name, row.version, row.text, from_ms(row.since), digest, row.draft)
+
+
+def _by_address(fact: Fact) -> tuple[str, str, str, str, str]:
+    return (fact.subject, fact.category, fact.key, fact.value, fact.id)
+
+
+def _by_strength(fact: Fact) -> tuple[float, str]:
+    return (-fact.strength, fact.id)

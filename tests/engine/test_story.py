@@ -353,3 +353,24 @@ def test_options_that_do_not_exist_are_refused():
         Memory(embedder="word2vec")
     with pytest.raises(ConfigError, match="chunk_messages is 3"):
         Config(chunk_messages=3)
+
+
+def test_broad_categories_hold_what_the_rules_file_more_narrowly(memory):
+    chat = memory.conversation("a", user="ana")
+    for text in (
+        "We're running PostgreSQL 15.",
+        "Please keep your answers short.",
+        "We use Kubernetes for deployment.",
+    ):
+        chat.record(text, "Noted.")
+    user = memory.user("ana")
+    user.remember(category="technical", key="editor", value="Helix")
+    found = user.facts("technical")
+
+    assert [fact.value for fact in found] == ["PostgreSQL 15", "Kubernetes", "Helix"]
+    assert [fact.key for fact in user.facts("behavioral")] == ["reply_length"]
+    last = found[0]
+    after = (last.subject, last.category, last.key, last.value, last.id)
+    assert user.facts("technical", limit=1) == found[:1]
+    assert user.facts("technical", limit=1, after=after) == found[1:2]
+    assert user.facts("nosuch") == []

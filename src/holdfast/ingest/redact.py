@@ -322,7 +322,7 @@ _TALK = frozenset(
 )
 _KEY_HINTS = ("key", "token", "secret", "bearer")
 _PASSWORD_HINTS = tuple(
-    """login log-in cred zugangsdaten anmeldedaten identifiants inloggegevens logowania user usuario benutzer utilisateur utente gebruiker
+    """login log-in sign-in cred zugangsdaten anmeldedaten identifiants inloggegevens logowania user usuario benutzer utilisateur utente gebruiker
     mdp pass pwd pw pin contrase clave senha parola wachtwoord hasło haslo парол kennwort geheimzahl lösen adgangskode
     salasana şifre heslo jelszó parolă 密码 密碼 口令 パスワード 暗証番号 비밀번호 비번 암호""".split()
 )
