@@ -431,3 +431,10 @@ def said_in(
     if names is None:
         return None
     return methodcaller("within", names, start_seq or 1, end_seq or sys.maxsize)
+
+
+def in_order(facts: Sequence[Fact], *, by_strength: bool) -> list[Fact]:
+    """Return facts of several categories by their addresses, or the strongest first."""
+    if by_strength:
+        return sorted(facts, key=lambda fact: (-fact.strength, fact.id))
+    return sorted(facts, key=lambda fact: (fact.subject, fact.category, fact.key, fact.value, fact.id))

@@ -10,7 +10,7 @@ from typing import Any
 
 from .clock import from_ms, to_ms
 from .context.material import Count
-from .conversation import conversation_state, said_in
+from .conversation import conversation_state, in_order, said_in
 from .engine import Engine
 from .errors import BadInput, Conflict, NotFound
 from .jobs.metrics import compute_metrics, days_between
@@ -109,8 +109,7 @@ class User:
         most = None if among else limit
         names = FAMILIES.get(category or "", (category,))
         found = [fact for one in names for fact in self._facts(one, kind, as_of, known_at, archived, most, after)]
-        if len(names) > 1:
-            found = sorted(found, key=_by_strength if archived else _by_address)[:most]
+        found = in_order(found, by_strength=archived)[:most] if len(names) > 1 else found
         if among is None:
             return found
         chosen = [fact for fact in map(among, found) if fact is not None]
@@ -797,11 +796,3 @@ def _words(text: str) -> str:
 def _version(row: PromptRow) -> PromptVersion:
     digest = customized_prompt(row.name, [[replace(row, draft=False)]]).digest
     return PromptVersion(row.name, row.version, row.text, from_ms(row.since), digest, row.draft)
-
-
-def _by_address(fact: Fact) -> tuple[str, str, str, str, str]:
-    return (fact.subject, fact.category, fact.key, fact.value, fact.id)
-
-
-def _by_strength(fact: Fact) -> tuple[float, str]:
-    return (-fact.strength, fact.id)

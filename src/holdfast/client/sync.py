@@ -674,7 +674,7 @@ class User:
         Return the active facts, by subject, category, key and value.
 
         Args:
-            category: only this one.
+            category: only this one; ``technical``, ``behavioral`` and ``history`` hold what is filed more narrowly, too.
             kind: only attributes, statements or episodes.
             as_of: what held at that time instead of now.
             known_at: as it was known at that time instead of now.
