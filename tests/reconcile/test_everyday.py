@@ -72,7 +72,9 @@ def test_two_addresses_of_one_thing_are_one(given, meant):
     ("address", "value", "language", "text"),
     [
         ("work/works_as", "runs a small bike shop", "en", "Runs a small bike shop."),
-        ("work/works_as", "baker", "en", "Works as baker."),
+        ("work/works_as", "baker", "en", "Works as a baker."),
+        ("work/works_as", "head of sales", "en", "Works as head of sales."),
+        ("family/aunt", "Rosa", "en", "Has an aunt called Rosa."),
         ("family/wife", "Ada", "en", "Has a wife called Ada."),
         ("family/manager", "Debra", "en", "Has a manager called Debra."),
         ("plan/plans_to", "a quiet evening", "en", "Plans: a quiet evening."),

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from ..text.render import with_article
 from ..types import Modality
 from .authorship import BLANK
 from .grammar import PatternLanguage
@@ -193,7 +194,7 @@ class ClauseReader:
                 shown = words.lower() if category in ("dietary", "allergy") else words
                 yield ListedValue(
                     category, key.replace("{}", shown.replace(" ", "_")), "true" if category == "dietary" else words,
-                    sentence.replace("{}", shown), one.start("label"), one.start("value") + value.end(),
+                    with_article(sentence.replace("{}", shown)), one.start("label"), one.start("value") + value.end(),
                 )  # fmt: skip
 
     def is_verb(self, word: str) -> bool:

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..scope import SELF
+from ..text.render import with_article
 from ..text.sentences import split_pieces
 from ..text.terms import likely_languages
 from ..types import Candidate, Message
@@ -601,7 +602,9 @@ def _switched(reading: _Reading, one: KnownValue) -> Candidate | None:
             if new is None or new.value.casefold() in (one.value.casefold(), one.key):
                 continue
             if reading.means(match.start(), new.end):
-                found = reading.state((match.start(), new.end), one, new.value, slot[1].replace("{}", new.value))
+                found = reading.state(
+                    (match.start(), new.end), one, new.value, with_article(slot[1].replace("{}", new.value))
+                )
                 return replace(found, key=new.value, value="true") if one.category == "dietary" else found
     return None
 

@@ -24,6 +24,7 @@ from ..clock import to_ms
 from ..llm.protocol import Answer, BadAnswer
 from ..scope import SELF
 from ..text.dates import dated, find_times, has_guessed_year
+from ..text.render import with_article
 from ..text.sentences import split_sentences
 from ..text.terms import language_of, likely_languages, terms
 from ..text.validate import replace_unstorable
@@ -675,7 +676,7 @@ def attribute_sentence(category: str, key: str, value: str, code: str = "en") ->
         text = words if value.lower() in ("true", "yes") else f"{words}: no"
     else:
         text = _worded(category, key, value, code)
-    text = text[:1].upper() + text[1:]
+    text = with_article(text[:1].upper() + text[1:]) if code == "en" else text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?", "。")) else text + "."
 
 

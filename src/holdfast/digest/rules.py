@@ -20,6 +20,7 @@ from typing import Literal
 from ..clock import from_ms
 from ..scope import SELF
 from ..text.dates import TimeSpan, dated, find_times
+from ..text.render import with_article
 from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import fold_quotes, likely_languages
 from ..types import Candidate, Message
@@ -482,7 +483,8 @@ def _filled(template: str, fields: Mapping[str, SlotValue]) -> str:
             return f"{float(value.value) * int(hole[3]):g}"
         return str(getattr(value, hole[2] or "value"))
 
-    return re.sub(r"\s+([.,])", r"\1", re.sub(r"\s{2,}", " ", _TEMPLATE.sub(fill, template))).strip()
+    text = re.sub(r"\s+([.,])", r"\1", re.sub(r"\s{2,}", " ", _TEMPLATE.sub(fill, template))).strip()
+    return with_article(text)
 
 
 def _candidate(

@@ -102,3 +102,22 @@ def _escape(found: re.Match[str]) -> str:
         return "\\ufffd" if 0xD800 <= point <= 0xDFFF else f"\\u{point:04x}"
     point -= 0x10000
     return f"\\u{0xD800 + (point >> 10):04x}\\u{0xDC00 + (point & 0x3FF):04x}"
+
+
+# Titles that one person holds, and what is no noun of one person, have no article.
+_NO_ARTICLE = re.compile(
+    r"(?:an?|the|my|our|head|chief|vice|president|owner|co-owner|staff|[A-Z]{2,4}|lead|part of|\w+ of)\b|.*[^s]s\.",
+    re.DOTALL,
+)
+_VOWEL = re.compile(r"(?!(?:uni|eu|one\b|use|ufo|ut[aei]))[aeiou]|(?:hour|honest|heir)", re.IGNORECASE)
+
+
+def with_article(text: str) -> str:
+    """Return an English sentence with the right article before a job or a relation: "Works as a nurse.", "Has an aunt."."""
+    if not text.startswith(("Works as ", "Has a ")):
+        return text
+    kind, _, rest = text.partition(" as " if text.startswith("Works as ") else " a ")
+    if kind == "Works" and _NO_ARTICLE.match(rest):
+        return text
+    said = f"{kind} as" if kind == "Works" else kind
+    return f"{said} {'an' if _VOWEL.match(rest) else 'a'} {rest}"
