@@ -32,7 +32,7 @@ from ..store import (
     UsageRow,
     WriteView,
 )
-from ..types import Candidate, Evidence, Fact, Message, Summary
+from ..types import Candidate, Evidence, Fact, Message, Story, StoryLine, Summary
 
 ANA = Scope("acme", "support", "ana").within("chat")
 """The conversation that most tests talk in."""
@@ -268,6 +268,7 @@ def fill_other_tables(view: WriteView) -> None:
     view.add_vectors([(doc, "e1", 0.5, b"123") for doc in view.unembedded("e1", limit=99)])
     view.set_blocked_topic("", "health", blocked=True, now_ms=1)
     view.save_subject(SubjectRow("luna", "Luna", ("my dog",), 1))
+    view.save_story(Story("story 1", "luna", (StoryLine("one", None, None, ()),), 1, "rules 1", from_ms(END_MS)))
     add_usage_and_prompt(view)
 
 
