@@ -123,3 +123,27 @@ def test_the_parts_of_a_score_are_the_score_to_the_bit(seed, kind):
     for hit in hits:
         assert reduce(add, hit.parts.values(), 0.0) == hit.score
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_the_ten_nearest_memories_above_a_least_relevance_are_those_that_answer(tmp_path):
+    said = (
+        "I work at Acme Corp as a backend engineer.",
+        "We use Kubernetes for deployment.",
+        "I'm allergic to nuts and shellfish.",
+        "We're running PostgreSQL 15.",
+        "I have coffee every morning.",
+        "I live in Porto.",
+    )
+    with Memory(tmp_path / "m.db") as memory:
+        for text in said:
+            memory.conversation("a", user="ana").record(text, "Noted.")
+        memory.digest()
+
+        def found(question):
+            hits = memory.user("ana").search(question, kinds=("fact",), limit=10, min_relevance=0.7)
+            return [hit.text for hit in hits]
+
+        assert found("Which database do we run?") == ["Uses PostgreSQL 15."]
+        assert sorted(found("What am I allergic to?")) == ["Is allergic to nuts.", "Is allergic to shellfish."]
+        assert found("Where do I live?") == ["Lives in Porto."]
+        assert found("hi, how are you today?") == found("Who is the president of France?") == []
