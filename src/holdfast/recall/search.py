@@ -200,7 +200,6 @@ def _correct_spelling(view: ReadView, indexes: _Indexes, query: Query, parts: Se
     """Return the question with the words that it may have misspelled beside those that this memory does not hold."""
     aliases = frozenset(term for _, index in indexes.values() for alias, _ in index.aliases for term in alias)
     meant: dict[tuple[str, ...], tuple[str, ...]] = {}
-    dictionary = _dictionary()
     for at, word in enumerate(dict.fromkeys(query.terms)):
         unknown = aliases.isdisjoint(word) and not any(len(part.matches[at].places) for part in parts)
         if not unknown or len(word[0]) < LEAST_LETTERS or not word[0].isalpha():
@@ -208,7 +207,8 @@ def _correct_spelling(view: ReadView, indexes: _Indexes, query: Query, parts: Se
         start = word[0][:2]
         places = [one for place, index in indexes.values() if len(index) for one in place if not one.shared_only]
         known = {term for one in places for term in view.terms_like(one, start)}
-        allowed = (term for term in sorted(known | aliases) if term.startswith(start))
+        allowed = [term for term in sorted(known | aliases) if term.startswith(start)]
+        dictionary = _dictionary() if allowed else frozenset()
         near = [term for term in allowed if is_spelling_of(term, word[0], dictionary)]
         if near:
             meant[word] = (*word, *_nearest(near, word[0]))
