@@ -28,6 +28,7 @@ myst_heading_anchors = 4
 # The order of the chapters; the pages of a chapter come in the order in which index.md names them.
 CHAPTERS = {
     "tutorial": "Tutorials",
+    "from": "You come from …",
     "how-to": "How-to guides",
     "integrations": "Frameworks",
     "reference": "Reference",
