@@ -218,9 +218,9 @@ def _from_others(
         return False
     shown = frozenset[str]().union(*(terms_of(m.content) for m in (*window, message, *([before] if before else []))))
     words = said | claimed_terms(candidate)
-    own = own_terms(candidate, words, [*window, message], code)
-    own |= _asked_before(candidate, message, code) | _quoted_terms(candidate, message, code)
     here = (words & own_terms(candidate, words, [message], code)) | (numbers - {"0", "00"})
+    own = own_terms(candidate, words, [*window, message], code, of_others=bool(here))
+    own |= _asked_before(candidate, message, code) | _quoted_terms(candidate, message, code)
     lent = _lent_terms(candidate, message, before, here, code)
     believed = frozenset[str]().union(*(terms_of(f"{f.subject} {f.key} {f.value} {f.text}") for f in known))
     if here or said <= lent:
@@ -414,16 +414,26 @@ def find_flaws(candidate: Candidate, message: Message, code: str | None = None) 
 
 
 def own_terms(
-    candidate: Candidate, said: frozenset[str], window: Sequence[Message], code: str | None = None
+    candidate: Candidate,
+    said: frozenset[str],
+    window: Sequence[Message],
+    code: str | None = None,
+    *,
+    of_others: bool = False,
 ) -> frozenset[str]:
-    """Return the words of the sentences that a user states as true and that share words with those that are *said*."""
+    """
+    Return the words of the sentences that a user states as true and that share words with those that are *said*.
+
+    With *of_others* also of those about another: "Miami has great bars" says Miami, wherever the claim is quoted from.
+    """
+    sound = ("", OTHER) if of_others else ("",)
     own = frozenset[str]()
     for message in window:
         if message.role != "user" or not said & terms_of(message.content):
             continue
         rules = patterns_for(message.content, code)
         for _, one in _own_sentences(message.content, rules):
-            if said & terms_of(one) and (not rules or _flaw(one, candidate, said, rules, len(one)) in ("", OTHER)):
+            if said & terms_of(one) and (not rules or _flaw(one, candidate, said, rules, len(one)) in sound):
                 own |= terms_of(one)
     return own
 
