@@ -47,7 +47,7 @@ from .jobs.facts import FactReader, subject_labels
 from .jobs.model_client import ModelClient
 from .jobs.prompt_trial import PromptTrial
 from .jobs.queue import Dependencies, Queue, order_range
-from .jobs.summaries import OPEN_EARLIER, earlier_summaries
+from .jobs.summaries import OPEN_EARLIER, earlier_summaries, forget_rests
 from .jobs.upkeep import Upkeep
 from .jobs.usage import ContextStats, UseCounter, day_of, note_usage, publish_tokens, record, with_tokens
 from .jobs.user_work import UserModels, UserWork
@@ -171,6 +171,7 @@ class Engine:
             self.cache.clear()
         if self._remembering is not None:
             self._remembering.clear()
+        forget_rests()
         self.context_stats.clear()
 
     def _order_due(self) -> int:

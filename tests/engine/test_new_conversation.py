@@ -9,6 +9,7 @@ import pytest
 
 from holdfast import Memory
 from holdfast.context.result import Context
+from holdfast.jobs import summaries
 from holdfast.testing.clock import FakeClock
 
 LIMPS = [
@@ -197,3 +198,30 @@ def test_it_keeps_to_its_share(memory: Memory, clock: FakeClock, budget: int) ->
     assert tokens <= 0.3 * budget
     assert (tokens > 0) is (budget >= 800)
     assert context.tokens <= budget
+
+
+def test_the_open_end_of_an_earlier_conversation_is_summarized_once(memory, monkeypatch):
+    summarize, calls = summaries.summarize_rest, []
+    monkeypatch.setattr(summaries, "summarize_rest", lambda messages: calls.append(1) or summarize(messages))
+    memory.conversation("first", user="ana").append([{"role": "user", "content": "My kiln broke in Faro last week."}])
+    chat = memory.conversation("second", user="ana")
+
+    shown = [chat.context("And now?").section("earlier") for _ in range(3)]
+    memory.conversation("first", user="ana").append([{"role": "user", "content": "It is mended now, thanks to Rui."}])
+    later = memory.conversation("third", user="ana").context("And now?").section("earlier")
+
+    assert len(calls) == 2
+    assert {one.text for one in shown} == {shown[0].text}
+    assert "Faro" in shown[0].text
+    assert "Rui" in later.text
+
+
+def test_an_erased_word_is_not_kept_in_the_summary_of_an_open_end(memory):
+    first, chat = memory.conversation("first", user="ana"), memory.conversation("second", user="ana")
+    first.append([{"role": "user", "content": "My kiln broke in Faro last week."}])
+    chat.context("And now?")
+
+    first.clear()
+
+    assert summaries._rest_summaries.cache_info().currsize == 0
+    assert "Faro" not in str(chat.context("And now?").messages)

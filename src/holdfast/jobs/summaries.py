@@ -7,11 +7,13 @@ that range alone are left for the model.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 
 from ..clock import from_ms, new_id, to_ms
 from ..config import Config
@@ -470,12 +472,37 @@ def earlier_summaries(
         if row.next_seq == row.chunk_start or beside or row.own_facts:
             continue
         rest = view.at(subject, row.conversation).messages(start_seq=max(row.chunk_start, row.next_seq - MOST_OPEN))
-        found += summarize_rest([mask_message(message, detectors) for message in rest])
+        found += _rest_summaries(_Rest(_key_of(rest, detectors), tuple(rest), tuple(detectors)))
     talks: dict[str, list[Summary]] = {}
     for summary in sorted(found, key=lambda one: one.start_seq):
         talks.setdefault(summary.conversation, []).append(summary)
     believed = [one for name, told in talks.items() for one in without_changed(view.at(subject, name), told)]
     return sorted([*believed, *story], key=_newest_first)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """The end of a conversation that no summary covers; equal to another one of the same words."""
+
+    key: bytes
+    messages: tuple[Message, ...] = field(compare=False)
+    detectors: tuple[Detector, ...] = field(compare=False)
+
+
+def _key_of(messages: Sequence[Message], detectors: Sequence[Detector]) -> bytes:
+    told = [(one.conversation, one.seq, one.role, one.name, one.content, str(one.at)) for one in messages]
+    return hashlib.blake2b(json.dumps([told, list(map(id, detectors))]).encode("utf-8", "surrogatepass")).digest()
+
+
+@lru_cache(maxsize=512)
+def _rest_summaries(rest: _Rest) -> tuple[Summary, ...]:
+    """Summarize the same messages once: every context of a new conversation asks for those of the earlier ones."""
+    return tuple(summarize_rest([mask_message(message, rest.detectors) for message in rest.messages]))
+
+
+def forget_rests() -> None:
+    """Drop the summaries that are kept from context to context, as words of theirs may have been erased."""
+    _rest_summaries.cache_clear()
 
 
 def _story_of_others(view: ReadView) -> tuple[list[Summary], dict[str, int]]:
