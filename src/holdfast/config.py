@@ -550,7 +550,7 @@ def _from_text(kind: str, text: str) -> Any:
 
 def _from_toml(kind: str, value: Any) -> Any:
     """
-    Make the record that tables of the file stand for.
+    Build the record that tables of the file describe.
 
     Raises:
         ConfigError: a table has a name too many or lacks one.

@@ -46,7 +46,7 @@ class ReplyUsage:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """What the reply's ``meta`` holds of it."""
+        """The part of it that the reply's ``meta`` holds."""
         return {"usage": {name: getattr(self, name) for name in _USAGE}}
 
 
@@ -358,7 +358,7 @@ class StorySource:
 
 @dataclass(frozen=True, slots=True)
 class StoryLine:
-    """One line of a story, with the times of the first and last message that it tells, and the summaries that it rests on."""
+    """One line of a story, with the times of the first and last message it covers, and the summaries that it rests on."""
 
     text: str
     first_at: datetime | None

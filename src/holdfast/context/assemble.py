@@ -404,7 +404,7 @@ def earlier_part(earlier: Sequence[Summary], room: int, meter: TokenMeter) -> Pa
 
 
 def _said_at(summary: Summary) -> tuple[float, str, int]:
-    """Return a key by which summaries of several conversations stand in the order in which they were said."""
+    """Return a key that sorts summaries of several conversations by when they were said."""
     return (summary.last_at.timestamp() if summary.last_at else 0.0, summary.conversation, summary.start_seq)
 
 

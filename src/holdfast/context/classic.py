@@ -156,7 +156,7 @@ class TokenBuffer(Unsummarized):
 @dataclass(frozen=True, slots=True)
 class Facts(Classic):
     """
-    What is known of the user, and the last *exchanges* exchanges.
+    The known facts about the user, and the last *exchanges* exchanges.
 
     It needs no summary: a conversation that is opened with it makes none.
     """

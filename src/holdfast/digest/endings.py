@@ -529,7 +529,7 @@ def _renewed(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Know
 
 
 def _is_anothers(reading: _Reading, one: KnownValue, start: int) -> bool:
-    """Whether the words before a new value name what somebody else has: "the neighbor's dog is down to 27 kilos"."""
+    """Whether the words before a new value name what another person has: "the neighbor's dog is down to 27 kilos"."""
     of_others = _cue(reading.rules.code, "of_others")
     found = of_others.search(reading.text[:start]) if of_others else None
     return found is not None and (

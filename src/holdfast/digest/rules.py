@@ -429,7 +429,7 @@ def _who(
 
 
 def _mentioned(piece: SentenceInMessage, pattern: Pattern, found: re.Match[str]) -> bool:
-    """Whether a plan mentions somebody in passing, and so states them: "thinking of asking my friend Leslie"."""
+    """Whether a plan mentions a person in passing, and so states them: "thinking of asking my friend Leslie"."""
     before = piece.text[: found.start()]
     named = pattern.in_questions and found.groupdict().get("who") and not _NAMING.search(before)
     return bool(named) and only_intends(piece.language, before)

@@ -1,5 +1,5 @@
 """
-What every adapter does with a memory: context before a turn, messages after it, the framework's own state in between.
+The work of every adapter with a memory: context before a turn, messages after it, the framework's own state in between.
 
 An adapter names users and conversations as its framework does.  What it adds to a prompt is in two blocks: one that stays
 the same from turn to turn, to be put first, and one for this question, to be put last.  Neither is ever stored.
@@ -73,7 +73,7 @@ async def in_thread(call: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
 @dataclass(frozen=True, slots=True)
 class MemoryBlocks:
     """
-    What a prompt gets from memory.
+    The parts of a prompt that come from memory.
 
     ``stable`` goes first and changes only when a fact or a summary does; ``volatile`` goes right before the question;
     ``recent`` are the last messages of the conversation, for frameworks that do not hold them.

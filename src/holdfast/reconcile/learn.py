@@ -134,7 +134,7 @@ def learn(
 
 
 def _owned(decision: Decision, owner: FactOwner) -> Decision:
-    """Return the decision with its new fact, and the change that tells it, as the owner's."""
+    """Return the decision with its new fact, and the change that reports it, as the owner's."""
     if owner == OF_USER or decision.add is None:
         return decision
     fact, change = replace(decision.add.fact, only_in=owner[1]), decision.change

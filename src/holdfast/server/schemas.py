@@ -66,7 +66,7 @@ class NewContent(Body):
 
 
 class NewRating(Body):
-    """What a user thought of a reply."""
+    """A user's rating of a reply."""
 
     score: Annotated[float, Field(ge=0, le=1, description="1: a thumb up, 0: a thumb down.")]
     seq: Annotated[int | None, Field(ge=1, le=2**53, description="The reply; the latest one when not given.")] = None

@@ -525,7 +525,7 @@ class ReadView:
         return here, {row.fact.id for row in rows_} - {row.fact.id for row in here}
 
     def fact_owner(self) -> FactOwner:
-        """Return the owner of what is stated in the scope's conversation: itself when it has facts of its own."""
+        """Return the owner of facts stated in the scope's conversation: the conversation itself when it keeps its facts apart."""
         if self._owner is not None:
             return self._owner
         row = self.conversation()
