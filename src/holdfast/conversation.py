@@ -267,7 +267,7 @@ class Conversation:
         """
         Put on record what your own model used for a reply; counted in ``usage()``, as ``chat``, and in the budgets.
 
-        With *seq*, it is kept with the reply as well: `Message.usage`.
+        With *seq*, it is kept with the reply as well, `Message.usage`, unless the conversation is incognito or the user paused.
 
         Args:
             model: its name, as ``Config.prices`` knows it.
@@ -287,7 +287,7 @@ class Conversation:
                 raise BadInput(f"tokens must be a whole number, not {tokens!r}")
         if cost is not None and not 0 <= cost < float("inf"):
             raise BadInput(f"the cost must be in dollars, not {cost!r}")
-        reply = None if seq is None else checked_count("seq", seq)
+        reply = None if seq is None or self._incognito else checked_count("seq", seq)
         self._engine.record_usage(self._scope, checked_name("model", model), used, cost, reply)
 
     def rate(self, score: float, *, seq: int | None = None) -> Message:

@@ -227,3 +227,7 @@ def test_secrets_in_everyday_words_are_found_to_the_character(marked: str) -> No
 @pytest.mark.parametrize("text", EVERYDAY["left"])
 def test_words_about_secrets_are_left(text: str) -> None:
     assert find_secrets(text) == []
+
+
+def test_a_number_with_letters_costs_linear_time() -> None:
+    assert find_secrets("my pass 1" + "a" * 60 + "_x")

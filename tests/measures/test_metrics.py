@@ -223,3 +223,17 @@ def test_the_command_tells_figures_with_their_n(tmp_path, capsys):
     assert "n = 1" in told
     assert "Where do you live?" in told
     assert "not measured" in told
+
+
+def test_the_use_of_a_reply_is_not_noted_while_paused_or_incognito(memory):
+    chat = memory.conversation("c", user="ana")
+    chat.append([{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good day"}])
+
+    memory.conversation("c", user="ana", incognito=True).record_usage("m", input_tokens=1, output_tokens=1, seq=2)
+    memory.user("ana").pause()
+    chat.record_usage("m", input_tokens=1, output_tokens=1, seq=2)
+    memory.user("ana").resume()
+    assert chat.load()[1].usage is None
+
+    chat.record_usage("m", input_tokens=1, output_tokens=1, seq=2)
+    assert chat.load()[1].usage is not None

@@ -141,12 +141,14 @@ def record(store: Store, scope: Scope, row: UsageRow, days: int) -> None:
 
 def note_usage(view: WriteView, seq: int, used: ReplyUsage) -> None:
     """
-    Keep with a reply what it used.
+    Keep with a reply what it used, unless the user paused or opted out.
 
     Raises:
         NotFound: there is no such message.
         BadInput: it is not an assistant's.
     """
+    if effective_consent(view.consent(), view.scope.subject) != "active":
+        return
     found = view.message_rows(start_seq=seq, end_seq=seq)
     if not found or found[0].message.role == "erased":
         raise NotFound(f"there is no message {seq} here", hint="append returns the numbers")

@@ -110,7 +110,7 @@ class Workers:
         self._stop = threading.Event()
         self._looking = 0
         self._held: dict[int, Job] = {}  # by the thread that is inside it
-        self._done = 0
+        self._done = [0] * 64  # jobs that ended, by the hash of their user
         self._idle = threading.Condition()
         self._threads = [
             threading.Thread(target=self._run, args=(number,), name=f"holdfast-worker-{number}", daemon=True)
@@ -134,11 +134,11 @@ class Workers:
             with self._idle:
                 while (self._looking or self._holds(user)) and (deadline is None or time.monotonic() < deadline):
                     self._idle.wait(0.05 if deadline is None else max(0.0, min(0.05, deadline - time.monotonic())))
-                done = self._done
+                done = self._ended(user)
             ran = drain(self._queue, user=user, deadline=deadline)
             report += ran
             with self._idle:
-                settled = done == self._done and not self._looking and not self._holds(user)
+                settled = done == self._ended(user) and not self._looking and not self._holds(user)
             if (settled and ran == DigestReport()) or (deadline is not None and time.monotonic() >= deadline):
                 return report
 
@@ -146,6 +146,11 @@ class Workers:
         """Whether a thread is inside a job, with *user* one of that user's."""
         whose = [(job.org, job.user, job.bot) for job in self._held.values()]
         return bool(whose) if user is None else (user.org, user.user, user.bot) in whose
+
+    def _ended(self, user: Scope | None) -> int:
+        """Return how many jobs the threads have ended, with *user* those of that user and a few others."""
+        bucket = None if user is None else hash((user.org, user.user, user.bot)) % len(self._done)
+        return sum(self._done) if bucket is None else self._done[bucket]
 
     def stop(self) -> None:
         """End each thread after its current job; pending jobs stay in the store."""
@@ -195,5 +200,5 @@ class Workers:
         finally:
             with self._idle:
                 del self._held[threading.get_ident()]
-                self._done += 1
+                self._done[hash((job.org, job.user, job.bot)) % len(self._done)] += 1
                 self._idle.notify_all()
