@@ -501,7 +501,7 @@ class Conversation:
         """
         Put on record what your own model used for a reply; counted in ``usage()``, as ``chat``, and in the budgets.
 
-        With *seq*, it is kept with the reply as well: `Message.usage`.
+        With *seq*, it is kept with the reply as well, `Message.usage`, unless the conversation is incognito or the user paused.
 
         Args:
             model: its name, as ``Config.prices`` knows it.
