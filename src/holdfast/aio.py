@@ -861,7 +861,7 @@ class AsyncUser:
         changes, and what rests on something erased goes with it.  New conversations begin with it.
 
         Args:
-            subject: the subject; that of this user object when none is given, and the user when that has none.
+            subject: the subject by its id, name or alias; that of this user object when none is given, and the user when that has none.
         """
         return await asyncio.to_thread(self._sync.story, subject)
 
@@ -1188,7 +1188,7 @@ class AsyncUser:
 
 
 class AsyncPrompts:
-    """The instructions of one user for models: ``chunk_summary``, ``meta_summary``, ``fact_extraction``, ``episodes``, ``character``.  See `Prompts`."""
+    """The instructions of one user for models: ``chunk_summary``, ``meta_summary``, ``fact_extraction``, ``episodes``, ``character``, ``story``.  See `Prompts`."""
 
     def __init__(self, sync: Prompts) -> None:
         self._sync = sync

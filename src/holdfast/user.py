@@ -273,12 +273,12 @@ class User:
         changes, and what rests on something erased goes with it.  New conversations begin with it.
 
         Args:
-            subject: the subject; that of this user object when none is given, and the user when that has none.
+            subject: the subject by its id, name or alias; that of this user object when none is given, and the user when that has none.
         """
-        about = self._scope.subject or SELF if subject is None else subject_id(checked_name("subject", subject))
-        return next(
-            iter(self._engine.store.read(self._scope.about(about), lambda view: view.stories())), Story("", about)
-        )
+        named = self._named if subject is None else self._named.about(subject_id(checked_name("subject", subject)))
+        scope = self._engine.subjects.resolve(named) if named.subject not in (None, SELF) else named.about(SELF)
+        about = scope.subject or SELF
+        return next(iter(self._engine.store.read(scope, lambda view: view.stories())), Story("", about))
 
     def rejected(self, *, limit: int = 100) -> list[Rejected]:
         """Return what was read but rejected, newest first, each with its reason."""
@@ -638,7 +638,7 @@ PromptVersions = int | Collection[int] | None
 
 class Prompts:
     """
-    The instructions of one user for models: ``chunk_summary``, ``meta_summary``, ``fact_extraction``, ``episodes``, ``character``.
+    The instructions of one user for models: ``chunk_summary``, ``meta_summary``, ``fact_extraction``, ``episodes``, ``character``, ``story``.
 
     A user's text replaces our description of the task; the format of the answer and the rule that messages are data stay
     as they are.  It is used from the next call of a model on.  Where the user has none, that of the bot is used, then that

@@ -85,6 +85,7 @@ def test_prompts_lists_sets_shows_and_resets(holdfast: Holdfast) -> None:
         "meta_summary": False,
         "episodes": False,
         "character": False,
+        "story": False,
     }
     assert holdfast("prompts", "chunk_summary", "--reset").code == 0
     assert holdfast("prompts", "chunk_summary", "--json").data["text"] == ours

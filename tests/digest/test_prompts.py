@@ -18,10 +18,12 @@ from holdfast.llm.protocol import Answer
 from holdfast.reconcile.registry import registry
 from holdfast.text.render import parse_blocks
 from holdfast.text.terms import count_tokens, language_of
-from holdfast.types import Message
+from holdfast.types import Message, Summary
 
 LINE = re.compile(r"(\d+) (user|assistant|tool|system)(?: ([^(:]+?))?(?: \((\d{4}-\d\d-\d\d)\))?: (.*)", re.S)
-NAMES = ("fact_extraction", "character", "episodes", "chunk_summary", "meta_summary", "rolling_summary", "combined")
+NAMES = (
+    "fact_extraction", "character", "episodes", "chunk_summary", "meta_summary", "rolling_summary", "combined", "story",
+)  # fmt: skip
 EXAMPLES = [
     pytest.param(name, example, id=f"{name}: {example.title}") for name in NAMES for example in load(name).examples
 ]
@@ -40,6 +42,14 @@ def messages(lines):
 def shown(example):
     sections = dict(parse_blocks(example.text))
     return sections, messages(sections["read"]) if "messages " not in sections["read"][0][:9] else {}
+
+
+def stored(draft, number, at):
+    """A draft as the summary of one conversation on one day."""
+    return Summary(
+        id=f"sum_{number}", level=1, start_seq=1, end_seq=2, exchanges=1, text=draft.text, themes=(), concerns=(), actions=(),
+        block=0, version=1, children=(), created_at=at, source="m", conversation=f"c{number}", first_at=at, last_at=at,
+    )  # fmt: skip
 
 
 def of(name):
@@ -102,6 +112,19 @@ def test_every_running_summary_of_an_example_is_taken_whole(name, example):
     assert parse_rolling_summary(Answer(example.answer, "m"), sections["read"]) == example.answer
 
 
+@pytest.mark.parametrize(("name", "example"), of("story"))
+def test_every_line_of_a_story_of_an_example_rests_on_its_summaries(name, example):
+    summaries = []
+    for line in dict(parse_blocks(example.text))["read"]:
+        _, day, text = re.fullmatch(r"(\d+) \((\S+)\): (.*)", line).groups()
+        at = datetime.fromisoformat(day).replace(tzinfo=UTC)
+        summaries.append(build_summary({"summary": text}, [], exchanges=1, source="m"))
+        summaries[-1] = stored(summaries[-1], len(summaries), at)
+    found = episode_answers.parse_story(Answer(example.answer, "m"), summaries)
+
+    assert [line.dated for line in found] == [line.rpartition(" [")[0] for line in example.answer.splitlines()]
+
+
 @pytest.mark.parametrize(
     ("name", "example"), of("episodes") + of("chunk_summary") + of("meta_summary") + of("rolling_summary")
 )
@@ -123,7 +146,7 @@ def test_examples_come_in_several_languages(name):
     ("name", "most"),
     [
         ("fact_extraction", 510), ("character", 520), ("episodes", 330), ("chunk_summary", 320), ("meta_summary", 350),
-        ("rolling_summary", 260), ("combined", 645),
+        ("rolling_summary", 260), ("combined", 645), ("story", 320),
     ],
 )  # fmt: skip
 def test_instructions_stay_short(name, most):

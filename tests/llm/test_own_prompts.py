@@ -1,4 +1,4 @@
-"""Five prompts can be replaced by a user's own text, and the model gets that."""
+"""Six prompts can be replaced by a user's own text, and the model gets that."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.testing.model import ScriptedModel
 
 from .moving import PHRASE, read, read_all
 
-NAMES = ["chunk_summary", "meta_summary", "fact_extraction", "episodes", "character"]
+NAMES = ["chunk_summary", "meta_summary", "fact_extraction", "episodes", "character", "story"]
 
 
 @pytest.fixture
@@ -52,7 +52,9 @@ def test_what_somebody_sets_is_theirs_alone(memory):
 def test_other_prompts_are_not_to_be_had(memory, name):
     prompts = memory.user("ana").prompts
     for call in (prompts.get, prompts.reset, prompts.versions, lambda name: prompts.set(name, "words")):
-        with pytest.raises(BadInput, match="use chunk_summary, meta_summary, fact_extraction, episodes, character"):
+        with pytest.raises(
+            BadInput, match="use chunk_summary, meta_summary, fact_extraction, episodes, character, story"
+        ):
             call(name)
 
 
@@ -107,7 +109,9 @@ def spoken(memory, clock, turns=60):
     return chat
 
 
-@pytest.mark.parametrize(("name", "layer"), [(name, name.replace("fact_extraction", "facts")) for name in NAMES])
+@pytest.mark.parametrize(
+    ("name", "layer"), [(name, name.replace("fact_extraction", "facts")) for name in NAMES if name != "story"]
+)
 def test_the_model_is_told_own_words_from_the_next_call_on_and_the_rows_name_them(name, layer):
     model, clock = ScriptedModel({"facts": read}), FakeClock()
     with Memory(llm=model, embedder=None, clock=clock, config=Config(character_facts=True)) as memory:

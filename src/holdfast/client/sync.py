@@ -815,7 +815,7 @@ class User:
         changes, and what rests on something erased goes with it.  New conversations begin with it.
 
         Args:
-            subject: the subject; that of this user object when none is given, and the user when that has none.
+            subject: the subject by its id, name or alias; that of this user object when none is given, and the user when that has none.
         """
         query = {"subject": subject}
         return self._wire.send(self._scope.call("GET", "/story", Story, query=query))

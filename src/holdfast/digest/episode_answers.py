@@ -4,7 +4,7 @@ Parsing of a model's bullets about a chunk into episodes with evidence.
 A bullet is in the model's words, so it cannot be located; it is compared.  Enough of its words, and all its
 names and numbers, must occur in the users' messages, at best in those that it cites in brackets.  The sentence
 that shares most words with it becomes its quote.  A bullet without support is dropped with the reason; "No
-facts to record" is one in any language.  Pure.
+facts to record" is one in any language.  The lines of a story are compared with their summaries in the same way.  Pure.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..scope import SELF
 from ..text.dates import find_times, has_guessed_year
 from ..text.sentences import split_sentences
 from ..text.terms import language_of, likely_languages, terms
-from ..types import Candidate, Message
+from ..types import Candidate, Message, StoryLine, StorySource, Summary
 from .answers import answer_text, is_empty_answer, is_refusal, numbers_in, says_nothing, strip_fences
 from .authorship import BLANK, masked
 from .salience import importance_of
@@ -74,6 +74,11 @@ _FEASTS = frozenset(
     "new year years eve day christmas xmas boxing easter thanksgiving halloween valentine valentines hanukkah passover ramadan eid diwali "
     "nochevieja navidad silvester weihnachten noël pâques ostern natal natale".split()
 )
+# The days before a line of a story.
+_DAYS = re.compile(
+    r"[\[(]?((?:19|20)\d\d-\d\d-\d\d)(?:\s*(?:to|until|bis|[-–—~])\s*((?:19|20)\d\d-\d\d-\d\d))?[\])]?\s*[:：,–—-]?\s*"
+)
+LEAST_SHARE_OF_STORY = 0.6  # of the words of a line of a story
 _CODE = re.compile(r"```.*?```", re.DOTALL)
 _STAMP = re.compile(r"\b(?:19|20)\d\d-\d\d-\d\d\b")
 
@@ -140,6 +145,68 @@ def parse_bullets(
     return _without_misattributed(found, {message.seq: message for message in messages}, names)
 
 
+def parse_story(answer: Answer, summaries: Sequence[Summary], names: Sequence[str] = ()) -> list[StoryLine]:
+    """
+    Parse a story out of an answer about *summaries*, which it cites by their numbers from 1.
+
+    A line without a valid number goes, and so does one with words, names or numbers that its summaries do not hold;
+    *names* are those of the user and the subject.
+
+    Raises:
+        BadAnswer: it refused, or no line is left.
+    """
+    whole = answer_text(answer)
+    inner = strip_fences(whole.text).strip()
+    if is_refusal(inner):
+        raise BadAnswer("the model refused to tell the story", finish="refusal")
+    lines = [line for line in map(str.strip, inner.splitlines()) if line]
+    found: dict[str, StoryLine] = {}
+    for line in lines[:-1] if whole.cut and len(lines) > 1 else lines:
+        cited = _CITED.search(line)
+        numbers = {n for n in _numbers(cited[1]) if 1 <= n <= len(summaries)} if cited else set()
+        told = [summaries[number - 1] for number in sorted(numbers)]
+        text = " ".join(_BULLET.sub("", line[: cited.start()] if cited else "").split())
+        made = _story_line(text, told) if text and told else None
+        if made is not None and made.text and _rests_on(made.text, told, names):
+            found.setdefault(made.text, made)
+    if not found:
+        raise BadAnswer("no line of the story rests on the summaries that it names")
+    return list(found.values())
+
+
+def _story_line(text: str, told: Sequence[Summary]) -> StoryLine:
+    """Return a line with the days of its summaries, or with the days before it that lie within those."""
+    times = [at for one in told for at in (one.first_at, one.last_at) if at]
+    first, last = min(times, default=None), max(times, default=None)
+    stamp = _DAYS.match(text)
+    if stamp and first and last:
+        days = [day for day in stamp.groups() if day]
+        if first.date().isoformat() <= days[0] <= days[-1] <= last.date().isoformat():
+            within = [at for at in times if days[0] <= at.date().isoformat() <= days[-1]]
+            first, last = min(within, default=first), max(within, default=last)
+    sources = tuple(StorySource(one.id, one.conversation, one.start_seq, one.end_seq) for one in told)
+    return StoryLine(text[stamp.end() :] if stamp else text, first, last, sources)
+
+
+def _rests_on(text: str, told: Sequence[Summary], names: Sequence[str]) -> bool:
+    """Whether the words, names and numbers of a line are those of its summaries."""
+    said = [
+        Message(
+            "user", "\n".join((one.days, one.text, *one.themes, *one.concerns, *one.actions)), seq=n, at=one.last_at
+        )
+        for n, one in enumerate(told, start=1)
+    ]
+    words = _UserWords(said, SaidBefore(tuple(names)), whole=True)
+    mine = words.terms_of(_STAMP.sub(" ", text)) - words.speakers
+    if _unsupported(text, mine, words, ""):
+        return False
+    numbers = words.numbers | numbers_in(message.content for message in said)
+    plain = (mine - neutral_terms()) or mine
+    wide = sum(1 for term in plain if ord(term[0]) >= 0x0E00) * 2 > len(plain)
+    enough = wide or len(plain & words.all_terms) >= LEAST_SHARE_OF_STORY * len(plain)
+    return enough and numbers_in([text]) <= numbers
+
+
 def _claims(bullet: str, names: frozenset[str]) -> bool:
     """Whether a bullet states plainly that the user is or does something, without "might" or "heard"."""
     first = [word.casefold().strip(",:") for word in bullet.split()[:2]]
@@ -202,10 +269,10 @@ def _numbers(cell: str) -> list[int]:
 class _UserWords:
     """The users' own words in a chunk and before it: terms, names and numbers; and the questions that they answer."""
 
-    def __init__(self, messages: Sequence[Message], earlier: SaidBefore) -> None:
+    def __init__(self, messages: Sequence[Message], earlier: SaidBefore, *, whole: bool = False) -> None:
         users = [m for m in messages if m.role == "user"]
         self.messages = {message.seq: message for message in users}
-        self.own = {message.seq: masked(message.content) for message in users}
+        self.own = {message.seq: message.content if whole else masked(message.content) for message in users}
         plain = {seq: text.replace(BLANK, " ") for seq, text in self.own.items()}
         # one language for both sides: a short bullet alone is easily taken for another one
         self.language = language_of("\n".join(plain.values()))

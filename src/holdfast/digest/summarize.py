@@ -555,6 +555,38 @@ def _story_line(
     return replace(line, text=shorten(cut, LEAST_ITEM_WORDS * 2, words))
 
 
+def complete_story(
+    lines: Iterable[StoryLine], talks: Sequence[Sequence[Summary]], most: int
+) -> tuple[tuple[StoryLine, ...], tuple[StoryLine, ...]]:
+    """
+    Return a model's lines within *most* tokens, and lines by the rules for the summaries of *talks* that these do not cite.
+
+    Where the model wrote too much its oldest lines go.
+    """
+    kept = sorted(lines, key=_first_of)
+
+    def untold() -> list[list[Summary]]:
+        cited = {one.summary for line in kept for one in line.sources}
+        return [left for talk in talks if (left := [one for one in talk if one.id not in cited])]
+
+    def used() -> int:
+        return count_tokens("\n".join(line.dated for line in kept))
+
+    while kept and used() > most - (min(STORY_LINE_TOKENS, most // 4) if untold() else 0):
+        kept.pop(0)
+    left = untold()
+    return tuple(kept), tell_story(left, most - used() - 1) if left else ()
+
+
+def in_order(*parts: Iterable[StoryLine]) -> tuple[StoryLine, ...]:
+    """Return all lines in the order of time."""
+    return tuple(sorted((line for part in parts for line in part), key=_first_of))
+
+
+def _first_of(line: StoryLine) -> datetime:
+    return line.first_at or EPOCH
+
+
 def story_line_summary(story: Story, number: int, line: StoryLine) -> Summary:
     """Return a line of a story as a summary, to be shown among those of other conversations."""
     made = _summary(STORY, number, number, SummaryDraft(line.text, (), (), (), 0, story.source))

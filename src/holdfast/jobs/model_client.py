@@ -47,7 +47,7 @@ _BOOK_AHEAD_US = 10 * MINUTE_US
 _FORGET_AFTER_US = 24 * 60 * MINUTE_US
 _MAX_TRIES = 50
 
-CUSTOM_PROMPTS = ("chunk_summary", "meta_summary", "fact_extraction", "episodes", "character")
+CUSTOM_PROMPTS = ("chunk_summary", "meta_summary", "fact_extraction", "episodes", "character", "story")
 """The prompts whose task a user may replace."""
 COMBINED = "combined"
 _COMBINED_PARTS = {

@@ -18,16 +18,24 @@ from ..digest import episode_answers, fact_answers, rules
 from ..digest.answers import answer_text, build_summary, numbers_in, parse_parts, parse_summary
 from ..digest.chunk import count_exchanges, find_closed_chunks, open_chunk
 from ..digest.endings import find_endings
-from ..digest.episode_answers import ParsedEpisodes, SaidBefore
+from ..digest.episode_answers import ParsedEpisodes, SaidBefore, parse_story
 from ..digest.fact_answers import Extraction, PromptWindow, parse_facts
 from ..digest.grounding import ground
 from ..digest.mentions import SubjectNames
 from ..digest.second_look import known_values, numbers_said, repeats_known
-from ..digest.summarize import SummaryDraft, asked_tokens, most_tokens, summary_tokens
+from ..digest.summarize import (
+    ASKED_SHARE,
+    SummaryDraft,
+    asked_tokens,
+    complete_story,
+    in_order,
+    most_tokens,
+    summary_tokens,
+)
 from ..embed.protocol import dequantize
 from ..ingest.append import advance_reading, is_reading_due
 from ..ingest.redact import mask_message, redact_secrets
-from ..llm.prompt_lines import format_sections, known_lines, message_lines, summary_lines
+from ..llm.prompt_lines import format_sections, known_lines, message_lines, numbered_lines, summary_lines
 from ..llm.protocol import Answer, BadAnswer, ModelError
 from ..recall.search import with_changes
 from ..reconcile.decide import Claim
@@ -38,7 +46,7 @@ from ..scope import CHARACTER, SELF, Scope
 from ..store import ConversationRow, EpisodeRangeRow, FactRow, Partition, ReadView, WriteView, speaker_names
 from ..text.render import parse_line
 from ..text.terms import count_tokens
-from ..types import Candidate, FactChange, Job, Message, Summary
+from ..types import Candidate, FactChange, Job, Message, StoryLine, Summary
 from .facts import (
     DISCARDED,
     FactReader,
@@ -59,6 +67,7 @@ BEFORE_CHARS = 240  # of a message that only gives the context of the others
 BRIEF_CHARS = 400  # of an assistant's or tool's message, where only the words of users count
 RULES_FIRST_MS = 500
 FEW_FACTS = 20  # all of them fit into a prompt
+STORY_SHOWN_TOKENS = 8_000  # of summaries that one call makes a story of, the newest
 
 Sections = list[tuple[str, Sequence[str]]]
 T = TypeVar("T")
@@ -251,6 +260,28 @@ class ModelReader:
             most=most_tokens(told),
         )
         return draft, total_tokens(answer)
+
+    def tell_story(self, scope: Scope, talks: Sequence[Sequence[Summary]]) -> tuple[tuple[StoryLine, ...], str, int]:
+        """
+        Return the model's story of *talks*, the summaries of conversations in their order, its source, and the tokens of the call.
+
+        What no line of the model rests on follows by the rules.
+
+        Raises:
+            ModelError: there is none.
+        """
+        prompt, most = self.client.prompt(scope, "story"), self.config.story_tokens
+        summaries = [summary for talk in shown_talks(talks) for summary in talk]
+        names, subjects = self.client.store.read(scope, lambda view: _who_is_who(view.at(scope.subject, "")))
+        ((about, lines),) = _about(scope, names, (), subjects)
+        sections = [(about, [*lines, f"limit: {int(ASKED_SHARE * most)} tokens"]), ("read", numbered_lines(summaries))]
+        request = self.client.request("story", prompt, format_sections(sections), f"story:{scope.subject or SELF}")
+        answer = self.client.ask(scope, request)
+        label = [subjects.label(scope.subject)] if scope.subject and scope.subject != SELF else []
+        kept, rest = complete_story(parse_story(answer, summaries, [*names, *label]), talks, most)
+        if not kept:
+            raise BadAnswer("each line of the story is longer than the whole may be")
+        return in_order(kept, rest), self.client.source(prompt), total_tokens(answer)
 
     def read_facts(self, scope: Scope, excerpt: Excerpt) -> tuple[Answer, Extraction, GroundedFacts]:
         """
@@ -623,6 +654,18 @@ def own_names(user: str, facts: Sequence[FactRow], names: Mapping[str, int]) -> 
     )  # fmt: skip
     spoken = [name for name in names if speaker_subject(Message("user", "", name=name), user, names) == SELF]
     return tuple(dict.fromkeys([*(value for _, value in reversed(told)), *spoken]))
+
+
+def shown_talks(talks: Sequence[Sequence[Summary]]) -> list[Sequence[Summary]]:
+    """Return the newest conversations whose summaries one call makes a story of."""
+    shown: list[Sequence[Summary]] = []
+    tokens = 0
+    for talk in reversed(talks):
+        tokens += sum(count_tokens(summary.text) + 10 for summary in talk)
+        if shown and tokens > STORY_SHOWN_TOKENS:
+            break
+        shown.append(talk)
+    return shown[::-1]
 
 
 def _who_is_who(view: ReadView) -> tuple[tuple[str, ...], SubjectNames]:

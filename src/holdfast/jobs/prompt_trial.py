@@ -16,8 +16,9 @@ from ..scope import CHARACTER, Scope
 from ..store import ReadView
 from ..types import Candidate, Fact
 from .model_client import CallTotals, ModelClient
-from .model_reader import ModelReader
+from .model_reader import ModelReader, shown_talks
 from .rebuild import RangeWriter, Rebuilder, check_active, facts_of_range
+from .summaries import talks_about
 
 LAYER_OF = {
     "chunk_summary": "summaries",
@@ -25,6 +26,7 @@ LAYER_OF = {
     "fact_extraction": "facts",
     "episodes": "episodes",
     "character": "character",
+    "story": "story",
 }
 READS = ("fact_extraction", "episodes", "character")  # what they find are facts
 RECENT_MESSAGES = 10  # read for facts where there is no chunk yet
@@ -32,7 +34,7 @@ RECENT_MESSAGES = 10  # read for facts where there is no chunk yet
 
 @dataclass(frozen=True, slots=True)
 class TrialRange:
-    """A stored chunk: its scope, its range, and the level of its summary (0 without one)."""
+    """A stored chunk: its scope, its range, and the level of its summary (0 without one); for a story only its subject."""
 
     scope: Scope
     start_seq: int
@@ -74,6 +76,9 @@ class PromptTrial:
 
     def _estimate(self, rebuilder: Rebuilder, name: str, one: TrialRange) -> PromptSample:
         def texts(view: ReadView) -> list[str]:
+            if name == "story":
+                talks = talks_about(view, rebuilder.deps).told
+                return [summary.text for talk in shown_talks(talks) for summary in talk]
             if name == "meta_summary":
                 return [child.text for child in rebuilder.sources(view, one.level, one.start_seq).children]
             return [m.content for m in view.messages(start_seq=one.start_seq, end_seq=one.end_seq)]
@@ -100,6 +105,10 @@ class PromptTrial:
     def _summary(self, rebuilder: Rebuilder, name: str, one: TrialRange) -> str:
         deps, reader = rebuilder.deps, rebuilder.writer.reader
         assert reader is not None
+        if name == "story":
+            talks = deps.store.read(one.scope, lambda view: talks_about(view, deps).told)
+            lines, _, _ = reader.tell_story(one.scope, talks)
+            return "\n".join(line.dated for line in lines)
         seen = deps.store.read(one.scope, lambda view: rebuilder.sources(view, one.level, one.start_seq))
         if name == "chunk_summary":
             return reader.summarize_chunk(one.scope, seen.messages)[0].text
@@ -114,6 +123,9 @@ class PromptTrial:
             sources = sorted({fact.source for fact in facts})
             return replace(sample, old=_lines(fact.text for fact in facts), source=", ".join(sources))
         deps, rebuilder = self.rebuilder.deps, self.rebuilder
+        if name == "story":
+            stories = deps.store.read(scope, lambda view: view.stories())
+            return replace(sample, old=stories[0].text, source=stories[0].source) if stories else sample
         row = deps.store.read(scope, lambda view: rebuilder.sources(view, one.level, one.start_seq)).row
         return sample if row is None else replace(sample, old=row.summary.text, source=row.summary.source)
 
@@ -127,6 +139,8 @@ class PromptTrial:
 
 def _newest_ranges(view: ReadView, name: str) -> list[TrialRange]:
     """Return the chunks that a prompt can be tried on, the newest first."""
+    if name == "story":
+        return [TrialRange(view.scope.about(story.subject), 0, 0, 0) for story in view.stories()]
     found: list[tuple[int, TrialRange]] = []
     for row in view.conversations():
         scope = replace(view.scope, subject=row.subject, conversation=row.conversation)

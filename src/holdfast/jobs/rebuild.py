@@ -51,6 +51,7 @@ PROMPTS = {
     "episodes": "episodes",
     "facts": "fact_extraction",
     "character": "character",
+    "story": "story",
 }
 FACT_KINDS: tuple[FactKind, ...] = ("attribute", "statement")
 EPISODE_KINDS: tuple[FactKind, ...] = ("episode",)
@@ -228,13 +229,13 @@ class RangeWriter:
     def estimate(self, layer: str, scope: Scope, texts: Sequence[str]) -> CallTotals:
         """Return what rebuilding a range from these texts would take at most."""
         reader = self.reader
-        if reader is None or not texts or (layer == "meta" and reader.config.economy):
+        if reader is None or not texts or (layer in ("meta", "story") and reader.config.economy):
             return CallTotals()
         prompt = reader.client.prompt(scope, PROMPTS[layer])
         fixed = count_tokens(prompt.system) + SHOWN_TOKENS
         if layer in ("facts", "character"):
             fixed += count_tokens(self.fact_reader.registry.listing())
-        limit = reader.config.message_char_limit if layer != "meta" else None
+        limit = reader.config.message_char_limit if layer not in ("meta", "story") else None
         shown = fixed + sum(count_tokens(text[:limit]) + LINE_TOKENS for text in texts)
         most = reader.config.max_output_tokens
         return CallTotals(1, shown + most, reader.client.price(shown, most))

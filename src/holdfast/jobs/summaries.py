@@ -29,7 +29,7 @@ from ..digest.summarize import (
 )
 from ..ingest.append import advance_reading
 from ..ingest.redact import mask_message
-from ..llm.protocol import ModelError
+from ..llm.protocol import BadAnswer, ModelError
 from ..recall.search import without_changed, without_changed_lines
 from ..reports import DigestReport
 from ..scope import SELF, Scope
@@ -311,52 +311,59 @@ class Talks:
 
 
 @dataclass(frozen=True, slots=True)
+class StoryDraft:
+    """A story that is not yet written, its author, and the tokens that it took."""
+
+    lines: tuple[StoryLine, ...] = ()
+    source: str = SUMMARY_SOURCE
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class TellStory:
     """The handler of ``story`` jobs: the story of one subject, made again when what it rests on has changed."""
 
     deps: Dependencies
+    reader: ModelReader | None = None
 
     def __call__(self, job: Job) -> DigestReport:
         scope, store = scope_of(job).about(job.subject), self.deps.store
-        seen = store.read(scope, self._snapshot)
-        lines: tuple[StoryLine, ...] = ()
+        seen = store.read(scope, lambda view: talks_about(view, self.deps))
+        made = StoryDraft()
         if seen.active and len(seen.told) >= self.deps.config.rollup_summaries and self.deps.config.story_tokens:
             before = {one.summary for line in seen.story.lines for one in line.sources} if seen.story else set()
             if before == seen.sources:
                 store.write(scope, partial(self._settle, job=job, seen=seen))
                 return DigestReport()
-            lines = tell_story(seen.told, self.deps.config.story_tokens)
-        return store.write(scope, partial(self._save, job=job, seen=seen, lines=lines))
+            made = self._draft(job, scope, seen.told)
+        report = store.write(scope, partial(self._save, job=job, seen=seen, made=made))
+        return report + DigestReport(tokens=made.tokens)
 
-    def _snapshot(self, view: ReadView) -> Talks:
-        here, now_ms, config = view.at(view.scope.subject, ""), self.deps.now_ms(), self.deps.config
-        rows = {row.conversation: over_at(row, config) for row in here.newest_conversations() if not row.own_facts}
-        talks: dict[str, list[Summary]] = {}
-        for summary in here.newest_summaries(limit=MOST_TOLD):
-            if rows.get(summary.conversation, now_ms + 1) <= now_ms:
-                talks.setdefault(summary.conversation, []).append(summary)
-        told = [
-            believed
-            for name, talk in talks.items()
-            if (believed := without_changed(view.at(view.scope.subject, name), sorted(talk, key=_start)))
-        ]
-        return Talks(
-            view.user().epoch,
-            next(iter(here.stories()), None),
-            sorted(told, key=lambda talk: _newest_first(talk[-1]), reverse=True),
-            min((at for at in rows.values() if at > now_ms), default=None),
-            effective_consent(view.consent(), view.scope.subject) == "active",
-        )
+    def _draft(self, job: Job, scope: Scope, talks: Sequence[Sequence[Summary]]) -> StoryDraft:
+        """
+        Write the story of *talks* by the model; by the rules without one, in economy mode, and where its answer cannot be used.
 
-    def _save(self, view: WriteView, job: Job, seen: Talks, lines: tuple[StoryLine, ...]) -> DigestReport:
+        Raises:
+            ModelError: the model is to be called again later.
+        """
+        if self.reader is not None and not self.deps.config.economy:
+            self.reader.client.extend_lease(job, scope_of(job))
+            try:
+                return StoryDraft(*self.reader.tell_story(scope, talks))
+            except ModelError as error:
+                if not isinstance(error, BadAnswer) and not self.reader.client.gives_up(job, error):
+                    raise
+        return StoryDraft(tell_story(talks, self.deps.config.story_tokens))
+
+    def _save(self, view: WriteView, job: Job, seen: Talks, made: StoryDraft) -> DigestReport:
         self._settle(view, job, seen)
         now_ms, subject = self.deps.now_ms(), view.scope.subject or SELF
-        if lines:
+        if made.lines:
             version = seen.story.version + 1 if seen.story else 1
-            view.save_story(Story(new_id("story", now_ms), subject, lines, version, SUMMARY_SOURCE, from_ms(now_ms)))
+            view.save_story(Story(new_id("story", now_ms), subject, made.lines, version, made.source, from_ms(now_ms)))
         elif seen.story is not None and seen.active:
             view.at(subject, None).remove_story()
-        return DigestReport(summaries=int(bool(lines)))
+        return DigestReport(summaries=int(bool(made.lines)))
 
     def _settle(self, view: WriteView, job: Job, seen: Talks) -> None:
         """Finish the job, and order the next for when a conversation that goes on is over."""
@@ -364,6 +371,28 @@ class TellStory:
         view.finish(job, self.deps.now_ms())
         if seen.next_over_ms is not None:
             order_story(view, view.scope.subject or SELF, self.deps.now_ms(), seen.next_over_ms)
+
+
+def talks_about(view: ReadView, deps: Dependencies) -> Talks:
+    """Return the finished conversations about the view's subject, with their summaries."""
+    here, now_ms, config = view.at(view.scope.subject, ""), deps.now_ms(), deps.config
+    rows = {row.conversation: over_at(row, config) for row in here.newest_conversations() if not row.own_facts}
+    talks: dict[str, list[Summary]] = {}
+    for summary in here.newest_summaries(limit=MOST_TOLD):
+        if rows.get(summary.conversation, now_ms + 1) <= now_ms:
+            talks.setdefault(summary.conversation, []).append(summary)
+    told = [
+        believed
+        for name, talk in talks.items()
+        if (believed := without_changed(view.at(view.scope.subject, name), sorted(talk, key=_start)))
+    ]
+    return Talks(
+        view.user().epoch,
+        next(iter(here.stories()), None),
+        sorted(told, key=lambda talk: _newest_first(talk[-1]), reverse=True),
+        min((at for at in rows.values() if at > now_ms), default=None),
+        effective_consent(view.consent(), view.scope.subject) == "active",
+    )
 
 
 def order_story(view: WriteView, subject: str, now_ms: int, at_ms: int = 0) -> None:

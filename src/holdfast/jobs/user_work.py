@@ -73,7 +73,7 @@ def model_work(deps: Dependencies, model: LanguageModel | None, label: str = "")
         handlers[RESUMMARIZE] = ResummarizeRange(rebuilder)
     handlers |= {
         "chunk": CloseChunks(deps, reader),
-        "story": TellStory(deps),
+        "story": TellStory(deps, reader),
         CONSOLIDATE: consolidation,
         UPKEEP: Upkeep(deps),
     }

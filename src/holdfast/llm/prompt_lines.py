@@ -124,6 +124,15 @@ def summary_lines(summaries: Sequence[Summary]) -> list[str]:
     return lines
 
 
+def numbered_lines(summaries: Sequence[Summary]) -> list[str]:
+    """Format one line a summary: its number from 1, days, and text."""
+    found = []
+    for number, summary in enumerate(summaries, start=1):
+        stamp = f" ({summary.days})" if summary.days else ""
+        found.append(f"{number}{stamp}: {' '.join(summary.text.split())}")
+    return found
+
+
 def format_sections(sections: Iterable[tuple[str, Sequence[str]]]) -> str:
     """Format the sections that hold anything, in their order, as one prompt."""
     return "\n".join(render_block(name, items) for name, items in sections if items)

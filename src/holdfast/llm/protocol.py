@@ -20,6 +20,7 @@ Layer = Literal[
     "episodes",
     "meta_summary",
     "rolling_summary",
+    "story",
     "combined",
     "statements",
     "chat",

@@ -247,7 +247,7 @@ def _time(fact: Fact) -> tuple[int, int, str]:
 
 
 PromptName = Annotated[
-    str, Path(description="`chunk_summary`, `meta_summary`, `fact_extraction`, `episodes` or `character`.")
+    str, Path(description="`chunk_summary`, `meta_summary`, `fact_extraction`, `episodes`, `character` or `story`.")
 ]
 
 

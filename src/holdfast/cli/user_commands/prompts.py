@@ -27,6 +27,7 @@ PROMPTS = {
     "meta_summary": "how to summarize several summaries",
     "episodes": "which events to note, and how to word them",
     "character": "which facts to note about the character that the assistant plays",
+    "story": "how to tell one story across all conversations about a subject",
 }
 BUILT_IN = "the built-in prompt"
 
@@ -38,7 +39,7 @@ def prompts(
     model: ModelOptions,
     name: Annotated[
         str | None,
-        typer.Argument(help="fact_extraction, chunk_summary, meta_summary, episodes or character (default: list all)."),
+        typer.Argument(help="fact_extraction, chunk_summary, meta_summary, episodes, character, story (default: all)."),
     ] = None,
     text: Annotated[str | None, typer.Option("--set", metavar="TEXT", help="Use this text from now on.")] = None,
     file: Annotated[
@@ -192,7 +193,8 @@ def _show_preview(found: PromptPreview, as_json: bool) -> None:
     if not found.samples:
         screen.line("there is no stored chunk to try it on yet")
     for sample in found.samples:
-        screen.line((f"{sample.conversation}, messages {sample.start_seq} to {sample.end_seq}", STRONG))
+        messages = f"{sample.conversation}, messages {sample.start_seq} to {sample.end_seq}"
+        screen.line((messages if sample.end_seq else f"story of {sample.subject}", STRONG))
         screen.line(("now", QUIET), f"   {sample.source}")
         screen.paragraph(sample.old or "nothing", indent=2)
         screen.line(("then", QUIET), f"   {found.model} {found.digest}")

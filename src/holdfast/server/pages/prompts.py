@@ -27,6 +27,7 @@ ABOUT = {
     "meta_summary": ("Summaries of summaries", "How to summarize several summaries"),
     "episodes": ("Episodes", "Which events to note, and how to word them"),
     "character": ("The character", "Which facts to note about the character that the assistant plays"),
+    "story": ("Stories", "How to tell one story across all conversations about a subject"),
 }
 SAMPLES = 3
 NOTICES = {

@@ -416,7 +416,7 @@ SELECT e.org, e.user_id, e.bot, e.number
 SELECT q.org, q.user_id, q.bot, q.version
   FROM prompt q
   LEFT JOIN user_state p ON p.org = q.org AND p.user_id = q.user_id AND p.bot = q.bot
- WHERE (p.org IS NULL AND q.user_id <> '') OR q.version < 1 OR q.name NOT IN ('chunk_summary', 'meta_summary', 'fact_extraction', 'episodes', 'character')
+ WHERE (p.org IS NULL AND q.user_id <> '') OR q.version < 1 OR q.name NOT IN ('chunk_summary', 'meta_summary', 'fact_extraction', 'episodes', 'character', 'story')
     OR length(q.text) > 4000;
 
 -- name: check_provider_key

@@ -371,7 +371,7 @@ CREATE TABLE prompt (                      -- a user's own instructions to a mod
     org           text    NOT NULL,
     user_id       text    NOT NULL,
     bot           text    NOT NULL,
-    name          text    NOT NULL,        -- chunk_summary, meta_summary, fact_extraction, episodes, character
+    name          text    NOT NULL,        -- chunk_summary, meta_summary, fact_extraction, episodes, character, story
     version       integer NOT NULL,        -- the highest is used
     text          text    NOT NULL,        -- '': back to the prompt of the library
     since         integer NOT NULL,
