@@ -191,6 +191,7 @@ def test_own_words_for_the_story_reach_the_model(memory: Memory, clock: FakeCloc
 
     assert asked.system.startswith(f"Only what a vet needs.\n\n{load('story').shape}")
     assert story.source == f"{model.name} {own.digest}"
+    assert memory.doctor().ok
 
 
 def test_a_prompt_for_the_story_is_tried_on_the_stories_that_there_are(
