@@ -22,7 +22,7 @@ from ..conversation import Conversation
 from ..errors import BadInput, ConfigError, KeyReused
 from ..memory import Memory
 from ..scope import MAX_NAME_CHARS, SELF, Scope, checked_name
-from ..store import END_OF_NAMES, ItemRow, ReadView, UserRow, WriteView, effective_consent
+from ..store import END_OF_NAMES, ConsentRow, ItemRow, ReadView, UserRow, WriteView, effective_consent
 from ..text.validate import replace_unstorable
 from ..types import Message
 
@@ -252,17 +252,41 @@ ItemsOf = Callable[[str, str], list[ItemRow]]
 """Returns the items whose names are from the first to before the second."""
 
 
+@dataclass(slots=True)
+class HeldState:
+    """What is held in this process alone, with the user's epoch and choices as they were when it was used last."""
+
+    rows: dict[str, ItemRow]
+    epoch: int
+    chosen: list[ConsentRow]
+
+    def is_erased(self, epoch: int, chosen: list[ConsentRow]) -> bool:
+        """
+        Whether more than a choice has raised the epoch since, which only an erasure does.
+
+        When both may have happened, it counts as erased: the state is then what is stored.
+        """
+        if self.epoch in (0, epoch):  # 0: nothing was stored of the user
+            return False
+        return chosen == self.chosen or epoch != self.epoch + 1
+
+
+def _standing(view: ReadView) -> tuple[int, list[ConsentRow]]:
+    return view.user().epoch, list(view.consent())
+
+
 class FrameworkState:
     """
     Opaque values by name, in a conversation or of a user as a whole.
 
     They are erased with the conversation, or the user.  While the user pauses memory nothing is written: the state goes on
-    in this process, so that the agent works, and what began so stays in the process to its end.
+    in this process, so that the agent works.  A conversation that went on so stays in the process to its end; what is of
+    the user as a whole is as it was stored when the user resumes.
     """
 
     def __init__(self, members: AdapterMemory, space: str) -> None:
         self._members, self._space = members, space
-        self._held: OrderedDict[Scope, dict[str, ItemRow]] = OrderedDict()
+        self._held: OrderedDict[Scope, HeldState] = OrderedDict()
         self._lock = threading.Lock()
 
     def scope(self, conversation: object = None, user: object = None) -> Scope:
@@ -277,7 +301,7 @@ class FrameworkState:
         """Return the items whose names are from *first* to before *stop*, by name, without those that expired."""
         engine = self._members.memory._engine
         now_ms = engine.now_ms()
-        held = self._held.get(scope)
+        held = self._held_rows(scope)
         if held is not None:
             found = [row for name, row in sorted(held.items()) if first <= name < stop]
         else:
@@ -286,7 +310,7 @@ class FrameworkState:
 
     def load_named(self, scope: Scope, names: Sequence[str]) -> dict[str, bytes]:
         """Return the values of those of *names* that exist, from one snapshot."""
-        held = self._held.get(scope)
+        held = self._held_rows(scope)
         if held is not None:
             return {name: held[name].value for name in names if name in held}
 
@@ -299,8 +323,9 @@ class FrameworkState:
     def touch(self, scope: Scope, row: ItemRow, expires_at: int | None) -> None:
         """Give an item another time to expire."""
         row = replace(row, expires_at=expires_at)
-        if scope in self._held:
-            self._held[scope][row.name] = row
+        held = self._held_rows(scope)
+        if held is not None:
+            held[row.name] = row
         else:
             self._members.memory._engine.store.write(scope, lambda view: view.save_item(row))
 
@@ -309,7 +334,9 @@ class FrameworkState:
         scope = self.scope(None, user)
         places = self._members.memory._engine.store.read(scope, lambda view: view.item_homes(self._space))
         stored = [scope.within(conversation) for subject, conversation in places if subject == SELF]
-        return sorted({*stored, *(one for one in self._held if one.user_key == scope.user_key)}, key=_conversation)
+        mine = [one for one in list(self._held) if one.user_key == scope.user_key]
+        held = [one for one in mine if self._held_rows(one) is not None]
+        return sorted({*stored, *held}, key=_conversation)
 
     def save(self, scope: Scope, change: StateChange) -> None:
         """Carry out a change in one transaction."""
@@ -339,21 +366,46 @@ class FrameworkState:
                     view.save_item(ItemRow(self._space, name, value, now_ms, now_ms, change.expires_at))
             return True
 
-        if scope in self._held or not engine.store.write(scope, work):
+        if self._held_rows(scope) is not None or not engine.store.write(scope, work):
             self._hold(scope, decide, now_ms)
 
     def remove(self, scope: Scope, first: str = "", stop: str = END_OF_NAMES) -> None:
         """Delete a range of items, also while memory is paused."""
-        if scope in self._held:
+        if self._held_rows(scope) is not None:
             self._hold(scope, lambda items: StateChange({}, remove=((first, stop),)), 0)
         self._members.memory._engine.store.write(scope, lambda view: view.remove_items(self._space, first, stop))
+
+    def forget_held(self, scope: Scope) -> None:
+        """Drop what is held of the conversation, or of all that the scope covers; it was erased."""
+        with self._lock:
+            for one in list(self._held):
+                covered = scope.conversation in (None, one.conversation) and scope.subject in (None, one.subject)
+                if covered and one.user_key == scope.user_key:
+                    del self._held[one]
+
+    def _held_rows(self, scope: Scope) -> dict[str, ItemRow] | None:
+        """Return what is held; nothing when it was erased meanwhile, or is the user's, who has resumed."""
+        if scope not in self._held:
+            return None
+        epoch, chosen = self._members.memory._engine.store.read(scope, _standing)
+        with self._lock:
+            held = self._held.get(scope)
+            if held is None:
+                return None
+            resumed = not scope.conversation and effective_consent(chosen, scope.subject) == "active"
+            if resumed or held.is_erased(epoch, chosen):
+                del self._held[scope]
+                return None
+            held.epoch, held.chosen = epoch, chosen
+            return held.rows
 
     def _hold(self, scope: Scope, decide: Callable[[ItemsOf], StateChange], now_ms: int) -> None:
         """Carry out a change in this process alone."""
         engine = self._members.memory._engine
-        stored = engine.store.read(scope, lambda view: view.items(self._space))
+        stored, standing = engine.store.read(scope, lambda view: (view.items(self._space), _standing(view)))
+        engine.eraser.holders.add(self)
         with self._lock:
-            held = self._held.setdefault(scope, {row.name: row for row in stored})
+            held = self._held.setdefault(scope, HeldState({row.name: row for row in stored}, *standing)).rows
             self._held.move_to_end(scope)
             change = decide(lambda first, stop: [row for name, row in sorted(held.items()) if first <= name < stop])
             for first, stop in change.remove:

@@ -25,7 +25,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, Protocol
+from weakref import WeakSet
 
 from ..clock import from_ms, new_id, to_ms
 from ..config import Config
@@ -160,10 +161,17 @@ class DryRun(Exception):
         self.result = result
 
 
+class Holder(Protocol):
+    """What keeps words of users outside the store while the process runs, as adapters do of users who pause memory."""
+
+    def forget_held(self, scope: Scope) -> None:
+        """Drop what is held of a scope; it was erased."""
+
+
 @dataclass(frozen=True, slots=True)
 class Eraser:
     """
-    Erasures in one store; ``forget_caches`` is called after each.
+    Erasures in one store; ``forget_caches`` is called after each, and ``holders`` drop what goes as a whole.
 
     ``read_mode`` says whether a model reads a user's messages; without one, what no pattern reads is noted as a sentence.
     """
@@ -174,6 +182,7 @@ class Eraser:
     reader: FactReader
     read_mode: Callable[[Scope], ReadMode]
     forget_caches: Callable[[], None]
+    holders: WeakSet[Holder] = field(default_factory=WeakSet)
 
     def change(
         self,
@@ -225,7 +234,14 @@ class Eraser:
                 erasing.finish()
             return erasing.removed
 
-        return self.receipt(self.store.write(scope, work))
+        removed = self.store.write(scope, work)
+        self.forget_held(scope)
+        return self.receipt(removed)
+
+    def forget_held(self, scope: Scope) -> None:
+        """Drop what is held of a scope outside the store."""
+        for holder in list(self.holders):
+            holder.forget_held(scope)
 
     def _erase_corrections(self, erasing: Erasing) -> None:
         """Erase the words that users wrote by hand in place of the conversation's own facts."""

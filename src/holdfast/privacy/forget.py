@@ -180,7 +180,9 @@ def erase_user(eraser: Eraser, scope: Scope) -> ErasureReceipt:
             view.remove_user()
         return removed
 
-    return eraser.receipt(eraser.store.write(scope, work))
+    removed = eraser.store.write(scope, work)
+    eraser.forget_held(scope)
+    return eraser.receipt(removed)
 
 
 def _erase_subject(eraser: Eraser, scope: Scope) -> ErasureReceipt:
