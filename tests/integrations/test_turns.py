@@ -133,6 +133,70 @@ def test_a_cancelled_task_stores_what_was_said(place):
     assert place.said() == [("user", "hi"), ("assistant", "so far", "incomplete")]
 
 
+def test_a_task_that_is_cancelled_between_the_chunks_of_a_sync_stream_stores_what_was_said(place):
+    asked, go_on, closed = threading.Event(), threading.Event(), []
+
+    def slow(messages):
+        try:
+            yield "so far"
+            asked.set()
+            go_on.wait(30)
+            yield "too late"
+        finally:
+            closed.append(True)
+
+    async def talk():
+        async def consume():
+            async for _ in with_memory(slow, place.where).astream("hi", {"configurable": {"session_id": "default"}}):
+                pass
+
+        task = asyncio.create_task(consume())
+        await asyncio.to_thread(asked.wait, 30)
+        task.cancel()
+        await asyncio.sleep(0.01)
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(talk())
+    assert closed
+    assert place.said() == [("user", "hi"), ("assistant", "so far", "incomplete")]
+
+
+@pytest.mark.parametrize("call", ["ainvoke", "astream", "call"])
+def test_a_call_that_is_cancelled_while_its_turn_begins_can_be_tried_again(call):
+    class SlowMessages(InMemoryMessages):
+        def append(self, session, new):
+            begun.set()
+            go_on.wait(30)
+            super().append(session, new)
+
+    begun, go_on = threading.Event(), threading.Event()
+
+    async def answer(messages):
+        return "fine"
+
+    chat = with_memory(answer, store := SlowMessages())
+
+    async def ask():
+        if call == "astream":
+            return [chunk async for chunk in chat.astream("hi", session="s", idempotency_key="k")]
+        return await (chat if call == "call" else chat.ainvoke)("hi", session="s", idempotency_key="k")
+
+    async def talk():
+        task = asyncio.create_task(ask())
+        await asyncio.to_thread(begun.wait, 30)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        go_on.set()
+
+    asyncio.run(talk())  # waits for its threads
+    asyncio.run(ask())
+
+    assert [message.content for message in store.load("s")] == ["hi", "fine"]
+
+
 def test_a_stream_that_fails_stores_what_was_said_and_can_be_tried_again(place):
     def breaks(messages):
         yield "half a "

@@ -22,6 +22,7 @@ import asyncio
 import functools
 import inspect
 import sys
+import threading
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -217,7 +218,7 @@ class MemoryRunnable:
 
     async def ainvoke(self, input: Any, config: Any = None, **more: Any) -> Any:
         """Answer one input without blocking the event loop, and return the reply."""
-        turn = await asyncio.to_thread(self.begin, input, config, more)
+        turn = await self.begin_async(input, config, more)
         reply = await self._ask_async(turn, self._target.async_call, self._target.call, more)
         if hasattr(reply, "__aiter__"):
             return await self._collect_async(_relay_async(self._recorder, turn, reply))
@@ -242,7 +243,7 @@ class MemoryRunnable:
 
     async def astream(self, input: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:
         """Answer one input, and yield the reply chunk by chunk without blocking the event loop."""
-        turn = await asyncio.to_thread(self.begin, input, config, more)
+        turn = await self.begin_async(input, config, more)
         reply = await self._ask_async(turn, self._target.async_stream, self._target.stream or self._target.call, more)
         if not hasattr(reply, "__aiter__") and not hasattr(reply, "__next__"):
             await asyncio.shield(asyncio.to_thread(self._recorder.finish, turn, reply))
@@ -302,6 +303,25 @@ class MemoryRunnable:
         if config is not None:
             more["config"] = config
         return self._recorder.begin(given, more)
+
+    async def begin_async(self, given: Any, config: Any, more: dict[str, Any]) -> WrappedTurn:
+        """Do as `begin` in a thread; a turn that begins there after its caller was canceled is released at once."""
+        begun: list[WrappedTurn] = []
+        canceled = threading.Event()
+
+        def begin() -> WrappedTurn:
+            begun.append(self.begin(given, config, more))
+            if canceled.is_set():
+                self._recorder.release(begun[0])
+            return begun[0]
+
+        try:
+            return await asyncio.to_thread(begin)
+        except asyncio.CancelledError:
+            canceled.set()
+            for turn in begun:
+                self._recorder.release(turn)
+            raise
 
     def ask(self, turn: WrappedTurn, call: Callable[..., Any], args: tuple[Any, ...], more: dict[str, Any]) -> Any:
         """Call what is wrapped, with the messages of the turn in the form that it takes."""
@@ -375,11 +395,11 @@ def _as_is(call: Callable[..., Any], runnable: MemoryRunnable) -> Callable[..., 
         return reply
 
     async def async_call(given: Any, /, *args: Any, **more: Any) -> Any:
-        turn = await asyncio.to_thread(runnable.begin, given, None, more)
+        turn = await runnable.begin_async(given, None, more)
         return await _store_awaited(recorder, turn, runnable.ask(turn, call, args, more))
 
     async def async_stream(given: Any, /, *args: Any, **more: Any) -> AsyncIterator[Any]:
-        turn = await asyncio.to_thread(runnable.begin, given, None, more)
+        turn = await runnable.begin_async(given, None, more)
         relayed = _relay_async(recorder, turn, runnable.ask(turn, call, args, more))
         try:
             async for chunk in relayed:
@@ -424,14 +444,24 @@ def _run(awaitable: Awaitable[Any]) -> Any:
 
 
 async def _in_threads(chunks: Iterator[Any]) -> AsyncGenerator[Any, None]:
-    """Yield what a sync stream yields; each chunk is awaited in a thread."""
+    """Yield what a sync stream yields; each chunk is awaited in a thread, and the stream closed when none is."""
     end = object()
+    pending: asyncio.Future[Any] | None = None
+
+    async def close() -> None:
+        if pending is not None:  # a generator cannot be closed while it runs
+            await asyncio.gather(pending, return_exceptions=True)
+        if hasattr(chunks, "close"):
+            await asyncio.to_thread(chunks.close)
+
     try:
-        while (chunk := await asyncio.to_thread(next, chunks, end)) is not end:
+        while True:
+            pending = asyncio.ensure_future(asyncio.to_thread(next, chunks, end))
+            if (chunk := await asyncio.shield(pending)) is end:
+                break
             yield chunk
     finally:
-        if hasattr(chunks, "close"):
-            await asyncio.shield(asyncio.to_thread(chunks.close))
+        await asyncio.shield(close())
 
 
 async def _store_awaited(recorder: TurnRecorder, turn: WrappedTurn, awaited: Awaitable[Any]) -> Any:
