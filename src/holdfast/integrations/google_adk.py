@@ -148,8 +148,11 @@ class HoldfastMemoryService(BaseMemoryService):
         if not query.strip():
             return SearchMemoryResponse()
         user = members.memory.user(members.checked_user(user_id), org=members.org, bot=members.bot)
+        own = {fact.id for fact in user.facts() if fact.only_in}  # they hold in one conversation, this asks in any
         found = []
         for hit in user.search(query, limit=self._limit):
+            if hit.kind == "fact" and hit.id in own:
+                continue
             if hit.kind == "message" and hit.text == query:
                 continue  # the question itself, stored before it is answered
             entry = MemoryEntry(

@@ -74,6 +74,17 @@ def test_the_facts_are_a_file_that_only_the_memory_changes():
         assert answer(tool, command="view", path=KNOWN).startswith("error")
 
 
+def test_the_facts_of_one_conversation_are_not_among_them():
+    with Memory(embedder=None) as memory:
+        tool = HoldfastMemoryTool(memory, user="ana")
+        memory.conversation("c", user="ana").record("I am a vegetarian.", "ok")
+        memory.conversation("trip", user="ana", own_facts=True).record("I live in Rome.", "ok")
+
+        assert "Rome" in str(memory.user("ana").facts())
+        assert '"Is vegetarian."' in answer(tool, command="view", path=KNOWN)
+        assert "Rome" not in answer(tool, command="view", path=KNOWN)
+
+
 @pytest.mark.parametrize(
     "path", ["/etc/passwd", "/memories/../secret", "/memoriesx/a", "memories/a", "/memories/a\x00b"]
 )

@@ -220,6 +220,16 @@ def test_a_session_that_is_added_again_is_stored_once_and_facts_come_back_with_i
         assert memory.user("ana").facts() == []
 
 
+def test_facts_of_one_conversation_are_not_found():
+    with Memory(embedder=None) as memory:
+        service = HoldfastMemoryService(memory)
+        memory.conversation("trip", user="ana", own_facts=True).record("I am a vegetarian.", "ok")
+
+        found = run(service.search_memory(app_name=APP, user_id="ana", query="vegetarian")).memories
+        assert memory.user("ana").search("vegetarian", kinds=["fact"]) != []
+        assert {one.custom_metadata["kind"] for one in found} == {"message"}
+
+
 def test_session_and_memory_service_store_what_is_said_once():
     with Memory(embedder=None) as memory:
         sessions = HoldfastSessionService(memory)
