@@ -180,3 +180,21 @@ def test_an_export_takes_facts_of_a_conversation_along(memory, tmp_path: Path):
         assert believed(other) == believed(memory) == [("", "5000"), ("tokyo", "3000")]
         assert other.conversation("tokyo", user="ana").state().own_facts
         assert other.doctor().findings == ()
+
+
+def test_a_fact_of_one_conversation_is_confirmed_there_alone(memory):
+    chat = trip(memory, "rome", "I live in Porto.")
+    (fact,) = memory.user("ana").facts("home")
+
+    change = memory.user("ana").correct(fact.id, value=fact.value)
+
+    assert (change.op, change.fact.id) == ("confirmed", fact.id)
+    assert believed(memory) == [(chat.id, "Porto")]
+    assert len(memory.user("ana").fact(fact.id).evidence) == 2
+
+
+def test_what_is_added_for_a_range_is_of_the_conversation_alone(memory):
+    trip(memory, "rome", "We met at Meko, over tteokbokki.")
+    change = memory.user("ana").remember("First dinner at Meko.", conversation="rome", start_seq=1)
+
+    assert (change.fact.kind, change.fact.only_in) == ("episode", "rome")

@@ -124,6 +124,8 @@ class Corrections:
     ) -> FactChange:
         self._check_active(view, subject)
         subject, now_ms = subject or SELF, self.now_ms()
+        if given.about is not None:  # what is about a conversation with facts of its own is one of those
+            owner = view.at(subject, given.about.conversation).fact_owner()
         before = _stored_before(view.at(subject, BY_HAND_CONVERSATION), given)
         if before is not None:
             return before
@@ -270,6 +272,8 @@ class Corrections:
                     view.save_user(replace(user, version=user.version + 1), now_ms)
                     return FactChange("confirmed", rated.fact, found.fact, "its importance was set")
             assert value is not None
+            if found.fact.live and found.fact.kind == "attribute" and value == found.fact.value:
+                return self._confirm(view, found)
             old = _separate(view, fact_id, now_ms)
             fact = old.fact
             content = _in_words(fact.category, *_key_and_value(fact, value)) if fact.kind == "attribute" else value
@@ -300,6 +304,12 @@ class Corrections:
             return FactChange("replaced", new.fact, closed.fact)
 
         return self._write(scope, work)
+
+    def _confirm(self, view: WriteView, row: FactRow) -> FactChange:
+        """State a fact anew for those whom it holds for: a conversation's own does not become the user's."""
+        fact = row.fact
+        given = FactInput("", fact.category, fact.key, fact.value, 1.0)
+        return self._remember(view.at(fact.subject, None), fact.subject, given, self.reader.hints_for([]), row.owner)
 
     def _corrected(self, old: FactRow, value: str, message: Message, now_ms: int) -> FactRow:
         fact = old.fact
