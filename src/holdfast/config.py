@@ -15,7 +15,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
-from functools import cache
+from functools import cache, cached_property
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal
@@ -403,19 +403,24 @@ class SettingsFile:
 
     def place(self, *names: str) -> str:
         """Return the place of a value, such as ``bot.toml, line 3``; *names* lead to it through the tables."""
-        line = self._lines().get(names)
+        line = self._lines.get(names)
         return f"{self.path}, line {line}" if line else self.path
 
+    @cached_property
     def _lines(self) -> dict[tuple[str, ...], int]:
-        """Return the line on which each value begins."""
+        """The line on which each value begins."""
         found: dict[tuple[str, ...], int] = {}
+        table: tuple[str, ...] = ()
         lines, first = self.text.splitlines(), 1
         for number in range(1, len(lines) + 1):
             try:
-                values = tomllib.loads("\n".join(lines[:number]))
+                values = tomllib.loads("\n".join(lines[first - 1 : number]))
             except tomllib.TOMLDecodeError:  # within a value of several lines
                 continue
-            for names in _paths(values):
+            header = lines[first - 1].lstrip().startswith("[")
+            paths = [((() if header else table) + names) for names in _paths(values)]
+            table = paths[-1] if header else table
+            for names in paths:
                 found.setdefault(names, first)
             first = number + 1
         return found
@@ -476,6 +481,9 @@ def load_config(
     for name in COMMAND_NAMES if file else ():
         if file and not isinstance(value := file.values.get(name, ""), str):
             problems.append(f"{name} is {shown(value)}; it must be text ({file.place(name)})")
+    for name in COMMAND_TABLES if file else ():
+        if file and not isinstance(file.values.get(name, {}), Mapping):
+            problems.append(f"{name} must be a table of options, [{name}] ({file.place(name)})")
     for name, value, origin, is_text in given:
         at = f" ({origin.place})" if origin.place else ""
         item = settings_by_name().get(name)
@@ -529,6 +537,8 @@ def _convert(item: Field[Any], value: Any, *, is_text: bool) -> tuple[Any, str]:
 
 def _from_text(kind: str, text: str) -> Any:
     """Parse the text of a variable or an option; return the text itself when it cannot be parsed."""
+    if text.lower() == "none" and (kind == "str" or kind.startswith("tuple")):
+        return "" if kind == "str" else ()
     if kind == "bool":
         return _SWITCH.get(text.lower(), text)
     if kind == "tuple[str, ...]":

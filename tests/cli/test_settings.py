@@ -147,7 +147,7 @@ def test_a_hangup_reads_the_file_again(tmp_path, command):
         path.write_text("budget_tokens = 1000\njob_attempts = 9\n[serve]\nport = 5\n[worker]\nthreads = 5\n")
         process.send_signal(signal.SIGHUP)
         changed = json.loads(process.stdout.readline())
-        path.write_text("budget_tokens = 0\n")
+        path.write_text("budget_tokens = 0\nserve = 7801\n")
         process.send_signal(signal.SIGHUP)
         assert process.stderr is not None
         refused = b"".join(iter(process.stderr.readline, b"}\n"))
@@ -158,6 +158,7 @@ def test_a_hangup_reads_the_file_again(tmp_path, command):
         process.communicate()
 
     assert b"budget_tokens is 0; it must be a whole number, at least 1 (bot.toml, line 1)" in refused
+    assert b"serve must be a table of options, [serve] (bot.toml, line 2)" in refused
     assert (changed["state"], changed["applied"]) == ("reloaded", ["budget_tokens"])
     assert changed["restart"] == ["job_attempts", f"{command[0]}.{'threads' if command[0] == 'worker' else 'port'}"]
 

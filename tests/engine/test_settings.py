@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 import holdfast
 from holdfast import Budget, Config, Memory, PatternDetector, Price
-from holdfast.config import PREFIX, VARIABLES, load_config, variable_of
+from holdfast.config import PREFIX, VARIABLES, SettingsFile, load_config, variable_of
 from holdfast.errors import ConfigError
 
 FILE = """\
@@ -119,6 +120,9 @@ def test_each_value_has_its_origin_with_the_line(file):
         ("prices", '{"openai:small": {"input": 1, "output": 2}}', {"openai:small": Price(1, 2)}),
         ("detectors", '[{"kind": "case", "pattern": "C-1"}]', (PatternDetector("case", "C-1"),)),
         ("budget_tokens", " ", 4000),
+        ("memory_instruction", "none", ""),
+        ("allow_private_endpoints", "None", ()),
+        ("detectors", "none", ()),
     ],
 )
 def test_a_variable_holds_any_setting_as_text(name, text, value):
@@ -263,3 +267,33 @@ def test_a_pattern_detector_finds_each_match():
     detector = PatternDetector("case", "CASE-[0-9]+")
 
     assert list(detector.find("CASE-1 and CASE-22")) == [(0, 6), (11, 18)]
+
+
+def test_the_lines_of_a_long_file_are_found_in_one_pass(tmp_path, monkeypatch):
+    path, parsed = tmp_path / "bot.toml", 0
+    tables = "".join(f"[categories.c{n}]\nkeys = [\n 'a',\n]\n" for n in range(100))
+    path.write_text(
+        f"budget_tokens = 2000\n# a remark\nlanguage = 'de'\n[[detectors]]\nkind = 'x'\n{tables}[serve]\nport = 5\n"
+    )
+    parse = tomllib.loads
+
+    def counting(text):
+        nonlocal parsed
+        parsed += len(text)
+        return parse(text)
+
+    monkeypatch.setattr("holdfast.config.tomllib.loads", counting)
+    file = SettingsFile(path)
+    places = [
+        file.place(*names) for names in (("language",), ("detectors",), ("categories", "c1", "keys"), ("serve", "port"))
+    ]
+
+    assert [int(place.rpartition(" ")[2]) for place in places] == [3, 4, 11, 407]
+    assert parsed < 4 * len(path.read_text())
+
+
+def test_the_table_of_a_command_must_be_one(tmp_path):
+    path = tmp_path / "bot.toml"
+    path.write_text("serve = 7801\n")
+    with pytest.raises(ConfigError, match=r"serve must be a table of options, \[serve\] \(.*line 1\)"):
+        load_config(path, {}, {})
