@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 
 import pytest
 from starlette.testclient import TestClient
 
 from holdfast import Config, Memory
+from holdfast.errors import Conflict
+from holdfast.server import jobs
 from holdfast.server.app import create_app
+from holdfast.server.jobs import MOST_OPEN_OF_USER, Owner, Tasks
+from holdfast.types import BY_HAND_CONVERSATION
 
 from .conftest import BASE
 
@@ -81,3 +86,42 @@ def test_without_the_settings_it_is_refused_with_the_reason() -> None:
             assert answer.status_code == 403
             assert "the operator allows it by users_may_" in answer.text
         assert "Your conversations" not in client.get("/me").text
+
+
+def test_a_user_has_few_orders_open_at_a_time(memory: Memory) -> None:
+    tasks, hold = Tasks(memory.admin.operations), threading.Event()
+
+    def work(_step: object) -> None:
+        assert hold.wait(30)
+
+    mine = [tasks.order("rebuild", Owner("default", "ana"), work, role="user") for _ in range(MOST_OPEN_OF_USER)]
+    with pytest.raises(Conflict, match="of your jobs"):
+        tasks.order("rebuild", Owner("default", "ana", conversation="c"), work, role="user")
+    others = [
+        tasks.order("rebuild", Owner("default", "bo"), work, role="user"),
+        tasks.order("rebuild", Owner("default", "ana"), work, role="operator"),
+    ]
+    hold.set()
+    assert all(task.over.wait(30) for task in [*mine, *others])
+    tasks.close()
+
+
+def test_the_role_of_the_key_is_told_to_the_order(
+    ana: TestClient, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "MOST_OPEN_OF_USER", 0)
+    form = {"do": "rebuild", "chat": "c", "about": "self", "make": "chunk", "first": "1", "last": "10"}
+
+    assert ana.post(f"{CHAT}/rebuild", json={"layer": "summaries"}).status_code == 409
+    assert ana.post("/me", data=form, headers={"Origin": BASE}).status_code == 409
+
+
+def test_the_page_leaves_the_conversation_of_facts_by_hand_out(ana: TestClient, memory: Memory) -> None:
+    memory.user("ana").remember("I live in Porto.")
+    memory.conversation("one", user="ana").record("I like tea.", None)
+    page = ana.get("/me").text
+    form = {"do": "rebuild", "chat": BY_HAND_CONVERSATION, "about": "self", "make": "facts", "first": "1", "last": "1"}
+
+    assert f'value="{BY_HAND_CONVERSATION}"' not in page
+    assert "one: 1 message, on " in page
+    assert ana.post("/me", data=form, headers={"Origin": BASE}).status_code == 404

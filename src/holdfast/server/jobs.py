@@ -44,7 +44,7 @@ from ..reports import (
     RebuildReport,
     Rebuilt,
 )
-from ..types import Fact, Summary
+from ..types import Fact, Role, Summary
 from ..user import User
 from .routing import APP, OPERATOR, USER, WHOLE_USER, RouteTable
 from .schemas import (
@@ -74,6 +74,7 @@ ReportData = Mapping[str, Any] | None
 
 AT_ONCE = 2
 MOST_OPEN = 100
+MOST_OPEN_OF_USER = 2  # that a key of the user may have open; others would wait for more
 KEPT = 1_000  # in this process's memory; the rows are kept for a week
 SAVE_S = 1.0  # how often the progress is saved
 ALIVE_S = 5.0  # how often a row without progress is saved
@@ -141,6 +142,7 @@ class Tasks:
         *,
         key: str | None = None,
         request: Mapping[str, Any] | None = None,
+        role: Role | None = None,
     ) -> Task:
         """
         Run *work* in the background; it reports progress by the function it is given, and returns its report data.
@@ -151,6 +153,7 @@ class Tasks:
             work: raises `HoldfastError` when it cannot be done.
             key: the caller's idempotency key; the same key names the same task, unless that was interrupted.
             request: the body of the request; another one under the same key is refused.
+            role: that of the caller's key; a user may have few open at a time.
 
         Raises:
             KeyReused: the key was used for something else.
@@ -168,6 +171,13 @@ class Tasks:
                 return before
             if sum(not task.over.is_set() for task in self._tasks.values()) >= MOST_OPEN:
                 raise Conflict(f"{MOST_OPEN} orders wait already", hint="come again when some are done")
+            mine = [
+                task for task in self._tasks.values() if (task.owner.org, task.owner.user) == (owner.org, owner.user)
+            ]
+            if role == "user" and sum(not task.over.is_set() for task in mine) >= MOST_OPEN_OF_USER:
+                raise Conflict(
+                    f"{MOST_OPEN_OF_USER} of your jobs are not done yet", hint="wait until one is done, or cancel it"
+                )
             task = Task(new_id("task", to_ms(now)), kind, owner, now, once=once, request_digest=digest)
             known = self._operations.add(self._row(task))
             if known.id != task.id:
@@ -476,7 +486,9 @@ def rebuilds_create(
         return report_data(chat.rebuild(body.layer, **span, progress=step))
 
     owner = _owner(caller, chat.id)
-    return _accepted(tasks.order("rebuild", owner, work, key=idempotency_key, request=body.model_dump()))
+    return _accepted(
+        tasks.order("rebuild", owner, work, key=idempotency_key, request=body.model_dump(), role=caller.role)
+    )
 
 
 @table.add("GET", CHAT + "/rebuilds", USER, door=Conversation.rebuilds)
@@ -545,7 +557,7 @@ def consolidations_create(
     def work(_step: OnProgress) -> ReportData:
         return report_data(user.consolidate())
 
-    return _accepted(tasks.order("consolidate", _owner(caller), work, key=idempotency_key))
+    return _accepted(tasks.order("consolidate", _owner(caller), work, key=idempotency_key, role=caller.role))
 
 
 @table.add("POST", ONE + "/prune", APP, door=User.prune, repeatable=True)

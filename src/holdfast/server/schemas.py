@@ -471,6 +471,11 @@ class Caller:
     memory: Memory
     grant: Grant
 
+    @property
+    def role(self) -> Role | None:
+        """The role of the key; ``None`` where keys are not asked for."""
+        return self.grant.key.role if self.grant.key is not None else None
+
     def check_allowed(self, setting: str) -> None:
         """
         Check that a user's own key may do what `Config` allows users only where *setting* is on.
@@ -478,8 +483,7 @@ class Caller:
         Raises:
             HTTPException: 403: it may not.
         """
-        key = self.grant.key
-        if key is not None and key.role == "user" and not getattr(self.memory.config, setting):
+        if self.role == "user" and not getattr(self.memory.config, setting):
             raise HTTPException(403, f"Users may not do this here; the operator allows it by {setting} = true")
 
     def user(self) -> User:

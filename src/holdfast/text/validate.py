@@ -17,6 +17,7 @@ from ..types import Message
 from .terms import MESSAGE_OVERHEAD_TOKENS, count_tokens
 
 MAX_TEXT_CHARS = 10_000
+MAX_COUNT = 2**53  # a number that every store and every JSON reader holds exactly
 
 
 def checked_query(query: object) -> str:
@@ -59,13 +60,15 @@ def parse_rating(text: str) -> float | None:
 
 def checked_count(what: str, value: object) -> int:
     """
-    Return a whole number of at least 1.
+    Return a whole number from 1 to ``MAX_COUNT``.
 
     Raises:
         BadInput: anything else; says what was given.
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise BadInput(f"{what} must be a whole number of at least 1, not {value!r}")
+    if value > MAX_COUNT:
+        raise BadInput(f"{what} must be {MAX_COUNT} at most")
     return value
 
 

@@ -221,6 +221,9 @@ def test_a_message_is_edited_and_forgotten(sign_in, told, memory):
         {"do": "edit", "seq": "7"},
         {"do": "rebuild", "make": "rubbish"},
         {"do": "forget", "seq": "-1"},
+        {"do": "forget", "seq": "9" * 16},
+        {"do": "rate", "seq": "2", "score": "great"},
+        {"do": "rebuild", "make": "facts", "first": "1", "last": "9" * 16},
     ],
     ids=str,
 )

@@ -72,6 +72,14 @@ def test_right_is_noted_as_the_users_own_word(me, ana):
     assert len(fact(ana, "dietary").evidence) == 2
 
 
+def test_what_holds_in_one_conversation_is_confirmed_for_it_alone(me, ana, memory):
+    memory.conversation("rome", user="ana", own_facts=True).record("I live in Faro.", "Noted.")
+    (own,) = (one for one in ana.facts("home") if one.only_in)
+
+    assert "Confirmed." in post(me, "right", fact=own.id).text
+    assert sorted((one.only_in, one.value) for one in ana.facts("home")) == [("", "Porto"), ("rome", "Faro")]
+
+
 def test_forgetting_shows_the_receipt_and_blanks_the_words(me, ana, memory):
     page = post(me, "forget", fact=fact(ana, "home").id)
 

@@ -72,7 +72,7 @@ def config(
     if changed and not rows:
         screen.line("every setting is at its default")
     for name in found.unknown:
-        screen.line(("unknown: ", CHANGED), f"the variable {name} is none of ours, and nothing reads it")
+        screen.line(("unknown: ", CHANGED), f"the variable {name} is not a Holdfast setting and is ignored")
     return 0
 
 

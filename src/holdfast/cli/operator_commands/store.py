@@ -70,11 +70,13 @@ def owners(
     url: Annotated[str, typer.Argument(metavar="URL", help="postgresql://… of the tables' owner.")],
     apply: Annotated[bool, typer.Option("--apply", help="Run the statements instead of printing them.")] = False,
     role: Annotated[
-        str | None, typer.Option("--role", metavar="NAME", help="A user's own database role, which exists,")
+        str | None, typer.Option("--role", metavar="NAME", help="Existing database role of one user.")
     ] = None,
-    user: Annotated[str | None, typer.Option("--user", metavar="NAME", help="the user whose rows it reads,")] = None,
-    org: Annotated[str, typer.Option("--org", metavar="NAME", help="and the tenant of that user.")] = "default",
-    revoke: Annotated[bool, typer.Option("--revoke", help="Take the rows away from the role again.")] = False,
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="NAME", help="User whose rows the role may read.")
+    ] = None,
+    org: Annotated[str, typer.Option("--org", metavar="NAME", help="Org of that user.")] = "default",
+    revoke: Annotated[bool, typer.Option("--revoke", help="Revoke the role's access.")] = False,
 ) -> int:
     """
     Let users' own database roles read the rows of their user, and no others.
@@ -101,8 +103,8 @@ def owners(
     elif sql:
         screen.raw(sql.rstrip())
     if role is not None and not options.as_json:
-        done = "reads nothing of" if revoke else "reads the rows of"
-        screen.line(("done", GOOD), f": {role} {done} {user} in {org}")
+        done = "can no longer read" if revoke else "can read"
+        screen.line(("done", GOOD), f": {role} {done} {user}'s rows in {org}")
     return 0
 
 

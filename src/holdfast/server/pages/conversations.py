@@ -37,6 +37,7 @@ CONVERSATIONS_A_USER = 5  # conversations of one user on the list of all
 CONVERSATIONS_A_PAGE = 50
 MESSAGES_A_PAGE = 100
 MOST_ORGS = 50
+MAX_DIGITS = 15
 _AFTER_EVERY_NAME = "\U0010ffff" * 3
 WAIT_S = 0.8  # for a rebuild that needs no model
 LAYERS = {
@@ -193,7 +194,10 @@ def conversation_change(
         chat.edit(_seq(form), form["content"])
         said = "edited"
     elif do == "rate":
-        chat.rate(parse_rating(form["score"]) or 0.0, seq=_seq(form))
+        score = parse_rating(form["score"])
+        if score is None:
+            raise HTTPException(422, "The score must be up, down, or a number from 0 to 1")
+        chat.rate(score, seq=_seq(form))
         said = "rated"
     elif do == "forget":
         said = _receipt_code(chat.forget(_seq(form)))
@@ -227,9 +231,10 @@ def conversation_change(
 
 
 def _seq(form: Form) -> int:
-    if not form["seq"].isdecimal():
+    number = _form_number(form, "seq")
+    if number is None:
         raise HTTPException(422, "The message number must be a whole number")
-    return int(form["seq"])
+    return number
 
 
 def _receipt_code(receipt: ErasureReceipt) -> str:
@@ -410,7 +415,7 @@ def start_rebuild(request: Request, caller: CallerDep, chat: Conversation, form:
             total = _sum_reports(total, report)
         return report_data(total)
 
-    task = tasks.order("rebuild", rebuild_owner(caller, chat), work)
+    task = tasks.order("rebuild", rebuild_owner(caller, chat), work, role=caller.role)
     task.over.wait(WAIT_S)
     return see_other(here(request, make=None, first=None, last=None))
 
@@ -444,7 +449,9 @@ def _sum_reports(total: RebuildReport, report: RebuildReport) -> RebuildReport:
 
 def _form_number(form: Form, name: str) -> int | None:
     value = form.get(name, "").strip()
-    return int(value) if value.isdecimal() else None
+    if value and not (value.isdecimal() and len(value) <= MAX_DIGITS):
+        raise HTTPException(422, f"{name!r} must be a whole number of at most {MAX_DIGITS} digits")
+    return int(value) if value else None
 
 
 def context_panel(request: Request, chat: Conversation) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from ...clock import from_ms
 from ...errors import NotFound
-from ...reports import ErasurePreview, ErasureReceipt
+from ...reports import ConversationState, ErasurePreview, ErasureReceipt
 from ...scope import SELF
 from ...types import BY_HAND_CONVERSATION, Fact, FactChange, Role, Subject
 from ...user import User
@@ -110,7 +110,7 @@ def _rebuild(request: Request, caller: Caller, tasks: Tasks, form: Form) -> None
     chat = caller.memory.conversation(
         form["chat"], user=str(grant.user), org=grant.org, bot=grant.bot, subject=form["about"]
     )
-    if chat.state() is None:
+    if chat.id == BY_HAND_CONVERSATION or chat.state() is None:
         raise NotFound(f"there is no conversation {chat.id!r} here", hint="the page lists them")
     start_rebuild(request, caller, chat, form, tasks)
 
@@ -129,7 +129,7 @@ def _page(request: Request, caller: Caller, receipt: ErasureReceipt | None = Non
         choices=user.status(),
         subjects=group_facts(user.facts(), ever, said.topics(), user.subjects()),
         archived=[fact for fact in ever if fact.ended_because == ARCHIVED],
-        chats=user.overview(limit=MOST_CHATS) if caller.memory.config.users_may_rebuild else [],
+        chats=_own_chats(user) if caller.memory.config.users_may_rebuild else [],
         done="" if receipt else said.find(f"done.{query.get('done', '')}", ""),
         why=said.find(f"refused.{query.get('why', '')}", ""),
         undo=query.get("undo"),
@@ -139,6 +139,11 @@ def _page(request: Request, caller: Caller, receipt: ErasureReceipt | None = Non
         own_words=_confirmed_here,
         shown=editable_value,
     )
+
+
+def _own_chats(user: User) -> list[ConversationState]:
+    """Return the newest conversations, without that of the facts by hand."""
+    return [chat for chat in user.overview(limit=MOST_CHATS) if chat.conversation != BY_HAND_CONVERSATION]
 
 
 def _confirmed_here(fact: Fact) -> bool:
@@ -165,9 +170,7 @@ def _right(caller: Caller, form: Form) -> Done:
     fact = caller.user().fact(form["fact"])
     if fact.kind != "attribute":
         return _done("right")
-    grant = caller.grant
-    about = caller.memory.user(str(grant.user), org=grant.org, bot=grant.bot, subject=fact.subject)
-    return _change_result(about.remember(category=fact.category, key=fact.key, value=fact.value), "right")
+    return _change_result(caller.user().correct(fact.id, value=fact.value), "right")
 
 
 def _change(caller: Caller, form: Form) -> Done:
