@@ -1012,7 +1012,7 @@ class AsyncUser:
 
         Args:
             fact_id: the fact.
-            value: what is right; of an episode or a sentence all its words.
+            value: what is right; of an episode or a sentence all its words.  The value that it has confirms it.
             importance: from 0 to 1: what comes first where room is short, and is not archived as faded from 0.8 on.
             if_version: the `Fact.version` that you saw, or several; another one is left as it is.
 
