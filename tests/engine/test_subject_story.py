@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
 from holdfast import Config, Memory
 from holdfast.context.result import Context
+from holdfast.recall import search
+from holdfast.scope import Scope
+from holdfast.store import ConsentRow, ReadView
 from holdfast.testing.clock import FakeClock
 from holdfast.text.terms import count_tokens
-from holdfast.types import Story
+from holdfast.types import Story, StoryLine
 
 SUBJECTS = {
     "luna": ["limps on the left leg", "sleeps in the hall", "eats duck only", "chases the postman", "weighs more"],
@@ -234,3 +239,79 @@ def test_merged_subjects_have_one_story(memory: Memory, clock: FakeClock) -> Non
     assert story(memory, "max") == told  # a name of it now
     assert {one.conversation.split()[0] for line in told.lines for one in line.sources} == {"luna", "max"}
     assert memory.doctor().ok
+
+
+def test_a_rebuilt_summary_is_told_by_the_story(memory: Memory, clock: FakeClock) -> None:
+    thirty(memory, clock)
+    chat = memory.conversation("luna 9", user="elena", subject="luna")
+
+    rebuilt = chat.rebuild("summaries")
+    memory.digest()
+    assert story(memory, "luna").version == 2
+    assert {one.summary for line in story(memory, "luna").lines for one in line.sources} == summary_ids(memory, "luna")
+
+    chat.restore(rebuilt.id)
+    memory.digest()
+    assert story(memory, "luna").version == 3
+    assert {one.summary for line in story(memory, "luna").lines for one in line.sources} == summary_ids(memory, "luna")
+    assert story(memory, "max").version == 1
+
+
+def test_a_story_that_waited_through_a_pause_is_made_after_it(memory: Memory, clock: FakeClock) -> None:
+    thirty(memory, clock)
+    memory.conversation("luna 9", user="elena", subject="luna").rebuild("summaries")
+    memory.user("elena").pause()
+    memory.user("elena").resume()
+    memory.digest()
+
+    assert story(memory, "luna").version == 2
+    assert story(memory, "max").version == 1
+
+
+def test_an_imported_user_has_stories(memory: Memory, clock: FakeClock) -> None:
+    thirty(memory, clock)
+    exported = memory.user("elena").export()
+
+    with Memory(embedder=None, clock=clock, config=Config(story_tokens=300)) as other:
+        other.import_(exported)
+        other.digest()
+
+        assert story(other, "luna").text == story(memory, "luna").text
+        assert other.doctor().ok
+
+
+def test_only_past_facts_that_a_text_says_are_looked_up(
+    memory: Memory, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    plain = search._replacement
+
+    def counted(view: ReadView, chosen: Sequence[ConsentRow], fact_id: str) -> str:
+        asked.append(fact_id)
+        return plain(view, chosen, fact_id)
+
+    monkeypatch.setattr(search, "_replacement", counted)
+    chat = memory.conversation("moves", user="elena", subject="luna")
+    for city in ("Porto", "Faro", "Lagos", "Braga", "Evora", "Sines"):
+        chat.record(f"I live in {city}.", "Noted.")
+        clock.advance(minutes=5)
+    chat.end()
+    memory.digest()
+    summary = replace(chat.summaries()[0], start_seq=1, end_seq=12, themes=())
+    (porto,) = (fact for fact in memory.user("elena").history("home") if fact.value == "Porto")
+    scope = Scope("default", "default", "elena", "luna", "moves")
+
+    for text, left, looked_up in (
+        ("Luna ate.", "Luna ate.", []),
+        ("Luna ate. Home is Porto.", "Luna ate.", [porto.id]),
+    ):
+        told = [replace(summary, text=text)]
+        lines = [StoryLine(text, None, None, ())]
+        asked.clear()
+        shown = memory._engine.store.read(scope, partial(search.without_changed, summaries=told))
+        assert [one.text for one in shown] == [left]
+        assert asked == looked_up
+        asked.clear()
+        said = memory._engine.store.read(scope, partial(search.without_changed_lines, lines=lines))
+        assert [one.text for one in said] == [left]
+        assert asked == looked_up

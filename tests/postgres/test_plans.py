@@ -66,6 +66,28 @@ def test_no_statement_about_a_user_reads_a_whole_table(connection: psycopg.Conne
     assert len(NAMES) > 100
 
 
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("newest_summaries", "summary_newest"),
+        ("newest_conversations", "conversation_newest"),
+        ("conversations_apart", "conversation_apart"),
+    ],
+)
+def test_what_a_context_begins_with_is_read_in_order_of_an_index(
+    name: str, index: str, connection: psycopg.Connection[tuple[str]]
+) -> None:
+    sql = queries.load("postgres")[name]
+    for number, parameter in enumerate(dict.fromkeys(re.findall(r"(?<!:):([a-z_0-9]+)", sql)), 1):
+        sql = re.sub(rf"(?<!:):{parameter}\b", f"${number}", sql)
+    connection.execute("SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off")
+
+    plan = planned(connection, sql)
+
+    assert f"{index} on" in plan, plan
+    assert not re.search(r"(?<!Incremental )Sort  ", plan), plan
+
+
 @pytest.mark.parametrize("name", TOGETHER)
 def test_what_is_asked_many_times_at_once_reads_an_index_for_each(
     name: str, connection: psycopg.Connection[tuple[str]]

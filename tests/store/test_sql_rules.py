@@ -171,6 +171,25 @@ def test_a_scan_of_one_user_never_reads_a_whole_table() -> None:
         assert scans == [], name
 
 
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("newest_summaries", "summary_newest"),
+        ("newest_conversations", "conversation_newest"),
+        ("conversations_apart", "conversation_apart"),
+    ],
+)
+def test_what_a_context_begins_with_is_read_in_order_of_an_index(name: str, index: str) -> None:
+    db = apsw.Connection(":memory:")
+    for _, sql in queries.migrations("sqlite"):
+        db.execute(sql)
+    sql = queries.load("sqlite")[name]
+    plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", dict.fromkeys(re.findall(r":([a-z_0-9]+)", sql)))]
+
+    assert f" {index} " in plan[0], plan
+    assert "USE TEMP B-TREE FOR ORDER BY" not in plan, plan
+
+
 def test_names_are_given_once() -> None:
     for folder in ("shared", "sqlite"):
         names = [name for _, name, _ in statements(folder)]

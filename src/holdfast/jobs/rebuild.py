@@ -41,7 +41,7 @@ from .facts import FactReader, known_before
 from .model_client import CallDeferred, CallTotals
 from .model_reader import Excerpt, ModelReader, read_upto
 from .queue import Dependencies, range_of, scope_of
-from .summaries import into_index
+from .summaries import into_index, order_story
 from .vectors import BATCH_DOCS, EmbedDocs, add_vectors, docs_in_range
 
 LAYERS = ("facts", "episodes", "summaries", "meta", "vectors")
@@ -429,7 +429,7 @@ class Rebuilder:
             stale=False,
         )
         place = (view.scope.subject or SELF, view.scope.conversation or "")
-        _retire(view, seen.row)
+        _retire(view, seen.row, now_ms)
         doc = self._index(view, new, now_ms)
         view.add_summary(new, doc, range(new.start_seq, new.end_seq + 1) if new.level == 1 else ())
         if new.level == 1:
@@ -618,7 +618,7 @@ class Rebuilder:
         today = [child.id for child in children]
         stale = set(then.summary.children) != set(today)
         back = replace(then.summary, parent=now.summary.parent, stale=stale)
-        _retire(view, now)
+        _retire(view, now, now_ms)
         view.rewrite_summary(SummaryRow(back, self._index(view, back, now_ms), live=True))
         _replace_in_tree(view, now.summary, back, today)
         return back
@@ -684,9 +684,11 @@ def _same_range(one: Summary, other: Summary) -> bool:
     return (one.level, one.start_seq, one.end_seq) == (other.level, other.start_seq, other.end_seq)
 
 
-def _retire(view: WriteView, row: SummaryRow) -> None:
-    """Make a live summary an older version: not shown, not found, covering nothing."""
-    view.remove_docs(view.scope.subject or SELF, "summary", [row.doc])
+def _retire(view: WriteView, row: SummaryRow, now_ms: int) -> None:
+    """Make a live summary an older version: not shown, not found, covering nothing; the story is made again."""
+    subject = view.scope.subject or SELF
+    order_story(view, subject, now_ms)
+    view.remove_docs(subject, "summary", [row.doc])
     view.rewrite_summary(replace(row, doc=0, live=False))
 
 

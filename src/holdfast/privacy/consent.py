@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..clock import from_ms
 from ..jobs.queue import ReadMode
+from ..jobs.summaries import order_story
 from ..scope import Scope
 from ..store import ConsentRow, ReadView, Store, UserRow, WriteView, effective_consent
 from ..types import Consent, ConsentState
@@ -58,10 +59,12 @@ class ConsentChoices:
 
     def take_up(self, view: WriteView, reads: ReadMode, now_ms: int) -> None:
         """Order what the messages that are there still call for, of the rules and, as it *reads*, of a model."""
+        subjects = dict[str, None]()
         for row in view.conversations():
             here, last = view.at(row.subject, row.conversation), row.next_seq - 1
             if effective_consent(here.consent(), row.subject) != "active":
                 continue
+            subjects[row.subject] = None
             if row.extracted_seq < last:
                 here.want("extract", "", wanted=last, run_at_ms=now_ms, now_ms=now_ms)
             if row.chunk_start <= last:
@@ -72,6 +75,8 @@ class ConsentChoices:
                 _take_up_episodes(here, now_ms)
             if self.embeds:
                 here.want("embed", "", wanted=last, run_at_ms=now_ms, now_ms=now_ms)
+        for subject in subjects:
+            order_story(view, subject, now_ms)
 
     def never(self, scope: Scope, topic: str, *, never: bool) -> None:
         """Add a topic that facts are not learned about, or take it back."""

@@ -199,6 +199,7 @@ class Exporter:
     ) -> None:
         summary, live = build_value(Summary, item, conversation=row.conversation), bool(item["live"])
         at = said.get(summary.end_seq)
+        summary = replace(summary, last_at=summary.last_at or at)  # newest_summaries shows dated ones
         doc = summary_into_index(view, summary, row.subject, to_ms(at) if at else now_ms, now_ms) if live else 0
         covered = range(summary.start_seq, summary.end_seq + 1) if live and summary.level == 1 else ()
         view.add_summary(summary, doc, covered, live=live)

@@ -743,15 +743,12 @@ def without_changed(view: ReadView, summaries: Sequence[Summary]) -> list[Summar
     past = view.past_facts_in(max(summary.end_seq for summary in summaries)) if summaries else []
     if not past:
         return list(summaries)
+    stems = cache(lambda text: frozenset(terms(text)))
     replacement = cache(partial(_replacement, view, view.at(None, None).consent()))
     found = []
     for summary in summaries:
-        inside = [(words, fact_id) for seq, fact_id, words in past if summary.start_seq <= seq <= summary.end_seq]
-        gone = [
-            (frozenset(terms(words)), frozenset(terms(note)))
-            for words, note in {(words, replacement(fact_id)) for words, fact_id in inside}
-            if note
-        ]
+        inside = [(fact_id, words) for seq, fact_id, words in past if summary.start_seq <= seq <= summary.end_seq]
+        gone = _said_replaced(inside, "\n".join((summary.text, *summary.themes)), stems, replacement)
         text = without_sentences(summary.text, gone) if gone else summary.text
         if text:
             themes = [theme for theme in summary.themes if not says_replaced(theme, gone)]
@@ -762,11 +759,24 @@ def without_changed(view: ReadView, summaries: Sequence[Summary]) -> list[Summar
 def without_changed_lines(view: ReadView, lines: Sequence[StoryLine]) -> list[StoryLine]:
     """Return the lines of the story of the view's subject in the same way; one that has no other sentence goes as a whole."""
     past = view.past_facts_about() if lines else []
+    stems = cache(lambda text: frozenset(terms(text)))
     replacement = cache(partial(_replacement, view, view.at(None, None).consent()))
-    told = {(words, replacement(fact_id)) for fact_id, words in past}
-    gone = [(frozenset(terms(words)), frozenset(terms(note))) for words, note in told if note]
+    gone = _said_replaced(past, "\n".join(line.text for line in lines), stems, replacement)
     left = [(line, without_sentences(line.text, gone) if gone else line.text) for line in lines]
     return [replace(line, text=text) for line, text in left if text]
+
+
+def _said_replaced(
+    past: Sequence[tuple[str, str]],
+    text: str,
+    stems: Callable[[str], frozenset[str]],
+    replacement: Callable[[str], str],
+) -> list[tuple[frozenset[str], frozenset[str]]]:
+    """Return the words of past facts that *text* may say, each with those of what replaced it; others cost no query."""
+    said = stems(text) if past else frozenset()
+    inside = [(fact_id, stems(words)) for fact_id, words in past if stems(words) and stems(words) <= said]
+    notes = {(old, replacement(fact_id)) for fact_id, old in inside}
+    return [(old, stems(note)) for old, note in notes if note]
 
 
 def _replacement(view: ReadView, chosen: Sequence[ConsentRow], fact_id: str) -> str:

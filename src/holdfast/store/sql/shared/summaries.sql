@@ -18,8 +18,8 @@ SELECT conversation, id, level, start_seq, end_seq, exchanges, text, themes, con
        created_at, source, stale, parent, first_at, last_at
   FROM summary
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND live = 1 AND parent IS NULL
-   AND conversation <> :conversation
- ORDER BY last_at DESC NULLS LAST, conversation DESC, start_seq DESC
+   AND conversation <> :conversation AND last_at IS NOT NULL
+ ORDER BY last_at DESC, conversation DESC, start_seq DESC
  LIMIT :limit;
 
 -- name: stories

@@ -42,6 +42,10 @@ CREATE TABLE conversation (
     PRIMARY KEY (org, user_id, bot, subject, conversation)
 ) STRICT, WITHOUT ROWID;
 
+CREATE INDEX conversation_newest ON conversation (org, user_id, bot, last_at, conversation, subject);
+
+CREATE INDEX conversation_apart ON conversation (org, user_id, bot, subject, conversation) WHERE own_facts = 1;
+
 CREATE TABLE subject (                     -- whom or what conversations are about, beside the user
     org           text    NOT NULL,
     user_id       text    NOT NULL,
